@@ -14,10 +14,17 @@ settings.load_profile("orrery")
 
 
 def _deploy(
-    model: str = "meta-llama/Llama-3.1-70B", device: str = "h100-sxm", engine: str = "vllm", weights: str = "bf16",
-    activations: str = "bf16", kv: str = "bf16", engine_version: str = "", max_num_batched_tokens: int = 0,
-    memory_utilization_frac: float = 0.0, **degrees: int,
-) -> Deployment:  # fmt: skip
+    model: str = "meta-llama/Llama-3.1-70B",
+    device: str = "h100-sxm",
+    engine: str = "vllm",
+    weights: str = "bf16",
+    activations: str = "bf16",
+    kv: str = "bf16",
+    engine_version: str = "",
+    max_num_batched_tokens: int = 0,
+    memory_utilization_frac: float = 0.0,
+    **degrees: int,
+) -> Deployment:
     hardware, layout = get_device(device), Layout(**degrees)
     return Deployment(
         model=get_model(model),
@@ -25,8 +32,9 @@ def _deploy(
         layout=layout,
         formats=Formats(weights=weights, activations=activations, kv=kv),
         engine=get_engine(engine, engine_version, hardware),
-        max_num_batched_tokens=max_num_batched_tokens, memory_utilization_frac=memory_utilization_frac,
-    )  # fmt: skip
+        max_num_batched_tokens=max_num_batched_tokens,
+        memory_utilization_frac=memory_utilization_frac,
+    )
 
 
 @pytest.fixture

@@ -104,12 +104,17 @@ def read_run(cells: dict[str, str]) -> Run:
     cache = cache_of(deployment).bytes_per_token
     bandwidth = device.memory_bandwidth_bytes_per_s
     return Run(
-        mode=workload.mode, sequences=_sequences(deployment, workload),
+        mode=workload.mode,
+        sequences=_sequences(deployment, workload),
         requests=float(workload.num_requests or workload.batch_size or workload.concurrency),
-        input_tokens=workload.input_tokens, output_tokens=workload.output_tokens, devices=float(layout.num_devices),
-        replicas=float(layout.dp), flop_s=2.0 * deployment.model.num_active_parameters / (peak * layout.num_devices),
-        weights_s=weights / (bandwidth * each), cache_s=cache / bandwidth / layout.pp,
-    )  # fmt: skip
+        input_tokens=workload.input_tokens,
+        output_tokens=workload.output_tokens,
+        devices=float(layout.num_devices),
+        replicas=float(layout.dp),
+        flop_s=2.0 * deployment.model.num_active_parameters / (peak * layout.num_devices),
+        weights_s=weights / (bandwidth * each),
+        cache_s=cache / bandwidth / layout.pp,
+    )
 
 
 def _sequences(deployment: Deployment, workload: Workload) -> float:
@@ -120,9 +125,11 @@ def _sequences(deployment: Deployment, workload: Workload) -> float:
     )
     limit = max(1.0, min(room, float(deployment.engine.max_num_seqs))) * deployment.layout.dp
     requested = {
-        "static": float(workload.batch_size), "closed": float(workload.concurrency),
-        "offline": float(workload.num_requests or limit), "open": workload.request_rate_per_s,
-    }  # fmt: skip
+        "static": float(workload.batch_size),
+        "closed": float(workload.concurrency),
+        "offline": float(workload.num_requests or limit),
+        "open": workload.request_rate_per_s,
+    }
     return max(1.0, min(requested[workload.mode], limit))
 
 
@@ -146,11 +153,15 @@ def run_metric(constants: Floats, run: Run, metric: str) -> float:
     batch_prompt_s = own * prompt_s if run.mode == "static" else prompt_s
     tpot_s = step(own) if run.mode == "static" else tokens_s / max(run.output_tokens, 1.0)
     values = {
-        "latency_s": batch_prompt_s + run.output_tokens * tpot_s, "ttft_s": batch_prompt_s, "tpot_s": tpot_s,
-        "itl_s": tpot_s, "output_tokens_per_s": rate * run.output_tokens, "requests_per_s": rate,
+        "latency_s": batch_prompt_s + run.output_tokens * tpot_s,
+        "ttft_s": batch_prompt_s,
+        "tpot_s": tpot_s,
+        "itl_s": tpot_s,
+        "output_tokens_per_s": rate * run.output_tokens,
+        "requests_per_s": rate,
         "total_tokens_per_s": rate * (run.input_tokens + run.output_tokens),
         "decode_tokens_per_s": run.sequences / tpot_s,
-    }  # fmt: skip
+    }
     return values.get(metric, float("nan"))
 
 

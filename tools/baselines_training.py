@@ -76,11 +76,14 @@ def _step(member: Read, found: Steps, index: int) -> Step:
     held = job.model.num_parameters / (x.tp * x.pp)
     data = _ring(x.num_data_ranks) * ELEMENT_BYTES * held
     return Step(
-        number=member.number, member=member, flop_s=float(found.hardware_flops[index]) / peak_flops_per_s(job),
-        bubble_ratio=(x.pp - 1) / (m * x.vp), tensor_s=tensor / job.cluster.link(x.tp).each_way_bytes_per_s,
+        number=member.number,
+        member=member,
+        flop_s=float(found.hardware_flops[index]) / peak_flops_per_s(job),
+        bubble_ratio=(x.pp - 1) / (m * x.vp),
+        tensor_s=tensor / job.cluster.link(x.tp).each_way_bytes_per_s,
         gradient_s=data / job.cluster.link(x.tp * x.num_data_ranks).each_way_bytes_per_s,
         ours_s=float(found.time_s[index]),
-    )  # fmt: skip
+    )
 
 
 def _ring(ranks: int) -> float:

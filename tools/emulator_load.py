@@ -163,10 +163,12 @@ def loaded(process: psutil.Process, client: Client) -> dict[str, float]:
     count, took_s = client.read_all()
     used_s = used(process) - before_s
     return {
-        "tokens": count, "seconds": took_s, "tokens_per_s": count / took_s,
+        "tokens": count,
+        "seconds": took_s,
+        "tokens_per_s": count / took_s,
         "server_cpu_us_per_token": used_s / count * 1e6,
         "client_cpu_us_per_token": (time.process_time() - own_s) / count * 1e6,
-    }  # fmt: skip
+    }
 
 
 def got(url: str) -> str:

@@ -20,8 +20,22 @@ from orrery.calibrate.runs.serving import ServingRuns
 from orrery.evidence.metrics import base_metric
 from orrery.evidence.tables import Table, read_table
 
-SERVICE = ("model", "device", "num_devices", "engine", "engine_version", "mode", "tp", "pp", "dp", "ep",
-           "weights_format", "kv_format", "source", "technique")  # fmt: skip
+SERVICE = (
+    "model",
+    "device",
+    "num_devices",
+    "engine",
+    "engine_version",
+    "mode",
+    "tp",
+    "pp",
+    "dp",
+    "ep",
+    "weights_format",
+    "kv_format",
+    "source",
+    "technique",
+)
 FEWEST = 20
 
 
@@ -64,8 +78,10 @@ def main() -> None:
         for key, rows in services(read_table(path)):
             found = left_over(rows, requested.draws, requested.runs)
             words = [f"{m}: {np.median(b):6.1%} -> {np.median(a):6.1%}" for m, (b, a) in found.items()]
-            print(f"{path.stem} {key[0]} {key[1]} {key[3]} {key[5]} tp{key[6]} {len(rows)} rows  " + "  ".join(words),
-                  flush=True)  # fmt: skip
+            print(
+                f"{path.stem} {key[0]} {key[1]} {key[3]} {key[5]} tp{key[6]} {len(rows)} rows  " + "  ".join(words),
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

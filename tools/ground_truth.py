@@ -45,10 +45,11 @@ processes, and a server with continuous batching under a Poisson load at 30, 60 
 """
 
 MODES = {
-    ("prefill", "ttft_s"): ("static.ttft_s",), ("decode", "tpot_s"): ("static.tpot_s", "static.latency_s"),
+    ("prefill", "ttft_s"): ("static.ttft_s",),
+    ("decode", "tpot_s"): ("static.tpot_s", "static.latency_s"),
     ("server", "ttft_s"): ("open.ttft_s", "closed.ttft_s"),
     ("server", "tpot_s"): ("open.tpot_s", "open.latency_s", "closed.tpot_s", "closed.latency_s"),
-}  # fmt: skip
+}
 """What a group says of the modes and metrics of an engine."""
 
 LATER = """
@@ -61,9 +62,13 @@ of an hour, showed the same machine drift away from one calibration: products 15
 slower to wake) and the server 40 %. Calibrate again when the neighbours change."""
 
 GOALS = {
-    ("products", "time_s"): 0.10, ("prefill", "ttft_s"): 0.12, ("decode", "tpot_s"): 0.12,
-    ("exchange", "time_s"): 0.20, ("server", "ttft_s"): 0.15, ("server", "tpot_s"): 0.15,
-}  # fmt: skip
+    ("products", "time_s"): 0.10,
+    ("prefill", "ttft_s"): 0.12,
+    ("decode", "tpot_s"): 0.12,
+    ("exchange", "time_s"): 0.20,
+    ("server", "ttft_s"): 0.15,
+    ("server", "tpot_s"): 0.15,
+}
 """Median errors to stay under."""
 
 
@@ -126,10 +131,13 @@ def _entries(found: Verified) -> dict[str, dict[str, dict[str, float]]]:
     entries: dict[str, dict[str, dict[str, float]]] = {}
     for (group, metric), s in found.scores().items():
         entries.setdefault(metric, {})[group] = {
-            "rows": s.rows, "median": round(s.median_abs_error_frac, 4), "mean": round(s.mean_abs_error_frac, 4),
-            "p90": round(s.p90_abs_error_frac, 4), "bias": round(s.bias_frac, 4),
+            "rows": s.rows,
+            "median": round(s.median_abs_error_frac, 4),
+            "mean": round(s.mean_abs_error_frac, 4),
+            "p90": round(s.p90_abs_error_frac, 4),
+            "bias": round(s.bias_frac, 4),
             "covered_80": round(s.covered_80_frac or 0.0, 4),
-        }  # fmt: skip
+        }
     return entries
 
 
@@ -146,12 +154,17 @@ def _page(calibrated: list[DeviceAnswer], found: Verified) -> str:
     now = calibrated[0].conditions
     machine = f"{now['cpu']}, {now['num_cores']} cores, NumPy {now['numpy']}, {now['blas']}"
     lines = [
-        INTRO, "## The machine\n",
+        INTRO,
+        "## The machine\n",
         f"{machine}, {now['num_blas_threads']} BLAS thread(s), {now['system']}; measured {now['measured_on']}.",
         f"\n{len(calibrated)} times over, it was calibrated and then did the work of the {found.suite} suite, within a "
         "minute and a half.\n",
-        *(f"- {' '.join(each.notes) or 'Nothing disturbed it.'} Expected of kernels: {each.uncertainty_frac:.0%} "
-          "(one sigma)." for each in calibrated), "",
+        *(
+            f"- {' '.join(each.notes) or 'Nothing disturbed it.'} Expected of kernels: {each.uncertainty_frac:.0%} "
+            "(one sigma)."
+            for each in calibrated
+        ),
+        "",
         "## Errors\n",
         "| work | metric | cases | median | mean | 90 % | bias | in 80 % | goal (median) |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -162,14 +175,16 @@ def _page(calibrated: list[DeviceAnswer], found: Verified) -> str:
             for (group, metric), s in found.scores().items()
         ),
         "\nEvery case is in [data/ground-truth.csv](data/ground-truth.csv).\n",
-        "## The ten measurements of the first time\n", "| measured | foreseen | took | machine |", "|---|---|---|---|",
+        "## The ten measurements of the first time\n",
+        "| measured | foreseen | took | machine |",
+        "|---|---|---|---|",
         *(
             f"| {row.work} | {1e3 * row.foreseen_s:.3g} ms | {1e3 * row.time_s:.3g} ms "
             f"| {row.slowness_ratio:.2f} x quiet |"
             for row in calibrated[0].rows
         ),
         LATER,
-    ]  # fmt: skip
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -19,8 +19,11 @@ def describe() -> str:
     """The command's own words, in colour, from its title to the rejected plans."""
     done = subprocess.run(
         [sys.executable, "-c", "from orrery.cli.main import main; main()", *shlex.split(command)],
-        capture_output=True, text=True, check=True, env=os.environ | {"COLUMNS": str(COLUMNS), "FORCE_COLOR": "1"},
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"COLUMNS": str(COLUMNS), "FORCE_COLOR": "1"},
+    )
     before, _, _ = done.stdout.partition("Launch the first plan")
     return before.rstrip()
 

@@ -49,9 +49,11 @@ def main() -> None:
     drawn = draw("activations", (2 * TOKENS, WIDTH), 2)
     previous = draw("weights", (WIDTH, 64), 3)
     layer = Layer(
-        weights=draw("weights", (OUT, WIDTH), 1), inputs=drawn[:TOKENS], held_out=drawn[TOKENS:],
+        weights=draw("weights", (OUT, WIDTH), 1),
+        inputs=drawn[:TOKENS],
+        held_out=drawn[TOKENS:],
         previous_weights=previous,
-    )  # fmt: skip
+    )
     known = techniques_at(techniques, SEAM)
     named = [((), "nearest rounding alone", ""), *(((n,), n, known[n].gains) for n in known if n != "round-to-nearest")]
     named += [(names, ", ".join(names), "in that order") for names in COMBINED]

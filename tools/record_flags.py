@@ -22,12 +22,13 @@ OUT = Path(__file__).parents[1] / "src" / "orrery" / "catalog" / "facts" / "laun
 
 FILES = {
     "vllm": (
-        r"^vllm/engine/arg_utils\.py$", r"^vllm/entrypoints/(openai|common)/cli_args\.py$",
+        r"^vllm/engine/arg_utils\.py$",
+        r"^vllm/entrypoints/(openai|common)/cli_args\.py$",
         r"^vllm/entrypoints/cli/serve\.py$",
     ),
     "sglang": (r"^sglang/srt/server_args\.py$", r"^sglang/srt/arg_groups/fields/\w+\.py$"),
     "tensorrt-llm": (r"^tensorrt_llm/commands/serve\.py$",),
-}  # fmt: skip
+}
 """Where each engine declares its flags, as paths in the wheel."""
 
 HOME = {

@@ -114,19 +114,31 @@ def serving_metrics(checked: Checked, side: Words, counts: Counts) -> Iterator[S
 
 
 def _scored(
-    checked: Checked, metric: str, rows: Mask, words: dict[str, Words], roofline: Floats, closed: Floats,
+    checked: Checked,
+    metric: str,
+    rows: Mask,
+    words: dict[str, Words],
+    roofline: Floats,
+    closed: Floats,
     physics: Floats | None = None,
-) -> Scored:  # fmt: skip
+) -> Scored:
     measured = checked.measured[metric]
     predicted = checked.answers.predicted[metric]
     if metric == FITS:  # 1 where foreseen, so that the relative error is 0 or 1
         predicted, measured = 1.0 + checked.error(FITS, np.ones(len(measured), dtype=bool)), np.ones(len(measured))
     everything = Scored(
-        table=checked.table.name, kind=str(checked.table.words("kind")[0]), metric=metric, words=words,
-        measured=measured, ours=predicted, roofline=roofline, closed=closed,
+        table=checked.table.name,
+        kind=str(checked.table.words("kind")[0]),
+        metric=metric,
+        words=words,
+        measured=measured,
+        ours=predicted,
+        roofline=roofline,
+        closed=closed,
         physics=predicted if physics is None else physics,
-        inside_80=checked.answers.inside(metric, measured, 80), inside_95=checked.answers.inside(metric, measured, 95),
-    )  # fmt: skip
+        inside_80=checked.answers.inside(metric, measured, 80),
+        inside_95=checked.answers.inside(metric, measured, 95),
+    )
     return everything.take(rows)
 
 
@@ -200,18 +212,25 @@ def counts_of(checked: Checked, side: Words) -> Counts:
 
 
 def accuracy(
-    scored: list[Scored], counts: dict[str, Counts], left_out: dict[str, Any], truth: dict[str, Any],
+    scored: list[Scored],
+    counts: dict[str, Counts],
+    left_out: dict[str, Any],
+    truth: dict[str, Any],
     campaigns: dict[str, Any],
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """The checked-in numbers: one table for each metric of each measured table, with its groups."""
     entries: dict[str, Any] = {}
     for s in scored:
-        table = entries.setdefault(s.table, {"rows": counts[s.table].rows, "screened": counts[s.table].screened,
-                                             "declined": sum(counts[s.table].declined.values())})  # fmt: skip
+        table = entries.setdefault(
+            s.table,
+            {
+                "rows": counts[s.table].rows,
+                "screened": counts[s.table].screened,
+                "declined": sum(counts[s.table].declined.values()),
+            },
+        )
         by = next(word for word in ("op", "mode", "framework") if word in s.words)
-        table[s.metric] = {
-            str(word): _entry(s.take(s.words[by] == word)) for word in np.unique(s.words[by])
-        }  # fmt: skip
+        table[s.metric] = {str(word): _entry(s.take(s.words[by] == word)) for word in np.unique(s.words[by])}
     if left_out:
         entries[LEFT_OUT] = {STEP: left_out}
     if truth:
@@ -224,12 +243,20 @@ def accuracy(
 def _entry(s: Scored) -> dict[str, float | int]:
     ours, physics = s.score(), s.score("physics")
     values = {
-        "median": ours.median_abs_error_frac, "mean": ours.mean_abs_error_frac, "p90": ours.p90_abs_error_frac,
-        "bias": ours.bias_frac, "covered_80": ours.covered_80_frac, "covered_95": ours.covered_95_frac,
-    }  # fmt: skip
+        "median": ours.median_abs_error_frac,
+        "mean": ours.mean_abs_error_frac,
+        "p90": ours.p90_abs_error_frac,
+        "bias": ours.bias_frac,
+        "covered_80": ours.covered_80_frac,
+        "covered_95": ours.covered_95_frac,
+    }
     if (s.physics != s.ours).any():
-        values |= {"physics_median": physics.median_abs_error_frac, "physics_mean": physics.mean_abs_error_frac,
-                   "physics_p90": physics.p90_abs_error_frac, "physics_bias": physics.bias_frac}  # fmt: skip
+        values |= {
+            "physics_median": physics.median_abs_error_frac,
+            "physics_mean": physics.mean_abs_error_frac,
+            "physics_p90": physics.p90_abs_error_frac,
+            "physics_bias": physics.bias_frac,
+        }
     return {"rows": ours.rows} | {k: round(v, 4) for k, v in values.items() if v is not None}
 
 

@@ -30,20 +30,30 @@ have eight rows; rows of `tools/excluded.toml` are reported, not counted. `pytho
 """
 
 KINDS = (
-    ("closed loops", "closed", 1), ("separate prefill and decode", "closed", 2), ("open loops", "open", 1),
-    ("offline", "offline", 1), ("static batches", "static", 1),
-)  # fmt: skip
-SHOWN = {"closed": ("tpot_s", "ttft_s"), "open": ("tpot_s", "ttft_s", "latency_s"),
-         "offline": ("output_tokens_per_s",), "static": ("latency_s", "tpot_s", "ttft_s", "power_w")}  # fmt: skip
+    ("closed loops", "closed", 1),
+    ("separate prefill and decode", "closed", 2),
+    ("open loops", "open", 1),
+    ("offline", "offline", 1),
+    ("static batches", "static", 1),
+)
+SHOWN = {
+    "closed": ("tpot_s", "ttft_s"),
+    "open": ("tpot_s", "ttft_s", "latency_s"),
+    "offline": ("output_tokens_per_s",),
+    "static": ("latency_s", "tpot_s", "ttft_s", "power_w"),
+}
 
 
 def counted(campaigns: Mapping[str, Mapping[str, Any]], mode: str = "", pools: int = 0) -> list[Mapping[str, Any]]:
     """The campaigns of a metric that enter medians, of one kind of run where it is named."""
     return [
-        e for e in campaigns.values()
-        if e["rows"] >= FEWEST and e["left_out"] != REPORTED and mode in ("", e["mode"])
+        e
+        for e in campaigns.values()
+        if e["rows"] >= FEWEST
+        and e["left_out"] != REPORTED
+        and mode in ("", e["mode"])
         and (not pools or min(e["pools"], 2) == pools)
-    ]  # fmt: skip
+    ]
 
 
 def middle(entries: Sequence[Mapping[str, Any]], word: str) -> float:
@@ -59,8 +69,9 @@ def lines(found: Campaigns) -> list[str]:
         out += [
             f"\n### `{metric}` of campaigns left out\n",
             "| campaign | rows | left out | roofline | five constants | **orrery** | bias | shipped | in 80 % "
-            "| half-width |", "|" + "---|" * 10,
-        ]  # fmt: skip
+            "| half-width |",
+            "|" + "---|" * 10,
+        ]
         for name, e in campaigns.items():
             out.append(
                 f"| {name} | {e['rows']} | {e['left_out']} | {_pct(e.get('roofline_median'))} "
@@ -86,8 +97,9 @@ def summary(found: Campaigns, scored: Sequence[Scored]) -> list[str]:
         return []
     out = [
         "| serving runs | campaigns | rows | datasheet roofline | five fitted constants "
-        "| **orrery, campaign left out** | orrery, split by hash | in the 80 % interval |", "|" + "---|" * 8,
-    ]  # fmt: skip
+        "| **orrery, campaign left out** | orrery, split by hash | in the 80 % interval |",
+        "|" + "---|" * 8,
+    ]
     for title, mode, pools in KINDS:
         for metric in SHOWN[mode]:
             if not (entries := counted(found.get(metric, {}), mode, pools)):
@@ -105,9 +117,10 @@ def summary(found: Campaigns, scored: Sequence[Scored]) -> list[str]:
 def _by_hash(scored: Sequence[Scored], metric: str, mode: str, pools: int) -> float:
     """The median over test rows; of several pools where their tables are named for it."""
     parts = [
-        s.take(s.words["mode"] == mode) for s in scored
+        s.take(s.words["mode"] == mode)
+        for s in scored
         if s.metric == metric and "mode" in s.words and s.table.startswith("disaggregated") == (pools > 1)
-    ]  # fmt: skip
+    ]
     parts = [p for p in parts if len(p.measured)]
     return join(parts).score().median_abs_error_frac if parts else float("nan")
 

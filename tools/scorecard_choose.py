@@ -36,8 +36,15 @@ def runs(
 
 
 NVIDIA = ("a100", "h100", "h200", "gh200", "b200", "gb200", "l40s")
-MAIN = ("gemm.csv.gz", "attention_prefill.csv.gz", "attention_decode.csv.gz", "mla.csv.gz", "moe.csv.gz",
-        "collectives.csv.gz", "moe_dispatch_combine.csv.gz")  # fmt: skip
+MAIN = (
+    "gemm.csv.gz",
+    "attention_prefill.csv.gz",
+    "attention_decode.csv.gz",
+    "mla.csv.gz",
+    "moe.csv.gz",
+    "collectives.csv.gz",
+    "moe_dispatch_combine.csv.gz",
+)
 
 
 def main_op(*ops: str) -> Callable[[Scored], Mask]:
@@ -84,10 +91,15 @@ WITH_MEMORY = ("megatron_ci_", "torchtitan")
 """Tables that give the allocator's peak; rows that do not state the devices are no full layout."""
 
 NEW_TABLES = {
-    "DGX Cloud recipes": "dgxc_", "LLM Foundry": "llm_foundry", "Megatron Bridge": "megatron_bridge_perf_summary",
-    "NeMo 24.07": "nemo_2407", "NeMo launcher": "nemo_launcher", "MLPerf, language models": "mlperf_training_llm",
-    "Megatron-LM's test models": "megatron_ci_small_tests", "every table": "",
-}  # fmt: skip
+    "DGX Cloud recipes": "dgxc_",
+    "LLM Foundry": "llm_foundry",
+    "Megatron Bridge": "megatron_bridge_perf_summary",
+    "NeMo 24.07": "nemo_2407",
+    "NeMo launcher": "nemo_launcher",
+    "MLPerf, language models": "mlperf_training_llm",
+    "Megatron-LM's test models": "megatron_ci_small_tests",
+    "every table": "",
+}
 """Tables with such devices, as the page calls them."""
 
 

@@ -73,9 +73,12 @@ Errors = Mapping[str, Mapping[str, float]]
 
 
 def write_page(
-    scored: Sequence[Scored], counts: dict[str, Counts], left_out: Errors, truth: Mapping[str, Errors],
+    scored: Sequence[Scored],
+    counts: dict[str, Counts],
+    left_out: Errors,
+    truth: Mapping[str, Errors],
     campaigns: Campaigns,
-) -> str:  # fmt: skip
+) -> str:
     """The whole page; ``left_out`` has the errors on devices that had no part in any fit, ``truth`` those of real work
     on a machine that was calibrated, by metric, ``campaigns`` those of serving campaigns without a part in any fit."""
     kernels = [s for s in scored if "op" in s.words and s.metric == "time_s"]
@@ -86,30 +89,48 @@ def write_page(
     parts = [
         INTRO,
         "![Predicted against measured](scorecard.svg)\n",
-        "## Goals\n", *goals(scored, left_out),
-        "\n## Kernels and collectives\n", *by_words(kernels, ("table", "op")),
+        "## Goals\n",
+        *goals(scored, left_out),
+        "\n## Kernels and collectives\n",
+        *by_words(kernels, ("table", "op")),
         "\n### Power of kernels\n",
         "Mean power of the board while one kernel repeats; the rival in the roofline's column is the power limit.\n",
         *by_words(power, ("op", "device", "format")),
-        "\n### Physics alone, and with what was learned\n", LEARNED.strip() + "\n", *learned_lines(kernels + power),
+        "\n### Physics alone, and with what was learned\n",
+        LEARNED.strip() + "\n",
+        *learned_lines(kernels + power),
         "\n## Serving runs\n",
         "Rates of open runs are set by the arrivals, and the total rate of a static batch is its latency in other "
         "words; neither is scored.\n",
         *by_words(serving, ("table", "metric", "mode")),
-        "\n### By engine\n", *by_words(serving, ("table", "metric", "mode", "engine", "engine_version")),
-        "\n### By device\n", *by_words(serving, ("metric", "mode", "device")),
-        "\n## Serving runs, a campaign left out\n", TEXT.strip() + "\n", *campaign_lines(campaigns),
-        "\n## Training runs\n", TRAINING.strip() + "\n", *by_words(training, ("table", "metric")),
+        "\n### By engine\n",
+        *by_words(serving, ("table", "metric", "mode", "engine", "engine_version")),
+        "\n### By device\n",
+        *by_words(serving, ("metric", "mode", "device")),
+        "\n## Serving runs, a campaign left out\n",
+        TEXT.strip() + "\n",
+        *campaign_lines(campaigns),
+        "\n## Training runs\n",
+        TRAINING.strip() + "\n",
+        *by_words(training, ("table", "metric")),
         "\n### By framework, device and precision\n",
         *by_words([s for s in training if s.metric == STEP], ("framework", "device", "precision")),
-        "\n### Whether a run fits\n", *outcomes(fits),
-        "\n### A device left out\n", LEFT_OUT.strip() + "\n", *left_out_lines(left_out),
-        "\n## RL steps\n", "Steps of RL post-training, rollouts included; nothing was fitted on them.\n",
+        "\n### Whether a run fits\n",
+        *outcomes(fits),
+        "\n### A device left out\n",
+        LEFT_OUT.strip() + "\n",
+        *left_out_lines(left_out),
+        "\n## RL steps\n",
+        "Steps of RL post-training, rollouts included; nothing was fitted on them.\n",
         *by_words([s for s in scored if s.kind == "rl"], ("table", "metric", "device", "rl_policy")),
-        "\n## Ground truth\n", GROUND_TRUTH.strip() + "\n", *truth_lines(truth),
-        "\n## Kernels by device, format and engine\n", *by_words(kernels, ("op", "device", "format", "engine")),
-        "\n## Rows that were not scored\n", *not_scored(counts),
-    ]  # fmt: skip
+        "\n## Ground truth\n",
+        GROUND_TRUTH.strip() + "\n",
+        *truth_lines(truth),
+        "\n## Kernels by device, format and engine\n",
+        *by_words(kernels, ("op", "device", "format", "engine")),
+        "\n## Rows that were not scored\n",
+        *not_scored(counts),
+    ]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -155,11 +176,16 @@ def _column(s: Scored, name: str) -> np.ndarray:
 def _line(key: Iterable[str], s: Scored) -> str:
     ours = s.score()
     cells = [
-        *(f"`{k}`" if k else "" for k in key), f"{ours.rows:,}", _three(s, "roofline"), _three(s, "closed"),
+        *(f"`{k}`" if k else "" for k in key),
+        f"{ours.rows:,}",
+        _three(s, "roofline"),
+        _three(s, "closed"),
         _three(s, "physics") if (s.physics != s.ours).any() else "",
-        f"**{_three(s, 'ours')}**", f"{100 * ours.bias_frac:+.1f}", _share(ours.covered_80_frac),
+        f"**{_three(s, 'ours')}**",
+        f"{100 * ours.bias_frac:+.1f}",
+        _share(ours.covered_80_frac),
         _share(ours.covered_95_frac),
-    ]  # fmt: skip
+    ]
     return f"| {' | '.join(cells)} |"
 
 

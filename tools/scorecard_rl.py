@@ -41,9 +41,18 @@ def _metric(checked: Checked, metric: str, numbers: np.ndarray) -> Scored:
     words = {name: np.array([row.word(name) for row in rows]) for name in ("framework", "device", "rl_policy")}
     inside = [checked.answers.inside(metric, checked.measured[metric], p)[numbers] for p in (80, 95)]
     return Scored(
-        table=checked.table.name, kind="rl", metric=metric, words=words, measured=measured, ours=ours,
-        roofline=roofline, closed=np.full(len(rows), np.nan), physics=ours, inside_80=inside[0], inside_95=inside[1],
-    )  # fmt: skip
+        table=checked.table.name,
+        kind="rl",
+        metric=metric,
+        words=words,
+        measured=measured,
+        ours=ours,
+        roofline=roofline,
+        closed=np.full(len(rows), np.nan),
+        physics=ours,
+        inside_80=inside[0],
+        inside_95=inside[1],
+    )
 
 
 def roofline_s(job: RlJob) -> float:

@@ -34,18 +34,25 @@ class Scored:
     def take(self, rows: Mask) -> "Scored":
         """Only these rows."""
         return Scored(
-            table=self.table, kind=self.kind, metric=self.metric,
+            table=self.table,
+            kind=self.kind,
+            metric=self.metric,
             words={k: v[rows] for k, v in self.words.items()},
             **{f: getattr(self, f)[rows] for f in COLUMNS},
-        )  # fmt: skip
+        )
 
     def score(self, who: str = "ours") -> Score:
         """The errors of one of the three."""
         predicted = getattr(self, who)
         known = np.isfinite(predicted)
         if not known.any():
-            return Score(rows=0, median_abs_error_frac=np.nan, mean_abs_error_frac=np.nan, p90_abs_error_frac=np.nan,
-                         bias_frac=np.nan)  # fmt: skip
+            return Score(
+                rows=0,
+                median_abs_error_frac=np.nan,
+                mean_abs_error_frac=np.nan,
+                p90_abs_error_frac=np.nan,
+                bias_frac=np.nan,
+            )
         error = predicted[known] / self.measured[known] - 1.0
         if who != "ours":
             return score_errors(error)
@@ -67,8 +74,9 @@ def join(parts: Iterable[Scored]) -> Scored:
     all_parts = list(parts)
     first = all_parts[0]
     return Scored(
-        table=first.table, kind=first.kind, metric=first.metric,
+        table=first.table,
+        kind=first.kind,
+        metric=first.metric,
         words={k: np.concatenate([p.words[k] for p in all_parts]) for k in first.words},
-        **{f: np.concatenate([getattr(p, f) for p in all_parts])
-           for f in COLUMNS},
-    )  # fmt: skip
+        **{f: np.concatenate([getattr(p, f) for p in all_parts]) for f in COLUMNS},
+    )

@@ -64,8 +64,9 @@ def _metric(checked: Checked, metric: str, rows: Sequence[Step], times: Floats) 
         return None
     known = [s for s, is_known in zip(stated, mask, strict=True) if is_known]
     numbers = np.array([r.number for _, _, r in known])
-    inside = [np.array([checked.answers.inside(m, checked.measured[m], p)[r.number] for m, _, r in known])
-              for p in (80, 95)]  # fmt: skip
+    inside = [
+        np.array([checked.answers.inside(m, checked.measured[m], p)[r.number] for m, _, r in known]) for p in (80, 95)
+    ]
     ours_s = np.array([r.ours_s for _, _, r in known])
     roofline_s, closed_s = times[mask].T
     if metric == STEP:
@@ -77,10 +78,18 @@ def _metric(checked: Checked, metric: str, rows: Sequence[Step], times: Floats) 
         measured, ours = checked.measured[metric][numbers], checked.answers.predicted[metric][numbers]
     roofline, closed = (_as(metric, ours, t / ours_s) for t in (roofline_s, closed_s))
     return Scored(
-        table=checked.table.name, kind="training", metric=metric, words=_words([r for _, _, r in known]),
-        measured=measured, ours=ours, roofline=roofline, closed=closed, physics=ours, inside_80=inside[0],
+        table=checked.table.name,
+        kind="training",
+        metric=metric,
+        words=_words([r for _, _, r in known]),
+        measured=measured,
+        ours=ours,
+        roofline=roofline,
+        closed=closed,
+        physics=ours,
+        inside_80=inside[0],
         inside_95=inside[1],
-    )  # fmt: skip
+    )
 
 
 def _as(metric: str, ours: Floats, slower_ratio: Floats) -> Floats:
@@ -101,11 +110,15 @@ def _row_words(step: Step) -> dict[str, str]:
     model = "|".join(row.word(c) for c in ("model", "num_layers", "hidden_size"))
     group = (model, str(job.seq_len), job.cluster.device.name, str(layout.num_devices), job.recipe.name)
     return {
-        "framework": job.framework.name, "device": job.cluster.device.name, "precision": job.recipe.name,
+        "framework": job.framework.name,
+        "device": job.cluster.device.name,
+        "precision": job.recipe.name,
         "task": "pretrain" if job.task in ("pretrain", "forward_backward") else "finetune",
-        "num_devices": f"{layout.num_devices:06d}", "group": " ".join(group), "layout": str(layout),
+        "num_devices": f"{layout.num_devices:06d}",
+        "group": " ".join(group),
+        "layout": str(layout),
         "tokens": str(job.tokens_per_step * 1.0 / layout.num_devices),
         "size": ">= 1B" if job.model.num_parameters >= 1e9 else "< 1B",
         "states": "devices" if row.word("num_devices") else "no devices",
         "outcome": "out of memory" if is_out_of_memory(row) else "ran",
-    }  # fmt: skip
+    }

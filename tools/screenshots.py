@@ -26,9 +26,15 @@ MAX_BYTES = 250_000
 
 NO_BROWSER = "No browser: install Chromium, Chrome or Edge, or name one in ORRERY_BROWSER."
 FLAGS = (
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-)  # fmt: skip
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+)
 
 PLANS = "/plans?model=llama-3.1-70b&device=h100-sxm,mi300x&max_devices=8&trace=chat&slo=ttft:1000&slo=tpot:50"
 DESIGN = (
@@ -54,6 +60,9 @@ class Picture:
 
 
 PICTURES = (
+    Picture(name="web-best", address="/", shows="#rows button", height=1240),
+    Picture(name="web-best-dark", address="/?y=usd", shows="#rows button", is_dark=True, height=1240),
+    Picture(name="web-best-phone", address="/", shows="#rows button", width=390, height=1180),
     Picture(name="web-plans", address=PLANS, shows="#front svg", height=1180),
     Picture(name="web-design", address=DESIGN, shows="#why li", height=1000),
     Picture(name="web-sweep", address=SWEEP, shows="#sweep svg", top="#sweep", height=1100),
@@ -79,9 +88,11 @@ def served(home: Path) -> Generator[str]:
 def take(browser: "Browser", address: str, picture: Picture) -> bytes:
     """The picture as PNG."""
     context = browser.new_context(
-        base_url=address, viewport={"width": picture.width, "height": picture.height},
-        color_scheme="dark" if picture.is_dark else "light", reduced_motion="reduce",
-    )  # fmt: skip
+        base_url=address,
+        viewport={"width": picture.width, "height": picture.height},
+        color_scheme="dark" if picture.is_dark else "light",
+        reduced_motion="reduce",
+    )
     with context:
         page = context.new_page()
         page.goto(picture.address)

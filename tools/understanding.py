@@ -111,8 +111,10 @@ def _layer_lines(
         f"**Layers**, of {sum(num.values())} papers ({FOLDS} folds, {TIMES} times over): the layer is right for "
         f"{np.mean(text == index):.0%}; among the three likeliest for "
         f"{np.mean([t in np.argsort(-c)[:3] for t, c in zip(index, chances, strict=True)]):.0%}.",
-        "", "| layer | papers | precision | recall | F1 |", "|---|---|---|---|---|",
-    ]  # fmt: skip
+        "",
+        "| layer | papers | precision | recall | F1 |",
+        "|---|---|---|---|---|",
+    ]
     table = []
     for i, layer in enumerate(layers):
         hit, named, real = np.sum((text == i) & (index == i)), np.sum(text == i), np.sum(index == i)
@@ -172,13 +174,17 @@ def measure_claims(papers: Sequence[Paper]) -> list[str]:
     lines = [
         f"**Claims**: readers list {total} claims of these papers, {listed} of them as a number with a unit that the "
         "rules know. A claim counts as found where value and unit agree.",
-        "", "| | read as claims | precision | recall | recall of all |", "|---|---|---|---|---|",
+        "",
+        "| | read as claims | precision | recall | recall of all |",
+        "|---|---|---|---|---|",
         f"| every number with a unit | {raw_named} | {raw_hit / raw_named:.2f} | {raw_found / listed:.2f} | "
         f"{raw_found / total:.2f} |",
         f"| **confidence {MIN_CONFIDENCE_FRAC:g} or more** | {named} | **{hit / named:.2f}** | "
         f"**{found / listed:.2f}** | {found / total:.2f} |",
-        "", "| confidence said | numbers | claims |", "|---|---|---|",
-    ]  # fmt: skip
+        "",
+        "| confidence said | numbers | claims |",
+        "|---|---|---|",
+    ]
     for i in sorted(bins):
         lines.append(f"| {i / 5:.1f} to {(i + 1) / 5:.1f} | {len(bins[i])} | {np.mean(bins[i]):.0%} |")
     return lines
@@ -225,12 +231,18 @@ def write_weights(papers: Sequence[Paper], layers: Sequence[str], sharpness: flo
     claims = _fit_claims(_examples(papers))
     scales = np.abs(model.coef_).max(axis=1) / 127.0
     np.savez_compressed(
-        FILE, layers=np.array(layers), words=np.array(list(places)), rarities=rarities.astype(np.float16),
-        layer_scales=scales.astype(np.float32), layer_biases=model.intercept_.astype(np.float32),
-        layer_weights=np.round(model.coef_ / scales[:, None]).astype(np.int8), sharpness_ratio=np.float32(sharpness),
-        claim_features=np.array(list(claims)), claim_weights=np.array(list(claims.values()), dtype=np.float16),
+        FILE,
+        layers=np.array(layers),
+        words=np.array(list(places)),
+        rarities=rarities.astype(np.float16),
+        layer_scales=scales.astype(np.float32),
+        layer_biases=model.intercept_.astype(np.float32),
+        layer_weights=np.round(model.coef_ / scales[:, None]).astype(np.int8),
+        sharpness_ratio=np.float32(sharpness),
+        claim_features=np.array(list(claims)),
+        claim_weights=np.array(list(claims.values()), dtype=np.float16),
         technique_curve=np.array(curve, dtype=np.float32),
-    )  # fmt: skip
+    )
     print(f"{FILE}: {FILE.stat().st_size / 1e3:.0f} kB, {len(places)} words, {len(claims)} features", file=sys.stderr)
 
 

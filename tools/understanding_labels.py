@@ -10,10 +10,26 @@ from orrery.evidence.feed.text import title_id
 
 SCALES = {"k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "b": 1e9, "billion": 1e9, "t": 1e12, "trillion": 1e12}
 PREFIXES = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15, "e": 1e18}
-TIMES_S = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "seconds": 1.0, "minutes": 60.0, "hours": 3600.0,
-           "days": 86400.0, "gpu hours": 3600.0, "gpu days": 86400.0}  # fmt: skip
-SIMPLE = {"w": ("w", 1.0), "mw": ("w", 1e-3), "db": ("db", 1.0), "fps": ("frames_per_s", 1.0), "bits": ("bits", 1.0),
-          "gbps": ("bytes_per_s", 1.25e8)}  # fmt: skip
+TIMES_S = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "seconds": 1.0,
+    "minutes": 60.0,
+    "hours": 3600.0,
+    "days": 86400.0,
+    "gpu hours": 3600.0,
+    "gpu days": 86400.0,
+}
+SIMPLE = {
+    "w": ("w", 1.0),
+    "mw": ("w", 1e-3),
+    "db": ("db", 1.0),
+    "fps": ("frames_per_s", 1.0),
+    "bits": ("bits", 1.0),
+    "gbps": ("bytes_per_s", 1.25e8),
+}
 CLOSE_FRAC = 0.006
 
 
@@ -43,8 +59,15 @@ def labelled(read: Mapping[str, tuple[str, str]], labels: Sequence[Mapping[str, 
     for label in labels:
         if (words := read.get(title_id(label["title"]))) is not None:
             stated = tuple(s for claim in label["claims"] if (s := _stated(claim)))
-            papers.append(Paper(title=words[0], abstract=words[1], layer=label["layer"], claims=stated,
-                                num_claims=len(label["claims"])))  # fmt: skip
+            papers.append(
+                Paper(
+                    title=words[0],
+                    abstract=words[1],
+                    layer=label["layer"],
+                    claims=stated,
+                    num_claims=len(label["claims"]),
+                )
+            )
     return papers
 
 

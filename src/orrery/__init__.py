@@ -23,11 +23,14 @@ if TYPE_CHECKING:
     from orrery.scenario.ask import estimate as estimate
     from orrery.scenario.ask import plan as plan
     from orrery.scenario.bits import bits as bits
+    from orrery.scenario.cache_size import cache_size as cache_size
     from orrery.scenario.capacity import find_capacity as find_capacity
+    from orrery.scenario.cold_start import cold_start as cold_start
     from orrery.scenario.compare_formats import compare_formats as compare_formats
     from orrery.scenario.disaggregate import plan_disaggregated as plan_disaggregated
     from orrery.scenario.file import load_scenario as load_scenario
     from orrery.scenario.file import save_scenario as save_scenario
+    from orrery.scenario.fleet.ask import simulate_fleet as simulate_fleet
     from orrery.scenario.quantize import quantize as quantize
     from orrery.scenario.rl import train_rl as train_rl
     from orrery.scenario.rl_plan import train_rl_plan as train_rl_plan
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from orrery.scenario.simulate import simulate as simulate
     from orrery.scenario.sweep import sweep as sweep
     from orrery.scenario.train import train as train
+    from orrery.scenario.train_graph import train_graph as train_graph
     from orrery.scenario.train_plan import train_plan as train_plan
     from orrery.scenario.what_if import what_if as what_if
 
@@ -45,9 +49,11 @@ _HOME = {
     "OrreryError": "orrery.base.errors",
     "Scenario": "orrery.scenario.schema",
     "bits": "orrery.scenario.bits",
+    "cache_size": "orrery.scenario.cache_size",
     "calibrate_device": "orrery.calibrate.device.calibrate",
     "calibrate_runs": "orrery.calibrate.runs.calibrate",
     "check": "orrery.evidence.check",
+    "cold_start": "orrery.scenario.cold_start",
     "compare_formats": "orrery.scenario.compare_formats",
     "estimate": "orrery.scenario.ask",
     "find_capacity": "orrery.scenario.capacity",
@@ -64,8 +70,10 @@ _HOME = {
     "save_scenario": "orrery.scenario.file",
     "scaling": "orrery.scenario.scaling",
     "simulate": "orrery.scenario.simulate",
+    "simulate_fleet": "orrery.scenario.fleet.ask",
     "sweep": "orrery.scenario.sweep",
     "train": "orrery.scenario.train",
+    "train_graph": "orrery.scenario.train_graph",
     "train_plan": "orrery.scenario.train_plan",
     "train_rl": "orrery.scenario.rl",
     "train_rl_plan": "orrery.scenario.rl_plan",
@@ -78,9 +86,11 @@ __all__ = [
     "Scenario",
     "__version__",
     "bits",
+    "cache_size",
     "calibrate_device",
     "calibrate_runs",
     "check",
+    "cold_start",
     "compare_formats",
     "estimate",
     "find_capacity",
@@ -97,6 +107,7 @@ __all__ = [
     "save_scenario",
     "scaling",
     "simulate",
+    "simulate_fleet",
     "sweep",
     "train",
     "train_plan",

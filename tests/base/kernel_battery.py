@@ -12,6 +12,7 @@ import numpy as np
 
 from orrery.base.compiled import PLAIN
 from orrery.kernels.attention import _kernel as attention
+from orrery.kernels.attention.features import _kernel as attention_features
 from orrery.kernels.elementwise import _kernel as elementwise
 from orrery.kernels.energy import _kernel as energy
 from orrery.kernels.gemm import _kernel as gemm
@@ -61,19 +62,19 @@ def attention_calls() -> Iterator[Call]:
         constants = np.array([2e-6, *numbers(8), 0.5, 128.0, 64.0, packs, 16.0])
         fixed = (causal, machine, constants)
         yield attention, "prefill", (*columns, *fixed)
-        yield attention, "prefill_features", (*columns, *fixed, np.empty((6, COUNT)))
+        yield attention_features, "prefill_features", (*columns, *fixed, np.empty((6, COUNT)))
         for row in each(columns):
             yield attention, "prefill_scalar", (*row, *fixed)
-            yield attention, "prefill_features_scalar", (*row, *fixed, np.empty(attention.TERMS))
+            yield attention_features, "prefill_features_scalar", (*row, *fixed, np.empty(attention.TERMS))
     columns = [batch, query + more, heads * group, heads, size % 512 + 1, window * (window % 2), 1 + query % 3]
     for is_cold, flags in ((True, (4.0, 1.0, 1.0, 1.0, 1.0)), (False, (0.0, 0.0, 0.0, 0.0, 0.0))):
         constants = np.array([2e-6, *numbers(2), 64.0, 1e-6, 128.0, *numbers(4), *flags])
         fixed = (is_cold, decoding, constants)
         yield attention, "decode", (*columns, *fixed)
-        yield attention, "decode_features", (*columns, *fixed, np.empty((6, COUNT)))
+        yield attention_features, "decode_features", (*columns, *fixed, np.empty((6, COUNT)))
         for row in each(columns):
             yield attention, "decode_scalar", (*row, *fixed)
-            yield attention, "decode_features_scalar", (*row, *fixed, np.empty(attention.TERMS))
+            yield attention_features, "decode_features_scalar", (*row, *fixed, np.empty(attention.TERMS))
     columns = [batch, more, heads, size + 64, size + 1, 1 + query % 3]
     for is_cold, tile in ((True, 64.0), (False, 128.0)):
         fixed = (is_cold, decoding, np.array([1e-5, *numbers(3), 60.0, 2e-6, 128.0, *numbers(2), tile]))

@@ -14,11 +14,25 @@ from orrery.hardware.device import Device, Link
 
 LINK = Link(name="loopback", each_way_bytes_per_s=1.2e10, latency_s=1e-6, topology="bus", num_devices=2)
 BARE = Device(
-    name="box", title="Box", vendor="Me", kind="cpu", generation="host", memory_capacity_bytes=32e9,
-    memory_bandwidth_bytes_per_s=1.5e10, dense_flops_per_s={"fp32": 1.3e11}, vector_flops_per_s=1.3e11,
-    num_compute_units=2, compute_clock_hz=2.5e9, last_level_cache_bytes=3.5e7, power_limit_w=100.0, idle_power_w=10.0,
-    scaleup=LINK, scaleout=LINK, host=LINK, devices_per_node=2,
-)  # fmt: skip
+    name="box",
+    title="Box",
+    vendor="Me",
+    kind="cpu",
+    generation="host",
+    memory_capacity_bytes=32e9,
+    memory_bandwidth_bytes_per_s=1.5e10,
+    dense_flops_per_s={"fp32": 1.3e11},
+    vector_flops_per_s=1.3e11,
+    num_compute_units=2,
+    compute_clock_hz=2.5e9,
+    last_level_cache_bytes=3.5e7,
+    power_limit_w=100.0,
+    idle_power_w=10.0,
+    scaleup=LINK,
+    scaleout=LINK,
+    host=LINK,
+    devices_per_node=2,
+)
 
 
 @pytest.fixture(scope="session")

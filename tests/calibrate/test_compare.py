@@ -22,31 +22,62 @@ def table(rows):
 
 def training(num_devices, tp, pp, *, seq_len=4096, model="llama-3.1-8b", device="h100-sxm"):
     return {
-        "kind": "training", "model": model, "device": device, "num_devices": str(num_devices), "devices_per_node": "8",
-        "tp": str(tp), "pp": str(pp), "dp": str(num_devices // tp // pp), "sharding": "zero3" if pp == 1 else "zero1",
-        "micro_batch": "1", "global_batch": str(2 * num_devices), "seq_len": str(seq_len), "precision": "bf16",
-        "recompute": "none", "framework": "megatron-lm", "tokens_per_s_per_device": "1",
-    }  # fmt: skip
+        "kind": "training",
+        "model": model,
+        "device": device,
+        "num_devices": str(num_devices),
+        "devices_per_node": "8",
+        "tp": str(tp),
+        "pp": str(pp),
+        "dp": str(num_devices // tp // pp),
+        "sharding": "zero3" if pp == 1 else "zero1",
+        "micro_batch": "1",
+        "global_batch": str(2 * num_devices),
+        "seq_len": str(seq_len),
+        "precision": "bf16",
+        "recompute": "none",
+        "framework": "megatron-lm",
+        "tokens_per_s_per_device": "1",
+    }
 
 
 def serving(**cells):
     return {
-        "kind": "serving", "model": "llama-3.1-8b", "device": "h100-sxm", "num_devices": "1", "tp": "1",
-        "engine": "vllm", "engine_version": "0.11.0", **cells,
-    }  # fmt: skip
+        "kind": "serving",
+        "model": "llama-3.1-8b",
+        "device": "h100-sxm",
+        "num_devices": "1",
+        "tp": "1",
+        "engine": "vllm",
+        "engine_version": "0.11.0",
+        **cells,
+    }
 
 
-TRAINING = [training(8, 1, 1), training(8, 2, 1), training(16, 2, 1, seq_len=2048), training(64, 2, 2),
-            training(128, 1, 1)]  # fmt: skip
+TRAINING = [
+    training(8, 1, 1),
+    training(8, 2, 1),
+    training(16, 2, 1, seq_len=2048),
+    training(64, 2, 2),
+    training(128, 1, 1),
+]
 STATIC = [
     serving(mode="static", batch_size=str(b), input_tokens=str(i), output_tokens=str(o), ttft_s="1", tpot_s="1")
     for b, i, o in ((1, 512, 128), (16, 512, 128), (4, 4096, 32))
 ]
 CLOSED = [
-    serving(mode="closed", concurrency=str(c), input_tokens="256", output_tokens="64", num_requests=str(4 * c),
-            ttft_s="1", tpot_s="1", output_tokens_per_s="1")
+    serving(
+        mode="closed",
+        concurrency=str(c),
+        input_tokens="256",
+        output_tokens="64",
+        num_requests=str(4 * c),
+        ttft_s="1",
+        tpot_s="1",
+        output_tokens_per_s="1",
+    )
     for c in (1, 8, 48)
-]  # fmt: skip
+]
 
 
 def measured(rows, fault="", severity=0.0, *, noise=0.03, seed=0, times=1.0):
@@ -169,32 +200,55 @@ def test_two_faults_are_found_one_after_the_other():
     slow = measured(TRAINING, "host-bound", 12.0, noise=0.01)
     clean = measured(TRAINING, noise=0.0)
     metric = "tokens_per_s_per_device"
-    both = [a | {metric: repr(float(a[metric]) * float(b[metric]) / float(c[metric]))}
-            for a, b, c in zip(twice, slow, clean, strict=True)]  # fmt: skip
+    both = [
+        a | {metric: repr(float(a[metric]) * float(b[metric]) / float(c[metric]))}
+        for a, b, c in zip(twice, slow, clean, strict=True)
+    ]
     answer = compare_tables([table(both)])
     assert answer.second is not None
     assert {answer.suspects[0].cause, answer.second.cause} == {"slow-fabric", "host-bound"}
 
 
 def test_equal_metrics_count_once():
-    row = serving(mode="static", batch_size="4", input_tokens="64", output_tokens="16", output_tokens_per_s="300",
-                  requests_per_s="9", tpot_s_p50="0.01", tpot_s_p99="0.02", itl_s="0.01")  # fmt: skip
+    row = serving(
+        mode="static",
+        batch_size="4",
+        input_tokens="64",
+        output_tokens="16",
+        output_tokens_per_s="300",
+        requests_per_s="9",
+        tpot_s_p50="0.01",
+        tpot_s_p99="0.02",
+        itl_s="0.01",
+    )
     assert [c.metric for c in read_measured([table([row])]).cells] == ["output_tokens_per_s", "itl_s"]
 
 
 def test_rows_that_cannot_be_compared_are_counted_with_the_reason():
     rows = [
-        *measured(STATIC[:1]), serving(mode="static", batch_size="4", input_tokens="64", output_tokens="16"),
-        STATIC[0] | {"model": "no-such-model"}, STATIC[0] | {"ttft_s": "0"},
-        {"kind": "kernel", "device": "h100-sxm", "op": "gemm", "format": "bf16", "m": "1", "n": "1", "k": "1",
-         "time_s": "1"},
-    ]  # fmt: skip
+        *measured(STATIC[:1]),
+        serving(mode="static", batch_size="4", input_tokens="64", output_tokens="16"),
+        STATIC[0] | {"model": "no-such-model"},
+        STATIC[0] | {"ttft_s": "0"},
+        {
+            "kind": "kernel",
+            "device": "h100-sxm",
+            "op": "gemm",
+            "format": "bf16",
+            "m": "1",
+            "n": "1",
+            "k": "1",
+            "time_s": "1",
+        },
+    ]
     found = read_measured([table(rows)])
     assert len(found.runs) == 1
     assert found.declined == {
-        "no measurement of speed, power or cache": 1, "unknown model no-such-model": 1, "ttft_s is zero": 1,
+        "no measurement of speed, power or cache": 1,
+        "unknown model no-such-model": 1,
+        "ttft_s is zero": 1,
         "kind kernel: only serving and training runs are compared": 1,
-    }  # fmt: skip
+    }
 
 
 def test_nothing_to_compare_is_refused_with_the_reasons():

@@ -22,28 +22,49 @@ METRICS = ("ttft_s", "tpot_s", "output_tokens_per_s")
 LOADS = ((1, 256, 256), (96, 256, 256), (1, 2048, 128), (48, 2048, 128))
 
 DEPLOYMENTS = [
-    ("llama-3.1-8b", "h100-sxm", 1, "bf16"), ("llama-3.1-8b", "a100-sxm-80gb", 4, "bf16"),
-    ("qwen2.5-32b", "h100-sxm", 4, "fp8"), ("qwen2.5-32b", "a100-sxm-80gb", 1, "bf16"),
+    ("llama-3.1-8b", "h100-sxm", 1, "bf16"),
+    ("llama-3.1-8b", "a100-sxm-80gb", 4, "bf16"),
+    ("qwen2.5-32b", "h100-sxm", 4, "fp8"),
+    ("qwen2.5-32b", "a100-sxm-80gb", 1, "bf16"),
     ("mixtral-8x7b", "h100-sxm", 4, "fp8"),
-]  # fmt: skip
+]
 
 FAULTS = [
-    ("host-bound", 8.0), ("synchronous-host", 6.0), ("wrong-clocks", 0.4), ("slow-memory", 0.4),
+    ("host-bound", 8.0),
+    ("synchronous-host", 6.0),
+    ("wrong-clocks", 0.4),
+    ("slow-memory", 0.4),
     ("pcie-instead-of-nvlink", 0.4),
-    ("batch-limit", 12.0), ("kv-preemption", 0.04), ("padded-batches", 3.0), ("static-batches", 1.0),
-    ("network-to-client", 0.4), ("front-end", 3e-4), ("unquantised", 2.0), ("fewer-devices", 2.0),
-]  # fmt: skip
+    ("batch-limit", 12.0),
+    ("kv-preemption", 0.04),
+    ("padded-batches", 3.0),
+    ("static-batches", 1.0),
+    ("network-to-client", 0.4),
+    ("front-end", 3e-4),
+    ("unquantised", 2.0),
+    ("fewer-devices", 2.0),
+]
 
 
 def rows(model, device, tp, weights, loads=LOADS):
     return [
         {
-            "kind": "serving", "model": model, "device": device, "num_devices": str(tp), "tp": str(tp),
-            "weights_format": weights, "engine": "vllm", "engine_version": "0.11.0", "mode": "closed",
-            "concurrency": str(c), "input_tokens": str(i), "output_tokens": str(o), **dict.fromkeys(METRICS, "1"),
+            "kind": "serving",
+            "model": model,
+            "device": device,
+            "num_devices": str(tp),
+            "tp": str(tp),
+            "weights_format": weights,
+            "engine": "vllm",
+            "engine_version": "0.11.0",
+            "mode": "closed",
+            "concurrency": str(c),
+            "input_tokens": str(i),
+            "output_tokens": str(o),
+            **dict.fromkeys(METRICS, "1"),
         }
         for c, i, o in loads
-    ]  # fmt: skip
+    ]
 
 
 def table(rows):
@@ -98,9 +119,14 @@ def test_what_the_simulator_serves_with_a_fault_is_recognised_from_its_result_fi
     paths = []
     for number, (concurrency, prompt, answer) in enumerate(((1, 512, 128), (96, 512, 128), (64, 3000, 200))):
         found = orrery.simulate(
-            **requested, **settings, concurrency=concurrency, input_tokens=prompt, output_tokens=answer,
-            num_requests=max(20, 5 * concurrency), seed=number,
-        ).to_json()  # fmt: skip
+            **requested,
+            **settings,
+            concurrency=concurrency,
+            input_tokens=prompt,
+            output_tokens=answer,
+            num_requests=max(20, 5 * concurrency),
+            seed=number,
+        ).to_json()
         retained = {k: v for k, v in found.items() if k not in ("deployment", "settings", "counters", "notes")}
         paths.append(tmp_path / f"{number}.json")
         paths[-1].write_text(json.dumps(retained))
@@ -122,10 +148,11 @@ def test_a_host_that_is_slow_in_another_way_than_the_cause_has_it_is_recognised(
         service = replace(run.service, pools=(replace(pool, deployment=replace(pool.deployment, engine=engine)),))
         count, clients = max(16, 4 * run.workload.concurrency), run.workload.concurrency
         requests = Requests(
-            arrive_s=np.zeros(count), after=np.maximum(np.arange(count) - clients, -1),
+            arrive_s=np.zeros(count),
+            after=np.maximum(np.arange(count) - clients, -1),
             input_tokens=np.full(count, int(row["input_tokens"])),
             output_tokens=np.full(count, int(row["output_tokens"])),
-        )  # fmt: skip
+        )
         times = latencies(simulate(service, requests))
         rate = float(times.output_tokens.sum() / times.finish_s.max())
         found = dict(zip(METRICS, (times.ttft_s.mean(), times.long_tpot_s.mean(), rate), strict=True))

@@ -18,14 +18,33 @@ from orrery.evidence.metrics import METRICS
 from orrery.evidence.tables import Table
 
 RUN = {
-    "kind": "serving", "model": "llama-3.1-8b", "device": "h100-sxm", "num_devices": "4", "tp": "4", "mode": "static",
-    "batch_size": "8", "input_tokens": "512", "output_tokens": "64", "weights_format": "fp8", "latency_s": "1",
-}  # fmt: skip
+    "kind": "serving",
+    "model": "llama-3.1-8b",
+    "device": "h100-sxm",
+    "num_devices": "4",
+    "tp": "4",
+    "mode": "static",
+    "batch_size": "8",
+    "input_tokens": "512",
+    "output_tokens": "64",
+    "weights_format": "fp8",
+    "latency_s": "1",
+}
 JOB = {
-    "kind": "training", "model": "llama-3.1-8b", "device": "h100-sxm", "num_devices": "16", "devices_per_node": "8",
-    "tp": "2", "dp": "8", "micro_batch": "1", "global_batch": "32", "seq_len": "4096", "precision": "fp8",
-    "recompute": "none", "step_time_s": "1",
-}  # fmt: skip
+    "kind": "training",
+    "model": "llama-3.1-8b",
+    "device": "h100-sxm",
+    "num_devices": "16",
+    "devices_per_node": "8",
+    "tp": "2",
+    "dp": "8",
+    "micro_batch": "1",
+    "global_batch": "32",
+    "seq_len": "4096",
+    "precision": "fp8",
+    "recompute": "none",
+    "step_time_s": "1",
+}
 
 
 def runs():
@@ -56,8 +75,15 @@ def test_a_fault_makes_no_run_faster_and_a_worse_one_none_faster_still(cause):
 
 
 def cell(run=0, metric="ttft_s", measured=1.0, predicted=1.0, deviation=0.2, system="a"):
-    return Cell(run=run, system=system, metric=metric, kind=kind_of(metric), measured=measured, predicted=predicted,
-                deviation_ratio=deviation)  # fmt: skip
+    return Cell(
+        run=run,
+        system=system,
+        metric=metric,
+        kind=kind_of(metric),
+        measured=measured,
+        predicted=predicted,
+        deviation_ratio=deviation,
+    )
 
 
 def test_slower_is_above_zero_for_times_and_rates_alike():

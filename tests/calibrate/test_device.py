@@ -25,8 +25,14 @@ def played(search: Search, seed: int, noise: float = 0.03):
 
     def time(work) -> Timed:
         time_s, _ = search.unknowns.predict([work], truth)
-        return Timed(time_s=float(time_s[0] * np.exp(noise * rng.normal())), fastest_s=0.0, spread_frac=noise,
-                     num_samples=7, num_outliers=0, first_s=0.0)  # fmt: skip
+        return Timed(
+            time_s=float(time_s[0] * np.exp(noise * rng.normal())),
+            fastest_s=0.0,
+            spread_frac=noise,
+            num_samples=7,
+            num_outliers=0,
+            first_s=0.0,
+        )
 
     return truth, time
 

@@ -84,9 +84,13 @@ def test_a_file_that_is_there_is_kept_unless_replaced(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [({"minutes": 0.0}, "minutes"), ({"measurements": 2}, "at least 4"), ({"formats": ("fp4",)}, "fp4"),
-     ({"table": "rows.txt"}, r"\.csv")],
-)  # fmt: skip
+    [
+        ({"minutes": 0.0}, "minutes"),
+        ({"measurements": 2}, "at least 4"),
+        ({"formats": ("fp4",)}, "fp4"),
+        ({"table": "rows.txt"}, r"\.csv"),
+    ],
+)
 def test_what_cannot_be_meant_is_refused_before_measuring(tmp_path: Path, words, message) -> None:
     with pytest.raises(ScenarioError, match=message):
         calibrate_device(tmp_path / "box.toml", **{"backend": "numpy", **words})
@@ -114,7 +118,7 @@ def test_facts_of_other_sources_keep_them(tmp_path: Path, box) -> None:
     sheet = Source(title="A data sheet", url="https://example.org/sheet")
     message["power_limit_w"] = Fact(
         name="power_limit_w", value=65.0, basis=Basis.STATED, source=sheet, at='page 3, "TDP"'
-    )  # fmt: skip
+    )
     write_device(tmp_path / "box.toml", replace(box, calibrations={}), message, {}, RUN)
     fact = get_device(str(tmp_path / "box.toml")).facts["power_limit_w"]
     assert (fact.value, fact.source, fact.at) == (65.0, sheet, 'page 3, "TDP"')
@@ -122,14 +126,24 @@ def test_facts_of_other_sources_keep_them(tmp_path: Path, box) -> None:
 
 OPS = (
     Gemm(m=3, n=64, k=32, format="fp32", is_cold=False, quantises_input=False),
-    AttentionPrefill(batch=1, query_tokens=16, context_tokens=16, num_heads=4, num_kv_heads=2, head_size=64,
-                     format="fp32", kv_format="fp32"),
-    AttentionDecode(batch=2, context_tokens=99, num_heads=4, num_kv_heads=2, head_size=64, format="fp32",
-                    kv_format="fp32"),
+    AttentionPrefill(
+        batch=1,
+        query_tokens=16,
+        context_tokens=16,
+        num_heads=4,
+        num_kv_heads=2,
+        head_size=64,
+        format="fp32",
+        kv_format="fp32",
+    ),
+    AttentionDecode(
+        batch=2, context_tokens=99, num_heads=4, num_kv_heads=2, head_size=64, format="fp32", kv_format="fp32"
+    ),
     Elementwise(kind="norm", tokens=5, width=256, format="fp32"),
-    Collective(kind="all_reduce", num_devices=2, message_bytes=4096.0, devices_per_node=2, library="tcp",
-               has_peer_to_peer=True),
-)  # fmt: skip
+    Collective(
+        kind="all_reduce", num_devices=2, message_bytes=4096.0, devices_per_node=2, library="tcp", has_peer_to_peer=True
+    ),
+)
 
 
 @pytest.mark.parametrize("op", OPS, ids=lambda op: type(op).__name__)
@@ -152,10 +166,11 @@ def test_the_host_law_takes_arrays_and_stays_above_the_roofs(box) -> None:
     sizes = np.array([1, 7, 64, 512])
     for op in (
         Gemm(m=sizes, n=512, k=768, format="fp32"),
-        AttentionDecode(batch=sizes, context_tokens=200, num_heads=8, num_kv_heads=2, head_size=64, format="fp32",
-                        kv_format="fp32"),
+        AttentionDecode(
+            batch=sizes, context_tokens=200, num_heads=8, num_kv_heads=2, head_size=64, format="fp32", kv_format="fp32"
+        ),
         Elementwise(kind="norm", tokens=sizes, width=512, format="fp32"),
-    ):  # fmt: skip
+    ):
         timing = predict(op, box, "numpy")
         assert timing.time_s.shape == sizes.shape
         assert np.all(np.diff(timing.time_s) > 0)

@@ -26,8 +26,15 @@ class PlayedGpu:
         return ("bf16",)
 
     def facts(self):
-        values = {"title": self._title, "vendor": "NVIDIA", "kind": "gpu", "memory_capacity_bytes": 141e9,
-                  "num_compute_units": 132.0, "compute_clock_hz": 1.98e9, "last_level_cache_bytes": 5e7}  # fmt: skip
+        values = {
+            "title": self._title,
+            "vendor": "NVIDIA",
+            "kind": "gpu",
+            "memory_capacity_bytes": 141e9,
+            "num_compute_units": 132.0,
+            "compute_clock_hz": 1.98e9,
+            "last_level_cache_bytes": 5e7,
+        }
         return {
             name: Fact(name=name, value=value, basis=Basis.STATED, source=PYTORCH, at="properties")
             for name, value in values.items()

@@ -72,10 +72,14 @@ def library(total_mj=None, power_mw=250_000.0, count=1):
         return total_mj[0]
 
     return SimpleNamespace(
-        NVMLError=NVMLError, nvmlInit=lambda: None, nvmlDeviceGetCount=lambda: count,
-        nvmlDeviceGetHandleByIndex=lambda i: i, nvmlDeviceGetName=lambda h: b"Board",
-        nvmlDeviceGetTotalEnergyConsumption=total, nvmlDeviceGetPowerUsage=lambda h: power_mw,
-    )  # fmt: skip
+        NVMLError=NVMLError,
+        nvmlInit=lambda: None,
+        nvmlDeviceGetCount=lambda: count,
+        nvmlDeviceGetHandleByIndex=lambda i: i,
+        nvmlDeviceGetName=lambda h: b"Board",
+        nvmlDeviceGetTotalEnergyConsumption=total,
+        nvmlDeviceGetPowerUsage=lambda h: power_mw,
+    )
 
 
 def test_a_board_that_counts_energy_is_asked_for_it():

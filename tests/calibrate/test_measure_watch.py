@@ -18,9 +18,11 @@ class Machine:
         self.spent = Spent(total_s=0.0, busy_s=0.0, own_s=0.0, stolen_s=0.0)
         self._turn = 0
         canary = Canary(
-            compute=lambda: self._pass(self.compute_s), memory=lambda: self._pass(self.memory_s),
-            synchronise=lambda: None, read_clock=lambda: self.now_s,
-        )  # fmt: skip
+            compute=lambda: self._pass(self.compute_s),
+            memory=lambda: self._pass(self.memory_s),
+            synchronise=lambda: None,
+            read_clock=lambda: self.now_s,
+        )
         self.watch = LoadMonitor(canary, lambda: self.spent)
 
     def _pass(self, length_s):
@@ -32,9 +34,11 @@ class Machine:
         s = self.spent
         retained = None if stolen is None or s.stolen_s is None else s.stolen_s + 2 * stolen * SECOND
         self.spent = Spent(
-            total_s=s.total_s + 2 * SECOND, busy_s=s.busy_s + 2 * (own + others) * SECOND,
-            own_s=s.own_s + 2 * own * SECOND, stolen_s=retained,
-        )  # fmt: skip
+            total_s=s.total_s + 2 * SECOND,
+            busy_s=s.busy_s + 2 * (own + others) * SECOND,
+            own_s=s.own_s + 2 * own * SECOND,
+            stolen_s=retained,
+        )
         return self.watch.look()
 
 

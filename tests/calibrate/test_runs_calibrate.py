@@ -43,19 +43,38 @@ def static_rows():
     """Batches of every size on two models: host, weights and prompts each show in some of them."""
     shapes = [(1, 256, 64), (1, 8000, 16), (4, 512, 128), (16, 512, 128), (64, 256, 128), (128, 128, 64)]
     return [
-        {"kind": "serving", "mode": "static", "model": m, "batch_size": b, "input_tokens": i, "output_tokens": o,
-         "ttft_s": 1.0, "tpot_s": 1.0}
-        for m in ("llama-3.2-1b", "llama-3.1-8b") for b, i, o in shapes
-    ]  # fmt: skip
+        {
+            "kind": "serving",
+            "mode": "static",
+            "model": m,
+            "batch_size": b,
+            "input_tokens": i,
+            "output_tokens": o,
+            "ttft_s": 1.0,
+            "tpot_s": 1.0,
+        }
+        for m in ("llama-3.2-1b", "llama-3.1-8b")
+        for b, i, o in shapes
+    ]
 
 
 def idle_rows():
     """Requests one by one, and a few together, to a server that is idle: the front end shows in their first tokens."""
     return [
-        {"kind": "serving", "mode": "closed", "model": m, "concurrency": c, "num_requests": 8 * c, "input_tokens": 256,
-         "output_tokens": o, "ttft_s": 1.0, "tpot_s": 1.0}
-        for m in ("llama-3.2-1b", "llama-3.1-8b") for c, o in ((1, 64), (4, 128))
-    ]  # fmt: skip
+        {
+            "kind": "serving",
+            "mode": "closed",
+            "model": m,
+            "concurrency": c,
+            "num_requests": 8 * c,
+            "input_tokens": 256,
+            "output_tokens": o,
+            "ttft_s": 1.0,
+            "tpot_s": 1.0,
+        }
+        for m in ("llama-3.2-1b", "llama-3.1-8b")
+        for c, o in ((1, 64), (4, 128))
+    ]
 
 
 def measure(
@@ -164,11 +183,16 @@ LOADS = ({"batch": 1}, {"batch": 24}, {"concurrency": 2}, {"concurrency": 48}, {
 UNRELATED = [
     {"model": model, "device": device, "input_tokens": tokens, "output_tokens": 200, **load}
     for model, device in (
-        ("qwen3-8b", "h100-sxm"), ("qwen3-14b", "h100-sxm"), ("mistral-7b-v0.3", "h100-sxm"), ("qwen3-8b", "l40s"),
-        ("llama-3.1-8b", "a100-sxm-80gb"), ("llama-3.2-3b", "h100-sxm"),
+        ("qwen3-8b", "h100-sxm"),
+        ("qwen3-14b", "h100-sxm"),
+        ("mistral-7b-v0.3", "h100-sxm"),
+        ("qwen3-8b", "l40s"),
+        ("llama-3.1-8b", "a100-sxm-80gb"),
+        ("llama-3.2-3b", "h100-sxm"),
     )
-    for tokens in (300, 3000) for load in LOADS
-]  # fmt: skip
+    for tokens in (300, 3000)
+    for load in LOADS
+]
 
 
 def moves(path):
@@ -242,14 +266,28 @@ def test_a_slow_host_behind_a_fast_device_is_found_though_it_leaves_no_slope(tmp
 def test_training_constants_are_found_again(tmp_path):
     message = {"device": "h100-sxm", "framework": "megatron-lm", "precision": "bf16"}
     shapes = [
-        ("llama-3.2-1b", 1, 1, 1, 4096), ("llama-3.2-1b", 1, 1, 4, 4096), ("llama-3.1-8b", 8, 8, 1, 4096),
-        ("llama-3.1-8b", 8, 8, 1, 16384), ("llama-3.1-8b", 8, 4, 1, 8192), ("llama-3.2-3b", 8, 2, 2, 4096),
-    ]  # fmt: skip
+        ("llama-3.2-1b", 1, 1, 1, 4096),
+        ("llama-3.2-1b", 1, 1, 4, 4096),
+        ("llama-3.1-8b", 8, 8, 1, 4096),
+        ("llama-3.1-8b", 8, 8, 1, 16384),
+        ("llama-3.1-8b", 8, 4, 1, 8192),
+        ("llama-3.2-3b", 8, 2, 2, 4096),
+    ]
     rows = [
-        {"kind": "training", "model": m, "num_devices": n, "tp": tp, "micro_batch": b, "global_batch": 32, "seq_len": s,
-         "recompute": "none", "sharding": "zero1" if n > tp else "none", "step_time_s": 1.0}
+        {
+            "kind": "training",
+            "model": m,
+            "num_devices": n,
+            "tp": tp,
+            "micro_batch": b,
+            "global_batch": 32,
+            "seq_len": s,
+            "recompute": "none",
+            "sharding": "zero1" if n > tp else "none",
+            "step_time_s": 1.0,
+        }
         for m, n, tp, b, s in shapes
-    ]  # fmt: skip
+    ]
     path, truth = measure(
         rows, tmp_path, metrics=("step_time_s",), kind=TrainingRuns, message=message, noise=0.01, matrix_ratio=1.25
     )
@@ -369,9 +407,11 @@ def test_files_that_are_no_corrections_are_refused_in_words(slow_host, tmp_path)
         get_engine(written, "0.4", device)
     good = Path(written).read_text()
     for old, new, words in (
-        ("step_s =", "step_ms =", "no such constant"), ("low_80 =", "low_81 =", "in rising order"),
-        ('base = "vllm"', 'base = ""', "has no base"), ("memory_ratio = 1", "memory_ratio = -1", "above zero"),
-    ):  # fmt: skip
+        ("step_s =", "step_ms =", "no such constant"),
+        ("low_80 =", "low_81 =", "in rising order"),
+        ('base = "vllm"', 'base = ""', "has no base"),
+        ("memory_ratio = 1", "memory_ratio = -1", "above zero"),
+    ):
         bad = tmp_path / "bad.toml"
         bad.write_text(good.replace(old, new, 1))
         os.utime(bad, ns=(0, hash(words) % 10**15))
@@ -381,8 +421,19 @@ def test_files_that_are_no_corrections_are_refused_in_words(slow_host, tmp_path)
 
 def test_the_command_prints_a_table_and_a_line_a_measurement(slow_host, tmp_path, capsys):
     path = slow_host[2]
-    arguments = [str(path), "--name", str(tmp_path / "box"), "--device", "h100-sxm", "--engine", "vllm",
-                 "--engine-version", "0.11.0", "--weights", "bf16"]  # fmt: skip
+    arguments = [
+        str(path),
+        "--name",
+        str(tmp_path / "box"),
+        "--device",
+        "h100-sxm",
+        "--engine",
+        "vllm",
+        "--engine-version",
+        "0.11.0",
+        "--weights",
+        "bf16",
+    ]
     assert command.main(arguments, standalone_mode=False) == 0
     message = capsys.readouterr().out
     assert "step_s" in message
@@ -393,8 +444,20 @@ def test_the_command_prints_a_table_and_a_line_a_measurement(slow_host, tmp_path
 
 def test_with_json_the_command_prints_one_object(tmp_path, capsys):
     path, _ = measure(static_rows()[:3], tmp_path, seed=1)
-    arguments = [str(path), "--name", str(tmp_path / "box"), "--device", "h100-sxm", "--engine", "vllm",
-                 "--engine-version", "0.11.0", "--weights", "bf16", "--json"]  # fmt: skip
+    arguments = [
+        str(path),
+        "--name",
+        str(tmp_path / "box"),
+        "--device",
+        "h100-sxm",
+        "--engine",
+        "vllm",
+        "--engine-version",
+        "0.11.0",
+        "--weights",
+        "bf16",
+        "--json",
+    ]
     assert command.main(arguments, standalone_mode=False) == 3  # as shipped: there is nothing to correct
     assert json.loads(capsys.readouterr().out)["written"] is None
 
@@ -407,7 +470,7 @@ GROUPS = [
     ("training/torchtitan.csv", {"device": "a100-sxm-80gb", "precision": "bf16"}),
     ("training/dgxc_benchmarking.csv", {"device": "h100-sxm", "precision": "bf16", "framework": "nemo"}),
     ("serving/argonne_llamacpp.csv", {"device": "a100-sxm-40gb"}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.slow

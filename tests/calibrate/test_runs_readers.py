@@ -9,13 +9,32 @@ from orrery.base.errors import ScenarioError
 from orrery.calibrate.runs.read import read_runs
 
 SERVE = {
-    "date": "20260305-101500", "backend": "vllm", "model_id": "meta-llama/Llama-3.1-8B-Instruct", "num_prompts": 400,
-    "request_rate": "inf", "burstiness": 1.0, "max_concurrency": 32, "duration": 50.0, "completed": 400, "failed": 0,
-    "total_input_tokens": 409600, "total_output_tokens": 51200, "request_throughput": 8.0, "output_throughput": 1024.0,
-    "total_token_throughput": 9216.0, "mean_ttft_ms": 120.0, "median_ttft_ms": 110.0, "std_ttft_ms": 30.0,
-    "p99_ttft_ms": 260.0, "mean_tpot_ms": 30.0, "median_tpot_ms": 29.0, "p99_tpot_ms": 41.0, "p99.9_tpot_ms": 44.0,
-    "mean_itl_ms": 30.0, "mean_e2el_ms": 3930.0,
-}  # fmt: skip
+    "date": "20260305-101500",
+    "backend": "vllm",
+    "model_id": "meta-llama/Llama-3.1-8B-Instruct",
+    "num_prompts": 400,
+    "request_rate": "inf",
+    "burstiness": 1.0,
+    "max_concurrency": 32,
+    "duration": 50.0,
+    "completed": 400,
+    "failed": 0,
+    "total_input_tokens": 409600,
+    "total_output_tokens": 51200,
+    "request_throughput": 8.0,
+    "output_throughput": 1024.0,
+    "total_token_throughput": 9216.0,
+    "mean_ttft_ms": 120.0,
+    "median_ttft_ms": 110.0,
+    "std_ttft_ms": 30.0,
+    "p99_ttft_ms": 260.0,
+    "mean_tpot_ms": 30.0,
+    "median_tpot_ms": 29.0,
+    "p99_tpot_ms": 41.0,
+    "p99.9_tpot_ms": 44.0,
+    "mean_itl_ms": 30.0,
+    "mean_e2el_ms": 3930.0,
+}
 
 
 def row(table, number=0):
@@ -39,8 +58,11 @@ def save(tmp_path):
 def test_vllm_bench_serve_in_seconds_with_its_percentiles(save):
     found = row(read_runs([save(SERVE)], {"device": "h100-sxm", "tp": "1"}))
     assert (found["kind"], found["mode"], found["concurrency"], found["num_requests"]) == (
-        "serving", "closed", "32", "400",
-    )  # fmt: skip
+        "serving",
+        "closed",
+        "32",
+        "400",
+    )
     assert near(found["ttft_s"], 0.12)
     assert near(found["ttft_s_p50"], 0.11)
     assert near(found["ttft_s_p99"], 0.26)
@@ -70,11 +92,21 @@ def test_a_rate_below_its_limit_is_open_and_one_that_fills_it_is_closed(save):
 
 def test_lines_of_sglang_are_a_run_each(save):
     one = {
-        "backend": "sglang", "dataset_name": "random", "request_rate": 4.0, "max_concurrency": None, "duration": 25.0,
-        "completed": 100, "total_input_tokens": 102400, "total_output_tokens": 25600, "request_throughput": 4.0,
-        "output_throughput": 1024.0, "mean_e2e_latency_ms": 2100.0, "mean_ttft_ms": 60.0, "mean_tpot_ms": 8.0,
+        "backend": "sglang",
+        "dataset_name": "random",
+        "request_rate": 4.0,
+        "max_concurrency": None,
+        "duration": 25.0,
+        "completed": 100,
+        "total_input_tokens": 102400,
+        "total_output_tokens": 25600,
+        "request_throughput": 4.0,
+        "output_throughput": 1024.0,
+        "mean_e2e_latency_ms": 2100.0,
+        "mean_ttft_ms": 60.0,
+        "mean_tpot_ms": 8.0,
         "median_itl_ms": 7.9,
-    }  # fmt: skip
+    }
     lines = "\n".join(json.dumps(one | {"request_rate": r}) for r in (4.0, 8.0))
     table = read_runs([save(lines, "out.jsonl")], {"device": "h100-sxm", "model": "llama-3.1-8b"})
     assert table.columns["request_rate_per_s"] == ["4", "8"]
@@ -89,10 +121,15 @@ def test_spread_of_lengths_comes_from_a_detailed_file(save):
 
 
 def test_vllm_bench_throughput_needs_its_lengths(save):
-    path = save({
-        "elapsed_time": 40.0, "num_requests": 1000, "total_num_tokens": 1152000, "requests_per_second": 25.0,
-        "tokens_per_second": 28800.0,
-    })  # fmt: skip
+    path = save(
+        {
+            "elapsed_time": 40.0,
+            "num_requests": 1000,
+            "total_num_tokens": 1152000,
+            "requests_per_second": 25.0,
+            "tokens_per_second": 28800.0,
+        }
+    )
     with pytest.raises(ScenarioError, match="--input-tokens 1024"):
         read_runs([path], {})
     with pytest.raises(ScenarioError, match=r"1152\.0 each"):
@@ -108,8 +145,11 @@ def test_vllm_bench_latency_is_a_static_batch(save):
     message = {"batch": "8", "input_tokens": "32", "output_tokens": "128", "model": "llama-3.1-8b"}
     found = row(read_runs([path], message))
     assert (found["mode"], found["batch_size"], found["latency_s"], found["latency_s_p50"]) == (
-        "static", "8", "1.5", "1.5",
-    )  # fmt: skip
+        "static",
+        "8",
+        "1.5",
+        "1.5",
+    )
     with pytest.raises(ScenarioError, match="--batch 8"):
         read_runs([path], {})
 
@@ -134,28 +174,39 @@ def distribution(mean, **more):
 
 def guidellm_metrics(**more):
     return {
-        "requests_per_second": distribution(3.0), "request_latency": distribution(2.5),
-        "prompt_token_count": distribution(512.0), "output_token_count": distribution(128.0),
-        "time_to_first_token_ms": distribution(80.0), "inter_token_latency_ms": distribution(19.0),
-        "time_per_output_token_ms": distribution(20.0), "output_tokens_per_second": distribution(384.0),
-        "tokens_per_second": distribution(1920.0), **more,
-    }  # fmt: skip
+        "requests_per_second": distribution(3.0),
+        "request_latency": distribution(2.5),
+        "prompt_token_count": distribution(512.0),
+        "output_token_count": distribution(128.0),
+        "time_to_first_token_ms": distribution(80.0),
+        "inter_token_latency_ms": distribution(19.0),
+        "time_per_output_token_ms": distribution(20.0),
+        "output_tokens_per_second": distribution(384.0),
+        "tokens_per_second": distribution(1920.0),
+        **more,
+    }
 
 
 def test_guidellm_of_today(save):
     totals = {"successful": 90, "errored": 0, "incomplete": 3, "total": 93}
     report = {
-        "metadata": {"version": 2, "guidellm_version": "0.8.1"}, "config": {},
-        "benchmarks": [{
-            "type_": "generative_benchmark",
-            "config": {"strategy": {"type_": "concurrent", "streams": 8}, "backend": {"model": "Qwen/Qwen3-8B"}},
-            "metrics": guidellm_metrics(request_totals=totals),
-        }],
-    }  # fmt: skip
+        "metadata": {"version": 2, "guidellm_version": "0.8.1"},
+        "config": {},
+        "benchmarks": [
+            {
+                "type_": "generative_benchmark",
+                "config": {"strategy": {"type_": "concurrent", "streams": 8}, "backend": {"model": "Qwen/Qwen3-8B"}},
+                "metrics": guidellm_metrics(request_totals=totals),
+            }
+        ],
+    }
     found = row(read_runs([save(report)], {"device": "l40s"}))
     assert (found["mode"], found["concurrency"], found["model"], found["num_requests"]) == (
-        "closed", "8", "Qwen/Qwen3-8B", "90",
-    )  # fmt: skip
+        "closed",
+        "8",
+        "Qwen/Qwen3-8B",
+        "90",
+    )
     assert near(found["tpot_s"], 0.019)  # its inter-token latency; its own TPOT counts the first token
     assert near(found["ttft_s_p99"], 0.12)
     assert near(found["latency_s"], 2.5)
@@ -165,10 +216,12 @@ def test_guidellm_of_today(save):
 def test_guidellm_of_its_first_layout(save):
     def benchmark(strategy):
         return {
-            "args": {"strategy": strategy}, "run_stats": {}, "worker": {"backend_model": "Qwen/Qwen3-8B"},
+            "args": {"strategy": strategy},
+            "run_stats": {},
+            "worker": {"backend_model": "Qwen/Qwen3-8B"},
             "request_totals": {"successful": 50, "errored": 1, "incomplete": 0},
             "metrics": guidellm_metrics(output_tokens_per_second=distribution(50.0)),
-        }  # fmt: skip
+        }
 
     loads = [{"type_": "synchronous"}, {"type_": "constant", "rate": 3.0}, {"type_": "throughput"}]
     table = read_runs([save({"benchmarks": [benchmark(x) for x in loads]})], {})
@@ -188,17 +241,24 @@ def aiperf(**more):
         return {"unit": unit, "avg": avg, "p50": avg, "p90": avg, "p95": avg, "p99": 2 * avg, "std": 0.0}
 
     return {
-        "schema_version": "1.4", "request_throughput": metric("requests/sec", 5.0),
-        "request_latency": metric("ms", 2000.0), "time_to_first_token": metric("ms", 100.0),
-        "inter_token_latency": metric("ms", 15.0), "output_token_throughput": metric("tokens/sec", 640.0),
-        "input_sequence_length": metric("tokens", 1000.0), "output_sequence_length": metric("tokens", 128.0),
-        "request_count": metric("requests", 200.0), **more,
-    }  # fmt: skip
+        "schema_version": "1.4",
+        "request_throughput": metric("requests/sec", 5.0),
+        "request_latency": metric("ms", 2000.0),
+        "time_to_first_token": metric("ms", 100.0),
+        "inter_token_latency": metric("ms", 15.0),
+        "output_token_throughput": metric("tokens/sec", 640.0),
+        "input_sequence_length": metric("tokens", 1000.0),
+        "output_sequence_length": metric("tokens", 128.0),
+        "request_count": metric("requests", 200.0),
+        **more,
+    }
 
 
 def test_aiperf_of_today_and_its_older_configuration(save):
-    phases = [{"name": "warmup", "type": "concurrency", "concurrency": 2},
-              {"name": "profiling", "type": "concurrency", "concurrency": 10}]  # fmt: skip
+    phases = [
+        {"name": "warmup", "type": "concurrency", "concurrency": 2},
+        {"name": "profiling", "type": "concurrency", "concurrency": 10},
+    ]
     new = {"models": {"items": [{"name": "Qwen/Qwen3-8B"}]}, "phases": phases}
     old = {"endpoint": {"model_names": ["Qwen/Qwen3-8B"]}, "loadgen": {"request_rate": 5.0}}
     table = read_runs([save(aiperf(input_config=new), "a.json"), save(aiperf(input_config=old), "b.json")], {})
@@ -218,13 +278,18 @@ def test_an_unfinished_run_of_aiperf_is_refused(save):
 def test_aiperf_request_by_request(save):
     def line(i, phase="profiling", error=None):
         start = i * 1_000_000_000
-        values = {"time_to_first_token": (100.0 + i, "ms"), "inter_token_latency": (10.0, "ms"),
-                  "request_latency": (2.0, "sec"), "input_sequence_length": (500, "tokens"),
-                  "output_sequence_length": (100, "tokens")}  # fmt: skip
+        values = {
+            "time_to_first_token": (100.0 + i, "ms"),
+            "inter_token_latency": (10.0, "ms"),
+            "request_latency": (2.0, "sec"),
+            "input_sequence_length": (500, "tokens"),
+            "output_sequence_length": (100, "tokens"),
+        }
         return {
             "metadata": {"benchmark_phase": phase, "request_start_ns": start, "request_end_ns": start + 2_000_000_000},
-            "metrics": {k: {"value": v, "unit": u} for k, (v, u) in values.items()}, "error": error,
-        }  # fmt: skip
+            "metrics": {k: {"value": v, "unit": u} for k, (v, u) in values.items()},
+            "error": error,
+        }
 
     lines = [line(0, "warmup"), *(line(i) for i in range(40)), line(40, error={"code": 500})]
     table = read_runs([save("\n".join(map(json.dumps, lines)), "profile_export.jsonl")], {})
@@ -240,13 +305,22 @@ def test_aiperf_request_by_request(save):
 
 def test_llmperf_has_its_tpot_worked_out(save):
     summary = {
-        "version": "2023-08-31", "model": "01-ai/Yi-1.5-34B", "mean_input_tokens": 550, "num_concurrent_requests": 16,
-        "results_ttft_s_mean": 0.5, "results_ttft_s_quantiles_p99": 0.9, "results_end_to_end_latency_s_mean": 10.4,
-        "results_inter_token_latency_s_mean": 0.104, "results_number_input_tokens_mean": 550.0,
-        "results_number_output_tokens_mean": 100.0, "results_number_output_tokens_stddev": 3.0,
-        "results_num_completed_requests": 112, "results_number_errors": 0,
-        "results_mean_output_throughput_token_per_s": 150.0, "results_num_completed_requests_per_min": 90.0,
-    }  # fmt: skip
+        "version": "2023-08-31",
+        "model": "01-ai/Yi-1.5-34B",
+        "mean_input_tokens": 550,
+        "num_concurrent_requests": 16,
+        "results_ttft_s_mean": 0.5,
+        "results_ttft_s_quantiles_p99": 0.9,
+        "results_end_to_end_latency_s_mean": 10.4,
+        "results_inter_token_latency_s_mean": 0.104,
+        "results_number_input_tokens_mean": 550.0,
+        "results_number_output_tokens_mean": 100.0,
+        "results_number_output_tokens_stddev": 3.0,
+        "results_num_completed_requests": 112,
+        "results_number_errors": 0,
+        "results_mean_output_throughput_token_per_s": 150.0,
+        "results_num_completed_requests_per_min": 90.0,
+    }
     found = row(read_runs([save(summary)], {"device": "a10g", "devices": "4"}))
     assert near(found["tpot_s"], 0.1)  # (10.4 - 0.5) / 99; its inter-token latency counts the first token
     assert near(found["requests_per_s"], 1.5)

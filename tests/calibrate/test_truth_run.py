@@ -28,11 +28,12 @@ from orrery.serving.workload import Workload
 
 TINY = Network(name="tiny", hidden_size=32, num_layers=2, num_heads=4, num_kv_heads=2, ffn_size=64, vocab_size=100)
 CASES = (
-    Product(m=3, n=40, k=17), Prefill(network=TINY, prompt_tokens=9),
+    Product(m=3, n=40, k=17),
+    Prefill(network=TINY, prompt_tokens=9),
     Decode(network=TINY, batch_size=2, context_tokens=11),
     Exchange(message_bytes=4096),
     Server(network=TINY, input_tokens=20, output_tokens=6, range_ratio=0.45, num_requests=12).load(300.0),
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")
@@ -102,9 +103,11 @@ def test_a_row_of_a_server_stands_for_the_very_requests_that_came(server):
     load = server.load(7.0)
     row = truth._open(load, truth.Path("."))
     message = Workload(
-        mode="open", request_rate_per_s=row["request_rate_per_s"], num_requests=row["num_requests"],
+        mode="open",
+        request_rate_per_s=row["request_rate_per_s"],
+        num_requests=row["num_requests"],
         **{k: row[k] for k in ("input_tokens", "output_tokens", "input_tokens_std", "output_tokens_std")},
-    )  # fmt: skip
+    )
     ours, theirs = load.requests(), traffic_of(None, message).requests
     for column in ("arrive_s", "input_tokens", "output_tokens"):
         np.testing.assert_array_equal(getattr(ours, column), getattr(theirs, column))

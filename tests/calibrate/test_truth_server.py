@@ -23,20 +23,29 @@ from orrery.serving.simulation.simulate import simulate
 from orrery.serving.synthesis import Length, independent
 
 CONFIG = {
-    "model_type": "llama", "hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 8,
-    "num_key_value_heads": 4, "intermediate_size": 704, "vocab_size": 2048, "max_position_embeddings": 1024,
-    "tie_word_embeddings": False, "torch_dtype": "float32",
-}  # fmt: skip
+    "model_type": "llama",
+    "hidden_size": 256,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "intermediate_size": 704,
+    "vocab_size": 2048,
+    "max_position_embeddings": 1024,
+    "tie_word_embeddings": False,
+    "torch_dtype": "float32",
+}
 
 
 @cache
 def deployment():
     device = get_device("intel-n150")
     return Deployment(
-        model=parse(CONFIG, name="small"), cluster=Cluster(device=device, num_devices=1, devices_per_node=1),
-        layout=Layout(), formats=Formats(weights="fp32", activations="fp32", kv="fp32"),
+        model=parse(CONFIG, name="small"),
+        cluster=Cluster(device=device, num_devices=1, devices_per_node=1),
+        layout=Layout(),
+        formats=Formats(weights="fp32", activations="fp32", kv="fp32"),
         engine=replace(get_engine("numpy", "", device), request_s=0.0, per_prompt_token_s=0.0),
-    )  # fmt: skip
+    )
 
 
 class Pretended:
@@ -46,11 +55,17 @@ class Pretended:
 
     def __init__(self, requests, max_num_seqs=16):
         self.time_s, self.engine = 0.0, deployment().engine
-        self.surface = stacked([surface_of(
-            deployment(), most_tokens=512, most_sequences=max_num_seqs,
-            most_context_tokens=int((requests.input_tokens + requests.output_tokens).max()),
-            most_prompt_tokens=int(requests.input_tokens.max()),
-        )])  # fmt: skip
+        self.surface = stacked(
+            [
+                surface_of(
+                    deployment(),
+                    most_tokens=512,
+                    most_sequences=max_num_seqs,
+                    most_context_tokens=int((requests.input_tokens + requests.output_tokens).max()),
+                    most_prompt_tokens=int(requests.input_tokens.max()),
+                )
+            ]
+        )
 
     def now_s(self):
         return self.time_s
@@ -147,9 +162,12 @@ def test_the_figures_have_the_names_and_the_meaning_of_simulated_ones():
     run, message = pretended(requests), simulate(Service(pools=(Pool(deployment=deployment()),)), requests)
     ours = run.to_json(model_id="small", request_rate_per_s=16.0, detailed=True)
     played = replace(
-        message, admitted_s=run.admitted_s, first_token_s=run.first_token_s, finish_s=run.finish_s,
+        message,
+        admitted_s=run.admitted_s,
+        first_token_s=run.first_token_s,
+        finish_s=run.finish_s,
         duration_s=run.duration_s,
-    )  # fmt: skip
+    )
     theirs = result_json(played, summary(played, {}), About(model_id="small", request_rate_per_s=16.0), detailed=True)
     assert ours.keys() <= theirs.keys()
     gaps = {k for k in ours if k.startswith("itl") or "_itl_" in k}  # a simulated run keeps a histogram of them
@@ -162,8 +180,10 @@ def test_the_figures_have_the_names_and_the_meaning_of_simulated_ones():
 
 def test_a_prompt_beyond_the_budget_is_refused_in_words():
     with pytest.raises(ScenarioError, match="max_num_batched_tokens = 9"):
-        pretended(Requests(arrive_s=np.zeros(1), input_tokens=np.array([9]), output_tokens=np.array([1])),
-                  Limits(max_num_batched_tokens=8))  # fmt: skip
+        pretended(
+            Requests(arrive_s=np.zeros(1), input_tokens=np.array([9]), output_tokens=np.array([1])),
+            Limits(max_num_batched_tokens=8),
+        )
 
 
 def test_a_real_model_answers_in_real_time():
@@ -189,5 +209,8 @@ def test_the_engine_file_says_what_the_loop_does():
     engine, limits = get_engine("numpy"), Limits()
     assert (engine.max_num_seqs, engine.max_num_batched_tokens) == (limits.max_num_seqs, limits.max_num_batched_tokens)
     assert (engine.kernels, engine.has_mixed_steps, engine.has_cuda_graphs, engine.overlap_frac) == (
-        "numpy", False, False, 0.0,
-    )  # fmt: skip
+        "numpy",
+        False,
+        False,
+        0.0,
+    )

@@ -11,10 +11,17 @@ from orrery.calibrate.truth.transformer import transformer
 from orrery.serving.requests import Requests
 
 CONFIG = {
-    "model_type": "llama", "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 6,
-    "num_key_value_heads": 2, "intermediate_size": 40, "vocab_size": 50, "max_position_embeddings": 64,
-    "tie_word_embeddings": False, "torch_dtype": "float32",
-}  # fmt: skip
+    "model_type": "llama",
+    "hidden_size": 24,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 2,
+    "intermediate_size": 40,
+    "vocab_size": 50,
+    "max_position_embeddings": 64,
+    "tie_word_embeddings": False,
+    "torch_dtype": "float32",
+}
 PROMPT = np.random.default_rng(0).integers(50, size=13)
 
 

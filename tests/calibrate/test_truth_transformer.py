@@ -9,10 +9,17 @@ from orrery.base.errors import ScenarioError
 from orrery.calibrate.truth.transformer import transformer
 
 CONFIG = {
-    "model_type": "llama", "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 6,
-    "num_key_value_heads": 2, "intermediate_size": 40, "vocab_size": 50, "max_position_embeddings": 64,
-    "tie_word_embeddings": False, "torch_dtype": "float32",
-}  # fmt: skip
+    "model_type": "llama",
+    "hidden_size": 24,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 2,
+    "intermediate_size": 40,
+    "vocab_size": 50,
+    "max_position_embeddings": 64,
+    "tie_word_embeddings": False,
+    "torch_dtype": "float32",
+}
 MODEL = transformer(CONFIG, seed=3)
 PROMPT = np.random.default_rng(0).integers(50, size=13)
 
@@ -138,11 +145,14 @@ def test_a_seed_is_a_model():
 @pytest.mark.parametrize(
     "change",
     [
-        {"tie_word_embeddings": True}, {"attention_bias": True}, {"model_type": "qwen3"}, {"model_type": "gpt2"},
+        {"tie_word_embeddings": True},
+        {"attention_bias": True},
+        {"model_type": "qwen3"},
+        {"model_type": "gpt2"},
         {"num_attention_heads": 8, "num_key_value_heads": 8},
         {"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 2},
     ],
-)  # fmt: skip
+)
 def test_what_is_no_plain_llama_is_refused(change):
     with pytest.raises(ScenarioError, match="reference loop"):
         transformer({**CONFIG, **change})

@@ -17,10 +17,14 @@ def deployed(engine, version, device_name, model="qwen3-30b-a3b", mode="", backe
     device = get_device(device_name)
     cut = Layout(**layout)
     return Deployment(
-        model=get_model(model), layout=cut, formats=Formats(weights="bf16", activations="bf16", kv="bf16"),
+        model=get_model(model),
+        layout=cut,
+        formats=Formats(weights="bf16", activations="bf16", kv="bf16"),
         cluster=Cluster(device=device, num_devices=cut.num_devices, devices_per_node=8),
-        engine=get_engine(engine, version, device), backends=backends or Backends(), mode=mode,
-    )  # fmt: skip
+        engine=get_engine(engine, version, device),
+        backends=backends or Backends(),
+        mode=mode,
+    )
 
 
 EXPERTS = [
@@ -102,12 +106,18 @@ def test_attention_runs_what_the_release_chooses(engine, version, model, device,
     assert chosen(deployed(engine, version, device, model))["attention"][0].backend == expected
 
 
-@pytest.mark.parametrize(("version", "device", "format", "expected"), [
-    ("0.33.0", "h100-sxm", "bf16", "cublas"), ("0.10.2", "h100-sxm", "fp8_block", "cutlass"),
-    ("0.11.0", "h100-sxm", "fp8_block", "deepgemm"), ("0.19.1", "b200", "nvfp4", "cutlass"),
-    ("0.33.0", "b200", "nvfp4", "cutedsl"), ("0.33.0", "h100-sxm", "int4_weight_only", "machete"),
-    ("0.33.0", "a100-sxm-80gb", "fp8", "marlin"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("version", "device", "format", "expected"),
+    [
+        ("0.33.0", "h100-sxm", "bf16", "cublas"),
+        ("0.10.2", "h100-sxm", "fp8_block", "cutlass"),
+        ("0.11.0", "h100-sxm", "fp8_block", "deepgemm"),
+        ("0.19.1", "b200", "nvfp4", "cutlass"),
+        ("0.33.0", "b200", "nvfp4", "cutedsl"),
+        ("0.33.0", "h100-sxm", "int4_weight_only", "machete"),
+        ("0.33.0", "a100-sxm-80gb", "fp8", "marlin"),
+    ],
+)
 def test_products_run_what_vllm_chooses(version, device, format, expected):
     assert choices(deployed("vllm", version, device), "gemm", format)[0].backend == expected
 
@@ -129,14 +139,20 @@ def test_an_unknown_back_end_is_refused_with_the_known_ones():
     assert all(name in str(refused.value) for name in backend_names("moe"))
 
 
-@pytest.mark.parametrize(("kernel", "format", "expected"), [
-    ("moe_torch_flow_min_latency", "nvfp4", "trtllm-gen"), ("moe_torch_flow_cutlass", "nvfp4", "cutlass"),
-    ("vllm_fp8moe_flashinfer_trtllm_trtllmfp8expertsmodular", "fp8_block", "trtllm-gen"),
-    ("vllm_compressedtensorswna16marlinmoe_marlin_marlinexperts", "int4_weight_only", "marlin"),
-    ("sglang_fused_moe_triton", "bf16", "triton"), ("sglang_fused_moe_triton", "mxfp4_weight_only", "triton-kernels"),
-    ("vllm_gptossmxfp4moe_triton_oaitritonmxfp4expertsmonolithic", "mxfp4_weight_only", "triton-kernels"),
-    ("vllm_fp8moe_flashinfer_cutlass_flashinferexperts", "fp8_block", "cutlass"), ("unheard_of", "bf16", ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kernel", "format", "expected"),
+    [
+        ("moe_torch_flow_min_latency", "nvfp4", "trtllm-gen"),
+        ("moe_torch_flow_cutlass", "nvfp4", "cutlass"),
+        ("vllm_fp8moe_flashinfer_trtllm_trtllmfp8expertsmodular", "fp8_block", "trtllm-gen"),
+        ("vllm_compressedtensorswna16marlinmoe_marlin_marlinexperts", "int4_weight_only", "marlin"),
+        ("sglang_fused_moe_triton", "bf16", "triton"),
+        ("sglang_fused_moe_triton", "mxfp4_weight_only", "triton-kernels"),
+        ("vllm_gptossmxfp4moe_triton_oaitritonmxfp4expertsmonolithic", "mxfp4_weight_only", "triton-kernels"),
+        ("vllm_fp8moe_flashinfer_cutlass_flashinferexperts", "fp8_block", "cutlass"),
+        ("unheard_of", "bf16", ""),
+    ],
+)
 def test_measured_kernels_are_told_by_their_names(kernel, format, expected):
     assert backend_of_kernel("moe", kernel, format) == expected
 

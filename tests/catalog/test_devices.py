@@ -123,12 +123,22 @@ def test_siblings_that_lend_measurements_are_the_same_silicon(name: str) -> None
 @pytest.mark.parametrize(
     ("spelling", "name"),
     [
-        ("NVIDIA H100 SXM", "h100-sxm"), ("H100-SXM5-80GB", "h100-sxm"), ("h100", "h100-sxm"), ("h100_sxm", "h100-sxm"),
-        ("A100 80GB", "a100-sxm-80gb"), ("nvidia a100-sxm4-40gb", "a100-sxm-40gb"), ("B200 SXM", "b200"),
-        ("GH200", "gh200-96gb"), ("AMD Instinct MI300X", "mi300x"), ("Intel Gaudi 2", "gaudi2"), ("TPU v5e", "tpu-v5e"),
-        ("Apple M2 Ultra", "m2-ultra"), ("GeForce RTX 4090", "rtx-4090"), ("Tesla T4", "t4"),
+        ("NVIDIA H100 SXM", "h100-sxm"),
+        ("H100-SXM5-80GB", "h100-sxm"),
+        ("h100", "h100-sxm"),
+        ("h100_sxm", "h100-sxm"),
+        ("A100 80GB", "a100-sxm-80gb"),
+        ("nvidia a100-sxm4-40gb", "a100-sxm-40gb"),
+        ("B200 SXM", "b200"),
+        ("GH200", "gh200-96gb"),
+        ("AMD Instinct MI300X", "mi300x"),
+        ("Intel Gaudi 2", "gaudi2"),
+        ("TPU v5e", "tpu-v5e"),
+        ("Apple M2 Ultra", "m2-ultra"),
+        ("GeForce RTX 4090", "rtx-4090"),
+        ("Tesla T4", "t4"),
     ],
-)  # fmt: skip
+)
 def test_usual_spellings_resolve(spelling: str, name: str) -> None:
     assert get_device(spelling).name == name
 
@@ -254,9 +264,9 @@ def test_an_edited_file_is_read_again(mine: Path) -> None:
         ("[facts]", "a = " + "[" * 1000 + "\n[facts]", "too deeply nested"),
         ('title = "My', 'conditions = 5\ntitle = "My', "write a table [conditions]"),
         ('title = "My', 'calibration = 5\ntitle = "My', "write tables [[calibration]]"),
-        ("[facts]", '[[calibration]]\nop = []\n[facts]', "calibration op: got []"),
+        ("[facts]", "[[calibration]]\nop = []\n[facts]", "calibration op: got []"),
     ],
-)  # fmt: skip
+)
 def test_a_file_that_cannot_be_trusted_is_refused_in_one_sentence(
     mine: Path, old: str, new: str, complaint: str
 ) -> None:

@@ -25,26 +25,42 @@ def test_constants_rest_on_ten_rows_and_none_is_at_a_bound(entry):
 
 def entry(name, version, generation, step_s):
     return {
-        "name": name, "version": version, "generation": generation, "source": "runs", "at": f"{name} {version}",
-        "constants": {"step_s": step_s}, "spread": {},
-    }  # fmt: skip
+        "name": name,
+        "version": version,
+        "generation": generation,
+        "source": "runs",
+        "at": f"{name} {version}",
+        "constants": {"step_s": step_s},
+        "spread": {},
+    }
 
 
 @pytest.fixture
 def known(monkeypatch):
     entries = [
-        entry("", POOLED, "", 1.0), entry("vllm", POOLED, "", 2.0), entry("vllm", "0.8", "", 3.0),
-        entry("vllm", "0.8", "hopper", 4.0), entry("vllm", "0.14", "", 5.0), entry("vllm", UNVERSIONED, "", 6.0),
-    ]  # fmt: skip
+        entry("", POOLED, "", 1.0),
+        entry("vllm", POOLED, "", 2.0),
+        entry("vllm", "0.8", "", 3.0),
+        entry("vllm", "0.8", "hopper", 4.0),
+        entry("vllm", "0.14", "", 5.0),
+        entry("vllm", UNVERSIONED, "", 6.0),
+    ]
     monkeypatch.setattr(engines, "_fitted_entries", lambda: (entries, {"runs": None}))
     return lambda name, version, generation="": engines._fitted(name, version, generation)[0]["constants"]["step_s"]
 
 
-@pytest.mark.parametrize(("requested", "step_s"), [
-    (("vllm", "0.9", "hopper"), 4.0), (("vllm", "0.9", "ampere"), 3.0), (("vllm", "0.15", "hopper"), 5.0),
-    (("vllm", "", "hopper"), 5.0), (("vllm", "0.5", "hopper"), 2.0), (("vllm", UNVERSIONED, "hopper"), 6.0),
-    (("sglang", "0.4", "hopper"), 1.0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("requested", "step_s"),
+    [
+        (("vllm", "0.9", "hopper"), 4.0),
+        (("vllm", "0.9", "ampere"), 3.0),
+        (("vllm", "0.15", "hopper"), 5.0),
+        (("vllm", "", "hopper"), 5.0),
+        (("vllm", "0.5", "hopper"), 2.0),
+        (("vllm", UNVERSIONED, "hopper"), 6.0),
+        (("sglang", "0.4", "hopper"), 1.0),
+    ],
+)
 def test_the_nearest_entry_speaks(known, requested, step_s):
     assert known(*requested) == step_s
 
@@ -55,13 +71,20 @@ def test_an_engine_that_wraps_another_takes_its_host():
     assert get_engine("ollama").step_s == get_engine("llama.cpp").step_s
 
 
-@pytest.mark.parametrize(("engine", "day", "version"), [
-    ("vllm", "2025-12-02", "0.11.2"), ("vllm", "2025-12-03", "0.12.0"), ("vllm", "2026-03-25", "0.18.0"),
-    ("vllm", "2025-12", "0.11.2"),  # as far as it goes: before the month began
-    ("sglang", "2025-12-15", "0.5.6"), ("tensorrt-llm", "2025-11-03", "1.2.0rc0"),
-    ("tensorrt-llm", "2026-03-20", "1.3.0rc0"),  # a candidate of a higher release than 1.2.0 of that month
-    ("vllm", "2023-01-01", "0"), ("llama.cpp", "2025-12-02", "0"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("engine", "day", "version"),
+    [
+        ("vllm", "2025-12-02", "0.11.2"),
+        ("vllm", "2025-12-03", "0.12.0"),
+        ("vllm", "2026-03-25", "0.18.0"),
+        ("vllm", "2025-12", "0.11.2"),  # as far as it goes: before the month began
+        ("sglang", "2025-12-15", "0.5.6"),
+        ("tensorrt-llm", "2025-11-03", "1.2.0rc0"),
+        ("tensorrt-llm", "2026-03-20", "1.3.0rc0"),  # a candidate of a higher release than 1.2.0 of that month
+        ("vllm", "2023-01-01", "0"),
+        ("llama.cpp", "2025-12-02", "0"),
+    ],
+)
 def test_a_day_stands_for_the_newest_release_until_then(engine, day, version):
     assert version_at(engine, day) == version
 

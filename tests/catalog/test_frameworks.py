@@ -111,8 +111,16 @@ def fitted(tmp_path, monkeypatch):
     clear()
 
 
-LADDER = [("nemo", "hopper", "fp8"), ("nemo", "hopper", ""), ("nemo", "", "fp8"), ("nemo", "", ""),
-          ("", "hopper", "fp8"), ("", "hopper", ""), ("", "", "fp8"), ("", "", "")]  # fmt: skip
+LADDER = [
+    ("nemo", "hopper", "fp8"),
+    ("nemo", "hopper", ""),
+    ("nemo", "", "fp8"),
+    ("nemo", "", ""),
+    ("", "hopper", "fp8"),
+    ("", "hopper", ""),
+    ("", "", "fp8"),
+    ("", "", ""),
+]
 
 
 @pytest.mark.parametrize("missing", range(len(LADDER)))

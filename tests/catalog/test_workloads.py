@@ -19,8 +19,10 @@ def test_every_workload_is_of_a_known_model_and_fits_its_context(name):
 
 def test_limits_are_those_of_the_load_generator():
     """loadgen/mlperf.conf: llama2-70b Server 2,000 and 200 ms, interactive 450 and 40; llama3_1-405b 6,000 and 175."""
-    limits = {n: get_workload(f"mlperf-{n}").settings()["slo"] for n in
-              ("llama2-70b-server", "llama2-70b-interactive", "llama3.1-405b-server")}  # fmt: skip
+    limits = {
+        n: get_workload(f"mlperf-{n}").settings()["slo"]
+        for n in ("llama2-70b-server", "llama2-70b-interactive", "llama3.1-405b-server")
+    }
     assert limits == {
         "llama2-70b-server": ["p99_ttft:2000", "p99_tpot:200"],
         "llama2-70b-interactive": ["p99_ttft:450", "p99_tpot:40"],

@@ -138,8 +138,10 @@ def test_resnet50_on_a_t4_is_mixed_as_hawq_v3_mixes_it(capsys):
 
 def test_layers_may_be_a_toml_list_and_say_little(capsys, tmp_path):
     path = tmp_path / "layers.toml"
-    path.write_text('[[layer]]\nname = "up"\nm = 64\nn = 4096\nk = 1024\ncount = 3\n'
-                    '[[layer]]\nname = "down"\nm = 64\nn = 1024\nk = 4096\n')  # fmt: skip
+    path.write_text(
+        '[[layer]]\nname = "up"\nm = 64\nn = 4096\nk = 1024\ncount = 3\n'
+        '[[layer]]\nname = "down"\nm = 64\nn = 1024\nk = 4096\n'
+    )
     found = answer(capsys, "bits", "--layers", str(path), "--device", "h100-sxm", "--formats", "bf16,fp8")
     assert [row["size_bytes"] for row in found["assignment"]] == [3 * 2.0 * 4096 * 1024, 2.0 * 4096 * 1024]
 

@@ -6,8 +6,22 @@ import re
 import pytest
 
 ONE = ("--model", "llama-3.1-8b", "--device", "h100-sxm", "--input-tokens", "1000", "--output-tokens", "200")
-PLAN = ("plan", *ONE, "--device", "h100-sxm,l40s,t4", "--rate", "4", "--slo", "ttft:1000", "--slo", "tpot:60",
-        "--max-devices", "2", "--weights", "bf16")  # fmt: skip
+PLAN = (
+    "plan",
+    *ONE,
+    "--device",
+    "h100-sxm,l40s,t4",
+    "--rate",
+    "4",
+    "--slo",
+    "ttft:1000",
+    "--slo",
+    "tpot:60",
+    "--max-devices",
+    "2",
+    "--weights",
+    "bf16",
+)
 
 
 def counted(text, words):
@@ -33,9 +47,12 @@ def test_an_estimate_says_its_cache_its_longest_context_and_its_most_requests(de
 
 @pytest.mark.parametrize(
     ("flags", "longest", "limit", "most"),
-    [(("--max-model-len", "4096"), 4096, "max_model_len", 1), (("--dp", "2"), 131_072, "model", 2),
-     (("--device", "l4"), None, "kv cache", None)],
-)  # fmt: skip
+    [
+        (("--max-model-len", "4096"), 4096, "max_model_len", 1),
+        (("--dp", "2"), 131_072, "model", 2),
+        (("--device", "l4"), None, "kv cache", None),
+    ],
+)
 def test_room_follows_limits_and_replicas(flags, longest, limit, most, describe):
     one = json.loads(describe("estimate", *ONE, "--concurrency", "8", "--json")[1])["room"]
     room = json.loads(describe("estimate", *ONE, "--concurrency", "8", *flags, "--json")[1])["room"]

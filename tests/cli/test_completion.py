@@ -16,9 +16,12 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_words_are_completed(words, number, found):
     requested = {"_ORRERY_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(number)}
     done = subprocess.run(
-        [sys.executable, "-c", "from orrery.cli.main import main; main()"], env={**os.environ, **requested},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        [sys.executable, "-c", "from orrery.cli.main import main; main()"],
+        env={**os.environ, **requested},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert f"plain,{found}" in done.stdout.splitlines()
 
 

@@ -5,9 +5,18 @@ import json
 import pytest
 
 ONE = (
-    "estimate", "--model", "llama-3.1-8b", "--device", "h100-sxm", "--input-tokens", "500", "--output-tokens", "200",
-    "--batch", "1",
-)  # fmt: skip
+    "estimate",
+    "--model",
+    "llama-3.1-8b",
+    "--device",
+    "h100-sxm",
+    "--input-tokens",
+    "500",
+    "--output-tokens",
+    "200",
+    "--batch",
+    "1",
+)
 MANY = (*ONE, "--reasoning", "best-of-n", "--samples", "1,4,16", "--success", "0.3", "--verifier-accuracy", "0.8")
 
 
@@ -31,16 +40,24 @@ def test_the_page_says_what_an_answer_takes_and_draws_it(describe, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     code, out, _ = describe(*MANY)
     assert code == 0
-    for words in ("One answer by best-of-n; 1 asked at once", "16 samples", "of them shared", "time to the answer",
-                  "price of a right answer", "$ for 1,000 answers", "a one call, b 1 sample"):  # fmt: skip
+    for words in (
+        "One answer by best-of-n; 1 asked at once",
+        "16 samples",
+        "of them shared",
+        "time to the answer",
+        "price of a right answer",
+        "$ for 1,000 answers",
+        "a one call, b 1 sample",
+    ):
         assert words in out
     monkeypatch.setenv("COLUMNS", "50")
     assert "a one call" not in describe(*MANY)[1]
 
 
 def test_one_way_comes_with_its_interval_and_no_picture(describe):
-    code, out, _ = describe(*ONE, "--reasoning", "sleep-time-compute", "--reasoning-knob", "num_questions=4",
-                        "--electricity", "0.1")  # fmt: skip
+    code, out, _ = describe(
+        *ONE, "--reasoning", "sleep-time-compute", "--reasoning-knob", "num_questions=4", "--electricity", "0.1"
+    )
     assert code == 0
     for words in ("num_questions 4", "an answer", "80 % interval", "time before the question"):
         assert words in out

@@ -25,11 +25,19 @@ def output_of(describe, *arguments):
 
 
 ALIKE = {
-    "e4m3fn": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2, "e4m3": ml_dtypes.float8_e4m3,
-    "e4m3fnuz": ml_dtypes.float8_e4m3fnuz, "e5m2fnuz": ml_dtypes.float8_e5m2fnuz, "e3m4": ml_dtypes.float8_e3m4,
-    "e4m3b11fnuz": ml_dtypes.float8_e4m3b11fnuz, "e2m1": ml_dtypes.float4_e2m1fn, "e2m3": ml_dtypes.float6_e2m3fn,
-    "e3m2": ml_dtypes.float6_e3m2fn, "ue8m0": ml_dtypes.float8_e8m0fnu, "bf16": ml_dtypes.bfloat16,
-}  # fmt: skip
+    "e4m3fn": ml_dtypes.float8_e4m3fn,
+    "e5m2": ml_dtypes.float8_e5m2,
+    "e4m3": ml_dtypes.float8_e4m3,
+    "e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
+    "e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
+    "e3m4": ml_dtypes.float8_e3m4,
+    "e4m3b11fnuz": ml_dtypes.float8_e4m3b11fnuz,
+    "e2m1": ml_dtypes.float4_e2m1fn,
+    "e2m3": ml_dtypes.float6_e2m3fn,
+    "e3m2": ml_dtypes.float6_e3m2fn,
+    "ue8m0": ml_dtypes.float8_e8m0fnu,
+    "bf16": ml_dtypes.bfloat16,
+}
 
 
 @pytest.mark.parametrize("name", ALIKE)
@@ -51,8 +59,11 @@ def test_values_are_counted_as_they_are_listed(element):
 def test_values_that_are_too_many_to_list_are_counted():
     assert facts_of(named_elements()["fp32"]).num_values == 2 * 255 * 2**23 - 1
     assert [facts_of(parse_format(n).element).num_values for n in ("int4", "int4sym", "uint4", "e3m2flush")] == [
-        16, 15, 16, 57,
-    ]  # fmt: skip
+        16,
+        15,
+        16,
+        57,
+    ]
 
 
 def test_the_list_has_every_format_and_element(describe):
@@ -151,14 +162,24 @@ def test_what_a_device_cannot_multiply_runs_unpacked_and_a_note_says_so():
     assert by_name["e3m2/24:ue8m0"].speed is None
     assert by_name["e2m1/32:ue8m0"].speed.runs_as == "mxfp4_weight_only"
     message = "\n".join(found.notes)
-    for words in ("nvfp4: h100-sxm does not multiply it", "mxfp6: int8_weight_only reads 8 bits an element, not",
-                  "e3m2/24:ue8m0: no kernel", "e2m1/32:ue8m0: the same numbers as mxfp4"):  # fmt: skip
+    for words in (
+        "nvfp4: h100-sxm does not multiply it",
+        "mxfp6: int8_weight_only reads 8 bits an element, not",
+        "e3m2/24:ue8m0: no kernel",
+        "e2m1/32:ue8m0: the same numbers as mxfp4",
+    ):
         assert words in message
 
 
 def test_spellings_find_the_registered_format_of_the_same_numbers():
-    same = {"e2m1/16:e4m3fn/tensor": "nvfp4", "int4/128:fp16": "int4_weight_only", "e4m3/32:ue8m0": None,
-            "e4m3fn/32:ue8m0": "mxfp8", "e2m1/32:ue8m0:ceil": None, "int8sym/row": "int8"}  # fmt: skip
+    same = {
+        "e2m1/16:e4m3fn/tensor": "nvfp4",
+        "int4/128:fp16": "int4_weight_only",
+        "e4m3/32:ue8m0": None,
+        "e4m3fn/32:ue8m0": "mxfp8",
+        "e2m1/32:ue8m0:ceil": None,
+        "int8sym/row": "int8",
+    }
     for spelled, name in same.items():
         found = registered(parse_format(spelled))
         assert (found.name if found else None) == name, spelled
@@ -249,7 +270,7 @@ WRONG = {
     "unknown distribution": (("compare", "fp8", "--on", "gaussian"), "There is no distribution"),
     "seed of words": (("compare", "fp8", "--seed", "x"), "seed: got 'x'"),
     "no such command": (("lst",), "lst"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", WRONG)

@@ -25,9 +25,14 @@ def library(tmp_path):
     """A library with one paper of yesterday."""
     path = tmp_path / "papers.sqlite"
     paper = Entry(
-        id="2611.00001", title="Paging caches to drives", abstract="KV caches of LLM serving move to NVMe drives.",
-        source="test", num_authors=2, published=TODAY - timedelta(days=1), url="https://arxiv.org/abs/2611.00001",
-    )  # fmt: skip
+        id="2611.00001",
+        title="Paging caches to drives",
+        abstract="KV caches of LLM serving move to NVMe drives.",
+        source="test",
+        num_authors=2,
+        published=TODAY - timedelta(days=1),
+        url="https://arxiv.org/abs/2611.00001",
+    )
     with Store(path) as store:
         save_entries(store, [paper], TODAY)
     return path
@@ -92,9 +97,23 @@ def hears_interrupts():
 
 def test_others_subscribe_in_a_browser(library):
     command = [
-        sys.executable, "-m", "orrery", "papers", "serve", "--port", "0", "--library", str(library), "--json",
-        "--site", "https://papers.example.org", "--smtp", "smtp://127.0.0.1:1", "--from", "papers@example.org",
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "orrery",
+        "papers",
+        "serve",
+        "--port",
+        "0",
+        "--library",
+        str(library),
+        "--json",
+        "--site",
+        "https://papers.example.org",
+        "--smtp",
+        "smtp://127.0.0.1:1",
+        "--from",
+        "papers@example.org",
+    ]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hears_interrupts
     ) as process:

@@ -113,8 +113,18 @@ def test_a_saved_page_goes_into_the_library_and_out_again(describe, page, librar
 
 def test_marks_move_papers_and_are_listed(describe, page):
     describe("papers", "fetch", "--source", page, "--page-year", 2024)
-    code, out, _ = describe("papers", "mark", "fair serving of long prompts", "--read", "--upvote", "--follow",
-                        "words:four bits", "--follow", "layer:serving", "--json")  # fmt: skip
+    code, out, _ = describe(
+        "papers",
+        "mark",
+        "fair serving of long prompts",
+        "--read",
+        "--upvote",
+        "--follow",
+        "words:four bits",
+        "--follow",
+        "layer:serving",
+        "--json",
+    )
     marks = json.loads(out)
     assert (code, list(marks["titles"].values())) == (0, ["Fair Serving of Long Prompts"])
     assert marks["follows"] == {"layer": ["serving"], "technique": [], "words": ["four bits"]}
@@ -171,10 +181,12 @@ def test_own_paper_files_are_checked_kept_and_found(describe, tmp_path, library)
     assert (code, "write --replace" in err) == (2, True)
     assert describe("papers", "add", own, "--replace")[0] == 0
     for name, text, why in (
-        ("bad.toml", "colour = 1\n" + OWN, "unknown key"), ("distserve.toml", OWN, "comes with"),
-        ("Our Runs.toml", OWN, "small letters"), ("odd.toml", OWN.replace("2026\n", '"2026"\n'), "write a number"),
+        ("bad.toml", "colour = 1\n" + OWN, "unknown key"),
+        ("distserve.toml", OWN, "comes with"),
+        ("Our Runs.toml", OWN, "small letters"),
+        ("odd.toml", OWN.replace("2026\n", '"2026"\n'), "write a number"),
         ("odd.toml", "claim = 5\n" + OWN.partition("[[claim]]")[0], "of the wrong kind"),
-    ):  # fmt: skip
+    ):
         (tmp_path / name).write_text(text)
         code, _, err = describe("papers", "add", tmp_path / name)
         assert (code, why in err) == (2, True), name
@@ -207,8 +219,10 @@ def test_a_paper_by_its_id(describe):
 
 def test_trending_tries_a_paper_in_the_readers_deployment(describe, page, tmp_path):
     scenario = tmp_path / "mine.toml"
-    scenario.write_text('model = "llama-3.1-8b"\ndevice = "h100-sxm"\ninput_tokens = 512\noutput_tokens = 32\n'
-                        "concurrency = 8\nnum_requests = 20\n")  # fmt: skip
+    scenario.write_text(
+        'model = "llama-3.1-8b"\ndevice = "h100-sxm"\ninput_tokens = 512\noutput_tokens = 32\n'
+        "concurrency = 8\nnum_requests = 20\n"
+    )
     describe("papers", "fetch", "--source", page, "--page-year", 2024)
     code, out, _ = describe("papers", "trending", "--date", "2024-11-21", "--scenario", scenario, "--json")
     assert code == 0

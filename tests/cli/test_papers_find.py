@@ -77,10 +77,16 @@ def test_an_entry_reads_like_one(describe):
     code, out, _ = describe("papers", "show", "two-pass-softmax")
     assert code == 0
     for words in (
-        "The Two-Pass Softmax Algorithm", "https://arxiv.org/abs/2001.04438", "What it does",
-        "What it gains and what it costs", "When it helps and when it hurts", "What it claims and what came out",
-        "speedup-avx512", "What it leaves open", "Related",
-    ):  # fmt: skip
+        "The Two-Pass Softmax Algorithm",
+        "https://arxiv.org/abs/2001.04438",
+        "What it does",
+        "What it gains and what it costs",
+        "When it helps and when it hurts",
+        "What it claims and what came out",
+        "speedup-avx512",
+        "What it leaves open",
+        "Related",
+    ):
         assert words in out
 
 

@@ -20,9 +20,13 @@ LENGTHS = ("--input-tokens", "100", "--output-tokens", "20")
 @pytest.mark.parametrize("command", [("simulate",), ("simulate", "--find-capacity")])
 @pytest.mark.parametrize(
     ("flags", "code"),
-    [((*ONE, *LENGTHS, "--rate", "1", "--model", "llama-3.1-405b"), 3), ((*ONE, "--rate", "1"), 2),
-     ((*ONE, "--trace", "nowhere.csv"), 2), ((*ONE, *LENGTHS, "--batch", "4"), 2)],
-)  # fmt: skip
+    [
+        ((*ONE, *LENGTHS, "--rate", "1", "--model", "llama-3.1-405b"), 3),
+        ((*ONE, "--rate", "1"), 2),
+        ((*ONE, "--trace", "nowhere.csv"), 2),
+        ((*ONE, *LENGTHS, "--batch", "4"), 2),
+    ],
+)
 def test_refusals_come_before_preparation(command, flags, code, describe, monkeypatch):
     for module in ("simulate", "capacity"):
         monkeypatch.setattr(f"orrery.scenario.{module}.warm_up", lambda service: pytest.fail("it was prepared"))
@@ -31,8 +35,16 @@ def test_refusals_come_before_preparation(command, flags, code, describe, monkey
 
 def test_a_search_tells_how_far_it_is():
     classification = []
-    orrery.plan(model="llama-3.1-8b", device="h100-sxm", rate=1, input_tokens=100, output_tokens=20, max_devices=1,
-                weights="bf16", on_progress=lambda done, total: classification.append((done, total)))  # fmt: skip
+    orrery.plan(
+        model="llama-3.1-8b",
+        device="h100-sxm",
+        rate=1,
+        input_tokens=100,
+        output_tokens=20,
+        max_devices=1,
+        weights="bf16",
+        on_progress=lambda done, total: classification.append((done, total)),
+    )
     assert classification
     assert [done for done, _ in classification] == list(range(1, len(classification) + 1))
     assert classification[-1][0] == classification[-1][1]
@@ -81,10 +93,13 @@ def test_few_requests_of_many_tokens_take_long_too(monkeypatch) -> None:
     begun = []
     monkeypatch.setattr("sys.stderr", type("Terminal", (io.StringIO,), {"isatty": lambda self: True})())
     monkeypatch.setattr(
-        "multiprocessing.get_context", lambda _: SimpleNamespace(Process=lambda **_: SimpleNamespace(
-            start=lambda: begun.append(1), terminate=lambda: None, join=lambda: None
-        )),
-    )  # fmt: skip
+        "multiprocessing.get_context",
+        lambda _: SimpleNamespace(
+            Process=lambda **_: SimpleNamespace(
+                start=lambda: begun.append(1), terminate=lambda: None, join=lambda: None
+            )
+        ),
+    )
     for num_tokens, requested in ((1_000, 0), (200_000_000, 1)):
         with counted([0] * 3, 2, 200, num_tokens):
             assert len(begun) == requested

@@ -34,8 +34,9 @@ def weights(tmp_path):
 def test_errors_are_those_of_another_library_that_rounds(describe, weights):
     path, x = weights
     found = output_of(describe, path, "--formats", "e4m3fn/none,e5m2/none,bf16")
-    for row, dtype in zip(found["results"], (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.bfloat16),
-                          strict=True):  # fmt: skip
+    for row, dtype in zip(
+        found["results"], (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.bfloat16), strict=True
+    ):
         error = x.astype(dtype).astype(np.float64) - x
         assert row["sqnr_db"] == pytest.approx(10 * np.log10((x.astype(np.float64) ** 2).sum() / (error**2).sum()))
         assert row["max_abs_error"] == np.abs(error).max()
@@ -49,8 +50,15 @@ def test_totals_are_those_of_all_numbers_together(tmp_path):
     np.savez(tmp_path / "x.npz", **{name: part.astype(np.float32) for name, part in parts.items()})
     found = quantize(tmp_path / "x.npz", formats="e4m3fn/none").totals[0]
     whole = quantize(np.concatenate(list(parts.values())).astype(np.float32), formats="e4m3fn/none").results[0].error
-    for name in ("num_elements", "sqnr_db", "mean_square_error", "max_abs_error", "mean_error", "relative_error_frac",
-                 "zeros_frac"):  # fmt: skip
+    for name in (
+        "num_elements",
+        "sqnr_db",
+        "mean_square_error",
+        "max_abs_error",
+        "mean_error",
+        "relative_error_frac",
+        "zeros_frac",
+    ):
         assert getattr(found.error, name) == pytest.approx(getattr(whole, name)), name
     assert found.num_tensors == 3
 
@@ -69,9 +77,14 @@ def test_bytes_are_codes_and_every_scale_that_is_stored(shape, format):
 
 def test_a_tensor_that_cannot_be_measured_is_declined_and_the_rest_goes_on(describe, tmp_path):
     np.savez(
-        tmp_path / "x.npz", good=np.ones((4, 32), dtype=np.float32), empty=np.zeros((0, 3)), words=np.array(["a"]),
-        bad=np.array([1.0, math.nan, math.inf]), huge=np.array([1e300, 1.0]), flags=np.array([True]),
-    )  # fmt: skip
+        tmp_path / "x.npz",
+        good=np.ones((4, 32), dtype=np.float32),
+        empty=np.zeros((0, 3)),
+        words=np.array(["a"]),
+        bad=np.array([1.0, math.nan, math.inf]),
+        huge=np.array([1e300, 1.0]),
+        flags=np.array([True]),
+    )
     code, out, _ = describe("quantize", tmp_path / "x.npz", "--formats", "mxfp4,fp8", "--json")
     found = json.loads(out)
     assert code == 0
@@ -124,11 +137,20 @@ def test_every_rounding_can_be_asked_for(describe, mode):
 def test_recipes_are_judged_on_activations(describe, tmp_path, weights):
     path, _ = weights
     np.save(tmp_path / "acts.npy", np.random.default_rng(4).standard_normal((3, 40, 96)).astype(np.float32))
-    found = output_of(describe, path, "--formats", "mxfp4,int4_weight_only", "--recipes", "gptq,hadamard+gptq",
-                  "--activations", tmp_path / "acts.npy")  # fmt: skip
+    found = output_of(
+        describe,
+        path,
+        "--formats",
+        "mxfp4,int4_weight_only",
+        "--recipes",
+        "gptq,hadamard+gptq",
+        "--activations",
+        tmp_path / "acts.npy",
+    )
     recipes = [(m["format"], m["recipe"]) for m in found["layers"]]
-    assert recipes == [(f, r) for f in ("mxfp4", "int4_weight_only")
-                       for r in ("round-to-nearest", "gptq", "hadamard+gptq")]  # fmt: skip
+    assert recipes == [
+        (f, r) for f in ("mxfp4", "int4_weight_only") for r in ("round-to-nearest", "gptq", "hadamard+gptq")
+    ]
     assert all(0 < m["output_sqnr_db"] < 60 for m in found["layers"])
     assert not any("drawn" in note for note in found["notes"])
     drawn = output_of(describe, path, "--formats", "mxfp4", "--recipes", "gptq")
@@ -200,7 +222,7 @@ WRONG = {
     "a seed below zero": (("normal", "--formats", "fp8", "--seed", "-1"), "seed: got '-1'"),
     "out without a kind": (("normal", "--formats", "fp8", "--out", "x.txt"), "does not say what to write"),
     "out without a folder": (("normal", "--formats", "fp8", "--out", "nowhere/x.csv"), "there is no folder"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", WRONG)

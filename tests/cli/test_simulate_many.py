@@ -60,8 +60,11 @@ def test_a_sweep_is_a_table_and_files(capsys, tmp_path):
         assert word in text
     rows = list(csv.DictReader(files[1].read_text().splitlines()))
     assert [(r["tp"], r["rate"], r["status"]) for r in rows] == [
-        ("1", "4.0", "done"), ("1", "8.0", "done"), ("2", "4.0", "done"), ("2", "8.0", "done")
-    ]  # fmt: skip
+        ("1", "4.0", "done"),
+        ("1", "8.0", "done"),
+        ("2", "4.0", "done"),
+        ("2", "8.0", "done"),
+    ]
     table = duckdb.sql(f"SELECT tp, mean_ttft_ms FROM '{files[2]}'").fetchall()
     assert table == [(float(r["tp"]), float(r["mean_ttft_ms"])) for r in rows]
     page = files[3].read_text()
@@ -106,8 +109,19 @@ def test_exit_codes_and_words(capsys, arguments, code, words):
 
 
 def test_a_simulated_plan_reads_well(capsys):
-    arguments = ["plan", *ONE, "--max-devices", "2", "--rate", "6", "--slo", "p90_ttft:500", "--simulate",
-                 "--num-requests", "300"]  # fmt: skip
+    arguments = [
+        "plan",
+        *ONE,
+        "--max-devices",
+        "2",
+        "--rate",
+        "6",
+        "--slo",
+        "p90_ttft:500",
+        "--simulate",
+        "--num-requests",
+        "300",
+    ]
     assert run(arguments) == DONE
     text, notes = describe(capsys)
     for word in ("best first", "Simulated (in brackets the closed form)", "holds", "goodput"):

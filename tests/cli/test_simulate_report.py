@@ -20,8 +20,19 @@ from orrery.serving.requests import Requests
 from orrery.serving.simulation.result import GAP_BINS_PER_DECADE, GAP_DECADES, STEP, TIMELINE, Simulated
 
 EVIL = "</script><script>alert(1)</script><!--{{DATA}}&amp;\u2028"
-COLUMNS = ["arrive_s", "admitted_s", "first_token_s", "finish_s", "input_tokens", "output_tokens", "cached_tokens",
-           "preemptions", "machine", "session", "client"]  # fmt: skip
+COLUMNS = [
+    "arrive_s",
+    "admitted_s",
+    "first_token_s",
+    "finish_s",
+    "input_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "preemptions",
+    "machine",
+    "session",
+    "client",
+]
 
 
 @pytest.fixture(scope="module")
@@ -46,12 +57,30 @@ def run():
     steps[:, at["end_s"]] = steps[:, at["start_s"]] + 0.0125
     steps[::4, at["prompts"]], steps[::4, at["prompt_tokens"]], steps[2:, at["decodes"]] = 1, 512, 7
     return Simulated(
-        requests=Requests(arrive_s=arrive, input_tokens=outputs * 9, output_tokens=outputs), arrive_s=arrive,
-        admitted_s=admitted, first_token_s=first, finish_s=finish, cached_tokens=zeros, preemptions=zeros,
-        machine=np.arange(n) % 2, gap_counts=counts, gap_sum_s=gaps * 0.02, gap_squares_s2=gaps * 0.0004,
-        timeline_s=np.linspace(0, 60, 301), timeline=timeline, step_log=steps, num_steps=40, duration_s=60.0,
-        num_machines=2, num_devices=4, energy_j=6e4, kv_capacity_bytes=50.0, idle_frac=0.2, max_running=64, counters={},
-    )  # fmt: skip
+        requests=Requests(arrive_s=arrive, input_tokens=outputs * 9, output_tokens=outputs),
+        arrive_s=arrive,
+        admitted_s=admitted,
+        first_token_s=first,
+        finish_s=finish,
+        cached_tokens=zeros,
+        preemptions=zeros,
+        machine=np.arange(n) % 2,
+        gap_counts=counts,
+        gap_sum_s=gaps * 0.02,
+        gap_squares_s2=gaps * 0.0004,
+        timeline_s=np.linspace(0, 60, 301),
+        timeline=timeline,
+        step_log=steps,
+        num_steps=40,
+        duration_s=60.0,
+        num_machines=2,
+        num_devices=4,
+        energy_j=6e4,
+        kv_capacity_bytes=50.0,
+        idle_frac=0.2,
+        max_running=64,
+        counters={},
+    )
 
 
 @pytest.fixture
@@ -174,8 +203,14 @@ def test_a_report_without_data_is_small():
 
 def test_long_curves_are_thinned_and_details_become_curves():
     ttfts = np.random.default_rng(1).exponential(1.0, 9000)
-    result = {"model_id": "m", "ttfts": ttfts.tolist(), "output_lens": [11] * 9000, "latencies": (ttfts + 1).tolist(),
-              "timeline": {"start_s": list(range(9000))}, "p99_ttft_ms": float("nan")}  # fmt: skip
+    result = {
+        "model_id": "m",
+        "ttfts": ttfts.tolist(),
+        "output_lens": [11] * 9000,
+        "latencies": (ttfts + 1).tolist(),
+        "timeline": {"start_s": list(range(9000))},
+        "p99_ttft_ms": float("nan"),
+    }
     (data,) = embedded(report_html([result]))
     curves = data["latency_curves"]
     assert curves["ttft_ms"][curves["share"].index(0.99)] == pytest.approx(1e3 * np.percentile(ttfts, 99))
@@ -187,9 +222,10 @@ def test_the_banner_is_vllms(answer):
     lines = banner(answer)
     assert lines[0] == "============ Serving Benchmark Result ============"
     assert lines[1:4] == [
-        "Successful requests:                     599", "Failed requests:                         1",
+        "Successful requests:                     599",
+        "Failed requests:                         1",
         "Request rate configured (RPS):           10.00",
-    ]  # fmt: skip
+    ]
     assert lines[-1] == "=" * 50
     assert "-----Time per Output Token (excl. 1st token)------" in lines
     assert f"P99 TTFT (ms):                           {answer['p99_ttft_ms']:.2f}" in lines
@@ -207,7 +243,8 @@ def test_the_terminal_shows_ours_too(answer, capsys):
 
 def test_the_terminal_survives_an_answer_full_of_nulls(run, capsys):
     nothing = np.full(600, np.nan)
-    empty = replace(run, finish_s=nothing, first_token_s=nothing, admitted_s=nothing, energy_j=0.0,
-                    gap_counts=run.gap_counts * 0)  # fmt: skip
+    empty = replace(
+        run, finish_s=nothing, first_token_s=nothing, admitted_s=nothing, energy_j=0.0, gap_counts=run.gap_counts * 0
+    )
     print_serving_result(result_json(empty, summary(empty, {}), About(model_id="m")))
     assert "Failed requests:                         600" in capsys.readouterr().out

@@ -20,9 +20,17 @@ def children_s() -> float:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["--version"], ["estimate", "--help"], ["plan", "--help"], ["why", "--help"],
-                  ["show", "--help"], ["check", "--help"]]
-)  # fmt: skip
+    "arguments",
+    [
+        ["--help"],
+        ["--version"],
+        ["estimate", "--help"],
+        ["plan", "--help"],
+        ["why", "--help"],
+        ["show", "--help"],
+        ["check", "--help"],
+    ],
+)
 def test_help_imports_nothing_heavy_and_is_quick(arguments: list[str]) -> None:
     def once() -> float:
         start = children_s()

@@ -12,10 +12,36 @@ from orrery.scenario.train import TrainAnswer, train
 from orrery.scenario.train_job import training_question
 from orrery.scenario.train_timeline import played_step
 
-ONE = ("train", "--model", "llama-3.1-8b", "--device", "a100-sxm-80gb", "--devices", "1", "--global-batch", "4",
-       "--seq-len", "2048")  # fmt: skip
-PIPED = ("train", "--model", "gpt3-13b", "--device", "a100-sxm-80gb", "--devices", "8", "--tp", "2", "--pp", "4",
-         "--global-batch", "32", "--seq-len", "2048")  # fmt: skip
+ONE = (
+    "train",
+    "--model",
+    "llama-3.1-8b",
+    "--device",
+    "a100-sxm-80gb",
+    "--devices",
+    "1",
+    "--global-batch",
+    "4",
+    "--seq-len",
+    "2048",
+)
+PIPED = (
+    "train",
+    "--model",
+    "gpt3-13b",
+    "--device",
+    "a100-sxm-80gb",
+    "--devices",
+    "8",
+    "--tp",
+    "2",
+    "--pp",
+    "4",
+    "--global-batch",
+    "32",
+    "--seq-len",
+    "2048",
+)
 JOB = {"model": "gpt3-13b", "device": "a100-sxm-80gb", "devices": 8, "tp": 2, "pp": 4, "seq_len": 2048}
 
 
@@ -32,8 +58,15 @@ def test_offloading_reads_well_and_is_one_object(capsys: pytest.CaptureFixture[s
     ]
     assert run([*requested, "2"]) == DONE
     text = capsys.readouterr().out
-    for word in ("zero-offload", "Where the step goes", "Memory by tier", "host memory", "Busy: device", "Limited by",
-                 "Where the run goes, with 244 evaluations"):  # fmt: skip
+    for word in (
+        "zero-offload",
+        "Where the step goes",
+        "Memory by tier",
+        "host memory",
+        "Busy: device",
+        "Limited by",
+        "Where the run goes, with 244 evaluations",
+    ):
         assert word in text
     assert run([*requested, "2", "--json"]) == DONE
     captured = capsys.readouterr()
@@ -130,10 +163,13 @@ def test_techniques_show_their_knobs(capsys: pytest.CaptureFixture[str]) -> None
     assert "frozenset" not in text
 
 
-@pytest.mark.parametrize(("stages", "chunks", "message"), [
-    ("18", "8", "144 chunks for 126 layers of meta-llama/Llama-3.1-405B; write at most 16 stages"),
-    ("127", "1", "127 chunks for 126 layers of meta-llama/Llama-3.1-405B; write at most 126 stages"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("stages", "chunks", "message"),
+    [
+        ("18", "8", "144 chunks for 126 layers of meta-llama/Llama-3.1-405B; write at most 16 stages"),
+        ("127", "1", "127 chunks for 126 layers of meta-llama/Llama-3.1-405B; write at most 126 stages"),
+    ],
+)
 def test_more_chunks_than_layers_and_both_ends_name_the_most(
     stages: str, chunks: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,15 +4,30 @@ import json
 import subprocess
 import sys
 
-SERVED = ("--model", "llama-3.1-8b", "--device", "h100-sxm", "--input-tokens", "512", "--output-tokens", "64",
-          "--concurrency", "16")  # fmt: skip
+SERVED = (
+    "--model",
+    "llama-3.1-8b",
+    "--device",
+    "h100-sxm",
+    "--input-tokens",
+    "512",
+    "--output-tokens",
+    "64",
+    "--concurrency",
+    "16",
+)
 
 
 def test_one_technique_reads_well(describe):
     code, out, _ = describe("what-if", "speculative-decoding", *SERVED, "--acceptance", "0.7", "--draft-tokens", "3")
     assert code == 0
-    for words in ("it is on already", "80 % interval", "Break-even, acceptance", "Measure: how many draft tokens",
-                  "Run it: orrery simulate"):  # fmt: skip
+    for words in (
+        "it is on already",
+        "80 % interval",
+        "Break-even, acceptance",
+        "Measure: how many draft tokens",
+        "Run it: orrery simulate",
+    ):
         assert words in out
 
 

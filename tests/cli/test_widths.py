@@ -10,10 +10,35 @@ import pytest
 ONE = ("--model", "llama-3.1-8b", "--device", "h100-sxm", "--input-tokens", "1024", "--output-tokens", "256")
 RATE = (*ONE, "--rate", "2")
 SHORT = (*RATE, "--num-requests", "30")
-JOB = ("--model", "llama-3.1-70b", "--device", "h100-sxm", "--devices", "64", "--global-batch", "128", "--seq-len",
-       "8192")  # fmt: skip
-RL = ("--rl", "--model", "llama-3.1-8b", "--device", "h100-sxm", "--prompts-per-step", "16", "--generations-per-prompt",
-      "4", "--output-tokens", "200", "--max-output-tokens", "800", "--global-batch", "64")  # fmt: skip
+JOB = (
+    "--model",
+    "llama-3.1-70b",
+    "--device",
+    "h100-sxm",
+    "--devices",
+    "64",
+    "--global-batch",
+    "128",
+    "--seq-len",
+    "8192",
+)
+RL = (
+    "--rl",
+    "--model",
+    "llama-3.1-8b",
+    "--device",
+    "h100-sxm",
+    "--prompts-per-step",
+    "16",
+    "--generations-per-prompt",
+    "4",
+    "--output-tokens",
+    "200",
+    "--max-output-tokens",
+    "800",
+    "--global-batch",
+    "64",
+)
 WIDTHS = (80, 100, 120)
 RUNS = "model,device,num_devices,tp,weights_format,engine,mode,input_tokens,output_tokens,batch_size,tpot_s,ttft_s"
 
@@ -22,8 +47,17 @@ COMMANDS = {
     "answers": ("estimate", *ONE, "--batch", "1", "--reasoning", "best-of-n", "--samples", "1,4", "--success", "0.3"),
     "plan": ("plan", *RATE, "--device", "h100-sxm,l40s", "--slo", "ttft:1000", "--slo", "tpot:50"),
     "plan simulated": ("plan", *RATE, "--num-requests", "200", "--max-devices", "1", "--weights", "fp8", "--simulate"),
-    "plan disaggregated": ("plan", *RATE, "--num-requests", "200", "--max-devices", "2", "--weights", "fp8",
-                           "--disaggregate"),
+    "plan disaggregated": (
+        "plan",
+        *RATE,
+        "--num-requests",
+        "200",
+        "--max-devices",
+        "2",
+        "--weights",
+        "fp8",
+        "--disaggregate",
+    ),
     "simulate": ("simulate", *SHORT, "--slo", "ttft:1000", "--slo", "p99_tpot:50"),
     "capacity": ("simulate", *SHORT, "--slo", "ttft:1000", "--find-capacity"),
     "sweep": ("simulate", *SHORT, "--sweep", "rate=1,2", "--sweep", "max_num_seqs=64,128"),
@@ -38,21 +72,74 @@ COMMANDS = {
     "papers": ("papers", "list"),
     "paper": ("papers", "show", "holmes"),
     "reproduce": ("reproduce", "holmes"),
-    "train": ("train", *JOB, "--tp", "4", "--pp", "4", "--recompute", "full", "--sharding", "zero1", "--train-tokens",
-              "1.5e13", "--usd-per-hour", "2.5", "--node-mtbf-s", "2e8"),
-    "train plan": ("train", *JOB, "--plan", "--tp", "4", "--train-tokens", "1.5e13", "--against",
-                   "tp8 sp pp2 mb1 zero1 recompute-full 1f1b"),
-    "train offload": ("train", "--model", "llama-3.1-8b", "--device", "l40s", "--devices", "1", "--global-batch", "8",
-                      "--seq-len", "2048", "--offload", "zero-offload", "--train-tokens", "1e9"),
+    "train": (
+        "train",
+        *JOB,
+        "--tp",
+        "4",
+        "--pp",
+        "4",
+        "--recompute",
+        "full",
+        "--sharding",
+        "zero1",
+        "--train-tokens",
+        "1.5e13",
+        "--usd-per-hour",
+        "2.5",
+        "--node-mtbf-s",
+        "2e8",
+    ),
+    "train plan": (
+        "train",
+        *JOB,
+        "--plan",
+        "--tp",
+        "4",
+        "--train-tokens",
+        "1.5e13",
+        "--against",
+        "tp8 sp pp2 mb1 zero1 recompute-full 1f1b",
+    ),
+    "train offload": (
+        "train",
+        "--model",
+        "llama-3.1-8b",
+        "--device",
+        "l40s",
+        "--devices",
+        "1",
+        "--global-batch",
+        "8",
+        "--seq-len",
+        "2048",
+        "--offload",
+        "zero-offload",
+        "--train-tokens",
+        "1e9",
+    ),
     "train rl": ("train", *RL, "--devices", "16"),
     "train rl plan": ("train", *RL, "--devices", "4", "--plan", "--generation-tp", "1"),
     "check": ("check", "runs.csv", "--by", "device,engine"),
     "calibrate compare": ("calibrate", "compare", "runs.csv"),
-    **{f"show {kind}": ("show", kind) for kind in ("devices", "models", "formats", "techniques", "engines",
-                                                   "frameworks", "recipes", "prices", "traces", "workloads")},
+    **{
+        f"show {kind}": ("show", kind)
+        for kind in (
+            "devices",
+            "models",
+            "formats",
+            "techniques",
+            "engines",
+            "frameworks",
+            "recipes",
+            "prices",
+            "traces",
+            "workloads",
+        )
+    },
     "show a device": ("show", "device", "h100-sxm"),
     "show a model": ("show", "model", "llama-3.1-8b"),
-}  # fmt: skip
+}
 
 SLOW = (
     "orrery.scenario.ask.plan",
@@ -165,10 +252,13 @@ def test_a_training_step_is_read_back(width, ask):
 
     scale = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "%": 0.01, "GB": 1e9, "W": 1.0, "J": 1.0, "": 1.0}
     for label, name in (
-        ("step ", "step_time_s"), ("model FLOPs utilization (MFU) ", "mfu_frac"), ("peak memory ", "peak_memory_bytes"),
-        ("power of a device ", "power_w"), ("energy per token ", "energy_j_per_token"),
+        ("step ", "step_time_s"),
+        ("model FLOPs utilization (MFU) ", "mfu_frac"),
+        ("peak memory ", "peak_memory_bytes"),
+        ("power of a device ", "power_w"),
+        ("energy per token ", "energy_j_per_token"),
         ("a million tokens ", "usd_per_million_tokens"),
-    ):  # fmt: skip
+    ):
         number, unit = value(label)
         assert number * scale[unit] == pytest.approx(found[name], rel=0.01)
     assert value("tokens/s per device ")[0] == pytest.approx(found["tokens_per_s_per_device"], abs=0.5)

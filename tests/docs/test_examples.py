@@ -18,10 +18,16 @@ EXIT = re.compile(r"#\s*exit (\d)")  # a command that is meant to fail says so: 
 
 
 SLOW = {
-    "docs/calibrate-my-machine.md-1", "docs/calibrate-runs.md-1", "docs/how-many-gpus.md-3", "docs/training.md-3",
-    "docs/models/predictors.md-2", "docs/models/predictors.md-3", "docs/models/predictors.md-4",
-    "docs/models/predictors.md-5", "docs/under-load.md-3",
-}  # fmt: skip
+    "docs/calibrate-my-machine.md-1",
+    "docs/calibrate-runs.md-1",
+    "docs/how-many-gpus.md-3",
+    "docs/training.md-3",
+    "docs/models/predictors.md-2",
+    "docs/models/predictors.md-3",
+    "docs/models/predictors.md-4",
+    "docs/models/predictors.md-5",
+    "docs/under-load.md-3",
+}
 """Blocks that take many seconds: they train, search or wait for a quiet machine."""
 
 

@@ -6,8 +6,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXTS = [
-    ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py"), *(ROOT / "src").rglob("*.html"),
-]  # fmt: skip
+    ROOT / "README.md",
+    *(ROOT / "docs").rglob("*.md"),
+    *(ROOT / "src").rglob("*.py"),
+    *(ROOT / "src").rglob("*.html"),
+]
 FOREIGN = re.compile(r"pip install[^\n`]*?(?<![\w-])orrery(?!-ai)\b")
 
 

@@ -13,9 +13,25 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "docs" / "plugin"
 QUESTION = (
-    "simulate", "--model", "llama-3.1-8b", "--device", "h100-sxm", "--replicas", "2", "--trace", "chat", "--rate", "30",
-    "--requests", "300", "--max-num-seqs", "8", "--seed", "3", "--json",
-)  # fmt: skip
+    "simulate",
+    "--model",
+    "llama-3.1-8b",
+    "--device",
+    "h100-sxm",
+    "--replicas",
+    "2",
+    "--trace",
+    "chat",
+    "--rate",
+    "30",
+    "--requests",
+    "300",
+    "--max-num-seqs",
+    "8",
+    "--seed",
+    "3",
+    "--json",
+)
 """Requests of many lengths that wait for a place."""
 
 
@@ -28,8 +44,10 @@ def installed(tmp_path_factory):
     info = site / f"orrery_deadlines-{project['version']}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
-    lines = [f"[{group}]" + "".join(f"\n{k} = {v}" for k, v in points.items())
-             for group, points in project["entry-points"].items()]  # fmt: skip
+    lines = [
+        f"[{group}]" + "".join(f"\n{k} = {v}" for k, v in points.items())
+        for group, points in project["entry-points"].items()
+    ]
     (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
     return os.environ | {"PYTHONPATH": os.pathsep.join([str(site), str(ROOT / "src")])}
 

@@ -28,7 +28,7 @@ from orrery.drawing import (
     stacked,
     timeline,
     tornado,
-)  # fmt: skip
+)
 
 X, Y = Axis("Load", "requests"), Axis("Time", "s")
 
@@ -79,17 +79,20 @@ def test_a_long_curve_keeps_its_peak(read):
 
 
 PLANS = [
-    Point(10, 100, "a", "/plan/a", "H100", True, "4 devices", "pa"), Point(20, 80, "b", "/plan/b", "H100", True),
-    Point(30, 20, "c", "", "H200", True), Point(12, 50, "d", "javascript:alert(1)", "H200", id="pd"),
-]  # fmt: skip
+    Point(10, 100, "a", "/plan/a", "H100", True, "4 devices", "pa"),
+    Point(20, 80, "b", "/plan/b", "H100", True),
+    Point(30, 20, "c", "", "H200", True),
+    Point(12, 50, "d", "javascript:alert(1)", "H200", id="pd"),
+]
 
 
 def test_every_point_can_be_reached_and_read(read):
     drawing = read(scatter(PLANS, X, Y, title="Plans"))
     links = drawing.all("a")
     assert [(e.get("href"), e.get("aria-label"), e.get("data-id")) for e in links] == [
-        ("/plan/a", "a", "pa"), ("/plan/b", "b", None),
-    ]  # fmt: skip
+        ("/plan/a", "a", "pa"),
+        ("/plan/b", "b", None),
+    ]
     assert links[0].find("title").text == "a: 10 requests, 100 s; 4 devices"
     stops = [e for e in drawing.all("g") if e.get("tabindex") == "0"]
     assert sorted(e.get("aria-label") for e in stops) == ["c", "d"]

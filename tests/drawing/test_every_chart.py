@@ -29,7 +29,7 @@ from orrery.drawing import (
     stacked,
     timeline,
     tornado,
-)  # fmt: skip
+)
 from orrery.drawing.palette import DARK, LIGHT, ON_HUE
 from orrery.drawing.words import clean
 

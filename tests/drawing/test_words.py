@@ -14,16 +14,28 @@ from orrery.drawing.words import clean, listed, px, safe, safe_href, sentences, 
 @pytest.mark.parametrize(
     ("value", "unit", "message"),
     [
-        (0.0123, "s", "12.3 ms"), (1.2e9, "bytes", "1.2 GB"), (1.2e9, "B", "1.2 GB"),
-        (3400, "tokens/s", "3.4 k tokens/s"), (3400, "tokens_per_s", "3.4 k tokens/s"),
+        (0.0123, "s", "12.3 ms"),
+        (1.2e9, "bytes", "1.2 GB"),
+        (1.2e9, "B", "1.2 GB"),
+        (3400, "tokens/s", "3.4 k tokens/s"),
+        (3400, "tokens_per_s", "3.4 k tokens/s"),
         (989e12, "flops_per_s", "989 TFLOP/s"),
         (2e-5, "s", "20 µs"),
-        (999.9996e6, "B", "1 GB"), (0.99996, "s", "1 s"), (12345, "s", "12,300 s"), (0.5, "B", "0.5 B"),
-        (0.123, "frac", "12.3 %"), (1.85, "ratio", "1.85 \N{MULTIPLICATION SIGN}"),
-        (3.4, "usd", "$3.4"), (12345, "usd_per_h", "$12.3 k/h"),
-        (0, "s", "0 s"), (-1e4, "", "-10 k"), (math.inf, "s", "∞ s"), (math.nan, "s", "no number"), (2.5, "", "2.5"),
+        (999.9996e6, "B", "1 GB"),
+        (0.99996, "s", "1 s"),
+        (12345, "s", "12,300 s"),
+        (0.5, "B", "0.5 B"),
+        (0.123, "frac", "12.3 %"),
+        (1.85, "ratio", "1.85 \N{MULTIPLICATION SIGN}"),
+        (3.4, "usd", "$3.4"),
+        (12345, "usd_per_h", "$12.3 k/h"),
+        (0, "s", "0 s"),
+        (-1e4, "", "-10 k"),
+        (math.inf, "s", "∞ s"),
+        (math.nan, "s", "no number"),
+        (2.5, "", "2.5"),
     ],
-)  # fmt: skip
+)
 def test_numbers_as_a_person_reads_them(value, unit, message):
     assert si(value, unit) == message
 

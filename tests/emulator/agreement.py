@@ -46,9 +46,10 @@ def compare(scenario, speed, timed, late_s):
         np.array([getattr(x, name) for x in timed]) * speed for name in ("sent_s", "ttft_s", "tpot_s", "latency_s")
     )
     requests = Requests(
-        arrive_s=sent_s - sent_s[0], input_tokens=np.array([x.prompt_tokens for x in timed]),
+        arrive_s=sent_s - sent_s[0],
+        input_tokens=np.array([x.prompt_tokens for x in timed]),
         output_tokens=np.array([x.answer_tokens for x in timed]),
-    )  # fmt: skip
+    )
     message = simulate(service_for(read_scenario(scenario))[0], requests)
     gaps = requests.output_tokens - 1
     late_s, total = late_s * speed, requests.output_tokens.sum()
@@ -127,10 +128,19 @@ class Probe:
 
 async def like_vllm_bench(url, text, num_tokens):
     """A request as `vllm bench serve --backend openai --ignore-eos` sends it, timed as it times it."""
-    body = json.dumps({
-        "model": "llama", "prompt": text, "repetition_penalty": 1.0, "max_tokens": num_tokens, "logprobs": None,
-        "stream": True, "stream_options": {"include_usage": True}, "temperature": 0.0, "ignore_eos": True,
-    }).encode()  # fmt: skip
+    body = json.dumps(
+        {
+            "model": "llama",
+            "prompt": text,
+            "repetition_penalty": 1.0,
+            "max_tokens": num_tokens,
+            "logprobs": None,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "temperature": 0.0,
+            "ignore_eos": True,
+        }
+    ).encode()
     host, port = url.removeprefix("http://").split(":")
     sent_s = time.monotonic()
     reader, writer = await asyncio.open_connection(host, int(port))
@@ -149,18 +159,26 @@ async def like_vllm_bench(url, text, num_tokens):
     writer.close()
     count = usage["completion_tokens"]
     return Timed(
-        sent_s=sent_s, prompt_tokens=usage["prompt_tokens"], answer_tokens=count, ttft_s=first_s - sent_s,
-        tpot_s=(last_s - first_s) / (count - 1), latency_s=last_s - sent_s,
-    )  # fmt: skip
+        sent_s=sent_s,
+        prompt_tokens=usage["prompt_tokens"],
+        answer_tokens=count,
+        ttft_s=first_s - sent_s,
+        tpot_s=(last_s - first_s) / (count - 1),
+        latency_s=last_s - sent_s,
+    )
 
 
 async def like_openai(client, text, num_tokens):
     """The same through the `openai` package."""
     sent_s = time.monotonic()
     stream = await client.completions.create(
-        model="llama", prompt=text, max_tokens=num_tokens, stream=True, stream_options={"include_usage": True},
+        model="llama",
+        prompt=text,
+        max_tokens=num_tokens,
+        stream=True,
+        stream_options={"include_usage": True},
         extra_body={"ignore_eos": True},
-    )  # fmt: skip
+    )
     first_s, last_s, usage = 0.0, 0.0, None
     async for chunk in stream:
         if chunk.choices:
@@ -168,9 +186,13 @@ async def like_openai(client, text, num_tokens):
             first_s = first_s or last_s
         usage = chunk.usage or usage
     return Timed(
-        sent_s=sent_s, prompt_tokens=usage.prompt_tokens, answer_tokens=usage.completion_tokens,
-        ttft_s=first_s - sent_s, tpot_s=(last_s - first_s) / (usage.completion_tokens - 1), latency_s=last_s - sent_s,
-    )  # fmt: skip
+        sent_s=sent_s,
+        prompt_tokens=usage.prompt_tokens,
+        answer_tokens=usage.completion_tokens,
+        ttft_s=first_s - sent_s,
+        tpot_s=(last_s - first_s) / (usage.completion_tokens - 1),
+        latency_s=last_s - sent_s,
+    )
 
 
 async def open_loop(send, arrive_s, sizes):

@@ -12,8 +12,11 @@ LONG = {"prompt": "a", "max_tokens": 4000, "stream": True, "ignore_eos": True}
 def samples(http):
     """(name, label values) -> value."""
     families = text_string_to_metric_families(http.get("/metrics").text)
-    return {(s.name, *(v for k, v in sorted(s.labels.items()) if k not in ("model_name",))): s.value
-            for f in families for s in f.samples}  # fmt: skip
+    return {
+        (s.name, *(v for k, v in sorted(s.labels.items()) if k not in ("model_name",))): s.value
+        for f in families
+        for s in f.samples
+    }
 
 
 @pytest.fixture
@@ -181,11 +184,14 @@ def test_failures_begin_and_end(start):
     [
         ("replicas", {"replica": 7, "action": "kill"}, "replica"),
         ("replicas", {"replica": 0, "action": "sink"}, "action"),
-        ("replicas", {"replica": 0, "action": "slow", "factor": 0}, "factor"), ("scale", {"replicas": 3}, "replicas"),
-        ("failures", {"rate": 1.5}, "rate"), ("load", {"rate": 1, "input_tokens": 9000}, "input_tokens"),
-        ("load", {"rate": 1e9}, "rate"), ("load", {"rates": 1}, "rates"),
+        ("replicas", {"replica": 0, "action": "slow", "factor": 0}, "factor"),
+        ("scale", {"replicas": 3}, "replicas"),
+        ("failures", {"rate": 1.5}, "rate"),
+        ("load", {"rate": 1, "input_tokens": 9000}, "input_tokens"),
+        ("load", {"rate": 1e9}, "rate"),
+        ("load", {"rates": 1}, "rates"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_is_said(one, path, body, param):
     response = one.post(f"/admin/{path}", json=body)
     assert response.status_code == 400, response.text

@@ -4,12 +4,29 @@ import httpx
 import pytest
 
 COMMON = {
-    "top_p": 0.9, "top_k": 40, "min_p": 0.1, "presence_penalty": 0.5, "frequency_penalty": 0.5,
-    "repetition_penalty": 1.1, "logit_bias": {"1": 2}, "metadata": {"a": "b"}, "store": False,
-    "parallel_tool_calls": True, "user": "me", "seed": 1, "temperature": 0.7, "logprobs": None, "response_format":
-    {"type": "text"}, "service_tier": "auto", "skip_special_tokens": True, "kv_transfer_params": {},
-    "reasoning_effort": "low", "modalities": ["text"], "chat_template_kwargs": {}, "nobody_knows": [1, {"a": None}],
-}  # fmt: skip
+    "top_p": 0.9,
+    "top_k": 40,
+    "min_p": 0.1,
+    "presence_penalty": 0.5,
+    "frequency_penalty": 0.5,
+    "repetition_penalty": 1.1,
+    "logit_bias": {"1": 2},
+    "metadata": {"a": "b"},
+    "store": False,
+    "parallel_tool_calls": True,
+    "user": "me",
+    "seed": 1,
+    "temperature": 0.7,
+    "logprobs": None,
+    "response_format": {"type": "text"},
+    "service_tier": "auto",
+    "skip_special_tokens": True,
+    "kv_transfer_params": {},
+    "reasoning_effort": "low",
+    "modalities": ["text"],
+    "chat_template_kwargs": {},
+    "nobody_knows": [1, {"a": None}],
+}
 HELLO = [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}
 
@@ -31,12 +48,20 @@ def test_what_changes_no_time_is_taken_and_left_alone(http, path):
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("logprobs", True), ("logprobs", 0), ("top_logprobs", 5), ("prompt_logprobs", 1), ("use_beam_search", True),
-        ("response_format", {"type": "json_schema"}), ("guided_json", {}), ("guided_regex", "a"),
-        ("structured_outputs", {"regex": "a"}), ("tool_choice", "required"), ("tool_choice", {"type": "function"}),
+        ("logprobs", True),
+        ("logprobs", 0),
+        ("top_logprobs", 5),
+        ("prompt_logprobs", 1),
+        ("use_beam_search", True),
+        ("response_format", {"type": "json_schema"}),
+        ("guided_json", {}),
+        ("guided_regex", "a"),
+        ("structured_outputs", {"regex": "a"}),
+        ("tool_choice", "required"),
+        ("tool_choice", {"type": "function"}),
         ("truncate_prompt_tokens", 5),
     ],
-)  # fmt: skip
+)
 def test_what_would_change_the_answer_is_refused_by_name(http, field, value):
     response = http.post("/v1/chat/completions", json={"messages": HELLO, "max_tokens": 1, field: value})
     error = response.json()["error"]
@@ -51,26 +76,35 @@ def test_tools_are_read_with_the_prompt(http):
     assert tooled["usage"]["prompt_tokens"] > bare["usage"]["prompt_tokens"] + 10
     assert tooled["choices"][0]["finish_reason"] == "length"
     turns = [
-        *HELLO, {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "weather"}}]},
+        *HELLO,
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "weather"}}]},
         {"role": "tool", "tool_call_id": "1", "content": "sun"},
-    ]  # fmt: skip
+    ]
     assert read(messages=turns, tools=[TOOL])["usage"]["prompt_tokens"] > tooled["usage"]["prompt_tokens"]
 
 
 AGENT = {
     "messages": [
         {"role": "user", "content": "hi"},
-        {"role": "assistant", "content": [
-            {"type": "thinking", "thinking": "so", "signature": "x"},
-            {"type": "tool_use", "id": "1", "name": "weather", "input": {"city": "Ulm"}},
-        ]},
-        {"role": "user", "content": [
-            {"type": "tool_result", "tool_use_id": "1", "content": [{"type": "text", "text": "sun"}]},
-        ]},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "so", "signature": "x"},
+                {"type": "tool_use", "id": "1", "name": "weather", "input": {"city": "Ulm"}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "1", "content": [{"type": "text", "text": "sun"}]},
+            ],
+        },
     ],
     "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
-    "tools": [{"name": "weather", "input_schema": {}}], "metadata": {"user_id": "a"}, "thinking": {"type": "disabled"},
-}  # fmt: skip
+    "tools": [{"name": "weather", "input_schema": {}}],
+    "metadata": {"user_id": "a"},
+    "thinking": {"type": "disabled"},
+}
 
 
 def test_turns_of_an_agent_in_the_other_interface(http):

@@ -41,12 +41,16 @@ def test_a_shorter_vector_is_the_beginning_of_the_long_one(client):
 @pytest.mark.parametrize(
     ("body", "param"),
     [
-        ({"input": ""}, "input"), ({"input": []}, "input"), ({"input": ["a", 1]}, "input"), ({}, "input"),
+        ({"input": ""}, "input"),
+        ({"input": []}, "input"),
+        ({"input": ["a", 1]}, "input"),
+        ({}, "input"),
         ({"input": "a", "dimensions": 5000}, "dimensions"),
         ({"input": "a", "encoding_format": "hex"}, "encoding_format"),
-        ({"input": ["a"] * 1000}, "input"), ({"input": [1] * 9000}, "input"),
+        ({"input": ["a"] * 1000}, "input"),
+        ({"input": [1] * 9000}, "input"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be(fast, body, param):
     response = httpx.post(f"{fast.url}/v1/embeddings", json=body)
     assert (response.status_code, response.json()["error"]["param"]) == (400, param)

@@ -61,14 +61,21 @@ DEEP = b"[" * 100_000
 @pytest.mark.parametrize(
     "body",
     [
-        DEEP, b'{"messages": ' + DEEP, b'{"nothing": ' + DEEP + b"]" * 100_000 + b', "messages": []}',
-        b'{"tools": ' + b'{"a":' * 100_000, b'{"messages": [{"role": "user", "content": "\xff\xfe"}]}',
-        b'{"messages": [{"role": "user", "content": "\\ud800"}]}', b'{"messages": NaN}',
+        DEEP,
+        b'{"messages": ' + DEEP,
+        b'{"nothing": ' + DEEP + b"]" * 100_000 + b', "messages": []}',
+        b'{"tools": ' + b'{"a":' * 100_000,
+        b'{"messages": [{"role": "user", "content": "\xff\xfe"}]}',
+        b'{"messages": [{"role": "user", "content": "\\ud800"}]}',
+        b'{"messages": NaN}',
         b'{"messages": [], "n": 1e999}',
-        b"\x00" * 1000, b'{"messages": [{"role": "user", "content": "a"}], "max_tokens": 9223372036854775808}',
-        b'{"messages": [{"role": "user", "content": "a"}], "temperature": 1e400}', b"\xef\xbb\xbf{}", b"1" * 1_000_000,
+        b"\x00" * 1000,
+        b'{"messages": [{"role": "user", "content": "a"}], "max_tokens": 9223372036854775808}',
+        b'{"messages": [{"role": "user", "content": "a"}], "temperature": 1e400}',
+        b"\xef\xbb\xbf{}",
+        b"1" * 1_000_000,
     ],
-)  # fmt: skip
+)
 def test_bodies_that_are_no_requests(http, body):
     for path in ("chat/completions", "completions", "messages", "embeddings"):
         response = http.post(f"/v1/{path}", content=body, headers=JSON)
@@ -79,12 +86,22 @@ def test_bodies_that_are_no_requests(http, body):
 @pytest.mark.parametrize(
     "body",
     [
-        {"max_tokens": 2**53}, {"n": 129}, {"prompt": ["a"] * 1025}, {"prompt": [[1]] * 1000, "n": 128},
-        {"prompt": [[1] * 4000] * 300, "max_tokens": 1}, {"n": 128, "prompt": ["a"] * 8, "max_tokens": 8000},
-        {"prompt": "a" * 200_000, "max_tokens": 1}, {"prompt": [2**53 + 1]}, {"prompt": [-1]}, {"prompt": []},
-        {"stop": ["x" * 257]}, {"stop": ["x"] * 33}, {"min_tokens": 8192}, {"seed": 2**63},
+        {"max_tokens": 2**53},
+        {"n": 129},
+        {"prompt": ["a"] * 1025},
+        {"prompt": [[1]] * 1000, "n": 128},
+        {"prompt": [[1] * 4000] * 300, "max_tokens": 1},
+        {"n": 128, "prompt": ["a"] * 8, "max_tokens": 8000},
+        {"prompt": "a" * 200_000, "max_tokens": 1},
+        {"prompt": [2**53 + 1]},
+        {"prompt": [-1]},
+        {"prompt": []},
+        {"stop": ["x" * 257]},
+        {"stop": ["x"] * 33},
+        {"min_tokens": 8192},
+        {"seed": 2**63},
     ],
-)  # fmt: skip
+)
 def test_requests_that_are_too_much(http, fast, body):
     begun_s = time.perf_counter()
     response = http.post("/v1/completions", json={"prompt": "a"} | body)
@@ -167,7 +184,9 @@ def test_other_methods_are_refused_and_what_may_be_done_is_told(http):
 @pytest.mark.parametrize(
     "request_",
     [
-        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"GARBAGE\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"GARBAGE\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
         b"POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\n"
         b"transfer-encoding: chunked\r\n\r\n0\r\n\r\n",
         b"POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nabcdef",
@@ -175,7 +194,7 @@ def test_other_methods_are_refused_and_what_may_be_done_is_told(http):
         b"POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\nZZ\r\n",
         b"GET /health HTTP/1.1\r\nhost: localhost\r\nx: a\x00b\r\n\r\n",
     ],
-)  # fmt: skip
+)
 def test_what_is_no_http_gets_400_and_the_door(fast, request_):
     assert raw(fast, request_).startswith(b"HTTP/1.1 400")
 

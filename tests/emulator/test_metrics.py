@@ -5,18 +5,39 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 NAMES = {
-    "vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:kv_cache_usage_perc", "vllm:num_preemptions",
-    "vllm:prompt_tokens", "vllm:generation_tokens", "vllm:prefix_cache_queries", "vllm:prefix_cache_hits",
-    "vllm:request_success", "vllm:time_to_first_token_seconds", "vllm:inter_token_latency_seconds",
-    "vllm:request_time_per_output_token_seconds", "vllm:e2e_request_latency_seconds",
-    "vllm:request_queue_time_seconds", "vllm:request_inference_time_seconds", "vllm:request_prefill_time_seconds",
-    "vllm:request_decode_time_seconds", "vllm:request_prompt_tokens", "vllm:request_generation_tokens",
-    "vllm:request_max_num_generation_tokens", "vllm:request_params_n", "vllm:request_params_max_tokens",
-    "vllm:admission_rejections", "vllm:num_requests_waiting_by_reason", "vllm:cache_config_info",
-    "vllm:prompt_tokens_cached", "vllm:prompt_tokens_by_source", "vllm:request_prefill_kv_computed_tokens",
-    "vllm:request_num_preemptions", "orrery:predicted_vs_emulated_lag_seconds",
-    "orrery:emulator_event_loop_lag_seconds", "orrery:emulator_speed_ratio",
-}  # fmt: skip
+    "vllm:num_requests_running",
+    "vllm:num_requests_waiting",
+    "vllm:kv_cache_usage_perc",
+    "vllm:num_preemptions",
+    "vllm:prompt_tokens",
+    "vllm:generation_tokens",
+    "vllm:prefix_cache_queries",
+    "vllm:prefix_cache_hits",
+    "vllm:request_success",
+    "vllm:time_to_first_token_seconds",
+    "vllm:inter_token_latency_seconds",
+    "vllm:request_time_per_output_token_seconds",
+    "vllm:e2e_request_latency_seconds",
+    "vllm:request_queue_time_seconds",
+    "vllm:request_inference_time_seconds",
+    "vllm:request_prefill_time_seconds",
+    "vllm:request_decode_time_seconds",
+    "vllm:request_prompt_tokens",
+    "vllm:request_generation_tokens",
+    "vllm:request_max_num_generation_tokens",
+    "vllm:request_params_n",
+    "vllm:request_params_max_tokens",
+    "vllm:admission_rejections",
+    "vllm:num_requests_waiting_by_reason",
+    "vllm:cache_config_info",
+    "vllm:prompt_tokens_cached",
+    "vllm:prompt_tokens_by_source",
+    "vllm:request_prefill_kv_computed_tokens",
+    "vllm:request_num_preemptions",
+    "orrery:predicted_vs_emulated_lag_seconds",
+    "orrery:emulator_event_loop_lag_seconds",
+    "orrery:emulator_speed_ratio",
+}
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +70,30 @@ def test_buckets(read):
     _, samples, _ = read
     ends = [dict(key[1:])["le"] for key in samples if key[0] == "vllm:time_to_first_token_seconds_bucket"]
     assert [float(x) for x in ends] == [
-        0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640,
-        2560, float("inf"),
-    ]  # fmt: skip
+        0.001,
+        0.005,
+        0.01,
+        0.02,
+        0.04,
+        0.06,
+        0.08,
+        0.1,
+        0.25,
+        0.5,
+        0.75,
+        1,
+        2.5,
+        5,
+        7.5,
+        10,
+        20,
+        40,
+        80,
+        160,
+        640,
+        2560,
+        float("inf"),
+    ]
     tokens = [dict(key[1:])["le"] for key in samples if key[0] == "vllm:request_prompt_tokens_bucket"]
     assert [float(x) for x in tokens[:4]] == [1, 2, 5, 10]
     assert float(tokens[-2]) == 5000
@@ -91,14 +133,21 @@ GAP_S = "0.01 0.025 0.05 0.075 0.1 0.15 0.2 0.3 0.4 0.5 0.75 1 2.5 5 7.5 10 20 4
 REQUEST_S = "0.3 0.5 0.8 1 1.5 2 2.5 5 10 15 20 30 40 50 60 120 240 480 960 1920 7680"
 TOKENS = "1 2 5 10 20 50 100 200 500 1000 2000 5000"
 BUCKETS = {
-    "time_to_first_token_seconds": TTFT_S, "inter_token_latency_seconds": GAP_S,
-    "request_time_per_output_token_seconds": GAP_S, "e2e_request_latency_seconds": REQUEST_S,
-    "request_queue_time_seconds": REQUEST_S, "request_inference_time_seconds": REQUEST_S,
-    "request_prefill_time_seconds": REQUEST_S, "request_decode_time_seconds": REQUEST_S,
-    "request_prompt_tokens": TOKENS, "request_generation_tokens": TOKENS, "request_params_max_tokens": TOKENS,
-    "request_max_num_generation_tokens": TOKENS, "request_prefill_kv_computed_tokens": TOKENS,
+    "time_to_first_token_seconds": TTFT_S,
+    "inter_token_latency_seconds": GAP_S,
+    "request_time_per_output_token_seconds": GAP_S,
+    "e2e_request_latency_seconds": REQUEST_S,
+    "request_queue_time_seconds": REQUEST_S,
+    "request_inference_time_seconds": REQUEST_S,
+    "request_prefill_time_seconds": REQUEST_S,
+    "request_decode_time_seconds": REQUEST_S,
+    "request_prompt_tokens": TOKENS,
+    "request_generation_tokens": TOKENS,
+    "request_params_max_tokens": TOKENS,
+    "request_max_num_generation_tokens": TOKENS,
+    "request_prefill_kv_computed_tokens": TOKENS,
     "request_params_n": "1 2 5 10 20",
-}  # fmt: skip
+}
 """vLLM 0.33's, for sequences of at most 8,192 tokens."""
 
 

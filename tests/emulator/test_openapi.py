@@ -93,8 +93,13 @@ def draw(schema, mode, max_examples, paths):
 
     for operation in (found.ok() for found in schema.get_all_operations()):
         if operation.path in paths:
-            limits = settings(max_examples=max_examples, deadline=None, derandomize=True, database=None,
-                              suppress_health_check=list(HealthCheck))  # fmt: skip
+            limits = settings(
+                max_examples=max_examples,
+                deadline=None,
+                derandomize=True,
+                database=None,
+                suppress_health_check=list(HealthCheck),
+            )
             limits(given(operation.as_strategy(generation_mode=mode))(sent))()
 
 

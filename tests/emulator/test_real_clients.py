@@ -72,11 +72,37 @@ def test_aiperf(url, tokenizer, tmp_path):
     aiperf = client("aiperf")
     before = lags_of(url)
     run(
-        aiperf, "profile", "--model", "llama", "--tokenizer", tokenizer(aiperf), "--url", url, "--endpoint-type",
-        "completions", "--streaming", "--isl", 400, "--osl", NUM_TOKENS, "--extra-inputs", "ignore_eos:true",
-        "--concurrency", NUM_STREAMS, "--request-count", NUM_REQUESTS, "--warmup-request-count", NUM_STREAMS,
-        "--random-seed", 1, "--ui", "none", "--use-server-token-count", "--artifact-dir", tmp_path / "out",
-    )  # fmt: skip
+        aiperf,
+        "profile",
+        "--model",
+        "llama",
+        "--tokenizer",
+        tokenizer(aiperf),
+        "--url",
+        url,
+        "--endpoint-type",
+        "completions",
+        "--streaming",
+        "--isl",
+        400,
+        "--osl",
+        NUM_TOKENS,
+        "--extra-inputs",
+        "ignore_eos:true",
+        "--concurrency",
+        NUM_STREAMS,
+        "--request-count",
+        NUM_REQUESTS,
+        "--warmup-request-count",
+        NUM_STREAMS,
+        "--random-seed",
+        1,
+        "--ui",
+        "none",
+        "--use-server-token-count",
+        "--artifact-dir",
+        tmp_path / "out",
+    )
     rows = [json.loads(x) for x in (tmp_path / "out" / "profile_export.jsonl").read_text().splitlines()]
     timed = [aiperf_timed(x) for x in rows if x["metadata"]["benchmark_phase"] == "profiling"]
     assert len(timed) == NUM_REQUESTS
@@ -88,10 +114,13 @@ def aiperf_timed(row):
     """A line of AIPerf's export."""
     metrics = {name: x["value"] for name, x in row["metrics"].items()}
     return Timed(
-        sent_s=row["metadata"]["request_start_ns"] * 1e-9, prompt_tokens=int(metrics["usage_prompt_tokens"]),
-        answer_tokens=int(metrics["output_sequence_length"]), ttft_s=metrics["time_to_first_token"] * 1e-3,
-        tpot_s=metrics["inter_token_latency"] * 1e-3, latency_s=metrics["request_latency"] * 1e-3,
-    )  # fmt: skip
+        sent_s=row["metadata"]["request_start_ns"] * 1e-9,
+        prompt_tokens=int(metrics["usage_prompt_tokens"]),
+        answer_tokens=int(metrics["output_sequence_length"]),
+        ttft_s=metrics["time_to_first_token"] * 1e-3,
+        tpot_s=metrics["inter_token_latency"] * 1e-3,
+        latency_s=metrics["request_latency"] * 1e-3,
+    )
 
 
 def test_guidellm(url, tokenizer, tmp_path):
@@ -99,12 +128,22 @@ def test_guidellm(url, tokenizer, tmp_path):
     before = lags_of(url)
     out = tmp_path / "out.json"
     run(
-        guidellm, "run", "--backend", f"kind=openai_http,target={url},request_format=/v1/completions", "--profile",
-        f"kind=concurrent,streams={NUM_STREAMS}", "--constraint", f"kind=max_requests,count={NUM_REQUESTS}",
-        "--tokenizer", f"kind=hf_auto,model={tokenizer(guidellm)}", "--data",
-        f"kind=synthetic_text,prompt_tokens=400,output_tokens={NUM_TOKENS}", "--output", f"kind=json,path={out}",
+        guidellm,
+        "run",
+        "--backend",
+        f"kind=openai_http,target={url},request_format=/v1/completions",
+        "--profile",
+        f"kind=concurrent,streams={NUM_STREAMS}",
+        "--constraint",
+        f"kind=max_requests,count={NUM_REQUESTS}",
+        "--tokenizer",
+        f"kind=hf_auto,model={tokenizer(guidellm)}",
+        "--data",
+        f"kind=synthetic_text,prompt_tokens=400,output_tokens={NUM_TOKENS}",
+        "--output",
+        f"kind=json,path={out}",
         "--disable-console",
-    )  # fmt: skip
+    )
     (benchmark,) = json.loads(out.read_text())["benchmarks"]
     timed = [guidellm_timed(x) for x in benchmark["requests"]["successful"]]
     assert len(timed) == NUM_REQUESTS
@@ -116,7 +155,10 @@ def test_guidellm(url, tokenizer, tmp_path):
 def guidellm_timed(row):
     """A request of guidellm's report."""
     return Timed(
-        sent_s=row["request_start_time"], prompt_tokens=row["prompt_tokens"], answer_tokens=row["output_tokens"],
-        ttft_s=row["time_to_first_token_ms"] * 1e-3, tpot_s=row["inter_token_latency_ms"] * 1e-3,
+        sent_s=row["request_start_time"],
+        prompt_tokens=row["prompt_tokens"],
+        answer_tokens=row["output_tokens"],
+        ttft_s=row["time_to_first_token_ms"] * 1e-3,
+        tpot_s=row["inter_token_latency_ms"] * 1e-3,
         latency_s=row["request_latency"],
-    )  # fmt: skip
+    )

@@ -40,12 +40,24 @@ def test_a_body_that_is_none(http, raw):
 @pytest.mark.parametrize(
     ("param", "value"),
     [
-        ("max_tokens", "7"), ("max_tokens", -1), ("max_tokens", 0), ("max_tokens", 2**70), ("n", 0), ("n", 10**6),
-        ("stop", [1]), ("stop", ["x"] * 100), ("stream", "yes"), ("temperature", -1), ("min_tokens", 50),
-        ("messages", [{"content": "hi"}]), ("messages", [{"role": "user", "content": [{"type": "image_url"}]}]),
-        ("response_format", {"type": "json_object"}), ("tool_choice", "required"), ("stream_options", {}),
+        ("max_tokens", "7"),
+        ("max_tokens", -1),
+        ("max_tokens", 0),
+        ("max_tokens", 2**70),
+        ("n", 0),
+        ("n", 10**6),
+        ("stop", [1]),
+        ("stop", ["x"] * 100),
+        ("stream", "yes"),
+        ("temperature", -1),
+        ("min_tokens", 50),
+        ("messages", [{"content": "hi"}]),
+        ("messages", [{"role": "user", "content": [{"type": "image_url"}]}]),
+        ("response_format", {"type": "json_object"}),
+        ("tool_choice", "required"),
+        ("stream_options", {}),
     ],
-)  # fmt: skip
+)
 def test_a_field_that_cannot_be(http, param, value):
     message = refused(http.post("/v1/chat/completions", json=CHAT | {param: value}), 400, param)
     assert message

@@ -119,9 +119,14 @@ def test_messages_in_the_other_interface(http):
     assert len(whole["content"][0]["text"].split()) == 2
     lines = http.post("/v1/messages", json=body | {"stream": True}).text.splitlines()
     assert [x.removeprefix("event: ") for x in lines if x.startswith("event: ")] == [
-        "message_start", "content_block_start", "content_block_delta", "content_block_delta", "content_block_stop",
-        "message_delta", "message_stop",
-    ]  # fmt: skip
+        "message_start",
+        "content_block_start",
+        "content_block_delta",
+        "content_block_delta",
+        "content_block_stop",
+        "message_delta",
+        "message_stop",
+    ]
 
 
 def test_a_message_says_which_string_ended_it(http):
@@ -177,9 +182,13 @@ def test_a_client_that_hangs_up_leaves_nothing_behind(start):
 @pytest.mark.slow
 def test_a_client_that_reads_late_gets_everything(start):
     body = {
-        "prompt": "a", "max_tokens": 4000, "n": 4, "stream": True, "ignore_eos": True,
+        "prompt": "a",
+        "max_tokens": 4000,
+        "n": 4,
+        "stream": True,
+        "ignore_eos": True,
         "stream_options": {"include_usage": True, "continuous_usage_stats": True},
-    }  # fmt: skip
+    }
     raw = json.dumps(body).encode()
     head = "POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
     head += f"content-length: {len(raw)}"

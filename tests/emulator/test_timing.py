@@ -44,9 +44,10 @@ def test_moments_are_those_of_the_simulation(start):
     choices = [stream.choices[0] for stream in seen]
     arrive_s = np.array([stream.arrived_s for stream in seen])
     requests = Requests(
-        arrive_s=arrive_s, input_tokens=np.array([c.job.num_prompt_tokens for c in choices]),
+        arrive_s=arrive_s,
+        input_tokens=np.array([c.job.num_prompt_tokens for c in choices]),
         output_tokens=np.array([c.num_tokens for c in choices]),
-    )  # fmt: skip
+    )
     message = simulate(service_for(read_scenario(SCENARIO | more))[0], requests)
     np.testing.assert_allclose([c.first_s for c in choices] - arrive_s, message.first_token_s - arrive_s, rtol=1e-3)
     np.testing.assert_allclose([c.last_s for c in choices] - arrive_s, message.finish_s - arrive_s, rtol=1e-3)

@@ -23,9 +23,14 @@ SERVED = {"model": "llama-3.1-8b", "device": "h100-sxm", "input_tokens": 64, "ou
 ONCE = {**SERVED, "rate": 1.0, "num_requests": 3}
 LEARNED = {"model": "llama-3.1-8b", "device": "h100-sxm", "devices": 8, "global_batch": 16, "seq_len": 2048}
 REWARDED = {
-    "model": "llama-3.2-1b", "device": "h100-sxm", "devices": 8, "prompts_per_step": 2, "generations_per_prompt": 2,
-    "output_tokens": 20, "max_output_tokens": 40,
-}  # fmt: skip
+    "model": "llama-3.2-1b",
+    "device": "h100-sxm",
+    "devices": 8,
+    "prompts_per_step": 2,
+    "generations_per_prompt": 2,
+    "output_tokens": 20,
+    "max_output_tokens": 40,
+}
 LAYERS = {"model": "llama-3.1-8b", "device": "h100-sxm", "formats": "bf16,fp8", "size_ratio": 0.8}
 
 
@@ -36,12 +41,44 @@ class Odd:
         raise RuntimeError("no words")
 
 
+SESSIONS = Path(__file__).resolve().parents[2] / "docs" / "data" / "agent-sessions.csv"
+
 WRONG = (
-    None, "", "\x00", "x" * 300, "../..", "/", "~nobody/x", "/dev/null", 0, -1, 1.5, True,
-    math.nan, math.inf, -math.inf, 10**400, -(10**30),
-    [], {}, (), [1], ["\x00"], {"a": 1}, {1: 2}, b"x", object(), Odd(), math, Path("/nowhere.toml"),
-    np.float32(3.5), np.zeros((2, 2)), np.array([object()]), 1j, range(3),
-)  # fmt: skip
+    None,
+    "",
+    "\x00",
+    "x" * 300,
+    "../..",
+    "/",
+    "~nobody/x",
+    "/dev/null",
+    0,
+    -1,
+    1.5,
+    True,
+    math.nan,
+    math.inf,
+    -math.inf,
+    10**400,
+    -(10**30),
+    [],
+    {},
+    (),
+    [1],
+    ["\x00"],
+    {"a": 1},
+    {1: 2},
+    b"x",
+    object(),
+    Odd(),
+    math,
+    Path("/nowhere.toml"),
+    np.float32(3.5),
+    np.zeros((2, 2)),
+    np.array([object()]),
+    1j,
+    range(3),
+)
 
 
 @pytest.fixture(scope="module")
@@ -52,26 +89,42 @@ def bases(tmp_path_factory):
     (folder / "scenario.toml").write_text('model = "llama-3.1-8b"\n')
     scenario, table = read_scenario(SERVED), str(folder / "table.csv")
     return {
-        "bits": ((), LAYERS), "calibrate_device": ((folder / "no" / "box.toml",), {"minutes": 0.1}),
+        "bits": ((), LAYERS),
+        "cache_size": ((), {"model": "llama-3.1-8b", "device": "h100-sxm", "sessions": str(SESSIONS)}),
+        "calibrate_device": ((folder / "no" / "box.toml",), {"minutes": 0.1}),
         "calibrate_runs": (([table],), {"name": str(folder / "box"), "device": "h100-sxm"}),
-        "check": (([table],), {}), "compare_formats": (("fp8", "nvfp4"), {}),
-        "estimate": ((scenario,), {}), "find_capacity": ((scenario,), {"slo": ["ttft:1"], "num_requests": 3}),
-        "get_device": (("h100-sxm",), {}), "get_format": (("fp8",), {}), "get_model": (("llama-3.1-8b",), {}),
+        "check": (([table],), {}),
+        "cold_start": ((), {"model": "llama-3.1-8b", "device": "h100-sxm"}),
+        "compare_formats": (("fp8", "nvfp4"), {}),
+        "estimate": ((scenario,), {}),
+        "find_capacity": ((scenario,), {"slo": ["ttft:1"], "num_requests": 3}),
+        "simulate_fleet": ((), {**ONCE, "autoscaler": "hpa"}),
+        "get_device": (("h100-sxm",), {}),
+        "get_format": (("fp8",), {}),
+        "get_model": (("llama-3.1-8b",), {}),
         "kernel": ((), {"op": "gemm", "device": "h100-sxm", "m": 64, "n": 64, "k": 64, "sweep": "batch=1,2"}),
-        "load_scenario": ((folder / "scenario.toml",), {}), "load_trace": (("chat",), {}),
+        "load_scenario": ((folder / "scenario.toml",), {}),
+        "load_trace": (("chat",), {}),
         "plan": ((scenario,), {"max_devices": 1, "rate": 1.0, "slo": ["tpot:50"]}),
         "quantize": (("normal",), {"formats": "fp8"}),
-        "round_trip": (([1.0, 2.0], "fp8"), {}), "save_scenario": ((scenario, folder / "saved.toml"), {}),
+        "round_trip": (([1.0, 2.0], "fp8"), {}),
+        "save_scenario": ((scenario, folder / "saved.toml"), {}),
         "scaling": ((), {"law": "fp-quantisation", "parameters": 1e9, "tokens": 1e10}),
-        "simulate": ((read_scenario(ONCE),), {}), "sweep": ((read_scenario(ONCE),), {"over": ["rate=1"], "jobs": 1}),
-        "train": ((), LEARNED), "train_plan": ((), {**LEARNED, "count": 1}),
-        "train_rl": ((), REWARDED), "train_rl_plan": ((), {**REWARDED, "devices": 2}),
-        "compare_runs": (([table],), {}), "fit_trace": ((orrery.load_trace("chat"),), {}),
+        "simulate": ((read_scenario(ONCE),), {}),
+        "sweep": ((read_scenario(ONCE),), {"over": ["rate=1"], "jobs": 1}),
+        "train": ((), LEARNED),
+        "train_plan": ((), {**LEARNED, "count": 1}),
+        "train_rl": ((), REWARDED),
+        "train_rl_plan": ((), {**REWARDED, "devices": 2}),
+        "compare_runs": (([table],), {}),
+        "fit_trace": ((orrery.load_trace("chat"),), {}),
         "get_paper": (("distserve",), {}),
-        "plan_disaggregated": ((scenario,), {"max_devices": 1}), "what_if": (("fp8-weights", scenario), {}),
-        "requests_of": ((orrery.load_trace("chat"),), {"count": 5}), "read_scenario": ((SERVED,), {}),
+        "plan_disaggregated": ((scenario,), {"max_devices": 1}),
+        "what_if": (("fp8-weights", scenario), {}),
+        "requests_of": ((orrery.load_trace("chat"),), {"count": 5}),
+        "read_scenario": ((SERVED,), {}),
         "report_of": ((None,), {}),
-    }  # fmt: skip
+    }
 
 
 DEEPER = (compare_runs, fit_trace, get_paper, report_of, requests_of, read_scenario)
@@ -93,16 +146,18 @@ def test_a_wrong_argument_is_refused_in_our_own_words(bases, name, tmp_path, mon
         calls += [(args, {**kwargs, key: wrong}) for key in (*kwargs, *named, *(("model", "seed") if is_open else ()))]
         calls += [((wrong,), {})] if name == "get_format" else [((*args, wrong), kwargs), ((wrong,), {})]
         for given, settings in calls:
-            begun_s = time.monotonic()
+            begun_s = time.process_time()
             with contextlib.suppress(OrreryError):
                 function(*given, **settings)
-            assert time.monotonic() - begun_s < MAX_S, (name, settings)
+            assert time.process_time() - begun_s < MAX_S, (name, settings)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_what_is_missing_or_too_much_is_refused_too(name):
-    if all(p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD
-           for p in list(inspect.signature(FUNCTIONS[name]).parameters.values())[:1]):  # fmt: skip
+    if all(
+        p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD
+        for p in list(inspect.signature(FUNCTIONS[name]).parameters.values())[:1]
+    ):
         with pytest.raises(TypeError):
             FUNCTIONS[name]()
     with pytest.raises((OrreryError, TypeError)):

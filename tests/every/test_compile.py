@@ -32,9 +32,14 @@ def test_types_follow_what_is_assigned(translate):
         "    for i in range(n):\n        out += min(x[i], LIMIT)\n        k = i // 2\n    return out / max(k, 1)\n"
     )
     for line in (
-        "double toy_total(Floats x, int64_t n)", "cdef double out", "cdef int64_t k", "cdef int64_t i",
-        "orrery_min_double(x.at[(i)], 3.0)", "k = orrery_floordiv(i, 2)", "orrery_float(out)",
-    ):  # fmt: skip
+        "double toy_total(Floats x, int64_t n)",
+        "cdef double out",
+        "cdef int64_t k",
+        "cdef int64_t i",
+        "orrery_min_double(x.at[(i)], 3.0)",
+        "k = orrery_floordiv(i, 2)",
+        "orrery_float(out)",
+    ):
         assert line in text, line
 
 

@@ -74,9 +74,11 @@ def test_kernels_follow_the_clock(name):
             continue
         for field in ("time_s", "compute_s", "memory_s", "overhead_s"):
             np.testing.assert_allclose(
-                np.asarray(getattr(slow, field)), FACTOR * np.asarray(getattr(fast, field)), rtol=NEARLY,
+                np.asarray(getattr(slow, field)),
+                FACTOR * np.asarray(getattr(fast, field)),
+                rtol=NEARLY,
                 err_msg=f"{type(op).__name__}.{field} on {name} hides a constant",
-            )  # fmt: skip
+            )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -90,17 +92,24 @@ def test_collectives_follow_the_clock(name, kind):
 
 def deployment(device, engine):
     return Deployment(
-        model=get_model("llama-3.1-8b"), cluster=Cluster(device=device, num_devices=2, devices_per_node=8),
-        layout=Layout(tp=2), formats=Formats(weights="bf16", activations="bf16", kv="bf16"), engine=engine,
-    )  # fmt: skip
+        model=get_model("llama-3.1-8b"),
+        cluster=Cluster(device=device, num_devices=2, devices_per_node=8),
+        layout=Layout(tp=2),
+        formats=Formats(weights="bf16", activations="bf16", kv="bf16"),
+        engine=engine,
+    )
 
 
 @pytest.mark.parametrize("mode", ["static", "offline", "closed", "open"])
 def test_serving_follows_the_clock(mode):
     before, after = quick("h100-sxm")
     engine = get_engine("vllm", "", before)
-    load = {"static": {"batch_size": 8}, "offline": {"num_requests": 500}, "closed": {"concurrency": 24},
-            "open": {"request_rate_per_s": 3.0}}  # fmt: skip
+    load = {
+        "static": {"batch_size": 8},
+        "offline": {"num_requests": 500},
+        "closed": {"concurrency": 24},
+        "open": {"request_rate_per_s": 3.0},
+    }
     workload = Workload(mode=mode, input_tokens=700, output_tokens=150, **load[mode])
     fast = estimate(deployment(before, engine), workload)
     slow = estimate(deployment(after, slower(engine)), slower(workload))

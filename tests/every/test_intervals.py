@@ -31,8 +31,10 @@ def test_spreads_are_in_order_and_near_the_answer(path):
     found = list(spreads(tomllib.loads(path.read_text(encoding="utf-8"))))
     assert found
     wrong = [
-        f"{where}: {s}" for where, s in found
+        f"{where}: {s}"
+        for where, s in found
         if not 0 < s["low_95"] <= s["low_80"] <= s["high_80"] <= s["high_95"]
-        or s["low_80"] > BIAS or s["high_80"] < 1 / BIAS
-    ]  # fmt: skip
+        or s["low_80"] > BIAS
+        or s["high_80"] < 1 / BIAS
+    ]
     assert not wrong, "\n".join(wrong)

@@ -31,6 +31,15 @@ WITHOUT_UNIT = {
     **dict.fromkeys(("SloCrossing.at", "Parameter.low", "Parameter.high"), "of a sweep: in the unit of what varies"),
     "Setting.least": "a bound of a setting, in the setting's unit",
     "Setting.most": "a bound of a setting, in the setting's unit",
+    "FleetAnswer.seconds": "a key of the command contract",
+    "FleetRun.frames": "a table whose columns are named in FRAME",
+    "FleetRun.gap_counts": "a histogram of counts",
+    "FleetRun.paid": "replicas, counted",
+    "FleetTraffic.curve": "parts of the mean rate",
+    "HpaKnobs.up_replicas": "replicas, counted",
+    "RateCurve.bursts_per_day": "bursts, counted",
+    "Tenant.priority_rank": "an order: lower goes first",
+    "HpaKnobs.target": "in the unit of the metric that a knob names",
     "PlanAnswer.seconds": "a key of the command contract",
     **dict.fromkeys(
         (
@@ -70,6 +79,8 @@ WITHOUT_UNIT = {
     "ClaimResult.predicted": "in the unit of the claim",
     "Scored.predicted": "in the unit of the claim",
     "Solution.x": "of a linear program, in the units of its columns",
+    "Solution.bound": "of a linear program, in the units of its cost",
+    "SparseRows.value": "of a linear program, in the units of its rows and columns",
     "NumericClaim.low": "in the unit that the claim names",
     "NumericClaim.high": "in the unit that the claim names",
     "Quantity.low": "in the unit that the quantity names",
@@ -128,19 +139,49 @@ WITHOUT_UNIT = {
 PURE_NUMBERS = frozenset({"Ladder", "Grid", "ErrorReport", "ErrorSums", "ElementFacts", "Pooled"})
 """Numbers of a format or a tensor: whatever the tensor's unit is."""
 
-OF_ANY_METRIC = frozenset({
-    "BreakEven", "CauseFit", "Cell", "Compared", "Constant", "ConstantUpdate", "DeploymentEffect", "Difference",
-    "Fitted", "LeftOut", "NextRun", "Posterior", "Predicted", "Scores", "Trained", "Value",
-})  # fmt: skip
+OF_ANY_METRIC = frozenset(
+    {
+        "BreakEven",
+        "CauseFit",
+        "Cell",
+        "Compared",
+        "Constant",
+        "ConstantUpdate",
+        "DeploymentEffect",
+        "Difference",
+        "Fitted",
+        "LeftOut",
+        "NextRun",
+        "Posterior",
+        "Predicted",
+        "Scores",
+        "Trained",
+        "Value",
+    }
+)
 """Statistics: of metrics or constants that the objects name, in the unit of each, or of none (logarithms, scores)."""
 
 TABLES = frozenset({"Surface", "World", "Assembled"})
 """What compiled loops run on: tables whose columns are named, and explained, beside them."""
 
-COUNTS = frozenset({
-    "count", "concurrency", "batch", "steps", "slots", "decoding", "sequences", "requests", "elements", "rows",
-    "entries", "parameters", "casts", "flight",
-})  # fmt: skip
+COUNTS = frozenset(
+    {
+        "count",
+        "concurrency",
+        "batch",
+        "steps",
+        "slots",
+        "decoding",
+        "sequences",
+        "requests",
+        "elements",
+        "rows",
+        "entries",
+        "parameters",
+        "casts",
+        "flight",
+    }
+)
 """Words for things that are counted; a mean of counts is a float."""
 
 SHARES = frozenset({"share"})

@@ -23,9 +23,14 @@ CHANGE = 0.005
 @pytest.mark.slow
 @needs_data
 @pytest.mark.parametrize(
-    ("table", "what"), [("gemm.csv.gz", "gemm"), ("attention_prefill.csv.gz", "attention_prefill"),
-                        ("attention_decode.csv.gz", "attention_decode"), ("moe.csv.gz", "moe")],
-)  # fmt: skip
+    ("table", "what"),
+    [
+        ("gemm.csv.gz", "gemm"),
+        ("attention_prefill.csv.gz", "attention_prefill"),
+        ("attention_decode.csv.gz", "attention_decode"),
+        ("moe.csv.gz", "moe"),
+    ],
+)
 def test_medians_are_those_of_the_file(table, what):
     checked = check_table(read_table(DATA / "kernels" / table))
     slow_enough = checked.measured["time_s"] >= checked.answers.bound_s

@@ -12,8 +12,14 @@ from orrery.kernels.ops import AttentionPrefill
 
 
 def test_a_backward_pass_is_its_forward_pass_two_and_a_half_times():
-    sizes = {"batch": 2, "query_tokens": 4096, "context_tokens": 4096, "num_heads": 32, "num_kv_heads": 8,
-             "head_size": 128}  # fmt: skip
+    sizes = {
+        "batch": 2,
+        "query_tokens": 4096,
+        "context_tokens": 4096,
+        "num_heads": 32,
+        "num_kv_heads": 8,
+        "head_size": 128,
+    }
     columns = {"device": ["h100-sxm"], "op": ["attention_backward"], "format": ["bf16"], "time_s": ["1e-3"]}
     table = Table("measured", columns | {name: [str(size)] for name, size in sizes.items()})
     answers = Answers(num_rows=1)

@@ -7,9 +7,13 @@ from orrery.evidence.campaign import campaign_of, excluded, read_exclusions, sou
 from orrery.evidence.row import Row
 
 CELLS = {
-    "source": "NVIDIA/TensorRT-LLM@258c7540:docs/perf.md", "mode": "offline", "engine": "tensorrt-llm",
-    "engine_version": "1.0", "device": "h100-sxm", "model": "meta-llama/Llama-3.1-8B",
-}  # fmt: skip
+    "source": "NVIDIA/TensorRT-LLM@258c7540:docs/perf.md",
+    "mode": "offline",
+    "engine": "tensorrt-llm",
+    "engine_version": "1.0",
+    "device": "h100-sxm",
+    "model": "meta-llama/Llama-3.1-8B",
+}
 
 
 def name(**cells):
@@ -20,18 +24,31 @@ def test_a_campaign_is_a_source_a_load_an_engine_an_era_and_a_generation():
     assert name() == "NVIDIA/TensorRT-LLM: offline, tensorrt-llm 1.0, hopper"
 
 
-@pytest.mark.parametrize("same", [
-    {"source": "NVIDIA/TensorRT-LLM (page)"}, {"source": "NVIDIA/TensorRT-LLM@00f3:other.md"}, {"device": "h200"},
-    {"engine_version": "1.2.0rc2.post2"}, {"model": "meta-llama/Llama-3.1-70B"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "same",
+    [
+        {"source": "NVIDIA/TensorRT-LLM (page)"},
+        {"source": "NVIDIA/TensorRT-LLM@00f3:other.md"},
+        {"device": "h200"},
+        {"engine_version": "1.2.0rc2.post2"},
+        {"model": "meta-llama/Llama-3.1-70B"},
+    ],
+)
 def test_other_pages_models_devices_and_patches_are_the_same_campaign(same):
     assert name(**same) == name()
 
 
-@pytest.mark.parametrize("other", [
-    {"source": "somebody/else@1"}, {"mode": "closed"}, {"engine": "vllm"}, {"engine_version": "0.17"},
-    {"device": "b200"}, {"prefill_workers": "1"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"source": "somebody/else@1"},
+        {"mode": "closed"},
+        {"engine": "vllm"},
+        {"engine_version": "0.17"},
+        {"device": "b200"},
+        {"prefill_workers": "1"},
+    ],
+)
 def test_another_source_load_engine_era_or_generation_is_another_campaign(other):
     assert name(**other) != name()
 

@@ -33,22 +33,29 @@ def test_a_kernel_row_is_predicted_with_an_interval(table):
 
 
 def test_rows_are_counted_and_declined_once(table):
-    report = check([table(
-        GEMM
-        + "kernel,h100-sxm,gemm,bf16,64,4096,4096,,1e-5,\n"
-        + "kernel,h900,gemm,bf16,64,4096,4096,,1e-5,\n"
-        + "kernel,h100-sxm,juggle,bf16,64,4096,4096,,1e-5,\n"
-        + "kernel,h100-sxm,gemm,bf17,64,4096,4096,,1e-5,\n"
-        + "kernel,h100-sxm,gemm,bf16,,,4096,,1e-5,\n"
-        + "kernel,h100-sxm,gemm,bf16,64,4096,4096,,,\n"
-        + "kernel,h100-sxm,gemm,bf16,64,4096,4096,,-1,\n"
-        + "training,,,,,,,,1,\n"
-    )])  # fmt: skip
+    report = check(
+        [
+            table(
+                GEMM
+                + "kernel,h100-sxm,gemm,bf16,64,4096,4096,,1e-5,\n"
+                + "kernel,h900,gemm,bf16,64,4096,4096,,1e-5,\n"
+                + "kernel,h100-sxm,juggle,bf16,64,4096,4096,,1e-5,\n"
+                + "kernel,h100-sxm,gemm,bf17,64,4096,4096,,1e-5,\n"
+                + "kernel,h100-sxm,gemm,bf16,,,4096,,1e-5,\n"
+                + "kernel,h100-sxm,gemm,bf16,64,4096,4096,,,\n"
+                + "kernel,h100-sxm,gemm,bf16,64,4096,4096,,-1,\n"
+                + "training,,,,,,,,1,\n"
+            )
+        ]
+    )
     assert report.rows == 6, "rows without a metric of their kind do not count"
     assert dict(report.declined) == {
-        "unknown device h900": 1, "unknown op juggle": 1, "unknown format bf17": 1, "m is blank": 1,
+        "unknown device h900": 1,
+        "unknown op juggle": 1,
+        "unknown format bf17": 1,
+        "m is blank": 1,
         "time_s is not a positive number": 1,
-    }  # fmt: skip
+    }
     assert [(g.by, g.metric, g.score.rows) for g in report.groups] == [({}, "time_s", 1)]
 
 
@@ -64,13 +71,21 @@ def test_groups_cover_all_rows_first(table):
     )
     report = check([table(GEMM + rows)], by=["device"])
     assert [(dict(g.by), g.score.rows) for g in report.groups] == [
-        ({}, 4), ({"device": "a100-sxm-80gb"}, 2), ({"device": "h100-sxm"}, 2),
-    ]  # fmt: skip
+        ({}, 4),
+        ({"device": "a100-sxm-80gb"}, 2),
+        ({"device": "h100-sxm"}, 2),
+    ]
     entry = report.to_json()["groups"][0]
     assert list(entry)[:8] == [
-        "by", "metric", "rows", "median_abs_error_frac", "mean_abs_error_frac", "p90_abs_error_frac", "bias_frac",
+        "by",
+        "metric",
+        "rows",
+        "median_abs_error_frac",
+        "mean_abs_error_frac",
+        "p90_abs_error_frac",
+        "bias_frac",
         "covered_80_frac",
-    ]  # fmt: skip
+    ]
 
 
 def test_rows_come_back_with_predictions(table, tmp_path):
@@ -93,12 +108,16 @@ def test_an_output_that_cannot_be_written_is_refused(table, tmp_path):
 
 
 def test_an_outcome_is_predicted_too(table):
-    report = check([table(
-        SERVING
-        + "serving,llama-3.1-8b,h100-sxm,1,bf16,vllm,static,128,128,1,1.1,ok\n"
-        + "serving,llama-3.1-70b,h100-sxm,1,bf16,vllm,static,128,128,1,,out_of_memory\n"
-        + "serving,llama-3.1-8b,h100-sxm,1,bf16,vllm,static,128,128,1,,out_of_memory\n"
-    )])  # fmt: skip
+    report = check(
+        [
+            table(
+                SERVING
+                + "serving,llama-3.1-8b,h100-sxm,1,bf16,vllm,static,128,128,1,1.1,ok\n"
+                + "serving,llama-3.1-70b,h100-sxm,1,bf16,vllm,static,128,128,1,,out_of_memory\n"
+                + "serving,llama-3.1-8b,h100-sxm,1,bf16,vllm,static,128,128,1,,out_of_memory\n"
+            )
+        ]
+    )
     fits = next(g for g in report.groups if g.metric == "fits")
     assert report.rows == 3
     assert fits.score.rows == 3

@@ -37,7 +37,7 @@ def table(folder, text, name="runs.csv"):
         ("kind,time_s,time_s\nkernel,1,1\n", r"time_s is named twice"),
         ("kind,time_s\nkernel\n", r"row 2: has 1 cells"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_table_is_refused(tmp_path, text, says):
     with pytest.raises(ScenarioError, match=says):
         check([table(tmp_path, text)])

@@ -14,15 +14,45 @@ from orrery.evidence.tables import read_table
 DATA = Path(os.environ.get("ORRERY_DATA", Path(__file__).parents[3] / "shared" / "data"))
 TABLES = sorted((DATA / "kernels").glob("*.csv*"))
 ROWS = 40
-SAME = {"batch", "context_tokens", "num_heads", "num_kv_heads", "head_size", "query_tokens", "window_tokens", "m", "n",
-        "k", "tokens", "width", "hidden_size", "ffn_size", "num_experts", "experts_per_token", "tp", "ep", "groups",
-        "value_head_size", "devices_per_node", "message_bytes"}  # fmt: skip
+SAME = {
+    "batch",
+    "context_tokens",
+    "num_heads",
+    "num_kv_heads",
+    "head_size",
+    "query_tokens",
+    "window_tokens",
+    "m",
+    "n",
+    "k",
+    "tokens",
+    "width",
+    "hidden_size",
+    "ffn_size",
+    "num_experts",
+    "experts_per_token",
+    "tp",
+    "ep",
+    "groups",
+    "value_head_size",
+    "devices_per_node",
+    "message_bytes",
+}
 OPS = {
-    "gemm": "gemm", "grouped_gemm": "grouped-gemm", "moe": "moe", "attention_prefill": "attention",
-    "attention_decode": "attention", "mla_prefill": "latent-attention", "mla_decode": "latent-attention",
-    "norm": "norm", "rope": "rope", "gated_activation": "gated-activation", "add": "add", "embedding": "embedding",
+    "gemm": "gemm",
+    "grouped_gemm": "grouped-gemm",
+    "moe": "moe",
+    "attention_prefill": "attention",
+    "attention_decode": "attention",
+    "mla_prefill": "latent-attention",
+    "mla_decode": "latent-attention",
+    "norm": "norm",
+    "rope": "rope",
+    "gated_activation": "gated-activation",
+    "add": "add",
+    "embedding": "embedding",
     "softmax": "softmax",
-}  # fmt: skip
+}
 
 
 def question(table, row):
@@ -89,6 +119,12 @@ def test_a_measured_row_gets_the_prediction_of_the_scorecard(path):
             raise
         assert answer.time_s == pytest.approx(time_s, rel=1e-9), message
         compared += 1
-    if path.name in ("gemm.csv.gz", "attention_prefill.csv.gz", "attention_decode.csv.gz", "mla.csv.gz",
-                     "collectives.csv.gz", "small_kernels.csv"):  # fmt: skip
+    if path.name in (
+        "gemm.csv.gz",
+        "attention_prefill.csv.gz",
+        "attention_decode.csv.gz",
+        "mla.csv.gz",
+        "collectives.csv.gz",
+        "small_kernels.csv",
+    ):
         assert compared > 5

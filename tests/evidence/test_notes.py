@@ -8,10 +8,20 @@ from orrery.evidence.training_row import read_training_row
 
 OLD = "golden-value file that may predate the current config: see there"
 SMALL = {
-    "model": "gpt", "num_layers": "12", "hidden_size": "512", "num_heads": "8", "ffn_size": "2048",
-    "vocab_size": "50000", "seq_len": "1024", "device": "a100-sxm-80gb", "num_devices": "1", "micro_batch": "4",
-    "global_batch": "32", "framework": "megatron-lm", "precision": "bf16",
-}  # fmt: skip
+    "model": "gpt",
+    "num_layers": "12",
+    "hidden_size": "512",
+    "num_heads": "8",
+    "ffn_size": "2048",
+    "vocab_size": "50000",
+    "seq_len": "1024",
+    "device": "a100-sxm-80gb",
+    "num_devices": "1",
+    "micro_batch": "4",
+    "global_batch": "32",
+    "framework": "megatron-lm",
+    "precision": "bf16",
+}
 
 
 def test_every_saying_is_lower_case_and_sourced():
@@ -48,8 +58,18 @@ def test_an_unknown_attention_backend_is_told():
 
 
 def test_tuned_submissions_interleave_two_layers_to_a_chunk():
-    cells = {"model": "gpt3-175b", "device": "h100-sxm", "num_devices": "512", "tp": "4", "pp": "8", "seq_len": "2048",
-             "micro_batch": "1", "global_batch": "2048", "framework": "nemo", "precision": "fp8"}  # fmt: skip
+    cells = {
+        "model": "gpt3-175b",
+        "device": "h100-sxm",
+        "num_devices": "512",
+        "tp": "4",
+        "pp": "8",
+        "seq_len": "2048",
+        "micro_batch": "1",
+        "global_batch": "2048",
+        "framework": "nemo",
+        "precision": "fp8",
+    }
     row = Row(cells | {"mlperf_round": "v3.1"})
     assert read_training_row(row)[1].vp == 6
     assert "vp: 6" in row.assumed
@@ -59,7 +79,17 @@ def test_tuned_submissions_interleave_two_layers_to_a_chunk():
 
 @pytest.mark.parametrize(("mlperf_round", "overlaps"), [("v3.0", False), ("v3.1", True), ("v4.1", True)])
 def test_submissions_cut_tensor_collectives_once_the_library_could(mlperf_round, overlaps):
-    cells = {"model": "gpt3-175b", "device": "h100-sxm", "num_devices": "512", "tp": "4", "pp": "8", "seq_len": "2048",
-             "micro_batch": "1", "global_batch": "2048", "framework": "nemo", "precision": "fp8"}  # fmt: skip
+    cells = {
+        "model": "gpt3-175b",
+        "device": "h100-sxm",
+        "num_devices": "512",
+        "tp": "4",
+        "pp": "8",
+        "seq_len": "2048",
+        "micro_batch": "1",
+        "global_batch": "2048",
+        "framework": "nemo",
+        "precision": "fp8",
+    }
     job, _ = read_training_row(Row(cells | {"mlperf_round": mlperf_round}))
     assert job.framework.overlaps_tensor == overlaps

@@ -195,9 +195,12 @@ def test_inputs_are_named_with_their_units():
 def test_distserve_repeats_table_1():
     paper = get_paper("distserve")
     requested = {
-        "sharegpt-opt-13b": (0.25, 0.1), "sharegpt-opt-66b": (2.5, 0.15), "sharegpt-opt-175b": (4.0, 0.2),
-        "humaneval-opt-66b": (0.125, 0.2), "longbench-opt-66b": (15.0, 0.15),
-    }  # fmt: skip
+        "sharegpt-opt-13b": (0.25, 0.1),
+        "sharegpt-opt-66b": (2.5, 0.15),
+        "sharegpt-opt-175b": (4.0, 0.2),
+        "humaneval-opt-66b": (0.125, 0.2),
+        "longbench-opt-66b": (15.0, 0.15),
+    }
     for name, (ttft_s, tpot_s) in requested.items():
         setup = paper.setups[name]
         assert (setup.number("slo_ttft_s"), setup.number("slo_tpot_s")) == (ttft_s, tpot_s)
@@ -240,7 +243,7 @@ def test_a_setup_builds_on_another_and_a_claim_on_its_setup(tmp_path):
         ("year = 2024", "yaer = 2024", r"a-paper.toml: the top: unknown key yaer"),
         ("batches_swept", "batch_sizes", r"setup small: unknown key batch_sizes"),
         ('id = "faster"', 'id = "faster"\nkind = "x"', r"claim faster: unknown key kind"),
-        ('given = { num_batch = 4 }', 'given = { batch = 4 }', r"claim faster: unknown key batch"),
+        ("given = { num_batch = 4 }", "given = { batch = 4 }", r"claim faster: unknown key batch"),
         ('retrieved = "2026-11"', 'read = "2026-11"', r"source paper: unknown key read"),
         ('retrieved = "2026-11"', "", r"source paper: needs retrieved"),
         ('from = "paper"\nat = "section 6"', 'from = "other"\nat = "section 6"', r"no \[sources.other\]"),
@@ -262,9 +265,9 @@ def test_a_setup_builds_on_another_and_a_claim_on_its_setup(tmp_path):
         ('setup = "large"', 'setup = "medium"', r"there is no setup 'medium' above; known: small, large"),
         ('like = "small"', 'like = "large"', r"setup large: there is no setup 'large' above"),
         ('name = "large"', 'name = "small"', r"there are two setups 'small'"),
-        ("[unstated]", GOOD[GOOD.index("[[claim]]"):GOOD.index("[unstated]")] + "[unstated]", r"two of claim faster"),
+        ("[unstated]", GOOD[GOOD.index("[[claim]]") : GOOD.index("[unstated]")] + "[unstated]", r"two of claim faster"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_trusted_is_refused(tmp_path, old, new, says):
     assert old in GOOD
     with pytest.raises(FactError, match=says):

@@ -38,20 +38,37 @@ YES, NO, NONE, SIGN = "reproduced", "not reproduced", "no evidence", "sign only"
     ("reading", "low", "high", "predicted", "expected"),
     [
         # A fifth of the gain: 2.0x gains 1.0, so 1.8 to 2.2; 1.5 to 1.7 is 1.4 to 1.84; 0.5x loses 0.5, so 0.4 to 0.6.
-        ("value", 2.0, 2.0, 2.19, YES), ("value", 2.0, 2.0, 2.21, NO), ("value", 2.0, 2.0, 1.79, NO),
-        ("value", 1.5, 1.7, 1.41, YES), ("value", 1.5, 1.7, 1.39, NO), ("value", 1.5, 1.7, 1.85, NO),
-        ("value", 0.5, 0.5, 0.59, YES), ("value", 0.5, 0.5, 0.61, NO), ("value", 1.2, 1.2, 1.0, NO),
+        ("value", 2.0, 2.0, 2.19, YES),
+        ("value", 2.0, 2.0, 2.21, NO),
+        ("value", 2.0, 2.0, 1.79, NO),
+        ("value", 1.5, 1.7, 1.41, YES),
+        ("value", 1.5, 1.7, 1.39, NO),
+        ("value", 1.5, 1.7, 1.85, NO),
+        ("value", 0.5, 0.5, 0.59, YES),
+        ("value", 0.5, 0.5, 0.61, NO),
+        ("value", 1.2, 1.2, 1.0, NO),
         # Bounds have no tolerance.
-        ("at least", 2.0, 2.0, 9.0, YES), ("at least", 2.0, 2.0, 1.99, NO), ("at least", 2.0, 2.0, 2.0, YES),
-        ("less than", 0.5, 0.5, 0.1, YES), ("less than", 0.5, 0.5, 0.51, NO), ("less than", 0.5, 0.5, 0.5, NO),
+        ("at least", 2.0, 2.0, 9.0, YES),
+        ("at least", 2.0, 2.0, 1.99, NO),
+        ("at least", 2.0, 2.0, 2.0, YES),
+        ("less than", 0.5, 0.5, 0.1, YES),
+        ("less than", 0.5, 0.5, 0.51, NO),
+        ("less than", 0.5, 0.5, 0.5, NO),
         # A bound at no effect tests a sign; a bound beyond it is met with no effect too.
-        ("at least", 1.0, 1.0, 3.0, SIGN), ("at least", 1.0, 1.0, 0.99, NO), ("less than", 1.0, 1.0, 0.4, SIGN),
-        ("at least", 0.9, 0.9, 1.5, NONE), ("less than", 2.0, 2.0, 0.1, NONE), ("less than", 2.0, 2.0, 2.5, NO),
+        ("at least", 1.0, 1.0, 3.0, SIGN),
+        ("at least", 1.0, 1.0, 0.99, NO),
+        ("less than", 1.0, 1.0, 0.4, SIGN),
+        ("at least", 0.9, 0.9, 1.5, NONE),
+        ("less than", 2.0, 2.0, 0.1, NONE),
+        ("less than", 2.0, 2.0, 2.5, NO),
         # Where no effect is reported, or lies in the range, no effect is no evidence.
-        ("value", 1.0, 1.0, 1.04, NONE), ("value", 1.0, 1.0, 1.06, NO), ("value", 0.9, 1.5, 1.2, NONE),
-        ("up to", 2.0, 2.0, 1.0, NO), ("about", 2.0, 2.0, 1.9, YES),
+        ("value", 1.0, 1.0, 1.04, NONE),
+        ("value", 1.0, 1.0, 1.06, NO),
+        ("value", 0.9, 1.5, 1.2, NONE),
+        ("up to", 2.0, 2.0, 1.0, NO),
+        ("about", 2.0, 2.0, 1.9, YES),
     ],
-)  # fmt: skip
+)
 def test_the_verdict_of_a_speed_up(reading: str, low: float, high: float, predicted: float, expected: str) -> None:
     assert verdict(claim_of(reading=reading, low=low, high=high, unit="ratio", baseline="vllm"), predicted) == expected
 
@@ -60,13 +77,22 @@ def test_the_verdict_of_a_speed_up(reading: str, low: float, high: float, predic
     ("unit", "baseline", "low", "predicted", "expected"),
     [
         # Without a baseline nothing can be switched off, and a fifth is of the number: 2.0 is met from 1.6 to 2.4.
-        ("ratio", "", 2.0, 2.39, YES), ("ratio", "", 2.0, 2.41, NO), ("ratio", "", 1.0, 1.1, YES),
-        ("s", "", 0.1, 0.119, YES), ("s", "", 0.1, 0.121, NO), ("s", "", -1.0, -1.19, YES), ("s", "", -1.0, -1.3, NO),
-        ("frac", "", 0.0, 0.04, YES), ("frac", "", 0.0, 0.06, NO), ("frac", "vllm", 0.0, 0.04, NONE),
-        ("frac", "vllm", 0.3, 0.25, YES), ("frac", "vllm", 0.3, 0.23, NO), ("points", "vllm", 0.04, 0.0, NO),
+        ("ratio", "", 2.0, 2.39, YES),
+        ("ratio", "", 2.0, 2.41, NO),
+        ("ratio", "", 1.0, 1.1, YES),
+        ("s", "", 0.1, 0.119, YES),
+        ("s", "", 0.1, 0.121, NO),
+        ("s", "", -1.0, -1.19, YES),
+        ("s", "", -1.0, -1.3, NO),
+        ("frac", "", 0.0, 0.04, YES),
+        ("frac", "", 0.0, 0.06, NO),
+        ("frac", "vllm", 0.0, 0.04, NONE),
+        ("frac", "vllm", 0.3, 0.25, YES),
+        ("frac", "vllm", 0.3, 0.23, NO),
+        ("points", "vllm", 0.04, 0.0, NO),
         ("points", "vllm", 0.0, 0.03, NONE),
     ],
-)  # fmt: skip
+)
 def test_the_verdict_by_unit(unit: str, baseline: str, low: float, predicted: float, expected: str) -> None:
     assert verdict(claim_of(low=low, high=low, unit=unit, baseline=baseline), predicted) == expected
 
@@ -75,13 +101,21 @@ def test_the_verdict_by_unit(unit: str, baseline: str, low: float, predicted: fl
     ("reading", "reported", "predicted", "expected"),
     [
         # 0.99 leaves 0.01, so 0.988 to 0.992; 0.8 leaves 0.2, so 0.76 to 0.84; 1.0 leaves nothing, so five points.
-        ("value", 0.99, 0.989, YES), ("value", 0.99, 0.987, NO), ("value", 0.99, 0.993, NO),
-        ("value", 0.8, 0.765, YES), ("value", 0.8, 0.924, NO), ("about", 1.0, 0.96, YES), ("about", 1.0, 0.94, NO),
+        ("value", 0.99, 0.989, YES),
+        ("value", 0.99, 0.987, NO),
+        ("value", 0.99, 0.993, NO),
+        ("value", 0.8, 0.765, YES),
+        ("value", 0.8, 0.924, NO),
+        ("about", 1.0, 0.96, YES),
+        ("about", 1.0, 0.94, NO),
         # A half or less is held by its number alone: 0.5 is met from 0.4 to 0.6.
-        ("value", 0.5, 0.41, YES), ("value", 0.5, 0.61, NO),
-        ("at least", 0.99, 0.999, YES), ("at least", 0.99, 0.95, NO), ("less than", 0.99, 0.95, YES),
+        ("value", 0.5, 0.41, YES),
+        ("value", 0.5, 0.61, NO),
+        ("at least", 0.99, 0.999, YES),
+        ("at least", 0.99, 0.95, NO),
+        ("less than", 0.99, 0.95, YES),
     ],
-)  # fmt: skip
+)
 def test_of_a_large_share_what_remains_must_be_met(
     reading: str, reported: float, predicted: float, expected: str
 ) -> None:

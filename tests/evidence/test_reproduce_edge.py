@@ -36,8 +36,10 @@ def test_the_bottleneck_of_the_code_weighs_ten_kilobytes():
 
 
 def test_tiny_networks_have_their_published_work():
-    forward = {name: sum(x.num_macs / (2 if x.is_first else 3) for x in layers())
-               for name, layers in fp16_odl_mcu.NETWORKS.items()}  # fmt: skip
+    forward = {
+        name: sum(x.num_macs / (2 if x.is_first else 3) for x in layers())
+        for name, layers in fp16_odl_mcu.NETWORKS.items()
+    }
     assert forward["resnet8"] == pytest.approx(12.5e6, rel=0.02)
     assert forward["ds-cnn"] == pytest.approx(2.66e6, rel=0.02)
 

@@ -14,12 +14,28 @@ DATA = Path(os.environ.get("ORRERY_DATA", Path(__file__).parents[3] / "shared" /
 TABLE = DATA / "training" / "nemo_rl_step.csv"
 
 CELLS = {
-    "kind": "training", "task": "rl", "model": "Qwen/Qwen3-30B-A3B", "device": "h100-sxm", "num_devices": "32",
-    "devices_per_node": "", "tp": "1", "pp": "1", "cp": "1", "ep": "8", "seq_len": "4096", "global_batch": "512",
-    "precision": "bf16", "framework": "nemo-rl", "rl_algorithm": "GRPO", "rl_policy": "On policy",
-    "rollouts_per_step": "2048", "mean_sequence_tokens": "3200", "generation_tp": "2",
-    "framework_version": "NeMo RL v0.4", "step_time_s": "200",
-}  # fmt: skip
+    "kind": "training",
+    "task": "rl",
+    "model": "Qwen/Qwen3-30B-A3B",
+    "device": "h100-sxm",
+    "num_devices": "32",
+    "devices_per_node": "",
+    "tp": "1",
+    "pp": "1",
+    "cp": "1",
+    "ep": "8",
+    "seq_len": "4096",
+    "global_batch": "512",
+    "precision": "bf16",
+    "framework": "nemo-rl",
+    "rl_algorithm": "GRPO",
+    "rl_policy": "On policy",
+    "rollouts_per_step": "2048",
+    "mean_sequence_tokens": "3200",
+    "generation_tp": "2",
+    "framework_version": "NeMo RL v0.4",
+    "step_time_s": "200",
+}
 
 
 def test_on_policy_rows_take_turns():

@@ -11,9 +11,15 @@ from orrery.serving.estimate import estimate
 from orrery.serving.uncached import without_cache
 
 PLAIN = {
-    "model": "llama-3.1-8b", "device": "h100-sxm", "num_devices": "1", "engine": "vllm", "mode": "static",
-    "input_tokens": "128", "output_tokens": "128", "batch_size": "4",
-}  # fmt: skip
+    "model": "llama-3.1-8b",
+    "device": "h100-sxm",
+    "num_devices": "1",
+    "engine": "vllm",
+    "mode": "static",
+    "input_tokens": "128",
+    "output_tokens": "128",
+    "batch_size": "4",
+}
 
 
 def read(**cells):

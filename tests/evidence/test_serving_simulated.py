@@ -16,20 +16,64 @@ from orrery.evidence.tables import read_table
 from orrery.execution.memory import Infeasible
 
 PLAIN = {
-    "model": "llama-3.1-8b", "device": "h100-sxm", "num_devices": "1", "engine": "vllm", "mode": "closed",
-    "input_tokens": "512", "output_tokens": "32", "concurrency": "8",
-}  # fmt: skip
+    "model": "llama-3.1-8b",
+    "device": "h100-sxm",
+    "num_devices": "1",
+    "engine": "vllm",
+    "mode": "closed",
+    "input_tokens": "512",
+    "output_tokens": "32",
+    "concurrency": "8",
+}
 POOLS = {
-    "num_devices": "6", "concurrency": "16", "prefill_workers": "2", "prefill_tp": "1", "prefill_devices": "2",
-    "prefill_batch_size": "1", "decode_workers": "1", "decode_tp": "4", "decode_devices": "4",
+    "num_devices": "6",
+    "concurrency": "16",
+    "prefill_workers": "2",
+    "prefill_tp": "1",
+    "prefill_devices": "2",
+    "prefill_batch_size": "1",
+    "decode_workers": "1",
+    "decode_tp": "4",
+    "decode_devices": "4",
     "decode_batch_size": "16",
-}  # fmt: skip
+}
 
 
 def ran(**cells):
     found = run(*read_service(Row(PLAIN | cells)))
     assert not isinstance(found, Infeasible)
     return found
+
+
+def test_a_published_recipe_limits_the_decode_workers():
+    """63 clients on three workers are 21 each, as the table's column says; the recipe lets each hold 16."""
+    cells = PLAIN | {
+        "model": "deepseek-ai/DeepSeek-R1-0528",
+        "device": "gb200",
+        "weights_format": "fp8",
+        "engine": "tensorrt-llm",
+        "num_devices": "32",
+        "input_tokens": "7372.8",
+        "output_tokens": "921.6",
+        "nominal_input_tokens": "8192",
+        "nominal_output_tokens": "1024",
+        "concurrency": "63",
+        "prefill_workers": "1",
+        "prefill_dp": "8",
+        "prefill_ep": "8",
+        "prefill_devices": "8",
+        "prefill_batch_size": "1",
+        "decode_workers": "3",
+        "decode_tp": "8",
+        "decode_dp": "1",
+        "decode_ep": "8",
+        "decode_devices": "24",
+        "decode_batch_size": "21",
+    }
+    service, _ = read_service(Row(cells))
+    assert service.pools[-1].deployment.max_num_seqs == 16
+    other, _ = read_service(Row(cells | {"concurrency": "64"}))
+    assert other.pools[-1].deployment.max_num_seqs == 21
 
 
 def test_clients_ask_again_once_they_are_answered():
@@ -55,8 +99,14 @@ def test_lengths_lie_between_bounds_or_have_a_tail():
     assert tail.input_tokens.max() > 3 * 512
 
 
-@pytest.mark.parametrize(("mode", "cells"), [("offline", {"num_requests": "3000"}), ("closed", {}),
-                                             ("open", {"request_rate_per_s": "4", "num_requests": "200"})])  # fmt: skip
+@pytest.mark.parametrize(
+    ("mode", "cells"),
+    [
+        ("offline", {"num_requests": "3000"}),
+        ("closed", {}),
+        ("open", {"request_rate_per_s": "4", "num_requests": "200"}),
+    ],
+)
 def test_rates_and_times_agree(mode, cells):
     found = ran(mode=mode, **cells)
     tokens = found.value("output_tokens_per_s")

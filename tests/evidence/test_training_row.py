@@ -23,10 +23,21 @@ from orrery.models.model import SoftmaxAttention
 DATA = Path(os.environ.get("ORRERY_DATA", Path(__file__).parents[3] / "shared" / "data")) / "training"
 
 PLAIN = {
-    "model": "meta-llama/Llama-2-7b-hf", "device": "h100-sxm", "num_devices": "16", "seq_len": "4096", "tp": "2",
-    "pp": "1", "cp": "1", "micro_batch": "1", "global_batch": "64", "precision": "bf16", "framework": "nemo",
-    "recompute": "none", "sharding": "zero1", "task": "pretrain",
-}  # fmt: skip
+    "model": "meta-llama/Llama-2-7b-hf",
+    "device": "h100-sxm",
+    "num_devices": "16",
+    "seq_len": "4096",
+    "tp": "2",
+    "pp": "1",
+    "cp": "1",
+    "micro_batch": "1",
+    "global_batch": "64",
+    "precision": "bf16",
+    "framework": "nemo",
+    "recompute": "none",
+    "sharding": "zero1",
+    "task": "pretrain",
+}
 
 
 def read(**cells):
@@ -69,13 +80,16 @@ def test_degrees_follow_from_one_another(cells, layout):
     [
         ({"recompute": "moe_act,layernorm"}, "selective", ("moe_act", "layernorm")),
         ({"recompute": "selective", "recompute_modules": "attention mlp"}, "selective", ("core_attn", "mlp")),
-        ({"recompute": "selective", "recompute_as_published": "selective//[layernorm mla_up_proj mlp moe_act]"},
-         "selective", ("moe_act", "layernorm", "mla_up_proj", "mlp")),
+        (
+            {"recompute": "selective", "recompute_as_published": "selective//[layernorm mla_up_proj mlp moe_act]"},
+            "selective",
+            ("moe_act", "layernorm", "mla_up_proj", "mlp"),
+        ),
         ({"recompute": "selective", "recompute_as_published": "selective (attention)"}, "selective", ()),
         ({"recompute": "selective", "recompute_as_published": "custom or offloaded remat policy"}, "full", ()),
         ({"recompute": "full", "recompute_modules": "mlp"}, "full", ()),
     ],
-)  # fmt: skip
+)
 def test_modules_are_read_from_the_cell_from_beside_it_or_as_the_source_lists_them(cells, kind, modules):
     layout = read(**cells)[1]
     assert (layout.recompute, layout.recompute_modules) == (kind, modules)
@@ -83,8 +97,17 @@ def test_modules_are_read_from_the_cell_from_beside_it_or_as_the_source_lists_th
 
 def test_what_a_run_leaves_open_is_as_little_as_makes_it_fit():
     """Llama-3 70B on 16 devices of 80 GB: state leaves no room for the activations of four sequences of 8192."""
-    cells = {"model": "llama-3-70b", "num_devices": "16", "tp": "8", "pp": "2", "dp": "1", "micro_batch": "1",
-             "global_batch": "16", "seq_len": "8192", "sharding": "zero1"}  # fmt: skip
+    cells = {
+        "model": "llama-3-70b",
+        "num_devices": "16",
+        "tp": "8",
+        "pp": "2",
+        "dp": "1",
+        "micro_batch": "1",
+        "global_batch": "16",
+        "seq_len": "8192",
+        "sharding": "zero1",
+    }
     stated = read(**cells, recompute="none")[1]
     assert stated.recompute == "none"
     _, chosen, assumed = read(**cells | {"micro_batch": "4"}, recompute="")
@@ -147,13 +170,17 @@ def test_a_layout_that_nobody_states_is_the_smallest_cut_that_can_have_run():
     [
         ({"num_layers": "8"}, "meta-llama/Llama-2-7b-hf", 8, 32000),
         ({"vocab_size": "32128"}, "meta-llama/Llama-2-7b-hf", 32, 32128),
-        ({"model": "llama-cut", "base_model": "meta-llama/Llama-2-7b-hf", "num_layers": "4"},
-         "meta-llama/Llama-2-7b-hf", 4, 32000),
+        (
+            {"model": "llama-cut", "base_model": "meta-llama/Llama-2-7b-hf", "num_layers": "4"},
+            "meta-llama/Llama-2-7b-hf",
+            4,
+            32000,
+        ),
         ({"model": "nobody's", "num_layers": "6", "hidden_size": "512", "num_heads": "8"}, "nobody's", 6, 51200),
         ({"model": "", "num_layers": "6", "hidden_size": "512", "num_heads": "8"}, "6 layers, 512 wide", 6, 51200),
         ({"hidden_size": "2048", "num_heads": "16", "gated_ffn": "true"}, "meta-llama/Llama-2-7b-hf", 32, 32000),
     ],
-)  # fmt: skip
+)
 def test_the_row_overrides_the_model(cells, name, layers, vocabulary):
     model = read(**cells)[0].model
     assert (model.name, model.num_layers, model.vocab_size) == (name, layers, vocabulary)
@@ -161,9 +188,18 @@ def test_the_row_overrides_the_model(cells, name, layers, vocabulary):
 
 
 def test_megatrons_tests_say_their_model_in_flags():
-    cells = {"model": "moe-test_etp1_ep4", "num_layers": "12", "hidden_size": "512", "num_heads": "8", "ep": "4",
-             "ffn_size": "2048", "num_experts": "8", "experts_per_token": "2", "framework": "megatron-lm",
-             "framework_options": "disable-bias-linear; sequence-parallel; overlap-grad-reduce"}  # fmt: skip
+    cells = {
+        "model": "moe-test_etp1_ep4",
+        "num_layers": "12",
+        "hidden_size": "512",
+        "num_heads": "8",
+        "ep": "4",
+        "ffn_size": "2048",
+        "num_experts": "8",
+        "experts_per_token": "2",
+        "framework": "megatron-lm",
+        "framework_options": "disable-bias-linear; sequence-parallel; overlap-grad-reduce",
+    }
     job, layout, _ = read(**cells)
     assert not any(x.has_bias for x in job.model.blocks[0].linears)
     assert (layout.ep, layout.etp, layout.is_sequence_parallel) == (4, 1, True)
@@ -181,16 +217,27 @@ def test_a_t5_without_layers_has_those_of_its_width():
 
 
 def test_encoders_keep_looking_both_ways():
-    for cells in ({"model": "google-bert/bert-large-uncased"},
-                  {"model": "bert-test", "num_layers": "2", "hidden_size": "512", "num_heads": "8"}):  # fmt: skip
+    for cells in (
+        {"model": "google-bert/bert-large-uncased"},
+        {"model": "bert-test", "num_layers": "2", "hidden_size": "512", "num_heads": "8"},
+    ):
         mixer = read(**cells)[0].model.blocks[0].mixer
         assert isinstance(mixer, SoftmaxAttention)
         assert not mixer.is_causal
 
 
 def test_sizes_that_a_note_calls_defaults_yield_to_the_parameter_count():
-    cells = {"model": "maxtext-22b", "num_layers": "48", "hidden_size": "6144", "num_heads": "24", "head_size": "128",
-             "ffn_size": "24576", "gated_ffn": "true", "vocab_size": "32000", "num_parameters": "22e9"}  # fmt: skip
+    cells = {
+        "model": "maxtext-22b",
+        "num_layers": "48",
+        "hidden_size": "6144",
+        "num_heads": "24",
+        "head_size": "128",
+        "ffn_size": "24576",
+        "gated_ffn": "true",
+        "vocab_size": "32000",
+        "num_parameters": "22e9",
+    }
     assert read(**cells)[0].model.num_parameters > 25e9
     job, _, assumed = read(**cells, note="head size and gated FFN are MaxText defaults")
     assert job.model.num_parameters == pytest.approx(22e9, rel=0.03)
@@ -227,13 +274,16 @@ def test_precision_words(cells, recipe):
         ({"framework": "megatron-lm", "source": "arXiv:2405.00001"}, "has_fused_attention", True),
         ({"framework": "megatron-lm"}, "has_dropout", False),  # Llama
         ({"framework": "megatron-lm", "model": "gpt3-1.3b"}, "has_dropout", True),
-        ({"framework": "megatron-llama", "framework_version": "Megatron-LLaMA DistributedOptimizer"},
-         "overlaps_gradients", False),
+        (
+            {"framework": "megatron-llama", "framework_version": "Megatron-LLaMA DistributedOptimizer"},
+            "overlaps_gradients",
+            False,
+        ),
         ({"framework": "megatron-lm", "note": "same configs as NeMo perf scripts"}, "name", "nemo"),
         ({"framework": ""}, "name", "pytorch"),
         ({"framework": "pytorch", "mlperf_round": "v4.0"}, "is_fused", True),
     ],
-)  # fmt: skip
+)
 def test_what_the_row_says_changes_the_framework(cells, attribute, value):
     assert getattr(read(**cells)[0].framework, attribute) == value
 
@@ -244,17 +294,32 @@ def test_what_the_row_says_changes_the_framework(cells, attribute, value):
         ({}, 8, None),
         ({"devices_per_node": "4"}, 4, None),
         ({"device": "gb200", "devices_per_node": "4", "num_devices": "64"}, 72, None),
-        ({"device": "tpu-v5e", "num_devices": "512", "num_slices": "2", "tp": "", "pp": "", "cp": "",
-          "sharding": "zero3", "global_batch": "512"}, 256, None),
+        (
+            {
+                "device": "tpu-v5e",
+                "num_devices": "512",
+                "num_slices": "2",
+                "tp": "",
+                "pp": "",
+                "cp": "",
+                "sharding": "zero3",
+                "global_batch": "512",
+            },
+            256,
+            None,
+        ),
         ({"interconnect": "4x100Gb RoCE"}, 8, 4 * 100e9 / 8 / 8),
         ({"interconnect": "1600 Gbps/node RoCE"}, 8, 25e9),
         ({"interconnect": "400 Gb/s RDMA per GPU; NVLink intra"}, 8, 50e9),
         ({"note": "800 Gb per s between nodes as in the authors configs"}, 8, 12.5e9),
-        ({"interconnect": "Storage: 2x ConnectX-7 IB NDR 400Gb/s, Compute: 8x ConnectX-7 IB NDR 200Gb/s | NVLINK"},
-         8, 25e9),
+        (
+            {"interconnect": "Storage: 2x ConnectX-7 IB NDR 400Gb/s, Compute: 8x ConnectX-7 IB NDR 200Gb/s | NVLINK"},
+            8,
+            25e9,
+        ),
         ({"interconnect": "4x100Gb RoCE", "num_devices": "8"}, 8, None),  # one node: the network is not used
     ],
-)  # fmt: skip
+)
 def test_the_cluster_is_the_one_of_the_row(cells, per_node, rate):
     job, layout, _ = read(**cells)
     assert job.cluster.num_devices == layout.num_devices
@@ -333,11 +398,19 @@ def test_a_row_that_is_read_adds_up(cells):
 
 
 EXPRESSED = {  # rows, and how many of them at least
-    "dgxc_benchmarking": (141, 141), "dle_bert_large": (40, 40), "internevo_7b_a100": (70, 70),
-    "litgpt_finetune": (109, 109), "llm_foundry_mpt": (216, 216), "maxtext_tpu_scaling": (35, 35),
-    "megatron_ci_small_tests": (802, 720), "mlperf_training_bert_diffusion": (300, 214),
-    "mlperf_training_llm": (91, 91), "torchtitan": (14, 14), "torchtune_finetune": (18, 15), "vtrain_a100": (741, 741),
-}  # fmt: skip
+    "dgxc_benchmarking": (141, 141),
+    "dle_bert_large": (40, 40),
+    "internevo_7b_a100": (70, 70),
+    "litgpt_finetune": (109, 109),
+    "llm_foundry_mpt": (216, 216),
+    "maxtext_tpu_scaling": (35, 35),
+    "megatron_ci_small_tests": (802, 720),
+    "mlperf_training_bert_diffusion": (300, 214),
+    "mlperf_training_llm": (91, 91),
+    "torchtitan": (14, 14),
+    "torchtune_finetune": (18, 15),
+    "vtrain_a100": (741, 741),
+}
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="no measured tables beside the repository (set ORRERY_DATA)")
@@ -377,9 +450,13 @@ def test_who_measured_the_memory(cells, tool):
 
 @pytest.mark.parametrize(
     ("cells", "is_last"),
-    [({}, False), ({"memory_rank": "last"}, True), ({"note": "golden-value file: the median"}, True),
-     ({"note": "golden-value file: the median", "memory_rank": "fullest"}, False)],
-)  # fmt: skip
+    [
+        ({}, False),
+        ({"memory_rank": "last"}, True),
+        ({"note": "golden-value file: the median"}, True),
+        ({"note": "golden-value file: the median", "memory_rank": "fullest"}, False),
+    ],
+)
 def test_whose_memory_a_row_states(cells, is_last):
     assert is_last_rank(Row(PLAIN | cells)) is is_last
 

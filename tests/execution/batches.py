@@ -10,6 +10,9 @@ def decodes(*tokens):
     n = np.array(tokens, dtype=np.int64)
     zero = np.zeros_like(n)
     return Batch(
-        prompt_sequences=zero, prompt_tokens=zero, prompt_context_tokens=zero, decode_sequences=n,
+        prompt_sequences=zero,
+        prompt_tokens=zero,
+        prompt_context_tokens=zero,
+        decode_sequences=n,
         decode_context_tokens=zero + 1000,
-    )  # fmt: skip
+    )

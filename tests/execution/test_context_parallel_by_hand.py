@@ -24,9 +24,13 @@ SEQ, HEADS, KV_HEADS, HEAD = 8192, 32, 8, 128
 def job_of():
     device = get_device("h100-sxm")
     return TrainingJob(
-        model=get_model("llama-3.1-8b"), cluster=Cluster(device=device, num_devices=8, devices_per_node=8),
-        framework=get_framework("megatron-lm", device, "bf16"), recipe=get_recipe("bf16"), seq_len=SEQ, global_batch=8,
-    )  # fmt: skip
+        model=get_model("llama-3.1-8b"),
+        cluster=Cluster(device=device, num_devices=8, devices_per_node=8),
+        framework=get_framework("megatron-lm", device, "bf16"),
+        recipe=get_recipe("bf16"),
+        seq_len=SEQ,
+        global_batch=8,
+    )
 
 
 def ring(cp, tp=1, kind="ring"):

@@ -22,9 +22,12 @@ def _head(method: str = "eagle", *chances: float) -> DraftHead:
 def _decodes(sequences: int, context: int = 1000) -> Batch:
     none = np.zeros(1, np.int64)
     return Batch(
-        prompt_sequences=none, prompt_tokens=none, prompt_context_tokens=none,
-        decode_sequences=np.array([sequences]), decode_context_tokens=np.array([context]),
-    )  # fmt: skip
+        prompt_sequences=none,
+        prompt_tokens=none,
+        prompt_context_tokens=none,
+        decode_sequences=np.array([sequences]),
+        decode_context_tokens=np.array([context]),
+    )
 
 
 def test_tokens_of_a_step_by_hand(deploy):

@@ -18,9 +18,13 @@ R1 = "deepseek-r1-0528"
 def timing(time_s, memory_s, compute_s):
     one = np.array([1.0])
     return Timing(
-        time_s=time_s * one, compute_s=compute_s * one, memory_s=memory_s * one, overhead_s=0 * one, flops=one,
+        time_s=time_s * one,
+        compute_s=compute_s * one,
+        memory_s=memory_s * one,
+        overhead_s=0 * one,
+        flops=one,
         bytes=one,
-    )  # fmt: skip
+    )
 
 
 def shown(deploy, routed, shared, tokens=8, **how):

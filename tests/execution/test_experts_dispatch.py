@@ -80,9 +80,13 @@ def test_attention_in_parallel_before_experts_that_are_cut(deploy):
 
 def collective_s(deployment, kind, n, num_bytes):
     work = network.Collective(
-        kind=kind, num_devices=n, message_bytes=np.array([num_bytes]), library="nccl", has_peer_to_peer=True,
+        kind=kind,
+        num_devices=n,
+        message_bytes=np.array([num_bytes]),
+        library="nccl",
+        has_peer_to_peer=True,
         devices_per_node=deployment.cluster.devices_per_node,
-    )  # fmt: skip
+    )
     return float(network.predict(work, deployment.cluster.device).time_s[0])
 
 
@@ -98,10 +102,16 @@ def test_gathering_brings_every_token_to_every_rank(deploy, more):
 
 def sent_s(deployment, kind, tokens, library, n=32):
     work = network.TokenExchange(
-        kind=kind, num_devices=n, tokens=np.array([tokens]), hidden_size=HIDDEN, num_experts=EXPERTS,
-        experts_per_token=CHOSEN, format="bf16", library=library,
+        kind=kind,
+        num_devices=n,
+        tokens=np.array([tokens]),
+        hidden_size=HIDDEN,
+        num_experts=EXPERTS,
+        experts_per_token=CHOSEN,
+        format="bf16",
+        library=library,
         devices_per_node=deployment.cluster.devices_per_node,
-    )  # fmt: skip
+    )
     return float(network.predict(work, deployment.cluster.device).time_s[0])
 
 

@@ -9,9 +9,13 @@ from orrery.base.errors import ScenarioError
 from orrery.execution.experts.host_cache import HostCached, finite_s, limit_tokens_per_s, phased_s, played
 
 X = HostCached(
-    weights_s=4.0, products_s=lambda tokens: 1e-3 * tokens, attention_s_per_tokens=1e-5, cache_tokens=100_000.0,
-    input_tokens=100, output_tokens=32,
-)  # fmt: skip
+    weights_s=4.0,
+    products_s=lambda tokens: 1e-3 * tokens,
+    attention_s_per_tokens=1e-5,
+    cache_tokens=100_000.0,
+    input_tokens=100,
+    output_tokens=32,
+)
 
 
 def test_a_pass_takes_the_longest_of_three():

@@ -10,16 +10,43 @@ LOGGED = (
     # vllm-project/vllm pull request 10511 and a printed log of the same release: 54.93 GiB of 131,072 bytes a token
     ("llama-3.1-8b", "h100-sxm", "vllm", "0.6.6", {"max_num_batched_tokens": 8192}, 449_986, 0.02),
     # a notebook's log on a T4: 5,519 blocks of 16 tokens at half of its memory, prompts of 32,768 taken whole
-    ("Qwen/Qwen2.5-1.5B", "t4", "vllm", "0.7.3", {"max_num_batched_tokens": 32768, "memory_utilization_frac": 0.5,
-     "weights": "fp16", "activations": "fp16", "kv": "fp16"}, 88_304, 0.10),
+    (
+        "Qwen/Qwen2.5-1.5B",
+        "t4",
+        "vllm",
+        "0.7.3",
+        {
+            "max_num_batched_tokens": 32768,
+            "memory_utilization_frac": 0.5,
+            "weights": "fp16",
+            "activations": "fp16",
+            "kv": "fp16",
+        },
+        88_304,
+        0.10,
+    ),
     # an 8B on a 3090 of 24 GB, defaults of the API server
     ("llama-3.1-8b", "rtx-3090", "vllm", "0.9.0", {}, 31_232, 0.02),
     # vllm-project/vllm issue 21348: four H100, defaults of the API server, and SGLang at 0.93 beside it
-    ("Qwen/Qwen3-235B-A22B-FP8", "h100-sxm", "vllm", "0.9.2", {"tp": 4, "weights": "fp8_block",
-     "activations": "fp8_block"}, 178_880, 0.10),
-    ("Qwen/Qwen3-235B-A22B-FP8", "h100-sxm", "sglang", "0.4.9", {"tp": 4, "weights": "fp8_block",
-     "activations": "fp8_block", "memory_utilization_frac": 0.93}, 367_404, 0.03),
-)  # fmt: skip
+    (
+        "Qwen/Qwen3-235B-A22B-FP8",
+        "h100-sxm",
+        "vllm",
+        "0.9.2",
+        {"tp": 4, "weights": "fp8_block", "activations": "fp8_block"},
+        178_880,
+        0.10,
+    ),
+    (
+        "Qwen/Qwen3-235B-A22B-FP8",
+        "h100-sxm",
+        "sglang",
+        "0.4.9",
+        {"tp": 4, "weights": "fp8_block", "activations": "fp8_block", "memory_utilization_frac": 0.93},
+        367_404,
+        0.03,
+    ),
+)
 
 
 @pytest.mark.parametrize(("model", "device", "engine", "version", "settings", "tokens", "within"), LOGGED)

@@ -11,9 +11,15 @@ from orrery.execution.offload.lanes import Lanes, walk
 from orrery.execution.offload.tiers import MemoryUse, Tiers, shortage
 
 TIERS = Tiers(
-    gpu_bytes=100.0, gpu_memory_bytes_per_s=1000.0, host_bytes=1000.0, host_memory_bytes_per_s=100.0,
-    host_link_each_way_bytes_per_s=10.0, nvme_bytes=10_000.0, nvme_read_bytes_per_s=5.0, nvme_write_bytes_per_s=2.0,
-)  # fmt: skip
+    gpu_bytes=100.0,
+    gpu_memory_bytes_per_s=1000.0,
+    host_bytes=1000.0,
+    host_memory_bytes_per_s=100.0,
+    host_link_each_way_bytes_per_s=10.0,
+    nvme_bytes=10_000.0,
+    nvme_read_bytes_per_s=5.0,
+    nvme_write_bytes_per_s=2.0,
+)
 times = st.integers(0, 20).map(float)
 
 
@@ -70,8 +76,15 @@ def test_two_buffers_show_the_longer_of_copy_and_compute(copy, compute, layers):
 @given(copy=times, compute=times, out=times, layers=st.integers(1, 12), depth=st.integers(1, 4), start=times)
 def test_a_walk_is_what_its_recursion_says(copy, compute, out, layers, depth, start):
     lanes = Lanes(TIERS)
-    end = walk(lanes, layers, compute, lambda free: lanes.run("to_gpu", copy, free),
-               lambda done: lanes.run("to_host", out, done) and None, depth=depth, start_s=start)  # fmt: skip
+    end = walk(
+        lanes,
+        layers,
+        compute,
+        lambda free: lanes.run("to_gpu", copy, free),
+        lambda done: lanes.run("to_host", out, done) and None,
+        depth=depth,
+        start_s=start,
+    )
     here, done, gone = [], [], []
     for i in range(layers):
         free = done[i - depth] if i >= depth else start

@@ -148,11 +148,13 @@ def test_gradients_lengthen_lives():
 @pytest.mark.parametrize(
     "program",
     [
-        with_backward(transformer(2, 768, 12, 16, 512)), with_backward(convolutions((32, 64), 2, 512, 8)),
-        transformer(2, 768, 12, 16, 512), convolutions((64, 128, 256, 512), 2, 224, 64),
+        with_backward(transformer(2, 768, 12, 16, 512)),
+        with_backward(convolutions((32, 64), 2, 512, 8)),
+        transformer(2, 768, 12, 16, 512),
+        convolutions((64, 128, 256, 512), 2, 224, 64),
     ],
     ids=["transformer-training", "convolutions-training", "transformer", "convolutions"],
-)  # fmt: skip
+)
 def test_search_is_no_worse_on_programs(program):
     played = game_of(program, MACHINE)
     greedy, search = solve("greedy-mapping", played), solve("tree-search-mapping", played)

@@ -16,15 +16,33 @@ SCHEDULES = techniques_at(techniques, "execution.offload")
 every = pytest.mark.parametrize("name", SCHEDULES)
 
 WORK = Work(
-    num_layers=4, num_layer_parameters=10.0, num_outer_parameters=0.0, forward_s=1.0, backward_s=2.0,
-    weight_gradient_s=1.0, recompute_s=0.5, outer_forward_s=0.0, outer_backward_s=0.0, activation_bytes=50.0,
-    kept_bytes=20.0, boundary_bytes=4.0, logits_bytes=30.0, flops=1000.0, num_largest_parameters=4.0,
+    num_layers=4,
+    num_layer_parameters=10.0,
+    num_outer_parameters=0.0,
+    forward_s=1.0,
+    backward_s=2.0,
+    weight_gradient_s=1.0,
+    recompute_s=0.5,
+    outer_forward_s=0.0,
+    outer_backward_s=0.0,
+    activation_bytes=50.0,
+    kept_bytes=20.0,
+    boundary_bytes=4.0,
+    logits_bytes=30.0,
+    flops=1000.0,
+    num_largest_parameters=4.0,
     num_adapter_parameters=2.0,
-)  # fmt: skip
+)
 TIERS = Tiers(
-    gpu_bytes=1e4, gpu_memory_bytes_per_s=1120.0, host_bytes=1e4, host_memory_bytes_per_s=28.0,
-    host_link_each_way_bytes_per_s=10.0, nvme_bytes=1e4, nvme_read_bytes_per_s=8.0, nvme_write_bytes_per_s=4.0,
-)  # fmt: skip
+    gpu_bytes=1e4,
+    gpu_memory_bytes_per_s=1120.0,
+    host_bytes=1e4,
+    host_memory_bytes_per_s=28.0,
+    host_link_each_way_bytes_per_s=10.0,
+    nvme_bytes=1e4,
+    nvme_read_bytes_per_s=8.0,
+    nvme_write_bytes_per_s=4.0,
+)
 RATES = tuple(f.name for f in fields(Tiers) if f.name.endswith("_bytes_per_s"))
 
 
@@ -39,11 +57,21 @@ def works(draw):
     size, seconds = st.floats(0.5, 50.0), st.floats(0.01, 5.0)
     backward, retained = draw(seconds), draw(size)
     return replace(
-        WORK, num_layers=draw(st.integers(1, 6)), num_layer_parameters=draw(size), num_outer_parameters=draw(size),
-        forward_s=draw(seconds), backward_s=backward, weight_gradient_s=backward / 2, recompute_s=draw(seconds),
-        boundary_bytes=retained / 4, kept_bytes=retained, activation_bytes=2 * retained, outer_forward_s=draw(seconds),
-        outer_backward_s=draw(seconds), num_micro_batches=draw(st.integers(1, 3)),
-    )  # fmt: skip
+        WORK,
+        num_layers=draw(st.integers(1, 6)),
+        num_layer_parameters=draw(size),
+        num_outer_parameters=draw(size),
+        forward_s=draw(seconds),
+        backward_s=backward,
+        weight_gradient_s=backward / 2,
+        recompute_s=draw(seconds),
+        boundary_bytes=retained / 4,
+        kept_bytes=retained,
+        activation_bytes=2 * retained,
+        outer_forward_s=draw(seconds),
+        outer_backward_s=draw(seconds),
+        num_micro_batches=draw(st.integers(1, 3)),
+    )
 
 
 @st.composite

@@ -155,15 +155,24 @@ def test_the_largest_model_may_be_all_that_was_asked_or_nothing():
 
 def test_bounds_the_wrong_way_round_are_refused():
     with pytest.raises(ScenarioError, match="write the least first"):
-        largest_model(lambda w: a_step(w.flops), Tiers(gpu_bytes=1.0, gpu_memory_bytes_per_s=1.0), lambda _: WORK,
-                      least_parameters=2.0, most_parameters=1.0)  # fmt: skip
+        largest_model(
+            lambda w: a_step(w.flops),
+            Tiers(gpu_bytes=1.0, gpu_memory_bytes_per_s=1.0),
+            lambda _: WORK,
+            least_parameters=2.0,
+            most_parameters=1.0,
+        )
 
 
 def test_offloaded_rates_follow_the_host():
     """10B on a V100: a single small micro-batch waits for the host's update; many of them hide it."""
     tiers = tiers_of(V100, **HOST)
     few, many = (
-        step("zero-offload", layer_work(gpt(50, 4096), V100, sequences=4, sequence_tokens=1024, num_micro_batches=k),
-             tiers).flops_per_s for k in (1, 16)
-    )  # fmt: skip
+        step(
+            "zero-offload",
+            layer_work(gpt(50, 4096), V100, sequences=4, sequence_tokens=1024, num_micro_batches=k),
+            tiers,
+        ).flops_per_s
+        for k in (1, 16)
+    )
     assert few < many < V100.dense_flops_per_s["fp16"]

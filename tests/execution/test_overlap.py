@@ -132,7 +132,7 @@ def test_fewer_turns_overlap_less():
         ("token-split", {"comunication_units": 4}, "did you mean 'communication_units'"),
         ("sequential", {"units": 1}, "nothing to set"),
     ],
-)  # fmt: skip
+)
 def test_a_knob_that_makes_no_sense_is_refused(name, given, says):
     with pytest.raises(ScenarioError, match=says):
         knob_array(get_overlap(name), **given)

@@ -14,9 +14,17 @@ LAYERS = (
     TransformerLayer(width=16, num_heads=2, ffn_size=64, text_width=16, is_gated=True, shrink=2),
 )
 SMALL = Picture(
-    layers=LAYERS, height=64, width=32, num_guided=2, num_text_tokens=8, num_steps=10, num_waiting_steps=2,
-    device=get_device("a100-sxm-80gb"), num_devices=4, devices_per_node=4,
-)  # fmt: skip
+    layers=LAYERS,
+    height=64,
+    width=32,
+    num_guided=2,
+    num_text_tokens=8,
+    num_steps=10,
+    num_waiting_steps=2,
+    device=get_device("a100-sxm-80gb"),
+    num_devices=4,
+    devices_per_node=4,
+)
 LARGE = replace(SMALL, layers=tuple(stable_diffusion_xl()), height=256, width=256, num_text_tokens=77)
 
 

@@ -28,9 +28,12 @@ def small(deploy):
 def steps(deployment):
     """A prompt of 4096, and 32 decodes at 2048."""
     batch = Batch(
-        prompt_sequences=np.array([1, 0]), prompt_tokens=np.array([4096, 0]), prompt_context_tokens=np.array([4096, 0]),
-        decode_sequences=np.array([0, 32]), decode_context_tokens=np.array([0, 2048]),
-    )  # fmt: skip
+        prompt_sequences=np.array([1, 0]),
+        prompt_tokens=np.array([4096, 0]),
+        prompt_context_tokens=np.array([4096, 0]),
+        decode_sequences=np.array([0, 32]),
+        decode_context_tokens=np.array([0, 2048]),
+    )
     return step(deployment, batch)
 
 

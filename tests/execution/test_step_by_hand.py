@@ -15,9 +15,13 @@ def part_of(deployment, batch, name):
 
 def sent_s(deployment, num_bytes, kind="send_recv", n=2):
     work = network.Collective(
-        kind=kind, num_devices=n, message_bytes=np.array([num_bytes]), library="nccl", has_peer_to_peer=True,
+        kind=kind,
+        num_devices=n,
+        message_bytes=np.array([num_bytes]),
+        library="nccl",
+        has_peer_to_peer=True,
         devices_per_node=deployment.cluster.devices_per_node,
-    )  # fmt: skip
+    )
     return float(network.predict(work, deployment.cluster.device).time_s[0])
 
 
@@ -37,9 +41,13 @@ def test_every_reduction_carries_whole_tokens(deploy):
     deployment = deploy(tp=4)
     parts = [p for p in step(deployment, decodes(64)).parts if p.name == "all-reduce"]
     work = network.Collective(
-        kind="all_reduce", num_devices=4, message_bytes=np.array([64 * 8192 * 2.0]),
-        library=deployment.engine.kernels, has_peer_to_peer=True, devices_per_node=8,
-    )  # fmt: skip
+        kind="all_reduce",
+        num_devices=4,
+        message_bytes=np.array([64 * 8192 * 2.0]),
+        library=deployment.engine.kernels,
+        has_peer_to_peer=True,
+        devices_per_node=8,
+    )
     each_s = float(network.predict(work, deployment.cluster.device).time_s[0])
     assert sum(float(p.time_s[0]) for p in parts) == pytest.approx(160 * each_s, rel=1e-12)
 

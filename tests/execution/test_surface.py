@@ -47,8 +47,13 @@ def _batch(kind, n=200):
         prompts = new = cached = none
     if kind == "prompts":
         decodes = none
-    return Batch(prompt_sequences=prompts, prompt_tokens=new, prompt_context_tokens=new + cached,
-                 decode_sequences=decodes, decode_context_tokens=_wide(rng, 16, 65536, n) * (decodes > 0))  # fmt: skip
+    return Batch(
+        prompt_sequences=prompts,
+        prompt_tokens=new,
+        prompt_context_tokens=new + cached,
+        decode_sequences=decodes,
+        decode_context_tokens=_wide(rng, 16, 65536, n) * (decodes > 0),
+    )
 
 
 def _requested(batch):

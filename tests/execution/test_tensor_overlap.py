@@ -25,11 +25,16 @@ def pair(compute, network, weight=0.0, contention=1.0, launch=0.0, latency=0.0, 
     compute, network, weight = (np.atleast_1d(np.asarray(x, dtype=float)) for x in (compute, network, weight))
     more = {k: np.asarray(v, dtype=float) if k.endswith("_s") else v for k, v in more.items()}
     return Pair(
-        compute_s=compute, network_s=network, num_collectives=2.0,
-        cut_compute_s=lambda n: compute + (n - 1) * launch, cut_columns_s=lambda n: compute + (n - 1) * launch,
+        compute_s=compute,
+        network_s=network,
+        num_collectives=2.0,
+        cut_compute_s=lambda n: compute + (n - 1) * launch,
+        cut_columns_s=lambda n: compute + (n - 1) * launch,
         cut_network_s=lambda n: network + (n - 1) * latency,
-        backward_weight_s=weight, contention_ratio=contention, **more,
-    )  # fmt: skip
+        backward_weight_s=weight,
+        contention_ratio=contention,
+        **more,
+    )
 
 
 def run(extension_point, name, layer, **knobs):
@@ -38,9 +43,15 @@ def run(extension_point, name, layer, **knobs):
 
 
 pairs = st.builds(
-    pair, st.lists(SECONDS, min_size=3, max_size=3), st.lists(SECONDS, min_size=3, max_size=3), SECONDS,
-    contention=st.floats(1.0, 2.0), launch=st.floats(0.0, 0.5), latency=st.floats(0.0, 0.5), inside_s=SECONDS,
-)  # fmt: skip
+    pair,
+    st.lists(SECONDS, min_size=3, max_size=3),
+    st.lists(SECONDS, min_size=3, max_size=3),
+    SECONDS,
+    contention=st.floats(1.0, 2.0),
+    launch=st.floats(0.0, 0.5),
+    latency=st.floats(0.0, 0.5),
+    inside_s=SECONDS,
+)
 
 
 def test_all_are_found():
@@ -86,8 +97,12 @@ def test_between_the_bounds(extension_point, name, layer, data):
 @each
 @settings(max_examples=20, deadline=None)
 @given(
-    compute=SECONDS, weight=SECONDS, contention=st.floats(1.0, 2.0), launch=st.floats(0.0, 0.5), data=st.data(),
-)  # fmt: skip
+    compute=SECONDS,
+    weight=SECONDS,
+    contention=st.floats(1.0, 2.0),
+    launch=st.floats(0.0, 0.5),
+    data=st.data(),
+)
 def test_without_a_network_only_products_are_left(extension_point, name, compute, weight, contention, launch, data):
     knobs = {k: data.draw(v, k) for k, v in DRAWN.get(name, {}).items()}
     took_s = run(extension_point, name, pair(compute, 0.0, weight, contention, launch), **knobs)
@@ -108,10 +123,14 @@ def test_every_entry_is_by_itself(extension_point, name, layer):
     whole = run(extension_point, name, layer)
     for i in range(3):
         alone = pair(
-            layer.compute_s[i], layer.network_s[i], layer.backward_weight_s, layer.contention_ratio,
+            layer.compute_s[i],
+            layer.network_s[i],
+            layer.backward_weight_s,
+            layer.contention_ratio,
             launch=float(layer.cut_compute_s(2)[0] - layer.compute_s[0]),
-            latency=float(layer.cut_network_s(2)[0] - layer.network_s[0]), inside_s=layer.inside_s,
-        )  # fmt: skip
+            latency=float(layer.cut_network_s(2)[0] - layer.network_s[0]),
+            inside_s=layer.inside_s,
+        )
         assert run(extension_point, name, alone)[0] == pytest.approx(whole[i], abs=1e-9)
 
 
@@ -251,8 +270,10 @@ def test_even_loads_leave_nothing_to_gain():
 
 @settings(max_examples=40, deadline=None)
 @given(
-    shares=st.lists(st.integers(1, 100), min_size=8, max_size=8), gather=st.floats(0.0, 3.0), most=st.integers(0, 8),
-)  # fmt: skip
+    shares=st.lists(st.integers(1, 100), min_size=8, max_size=8),
+    gather=st.floats(0.0, 3.0),
+    most=st.integers(0, 8),
+)
 def test_gathering_more_is_allowed_but_never_forced(shares, gather, most):
     share = tuple(s / sum(shares) for s in shares)
     layer = pair(5, 3, expert_share=share, num_ranks=4, expert_gather_s=gather, other_compute_s=1.0)
@@ -264,11 +285,14 @@ def test_gathering_more_is_allowed_but_never_forced(shares, gather, most):
 @pytest.mark.parametrize(
     ("extension_point", "name", "knobs"),
     [
-        (TENSOR, "pieces", {"num_pieces": 0}), (TENSOR, "domino", {"row_slices": 0}),
-        (TENSOR, "tile-fusion", {"fused_frac": 1.5}), (TENSOR, "weight-gradients", {"free_frac": -0.1}),
-        (EXPERT, "expert-pipeline", {"num_chunks": -1}), (EXPERT, "sparse-materialisation", {"most_gathered": -1}),
+        (TENSOR, "pieces", {"num_pieces": 0}),
+        (TENSOR, "domino", {"row_slices": 0}),
+        (TENSOR, "tile-fusion", {"fused_frac": 1.5}),
+        (TENSOR, "weight-gradients", {"free_frac": -0.1}),
+        (EXPERT, "expert-pipeline", {"num_chunks": -1}),
+        (EXPERT, "sparse-materialisation", {"most_gathered": -1}),
     ],
-)  # fmt: skip
+)
 def test_senseless_knobs_are_refused(extension_point, name, knobs):
     with pytest.raises(ScenarioError, match="write"):
         knob_array(technique_at(techniques, extension_point, name), **knobs)

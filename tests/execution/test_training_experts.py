@@ -27,15 +27,27 @@ TOKENS, HIDDEN, WIDTH, EXPERTS, CHOSEN = 4096, 2048, 1536, 8, 2
 
 def job_of(devices=64, **more):
     model = model_of_shape(
-        name="moe", num_layers=4, hidden_size=HIDDEN, num_heads=16, ffn_size=4096, vocab_size=32000, gated_ffn=True,
-        num_experts=EXPERTS, experts_per_token=CHOSEN, moe_ffn_size=WIDTH,
-    )  # fmt: skip
+        name="moe",
+        num_layers=4,
+        hidden_size=HIDDEN,
+        num_heads=16,
+        ffn_size=4096,
+        vocab_size=32000,
+        gated_ffn=True,
+        num_experts=EXPERTS,
+        experts_per_token=CHOSEN,
+        moe_ffn_size=WIDTH,
+    )
     device = get_device("h100-sxm")
     return TrainingJob(
-        model=model, cluster=Cluster(device=device, num_devices=devices, devices_per_node=8),
-        framework=get_framework("megatron-lm", device, "bf16"), recipe=get_recipe("bf16"), seq_len=TOKENS,
-        global_batch=64, **more,
-    )  # fmt: skip
+        model=model,
+        cluster=Cluster(device=device, num_devices=devices, devices_per_node=8),
+        framework=get_framework("megatron-lm", device, "bf16"),
+        recipe=get_recipe("bf16"),
+        seq_len=TOKENS,
+        global_batch=64,
+        **more,
+    )
 
 
 def experts_of(job):

@@ -125,9 +125,7 @@ def test_guessing_costs_one_step_of_the_small_model_a_level(deploy):
     assert drafting_s(Speculation(kind="prompt-lookup", draft_base_s=1.0), 8) == 0.0
 
 
-@pytest.mark.parametrize(
-    "given", [{"kind": "medusa"}, {"acceptance_frac": 1.5}, {"kind": "tree"}, {"draft_tokens": 0}]
-)  # fmt: skip
+@pytest.mark.parametrize("given", [{"kind": "medusa"}, {"acceptance_frac": 1.5}, {"kind": "tree"}, {"draft_tokens": 0}])
 def test_impossible_guesses_are_refused(given):
     with pytest.raises(ScenarioError):
         Speculation(**given)

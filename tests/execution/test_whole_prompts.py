@@ -9,9 +9,14 @@ from orrery.scenario.resolve import resolve
 from orrery.scenario.schema import read_scenario
 
 SCENARIO = {
-    "model": "llama-2-7b", "device": "a100-sxm-80gb", "engine": "transformers", "batch": 1, "input_tokens": 1,
-    "output_tokens": 1, "gpu_memory_utilization": 1.0,
-}  # fmt: skip
+    "model": "llama-2-7b",
+    "device": "a100-sxm-80gb",
+    "engine": "transformers",
+    "batch": 1,
+    "input_tokens": 1,
+    "output_tokens": 1,
+    "gpu_memory_utilization": 1.0,
+}
 D = resolve(read_scenario(SCENARIO)).deployment
 SNAP = Compression(budget_tokens=1024)
 

@@ -58,9 +58,15 @@ def test_whole_messages_solve_it():
 def test_compressed_messages_solve_it_too(name, remembers):
     technique = get_compressor(name)
     path = compressed(
-        GAME, technique, technique.knobs(kept_frac=0.5), remembers=remembers, move_frac=0.5, step_ratio=0.4,
-        num_steps=2000, until_frac=1e-4,
-    )  # fmt: skip
+        GAME,
+        technique,
+        technique.knobs(kept_frac=0.5),
+        remembers=remembers,
+        move_frac=0.5,
+        step_ratio=0.4,
+        num_steps=2000,
+        until_frac=1e-4,
+    )
     assert path.error_frac[-1] <= 1e-4
     assert np.diff(path.num_bits).min() < 4 * 32 * 16  # a step is cheaper than a whole one
     assert np.isfinite(path.bits_to(1e-2))
@@ -69,9 +75,15 @@ def test_compressed_messages_solve_it_too(name, remembers):
 def test_a_step_too_long_is_lost_and_stops():
     technique = get_compressor("send-random")
     path = compressed(
-        GAME, technique, technique.knobs(kept_frac=0.07), remembers=False, move_frac=0.07, step_ratio=1.0,
-        num_steps=20_000, until_frac=1e-6,
-    )  # fmt: skip
+        GAME,
+        technique,
+        technique.knobs(kept_frac=0.07),
+        remembers=False,
+        move_frac=0.07,
+        step_ratio=1.0,
+        num_steps=20_000,
+        until_frac=1e-6,
+    )
     assert path.bits_to(1e-6) == float("inf")
     assert path.error_frac.size < 20_000
 
@@ -94,9 +106,15 @@ def test_the_ordinary_node_knows_after_half_the_logarithm_of_the_ring():
 
 def test_isolated_experts_wait_for_their_own_island_alone():
     one = Replica(
-        step_s=3.0, backward_s=2.0, num_parameters=1e9, gradient_bytes=2.0, weight_bytes=4.0,
-        all_reduce_s=lambda size: size / 1e6, inside_s=lambda size: size / 0.5e9, neighbour_s=lambda size: size / 1e6,
-    )  # fmt: skip
+        step_s=3.0,
+        backward_s=2.0,
+        num_parameters=1e9,
+        gradient_bytes=2.0,
+        weight_bytes=4.0,
+        all_reduce_s=lambda size: size / 1e6,
+        inside_s=lambda size: size / 0.5e9,
+        neighbour_s=lambda size: size / 1e6,
+    )
     technique = get_local_updates("isolated")
     found = technique.rule(one, technique.knobs())
     assert found.time_s == pytest.approx(3.0 + 4.0 - 2.0)  # whatever joins the islands

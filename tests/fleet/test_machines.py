@@ -14,9 +14,15 @@ from orrery.training.small.work import Sizes
 from orrery_papers.mixed_precision_carbon.wall_draw import draw, mixed
 
 NODE = HostedNode(
-    num_devices=8, bus_bytes_per_s=24e9, num_devices_per_port=1, port_bytes_per_s=60e9, host_memory_bytes_per_s=1e12,
-    card_bytes_per_s=25e9, peer_bytes_per_s=10e9, step_s=1e-5,
-)  # fmt: skip
+    num_devices=8,
+    bus_bytes_per_s=24e9,
+    num_devices_per_port=1,
+    port_bytes_per_s=60e9,
+    host_memory_bytes_per_s=1e12,
+    card_bytes_per_s=25e9,
+    peer_bytes_per_s=10e9,
+    step_s=1e-5,
+)
 
 
 def test_a_sum_through_the_host_sends_twice_over_the_card():

@@ -16,9 +16,16 @@ from orrery.fleet.power.row import Row, run
 from orrery_papers.shared.setup import deployment
 
 ROW = Row(
-    num_servers=20, limit_w=20 * 1000.0, busy_frac=0.8, peak_to_trough_ratio=1.0, low_priority_frac=0.5, run_s=600.0,
-    tick_s=1.0, reading_s=2.0, delay_s=10.0,
-)  # fmt: skip
+    num_servers=20,
+    limit_w=20 * 1000.0,
+    busy_frac=0.8,
+    peak_to_trough_ratio=1.0,
+    low_priority_frac=0.5,
+    run_s=600.0,
+    tick_s=1.0,
+    reading_s=2.0,
+    delay_s=10.0,
+)
 ANY = Tolerance(low_p50_frac=9.0, low_p99_frac=9.0, high_p50_frac=9.0, high_p99_frac=9.0)
 
 

@@ -25,9 +25,11 @@ def mutants(draw: st.DrawFn, corpus: Sequence[bytes], words: Sequence[bytes]) ->
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(data)))
         end = min(len(data), start + draw(st.one_of(st.integers(0, 8), st.integers(0, 200))))
-        put = draw(st.one_of(
-            st.sampled_from((b"", data[start:end] * 2, *words)), st.binary(max_size=4), st.sampled_from(corpus)
-        ))  # fmt: skip
+        put = draw(
+            st.one_of(
+                st.sampled_from((b"", data[start:end] * 2, *words)), st.binary(max_size=4), st.sampled_from(corpus)
+            )
+        )
         data = (data[:start] + put + data[end:])[:MAX_BYTES]
     return data
 
@@ -56,9 +58,12 @@ def grown(reader: ModuleType, folder: Path, corpus: list[bytes], num_tries: int,
 
     @seed(number)
     @settings(
-        max_examples=num_tries, deadline=None, database=None, suppress_health_check=list(HealthCheck),
+        max_examples=num_tries,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
         phases=(Phase.generate, Phase.shrink),
-    )  # fmt: skip
+    )
     @given(mutants(tuple(corpus), reader.WORDS))
     def one(data: bytes) -> None:
         answer = tried(reader, data, folder)

@@ -17,10 +17,22 @@ from types import ModuleType
 
 HERE = Path(__file__).parent
 COVERED = (
-    "orrery.base", "orrery.calibrate.runs", "orrery.catalog", "orrery.emulator", "orrery.evidence.feed",
-    "orrery.evidence.paper_file", "orrery.evidence.tables", "orrery.models", "orrery.reports.source", "orrery.scenario",
-    "orrery.web.uploads", "tomli", "feedparser", "json", "csv",
-)  # fmt: skip
+    "orrery.base",
+    "orrery.calibrate.runs",
+    "orrery.catalog",
+    "orrery.emulator",
+    "orrery.evidence.feed",
+    "orrery.evidence.paper_file",
+    "orrery.evidence.tables",
+    "orrery.models",
+    "orrery.reports.source",
+    "orrery.scenario",
+    "orrery.web.uploads",
+    "tomli",
+    "feedparser",
+    "json",
+    "csv",
+)
 """Whose branches count."""
 
 MAX_MIB = 3000
@@ -67,11 +79,19 @@ def guided_by_coverage(name: str, seconds: int, corpus: Path, folder: Path) -> N
     words = corpus.parent / f"{name}.dict"
     words.write_text("".join(f'"{spelled(word)}"\n' for word in reader.WORDS if len(word) < 64))
     atheris.Setup(
-        [sys.argv[0], f"-max_total_time={seconds}", f"-rss_limit_mb={MAX_MIB}", "-timeout=20",
-         f"-max_len={MAX_BYTES}",
-         f"-artifact_prefix={corpus.parent}/{name}-", f"-dict={words}", "-print_final_stats=1", str(corpus)],
+        [
+            sys.argv[0],
+            f"-max_total_time={seconds}",
+            f"-rss_limit_mb={MAX_MIB}",
+            "-timeout=20",
+            f"-max_len={MAX_BYTES}",
+            f"-artifact_prefix={corpus.parent}/{name}-",
+            f"-dict={words}",
+            "-print_final_stats=1",
+            str(corpus),
+        ],
         lambda data: tried(reader, data, folder) and None,
-    )  # fmt: skip
+    )
     atheris.Fuzz()
 
 

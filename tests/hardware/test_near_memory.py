@@ -8,9 +8,18 @@ from orrery.hardware.roofs import Roofs, shared_s, takeover_flops_per_byte
 
 FAR, NEAR = Roofs(flops_per_s=1000e12, bytes_per_s=3e12), Roofs(flops_per_s=96e12, bytes_per_s=12e12)
 BANKS = BankedMemory(
-    num_channels=8, num_banks=16, column_bytes=32.0, column_s=1e-9, row_bytes=2048.0, open_s=10e-9, close_s=10e-9,
-    channel_bytes_per_s=32e9, open_j=1e-9, read_j_per_bytes=1e-11, pin_j_per_bytes=1e-11,
-)  # fmt: skip
+    num_channels=8,
+    num_banks=16,
+    column_bytes=32.0,
+    column_s=1e-9,
+    row_bytes=2048.0,
+    open_s=10e-9,
+    close_s=10e-9,
+    channel_bytes_per_s=32e9,
+    open_j=1e-9,
+    read_j_per_bytes=1e-11,
+    pin_j_per_bytes=1e-11,
+)
 
 
 def test_the_near_processor_wins_below_the_takeover_and_not_above():
@@ -53,8 +62,14 @@ def test_energy_counts_rows_columns_and_pins():
 def test_what_cannot_be_is_refused():
     with pytest.raises(OutOfRange, match="no shorter than a column"):
         BankedMemory(
-            num_channels=1, num_banks=1, column_bytes=32.0, column_s=1e-9, row_bytes=16.0, open_s=0.0, close_s=0.0,
+            num_channels=1,
+            num_banks=1,
+            column_bytes=32.0,
+            column_s=1e-9,
+            row_bytes=16.0,
+            open_s=0.0,
+            close_s=0.0,
             channel_bytes_per_s=1.0,
-        )  # fmt: skip
+        )
     with pytest.raises(OutOfRange, match="above 0"):
         Roofs(flops_per_s=0.0, bytes_per_s=1.0)

@@ -19,18 +19,20 @@ from orrery.kernels.ops import AttentionDecode, AttentionPrefill
 H100 = get_device("h100-sxm")
 
 
-def prompt(tokens: int, context: int = 0, device: Device = H100, *, learned: bool = True, engine: str = "",
-           **other: int) -> float:  # fmt: skip
+def prompt(
+    tokens: int, context: int = 0, device: Device = H100, *, learned: bool = True, engine: str = "", **other: int
+) -> float:
     """Seconds of a prompt (or of the last ``tokens`` of ``context``) on a Llama-70B-like layer cut over 8."""
     sizes = {"batch": 1, "num_heads": 8, "num_kv_heads": 1, "head_size": 128} | other
     op = AttentionPrefill(
         query_tokens=tokens, context_tokens=context or tokens, format="bf16", kv_format="bf16", **sizes
-    )  # fmt: skip
+    )
     return float(predict_prefill(op, device, engine, learned).time_s)
 
 
-def step(batch: int, context: int, device: Device = H100, *, learned: bool = True, kv_format: str = "bf16",
-         **other: int) -> float:  # fmt: skip
+def step(
+    batch: int, context: int, device: Device = H100, *, learned: bool = True, kv_format: str = "bf16", **other: int
+) -> float:
     """Seconds of a decode step on the same layer."""
     sizes = {"num_heads": 8, "num_kv_heads": 1, "head_size": 128} | other
     op = AttentionDecode(batch=batch, context_tokens=context, format="bf16", kv_format=kv_format, **sizes)
@@ -62,17 +64,28 @@ def test_later_chunks_cost_more() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    tokens=st.integers(1, 40000), batch=st.integers(1, 300), heads=st.sampled_from([1, 4, 8, 32, 96]),
-    size=st.sampled_from([64, 96, 128, 192, 256, 512]), window=st.sampled_from([0, 128, 4096]),
+    tokens=st.integers(1, 40000),
+    batch=st.integers(1, 300),
+    heads=st.sampled_from([1, 4, 8, 32, 96]),
+    size=st.sampled_from([64, 96, 128, 192, 256, 512]),
+    window=st.sampled_from([0, 128, 4096]),
     device=st.sampled_from(["h100-sxm", "b200", "l40s", "mi300x", "tpu-v5p", "gaudi3", "m2-ultra", "t4"]),
-)  # fmt: skip
-def test_prefill_never_beats_the_datasheet(tokens: int, batch: int, heads: int, size: int, window: int,
-                                           device: str) -> None:  # fmt: skip
+)
+def test_prefill_never_beats_the_datasheet(
+    tokens: int, batch: int, heads: int, size: int, window: int, device: str
+) -> None:
     """The matrix peak bounds every answer, learned or not."""
     op = AttentionPrefill(
-        batch=batch, query_tokens=tokens, context_tokens=tokens, num_heads=heads, num_kv_heads=max(1, heads // 4),
-        head_size=size, window_tokens=window, format="bf16", kv_format="bf16",
-    )  # fmt: skip
+        batch=batch,
+        query_tokens=tokens,
+        context_tokens=tokens,
+        num_heads=heads,
+        num_kv_heads=max(1, heads // 4),
+        head_size=size,
+        window_tokens=window,
+        format="bf16",
+        kv_format="bf16",
+    )
     timing = predict_prefill(op, get_device(device))
     assert math.isfinite(timing.time_s)
     assert timing.time_s >= timing.compute_s * (1 - 1e-9)
@@ -81,17 +94,27 @@ def test_prefill_never_beats_the_datasheet(tokens: int, batch: int, heads: int, 
 
 @settings(max_examples=60, deadline=None)
 @given(
-    context=st.integers(1, 300000), batch=st.integers(1, 2000), group=st.sampled_from([1, 4, 7, 16, 64]),
-    kv_heads=st.sampled_from([1, 8]), size=st.sampled_from([64, 128, 256]), kv=st.sampled_from(["bf16", "fp8"]),
+    context=st.integers(1, 300000),
+    batch=st.integers(1, 2000),
+    group=st.sampled_from([1, 4, 7, 16, 64]),
+    kv_heads=st.sampled_from([1, 8]),
+    size=st.sampled_from([64, 128, 256]),
+    kv=st.sampled_from(["bf16", "fp8"]),
     device=st.sampled_from(["h100-sxm", "a100-sxm-80gb", "l40s", "mi300x", "tpu-v5e", "gaudi2", "m1", "v100-sxm-32gb"]),
-)  # fmt: skip
-def test_cold_decode_never_beats_the_datasheet(context: int, batch: int, group: int, kv_heads: int, size: int, kv: str,
-                                               device: str) -> None:  # fmt: skip
+)
+def test_cold_decode_never_beats_the_datasheet(
+    context: int, batch: int, group: int, kv_heads: int, size: int, kv: str, device: str
+) -> None:
     """A cache that comes from memory takes its bytes over the bandwidth, at least."""
     op = AttentionDecode(
-        batch=batch, context_tokens=context, num_heads=group * kv_heads, num_kv_heads=kv_heads, head_size=size,
-        format="bf16", kv_format=kv,
-    )  # fmt: skip
+        batch=batch,
+        context_tokens=context,
+        num_heads=group * kv_heads,
+        num_kv_heads=kv_heads,
+        head_size=size,
+        format="bf16",
+        kv_format=kv,
+    )
     timing = predict_decode(op, get_device(device))
     assert timing.time_s >= max(timing.compute_s, timing.memory_s) * (1 - 1e-9)
 
@@ -149,9 +172,15 @@ def test_arrays_equal_numbers() -> None:
     """One op of arrays says what many ops of numbers say."""
     tokens = np.array([[1, 100, 3000], [5000, 16384, 33333]])
     op = AttentionPrefill(
-        batch=2, query_tokens=tokens, context_tokens=tokens + 7, num_heads=32, num_kv_heads=8, head_size=128,
-        format="bf16", kv_format="bf16",
-    )  # fmt: skip
+        batch=2,
+        query_tokens=tokens,
+        context_tokens=tokens + 7,
+        num_heads=32,
+        num_kv_heads=8,
+        head_size=128,
+        format="bf16",
+        kv_format="bf16",
+    )
     many = predict_prefill(op, H100).time_s
     assert many.shape == (2, 3)
     one = [
@@ -160,7 +189,7 @@ def test_arrays_equal_numbers() -> None:
     np.testing.assert_allclose(many.ravel(), one, rtol=1e-12)
     steps = AttentionDecode(
         batch=4, context_tokens=tokens, num_heads=32, num_kv_heads=8, head_size=128, format="bf16", kv_format="bf16"
-    )  # fmt: skip
+    )
     one = [predict_decode(replace(steps, context_tokens=int(t)), H100).time_s for t in tokens.flat]
     np.testing.assert_allclose(predict_decode(steps, H100).time_s.ravel(), one, rtol=1e-12)
 
@@ -192,7 +221,7 @@ def test_prefill_equals_the_sum_over_tiles(window: int) -> None:
         dict.fromkeys(prefill.CONSTANTS[:10], 1.0)
         | {"launch_s": 0.0, "entry_frac": 1e30, "tile_blocks": 0.0, "edge_blocks": 0.0}
         | {"query_tile": 128.0, "key_tile": 64.0, "packs_groups": 0.0, "row_granule": 128.0}
-    )  # fmt: skip
+    )
     block = 4.0 * 128 * 64 * 128 / 1e12
     for query, context in ((128, 128), (1000, 1000), (4096, 4096), (512, 5000), (77, 1333)):
         time = kernel.prefill_scalar(4, query, context, 2, 2, 128, 128, window, True, machine, constants)[0]
@@ -208,11 +237,13 @@ def slower(device: Device, factor: float) -> Device:
         for key, c in device.calibrations.items()
     }
     return replace(
-        device, memory_bandwidth_bytes_per_s=device.memory_bandwidth_bytes_per_s / factor,
+        device,
+        memory_bandwidth_bytes_per_s=device.memory_bandwidth_bytes_per_s / factor,
         dense_flops_per_s={k: v / factor for k, v in device.dense_flops_per_s.items()},
-        vector_flops_per_s=device.vector_flops_per_s / factor, compute_clock_hz=device.compute_clock_hz / factor,
+        vector_flops_per_s=device.vector_flops_per_s / factor,
+        compute_clock_hz=device.compute_clock_hz / factor,
         calibrations=calibrations,
-    )  # fmt: skip
+    )
 
 
 def test_times_follow_the_unit_of_time() -> None:

@@ -16,14 +16,26 @@ from orrery.kernels.ops import Elementwise
 
 @settings(deadline=None)
 @given(
-    kind=st.sampled_from(sorted(KINDS)), tokens=st.integers(1, 100_000), width=st.integers(1, 60_000),
+    kind=st.sampled_from(sorted(KINDS)),
+    tokens=st.integers(1, 100_000),
+    width=st.integers(1, 60_000),
     device=st.sampled_from(["a100-sxm-80gb", "h100-sxm", "b200", "mi300x"]),
-)  # fmt: skip
+)
 def test_the_kernel_says_what_the_formula_says(kind: str, tokens: int, width: int, device: str):
     found = get_device(device)
     c = calibration(kind, found).constants
-    per_element = {"norm": 4, "rope": 4, "gated_activation": 6, "add": 6, "embedding": 4, "softmax": 4, "quantise": 4,
-                   "sample": 14, "mhc_pre": 2, "mhc_post": 2}[kind]  # fmt: skip
+    per_element = {
+        "norm": 4,
+        "rope": 4,
+        "gated_activation": 6,
+        "add": 6,
+        "embedding": 4,
+        "softmax": 4,
+        "quantise": 4,
+        "sample": 14,
+        "mhc_pre": 2,
+        "mhc_post": 2,
+    }[kind]
     moved = tokens * width * per_element
     stream = moved / (c["bandwidth_frac"] * found.memory_bandwidth_bytes_per_s)
     stream *= 1 - c["cache_gain_frac"] * min(1, max(0, 2 - 2 * moved / found.last_level_cache_bytes))
@@ -36,8 +48,10 @@ def test_the_kernel_says_what_the_formula_says(kind: str, tokens: int, width: in
 
 def test_quantising_writes_the_format():
     device = get_device("b200")
-    moved = [float(predict(Elementwise(kind="quantise", tokens=8, width=1024, format=f), device).bytes) for f in
-             ("fp8", "nvfp4")]  # fmt: skip
+    moved = [
+        float(predict(Elementwise(kind="quantise", tokens=8, width=1024, format=f), device).bytes)
+        for f in ("fp8", "nvfp4")
+    ]
     assert moved == [8 * 1024 * 3, 8 * 1024 * (2 + 0.5625)]
 
 
@@ -45,8 +59,10 @@ def test_arrays_and_single_numbers_agree():
     device = get_device("h100-sxm")
     tokens, width = np.array([1, 30, 4000]), np.array([[4096], [8192]])
     many = predict(Elementwise(kind="norm", tokens=tokens, width=width), device).time_s
-    single = [[float(predict(Elementwise(kind="norm", tokens=int(t), width=int(w)), device).time_s) for t in tokens]
-              for w in width[:, 0]]  # fmt: skip
+    single = [
+        [float(predict(Elementwise(kind="norm", tokens=int(t), width=int(w)), device).time_s) for t in tokens]
+        for w in width[:, 0]
+    ]
     assert many.tolist() == single
 
 
@@ -70,13 +86,14 @@ def test_never_faster_than_memory_allows_beyond_the_cache(kind: str):
 def test_a_slower_clock_slows_everything_alike():
     device = get_device("h100-sxm")
     slow = replace(
-        device, memory_bandwidth_bytes_per_s=device.memory_bandwidth_bytes_per_s / 4,
+        device,
+        memory_bandwidth_bytes_per_s=device.memory_bandwidth_bytes_per_s / 4,
         vector_flops_per_s=device.vector_flops_per_s / 4,
         calibrations={
             key: replace(c, constants={n: v * (4 if n.endswith("_s") else 1) for n, v in c.constants.items()})
             for key, c in device.calibrations.items()
         },
-    )  # fmt: skip
+    )
     op = Elementwise(kind="norm", tokens=np.array([1, 100, 10_000]), width=4096)
     assert (4 * predict(op, device).time_s == predict(op, slow).time_s).all()
 

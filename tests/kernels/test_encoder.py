@@ -46,10 +46,16 @@ def test_arrays_say_what_numbers_say():
         assert alone.time_s >= alone.compute_s
 
 
-@pytest.mark.parametrize(("more", "is_encoder"), [
-    ({}, True), ({"is_causal": True}, False), ({"head_size": 128}, False), ({"context_tokens": 2048}, False),
-    ({"window_tokens": 128}, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("more", "is_encoder"),
+    [
+        ({}, True),
+        ({"is_causal": True}, False),
+        ({"head_size": 128}, False),
+        ({"context_tokens": 2048}, False),
+        ({"window_tokens": 128}, False),
+    ],
+)
 def test_only_whole_sequences_of_measured_heads_are_encoders(more, is_encoder):
     assert encoder.serves(op(**more)) == is_encoder
     found = calibration(op(**more), get_device("h100-sxm"), "vllm")
@@ -60,10 +66,17 @@ NAMES = {"h100_sxm": "h100-sxm", "b200_sxm": "b200", "l40s": "l40s", "rtx_pro_60
 
 
 @pytest.mark.skipif(not DATA.exists(), reason="the measured tables are not beside this checkout")
-@pytest.mark.parametrize(("system", "framework", "limit"), [
-    ("h100_sxm", "VLLM", 0.08), ("h100_sxm", "TRTLLM", 0.05), ("b200_sxm", "VLLM", 0.07), ("b200_sxm", "SGLang", 0.08),
-    ("l40s", "VLLM", 0.08), ("rtx_pro_6000_server", "VLLM", 0.05),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("system", "framework", "limit"),
+    [
+        ("h100_sxm", "VLLM", 0.08),
+        ("h100_sxm", "TRTLLM", 0.05),
+        ("b200_sxm", "VLLM", 0.07),
+        ("b200_sxm", "SGLang", 0.08),
+        ("l40s", "VLLM", 0.08),
+        ("rtx_pro_6000_server", "VLLM", 0.05),
+    ],
+)
 def test_measured_encoders_of_vision_models(system, framework, limit):
     import duckdb
 

@@ -17,9 +17,12 @@ FORMATS = ("bf16", "fp8", "nvfp4", "int4_weight_only")
 
 @settings(deadline=None)
 @given(
-    name=st.sampled_from(["h100-sxm", "b200", "a100-sxm-80gb", "mi300x"]), format=st.sampled_from(FORMATS),
-    flops=st.floats(0, 1.5), moved=st.floats(0, 1.5), time=st.floats(1e-7, 1e3),
-)  # fmt: skip
+    name=st.sampled_from(["h100-sxm", "b200", "a100-sxm-80gb", "mi300x"]),
+    format=st.sampled_from(FORMATS),
+    flops=st.floats(0, 1.5),
+    moved=st.floats(0, 1.5),
+    time=st.floats(1e-7, 1e3),
+)
 def test_energy_lies_between_idle_and_the_limit(name: str, format: str, flops: float, moved: float, time: float):
     device = get_device(name)
     peak = max(device.dense_flops_per_s.values())
@@ -52,9 +55,10 @@ def test_a_full_matrix_rate_would_pass_the_limit_of_a_hopper():
 def test_the_power_does_not_depend_on_the_unit_of_time():
     device = get_device("h100-sxm")
     slow = replace(
-        device, memory_bandwidth_bytes_per_s=device.memory_bandwidth_bytes_per_s / 4,
+        device,
+        memory_bandwidth_bytes_per_s=device.memory_bandwidth_bytes_per_s / 4,
         dense_flops_per_s={k: v / 4 for k, v in device.dense_flops_per_s.items()},
-    )  # fmt: skip
+    )
     assert power_w(device, "fp8", 4e14, 1e12) == power_w(slow, "fp8", 1e14, 2.5e11)
 
 
@@ -71,9 +75,13 @@ def _by_hand(idle_w: float, limit_w: float) -> Device:
     device = get_device("h100-sxm")
     known = {k: replace(c, constants=shares) for k, c in device.calibrations.items() if k[0] == "power"}
     return replace(
-        device, idle_power_w=idle_w, power_limit_w=limit_w, calibrations=known, dense_flops_per_s={"bf16": 100.0},
+        device,
+        idle_power_w=idle_w,
+        power_limit_w=limit_w,
+        calibrations=known,
+        dense_flops_per_s={"bf16": 100.0},
         memory_bandwidth_bytes_per_s=10.0,
-    )  # fmt: skip
+    )
 
 
 def test_shares_are_of_what_lies_between_idle_and_the_limit():

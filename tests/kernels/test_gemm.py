@@ -28,11 +28,27 @@ from orrery.numerics.registry import get_format
 
 DEVICES = ("h100-sxm", "b200", "l40s", "a100-sxm-80gb")
 CONSTANTS = {
-    "tile_set": 0.0, "max_splits": 16.0, "min_rows": 0.0, "peak_frac": 0.8, "bandwidth_frac": 0.85, "overhead_s": 2e-6,
-    "feed_ratio": 6.0, "overlap_frac": 0.3, "step_s": 1e-9, "split_s": 2e-6, "ramp_s": 1e-6, "reread_ratio": 1.5,
-    "cache_ratio": 0.9, "cache_gain_frac": 0.5, "gemv_rows": 4.0, "gemv_s": 3e-6, "gemv_ratio": 0.5,
-    "quantise_s": 2e-6, "quantise_frac": 0.5, "dequantise_ratio": 1.0,
-}  # fmt: skip
+    "tile_set": 0.0,
+    "max_splits": 16.0,
+    "min_rows": 0.0,
+    "peak_frac": 0.8,
+    "bandwidth_frac": 0.85,
+    "overhead_s": 2e-6,
+    "feed_ratio": 6.0,
+    "overlap_frac": 0.3,
+    "step_s": 1e-9,
+    "split_s": 2e-6,
+    "ramp_s": 1e-6,
+    "reread_ratio": 1.5,
+    "cache_ratio": 0.9,
+    "cache_gain_frac": 0.5,
+    "gemv_rows": 4.0,
+    "gemv_s": 3e-6,
+    "gemv_ratio": 0.5,
+    "quantise_s": 2e-6,
+    "quantise_frac": 0.5,
+    "dequantise_ratio": 1.0,
+}
 SIZES = st.integers(1, 70_000)
 
 
@@ -41,11 +57,15 @@ def with_constants(device: Device, **constants: float) -> Device:
     spread = Spread(low_80_ratio=1, high_80_ratio=1, low_95_ratio=1, high_95_ratio=1)
     made_up = {
         ("gemm", format, "tensorrt-llm"): Calibration(
-            op="gemm", format=format, engine="tensorrt-llm", origin="device", constants=CONSTANTS | constants,
+            op="gemm",
+            format=format,
+            engine="tensorrt-llm",
+            origin="device",
+            constants=CONSTANTS | constants,
             spread=spread,
         )
         for format in ("bf16", "fp8", "int4_weight_only")
-    }  # fmt: skip
+    }
     return replace(device, calibrations=made_up)
 
 
@@ -88,8 +108,14 @@ def obvious_s(m: int, n: int, k: int, device: Device, format: str, *, is_cold: b
 
 
 @settings(max_examples=60, deadline=None)
-@given(m=SIZES, n=SIZES, k=SIZES, is_cold=st.booleans(), quantises=st.booleans(),
-       format=st.sampled_from(["bf16", "fp8", "int4_weight_only"]))  # fmt: skip
+@given(
+    m=SIZES,
+    n=SIZES,
+    k=SIZES,
+    is_cold=st.booleans(),
+    quantises=st.booleans(),
+    format=st.sampled_from(["bf16", "fp8", "int4_weight_only"]),
+)
 def test_kernel_agrees_with_the_obvious_formula(m, n, k, is_cold, quantises, format):
     device = with_constants(get_device("h100-sxm"))
     op = Gemm(m=m, n=n, k=k, format=format, is_cold=is_cold, quantises_input=quantises)
@@ -119,8 +145,10 @@ def test_arrays_and_numbers_agree(name, format):
     device = get_device(name)
     m, n, k = np.array([1, 17, 300, 5000]), np.array([4096, 64, 1000, 8192]), np.array([4096, 8192, 77, 2048])
     many = predict(Gemm(m=m, n=n, k=k, format=format), device).time_s
-    one = [float(predict(Gemm(m=a, n=b, k=c, format=format), device).time_s) for a, b, c in
-           zip(m.tolist(), n.tolist(), k.tolist(), strict=True)]  # fmt: skip
+    one = [
+        float(predict(Gemm(m=a, n=b, k=c, format=format), device).time_s)
+        for a, b, c in zip(m.tolist(), n.tolist(), k.tolist(), strict=True)
+    ]
     np.testing.assert_array_equal(many, one)
 
 
@@ -180,10 +208,12 @@ def test_times_follow_the_unit_of_time(format):
     """Seconds four times shorter: every rate a quarter, every constant in seconds four times as large."""
     device = get_device("h100-sxm")
     slow = replace(
-        device, memory_bandwidth_bytes_per_s=device.memory_bandwidth_bytes_per_s / 4,
-        vector_flops_per_s=device.vector_flops_per_s / 4, compute_clock_hz=device.compute_clock_hz / 4,
+        device,
+        memory_bandwidth_bytes_per_s=device.memory_bandwidth_bytes_per_s / 4,
+        vector_flops_per_s=device.vector_flops_per_s / 4,
+        compute_clock_hz=device.compute_clock_hz / 4,
         dense_flops_per_s={k: v / 4 for k, v in device.dense_flops_per_s.items()},
-    )  # fmt: skip
+    )
     seconds = {c: v * 4 for c, v in CONSTANTS.items() if c.endswith("_s")}
     size = np.array([1, 3, 64, 1000, 20_000])
     op = Gemm(m=size[:, None, None], n=size[:, None], k=size, format=format)
@@ -214,8 +244,12 @@ def test_forty_timings_move_the_constants_to_a_device_of_another_speed():
     inherited = device.calibrations["gemm", "bf16", "tensorrt-llm"]
     truth = replace(inherited, constants={**inherited.constants, "bandwidth_frac": 0.6, "overhead_s": 4e-6})
     random = np.random.default_rng(0)
-    op = Gemm(m=random.integers(1, 4096, 40), n=random.integers(64, 16384, 40), k=random.integers(64, 16384, 40),
-              format="bf16")  # fmt: skip
+    op = Gemm(
+        m=random.integers(1, 4096, 40),
+        n=random.integers(64, 16384, 40),
+        k=random.integers(64, 16384, 40),
+        format="bf16",
+    )
     measured = time_with(op, device, truth) * np.exp(random.normal(0, 0.01, 40))
     found = refit(op, measured, device, inherited)
     after = time_with(op, device, replace(inherited, constants=found))

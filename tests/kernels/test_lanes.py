@@ -9,12 +9,20 @@ from orrery.kernels.lowbit.lanes import VectorCores, product_s, products_per_ins
 
 CORES = VectorCores(
     num_cores=4, clock_hz=1e9, register_bits=128, num_units=1, has_dot_products=True, memory_bytes_per_s=1e10
-)  # fmt: skip
+)
 
 
-@pytest.mark.parametrize(("weights", "activations", "has_dot", "expected"), [
-    (16, 16, True, 8), (8, 8, True, 16), (4, 8, True, 16), (4, 4, True, 32), (8, 8, False, 8), (4, 4, False, 16),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("weights", "activations", "has_dot", "expected"),
+    [
+        (16, 16, True, 8),
+        (8, 8, True, 16),
+        (4, 8, True, 16),
+        (4, 4, True, 32),
+        (8, 8, False, 8),
+        (4, 4, False, 16),
+    ],
+)
 def test_products_of_one_multiply(weights, activations, has_dot, expected):
     assert products_per_instruction(replace(CORES, has_dot_products=has_dot), weights, activations) == expected
 

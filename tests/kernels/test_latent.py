@@ -22,7 +22,7 @@ def prompt(tokens: int, context: int = 0, heads: int = 16, device: Device = H200
     """Seconds of one prompt on DeepSeek-V3's heads cut over 8."""
     op = LatentPrefill(
         batch=1, query_tokens=tokens, context_tokens=context or tokens, num_heads=heads, format="bf16", kv_format="bf16"
-    )  # fmt: skip
+    )
     return float(predict_prefill(op, device).time_s)
 
 
@@ -32,7 +32,7 @@ def step(
     """Seconds of a decode step on the same heads."""
     op = LatentDecode(
         batch=batch, context_tokens=context, num_heads=heads, format="bf16", kv_format=kv_format, query_tokens=query
-    )  # fmt: skip
+    )
     return float(predict_decode(op, device).time_s)
 
 
@@ -66,7 +66,7 @@ def test_the_latent_cache_is_the_point() -> None:
     """DeepSeek-V3's 128 heads read 70 times fewer bytes than plain heads of 128 + 128 would."""
     plain = AttentionDecode(
         batch=1, context_tokens=1000, num_heads=128, num_kv_heads=128, head_size=128, format="bf16", kv_format="bf16"
-    )  # fmt: skip
+    )
     assert 2 * plain.num_kv_heads * plain.head_size / 576 > 50
 
 
@@ -86,9 +86,12 @@ def test_times_grow_with_every_size() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    batch=st.integers(1, 1000), context=st.integers(1, 200000), heads=st.sampled_from([1, 16, 128]), name=DEVICES,
+    batch=st.integers(1, 1000),
+    context=st.integers(1, 200000),
+    heads=st.sampled_from([1, 16, 128]),
+    name=DEVICES,
     kv=st.sampled_from(["bf16", "fp8"]),
-)  # fmt: skip
+)
 def test_cold_decode_never_beats_the_datasheet(batch: int, context: int, heads: int, name: str, kv: str) -> None:
     """Latents that come from memory take their bytes over the bandwidth, at least."""
     op = LatentDecode(batch=batch, context_tokens=context, num_heads=heads, format="bf16", kv_format=kv)
@@ -109,7 +112,7 @@ def test_products_never_beat_the_datasheet(tokens: int, heads: int, name: str, p
     assert timing.time_s >= max(timing.compute_s, timing.memory_s) * (1 - 1e-9)
     op = LatentPrefill(
         batch=1, query_tokens=tokens, context_tokens=tokens, num_heads=heads, format="bf16", kv_format="bf16"
-    )  # fmt: skip
+    )
     prefill = predict_prefill(op, get_device(name))
     assert prefill.time_s >= prefill.compute_s * (1 - 1e-9)
 
@@ -135,7 +138,7 @@ def test_arrays_equal_numbers() -> None:
     np.testing.assert_allclose(predict_absorb(products, H200).time_s, one, rtol=1e-12)
     prompts = LatentPrefill(
         batch=batch, query_tokens=300, context_tokens=500, num_heads=16, format="bf16", kv_format="bf16"
-    )  # fmt: skip
+    )
     one = [predict_prefill(replace(prompts, batch=int(b)), H200).time_s for b in batch]
     np.testing.assert_allclose(predict_prefill(prompts, H200).time_s, one, rtol=1e-12)
 
@@ -152,11 +155,13 @@ def test_times_follow_the_unit_of_time() -> None:
         for key, c in H200.calibrations.items()
     }
     slow = replace(
-        H200, memory_bandwidth_bytes_per_s=H200.memory_bandwidth_bytes_per_s / 4,
+        H200,
+        memory_bandwidth_bytes_per_s=H200.memory_bandwidth_bytes_per_s / 4,
         dense_flops_per_s={k: v / 4 for k, v in H200.dense_flops_per_s.items()},
-        vector_flops_per_s=H200.vector_flops_per_s / 4, compute_clock_hz=H200.compute_clock_hz / 4,
+        vector_flops_per_s=H200.vector_flops_per_s / 4,
+        compute_clock_hz=H200.compute_clock_hz / 4,
         calibrations=calibrations,
-    )  # fmt: skip
+    )
     assert step(33, 3000, device=slow) == 4.0 * step(33, 3000)
     assert prompt(3000, device=slow) == 4.0 * prompt(3000)
     assert absorb("query", 300, device=slow) == 4.0 * absorb("query", 300)

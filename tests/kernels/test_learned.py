@@ -178,11 +178,10 @@ def test_power_stays_between_idle_and_the_limit(op: str) -> None:
 def test_power_of_a_step_is_the_rule_alone() -> None:
     """Trees speak of one repeated kernel; without its name, and of one that was never measured, they are silent."""
     device = get_device("h200-sxm")
-    bare = replace(
-        device, calibrations={k: replace(c, residual=None) for k, c in device.calibrations.items()}
-    )  # fmt: skip
-    rule, gemm, norm = (energy.power_w(d, "bf16", 3e14, 1e12, op) for d, op in ((bare, "gemm"), (device, "gemm"),
-                                                                                 (device, "norm")))  # fmt: skip
+    bare = replace(device, calibrations={k: replace(c, residual=None) for k, c in device.calibrations.items()})
+    rule, gemm, norm = (
+        energy.power_w(d, "bf16", 3e14, 1e12, op) for d, op in ((bare, "gemm"), (device, "gemm"), (device, "norm"))
+    )
     assert energy.power_w(device, "bf16", 3e14, 1e12) == rule == norm
     assert gemm != rule
 
@@ -194,9 +193,7 @@ def test_latent_trees_halve_the_error_on_unseen_shapes() -> None:
     table = whole.take(whole.words("op") == "mla_prefill")
     test = sides(table, "mla_prefill") == TEST
     with_trees, physics = check_table(table), check_table(table, is_learned=False)
-    better, before = (
-        np.median(np.abs(c.error("time_s", c.scored("time_s") & test))) for c in (with_trees, physics)
-    )  # fmt: skip
+    better, before = (np.median(np.abs(c.error("time_s", c.scored("time_s") & test))) for c in (with_trees, physics))
     assert better < 0.6 * before
     inside = with_trees.answers.inside("time_s", with_trees.measured["time_s"], 80)[test]
     assert 0.7 < np.nanmean(inside) < 0.9

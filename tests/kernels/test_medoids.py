@@ -18,9 +18,10 @@ def tried_by_hand(distances, first):
         looks += 1
         tried = [
             (loss(distances, [*medoids[:i], c, *medoids[i + 1 :]]), i, c)
-            for c in range(len(distances)) if c not in medoids
+            for c in range(len(distances))
+            if c not in medoids
             for i in range(len(medoids))
-        ]  # fmt: skip
+        ]
         best, place, candidate = min(tried)
         if best >= loss(distances, medoids) - 1e-9:
             return sorted(medoids), looks

@@ -62,24 +62,39 @@ def oracle(op: MoE, device: Device, engine: str) -> float:
     row_bytes = passed * (op.hidden_size * (2 + 2 * act) + ffn * (2 * ups + act))
     token_bytes = op.tokens * op.hidden_size * (4 + act)
     return (
-        c["overhead_s" if op.is_gated else "plain_overhead_s"] + c["expert_s"] * experts
-        + row_bytes / (c["row_ratio"] * bandwidth) + token_bytes / (c["token_ratio"] * bandwidth)
+        c["overhead_s" if op.is_gated else "plain_overhead_s"]
+        + c["expert_s"] * experts
+        + row_bytes / (c["row_ratio"] * bandwidth)
+        + token_bytes / (c["token_ratio"] * bandwidth)
         + (time**1.5 + dram**1.5) ** (2 / 3)
-    )  # fmt: skip
+    )
 
 
 @settings(max_examples=60, deadline=None)
 @given(
-    tokens=st.integers(1, 5000), hidden=st.sampled_from([1024, 2880, 7168]), ffn=st.sampled_from([512, 2880, 16384]),
-    experts=st.sampled_from([8, 64, 256]), topk=st.integers(1, 8), tp=st.sampled_from([1, 2, 8]),
-    ep=st.sampled_from([1, 4, 8]), is_gated=st.booleans(), format=st.sampled_from(FORMATS),
+    tokens=st.integers(1, 5000),
+    hidden=st.sampled_from([1024, 2880, 7168]),
+    ffn=st.sampled_from([512, 2880, 16384]),
+    experts=st.sampled_from([8, 64, 256]),
+    topk=st.integers(1, 8),
+    tp=st.sampled_from([1, 2, 8]),
+    ep=st.sampled_from([1, 4, 8]),
+    is_gated=st.booleans(),
+    format=st.sampled_from(FORMATS),
     device=st.sampled_from(["h100-sxm", "b200", "l40s"]),
-)  # fmt: skip
+)
 def test_the_kernel_says_what_the_oracle_says(tokens, hidden, ffn, experts, topk, tp, ep, is_gated, format, device):
     op = MoE(
-        tokens=tokens, hidden_size=hidden, ffn_size=ffn, num_experts=experts, experts_per_token=topk, tp=tp, ep=ep,
-        is_gated=is_gated, format=format,
-    )  # fmt: skip
+        tokens=tokens,
+        hidden_size=hidden,
+        ffn_size=ffn,
+        num_experts=experts,
+        experts_per_token=topk,
+        tp=tp,
+        ep=ep,
+        is_gated=is_gated,
+        format=format,
+    )
     found = bare(device)
     assert predict(op, found, "tensorrt-llm").time_s == pytest.approx(oracle(op, found, "tensorrt-llm"), rel=1e-9)
 
@@ -144,13 +159,14 @@ def test_a_slower_clock_slows_everything_alike():
     """Seconds four times as long: every rate a quarter, every constant in seconds four times; bit for bit."""
     device = bare("h100-sxm")
     slow = replace(
-        device, memory_bandwidth_bytes_per_s=device.memory_bandwidth_bytes_per_s / 4,
+        device,
+        memory_bandwidth_bytes_per_s=device.memory_bandwidth_bytes_per_s / 4,
         dense_flops_per_s={k: v / 4 for k, v in device.dense_flops_per_s.items()},
         calibrations={
             key: replace(c, constants={n: v * (4 if n.endswith("_s") else 1) for n, v in c.constants.items()})
             for key, c in device.calibrations.items()
         },
-    )  # fmt: skip
+    )
     tokens = np.array([1, 5, 64, 900, 20000])
     for skew in (0.0, 1.2):
         ours, theirs = (predict(block(tokens, skew=skew, ep=2), d) for d in (device, slow))

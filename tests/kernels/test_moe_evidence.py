@@ -49,9 +49,11 @@ def test_routed_blocks_stay_as_good_as_they_are():
         routing = rows.words("routing")
         names = ("tokens", "hidden_size", "ffn_size", "num_experts", "experts_per_token", "tp", "ep")
         op = MoE(
-            **{n: rows.numbers(n) for n in names}, format=format, is_gated=gated == "true",
+            **{n: rows.numbers(n) for n in names},
+            format=format,
+            is_gated=gated == "true",
             skew=np.array([float(w[10:]) if w.startswith("power_law_") else 0.0 for w in routing]),
-        )  # fmt: skip
+        )
         engine = f"{backend_of_kernel('moe', kernel, format)}@{engine}"
         predicted = moe.predict(op, get_device(device), engine).time_s
         off[key] = np.abs(predicted / rows.numbers("time_s") - 1)

@@ -58,9 +58,11 @@ def test_power_law_loads_match_a_monte_carlo(tokens: int, ep: int, skew: float):
 
 @settings(deadline=None)
 @given(
-    experts=st.sampled_from([8, 16, 64, 256]), topk=st.integers(1, 8), ep=st.sampled_from([1, 2, 4, 8]),
+    experts=st.sampled_from([8, 16, 64, 256]),
+    topk=st.integers(1, 8),
+    ep=st.sampled_from([1, 2, 4, 8]),
     skew=st.sampled_from([0.0, RANDOM, 0.5, 1.0, 1.01, 1.2]),
-)  # fmt: skip
+)
 def test_loads_grow_with_tokens_and_stay_within_what_there_is(experts: int, topk: int, ep: int, skew: float):
     tokens = np.unique(np.logspace(0, 6, 40).astype(np.int64))
     rows, hit = loads(

@@ -64,9 +64,11 @@ def test_the_busiest_rank_is_that_of_a_monte_carlo(tokens: int, ep: int):
 
 @settings(deadline=None, max_examples=30)
 @given(
-    experts=st.sampled_from([8, 64, 128]), topk=st.integers(1, 8), ep=st.sampled_from([1, 2, 8]),
+    experts=st.sampled_from([8, 64, 128]),
+    topk=st.integers(1, 8),
+    ep=st.sampled_from([1, 2, 8]),
     exponent=st.floats(0.0, 2.0),
-)  # fmt: skip
+)
 def test_loads_rise_smoothly(experts: int, topk: int, ep: int, exponent: float):
     """Never fewer, and never more than in proportion: no batch is slower for each of its tokens than a smaller one."""
     tokens = np.arange(1, 400)

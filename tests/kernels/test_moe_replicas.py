@@ -52,10 +52,19 @@ def test_copies_of_one_hot_expert_even_out_two_ranks():
 @pytest.mark.parametrize("exponent", [0.5, 1.0, 1.5])
 def test_more_copies_never_load_the_fullest_rank_more(exponent):
     rows = [
-        loads(MoE(tokens=8192, num_experts=256, experts_per_token=8, ep=32, num_redundant_experts=count,
-                  popularity=Popularity(exponent=exponent), **SHAPE))[0]
+        loads(
+            MoE(
+                tokens=8192,
+                num_experts=256,
+                experts_per_token=8,
+                ep=32,
+                num_redundant_experts=count,
+                popularity=Popularity(exponent=exponent),
+                **SHAPE,
+            )
+        )[0]
         for count in (0, 32, 64, 128, 256)
-    ]  # fmt: skip
+    ]
     assert all(b <= a * 1.01 for a, b in pairwise(rows))
     assert rows[1] < rows[0]
     assert rows[-1] >= 8192 * 8 / 32
@@ -74,8 +83,14 @@ def test_equal_loads_gain_nothing():
 
 
 def test_arrays_say_what_numbers_say():
-    ask = {"num_experts": 64, "experts_per_token": 4, "ep": 8, "popularity": Popularity(exponent=1.0),
-           "num_redundant_experts": 8, **SHAPE}  # fmt: skip
+    ask = {
+        "num_experts": 64,
+        "experts_per_token": 4,
+        "ep": 8,
+        "popularity": Popularity(exponent=1.0),
+        "num_redundant_experts": 8,
+        **SHAPE,
+    }
     together = loads(MoE(tokens=np.array([3, 50, 4000]), **ask))
     for i, tokens in enumerate((3, 50, 4000)):
         assert loads(MoE(tokens=tokens, **ask))[0] == pytest.approx(together[0][i], rel=1e-12)

@@ -13,9 +13,7 @@ ADA, HOPPER = get_device("rtx-4070"), get_device("h100-sxm")
 TILES = (1, 4, 8, 16, 32)
 
 
-@pytest.mark.parametrize(
-    ("generation", "expected"), [("ada", (24, 24, 24, 6, 1)), ("hopper", (32, 32, 25, 6, 1))]
-)  # fmt: skip
+@pytest.mark.parametrize(("generation", "expected"), [("ada", (24, 24, 24, 6, 1)), ("hopper", (32, 32, 25, 6, 1))])
 def test_resident_blocks_are_those_of_the_occupancy_rules(generation, expected):
     """Ada: 24 blocks, then 1536 / 256 threads, then one of 1024; Hopper: 65,536 registers at 40 a thread bind first."""
     assert tuple(resident_blocks(tile, UNITS[generation]) for tile in TILES) == expected

@@ -13,9 +13,12 @@ from orrery.kernels.recurrent import calibration, predict
 HEADS = 32
 STATE = HEADS * 128 * 128  # a gated delta net's: heads x key size x value size
 SIZES = {
-    "state_elements": STATE, "flops_per_token": 7.0 * STATE, "num_heads": HEADS, "width": 64 * 128,
+    "state_elements": STATE,
+    "flops_per_token": 7.0 * STATE,
+    "num_heads": HEADS,
+    "width": 64 * 128,
     "conv_elements": 3 * 64 * 128,
-}  # fmt: skip
+}
 
 
 def decode(sequences, **more) -> Recurrent:

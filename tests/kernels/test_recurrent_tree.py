@@ -9,8 +9,13 @@ from orrery.kernels.recurrent.tree import ancestors, branch_outputs, full_tree, 
 
 def drawn(count, seed=0):
     d = np.random.default_rng(seed)
-    return (d.standard_normal((5, 3)), d.uniform(0.3, 1.0, count), d.standard_normal((count, 5)),
-            d.standard_normal((count, 5)), d.standard_normal((count, 3)))  # fmt: skip
+    return (
+        d.standard_normal((5, 3)),
+        d.uniform(0.3, 1.0, count),
+        d.standard_normal((count, 5)),
+        d.standard_normal((count, 5)),
+        d.standard_normal((count, 3)),
+    )
 
 
 @pytest.mark.parametrize("parents", [(-1, 0, 1, 2), (-1, 0, 0, 1, 1, 2), (-1, -1, 0, 1, 3, 0), full_tree((3, 2, 2))])

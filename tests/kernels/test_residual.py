@@ -32,10 +32,14 @@ def forest(seed: int, num_trees: int = 5, num_features: int = 3, deepest: int = 
         depths.append(depth)
     feature, threshold, low, value = zip(*nodes, strict=True)
     return ResidualTrees(
-        names=tuple("abc"), roots=np.array(roots, np.int32), depths=np.array(depths, np.int32),
-        feature=np.array(feature, np.int32), threshold=np.array(threshold, np.float32),
-        low=np.array(low, np.int32), value=np.array(value, np.float32),
-    )  # fmt: skip
+        names=tuple("abc"),
+        roots=np.array(roots, np.int32),
+        depths=np.array(depths, np.int32),
+        feature=np.array(feature, np.int32),
+        threshold=np.array(threshold, np.float32),
+        low=np.array(low, np.int32),
+        value=np.array(value, np.float32),
+    )
 
 
 def obvious(row: np.ndarray, trees: ResidualTrees) -> float:

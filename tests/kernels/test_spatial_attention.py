@@ -20,9 +20,14 @@ LARGE = SpatialArray(
 )
 SMALL = replace(LARGE, buffer_bytes=16 * 2.0**20)
 PLAIN = Energies(
-    multiply_add_j=1.0, add_j=0.0, divide_j=0.0, exponential_j=0.0, register_j=0.0, buffer_j=0.0,
+    multiply_add_j=1.0,
+    add_j=0.0,
+    divide_j=0.0,
+    exponential_j=0.0,
+    register_j=0.0,
+    buffer_j=0.0,
     memory_j_per_bytes=0.0,
-)  # fmt: skip
+)
 
 
 def test_a_block_takes_what_its_steps_take():

@@ -24,9 +24,14 @@ DATA = Path(os.environ.get("ORRERY_DATA", Path(__file__).parents[3] / "shared" /
 SHARED = sorted(DATA.glob("*.json"))
 
 LLAMA = {
-    "model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
-    "num_key_value_heads": 2, "intermediate_size": 128, "vocab_size": 100,
-}  # fmt: skip
+    "model_type": "llama",
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "intermediate_size": 128,
+    "vocab_size": 100,
+}
 
 
 def cache_bytes(model: Model, bytes_per_element: int = 2) -> float:
@@ -43,28 +48,59 @@ def test_every_collected_config_is_understood() -> None:
         assert not any(key == "model_type" for key, _ in model.published), f"{path.name}: read as an unknown family"
 
 
-@pytest.mark.parametrize(("name", "expected"), [
-    ("llama-3.1-70b", 327_680), ("llama-3.1-8b", 131_072), ("llama-3.1-405b", 516_096), ("llama-2-7b", 524_288),
-    ("deepseek-v3", 70_272), ("kimi-k2", 70_272), ("gpt3-175b", 4_718_592), ("mistral-7b", 131_072),
-    ("qwen3-235b-a22b", 192_512), ("qwen2.5-72b", 327_680), ("gpt-oss-120b", 73_728), ("falcon-7b", 8_192),
-    ("mamba-2.8b", 0), ("gemma-2-9b", 344_064),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("llama-3.1-70b", 327_680),
+        ("llama-3.1-8b", 131_072),
+        ("llama-3.1-405b", 516_096),
+        ("llama-2-7b", 524_288),
+        ("deepseek-v3", 70_272),
+        ("kimi-k2", 70_272),
+        ("gpt3-175b", 4_718_592),
+        ("mistral-7b", 131_072),
+        ("qwen3-235b-a22b", 192_512),
+        ("qwen2.5-72b", 327_680),
+        ("gpt-oss-120b", 73_728),
+        ("falcon-7b", 8_192),
+        ("mamba-2.8b", 0),
+        ("gemma-2-9b", 344_064),
+    ],
+)
 def test_cache_bytes_per_token(name: str, expected: int) -> None:
     assert cache_bytes(get_model(name)) == expected
 
 
-@pytest.mark.parametrize(("name", "billions"), [
-    ("mixtral-8x7b", 12.75), ("deepseek-v3", 36.6), ("qwen3-235b-a22b", 21.6), ("gpt-oss-120b", 5.1),
-    ("gpt-oss-20b", 3.6), ("llama-4-scout", 16.2), ("kimi-k2", 31.7), ("qwen3-30b-a3b", 3.04),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "billions"),
+    [
+        ("mixtral-8x7b", 12.75),
+        ("deepseek-v3", 36.6),
+        ("qwen3-235b-a22b", 21.6),
+        ("gpt-oss-120b", 5.1),
+        ("gpt-oss-20b", 3.6),
+        ("llama-4-scout", 16.2),
+        ("kimi-k2", 31.7),
+        ("qwen3-30b-a3b", 3.04),
+    ],
+)
 def test_active_parameters(name: str, billions: float) -> None:
     assert get_model(name).num_active_parameters / 1e9 == pytest.approx(billions, rel=0.02)
 
 
-@pytest.mark.parametrize(("name", "reduces"), [
-    ("llama-3.1-8b", 2), ("gpt-j-6b", 1), ("gpt-neox-20b", 1), ("falcon-7b", 1), ("phi-2", 1), ("command-r", 1),
-    ("opt-13b", 2), ("bloom-7b1", 2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "reduces"),
+    [
+        ("llama-3.1-8b", 2),
+        ("gpt-j-6b", 1),
+        ("gpt-neox-20b", 1),
+        ("falcon-7b", 1),
+        ("phi-2", 1),
+        ("command-r", 1),
+        ("opt-13b", 2),
+        ("bloom-7b1", 2),
+    ],
+)
 def test_parallel_blocks_reduce_once(name: str, reduces: int) -> None:
     assert {b.num_reduces for b in get_model(name).blocks} == {reduces}
 
@@ -72,8 +108,9 @@ def test_parallel_blocks_reduce_once(name: str, reduces: int) -> None:
 def test_windows_and_sinks() -> None:
     gpt_oss = [b.mixer for b in get_model("gpt-oss-120b").blocks]
     assert [(m.window_tokens, m.has_sinks) for m in gpt_oss if isinstance(m, SoftmaxAttention)] == [
-        (128, True), (0, True)
-    ]  # fmt: skip
+        (128, True),
+        (0, True),
+    ]
     assert [b.count for b in get_model("gpt-oss-120b").blocks] == [18, 18]
     gemma = {b.mixer.window_tokens: b.count for b in get_model("gemma-3-27b").blocks if _softmax(b.mixer)}
     assert gemma == {1024: 52, 0: 10}
@@ -170,13 +207,22 @@ def test_a_known_type_is_read_as_itself_whatever_is_assumed() -> None:
     assert not any(key == "model_type" for key, _ in model.published)
 
 
-@pytest.mark.parametrize(("change", "words"), [
-    ({"hidden_size": None}, "hidden_size"), ({"hidden_size": -64}, "hidden_size"), ({"hidden_size": "64"}, "whole"),
-    ({"num_hidden_layers": 10**12}, "num_hidden_layers"), ({"num_hidden_layers": 0}, "num_hidden_layers"),
-    ({"num_attention_heads": 5}, "does not divide"), ({"num_key_value_heads": 3}, "num_key_value_heads"),
-    ({"vocab_size": 1.5}, "vocab_size"), ({"quantization_config": "fp8"}, "quantization_config"),
-    ({"model_type": 7}, "model_type"), ({"tie_word_embeddings": "yes"}, "tie_word_embeddings"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"hidden_size": None}, "hidden_size"),
+        ({"hidden_size": -64}, "hidden_size"),
+        ({"hidden_size": "64"}, "whole"),
+        ({"num_hidden_layers": 10**12}, "num_hidden_layers"),
+        ({"num_hidden_layers": 0}, "num_hidden_layers"),
+        ({"num_attention_heads": 5}, "does not divide"),
+        ({"num_key_value_heads": 3}, "num_key_value_heads"),
+        ({"vocab_size": 1.5}, "vocab_size"),
+        ({"quantization_config": "fp8"}, "quantization_config"),
+        ({"model_type": 7}, "model_type"),
+        ({"tie_word_embeddings": "yes"}, "tie_word_embeddings"),
+    ],
+)
 def test_malformed_configs_are_refused_in_one_sentence(change: dict[str, Any], words: str) -> None:
     with pytest.raises(ScenarioError, match=words) as caught:
         parse({**LLAMA, **change}, name="x", where="some/config.json")
@@ -206,10 +252,15 @@ def test_a_folder_with_modelopt_beside(tmp_path: Path) -> None:
 
 KEYS = sorted({key for name in model_names()[::9] for key in published_config(name)} | set(LLAMA) | {"head_dim"})
 VALUES = st.one_of(
-    st.none(), st.booleans(), st.integers(-3, 300), st.sampled_from([0, 10**12, MAX_ELSE, -1]), st.floats(),
-    st.text(max_size=4), st.lists(st.one_of(st.integers(-2, 9), st.text(max_size=3), st.none()), max_size=4),
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 300),
+    st.sampled_from([0, 10**12, MAX_ELSE, -1]),
+    st.floats(),
+    st.text(max_size=4),
+    st.lists(st.one_of(st.integers(-2, 9), st.text(max_size=3), st.none()), max_size=4),
     st.dictionaries(st.sampled_from(KEYS), st.integers(-1, 99), max_size=3),
-)  # fmt: skip
+)
 
 
 @settings(max_examples=300, deadline=None)

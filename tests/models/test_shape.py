@@ -24,36 +24,73 @@ DATA = Path(os.environ.get("ORRERY_DATA", Path(__file__).parents[3] / "shared" /
             124_439_808,
         ),
         (  # Llama 2 7B
-            {"num_layers": 32, "hidden_size": 4096, "num_heads": 32, "ffn_size": 11008, "vocab_size": 32000,
-             "gated_ffn": True},
+            {
+                "num_layers": 32,
+                "hidden_size": 4096,
+                "num_heads": 32,
+                "ffn_size": 11008,
+                "vocab_size": 32000,
+                "gated_ffn": True,
+            },
             6_738_415_616,
         ),
         (  # Llama 3 8B
-            {"num_layers": 32, "hidden_size": 4096, "num_heads": 32, "num_kv_heads": 8, "ffn_size": 14336,
-             "vocab_size": 128256, "gated_ffn": True},
+            {
+                "num_layers": 32,
+                "hidden_size": 4096,
+                "num_heads": 32,
+                "num_kv_heads": 8,
+                "ffn_size": 14336,
+                "vocab_size": 128256,
+                "gated_ffn": True,
+            },
             8_030_261_248,
         ),
         (  # Mixtral 8x7B
-            {"num_layers": 32, "hidden_size": 4096, "num_heads": 32, "num_kv_heads": 8, "ffn_size": 14336,
-             "vocab_size": 32000, "gated_ffn": True, "num_experts": 8, "experts_per_token": 2},
+            {
+                "num_layers": 32,
+                "hidden_size": 4096,
+                "num_heads": 32,
+                "num_kv_heads": 8,
+                "ffn_size": 14336,
+                "vocab_size": 32000,
+                "gated_ffn": True,
+                "num_experts": 8,
+                "experts_per_token": 2,
+            },
             46_702_792_704,
         ),
         (  # Gemma's wide heads: 2 layers, worked by hand: 2 (3 x 8 x 64 + 64 x 8 + 3 x 8 x 32 + 16) + 2 x 80 + 8
-            {"num_layers": 2, "hidden_size": 8, "num_heads": 2, "head_size": 32, "ffn_size": 32, "vocab_size": 10,
-             "gated_ffn": True},
+            {
+                "num_layers": 2,
+                "hidden_size": 8,
+                "num_heads": 2,
+                "head_size": 32,
+                "ffn_size": 32,
+                "vocab_size": 10,
+                "gated_ffn": True,
+            },
             2 * (8 * 3 * 64 + 64 * 8 + 3 * 8 * 32 + 2 * 8) + 2 * 80 + 8,
         ),
     ],
-)  # fmt: skip
+)
 def test_counts_are_exact(sizes, count):
     assert model_of_shape(**sizes).num_parameters == count
 
 
 def test_first_layers_of_a_mixture_are_dense_and_shared_experts_are_passed_by_all():
     model = model_of_shape(
-        num_layers=4, hidden_size=64, num_heads=4, ffn_size=256, gated_ffn=True, num_experts=8, experts_per_token=2,
-        moe_ffn_size=32, num_shared_experts=3, num_dense_layers=1,
-    )  # fmt: skip
+        num_layers=4,
+        hidden_size=64,
+        num_heads=4,
+        ffn_size=256,
+        gated_ffn=True,
+        num_experts=8,
+        experts_per_token=2,
+        moe_ffn_size=32,
+        num_shared_experts=3,
+        num_dense_layers=1,
+    )
     dense, mixed = model.blocks
     assert (dense.count, mixed.count, dense.experts) == (1, 3, None)
     assert mixed.experts is not None
@@ -138,12 +175,18 @@ def test_counts_of_the_tables(table, tolerance):
         for row in csv.DictReader(lines):
             if not (row["num_parameters"] and row["num_layers"]) or row["model"] in ("maxtext-22b", "maxtext-52b"):
                 continue  # two whose stated sizes are defaults that the count contradicts
-            sizes = {c: int(row[c] or 0) for c in ("num_layers", "hidden_size", "num_heads", "num_kv_heads",
-                                                   "head_size", "ffn_size") if c in row}  # fmt: skip
+            sizes = {
+                c: int(row[c] or 0)
+                for c in ("num_layers", "hidden_size", "num_heads", "num_kv_heads", "head_size", "ffn_size")
+                if c in row
+            }
             model = model_of_shape(
-                **sizes, vocab_size=int(row["vocab_size"] or 51200), gated_ffn=row["gated_ffn"] == "true",
-                context_tokens=int(row["seq_len"]), has_biases=False if row["model"].startswith("mpt") else None,
-            )  # fmt: skip
+                **sizes,
+                vocab_size=int(row["vocab_size"] or 51200),
+                gated_ffn=row["gated_ffn"] == "true",
+                context_tokens=int(row["seq_len"]),
+                has_biases=False if row["model"].startswith("mpt") else None,
+            )
             assert model.num_parameters == pytest.approx(float(row["num_parameters"]), rel=tolerance), row["model"]
             seen += 1
     assert seen > 5

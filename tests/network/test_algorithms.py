@@ -23,7 +23,7 @@ from orrery.network.techniques import (
     torus_ring,
     tree,
     two_shot,
-)  # fmt: skip
+)
 
 SIZES = (2, 3, 4, 5, 8, 16)
 

@@ -60,9 +60,15 @@ def test_bytes_inside_and_between_nodes_overlap(make_device, near_frac, far_frac
     """
     device = make_device()
     constants = {
-        "launch_s": 4e-6, "bulk_launch_s": 1e-6, "bulk_step_s": 5e-7, "bulk_rate_frac": near_frac,
-        "staging_ratio": 0.2, "scaleout_step_s": 2e-5, "scaleout_rate_frac": far_frac, "pipeline_ratio": 0.25,
-    }  # fmt: skip
+        "launch_s": 4e-6,
+        "bulk_launch_s": 1e-6,
+        "bulk_step_s": 5e-7,
+        "bulk_rate_frac": near_frac,
+        "staging_ratio": 0.2,
+        "scaleout_step_s": 2e-5,
+        "scaleout_rate_frac": far_frac,
+        "pipeline_ratio": 0.25,
+    }
     group = Group(kind="all_gather", num_devices=16, per_node=8)
     found = next(c for c in candidates(group, device, constants) if c.name == "ring, bulk")
     near = (15 / 16 + 0.2) / (near_frac * 400e9)

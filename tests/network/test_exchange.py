@@ -120,9 +120,14 @@ def test_one_exchange_by_hand(make_device, topology, crowd):
     group = Group(kind="all_to_all", num_devices=8, per_node=4, topology=topology, links=7)
     routing = Routing(group=group, num_experts=16, experts_per_token=3)
     constants = {
-        "launch_s": 1e-5, "expert_s": 2e-8, "token_s": 1.6e-6, "wire_rate_frac": 0.5, "staging_ratio": 0.2,
-        "scaleout_rate_frac": 0.9, "per_expert": 1.0,
-    }  # fmt: skip
+        "launch_s": 1e-5,
+        "expert_s": 2e-8,
+        "token_s": 1.6e-6,
+        "wire_rate_frac": 0.5,
+        "staging_ratio": 0.2,
+        "scaleout_rate_frac": 0.9,
+        "per_expert": 1.0,
+    }
     plan = exchange_plan(routing, "moe_dispatch", 1000.0, device, constants)
     near = (3 * 3 / 8 + 0.2 * 3) * crowd * 1000 / (0.5 * 400e9)
     far = 3 * 4 / 8 * 1000 / (0.9 * 50e9)
@@ -145,9 +150,13 @@ def test_a_throughput_kernel_has_the_units_that_it_is_given(make_device, num_sms
     group = Group(kind="all_to_all", num_devices=8, per_node=8)
     routing = Routing(group=group, num_experts=8, experts_per_token=1)
     constants = {
-        "launch_s": 1e-5, "token_s": 1e-6, "wire_rate_frac": 0.5, "sm_rate_frac": 0.8, "per_device": 1.0,
+        "launch_s": 1e-5,
+        "token_s": 1e-6,
+        "wire_rate_frac": 0.5,
+        "sm_rate_frac": 0.8,
+        "per_device": 1.0,
         "overlap_power": 2.0,
-    }  # fmt: skip
+    }
     plan = exchange_plan(routing, "moe_dispatch", 1e4, make_device(), constants, num_sms)
     per_byte = 1 / (0.5 * 400e9) + 132 / (workers * 0.8 * 400e9)
     assert plan.slope_s_per_tokens == pytest.approx(1e-6 / workers + 7 / 8 * 1e4 * per_byte)

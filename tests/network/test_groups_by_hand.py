@@ -79,9 +79,13 @@ def test_constants_that_were_not_measured_are_their_neutral_values(make_device):
 
 def _line(latency_s, slope, root=0.0):
     return Candidate(
-        name="", latency_s=latency_s, slope_s_per_bytes=slope, root_s2_per_bytes=root, roof_s_per_bytes=0.0,
+        name="",
+        latency_s=latency_s,
+        slope_s_per_bytes=slope,
+        root_s2_per_bytes=root,
+        roof_s_per_bytes=0.0,
         wire_ratio=0.0,
-    )  # fmt: skip
+    )
 
 
 def test_what_is_worse_at_every_size_is_left_out():

@@ -39,9 +39,12 @@ def test_collectives_inside_a_node_are_within_twelve_percent():
         if not inside.any() or device.name != word["device"] or "40" in word["device"] or "pcie" in word["device"]:
             continue
         requested = Collective(
-            kind=word["collective"], num_devices=n, message_bytes=rows("message_bytes"),
-            devices_per_node=int(word["devices_per_node"]), library=word["library"],
-        )  # fmt: skip
+            kind=word["collective"],
+            num_devices=n,
+            message_bytes=rows("message_bytes"),
+            devices_per_node=int(word["devices_per_node"]),
+            library=word["library"],
+        )
         error = np.abs(predict(requested, device).time_s / measured - 1.0)[inside]
         errors.setdefault(word["library"], []).append(error)
     medians = {library: float(np.median(np.concatenate(e))) for library, e in errors.items()}
@@ -54,16 +57,27 @@ def test_collectives_inside_a_node_are_within_twelve_percent():
 def test_expert_exchanges_inside_a_node_are_within_twelve_percent():
     errors = []
     words = (
-        "device", "collective", "library", "num_devices", "devices_per_node", "hidden_size", "num_experts",
-        "experts_per_token", "num_sms", "format",
-    )  # fmt: skip
+        "device",
+        "collective",
+        "library",
+        "num_devices",
+        "devices_per_node",
+        "hidden_size",
+        "num_experts",
+        "experts_per_token",
+        "num_sms",
+        "format",
+    )
     for word, rows in groups("moe_dispatch_combine.csv.gz", "moe_dispatch", words):
         if not word["library"].startswith("deepep") or int(word["num_devices"]) > int(word["devices_per_node"]):
             continue
         requested = TokenExchange(
-            kind=word["collective"], tokens=rows("tokens"), library=word["library"], format=word["format"],
+            kind=word["collective"],
+            tokens=rows("tokens"),
+            library=word["library"],
+            format=word["format"],
             num_sms=int(float(word["num_sms"] or 0)),
             **{c: int(word[c]) for c in ("num_devices", "devices_per_node", *words[5:8])},
-        )  # fmt: skip
+        )
         errors.append(np.abs(predict(requested, get_device(word["device"])).time_s / rows("time_s") - 1.0))
     assert np.median(np.concatenate(errors)) < 0.08

@@ -16,9 +16,13 @@ def drawn(seed=0, out=24, width=64, tokens=160, *, outliers=3, spread=0.0):
     previous = rng.standard_normal((width, 16)) * np.exp(rng.standard_normal((width, 1)))
     x, weights, previous = (a.astype(np.float32) for a in (x, 0.02 * rng.standard_t(5, (out, width)), previous))
     return Layer(
-        weights=weights, inputs=x[:tokens], held_out=x[tokens:], bias=weights[:, 0], previous_weights=previous,
+        weights=weights,
+        inputs=x[:tokens],
+        held_out=x[tokens:],
+        bias=weights[:, 0],
+        previous_weights=previous,
         previous_bias=previous[:, 0],
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture(scope="session")

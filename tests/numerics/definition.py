@@ -37,10 +37,7 @@ class Float:
     def nearest(self, saturates: bool) -> list[tuple[Fraction, bool, int | str]]:
         """Where magnitudes begin to round to something else: threshold, whether a tie goes above it, what is above."""
         codes = self.numbers()
-        steps = [
-            ((self.magnitude(a) + self.magnitude(b)) / 2, b % 2 == 0, b)
-            for a, b in pairwise(codes)
-        ]  # fmt: skip
+        steps = [((self.magnitude(a) + self.magnitude(b)) / 2, b % 2 == 0, b) for a, b in pairwise(codes)]
         if not saturates and self.specials != "finite":
             last = codes[-1]  # what would come next, had the exponent no end
             beyond = (self.magnitude(last) + self.magnitude(last + 1)) / 2

@@ -33,11 +33,21 @@ def x() -> np.ndarray:
 
 
 ML_DTYPES = {
-    "e4m3fn": "float8_e4m3fn", "e5m2": "float8_e5m2", "e4m3fnuz": "float8_e4m3fnuz", "e5m2fnuz": "float8_e5m2fnuz",
-    "e4m3": "float8_e4m3", "e3m4": "float8_e3m4", "e4m3b11fnuz": "float8_e4m3b11fnuz", "e2m3": "float6_e2m3fn",
-    "e3m2": "float6_e3m2fn", "e2m1": "float4_e2m1fn", "ue8m0": "float8_e8m0fnu", "bf16": "bfloat16", "int4": "int4",
+    "e4m3fn": "float8_e4m3fn",
+    "e5m2": "float8_e5m2",
+    "e4m3fnuz": "float8_e4m3fnuz",
+    "e5m2fnuz": "float8_e5m2fnuz",
+    "e4m3": "float8_e4m3",
+    "e3m4": "float8_e3m4",
+    "e4m3b11fnuz": "float8_e4m3b11fnuz",
+    "e2m3": "float6_e2m3fn",
+    "e3m2": "float6_e3m2fn",
+    "e2m1": "float4_e2m1fn",
+    "ue8m0": "float8_e8m0fnu",
+    "bf16": "bfloat16",
+    "int4": "int4",
     "int2": "int2",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ML_DTYPES)

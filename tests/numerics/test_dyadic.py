@@ -45,9 +45,13 @@ def network(rng):
 
     def layer(n, k, input_step, output_step):
         return folded_linear(
-            rng.normal(size=(n, k)), rng.normal(size=n), rng.uniform(0.5, 2.0, n), rng.normal(size=n),
-            input_step_ratio=input_step, output_step_ratio=output_step,
-        )  # fmt: skip
+            rng.normal(size=(n, k)),
+            rng.normal(size=n),
+            rng.uniform(0.5, 2.0, n),
+            rng.normal(size=n),
+            input_step_ratio=input_step,
+            output_step_ratio=output_step,
+        )
 
     first, second = layer(24, 16, 0.02, 0.11), layer(24, 24, 0.11, 0.37)
     return first, second, nearest_dyadic(0.11 / 0.45), nearest_dyadic(0.37 / 0.45)

@@ -69,10 +69,19 @@ def test_a_stratified_million_finds_its_listed_value(name):
 
 
 ML_DTYPES = {
-    "e4m3fn": "float8_e4m3fn", "e4m3": "float8_e4m3", "e5m2": "float8_e5m2", "e4m3fnuz": "float8_e4m3fnuz",
-    "e5m2fnuz": "float8_e5m2fnuz", "e4m3b11fnuz": "float8_e4m3b11fnuz", "e3m4": "float8_e3m4", "e2m3": "float6_e2m3fn",
-    "e3m2": "float6_e3m2fn", "e2m1": "float4_e2m1fn", "bf16": "bfloat16", "ue8m0": "float8_e8m0fnu",
-}  # fmt: skip
+    "e4m3fn": "float8_e4m3fn",
+    "e4m3": "float8_e4m3",
+    "e5m2": "float8_e5m2",
+    "e4m3fnuz": "float8_e4m3fnuz",
+    "e5m2fnuz": "float8_e5m2fnuz",
+    "e4m3b11fnuz": "float8_e4m3b11fnuz",
+    "e3m4": "float8_e3m4",
+    "e2m3": "float6_e2m3fn",
+    "e3m2": "float6_e3m2fn",
+    "e2m1": "float4_e2m1fn",
+    "bf16": "bfloat16",
+    "ue8m0": "float8_e8m0fnu",
+}
 
 
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
@@ -244,8 +253,15 @@ def test_posits_are_those_of_the_standard():
     """posit(8, 2) of the 2022 standard: values from its definition, written out by hand."""
     values = get_element("posit8_2").values()
     assert values[[0x00, 0x01, 0x40, 0x41, 0x48, 0x7F, 0xC0, 0xFF]].tolist() == [
-        0.0, 2.0**-24, 1.0, 1.125, 2.0, 2.0**24, -1.0, -(2.0**-24)
-    ]  # fmt: skip
+        0.0,
+        2.0**-24,
+        1.0,
+        1.125,
+        2.0,
+        2.0**24,
+        -1.0,
+        -(2.0**-24),
+    ]
     assert np.isnan(values[0x80])
     tiny = round_to(np.float32([1e-30, -1e-30, 1e30, 0.0]), "posit8_2").tolist()
     assert tiny == [2.0**-24, -(2.0**-24), 2.0**24, 0.0], "never to zero, never beyond the largest"
@@ -292,12 +308,24 @@ def test_tables_refuse_what_is_not_a_number():
         round_to(np.float32([1.0, np.nan]), "nf4")
 
 
-@pytest.mark.parametrize(("name", "error"), [
-    ("e9", UnknownName), ("int1", OutOfRange), ("int33", OutOfRange), ("posit40_1", OutOfRange),
-    ("e0m3", OutOfRange), ("e12m3", OutOfRange), ("power4_9", OutOfRange), ("pot9", OutOfRange),
-    ("bipolar0", OutOfRange), ("e1m0fn", OutOfRange), ("e11m4", OutOfRange), ("e4m3b2000", OutOfRange),
-    ("e4m3b-2000", OutOfRange),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("e9", UnknownName),
+        ("int1", OutOfRange),
+        ("int33", OutOfRange),
+        ("posit40_1", OutOfRange),
+        ("e0m3", OutOfRange),
+        ("e12m3", OutOfRange),
+        ("power4_9", OutOfRange),
+        ("pot9", OutOfRange),
+        ("bipolar0", OutOfRange),
+        ("e1m0fn", OutOfRange),
+        ("e11m4", OutOfRange),
+        ("e4m3b2000", OutOfRange),
+        ("e4m3b-2000", OutOfRange),
+    ],
+)
 def test_names_that_make_no_format_are_refused(name, error):
     with pytest.raises(error):
         get_element(name)

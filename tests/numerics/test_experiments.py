@@ -14,9 +14,14 @@ from orrery.numerics.experiments.studies.symmetric_clipping import bias_ratio
 from orrery.numerics.learning.techniques.integer_linear import IntegerKnobs
 
 OURS = (
-    "fp4-design-space", "fp4-recipes", "fp8-and-back", "fp8-and-bf16", "gaussian-weights", "integer-inference",
+    "fp4-design-space",
+    "fp4-recipes",
+    "fp8-and-back",
+    "fp8-and-bf16",
+    "gaussian-weights",
+    "integer-inference",
     "symmetric-clipping",
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("name", OURS)

@@ -81,15 +81,39 @@ def test_the_best_width_is_between_four_and_eight_bits_and_grows_with_the_budget
 
 STEP_TOKENS = 512 * 512
 RUNS = {
-    "both wide": [(30482560, 2861, 3.41571), (30482560, 22888, 3.1470), (49556736, 19073, 3.0677),
-                  (102777856, 38146, 2.88578), (102777856, 152587, 2.79347), (203188480, 76293, 2.73594)],
-    "forward": [(30482560, 2861, 3.48209), (30482560, 22888, 3.23693), (49556736, 19073, 3.14552),
-                (102777856, 38146, 2.9613), (102777856, 152587, 2.87995), (203188480, 76293, 2.80348)],
-    "backward": [(30482560, 2861, 3.4302), (30482560, 22888, 3.15739), (49556736, 19073, 3.08219),
-                 (102777856, 38146, 2.90044), (102777856, 152587, 2.80412), (203188480, 76293, 2.74316)],
-    "both": [(30482560, 2861, 3.50033), (30482560, 22888, 3.24354), (49556736, 19073, 3.15832),
-             (102777856, 38146, 2.97248), (102777856, 152587, 2.88647), (203188480, 76293, 2.81429)],
-}  # fmt: skip
+    "both wide": [
+        (30482560, 2861, 3.41571),
+        (30482560, 22888, 3.1470),
+        (49556736, 19073, 3.0677),
+        (102777856, 38146, 2.88578),
+        (102777856, 152587, 2.79347),
+        (203188480, 76293, 2.73594),
+    ],
+    "forward": [
+        (30482560, 2861, 3.48209),
+        (30482560, 22888, 3.23693),
+        (49556736, 19073, 3.14552),
+        (102777856, 38146, 2.9613),
+        (102777856, 152587, 2.87995),
+        (203188480, 76293, 2.80348),
+    ],
+    "backward": [
+        (30482560, 2861, 3.4302),
+        (30482560, 22888, 3.15739),
+        (49556736, 19073, 3.08219),
+        (102777856, 38146, 2.90044),
+        (102777856, 152587, 2.80412),
+        (203188480, 76293, 2.74316),
+    ],
+    "both": [
+        (30482560, 2861, 3.50033),
+        (30482560, 22888, 3.24354),
+        (49556736, 19073, 3.15832),
+        (102777856, 38146, 2.97248),
+        (102777856, 152587, 2.88647),
+        (203188480, 76293, 2.81429),
+    ],
+}
 """Parameters, steps and losses of runs of IST-DASLab/Quartet (notebooks/plots.ipynb): MXFP4 in the passes named."""
 
 
@@ -101,9 +125,11 @@ def runs(kind):
 def test_the_law_repeats_the_losses_of_the_authors_runs(kind):
     method = quartet.known_method()
     fracs = {
-        "both wide": (1.0, 1.0), "forward": (method.parameters_frac, 1.0), "backward": (1.0, method.tokens_frac),
+        "both wide": (1.0, 1.0),
+        "forward": (method.parameters_frac, 1.0),
+        "backward": (1.0, method.tokens_frac),
         "both": (method.parameters_frac, method.tokens_frac),
-    }  # fmt: skip
+    }
     for size, tokens, seen in runs(kind):
         assert quartet.loss(size, tokens, *fracs[kind]) == pytest.approx(seen, rel=0.005)
 
@@ -118,8 +144,11 @@ def test_effective_shares_are_found_again_from_runs():
 
 def test_a_step_speeds_up_by_the_harmonic_mean_of_its_passes():
     assert [quartet.speedups(choice, 2.0) for choice in quartet.CHOICES] == [
-        (1.0, 1.0), (2.0, pytest.approx(1.2)), (1.0, pytest.approx(1.5)), (2.0, pytest.approx(2.0))
-    ]  # fmt: skip
+        (1.0, 1.0),
+        (2.0, pytest.approx(1.2)),
+        (1.0, pytest.approx(1.5)),
+        (2.0, pytest.approx(2.0)),
+    ]
 
 
 @pytest.mark.parametrize("is_resized", [True, False])

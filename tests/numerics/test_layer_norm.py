@@ -10,10 +10,14 @@ from orrery.numerics.arithmetic.extension_point import layer_norm
 from orrery.numerics.arithmetic.integer import bitwise_root, fixed_newton_root, newton_root
 
 INTEGER = ("newton-layer-norm", "bitwise-layer-norm", "i-layer-norm")
-LARGE = np.concatenate([
-    np.arange(1, 2000), np.array([2**k + d for k in range(12, 62) for d in (-1, 0, 1)]),
-    np.random.default_rng(1).integers(1, 2**61, 2000), np.array([i * i for i in range(2**30 - 50, 2**30)]),
-])  # fmt: skip
+LARGE = np.concatenate(
+    [
+        np.arange(1, 2000),
+        np.array([2**k + d for k in range(12, 62) for d in (-1, 0, 1)]),
+        np.random.default_rng(1).integers(1, 2**61, 2000),
+        np.array([i * i for i in range(2**30 - 50, 2**30)]),
+    ]
+)
 
 
 def drawn(std, n=384):

@@ -223,10 +223,13 @@ def test_operations_add_up_over_six_operands():
     assert set(plain.values()) == {0.0}
     full = extra_operations(
         RoundedKnobs(
-            inputs="nvfp4", weights="nvfp4", gradients="nvfp4", hadamard_elements=16,
+            inputs="nvfp4",
+            weights="nvfp4",
+            gradients="nvfp4",
+            hadamard_elements=16,
             gradient_rounding=Rounding.STOCHASTIC,
         )
-    )  # fmt: skip
+    )
     assert full["rotation"] == 5.0
     assert full["tensor_scale"] == 1.0
     assert full["stochastic_rounding"] == pytest.approx((1.0 + 100.0 / 16.0) / 3.0)

@@ -31,9 +31,11 @@ def weights(bits, outputs=6, inputs=96, groups=3, seed=1):
     """Any codes, with scales that are powers of two, so that exact arithmetic stays exact in floats."""
     rng = np.random.default_rng(seed)
     return FewBitWeights(
-        codes=rng.integers(0, 1 << bits, (outputs, inputs)), scales=2.0 ** rng.integers(-3, 4, (outputs, groups)),
-        zeros=rng.integers(0, 1 << bits, (outputs, groups)).astype(np.float64), bits=bits,
-    )  # fmt: skip
+        codes=rng.integers(0, 1 << bits, (outputs, inputs)),
+        scales=2.0 ** rng.integers(-3, 4, (outputs, groups)),
+        zeros=rng.integers(0, 1 << bits, (outputs, groups)).astype(np.float64),
+        bits=bits,
+    )
 
 
 def plain(activations, w):

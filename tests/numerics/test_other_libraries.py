@@ -11,9 +11,13 @@ from orrery.numerics.rounding import Rounding
 pytestmark = pytest.mark.slow
 
 TORCH = {
-    "e4m3fn": "float8_e4m3fn", "e5m2": "float8_e5m2", "e4m3fnuz": "float8_e4m3fnuz", "e5m2fnuz": "float8_e5m2fnuz",
-    "bf16": "bfloat16", "fp16": "float16",
-}  # fmt: skip
+    "e4m3fn": "float8_e4m3fn",
+    "e5m2": "float8_e5m2",
+    "e4m3fnuz": "float8_e4m3fnuz",
+    "e5m2fnuz": "float8_e5m2fnuz",
+    "bf16": "bfloat16",
+    "fp16": "float16",
+}
 
 
 def numbers(count: int = 2_000_000) -> np.ndarray:
@@ -35,13 +39,20 @@ def test_codes_are_those_of_torch(name):
 
 
 GFLOAT = {
-    "e4m3fn": "format_info_ocp_e4m3", "e5m2": "format_info_ocp_e5m2", "e2m3": "format_info_ocp_e2m3",
-    "e3m2": "format_info_ocp_e3m2", "e2m1": "format_info_ocp_e2m1", "ue8m0": "format_info_ocp_e8m0",
-}  # fmt: skip
+    "e4m3fn": "format_info_ocp_e4m3",
+    "e5m2": "format_info_ocp_e5m2",
+    "e2m3": "format_info_ocp_e2m3",
+    "e3m2": "format_info_ocp_e3m2",
+    "e2m1": "format_info_ocp_e2m1",
+    "ue8m0": "format_info_ocp_e8m0",
+}
 GFLOAT_MODES = {
-    Rounding.NEAREST_EVEN: "TiesToEven", Rounding.NEAREST_AWAY: "TiesToAway", Rounding.TOWARD_ZERO: "TowardZero",
-    Rounding.UP: "TowardPositive", Rounding.DOWN: "TowardNegative",
-}  # fmt: skip
+    Rounding.NEAREST_EVEN: "TiesToEven",
+    Rounding.NEAREST_AWAY: "TiesToAway",
+    Rounding.TOWARD_ZERO: "TowardZero",
+    Rounding.UP: "TowardPositive",
+    Rounding.DOWN: "TowardNegative",
+}
 
 
 @pytest.mark.parametrize("name", GFLOAT)
@@ -63,9 +74,14 @@ def test_values_and_all_modes_are_those_of_gfloat(name):
 
 
 PYCHOP_MODES = {
-    Rounding.NEAREST_EVEN: 1, Rounding.UP: 2, Rounding.DOWN: 3, Rounding.TOWARD_ZERO: 4, Rounding.NEAREST_ZERO: 7,
-    Rounding.NEAREST_AWAY: 8, Rounding.ODD: 9,
-}  # fmt: skip
+    Rounding.NEAREST_EVEN: 1,
+    Rounding.UP: 2,
+    Rounding.DOWN: 3,
+    Rounding.TOWARD_ZERO: 4,
+    Rounding.NEAREST_ZERO: 7,
+    Rounding.NEAREST_AWAY: 8,
+    Rounding.ODD: 9,
+}
 
 
 def test_rounding_is_that_of_pychop():

@@ -25,9 +25,22 @@ from orrery.numerics.recipes.techniques.power_of_two_scales import PowerOfTwoSca
 from orrery.numerics.rounding import Rounding
 
 FORMATS = [
-    "fp32", "bf16", "int4/row", "int8/tensor", "mxfp4", "mxfp8", "mxint8", "nvfp4", "nvint4", "int4/128:fp16",
-    "uint4/32:fp16:zero", "fp8_block", "e3m2/tensor", "nf4", "int4/4x4",
-]  # fmt: skip
+    "fp32",
+    "bf16",
+    "int4/row",
+    "int8/tensor",
+    "mxfp4",
+    "mxfp8",
+    "mxint8",
+    "nvfp4",
+    "nvint4",
+    "int4/128:fp16",
+    "uint4/32:fp16:zero",
+    "fp8_block",
+    "e3m2/tensor",
+    "nf4",
+    "int4/4x4",
+]
 
 
 def rng():

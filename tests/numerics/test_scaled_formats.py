@@ -22,10 +22,25 @@ from orrery.numerics.registry import known_formats
 from orrery.numerics.rounding import Rounding
 
 SPELLED = (
-    "e3m4", "posit8_1", "int5/64:fp16", "uint4/128:fp16:zero", "uint4/32:fp16:minimum", "e2m1/16:ue5m3", "e4m3fn/none",
-    "power4_0.5/row", "pot4/row", "bipolar3/128", "ternary/row", "fixed8_4/none", "e2m1/16x16:e4m3fn/tensor",
-    "int4sym/32:ue8m0:ceil", "int4/32:fp16:extreme", "e2m1/7", "int8/3x5", "nf4/64:e4m3fn/tensor",
-)  # fmt: skip
+    "e3m4",
+    "posit8_1",
+    "int5/64:fp16",
+    "uint4/128:fp16:zero",
+    "uint4/32:fp16:minimum",
+    "e2m1/16:ue5m3",
+    "e4m3fn/none",
+    "power4_0.5/row",
+    "pot4/row",
+    "bipolar3/128",
+    "ternary/row",
+    "fixed8_4/none",
+    "e2m1/16x16:e4m3fn/tensor",
+    "int4sym/32:ue8m0:ceil",
+    "int4/32:fp16:extreme",
+    "e2m1/7",
+    "int8/3x5",
+    "nf4/64:e4m3fn/tensor",
+)
 CODED = tuple(n for n, f in known_formats().items() if f.element is not None) + SPELLED
 SHAPES = ((64,), (5, 48), (3, 7, 33), (1, 1), (2, 1000))
 
@@ -253,14 +268,27 @@ def test_bits_count_the_scales():
     assert get_element("e2m1").bits == 4
 
 
-@pytest.mark.parametrize(("word", "message"), [
-    ("nvfp5", "Did you mean 'nvfp4'"), ("int4/0", "no share of a scale"), ("int4/12x", "no share"),
-    ("int4/32:e9m9m9", "neither a scale"), ("int4/16/32", "outer level"), ("int4/16/tensor", "buys nothing"),
-    ("int4/32:zero", "unsigned integers"), ("", "1 to 100 letters"), ("a/1/2/3", "There is no format"),
-    ("int4/16:e4m3/8:e4m3/tensor", "3 levels"), ("x" * 500, "got 500"), ("e8m4/32", "too far from 1"),
-    ("int32/row", "up to 24 bits"), ("fixed8_64/row", "too far from 1"), ("e4m3/32:extreme", "signed integers"),
-    ("uint4/32:extreme", "signed integers"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("nvfp5", "Did you mean 'nvfp4'"),
+        ("int4/0", "no share of a scale"),
+        ("int4/12x", "no share"),
+        ("int4/32:e9m9m9", "neither a scale"),
+        ("int4/16/32", "outer level"),
+        ("int4/16/tensor", "buys nothing"),
+        ("int4/32:zero", "unsigned integers"),
+        ("", "1 to 100 letters"),
+        ("a/1/2/3", "There is no format"),
+        ("int4/16:e4m3/8:e4m3/tensor", "3 levels"),
+        ("x" * 500, "got 500"),
+        ("e8m4/32", "too far from 1"),
+        ("int32/row", "up to 24 bits"),
+        ("fixed8_64/row", "too far from 1"),
+        ("e4m3/32:extreme", "signed integers"),
+        ("uint4/32:extreme", "signed integers"),
+    ],
+)
 def test_what_spells_no_format_is_refused_in_words(word, message):
     with pytest.raises((ScenarioError, UnknownName), match=message):
         parse_format(word)
@@ -287,13 +315,50 @@ def test_any_real_numbers_are_taken(dtype):
 
 
 ELEMENTS = (
-    "e4m3fn", "e2m1", "e3m2flush", "e8m3", "e1m1", "e2m0", "ue4m3", "int2", "int16", "int24", "uint4", "fixed8_6",
-    "fixed8_-9", "bipolar1", "posit2_0", "posit16_1", "pot2", "power8_2", "nf4", "ternary", "tf32", "e4m3b-20", "e2m23",
-)  # fmt: skip
+    "e4m3fn",
+    "e2m1",
+    "e3m2flush",
+    "e8m3",
+    "e1m1",
+    "e2m0",
+    "ue4m3",
+    "int2",
+    "int16",
+    "int24",
+    "uint4",
+    "fixed8_6",
+    "fixed8_-9",
+    "bipolar1",
+    "posit2_0",
+    "posit16_1",
+    "pot2",
+    "power8_2",
+    "nf4",
+    "ternary",
+    "tf32",
+    "e4m3b-20",
+    "e2m23",
+)
 SHARES = (
-    "", "/none", "/tensor", "/row", "/1", "/3", "/128x128", "/2x5", "/16:e4m3/tensor", "/16:ue5m3", "/32:ue8m0:ceil",
-    "/8:fp16", "/7:fp16:extreme", "/8:fp16:zero", "/8:minimum", "/16:posit8_1", "/row:e4m3/tensor", "/tensor:ue8m0",
-)  # fmt: skip
+    "",
+    "/none",
+    "/tensor",
+    "/row",
+    "/1",
+    "/3",
+    "/128x128",
+    "/2x5",
+    "/16:e4m3/tensor",
+    "/16:ue5m3",
+    "/32:ue8m0:ceil",
+    "/8:fp16",
+    "/7:fp16:extreme",
+    "/8:fp16:zero",
+    "/8:minimum",
+    "/16:posit8_1",
+    "/row:e4m3/tensor",
+    "/tensor:ue8m0",
+)
 
 
 @settings(deadline=None, max_examples=150)
@@ -324,8 +389,17 @@ def test_empty_tensors_stay_empty():
 
 def test_a_power_of_two_rounded_up_holds_the_largest_number_and_no_more():
     """Symmetric 4 bits end at 7: 7 needs 2^0, one step above needs 2^1, 14 again 2^1, 3.5 is 2^-1, 3 too, 1.75 2^-2."""
-    for largest, scale in ((7.0, 1.0), (7.0 + 2**-19, 2.0), (14.0, 2.0), (3.5, 0.5), (3.0, 0.5), (1.75, 0.25),
-                           (8.0, 2.0), (6.9, 1.0), (1.0, 0.25)):  # fmt: skip
+    for largest, scale in (
+        (7.0, 1.0),
+        (7.0 + 2**-19, 2.0),
+        (14.0, 2.0),
+        (3.5, 0.5),
+        (3.0, 0.5),
+        (1.75, 0.25),
+        (8.0, 2.0),
+        (6.9, 1.0),
+        (1.0, 0.25),
+    ):
         block = np.full((1, 32), np.float32(largest) / 8, dtype=np.float32)
         block[0, 5] = -largest
         stored = quantise(block, "int4sym/32:ue8m0:ceil")

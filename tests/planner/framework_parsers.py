@@ -39,13 +39,14 @@ def megatron_lm(launch):
         "expert_tensor_parallel_size": config.expert_tensor_parallel_size,
         "recompute_granularity": config.recompute_granularity,
         "fp8_recipe": config.fp8_recipe if config.fp8 else None,
-        "bf16": config.bf16, "fp16": config.fp16,
+        "bf16": config.bf16,
+        "fp16": config.fp16,
         "rotary_base": args.rotary_base,
         "data_parallel_size": args.data_parallel_size,
         "moe_token_dispatcher_type": config.moe_token_dispatcher_type,
         "num_layers_in_first_pipeline_stage": config.num_layers_in_first_pipeline_stage,
         "num_layers_in_last_pipeline_stage": config.num_layers_in_last_pipeline_stage,
-    }  # fmt: skip
+    }
 
 
 def megatron_bridge(launch):
@@ -59,10 +60,11 @@ def megatron_bridge(launch):
         "sequence_parallel": "model.sequence_parallel",
         "pipeline_model_parallel_size": "model.pipeline_model_parallel_size",
         "expert_tensor_parallel_size": "model.expert_tensor_parallel_size",
-        "recompute_granularity": "model.recompute_granularity", "global_batch_size": "train.global_batch_size",
+        "recompute_granularity": "model.recompute_granularity",
+        "global_batch_size": "train.global_batch_size",
         "num_layers_in_first_pipeline_stage": "model.num_layers_in_first_pipeline_stage",
         "num_layers_in_last_pipeline_stage": "model.num_layers_in_last_pipeline_stage",
-    }  # fmt: skip
+    }
     return {name: found.get(key) for name, key in names.items()}
 
 
@@ -87,10 +89,13 @@ def deepspeed(launch):
     mesh = Mesh() if "sequence_parallel_size" in json.loads(launch["config"]) else None
     config = module.DeepSpeedConfig(str(path), Groups() if launch["degrees"]["pp"] > 1 else None, mesh)
     return {
-        "zero_stage": int(config.zero_config.stage), "global_batch": config.train_batch_size,
-        "micro_batch": config.train_micro_batch_size_per_gpu, "bf16": config.bfloat16_config.enabled,
-        "fp16": config.float16_config.enabled, "hpz": config.zero_config.zero_hpz_partition_size,
-    }  # fmt: skip
+        "zero_stage": int(config.zero_config.stage),
+        "global_batch": config.train_batch_size,
+        "micro_batch": config.train_micro_batch_size_per_gpu,
+        "bf16": config.bfloat16_config.enabled,
+        "fp16": config.float16_config.enabled,
+        "hpz": config.zero_config.zero_hpz_partition_size,
+    }
 
 
 def fsdp(launch):
@@ -104,10 +109,11 @@ def fsdp(launch):
     words = [str(path) if w == "fsdp.yaml" else w for w in launch["words"]]
     launch_command_parser().parse_args([*words, "train.py"])
     return {
-        "num_processes": config.num_processes, "mixed_precision": config.mixed_precision,
+        "num_processes": config.num_processes,
+        "mixed_precision": config.mixed_precision,
         "reshard": config.fsdp_config["fsdp_reshard_after_forward"],
         "recompute": config.fsdp_config["fsdp_activation_checkpointing"],
-    }  # fmt: skip
+    }
 
 
 def torchtitan(launch):
@@ -122,17 +128,24 @@ def torchtitan(launch):
     config = scope["planned"]()
     p = config.parallelism
     return {
-        "tp": p.tensor_parallel_degree, "pp": p.pipeline_parallel_degree, "cp": p.context_parallel_degree,
-        "ep": p.expert_parallel_degree, "sequence": p.enable_sequence_parallel,
-        "local_batch": config.training.local_batch_size, "global_batch": config.training.global_batch_size,
+        "tp": p.tensor_parallel_degree,
+        "pp": p.pipeline_parallel_degree,
+        "cp": p.context_parallel_degree,
+        "ep": p.expert_parallel_degree,
+        "sequence": p.enable_sequence_parallel,
+        "local_batch": config.training.local_batch_size,
+        "global_batch": config.training.global_batch_size,
         "recompute": type(config.activation_checkpoint).__qualname__,
-    }  # fmt: skip
+    }
 
 
 PARSERS = {
-    "megatron-lm": ("megatron.training", megatron_lm), "megatron-bridge": ("hydra", megatron_bridge),
-    "deepspeed": ("deepspeed", deepspeed), "fsdp": ("accelerate", fsdp), "torchtitan": ("torchtitan", torchtitan),
-}  # fmt: skip
+    "megatron-lm": ("megatron.training", megatron_lm),
+    "megatron-bridge": ("hydra", megatron_bridge),
+    "deepspeed": ("deepspeed", deepspeed),
+    "fsdp": ("accelerate", fsdp),
+    "torchtitan": ("torchtitan", torchtitan),
+}
 
 
 def installed(module):

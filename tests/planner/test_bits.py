@@ -27,14 +27,17 @@ def drawn(rng, num_layers, num_formats, *, num_kinds=0, ties=()):
     kinds = rng.integers(0, num_kinds, num_layers) if num_kinds else np.arange(num_layers)
     tables = [rng.uniform(0.1, 1.0, (num_layers, num_formats))[kinds] for _ in range(4)]
     layers = tuple(
-        Layer(name=f"layer {i}", group="all", work=product(1, 1, 1), num_parameters=1,
-              tied="tied" if i in ties else "")
+        Layer(name=f"layer {i}", group="all", work=product(1, 1, 1), num_parameters=1, tied="tied" if i in ties else "")
         for i in range(num_layers)
-    )  # fmt: skip
+    )
     return Options(
-        layers=layers, formats=tuple("abcd"[:num_formats]), perturbation_ratio=tables[0], latency_s=tables[1],
-        size_bytes=tables[2], energy_j=tables[3],
-    )  # fmt: skip
+        layers=layers,
+        formats=tuple("abcd"[:num_formats]),
+        perturbation_ratio=tables[0],
+        latency_s=tables[1],
+        size_bytes=tables[2],
+        energy_j=tables[3],
+    )
 
 
 def sums(options, metric, choice):
@@ -172,9 +175,14 @@ def test_costs_are_those_of_the_kernels_and_of_the_stored_bits():
 
 def test_measured_times_and_errors_take_the_place_of_estimates():
     layer = Layer(
-        name="a", group="a", work=product(64, 64, 64), num_parameters=4096, weight_ratio=2.0,
-        times_s={"bf16": 5.0, "fp8": 4.0}, errors={"bf16": 0.25, "fp8": 0.5},
-    )  # fmt: skip
+        name="a",
+        group="a",
+        work=product(64, 64, 64),
+        num_parameters=4096,
+        weight_ratio=2.0,
+        times_s={"bf16": 5.0, "fp8": 4.0},
+        errors={"bf16": 0.25, "fp8": 0.5},
+    )
     device = get_device("h100-sxm")
     options = options_of((layer, replace(layer, perturbations={"bf16": 1.0, "fp8": 7.0})), ("bf16", "fp8"), device, {})
     assert options.latency_s.tolist() == [[5.0, 4.0], [5.0, 4.0]]

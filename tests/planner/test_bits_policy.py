@@ -14,8 +14,14 @@ def options(seed: int = 0, num_layers: int = 12) -> Options:
     size = np.array([[1.0, 0.5]]) * rng.uniform(0.5, 2.0, (num_layers, 1))
     harm = np.array([[0.01, 1.0]]) * rng.lognormal(0.0, 1.5, (num_layers, 1))
     layers = tuple(Layer(name=str(i), group="all", work=product(1, 1, 1), num_parameters=1) for i in range(num_layers))
-    return Options(layers=layers, formats=("int8", "int4_int4"), perturbation_ratio=harm, latency_s=size,
-                   size_bytes=size, energy_j=size)  # fmt: skip
+    return Options(
+        layers=layers,
+        formats=("int8", "int4_int4"),
+        perturbation_ratio=harm,
+        latency_s=size,
+        size_bytes=size,
+        energy_j=size,
+    )
 
 
 @pytest.mark.parametrize("seed", [0, 1])

@@ -19,9 +19,12 @@ FREE = float("inf")
 
 def cost(kv, ffn, parameters, weights, cache, step_s):
     return BlockCost(
-        variant=Variant(kv_share_frac=kv, ffn_share_frac=ffn), num_parameters=parameters, weight_bytes=weights,
-        cache_bytes=cache, step_s=step_s,
-    )  # fmt: skip
+        variant=Variant(kv_share_frac=kv, ffn_share_frac=ffn),
+        num_parameters=parameters,
+        weight_bytes=weights,
+        cache_bytes=cache,
+        step_s=step_s,
+    )
 
 
 LIBRARY = (cost(1, 1, 10, 10, 4, 5), cost(1, 0.5, 7, 7, 4, 4), cost(0.5, 1, 9, 9, 2, 4.5), cost(0, 0.5, 4, 4, 0, 1))
@@ -46,10 +49,18 @@ def test_damage_is_what_is_left_out():
 
 
 def test_parts_of_a_block_add_up_to_the_whole_models_step():
-    at = resolve(read_scenario({
-        "model": "llama-3.1-8b", "device": "h100-sxm", "engine": "vllm", "batch": 1, "input_tokens": 1,
-        "output_tokens": 1,
-    })).deployment  # fmt: skip
+    at = resolve(
+        read_scenario(
+            {
+                "model": "llama-3.1-8b",
+                "device": "h100-sxm",
+                "engine": "vllm",
+                "batch": 1,
+                "input_tokens": 1,
+                "output_tokens": 1,
+            }
+        )
+    ).deployment
     found = {c.variant: c for c in costs(at, 32, 512)}
     whole = found[variants()[0]]
     assert whole.num_parameters * 32 == pytest.approx(sum(b.num_parameters for b in PARENT.blocks), rel=1e-6)

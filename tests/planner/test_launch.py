@@ -24,10 +24,15 @@ INT4 = Formats(weights="int4_weight_only", activations="bf16", kv="bf16")
 def deployment(model: str = "llama-3.1-70b", layout: Layout | None = None, formats: Formats = FP8) -> Deployment:
     device, layout = get_device("h200-sxm"), layout or Layout(tp=4)
     return Deployment(
-        model=get_model(model), cluster=Cluster(device=device, num_devices=layout.num_devices, devices_per_node=8),
-        layout=layout, formats=formats, engine=get_engine("vllm", "", device), max_num_seqs=100,
-        max_num_batched_tokens=8192, memory_utilization_frac=0.9,
-    )  # fmt: skip
+        model=get_model(model),
+        cluster=Cluster(device=device, num_devices=layout.num_devices, devices_per_node=8),
+        layout=layout,
+        formats=formats,
+        engine=get_engine("vllm", "", device),
+        max_num_seqs=100,
+        max_num_batched_tokens=8192,
+        memory_utilization_frac=0.9,
+    )
 
 
 DEPLOYMENTS = {

@@ -25,16 +25,42 @@ PYTHON = os.environ.get("ORRERY_FRAMEWORKS_PYTHON", "")
 PARSERS = Path(__file__).with_name("framework_parsers.py")
 
 MORE = {
-    "short last stage": ("deepseek-v3", "bf16", {"last_stage_layers": 1, "tp": 2, "pp": 16, "dp": 16, "ep": 32},
-                         "deepep"),
-    "short ends": ("llama-3.1-70b", "bf16", {"first_stage_layers": 4, "last_stage_layers": 4, "tp": 4, "pp": 8, "vp": 2,
-                                             "dp": 4, "schedule": "interleaved"}, ""),
+    "short last stage": (
+        "deepseek-v3",
+        "bf16",
+        {"last_stage_layers": 1, "tp": 2, "pp": 16, "dp": 16, "ep": 32},
+        "deepep",
+    ),
+    "short ends": (
+        "llama-3.1-70b",
+        "bf16",
+        {
+            "first_stage_layers": 4,
+            "last_stage_layers": 4,
+            "tp": 4,
+            "pp": 8,
+            "vp": 2,
+            "dp": 4,
+            "schedule": "interleaved",
+        },
+        "",
+    ),
     "cut experts": ("mixtral-8x22b", "bf16", {"tp": 4, "dp": 8, "ep": 2, "etp": 4}, "all-gather"),
-    "modules again": ("deepseek-v3", "bf16", {"tp": 8, "pp": 8, "dp": 8, "ep": 8, "recompute": "selective",
-                                              "recompute_modules": ("core_attn", "mla_up_proj", "moe_act")},
-                      "hybridep"),
+    "modules again": (
+        "deepseek-v3",
+        "bf16",
+        {
+            "tp": 8,
+            "pp": 8,
+            "dp": 8,
+            "ep": 8,
+            "recompute": "selective",
+            "recompute_modules": ("core_attn", "mla_up_proj", "moe_act"),
+        },
+        "hybridep",
+    ),
     "no sequence parallelism": ("qwen2.5-7b", "fp16", {"tp": 4, "dp": 2, "is_sequence_parallel": False}, ""),
-}  # fmt: skip
+}
 
 
 def cases():
@@ -69,11 +95,18 @@ def test_words_after_flags_are_those_that_were_recorded(name):
 def parsed():
     """What each framework's parser took of every launch."""
     requested = [
-        {"case": name, "framework": framework, "words": typed(script), "config": script.config,
-         "devices": layout.num_devices, "degrees": {n: getattr(layout, n) for n in ("tp", "pp", "cp", "dp", "ep")},
-         "environment": dict(script.environment)}
-        for name, plain, layout in cases() for framework, script in scripts(plain, layout).items()
-    ]  # fmt: skip
+        {
+            "case": name,
+            "framework": framework,
+            "words": typed(script),
+            "config": script.config,
+            "devices": layout.num_devices,
+            "degrees": {n: getattr(layout, n) for n in ("tp", "pp", "cp", "dp", "ep")},
+            "environment": dict(script.environment),
+        }
+        for name, plain, layout in cases()
+        for framework, script in scripts(plain, layout).items()
+    ]
     done = subprocess.run(
         [PYTHON, str(PARSERS)], input=json.dumps(requested), capture_output=True, text=True, check=True
     )
@@ -96,12 +129,13 @@ def test_the_frameworks_own_parsers_take_every_launch(name):
 def megatron(plain, layout):
     """What the core's configuration must say."""
     return {
-        "tensor_model_parallel_size": layout.tp, "pipeline_model_parallel_size": layout.pp,
+        "tensor_model_parallel_size": layout.tp,
+        "pipeline_model_parallel_size": layout.pp,
         "sequence_parallel": layout.tp > 1 and layout.is_sequence_parallel,
         "recompute_granularity": None if layout.recompute == "none" else layout.recompute,
         "num_layers_in_first_pipeline_stage": layout.first_stage_layers or None,
         "num_layers_in_last_pipeline_stage": layout.last_stage_layers or None,
-    }  # fmt: skip
+    }
 
 
 def megatron_lm(plain, layout):
@@ -109,9 +143,11 @@ def megatron_lm(plain, layout):
     kinds = {"": "alltoall", "all-gather": "allgather", "deepep": "flex", "hybridep": "flex"}
     turned = plain.model.rotation
     out = {
-        "data_parallel_size": layout.dp, "virtual_pipeline_model_parallel_size": layout.vp if layout.vp > 1 else None,
-        "bf16": plain.recipe.name not in ("fp16", "fp32"), "fp16": plain.recipe.name == "fp16",
-    }  # fmt: skip
+        "data_parallel_size": layout.dp,
+        "virtual_pipeline_model_parallel_size": layout.vp if layout.vp > 1 else None,
+        "bf16": plain.recipe.name not in ("fp16", "fp32"),
+        "fp16": plain.recipe.name == "fp16",
+    }
     if turned:
         out["rotary_base"] = round(turned.base)
     if any(b.experts for b in plain.model.blocks):
@@ -127,20 +163,26 @@ def torchtitan(plain, layout):
 def deepspeed(plain, layout):
     """Stage, batch, precision."""
     return {
-        "zero_stage": ["none", "zero1", "zero2", "zero3"].index(layout.sharding), "micro_batch": layout.micro_batch,
-        "bf16": plain.recipe.name not in ("fp16", "fp32"), "hpz": layout.secondary_group or 1,
-    }  # fmt: skip
+        "zero_stage": ["none", "zero1", "zero2", "zero3"].index(layout.sharding),
+        "micro_batch": layout.micro_batch,
+        "bf16": plain.recipe.name not in ("fp16", "fp32"),
+        "hpz": layout.secondary_group or 1,
+    }
 
 
 def fsdp(plain, layout):
     """Ranks, and what is dropped after use."""
     return {
-        "num_processes": layout.num_devices, "reshard": layout.sharding == "zero3",
+        "num_processes": layout.num_devices,
+        "reshard": layout.sharding == "zero3",
         "recompute": layout.recompute == "full",
-    }  # fmt: skip
+    }
 
 
 EXPECTED = {
-    "megatron-lm": megatron_lm, "megatron-bridge": megatron, "torchtitan": torchtitan, "deepspeed": deepspeed,
+    "megatron-lm": megatron_lm,
+    "megatron-bridge": megatron,
+    "torchtitan": torchtitan,
+    "deepspeed": deepspeed,
     "fsdp": fsdp,
-}  # fmt: skip
+}

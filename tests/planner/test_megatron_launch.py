@@ -16,15 +16,34 @@ from orrery.training.stage_layers import by_rank
 def test_megatron_says_what_the_layout_says() -> None:
     o = options(launches(*case("latent attention"))["megatron-lm"])
     expected = {
-        "--tensor-model-parallel-size": "2", "--pipeline-model-parallel-size": "16", "--sequence-parallel": "",
-        "--expert-model-parallel-size": "32", "--expert-tensor-parallel-size": "1", "--use-distributed-optimizer": "",
-        "--recompute-granularity": "full", "--recompute-method": "uniform", "--recompute-num-layers": "1",
-        "--num-layers": "61", "--hidden-size": "7168", "--ffn-hidden-size": "18432", "--num-experts": "256",
-        "--moe-router-topk": "8", "--moe-ffn-hidden-size": "2048", "--moe-shared-expert-intermediate-size": "2048",
-        "--moe-layer-freq": "([0]*3+[1]*58)", "--multi-latent-attention": "", "--kv-lora-rank": "512",
-        "--q-lora-rank": "1536", "--qk-layernorm": "", "--fp8-format": "e4m3", "--fp8-recipe": "blockwise",
-        "--normalization": "RMSNorm", "--swiglu": "", "--disable-bias-linear": "", "--nnodes": "64",
-    }  # fmt: skip
+        "--tensor-model-parallel-size": "2",
+        "--pipeline-model-parallel-size": "16",
+        "--sequence-parallel": "",
+        "--expert-model-parallel-size": "32",
+        "--expert-tensor-parallel-size": "1",
+        "--use-distributed-optimizer": "",
+        "--recompute-granularity": "full",
+        "--recompute-method": "uniform",
+        "--recompute-num-layers": "1",
+        "--num-layers": "61",
+        "--hidden-size": "7168",
+        "--ffn-hidden-size": "18432",
+        "--num-experts": "256",
+        "--moe-router-topk": "8",
+        "--moe-ffn-hidden-size": "2048",
+        "--moe-shared-expert-intermediate-size": "2048",
+        "--moe-layer-freq": "([0]*3+[1]*58)",
+        "--multi-latent-attention": "",
+        "--kv-lora-rank": "512",
+        "--q-lora-rank": "1536",
+        "--qk-layernorm": "",
+        "--fp8-format": "e4m3",
+        "--fp8-recipe": "blockwise",
+        "--normalization": "RMSNorm",
+        "--swiglu": "",
+        "--disable-bias-linear": "",
+        "--nnodes": "64",
+    }
     assert {k: o.get(k) for k in expected} == expected
     assert "--num-virtual-stages-per-pipeline-rank" not in o  # said by the uneven layout of 61 layers in 32 chunks
     assert o["--pipeline-model-parallel-layout"].count("|") == 31
@@ -88,8 +107,10 @@ def test_bridge_says_the_same_in_its_own_words() -> None:
     assert pairs["model.recompute_granularity"] == "selective"
     assert pairs["dataset.seq_length"] == pairs["model.seq_length"] == "4096"
     assert (pairs["comm_overlap"], pairs["model.tp_comm_overlap"], pairs["model.overlap_p2p_comm"]) == (
-        "null", "true", "true"
-    )  # fmt: skip
+        "null",
+        "true",
+        "true",
+    )
     uneven = launches(*case("latent attention"))["megatron-bridge"]
     layout = next(w for w in words(uneven) if w.startswith("model.pipeline_model_parallel_layout="))
     assert (
@@ -130,7 +151,7 @@ def test_uneven_stages_hold_all_layers_and_ranks_hold_what_memory_is_counted_of(
         ("qwen3-30b-a3b", {"--rotary-base": "1000000"}),
         ("deepseek-v3", {"--rotary-base": "10000", "--rope-type": "yarn", "--rotary-scaling-factor": "40"}),
     ],
-)  # fmt: skip
+)
 def test_rotations_are_those_of_the_models_config(model: str, flags: dict[str, str]) -> None:
     layout = TrainingLayout(dp=8)
     found = options(launches(job(model, layout, "bf16"), layout)["megatron-lm"])

@@ -12,12 +12,13 @@ from orrery.catalog.engines import get_engine
 from orrery.catalog.models import get_model
 from orrery.execution.layout import Layout
 from orrery.execution.memory import memory_of
-from orrery.planner.goal import Goal, Objectives, Traffic
+from orrery.planner.goal import Goal, Objectives
 from orrery.planner.money import tariff_of
 from orrery.planner.pools import Pairing, Worker, best_of_each_layout, decode_rate, pairings, prefill_workers, rank_at
 from orrery.planner.space import Candidate, Fixed, Option, Space, candidates
 from orrery.serving.clock import steps_of, tick
 from orrery.serving.steady import batch_limit
+from orrery.serving.workload import Traffic
 
 
 @dataclass(frozen=True)
@@ -42,17 +43,20 @@ def worker(requests_per_s, tp=1, usd_per_hour=2.0, device="a"):
 def goal(input_tokens=2000.0, output_tokens=101.0, ttft_s=inf, tpot_s=inf):
     return Goal(
         objectives=Objectives(ttft_s=ttft_s, tpot_s=tpot_s),
-        traffic=Traffic(input_tokens=input_tokens, output_tokens=output_tokens), max_devices=8,
-    )  # fmt: skip
+        traffic=Traffic(input_tokens=input_tokens, output_tokens=output_tokens),
+        max_devices=8,
+    )
 
 
 def candidate(**fixed) -> Candidate:
     device = get_device("h100-sxm")
     option = Option(device=device, engine=get_engine("vllm", "", device), tariff=tariff_of(device, None, None))
     space = Space(
-        model=get_model("llama-3.1-8b"), options=[option], max_devices=8,
+        model=get_model("llama-3.1-8b"),
+        options=[option],
+        max_devices=8,
         fixed=Fixed(weights=("bf16",), kv=("bf16",), max_num_batched_tokens=8192, dp=1, ep=1, **fixed),
-    )  # fmt: skip
+    )
     return next(candidates(space))
 
 

@@ -36,10 +36,14 @@ def job(model=SMALL, num_devices=2, batch=64, calls=PPO, output_tokens=128, per_
     return RlhfJob(
         models=dict.fromkeys(("actor", "critic", "reference", "reward"), model),
         cluster=Cluster(device=DEVICE, num_devices=num_devices, devices_per_node=per_node),
-        framework=get_framework("megatron-lm", DEVICE), recipe=get_recipe("bf16"),
-        engine=get_engine("vllm", "0", DEVICE), batch=batch, prompt_tokens=128, output_tokens=output_tokens,
+        framework=get_framework("megatron-lm", DEVICE),
+        recipe=get_recipe("bf16"),
+        engine=get_engine("vllm", "0", DEVICE),
+        batch=batch,
+        prompt_tokens=128,
+        output_tokens=output_tokens,
         calls=calls,
-    )  # fmt: skip
+    )
 
 
 def placed(first, size, seconds, resident=0.0, weights=0.0, work=0.0, **cut):
@@ -79,8 +83,14 @@ def test_calls_on_one_mesh_take_turns():
 
 def test_calls_on_disjoint_meshes_run_side_by_side():
     # generation on both; reward, reference and values as meshes allow; the trainings on one device each
-    plan = [placed(0, 2, 5.0, dp=2), placed(0, 1, 1.0), placed(0, 1, 2.0), placed(1, 1, 3.5), placed(0, 1, 7.0),
-            placed(1, 1, 4.0)]  # fmt: skip
+    plan = [
+        placed(0, 2, 5.0, dp=2),
+        placed(0, 1, 1.0),
+        placed(0, 1, 2.0),
+        placed(1, 1, 3.5),
+        placed(0, 1, 7.0),
+        placed(1, 1, 4.0),
+    ]
     found = Evaluator(job()).plan(plan)
     moved = found.turns[0].moved_s
     assert moved > 0.0  # the second device lacks all of the actor
@@ -105,9 +115,14 @@ def test_a_timeline_keeps_to_needs_and_meshes(seconds, code):
 
 
 def test_memory_is_what_stays_and_the_largest_work():
-    plan = [placed(0, 2, 1.0, work=5.0, weights=3.0), placed(0, 1, 1.0, resident=2.0, work=9.0),
-            placed(1, 1, 1.0, resident=4.0, work=1.0), placed(1, 1, 1.0, work=1.0), placed(0, 2, 1.0, resident=10.0),
-            placed(1, 1, 1.0, resident=20.0)]  # fmt: skip
+    plan = [
+        placed(0, 2, 1.0, work=5.0, weights=3.0),
+        placed(0, 1, 1.0, resident=2.0, work=9.0),
+        placed(1, 1, 1.0, resident=4.0, work=1.0),
+        placed(1, 1, 1.0, work=1.0),
+        placed(0, 2, 1.0, resident=10.0),
+        placed(1, 1, 1.0, resident=20.0),
+    ]
     evaluator = Evaluator(job())
     # generation has the cut and mesh of the actor's training, so it needs no second copy of the weights
     assert evaluator.memory_bytes(plan) == 4.0 + 10.0 + 20.0 + 5.0

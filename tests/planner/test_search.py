@@ -11,7 +11,7 @@ from orrery.catalog.engines import get_engine
 from orrery.catalog.models import get_model
 from orrery.execution.memory import Infeasible, memory_of
 from orrery.planner.detail import detail, workload_of
-from orrery.planner.goal import Goal, Objectives, Traffic
+from orrery.planner.goal import Goal, Objectives
 from orrery.planner.money import Tariff, tariff_of
 from orrery.planner.plan import SearchResult
 from orrery.planner.rejection_reasons import difference, distance
@@ -20,6 +20,7 @@ from orrery.planner.space import Candidate, Fixed, Option, Space, candidates
 from orrery.serving.estimate import estimate
 from orrery.serving.online import open_loop
 from orrery.serving.steady import batch_limit
+from orrery.serving.workload import Traffic
 
 
 def space(model: str = "llama-3.1-8b", devices: tuple[str, ...] = ("h100-sxm", "l40s"), most: int = 4) -> Space:
@@ -121,9 +122,10 @@ def test_the_front_is_not_beaten_by_any_plan(found: SearchResult) -> None:
     for plan in found.plans:
         mine = 1 / plan.tpot_s, plan.output_tokens_per_s / plan.num_devices
         better = [
-            p for p in found.front
+            p
+            for p in found.front
             if p.output_tokens_per_s_per_user >= mine[0] * 0.95 and p.output_tokens_per_s_per_device >= mine[1] * 0.95
-        ]  # fmt: skip
+        ]
         assert better
 
 
@@ -200,8 +202,13 @@ def test_below_the_foot_of_a_curve_littles_law_counts_whole_lives() -> None:
     assert not isinstance(memory, Infeasible)
     one = np.ones(2)
     curve = Curve(
-        candidate=some, memory=memory, concurrency=np.array([1.0, 2.0]), ttft_s=0.4 * one, tpot_s=0.02 * one,
-        e2el_s=(0.4 + 99 * 0.02) * one, requests_per_s=np.array([1 / 2.38, 2 / 2.38]),
-    )  # fmt: skip
+        candidate=some,
+        memory=memory,
+        concurrency=np.array([1.0, 2.0]),
+        ttft_s=0.4 * one,
+        tpot_s=0.02 * one,
+        e2el_s=(0.4 + 99 * 0.02) * one,
+        requests_per_s=np.array([1 / 2.38, 2 / 2.38]),
+    )
     assert concurrency_at(curve, 0.1, 100) == pytest.approx(0.238)
     assert concurrency_at(curve, 2 / 2.38, 100) == pytest.approx(2.0)

@@ -16,9 +16,11 @@ from orrery.planner.launch.training.manifest import training_manifests
 def stubs(folder: Path, status: int) -> dict[str, str]:
     """An environment where srun runs its words here, launchers write theirs down, and every variable is set."""
     programs = {
-        "srun": f'shift\n"$@"\nexit {status}\n', "scontrol": 'echo "$@" >> "$NOTES/queued"\necho node-1\n',
-        "torchrun": 'printf "%s\\0" "$@" > "$NOTES/words"\n', "accelerate": 'printf "%s\\0" "$@" > "$NOTES/words"\n',
-    }  # fmt: skip
+        "srun": f'shift\n"$@"\nexit {status}\n',
+        "scontrol": 'echo "$@" >> "$NOTES/queued"\necho node-1\n',
+        "torchrun": 'printf "%s\\0" "$@" > "$NOTES/words"\n',
+        "accelerate": 'printf "%s\\0" "$@" > "$NOTES/words"\n',
+    }
     for name, body in programs.items():
         (folder / name).write_text(f"#!/bin/bash\n{body}")
         (folder / name).chmod(0o755)
@@ -26,8 +28,10 @@ def stubs(folder: Path, status: int) -> dict[str, str]:
     requested = ("DATA_PATH", "TRAIN_ITERS", "LEARNING_RATE", "CHECKPOINTS", "MEGATRON_PATH", "MEGATRON_BRIDGE_PATH")
     requested += ("TRAIN_SCRIPT",)
     return slurm_own | {
-        "PATH": f"{folder}:{os.environ['PATH']}", "NOTES": str(folder), **{n: f"a b/{n}" for n in requested},
-    }  # fmt: skip
+        "PATH": f"{folder}:{os.environ['PATH']}",
+        "NOTES": str(folder),
+        **{n: f"a b/{n}" for n in requested},
+    }
 
 
 def run_batch(folder: Path, text: str, status: int = 0, **more: str) -> subprocess.CompletedProcess[str]:

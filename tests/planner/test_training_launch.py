@@ -98,9 +98,12 @@ def test_shell_texts_are_shell(name: str) -> None:
 def test_deepspeed_json() -> None:
     d = json.loads(launches(*case("second copy"))["deepspeed"])
     assert d["zero_optimization"] == {
-        "stage": 3, "overlap_comm": True, "contiguous_gradients": True, "reduce_scatter": True,
+        "stage": 3,
+        "overlap_comm": True,
+        "contiguous_gradients": True,
+        "reduce_scatter": True,
         "zero_hpz_partition_size": 8,
-    }  # fmt: skip
+    }
     assert (d["bf16"], d["fp16"]) == ({"enabled": True}, {"enabled": False})
     d = json.loads(launches(*case("deepspeed's own degrees"))["deepspeed"])
     assert d["tensor_parallel"] == {"autotp_size": 2}
@@ -125,10 +128,11 @@ def test_deepspeed_offloads_where_it_can() -> None:
     assert zero["offload_param"] == {"device": "cpu", "pin_memory": True}
     assert set(written.config_keys) <= training_manifests()["deepspeed"].config_keys
     for sharding, bad, word in (
-        ("zero2", Offload(parameters="cpu"), "zero3"), ("none", Offload(optimizer="cpu"), "zero1"),
+        ("zero2", Offload(parameters="cpu"), "zero3"),
+        ("none", Offload(optimizer="cpu"), "zero1"),
         ("zero2", Offload(optimizer="nvme", nvme_path="/d"), "zero3"),
         ("zero3", Offload(optimizer="nvme"), "nvme_path"),
-    ):  # fmt: skip
+    ):
         refused = deepspeed.write(plain, replace(layout, sharding=sharding), offload=bad)
         assert isinstance(refused, Unsupported)
         assert word in refused.reason
@@ -163,7 +167,7 @@ def test_deepspeed_offloads_where_it_can() -> None:
         ("megatron-lm", "llama-3.1-8b", "bf16", TrainingLayout(pp=64), "32 layers"),
         ("megatron-lm", "llama-3.1-8b", "bf16", TrainingLayout(dp=8, sharding="zero3", sharding_group=3), "= 3"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_run_is_refused_with_a_way_out(
     framework: str, model: str, recipe: str, layout: TrainingLayout, word: str
 ) -> None:
@@ -226,9 +230,7 @@ def test_layers_per_stage_never_make_more_chunks_than_asked(layers: int, chunks:
 def test_fsdp_yaml() -> None:
     y = yaml(launches(*case("hybrid"))["fsdp"])
     assert y["fsdp_config"]["fsdp_reshard_after_forward"] is True
-    assert y["parallelism_config"] == {
-        "parallelism_config_dp_replicate_size": 4, "parallelism_config_dp_shard_size": 8
-    }  # fmt: skip
+    assert y["parallelism_config"] == {"parallelism_config_dp_replicate_size": 4, "parallelism_config_dp_shard_size": 8}
     assert (y["mixed_precision"], y["fp8_config"]["backend"]) == ("fp8", "TE")
     y = yaml(launches(*case("gradients sharded"))["fsdp"])
     assert y["fsdp_config"]["fsdp_reshard_after_forward"] is False

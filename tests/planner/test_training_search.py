@@ -27,15 +27,25 @@ def job_of(model="gpt3-13b", devices=16, batch=32, device="a100-sxm-80gb", seq=2
     return TrainingJob(
         model=get_model(model) if isinstance(model, str) else model,
         cluster=Cluster(device=found, num_devices=devices, devices_per_node=8),
-        framework=get_framework("megatron-lm", found, "bf16"), recipe=get_recipe("bf16"), seq_len=seq,
+        framework=get_framework("megatron-lm", found, "bf16"),
+        recipe=get_recipe("bf16"),
+        seq_len=seq,
         global_batch=batch,
-    )  # fmt: skip
+    )
 
 
 EXPERTS = model_of_shape(
-    name="moe", num_layers=8, hidden_size=2048, num_heads=16, ffn_size=8192, vocab_size=32000, gated_ffn=True,
-    num_experts=8, experts_per_token=2, moe_ffn_size=8192,
-)  # fmt: skip
+    name="moe",
+    num_layers=8,
+    hidden_size=2048,
+    num_heads=16,
+    ffn_size=8192,
+    vocab_size=32000,
+    gated_ffn=True,
+    num_experts=8,
+    experts_per_token=2,
+    moe_ffn_size=8192,
+)
 
 
 @pytest.mark.parametrize(

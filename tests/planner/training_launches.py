@@ -15,9 +15,13 @@ from orrery.hardware.cluster import Cluster
 from orrery.models.model import Model
 
 SAID: dict[str, Any] = {
-    "name": "megatron-lm", "has_fused_attention": True, "overlaps_gradients": True, "overlaps_parameters": True,
-    "overlaps_tensor": True, "overlaps_pipeline": True,
-}  # fmt: skip
+    "name": "megatron-lm",
+    "has_fused_attention": True,
+    "overlaps_gradients": True,
+    "overlaps_parameters": True,
+    "overlaps_tensor": True,
+    "overlaps_pipeline": True,
+}
 """What launches read of a framework; its times and bytes do not matter here."""
 
 
@@ -39,22 +43,25 @@ LAYOUTS: dict[str, tuple[str, str, TrainingLayout]] = {
     "hybrid": ("llama-3.1-8b", "fp8", TrainingLayout(dp=32, sharding="zero3", sharding_group=8)),
     "second copy": ("llama-3.1-8b", "bf16", TrainingLayout(dp=32, sharding="zero3", secondary_group=8)),
     "interleaved": (
-        "llama-3.1-70b", "fp8_current",
+        "llama-3.1-70b",
+        "fp8_current",
         TrainingLayout(tp=4, pp=4, dp=4, vp=2, sharding="zero3", recompute="selective"),
     ),
     "half recomputed": (
-        "llama-3.1-70b", "bf16",
+        "llama-3.1-70b",
+        "bf16",
         TrainingLayout(tp=8, pp=4, dp=2, sharding="zero1", recompute="full", recompute_layers=10),
     ),
     "ring": ("llama-3.1-8b", "bf16", TrainingLayout(tp=2, cp=4, dp=2, sharding="zero3")),
     "heads dealt out": (
-        "llama-3.1-8b", "bf16", TrainingLayout(cp=4, dp=4, sharding="zero2", context_kind="all-to-all")
+        "llama-3.1-8b",
+        "bf16",
+        TrainingLayout(cp=4, dp=4, sharding="zero2", context_kind="all-to-all"),
     ),
-    "experts": (
-        "qwen3-30b-a3b", "mxfp8", TrainingLayout(tp=2, dp=16, ep=16, sharding="zero3", micro_batch=2)
-    ),
+    "experts": ("qwen3-30b-a3b", "mxfp8", TrainingLayout(tp=2, dp=16, ep=16, sharding="zero3", micro_batch=2)),
     "latent attention": (
-        "deepseek-v3", "fp8_block",
+        "deepseek-v3",
+        "fp8_block",
         TrainingLayout(tp=2, pp=16, dp=16, vp=2, ep=32, sharding="zero1", recompute="full"),
     ),
     "four bits": ("llama-3.1-8b", "nvfp4", TrainingLayout(dp=8, sharding="zero3")),
@@ -62,10 +69,11 @@ LAYOUTS: dict[str, tuple[str, str, TrainingLayout]] = {
     "deepspeed's own degrees": ("qwen3-30b-a3b", "bf16", TrainingLayout(tp=2, dp=8, ep=4, sharding="zero3")),
     "deepspeed's pipeline": ("llama-3.1-8b", "bf16", TrainingLayout(pp=4, dp=4, sharding="zero1", recompute="full")),
     "zero bubble": (
-        "llama-3.1-8b", "bf16",
+        "llama-3.1-8b",
+        "bf16",
         TrainingLayout(pp=4, dp=2, vp=2, sharding="zero2", schedule="zero-bubble-v"),
     ),
-}  # fmt: skip
+}
 
 TASKS = ("pretrain", "full_finetune", "lora", "qlora", "adapter")
 

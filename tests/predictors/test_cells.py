@@ -46,9 +46,15 @@ def test_work_of_nas_bench_201_is_the_published():
 def test_work_of_the_published_darts_cells_is_near_the_published():
     separable, pool = "separable-3x3", "max-pool-3x3"
     normal = darts_cell(
-        (separable, 0), (separable, 1), (separable, 0), (separable, 1), (separable, 1), ("skip", 0), ("skip", 0),
+        (separable, 0),
+        (separable, 1),
+        (separable, 0),
+        (separable, 1),
+        (separable, 1),
+        ("skip", 0),
+        ("skip", 0),
         ("dilated-3x3", 2),
-    )  # fmt: skip
+    )
     reduction = darts_cell((pool, 0), (pool, 1), ("skip", 2), (pool, 1), (pool, 0), ("skip", 2), ("skip", 2), (pool, 1))
     assert multiply_adds(darts(), normal + reduction) == pytest.approx(574e6, rel=0.1)
 

@@ -18,17 +18,25 @@ from orrery.predictors.tenants.contention import (
     share,
     speed_frac,
     stacked,
-)  # fmt: skip
+)
 
 HOST = Host(
-    num_cores=48, clock_hz=3e9, last_level_cache_bytes=100e6, memory_bandwidth_bytes_per_s=260e9, cache_hit_s=34e-9,
+    num_cores=48,
+    clock_hz=3e9,
+    last_level_cache_bytes=100e6,
+    memory_bandwidth_bytes_per_s=260e9,
+    cache_hit_s=34e-9,
     memory_s=123e-9,
-)  # fmt: skip
+)
 FIGURES = {
-    "num_active_threads": (1.0, 24.0), "num_cycles_per_instruction": (0.3, 1.0),
-    "num_accesses_per_instruction": (1e-3, 0.05), "working_set_bytes": (1e6, 200e6), "streaming_frac": (0.01, 0.95),
-    "num_parallel_misses": (1.0, 12.0), "written_frac": (0.0, 0.6),
-}  # fmt: skip
+    "num_active_threads": (1.0, 24.0),
+    "num_cycles_per_instruction": (0.3, 1.0),
+    "num_accesses_per_instruction": (1e-3, 0.05),
+    "working_set_bytes": (1e6, 200e6),
+    "streaming_frac": (0.01, 0.95),
+    "num_parallel_misses": (1.0, 12.0),
+    "written_frac": (0.0, 0.6),
+}
 
 
 def drawn(num_hosts: int, num_tenants: int, seed: int = 0) -> Tenants:

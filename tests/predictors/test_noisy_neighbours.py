@@ -60,9 +60,7 @@ def test_attention_is_blind_across_a_mask_and_indifferent_to_order() -> None:
     mask = np.where(np.equal.outer(group, group), 0.0, APART)
     changed = x.copy()
     changed[:, 2:] += 1.0
-    np.testing.assert_allclose(
-        attend(parameters, "a", x, mask)[:, :2], attend(parameters, "a", changed, mask)[:, :2]
-    )  # fmt: skip
+    np.testing.assert_allclose(attend(parameters, "a", x, mask)[:, :2], attend(parameters, "a", changed, mask)[:, :2])
     assert not np.allclose(attend(parameters, "a", x)[:, :2], attend(parameters, "a", changed)[:, :2])
     order = [2, 0, 3, 1]
     np.testing.assert_allclose(attend(parameters, "a", x)[:, order], attend(parameters, "a", x[:, order]))

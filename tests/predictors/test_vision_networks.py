@@ -9,9 +9,15 @@ from orrery_papers.efficientvit_msra.vision import NETWORKS, fixed
 ONLY = np.zeros((1, 1), np.int64)
 
 
-@pytest.mark.parametrize(("name", "macs"), [
-    ("mobilenet-v3-large", 219e6), ("mobilevit-xxs", 0.4e9), ("efficientvit-m2", 201e6), ("efficientvit-m5", 522e6),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "macs"),
+    [
+        ("mobilenet-v3-large", 219e6),
+        ("mobilevit-xxs", 0.4e9),
+        ("efficientvit-m2", 201e6),
+        ("efficientvit-m5", 522e6),
+    ],
+)
 def test_multiply_adds_are_the_published_ones(name, macs):
     known = plan(fixed(name), 1)
     assert known.total(known.flops, ONLY)[0] / 2 == pytest.approx(macs, rel=0.03)

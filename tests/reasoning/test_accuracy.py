@@ -55,8 +55,9 @@ def test_allocation_is_the_best_of_all():
     chances, total = [0.05, 0.3, 0.8], 9
     best = max(
         (solved_frac(chances, (a, b, total - a - b)), (a, b, total - a - b))
-        for a in range(1, 8) for b in range(1, 9 - a)
-    )  # fmt: skip
+        for a in range(1, 8)
+        for b in range(1, 9 - a)
+    )
     assert tuple(allocate(chances, total)) == best[1]
 
 

@@ -85,9 +85,13 @@ def test_speculative_chains_write_again_what_is_rejected():
 
 @pytest.mark.parametrize(
     ("shape", "knobs"),
-    [("best-of-n", {"num_samples": 0}), ("beam-search", {"width": 4, "num_beams": 8}), ("majority-voting", {}),
-     ("speculative-chains", {"rejected_frac": 1.5})],
-)  # fmt: skip
+    [
+        ("best-of-n", {"num_samples": 0}),
+        ("beam-search", {"width": 4, "num_beams": 8}),
+        ("majority-voting", {}),
+        ("speculative-chains", {"rejected_frac": 1.5}),
+    ],
+)
 def test_what_makes_no_sense_is_refused(shape, knobs):
     with pytest.raises(ScenarioError):
         graph_of(shape, PROBLEM, **knobs)

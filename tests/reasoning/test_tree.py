@@ -17,14 +17,15 @@ from orrery.reasoning.tree.techniques.shared_cache_tree import Knobs, kept_of
 RULES = sorted(techniques_at(techniques, SEAM))
 GROWTH = Growth(
     width=32, prompt_tokens=100, step_tokens=70, most_step_tokens=256, most_tokens=1024, end_frac=0.1, seed=3
-)  # fmt: skip
+)
 
 
 def front(seed, count=8, depth=3):
     random = np.random.default_rng(seed)
-    paths = np.concatenate([np.zeros((count, 1), int)] + [
-        random.integers(3, size=(count, 1)) + 10 * level for level in range(1, depth)
-    ], axis=1)  # fmt: skip
+    paths = np.concatenate(
+        [np.zeros((count, 1), int)] + [random.integers(3, size=(count, 1)) + 10 * level for level in range(1, depth)],
+        axis=1,
+    )
     return Front(
         scores_frac=random.random(count), paths=paths, ideas=random.integers(4, size=count), branches=paths[:, 1]
     )

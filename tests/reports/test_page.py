@@ -115,8 +115,16 @@ def test_page_can_be_read_aloud(made: Any) -> None:
 
 def test_hostile_names_are_text(made: Any) -> None:
     evil = '"><script>alert(1)</script>\u202e{{ 7*7 }}'
-    hostile = replace(made, title=evil, author=evil, headline=evil, question=(evil,), assumptions=(evil,),
-                      limits=(evil,), settings={"model": evil})  # fmt: skip
+    hostile = replace(
+        made,
+        title=evil,
+        author=evil,
+        headline=evil,
+        question=(evil,),
+        assumptions=(evil,),
+        limits=(evil,),
+        settings={"model": evil},
+    )
     reader = read(page(hostile))
     assert "script" not in reader.seen
     assert "49" not in reader.text["h1"][0]

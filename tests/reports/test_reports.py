@@ -19,11 +19,30 @@ from orrery.scenario.sweep import sweep
 from orrery.scenario.train import TrainAnswer, train
 from orrery.scenario.train_plan import train_plan
 
-PLAN = {"model": "llama-3.1-8b", "device": "h100-sxm", "max_devices": 2, "rate": 4.0, "input_tokens": 512,
-        "output_tokens": 128, "slo": ["ttft:500", "tpot:30"], "tp": 1}  # fmt: skip
+PLAN = {
+    "model": "llama-3.1-8b",
+    "device": "h100-sxm",
+    "max_devices": 2,
+    "rate": 4.0,
+    "input_tokens": 512,
+    "output_tokens": 128,
+    "slo": ["ttft:500", "tpot:30"],
+    "tp": 1,
+}
 ESTIMATE = {"model": "llama-3.1-8b", "device": "h100-sxm", "input_tokens": 512, "output_tokens": 64, "concurrency": 16}
-TRAIN = {"model": "llama-3.1-8b", "device": "h100-sxm", "devices": 16, "tp": 2, "pp": 2, "global_batch": 64,
-         "seq_len": 4096, "micro_batch": 1, "sharding": "zero1", "train_tokens": 1e10, "node_mtbf_s": 1e7}  # fmt: skip
+TRAIN = {
+    "model": "llama-3.1-8b",
+    "device": "h100-sxm",
+    "devices": 16,
+    "tp": 2,
+    "pp": 2,
+    "global_batch": 64,
+    "seq_len": 4096,
+    "micro_batch": 1,
+    "sharding": "zero1",
+    "train_tokens": 1e10,
+    "node_mtbf_s": 1e7,
+}
 
 
 def reported(folder: Path, answer: dict[str, Any]) -> Report:
@@ -46,17 +65,19 @@ def test_an_estimates_bars_are_direct_estimates(tmp_path: Path) -> None:
     found = reported(tmp_path, answer.to_json())
     assert value_of(found, "tpot_s") == answer.estimate.tpot_s
     for name, changes in (
-        ("input length", {"input_tokens": 614}), ("output length", {"output_tokens": 77}),
+        ("input length", {"input_tokens": 614}),
+        ("output length", {"output_tokens": 77}),
         ("requests in flight", {"concurrency": 19}),
-    ):  # fmt: skip
+    ):
         direct = orrery.estimate(**ESTIMATE | changes)
         end = bar(found, name).high
         assert end.values["ttft_s"] == direct.estimate.ttft_s
         assert end.values["usd_per_million_tokens"] == direct.usd_per_million_tokens
     error, rate = bar(found, "the model's error (80 %)"), answer.estimate.intervals["output_tokens_per_s"]
     assert (error.low.values["output_tokens_per_s"], error.high.values["output_tokens_per_s"]) == (
-        rate.low_80, rate.high_80,
-    )  # fmt: skip
+        rate.low_80,
+        rate.high_80,
+    )
     price = bar(found, "price of a device-hour")
     assert price.high.values["usd_per_million_tokens"] == pytest.approx(1.2 * (answer.usd_per_million_tokens or 0))
     table = found.alternatives.tables[0] if found.alternatives else None

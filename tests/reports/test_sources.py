@@ -39,10 +39,11 @@ def test_a_scenario_that_one_command_reads_is_its_question(
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (SERVED | {"concurrency": 4}, "estimate|simulate"), (TRAINED, "train|train-plan"),
+        (SERVED | {"concurrency": 4}, "estimate|simulate"),
+        (TRAINED, "train|train-plan"),
         (SERVED | {"global_batch": 4, "slo": ["ttft:1"]}, "no one command"),
     ],
-)  # fmt: skip
+)
 def test_an_open_question_asks_which(tmp_path: Path, settings: dict[str, object], message: str) -> None:
     with pytest.raises(ScenarioError, match="--as") as error:
         read_source(written(tmp_path, settings))
@@ -63,13 +64,17 @@ def test_the_command_asks_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("model = ", "not valid|neither"), ("{\"a\": ", "not valid JSON"), ("[1, 2]", "holds a list|neither"),
-        ("{}", "names its question"), ('{"request_throughput": 3}', "names its question"),
+        ("model = ", "not valid|neither"),
+        ('{"a": ', "not valid JSON"),
+        ("[1, 2]", "holds a list|neither"),
+        ("{}", "names its question"),
+        ('{"request_throughput": 3}', "names its question"),
         ('{"error": {"message": "so it was"}}', "so it was"),
         ('{"settings": {"modle": "x"}, "ttft_s": 1}', "names its"),
-        ('{"settings": {"modle": "x"}, "infeasible": {}}', "modle"), ("{" * 5, "not valid JSON"),
+        ('{"settings": {"modle": "x"}, "infeasible": {}}', "modle"),
+        ("{" * 5, "not valid JSON"),
     ],
-)  # fmt: skip
+)
 def test_wrong_input_is_one_message(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "wrong.json"
     path.write_text(text)
@@ -125,8 +130,9 @@ def test_the_source_is_never_overwritten(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_infeasible_is_a_report_that_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = written(tmp_path, {"model": "llama-3.1-405b", "device": "l40s", "batch": 1, "input_tokens": 99,
-                              "output_tokens": 9})  # fmt: skip
+    path = written(
+        tmp_path, {"model": "llama-3.1-405b", "device": "l40s", "batch": 1, "input_tokens": 99, "output_tokens": 9}
+    )
     assert run(["report", str(path), "--out", str(tmp_path / "r.html"), "--json"]) == 3
     found = json.loads(capsys.readouterr().out)
     assert found["headline"].startswith("No. ")

@@ -60,15 +60,22 @@ def rl_step_of(phases, *, is_colocated, pace=None):
     """Four training devices of 10 W idle and 100 W at work; two that generate, of 10 W idle."""
     cluster = SimpleNamespace(device=SimpleNamespace(idle_power_w=10.0), num_devices=4)
     job = SimpleNamespace(
-        training=SimpleNamespace(cluster=cluster), generation=SimpleNamespace(cluster=cluster),
-        generation_devices=2, is_colocated=is_colocated,
-    )  # fmt: skip
+        training=SimpleNamespace(cluster=cluster),
+        generation=SimpleNamespace(cluster=cluster),
+        generation_devices=2,
+        is_colocated=is_colocated,
+    )
     rollouts = SimpleNamespace(time_s=6.0, energy_j=1000.0, busy_s=5.0)
     return RlStep(
-        job=job, phases=phases, rollouts=rollouts, passes=SimpleNamespace(time_s=3.0), pace=pace,
-        trainer=PoolMemory(peak_bytes=8.0, room_bytes=8.0), generator=PoolMemory(peak_bytes=9.0, room_bytes=8.0),
+        job=job,
+        phases=phases,
+        rollouts=rollouts,
+        passes=SimpleNamespace(time_s=3.0),
+        pace=pace,
+        trainer=PoolMemory(peak_bytes=8.0, room_bytes=8.0),
+        generator=PoolMemory(peak_bytes=9.0, room_bytes=8.0),
         trainer_power_w=100.0,
-    )  # fmt: skip
+    )
 
 
 def test_energy_and_idleness_of_a_step_in_turn():

@@ -36,8 +36,13 @@ def test_nothing_is_lost_and_little_is_wasted(tokens, dp, updates):
 
 
 def test_lengths_keep_their_mean_and_are_cut():
-    found = lengths_of(Length(mean_tokens=100, law="constant"),
-                       Length(mean_tokens=1000, std_tokens=1000, most_tokens=4096), 2000, 8, seed=0)  # fmt: skip
+    found = lengths_of(
+        Length(mean_tokens=100, law="constant"),
+        Length(mean_tokens=1000, std_tokens=1000, most_tokens=4096),
+        2000,
+        8,
+        seed=0,
+    )
     assert found.response.mean() == pytest.approx(1000, rel=0.03)
     assert found.response.max() == 4096
     assert found.response.min() >= 1
@@ -46,8 +51,13 @@ def test_lengths_keep_their_mean_and_are_cut():
 
 def test_responses_to_one_prompt_are_alike():
     """The share of log length's variance that lies between prompts is what it was set to."""
-    found = lengths_of(Length(mean_tokens=100, law="constant"),
-                       Length(mean_tokens=1000, std_tokens=800, most_tokens=10**7), 4000, 16, seed=1)  # fmt: skip
+    found = lengths_of(
+        Length(mean_tokens=100, law="constant"),
+        Length(mean_tokens=1000, std_tokens=800, most_tokens=10**7),
+        4000,
+        16,
+        seed=1,
+    )
     logs = np.log(found.response.reshape(4000, 16))
     between = logs.mean(axis=1).var() - logs.var(axis=1, ddof=1).mean() / 16
     assert between / logs.var() == pytest.approx(PROMPT_SHARE, abs=0.03)

@@ -34,19 +34,34 @@ EIGHT_B = get_model("llama-3.1-8b")
 def job_of(*, devices: int = 8, layout: TrainingLayout | None = None, **more) -> RlJob:
     layout = layout or TrainingLayout(dp=devices, sharding="zero1", recompute="full")
     training = TrainingJob(
-        model=EIGHT_B, cluster=Cluster(device=H100, num_devices=devices, devices_per_node=8), seq_len=2048,
-        framework=get_framework("megatron-bridge", H100, "bf16"), recipe=get_recipe("bf16"), global_batch=64,
-    )  # fmt: skip
+        model=EIGHT_B,
+        cluster=Cluster(device=H100, num_devices=devices, devices_per_node=8),
+        seq_len=2048,
+        framework=get_framework("megatron-bridge", H100, "bf16"),
+        recipe=get_recipe("bf16"),
+        global_batch=64,
+    )
     engine = Deployment(
-        model=EIGHT_B, cluster=Cluster(device=H100, num_devices=1, devices_per_node=8), layout=Layout(),
-        formats=Formats(weights="bf16", activations="bf16", kv="bf16"), engine=get_engine("vllm", "0.11", H100),
-        memory_utilization_frac=0.6, mode="offline",
-    )  # fmt: skip
+        model=EIGHT_B,
+        cluster=Cluster(device=H100, num_devices=1, devices_per_node=8),
+        layout=Layout(),
+        formats=Formats(weights="bf16", activations="bf16", kv="bf16"),
+        engine=get_engine("vllm", "0.11", H100),
+        memory_utilization_frac=0.6,
+        mode="offline",
+    )
     given = {
-        "framework": get_rl_framework("nemo-rl"), "training": training, "layout": layout, "generation": engine,
-        "replicas": devices, "num_prompts": 16, "group": 8, "prompt": Length(mean_tokens=128, law="constant"),
-        "response": Length(mean_tokens=500, std_tokens=500, most_tokens=1900), "num_updates": 2,
-    }  # fmt: skip
+        "framework": get_rl_framework("nemo-rl"),
+        "training": training,
+        "layout": layout,
+        "generation": engine,
+        "replicas": devices,
+        "num_prompts": 16,
+        "group": 8,
+        "prompt": Length(mean_tokens=128, law="constant"),
+        "response": Length(mean_tokens=500, std_tokens=500, most_tokens=1900),
+        "num_updates": 2,
+    }
     return RlJob(**{**given, **more})
 
 
@@ -66,8 +81,9 @@ def test_updates_cost_what_training_steps_do():
     job = job_of(num_epochs=3)
     step = rl_step(job)
     packing = step.passes.packing
-    training = replace(job.training, seq_len=packing.seq_len,
-                       global_batch=packing.micro_batch * packing.num_micro_batches * 8)  # fmt: skip
+    training = replace(
+        job.training, seq_len=packing.seq_len, global_batch=packing.micro_batch * packing.num_micro_batches * 8
+    )
     one = step_of(training, columns_of([replace(job.layout, micro_batch=packing.micro_batch)]))
     assert step.phases["policy training"] == pytest.approx(3 * 2 * float(one.time_s[0]))
     assert step.phases["log-probabilities"] < step.phases["policy training"] / 3

@@ -135,9 +135,17 @@ def test_a_trace_gives_an_estimate_its_traffic() -> None:
 
 def test_what_is_fixed_is_planned_with() -> None:
     found = plan(
-        model="llama-3.1-8b", device="h100-sxm", max_devices=4, rate=2, input_tokens=512, output_tokens=128, cp=2,
-        weights="bf16,int4", kv="bf16", max_num_batched_tokens=4096,
-    )  # fmt: skip
+        model="llama-3.1-8b",
+        device="h100-sxm",
+        max_devices=4,
+        rate=2,
+        input_tokens=512,
+        output_tokens=128,
+        cp=2,
+        weights="bf16,int4",
+        kv="bf16",
+        max_num_batched_tokens=4096,
+    )
     assert found.plans
     for item in found.plans:
         d = item.operation.deployment
@@ -148,9 +156,14 @@ def test_what_is_fixed_is_planned_with() -> None:
 
 def test_a_plan_has_the_promised_keys() -> None:
     out = plan(
-        model="llama-3.1-8b", device="h100-sxm", max_devices=2, rate=2, input_tokens=512, output_tokens=128,
+        model="llama-3.1-8b",
+        device="h100-sxm",
+        max_devices=2,
+        rate=2,
+        input_tokens=512,
+        output_tokens=128,
         slo=["ttft:1000", "tpot:50"],
-    ).to_json()  # fmt: skip
+    ).to_json()
     best = out["plans"][0]
     for name in (*METRICS, "total_tokens_per_s", "replicas", "concurrency", "usd_per_million_total_tokens"):
         assert best[name] > 0
@@ -164,9 +177,14 @@ def test_a_plan_has_the_promised_keys() -> None:
 
 def test_an_impossible_plan_is_a_result() -> None:
     found = plan(
-        model="llama-3.1-8b", device="h100-sxm", max_devices=1, rate=2, input_tokens=512, output_tokens=128,
+        model="llama-3.1-8b",
+        device="h100-sxm",
+        max_devices=1,
+        rate=2,
+        input_tokens=512,
+        output_tokens=128,
         slo=["tpot:0.01"],
-    )  # fmt: skip
+    )
     out = found.to_json()
     assert out["plans"] == []
     assert out["infeasible"]["have"] > out["infeasible"]["need"] == pytest.approx(1e-5)

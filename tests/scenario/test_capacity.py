@@ -15,9 +15,13 @@ from orrery.serving.requests import Requests
 from orrery.serving.simulation.result import GAP_BINS_PER_DECADE, GAP_DECADES, STEP, TIMELINE, Simulated
 
 ONE = {
-    "model": "llama-3.1-8b", "device": "h100-sxm", "input_tokens": 500, "output_tokens": 60, "max_num_seqs": 32,
+    "model": "llama-3.1-8b",
+    "device": "h100-sxm",
+    "input_tokens": 500,
+    "output_tokens": 60,
+    "max_num_seqs": 32,
     "num_requests": 1000,
-}  # fmt: skip
+}
 
 
 def capacity(**settings):
@@ -37,13 +41,30 @@ def queue(rate_per_s, served_per_s=1.0, count=2000, seed=0):
         finish_s[i] = free_s
     ones = np.ones(count, dtype=np.int64)
     return Simulated(
-        requests=Requests(arrive_s=arrive_s, input_tokens=ones, output_tokens=ones), arrive_s=arrive_s,
-        admitted_s=finish_s - each_s, first_token_s=finish_s, finish_s=finish_s, cached_tokens=0 * ones,
-        preemptions=0 * ones, machine=0 * ones, gap_counts=np.zeros(GAP_BINS_PER_DECADE * GAP_DECADES), gap_sum_s=0.0,
-        gap_squares_s2=0.0, timeline_s=np.zeros(1), timeline=np.zeros((0, len(TIMELINE))),
-        step_log=np.zeros((0, len(STEP))), num_steps=count, duration_s=float(finish_s[-1]), num_machines=1,
-        num_devices=1, energy_j=0.0, kv_capacity_bytes=1.0, idle_frac=0.0, max_running=1, counters={},
-    )  # fmt: skip
+        requests=Requests(arrive_s=arrive_s, input_tokens=ones, output_tokens=ones),
+        arrive_s=arrive_s,
+        admitted_s=finish_s - each_s,
+        first_token_s=finish_s,
+        finish_s=finish_s,
+        cached_tokens=0 * ones,
+        preemptions=0 * ones,
+        machine=0 * ones,
+        gap_counts=np.zeros(GAP_BINS_PER_DECADE * GAP_DECADES),
+        gap_sum_s=0.0,
+        gap_squares_s2=0.0,
+        timeline_s=np.zeros(1),
+        timeline=np.zeros((0, len(TIMELINE))),
+        step_log=np.zeros((0, len(STEP))),
+        num_steps=count,
+        duration_s=float(finish_s[-1]),
+        num_machines=1,
+        num_devices=1,
+        energy_j=0.0,
+        kv_capacity_bytes=1.0,
+        idle_frac=0.0,
+        max_running=1,
+        counters={},
+    )
 
 
 @given(st.floats(1e-2, 1e4), st.floats(1e-2, 1e4), st.floats(1.01, 3.0), st.sampled_from([0.01, 0.05]))

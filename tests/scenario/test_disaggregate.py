@@ -12,9 +12,13 @@ from orrery.scenario.disaggregate import RESOLVED, plan_disaggregated
 from orrery.scenario.simulate import simulate
 
 SERVED = {
-    "model": "llama-3.1-8b", "device": "a100-sxm-80gb", "max_devices": 6, "weights": "bf16", "kv": "bf16",
+    "model": "llama-3.1-8b",
+    "device": "a100-sxm-80gb",
+    "max_devices": 6,
+    "weights": "bf16",
+    "kv": "bf16",
     "num_requests": 600,
-}  # fmt: skip
+}
 LONG = {"input_tokens": 6000, "output_tokens": 100, "slo": ["ttft:4000", "tpot:25"]}
 
 
@@ -87,9 +91,21 @@ def test_what_it_cannot_take_is_refused(settings, says):
 
 def test_the_command_prints_the_designs_and_the_sentence(capsys):
     words = [
-        "plan", "--disaggregate", "--model", "llama-3.1-8b", "--device", "l40s", "--max-devices", "2", "--input-tokens",
-        "1000", "--output-tokens", "50", "--num-requests", "300",
-    ]  # fmt: skip
+        "plan",
+        "--disaggregate",
+        "--model",
+        "llama-3.1-8b",
+        "--device",
+        "l40s",
+        "--max-devices",
+        "2",
+        "--input-tokens",
+        "1000",
+        "--output-tokens",
+        "50",
+        "--num-requests",
+        "300",
+    ]
     assert run(words) == 0
     text = capsys.readouterr().out
     assert "Joint, split or separate, at no more than 2 devices" in text
@@ -104,9 +120,15 @@ def test_the_command_prints_the_designs_and_the_sentence(capsys):
 def test_a_prefill_pool_of_a_mixture_has_a_layout_of_its_own():
     """Without its flags it has the others' layout; with them its ranks, and the run differs."""
     served = {
-        "model": "qwen3-30b-a3b", "device": "h100-sxm", "tp": 2, "prefill_replicas": 1, "input_tokens": 1000,
-        "output_tokens": 20, "rate": 4, "num_requests": 100,
-    }  # fmt: skip
+        "model": "qwen3-30b-a3b",
+        "device": "h100-sxm",
+        "tp": 2,
+        "prefill_replicas": 1,
+        "input_tokens": 1000,
+        "output_tokens": 20,
+        "rate": 4,
+        "num_requests": 100,
+    }
     alike, own = (simulate(**served, **more) for more in ({}, {"prefill_dp": 2, "prefill_ep": 2}))
     assert alike.service.pools[0].deployment.layout == alike.service.pools[1].deployment.layout
     assert own.service.pools[0].deployment.layout == Layout(tp=1, dp=2, ep=2)

@@ -20,9 +20,7 @@ def test_time_per_token_is_a_steps_over_what_it_yields():
     """One request alone: 256 tokens after the first at 1 + 0.8 + 0.4 = 2.2 a step; the step checks three."""
     found = _estimated(batch=1, **HEAD)
     assert found.estimate.tpot_s == pytest.approx(found.estimate.cost.time_s / 2.2, rel=0.02)
-    assert found.estimate.latency_s == pytest.approx(
-        found.estimate.ttft_s + 256 * found.estimate.tpot_s, rel=0.02
-    )  # fmt: skip
+    assert found.estimate.latency_s == pytest.approx(found.estimate.ttft_s + 256 * found.estimate.tpot_s, rel=0.02)
 
 
 def test_guesses_that_never_hold_only_cost():
@@ -54,7 +52,7 @@ def test_a_plan_drafts_too():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"draft": "medusa"}, "write one of mtp, eagle, eagle3"),
+        ({"draft": "medusa"}, "write one of mtp, eagle, eagle3, tree, prompt-tokens"),
         ({"draft": "mtp"}, "ships no MTP layer"),
         ({"draft": "eagle", "draft_tokens": 3, "acceptance_by_position": "0.8,0.5"}, "write 3"),
         ({"draft": "eagle", "acceptance_by_position": "most"}, "comma-separated shares"),

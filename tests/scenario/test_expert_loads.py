@@ -37,18 +37,31 @@ def test_a_file_is_shares(tmp_path: Path, form: str):
     assert sum(found.shares) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize(("word", "says"), [
-    ("zipf:x", "write zipf:S with S from 0 to 4"), ("zipf:9", "write zipf:S"), ("even", "write balanced, zipf:S"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("word", "says"),
+    [
+        ("zipf:x", "write zipf:S with S from 0 to 4"),
+        ("zipf:9", "write zipf:S"),
+        ("even", "write balanced, zipf:S"),
+    ],
+)
 def test_words_that_mean_nothing_are_refused_with_what_to_write(word: str, says: str):
     with pytest.raises(ScenarioError, match=says):
         expert_loads(word, MODEL)
 
 
-@pytest.mark.parametrize(("text", "says"), [
-    ("1,2,3", "3 shares, but .* has 128 experts"), ("a,b", "no list of numbers"), ("1,-1", "none below 0"),
-    ("0,0", "not all of them 0"), ("[1, null]", "no list of numbers"), ("nan,1", "finite"), ("", "finite"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("1,2,3", "3 shares, but .* has 128 experts"),
+        ("a,b", "no list of numbers"),
+        ("1,-1", "none below 0"),
+        ("0,0", "not all of them 0"),
+        ("[1, null]", "no list of numbers"),
+        ("nan,1", "finite"),
+        ("", "finite"),
+    ],
+)
 def test_files_that_mean_nothing_are_refused_with_what_to_write(tmp_path: Path, text: str, says: str):
     path = tmp_path / "loads.csv"
     path.write_text(text)
@@ -80,9 +93,12 @@ def test_throughput_never_falls_as_the_batch_grows(device: str):
     n = np.arange(1, 257)
     zero = np.zeros_like(n)
     batch = Batch(
-        prompt_sequences=zero, prompt_tokens=zero, prompt_context_tokens=zero, decode_sequences=n,
+        prompt_sequences=zero,
+        prompt_tokens=zero,
+        prompt_context_tokens=zero,
+        decode_sequences=n,
         decode_context_tokens=np.full_like(n, 1024),
-    )  # fmt: skip
+    )
     found = step(deployment, batch)
     experts = next(n / p.time_s for p in found.parts if p.name == "experts")
     assert (experts[1:] >= experts[:-1]).all()

@@ -10,21 +10,36 @@ from orrery.scenario.resolve import resolve
 from orrery.scenario.schema import Scenario
 
 ASKED = {
-    "model": "deepseek-v3", "device": "h200-sxm", "dp": 8, "ep": 8, "engine": "sglang", "engine_version": "0.5.12",
-    "input_tokens": 1024, "output_tokens": 128, "concurrency": 512,
-}  # fmt: skip
+    "model": "deepseek-v3",
+    "device": "h200-sxm",
+    "dp": 8,
+    "ep": 8,
+    "engine": "sglang",
+    "engine_version": "0.5.12",
+    "input_tokens": 1024,
+    "output_tokens": 128,
+    "concurrency": 512,
+}
 
 
 def notes_of(**more):
     return [n for n in resolve(Scenario(**(ASKED | more))).notes if n.startswith(("all2all", "num_redundant"))]
 
 
-@pytest.mark.parametrize(("word", "name"), [
-    ("allgather_reducescatter", "all-gather"), ("none", "all-gather"), ("deepep", "deepep"), ("", ""),
-    ("deepep_low_latency", "deepep-low-latency"), ("DEEPEPLOWLATENCY", "deepep-low-latency"),
-    ("deepep_high_throughput", "deepep-normal"), ("NVLINK_ONE_SIDED", "tensorrt-llm-one-sided"),
-    ("flashinfer_all2allv", "tensorrt-llm-two-sided"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [
+        ("allgather_reducescatter", "all-gather"),
+        ("none", "all-gather"),
+        ("deepep", "deepep"),
+        ("", ""),
+        ("deepep_low_latency", "deepep-low-latency"),
+        ("DEEPEPLOWLATENCY", "deepep-low-latency"),
+        ("deepep_high_throughput", "deepep-normal"),
+        ("NVLINK_ONE_SIDED", "tensorrt-llm-one-sided"),
+        ("flashinfer_all2allv", "tensorrt-llm-two-sided"),
+    ],
+)
 def test_engines_own_words_are_taken(word, name):
     assert get_dispatcher(word) == name
 
@@ -77,19 +92,30 @@ def test_copies_help_uneven_loads_and_no_others(ask):
 
 def test_a_plan_keeps_to_layouts_that_hold_the_copies():
     found = orrery.plan(
-        model="qwen3-30b-a3b", device="h100-sxm", max_devices=4, rate=4, input_tokens=512, output_tokens=128,
-        ep_num_redundant_experts=16, moe_a2a_backend="deepep", expert_loads="zipf:1",
-    ).to_json()  # fmt: skip
+        model="qwen3-30b-a3b",
+        device="h100-sxm",
+        max_devices=4,
+        rate=4,
+        input_tokens=512,
+        output_tokens=128,
+        ep_num_redundant_experts=16,
+        moe_a2a_backend="deepep",
+        expert_loads="zipf:1",
+    ).to_json()
     assert found["plans"]
     assert all(p["layout"]["ep"] > 1 and (128 + 16) % p["layout"]["ep"] == 0 for p in found["plans"])
 
 
-@pytest.mark.parametrize(("more", "says"), [
-    ({"num_redundant_experts": 5}, "write 8"), ({"num_redundant_experts": 44}, "write 40"),
-    ({"dp": 1, "ep": 1, "tp": 8, "num_redundant_experts": 8}, "ep above 1"),
-    ({"num_redundant_experts": 4000}, "at most that"),
-    ({"model": "llama-3.1-8b", "dp": 1, "ep": 1, "num_redundant_experts": 8}, "has no experts"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"num_redundant_experts": 5}, "write 8"),
+        ({"num_redundant_experts": 44}, "write 40"),
+        ({"dp": 1, "ep": 1, "tp": 8, "num_redundant_experts": 8}, "ep above 1"),
+        ({"num_redundant_experts": 4000}, "at most that"),
+        ({"model": "llama-3.1-8b", "dp": 1, "ep": 1, "num_redundant_experts": 8}, "has no experts"),
+    ],
+)
 def test_copies_that_do_not_fit_the_ranks_are_refused(more, says):
     with pytest.raises(OrreryError, match=says):
         resolve(Scenario(**(ASKED | more)))

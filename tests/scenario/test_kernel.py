@@ -16,23 +16,47 @@ from orrery.scenario.kernel.operators import OPERATORS
 from orrery.scenario.kernel.sweep import read_sweeps
 
 SIZES = {
-    "m": (1, 4096), "n": (16, 8192), "k": (16, 8192), "batch": (1, 8), "groups": (1, 16), "query_tokens": (1, 2048),
-    "context_tokens": (2048, 8192), "tokens": (1, 4096), "width": (16, 8192), "depth": (1, 8),
-    "hidden_size": (128, 4096), "ffn_size": (128, 4096), "num_experts": (8, 128), "experts_per_token": (1, 8),
-    "keys": (1, 2**28), "log2_rows": (4, 8), "seq_len": (1, 2048), "ops": (1, 500), "pixels": (1, 100_000),
-    "inputs": (1, 512), "outputs": (1, 512), "devices": (2, 16), "message_bytes": (1, 1e9),
-}  # fmt: skip
+    "m": (1, 4096),
+    "n": (16, 8192),
+    "k": (16, 8192),
+    "batch": (1, 8),
+    "groups": (1, 16),
+    "query_tokens": (1, 2048),
+    "context_tokens": (2048, 8192),
+    "tokens": (1, 4096),
+    "width": (16, 8192),
+    "depth": (1, 8),
+    "hidden_size": (128, 4096),
+    "ffn_size": (128, 4096),
+    "num_experts": (8, 128),
+    "experts_per_token": (1, 8),
+    "keys": (1, 2**28),
+    "log2_rows": (4, 8),
+    "seq_len": (1, 2048),
+    "ops": (1, 500),
+    "pixels": (1, 100_000),
+    "inputs": (1, 512),
+    "outputs": (1, 512),
+    "devices": (2, 16),
+    "message_bytes": (1, 1e9),
+}
 
 
 FIXED = {"model": "bert-base-uncased", "num_heads": 16, "num_kv_heads": 4, "head_size": 128}
 
 
 NEEDED = {
-    "chain": ("ops", "pixels", "batch"), "all-reduce": ("devices",), "all-gather": ("devices",),
-    "reduce-scatter": ("devices",), "all-to-all": ("devices",), "attention": ("context_tokens", "batch"),
-    "latent-attention": ("context_tokens", "batch"), "gemm": ("batch",), "rnn": ("batch",),
+    "chain": ("ops", "pixels", "batch"),
+    "all-reduce": ("devices",),
+    "all-gather": ("devices",),
+    "reduce-scatter": ("devices",),
+    "all-to-all": ("devices",),
+    "attention": ("context_tokens", "batch"),
+    "latent-attention": ("context_tokens", "batch"),
+    "gemm": ("batch",),
+    "rnn": ("batch",),
     "launch-queue": ("model",),
-}  # fmt: skip
+}
 
 
 DEVICES = ("h100-sxm", "a100-sxm-80gb", "mi300x", "l4", "b200", "tpu-v5p", "max-1550", "rtx-3090", "gaudi2", "t4")
@@ -84,10 +108,18 @@ def test_no_answer_beats_its_roofs_and_intervals_hold_the_answer(message):
 
 
 GROWS = {
-    "softmax": "width", "norm": "width", "add": "tokens", "sort": "keys", "spgemm": "entries_per_row", "rnn": "seq_len",
-    "chain": "ops", "fused-mlp": "batch", "all-reduce": "message_bytes", "all-to-all": "message_bytes",
+    "softmax": "width",
+    "norm": "width",
+    "add": "tokens",
+    "sort": "keys",
+    "spgemm": "entries_per_row",
+    "rnn": "seq_len",
+    "chain": "ops",
+    "fused-mlp": "batch",
+    "all-reduce": "message_bytes",
+    "all-to-all": "message_bytes",
     "gemm-reduce-scatter": "k",
-}  # fmt: skip
+}
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

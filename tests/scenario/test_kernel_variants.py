@@ -56,8 +56,16 @@ def test_one_bit_passes_by_hand():
     assert found["one-bit-unfused", "bipolar2 x bipolar3"].time_s > row.time_s
     assert {format for variant, format in found if variant == "integer-units"} == {"int4", "int8"}
     with pytest.raises(OutOfRange, match="1-bit"):
-        orrery.kernel(op="gemm", device="h100-sxm", m=64, n=64, k=64, weights="bipolar1", activations="bipolar1",
-                      variant="one-bit-fused")  # fmt: skip
+        orrery.kernel(
+            op="gemm",
+            device="h100-sxm",
+            m=64,
+            n=64,
+            k=64,
+            weights="bipolar1",
+            activations="bipolar1",
+            variant="one-bit-fused",
+        )
 
 
 def test_uneven_tiles_cost_time_only_where_there_are_two_widths():
@@ -69,8 +77,15 @@ def test_uneven_tiles_cost_time_only_where_there_are_two_widths():
 
 
 def test_overlap_takes_the_slower_and_turns_take_the_sum():
-    message = {"op": "attention", "device": "h100-sxm", "query_tokens": 16896, "num_heads": 1, "format": "fp16",
-            "not_causal": True, "head_size": 128}  # fmt: skip
+    message = {
+        "op": "attention",
+        "device": "h100-sxm",
+        "query_tokens": 16896,
+        "num_heads": 1,
+        "format": "fp16",
+        "not_causal": True,
+        "head_size": 128,
+    }
     found = rows(**message)
     turns, overlap = found["serial", "fp16"], found["ping-pong", "fp16"]
     d = turns.details
@@ -106,8 +121,10 @@ def test_sorts_by_hand():
     assert cub.bytes == 15 * 4 * keys
     assert one.bytes == pytest.approx(keys * (9 * 4 + 4 * 2 * 256 / 5376 * 4))
     assert one.time_s < cub.time_s
-    rates = {d: rows(op="sort", device=d, keys=keys)["onesweep", "32-bit keys"].details["keys_per_s"]
-             for d in ("a100-sxm-40gb", "a100-sxm-80gb")}  # fmt: skip
+    rates = {
+        d: rows(op="sort", device=d, keys=keys)["onesweep", "32-bit keys"].details["keys_per_s"]
+        for d in ("a100-sxm-40gb", "a100-sxm-80gb")
+    }
     assert rates["a100-sxm-80gb"] > rates["a100-sxm-40gb"]
 
 

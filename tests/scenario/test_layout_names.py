@@ -23,11 +23,23 @@ from orrery.training.step import step_of
 JOBS = {
     "dense": {"model": "llama-3.1-8b", "device": "h100-sxm", "devices": 64, "global_batch": 256, "seq_len": 8192},
     "uneven": {"model": "llama-3.1-405b", "device": "h100-sxm", "devices": 1024, "global_batch": 512, "seq_len": 8192},
-    "experts": {"model": "qwen3-30b-a3b", "device": "h100-sxm", "devices": 64, "global_batch": 256, "seq_len": 4096,
-                "framework": "megatron-bridge"},
-    "torchtitan": {"model": "llama-3.1-70b", "device": "h100-sxm", "devices": 64, "global_batch": 64, "seq_len": 8192,
-                   "framework": "torchtitan"},
-}  # fmt: skip
+    "experts": {
+        "model": "qwen3-30b-a3b",
+        "device": "h100-sxm",
+        "devices": 64,
+        "global_batch": 256,
+        "seq_len": 4096,
+        "framework": "megatron-bridge",
+    },
+    "torchtitan": {
+        "model": "llama-3.1-70b",
+        "device": "h100-sxm",
+        "devices": 64,
+        "global_batch": 64,
+        "seq_len": 8192,
+        "framework": "torchtitan",
+    },
+}
 EACH = 50
 
 SMALL = {"model": "gpt3-1.3b", "device": "a100-sxm-80gb", "devices": 8, "global_batch": 16, "seq_len": 2048}
@@ -116,11 +128,17 @@ def test_parts_that_are_recomputed_by_name_stand_in_the_name():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("tp8 zreo1", "write 'zero1'"), ("", "is missing|is empty|write one"), ("tp8 tp4", "says tp twice"),
-        ("zero1 zero3", "says sharding twice"), ("tp0", "no part of a layout"), ("8", "no part of a layout"),
-        ("tp8 recompute-ful", "write"), ("mb1 " + "x" * 300, "no part of a layout"), ("tp8é", "no part of a layout"),
+        ("tp8 zreo1", "write 'zero1'"),
+        ("", "is missing|is empty|write one"),
+        ("tp8 tp4", "says tp twice"),
+        ("zero1 zero3", "says sharding twice"),
+        ("tp0", "no part of a layout"),
+        ("8", "no part of a layout"),
+        ("tp8 recompute-ful", "write"),
+        ("mb1 " + "x" * 300, "no part of a layout"),
+        ("tp8é", "no part of a layout"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_word_is_named_with_the_nearest_right_one(name, message):
     with pytest.raises(OrreryError, match=message):
         read_name(name, tuple(schedules()))

@@ -20,9 +20,13 @@ def answer():
 
 def with_figures(answer, tariff, **intervals):
     known = replace(
-        answer.estimate, num_devices=2, power_w=1000.0, output_tokens_per_s=500.0, total_tokens_per_s=1000.0,
+        answer.estimate,
+        num_devices=2,
+        power_w=1000.0,
+        output_tokens_per_s=500.0,
+        total_tokens_per_s=1000.0,
         intervals=intervals,
-    )  # fmt: skip
+    )
     return replace(answer, estimate=known, tariff=tariff)
 
 

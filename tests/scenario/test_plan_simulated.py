@@ -19,12 +19,26 @@ def test_objectives_may_be_percentiles():
     assert [o.written for o in read_objectives(texts)] == ["ttft:500", "tpot:40", "p99_ttft:900", "p99.9_e2el:5000"]
     assert request_limits_s(texts) == {"ttft": 0.5, "tpot": 0.04}
     assert [(p.metric, p.percent, p.limit_s) for p in percentile_limits(texts)] == [
-        ("ttft", 99.0, 0.9), ("e2el", 99.9, 5.0)
-    ]  # fmt: skip
+        ("ttft", 99.0, 0.9),
+        ("e2el", 99.9, 5.0),
+    ]
 
 
-@pytest.mark.parametrize("text", ["p0_ttft:5", "p100_ttft:5", "px_ttft:5", "_ttft:5", "p99_itl:5", "p99ttft:5",
-                                  "p99_ttft", "p99_ttft:0", "q99_ttft:5", "pnan_ttft:5"])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "p0_ttft:5",
+        "p100_ttft:5",
+        "px_ttft:5",
+        "_ttft:5",
+        "p99_itl:5",
+        "p99ttft:5",
+        "p99_ttft",
+        "p99_ttft:0",
+        "q99_ttft:5",
+        "pnan_ttft:5",
+    ],
+)
 def test_a_wrong_percentile_is_refused(text):
     with pytest.raises(ValueError, match="such as"):
         read_objectives([text])

@@ -11,9 +11,15 @@ from orrery.scenario.users import users_requests
 from orrery.serving.synthesis import Length
 
 ASKED = {
-    "model": "llama-3.1-8b", "device": "h100-sxm", "max_devices": 2, "input_tokens": 1000, "output_tokens": 200,
-    "users": 300, "think_s": 20.0, "slo": ("tpot:40ms",),
-}  # fmt: skip
+    "model": "llama-3.1-8b",
+    "device": "h100-sxm",
+    "max_devices": 2,
+    "input_tokens": 1000,
+    "output_tokens": 200,
+    "users": 300,
+    "think_s": 20.0,
+    "slo": ("tpot:40ms",),
+}
 
 
 def test_every_plan_has_all_people_waiting_or_thinking(monkeypatch):

@@ -62,8 +62,9 @@ def test_a_vote_of_one_is_one_call_and_takes_what_the_estimate_says():
 @settings(max_examples=20, deadline=None)
 @given(
     st.sampled_from(["best-of-n", "majority-vote", "generative-verification", "beam-search", "sequential-revision"]),
-    st.integers(1, 12), st.integers(1, 12),
-)  # fmt: skip
+    st.integers(1, 12),
+    st.integers(1, 12),
+)
 def test_cost_grows_with_samples(shape, few, more):
     few_way, many = answer(reasoning=shape, samples=f"{few},{few + more}").ways
     for name in ("num_calls", "prompt_tokens", "answer_tokens", "time_s", "energy_j", "usd", "kv_peak_bytes"):
@@ -206,8 +207,12 @@ def test_what_does_not_fit_is_an_answer_with_numbers():
     large = estimate(**ONE, reasoning="best-of-n", verifier_model="llama-3.1-405b")
     assert isinstance(large, InfeasibleAnswer)
     assert "405B" in large.infeasible.what
-    long = estimate(**ONE | {"output_tokens": 60_000}, reasoning="sequential-revision", samples=16,
-                    reasoning_knob=["seen_rounds=16"])  # fmt: skip
+    long = estimate(
+        **ONE | {"output_tokens": 60_000},
+        reasoning="sequential-revision",
+        samples=16,
+        reasoning_knob=["seen_rounds=16"],
+    )
     assert isinstance(long, InfeasibleAnswer)
     assert long.infeasible.unit == "tokens"
     assert long.infeasible.need > long.infeasible.have > 400_000

@@ -32,9 +32,15 @@ def test_a_server_that_lets_longer_requests_in_is_taken_at_its_word():
 
 def test_yarn_stretches_the_context_that_a_config_states():
     config = {
-        "model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
-        "num_key_value_heads": 2, "intermediate_size": 128, "vocab_size": 100, "max_position_embeddings": 32768,
-    }  # fmt: skip
+        "model_type": "llama",
+        "hidden_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "intermediate_size": 128,
+        "vocab_size": 100,
+        "max_position_embeddings": 32768,
+    }
     yarn = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
     assert parse(config, name="x").max_context_tokens == 32768
     assert parse(config | {"rope_scaling": yarn}, name="x").max_context_tokens == 131072

@@ -10,9 +10,15 @@ from orrery.scenario.rl_plan import flags_of, train_rl_plan
 from orrery.scenario.train import train
 
 SMALL = {
-    "model": "llama-3.2-1b", "device": "h100-sxm", "devices": 8, "prompts_per_step": 16, "generations_per_prompt": 8,
-    "output_tokens": 300, "max_output_tokens": 2000, "engine_version": "0.11",
-}  # fmt: skip
+    "model": "llama-3.2-1b",
+    "device": "h100-sxm",
+    "devices": 8,
+    "prompts_per_step": 16,
+    "generations_per_prompt": 8,
+    "output_tokens": 300,
+    "max_output_tokens": 2000,
+    "engine_version": "0.11",
+}
 
 
 def test_an_answer_says_everything():

@@ -14,8 +14,9 @@ from orrery.scenario.objectives import METRICS, read_objectives
 from orrery.scenario.schema import Scenario, read_scenario
 from orrery.scenario.schema_rl import WORDS as RL_ONE_OF
 from orrery.scenario.schema_training import WORDS as TRAINING_ONE_OF
+from orrery.scenario.schema_training_techniques import WORDS as TECHNIQUE_ONE_OF
 
-ONE_OF = TRAINING_ONE_OF | RL_ONE_OF
+ONE_OF = TRAINING_ONE_OF | TECHNIQUE_ONE_OF | RL_ONE_OF
 
 WORDS = st.text("aZ09-_./\\\"'#=[]{}~é漢🙂", min_size=1, max_size=20)
 
@@ -28,6 +29,8 @@ def values(setting: Setting) -> st.SearchStrategy[Any]:
         return st.floats(setting.least, setting.most, exclude_min=setting.excludes_least)
     if setting.name == "objective":
         return st.sampled_from(["cost", "throughput"])
+    if setting.name == "api_price":
+        return st.sampled_from(["groq/llama-3.1-8b", "in=0.6,out=2.4", "in=0.6,out=2.4,cached=0.1"])
     if setting.name == "engine_version":
         return st.sampled_from(["0.11.0", "1.2", "0.5.10.post1"])
     if setting.name == "recompute":
@@ -109,7 +112,7 @@ def test_every_mistake_is_answered_at_once() -> None:
         ("gpu_memory_utilization", 1.1, "to 1"),
         ("usd_per_hour", -0.1, "from 0"),
         ("engine_version", "newest", "0.11.0"),
-        ("objective", "speed", "cost or throughput"),
+        ("objective", "speed", "cost, throughput, latency or energy"),
         ("slo", ["ttft:-1"], "above 0"),
         ("slo", ["itl:20"], "ttft, tpot, e2el"),
         ("slo", ["p100_ttft:100"], "percentile"),

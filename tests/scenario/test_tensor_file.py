@@ -18,11 +18,21 @@ from orrery.scenario.safetensors import read_header
 from orrery.scenario.tensor_file import tensors_in
 
 DTYPES = {
-    "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1",
-    "BF16": ml_dtypes.bfloat16, "F8_E4M3": ml_dtypes.float8_e4m3fn, "F8_E5M2": ml_dtypes.float8_e5m2,
-    "F8_E4M3FNUZ": ml_dtypes.float8_e4m3fnuz, "F8_E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "I64": "<i8",
+    "I32": "<i4",
+    "I16": "<i2",
+    "I8": "i1",
+    "U8": "u1",
+    "BF16": ml_dtypes.bfloat16,
+    "F8_E4M3": ml_dtypes.float8_e4m3fn,
+    "F8_E5M2": ml_dtypes.float8_e5m2,
+    "F8_E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
+    "F8_E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
     "F8_E8M0": ml_dtypes.float8_e8m0fnu,
-}  # fmt: skip
+}
 
 
 def packed(header, data=b""):
@@ -154,7 +164,7 @@ WRONG = {
     "a hole": (packed({"x": ONE, "y": entry("F32", [1], 12, 16)}, bytes(16)), "4 bytes lie between 'x' and 'y'"),
     "bytes left over": (packed({"x": ONE}, bytes(9)), "1 bytes follow 'x'"),
     "metadata of numbers": (packed({"__metadata__": {"n": 1}, "x": ONE}, EIGHT), "__metadata__"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", WRONG)
@@ -204,11 +214,12 @@ def _npz():
 
 
 GOOD = {
-    "npy": _npy(), "npz": _npz(),
+    "npy": _npy(),
+    "npz": _npz(),
     "safetensors": safetensors_of(
         {"a": ("F32", np.arange(4, dtype="<f4")), "b": ("BF16", np.ones((2, 2), dtype=ml_dtypes.bfloat16))}
     ),
-}  # fmt: skip
+}
 
 
 def test_dtypes_that_nobody_reads_are_declined_and_the_rest_is_read(tmp_path):

@@ -112,11 +112,18 @@ def test_a_plan_is_at_least_as_fast_as_a_guess():
     assert out["evaluated"] + out["ruled_out"] <= out["num_layouts"]
     assert "pretrain_gpt.py" in out["launch"]["megatron-lm"]
     assert out["seconds"] > 0
-    again = orrery.train(**job, framework="megatron-lm", **{
-        k: v for k, v in out["plans"][0]["layout"].items()
-        if k not in ("is_sequence_parallel", "sharding_group", "secondary_group")
-        and not k.startswith("recompute_") and not k.endswith("_stage_layers")
-    }, sequence_parallel=out["plans"][0]["layout"]["is_sequence_parallel"])  # fmt: skip
+    again = orrery.train(
+        **job,
+        framework="megatron-lm",
+        **{
+            k: v
+            for k, v in out["plans"][0]["layout"].items()
+            if k not in ("is_sequence_parallel", "sharding_group", "secondary_group")
+            and not k.startswith("recompute_")
+            and not k.endswith("_stage_layers")
+        },
+        sequence_parallel=out["plans"][0]["layout"]["is_sequence_parallel"],
+    )
     assert again.step_time_s == pytest.approx(found.plans[0].step_time_s, rel=1e-9)
 
 
@@ -180,8 +187,17 @@ def test_a_plan_tries_what_the_framework_runs_unless_told_otherwise():
 
 
 def test_modules_are_recomputed_by_name():
-    job = {"model": "llama-3-70b", "device": "b200", "devices": 64, "tp": 8, "dp": 8, "global_batch": 64,
-           "seq_len": 8192, "framework": "megatron-lm", "sharding": "zero1"}  # fmt: skip
+    job = {
+        "model": "llama-3-70b",
+        "device": "b200",
+        "devices": 64,
+        "tp": 8,
+        "dp": 8,
+        "global_batch": 64,
+        "seq_len": 8192,
+        "framework": "megatron-lm",
+        "sharding": "zero1",
+    }
     plain, named, whole = (orrery.train(**job, recompute=r) for r in ("none", "attention, mlp", "full"))
     assert named.layout.recompute == "selective"
     assert named.layout.recompute_modules == ("core_attn", "mlp")
@@ -200,9 +216,16 @@ def test_modules_that_are_none_are_refused(recompute, remedy):
 
 
 MIXTURE = {
-    "model": "mixtral-8x7b", "device": "h100-sxm", "devices": 64, "tp": 2, "ep": 8, "global_batch": 512,
-    "seq_len": 4096, "sharding": "zero1", "recompute": "full",
-}  # fmt: skip
+    "model": "mixtral-8x7b",
+    "device": "h100-sxm",
+    "devices": 64,
+    "tp": 2,
+    "ep": 8,
+    "global_batch": 512,
+    "seq_len": 4096,
+    "sharding": "zero1",
+    "recompute": "full",
+}
 
 
 def test_how_tokens_reach_their_experts_is_the_frameworks_or_yours():
@@ -228,10 +251,13 @@ def test_uneven_loads_make_a_step_longer():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"dispatcher": "pigeon"}, "dispatcher"), ({"expert_loads": "zipf:9"}, "zipf:S with S from 0 to 4"),
-        ({"expert_loads": "nowhere.csv"}, "no file"), ({"etp": 3}, "3"), ({"etp": 0}, "etp"),
+        ({"dispatcher": "pigeon"}, "dispatcher"),
+        ({"expert_loads": "zipf:9"}, "zipf:S with S from 0 to 4"),
+        ({"expert_loads": "nowhere.csv"}, "no file"),
+        ({"etp": 3}, "3"),
+        ({"etp": 0}, "etp"),
     ],
-)  # fmt: skip
+)
 def test_senseless_experts_are_refused(change, message):
     with pytest.raises(OrreryError, match=message):
         orrery.train(**MIXTURE, **change)

@@ -7,8 +7,15 @@ import pytest
 import orrery
 from orrery.base.errors import OrreryError
 
-JOB = {"model": "llama-3.2-1b", "device": "h100-sxm", "devices": 8, "global_batch": 64, "seq_len": 4096,
-       "sharding": "zero3", "train_tokens": 1e10}  # fmt: skip
+JOB = {
+    "model": "llama-3.2-1b",
+    "device": "h100-sxm",
+    "devices": 8,
+    "global_batch": 64,
+    "seq_len": 4096,
+    "sharding": "zero3",
+    "train_tokens": 1e10,
+}
 FAILS = {"device_mtbf_s": 1e6, "checkpoint": "blocking"}
 STEPS = -(-(10**10) // (64 * 4096))
 

@@ -109,10 +109,18 @@ def test_every_reader_is_bounded_and_says_what_is_wrong(tmp_path: Path, monkeypa
     monkeypatch.setattr(user_file, "MAX_BYTES", 2_000_000)
     path = tmp_path / "given.toml"
     for content in (
-        gzip.compress(b"[" * 30_000_000), gzip.compress(b"a = 1")[:-6], b"\xff\xfe\x00", b"[" * 100_000, b"{" * 100_000,
-        b"a = " + b"[" * 5_000, b"9" * 5_000, b'a = "' + b"x" * 300_000, b".".join([b"a"] * 20_000) + b" = 1",
-        b"", b"\0",
-    ):  # fmt: skip
+        gzip.compress(b"[" * 30_000_000),
+        gzip.compress(b"a = 1")[:-6],
+        b"\xff\xfe\x00",
+        b"[" * 100_000,
+        b"{" * 100_000,
+        b"a = " + b"[" * 5_000,
+        b"9" * 5_000,
+        b'a = "' + b"x" * 300_000,
+        b".".join([b"a"] * 20_000) + b" = 1",
+        b"",
+        b"\0",
+    ):
         path.write_bytes(content)
         begun_s = time.monotonic()
         with contextlib.suppress(OrreryError):

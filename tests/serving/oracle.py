@@ -292,10 +292,15 @@ class Fleet:
     def arrive(self, r, turn):
         target = self.replicas[0]
         if len(self.replicas) > 1:
-            target = self.replicas[self.ways.route(
-                [len(x.everybody()) for x in self.replicas], [x.tokens_to_come() for x in self.replicas],
-                [len(x.found(r)) for x in self.replicas], self.homes.get(r.session, -1), turn,
-            )]  # fmt: skip
+            target = self.replicas[
+                self.ways.route(
+                    [len(x.everybody()) for x in self.replicas],
+                    [x.tokens_to_come() for x in self.replicas],
+                    [len(x.found(r)) for x in self.replicas],
+                    self.homes.get(r.session, -1),
+                    turn,
+                )
+            ]
             if r.session >= 0:
                 self.homes[r.session] = target.number
         if target.blocks_for(r.prompt + r.answer) * self.ways.block_bytes > self.ways.capacity:

@@ -50,9 +50,12 @@ def deployment(kind="dense"):
     return Deployment(
         model=get_model(model),
         cluster=Cluster(device=hardware, num_devices=layout.num_devices, devices_per_node=8),
-        layout=layout, formats=Formats(weights="bf16", activations="bf16", kv="bf16"),
-        engine=get_engine("vllm", "", hardware), max_num_seqs=16, max_num_batched_tokens=512,
-    )  # fmt: skip
+        layout=layout,
+        formats=Formats(weights="bf16", activations="bf16", kv="bf16"),
+        engine=get_engine("vllm", "", hardware),
+        max_num_seqs=16,
+        max_num_batched_tokens=512,
+    )
 
 
 def pools_of(fleet):
@@ -64,8 +67,17 @@ def pools_of(fleet):
     return (Pool(deployment=deployment(kind), replicas=3 if fleet == "three" else 1),)
 
 
-def limiting(requests, *, blocks=None, spare_blocks=None, seats=None, budget=None, host_blocks=0, recv_interval=None,
-             change=lambda a: a):  # fmt: skip
+def limiting(
+    requests,
+    *,
+    blocks=None,
+    spare_blocks=None,
+    seats=None,
+    budget=None,
+    host_blocks=0,
+    recv_interval=None,
+    change=lambda a: a,
+):
     """A patch that gives the fleet caches of ``blocks`` blocks (or of as many as the longest request needs, and some to
     spare), ``seats`` and ``budget`` tokens a lane, and any other change to the tables."""
     if spare_blocks is not None:
@@ -133,10 +145,17 @@ def traffic(draw, most=14, *, following=True):
     if unit:
         start, ids = prefixes(inputs + outputs, rng.integers(0, 3, n), rng.integers(0, 12, n), unit)
     return Requests(
-        arrive_s=arrive.astype(float), input_tokens=inputs, output_tokens=outputs, after=after, session=session,
-        client=rng.integers(0, 3, n), priority=rng.integers(0, 3, n).astype(float), prefix_start=start, prefix_ids=ids,
+        arrive_s=arrive.astype(float),
+        input_tokens=inputs,
+        output_tokens=outputs,
+        after=after,
+        session=session,
+        client=rng.integers(0, 3, n),
+        priority=rng.integers(0, 3, n).astype(float),
+        prefix_start=start,
+        prefix_ids=ids,
         prefix_block_tokens=unit,
-    )  # fmt: skip
+    )
 
 
 def prefixes(lengths, family, common, unit):
@@ -155,37 +174,54 @@ def setting(draw):
     """Names and numbers of a service with any mix of features, and of limits that hurt."""
     fleet, policy = draw(st.sampled_from(FLEETS)), draw(st.sampled_from(POLICIES))
     return {
-        "fleet": fleet, "policy": policy,
+        "fleet": fleet,
+        "policy": policy,
         "queue": draw(st.sampled_from(["fcfs", "fair", "priority", "shortest-first"])),
         "router": draw(st.sampled_from(["least-loaded", "round-robin", "prefix-aware", "session-affinity"])),
-        "preemption": draw(st.sampled_from(["recompute", "swap"])), "drafts": draw(st.sampled_from([0, 0, 3])),
-        "compression": draw(st.sampled_from([
-            {}, {}, {"kept_tokens_frac": 0.4}, {"budget_tokens": 32}, {"kept_bytes_frac": 0.5, "flops_per_token": 1e6},
-        ])),
-        "lends_cache": fleet in ("three", "pools") and draw(st.booleans()), "load_hides": draw(st.booleans()),
-    }  # fmt: skip
+        "preemption": draw(st.sampled_from(["recompute", "swap"])),
+        "drafts": draw(st.sampled_from([0, 0, 3])),
+        "compression": draw(
+            st.sampled_from(
+                [
+                    {},
+                    {},
+                    {"kept_tokens_frac": 0.4},
+                    {"budget_tokens": 32},
+                    {"kept_bytes_frac": 0.5, "flops_per_token": 1e6},
+                ]
+            )
+        ),
+        "lends_cache": fleet in ("three", "pools") and draw(st.booleans()),
+        "load_hides": draw(st.booleans()),
+    }
 
 
 @st.composite
 def limits(draw):
     """Limits that hurt, and a closed loop or none."""
     return {
-        "blocks": draw(st.sampled_from([None, 12, 40])), "spare_blocks": draw(st.sampled_from([None, 0, 1, 2, 4, 9])),
+        "blocks": draw(st.sampled_from([None, 12, 40])),
+        "spare_blocks": draw(st.sampled_from([None, 0, 1, 2, 4, 9])),
         "seats": draw(st.sampled_from([None, 1, 2, 5])),
-        "budget": draw(st.sampled_from([None, 24, 100])), "host_blocks": draw(st.sampled_from([0, 0, 4, 40])),
-        "concurrency": draw(st.sampled_from([0, 0, 1, 3])), "recv_interval": draw(st.sampled_from([None, None, 2, 7])),
-    }  # fmt: skip
+        "budget": draw(st.sampled_from([None, 24, 100])),
+        "host_blocks": draw(st.sampled_from([0, 0, 4, 40])),
+        "concurrency": draw(st.sampled_from([0, 0, 1, 3])),
+        "recv_interval": draw(st.sampled_from([None, None, 2, 7])),
+    }
 
 
 def service_of(*, fleet="one", policy="chunked-prefill", drafts=0, compression=None, **named):
     """The service of a setting."""
     return Service(
-        pools=pools_of(fleet), policy=policy, prefix_caching=True,
+        pools=pools_of(fleet),
+        policy=policy,
+        prefix_caching=True,
         policy_knobs={"layer_group_tokens": 64} if policy == "layered-prefill" else {},
         speculation=Speculation(draft_tokens=drafts, acceptance_frac=0.6) if drafts else None,
         compression=Compression(**(compression or {})),
-        split=Split(answers_fracs=(0.3, 0.6), target_s=0.008) if fleet == "split" else None, **named,
-    )  # fmt: skip
+        split=Split(answers_fracs=(0.3, 0.6), target_s=0.008) if fleet == "split" else None,
+        **named,
+    )
 
 
 def plain_python():

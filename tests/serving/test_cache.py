@@ -15,7 +15,7 @@ from orrery.serving.simulation.memory._kernel import (
     release,
     room,
     take,
-)  # fmt: skip
+)
 
 BLOCK = 10
 HELD = np.arange(40, dtype=np.int64) * BLOCK

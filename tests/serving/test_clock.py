@@ -21,9 +21,16 @@ from orrery.serving.simulation.simulate import simulate
 def engine(deploy):
     """2 ms a step, 10 us a sequence, 100 us a kernel; graphs of up to 512 sequences."""
     return replace(
-        deploy().engine, step_s=2e-3, per_sequence_s=1e-5, launch_s=1e-4, sampling_s=0.0, has_cuda_graphs=True,
-        max_num_graph_seqs=512, max_num_graph_tokens=0, overlap_frac=0.0,
-    )  # fmt: skip
+        deploy().engine,
+        step_s=2e-3,
+        per_sequence_s=1e-5,
+        launch_s=1e-4,
+        sampling_s=0.0,
+        has_cuda_graphs=True,
+        max_num_graph_seqs=512,
+        max_num_graph_tokens=0,
+        overlap_frac=0.0,
+    )
 
 
 def wall(engine, device_s, seqs, launch_s):
@@ -60,9 +67,12 @@ def test_the_next_step_waits_for_every_sequence_to_be_sampled(engine):
 def steps(prompts, decodes):
     p, d = np.array(prompts), np.array(decodes)
     return Batch(
-        prompt_sequences=p, prompt_tokens=64 * (p > 0), prompt_context_tokens=64 * (p > 0), decode_sequences=d,
+        prompt_sequences=p,
+        prompt_tokens=64 * (p > 0),
+        prompt_context_tokens=64 * (p > 0),
+        decode_sequences=d,
         decode_context_tokens=1000 * (d > 0),
-    )  # fmt: skip
+    )
 
 
 def test_decodes_alone_are_a_graph_up_to_the_largest_captured(engine):
@@ -126,8 +136,10 @@ def test_steps_that_check_guesses_are_graphs_too(deploy, engine):
     """Captured with their guesses: 881 kernels at 10 ms each show in the prompt's step, and in no later one."""
     slow = replace(deploy(tp=4), engine=replace(engine, launch_s=1e-2, request_s=0.0))
     guessing = Speculation(kind="prompt-lookup", draft_tokens=2, acceptance_fracs=(0.5, 0.5))
-    run = simulate(Service(pools=(Pool(deployment=slow),), speculation=guessing), Requests(
-        arrive_s=np.zeros(1), input_tokens=np.array([64]), output_tokens=np.array([30])))  # fmt: skip
+    run = simulate(
+        Service(pools=(Pool(deployment=slow),), speculation=guessing),
+        Requests(arrive_s=np.zeros(1), input_tokens=np.array([64]), output_tokens=np.array([30])),
+    )
     assert not isinstance(run, Infeasible)
     times = latencies(run)
     assert times.ttft_s[0] > 8.81

@@ -55,7 +55,50 @@ def test_a_short_prompt_passes_a_long_one_at_the_front_end():
     service = Service(pools=(Pool(deployment=replace(plain, engine=engine)),))
     requests = Requests(
         arrive_s=np.array([0.0, 0.01]), input_tokens=np.array([1000, 10]), output_tokens=np.array([1, 1])
-    )  # fmt: skip
+    )
     run = simulate(service, requests)
     assert run.admitted_s - run.arrive_s == pytest.approx([engine.entry_s(1000), engine.entry_s(10)])
     assert run.first_token_s[1] < run.first_token_s[0]
+
+
+def test_a_first_token_waits_for_a_place_where_answers_are_made():
+    """One place there: the second of two requests hears nothing until the first one has ended, and then decodes as
+    fast as alone. Its cache goes over in no time that counts beside a hundred steps."""
+    plain = deployment()
+    narrow = replace(plain, max_num_seqs=1)
+    service = Service(pools=(Pool(deployment=plain, role="prompts"), Pool(deployment=narrow, role="answers")))
+    requests = Requests(
+        arrive_s=np.array([0.0, 0.001]), input_tokens=np.array([128, 128]), output_tokens=np.array([101, 101])
+    )
+    run = simulate(service, requests)
+    lone = simulate(
+        service, Requests(arrive_s=np.zeros(1), input_tokens=np.array([128]), output_tokens=np.array([101]))
+    )
+    assert run.first_token_s[1] == pytest.approx(run.finish_s[0], rel=0.03)
+    decode_s = lone.finish_s[0] - lone.first_token_s[0]
+    assert run.finish_s[1] - run.first_token_s[1] == pytest.approx(decode_s, rel=0.03)
+
+
+def test_machines_of_prompts_may_send_first_tokens_themselves():
+    """As DistServe and Splitwise do: then a first token is out when one pool's is, but for the second front end."""
+    plain = deployment()
+    pools = (Pool(deployment=plain, role="prompts"), Pool(deployment=plain, role="answers"))
+    one = Requests(arrive_s=np.zeros(1), input_tokens=np.array([4096]), output_tokens=np.array([8]))
+    together = simulate(Service(pools=(Pool(deployment=plain),)), one)
+    early, late = (simulate(Service(pools=pools, prompts_stream_first=x), one) for x in (True, False))
+    assert early.first_token_s[0] == pytest.approx(together.first_token_s[0] + plain.engine.handover_s, rel=1e-9)
+    assert early.finish_s[0] == late.finish_s[0]
+
+
+def test_a_first_token_comes_with_the_cache():
+    """A lone request: the prompt is computed as by one pool, and the first token comes later by the transfer alone."""
+    plain = deployment()
+    one = Requests(arrive_s=np.zeros(1), input_tokens=np.array([4096]), output_tokens=np.array([8]))
+    together = simulate(Service(pools=(Pool(deployment=plain),)), one)
+    apart = simulate(
+        Service(pools=(Pool(deployment=plain, role="prompts"), Pool(deployment=plain, role="answers"))), one
+    )
+    handover_s = plain.engine.handover_s
+    moved_s = apart.counters["moved_s"]
+    assert moved_s > 0
+    assert apart.first_token_s[0] - together.first_token_s[0] == pytest.approx(moved_s + handover_s, rel=1e-6)

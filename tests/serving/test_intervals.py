@@ -37,9 +37,14 @@ def spread(half, far=None):
 FACTORS = Factors(pace=spread(1.25), first=spread(2.0), power=spread(1.1))
 FIGURES = Figures(ttft_s=0.2, tpot_s=0.01, latency_s=1.19, requests_per_s=8.0, power_w=600.0, steps=99.0)
 VALUES = {
-    "ttft_s": 0.2, "tpot_s": 0.01, "latency_s": 1.19, "requests_per_s": 8.0, "output_tokens_per_s": 800.0,
-    "power_w": 600.0, "energy_j_per_token": 0.75,
-}  # fmt: skip
+    "ttft_s": 0.2,
+    "tpot_s": 0.01,
+    "latency_s": 1.19,
+    "requests_per_s": 8.0,
+    "output_tokens_per_s": 800.0,
+    "power_w": 600.0,
+    "energy_j_per_token": 0.75,
+}
 
 
 def test_two_factors_by_hand():
@@ -184,20 +189,30 @@ def test_no_interval_of_a_thousand_breaks_an_identity_or_a_bound(deploy_any, dat
 
 
 def any_interval_holds_together(deploy_any, data):
-    model, weights = data.draw(st.sampled_from((
-        ("meta-llama/Llama-3.1-8B", "bf16"), ("meta-llama/Llama-3.1-70B", "fp8"), ("Qwen/Qwen3-30B-A3B", "bf16"),
-    )))  # fmt: skip
+    model, weights = data.draw(
+        st.sampled_from(
+            (
+                ("meta-llama/Llama-3.1-8B", "bf16"),
+                ("meta-llama/Llama-3.1-70B", "fp8"),
+                ("Qwen/Qwen3-30B-A3B", "bf16"),
+            )
+        )
+    )
     device = data.draw(st.sampled_from(("h100-sxm", "b200", "a100-sxm-80gb", "mi300x")))
     engine = data.draw(st.sampled_from(("vllm", "sglang", "tensorrt-llm")))
-    deployment = deploy_any(model=model, device=device, engine=engine, weights=weights,
-                            tp=data.draw(st.sampled_from((1, 2, 4, 8))))  # fmt: skip
+    deployment = deploy_any(
+        model=model, device=device, engine=engine, weights=weights, tp=data.draw(st.sampled_from((1, 2, 4, 8)))
+    )
     mode, load = data.draw(MODES), data.draw(st.integers(1, 600))
     workload = Workload(
-        mode=mode, input_tokens=data.draw(st.integers(16, 8000)), output_tokens=data.draw(st.integers(2, 2000)),
-        batch_size=load if mode == "static" else 0, concurrency=load if mode == "closed" else 0,
+        mode=mode,
+        input_tokens=data.draw(st.integers(16, 8000)),
+        output_tokens=data.draw(st.integers(2, 2000)),
+        batch_size=load if mode == "static" else 0,
+        concurrency=load if mode == "closed" else 0,
         request_rate_per_s=load / 20 if mode == "open" else 0.0,
         num_requests=data.draw(st.sampled_from((0, 500))) if mode in ("open", "offline") else 0,
-    )  # fmt: skip
+    )
     found = estimate(deployment, workload)
     if isinstance(found, Infeasible):
         return

@@ -19,12 +19,29 @@ from orrery.serving.requests import Requests
 from orrery.serving.simulation.result import GAP_BINS_PER_DECADE, GAP_DECADES, GAP_LEAST_S, STEP, TIMELINE, Simulated
 
 VLLM_KEYS = {
-    "date", "endpoint_type", "backend", "label", "model_id", "tokenizer_id", "num_prompts", "request_rate",
-    "burstiness", "max_concurrency", "duration", "completed", "failed", "total_input_tokens", "total_output_tokens",
-    "request_throughput", "request_goodput", "output_throughput", "total_token_throughput", "max_output_tokens_per_s",
+    "date",
+    "endpoint_type",
+    "backend",
+    "label",
+    "model_id",
+    "tokenizer_id",
+    "num_prompts",
+    "request_rate",
+    "burstiness",
+    "max_concurrency",
+    "duration",
+    "completed",
+    "failed",
+    "total_input_tokens",
+    "total_output_tokens",
+    "request_throughput",
+    "request_goodput",
+    "output_throughput",
+    "total_token_throughput",
+    "max_output_tokens_per_s",
     "max_concurrent_requests",
     *(f"{w}_{m}_ms" for m in ("ttft", "tpot", "itl", "e2el") for w in ("mean", "median", "std", "p50", "p90", "p99")),
-}  # fmt: skip
+}
 SERVICE_S, RATE_PER_S = 0.1, 7.0
 BINS = GAP_BINS_PER_DECADE * GAP_DECADES
 
@@ -47,16 +64,30 @@ def run_of(arrive_s, admitted_s, first_s, finish_s, outputs, **others):
     weights = (outputs - 1.0)[has]
     zeros, inputs = np.zeros(n, dtype=np.int64), np.full(n, 100, dtype=np.int64)
     fields = {
-        "requests": Requests(arrive_s=arrive_s, input_tokens=inputs, output_tokens=outputs), "arrive_s": arrive_s,
-        "admitted_s": admitted_s, "first_token_s": first_s, "finish_s": finish_s, "cached_tokens": zeros + 25,
-        "preemptions": zeros, "machine": zeros, "gap_counts": histogram(gaps[has], weights),
-        "gap_sum_s": float(weights @ gaps[has]), "gap_squares_s2": float(weights @ gaps[has] ** 2),
-        "timeline_s": np.zeros(1), "timeline": np.zeros((0, len(TIMELINE))), "step_log": np.zeros((0, len(STEP))),
-        "num_steps": 0, "duration_s": max([0.0, *(finish_s[np.isfinite(finish_s)] - arrive_s.min())]),
-        "num_machines": 1, "num_devices": 1, "energy_j": 1000.0, "kv_capacity_bytes": 1e9, "idle_frac": 0.0,
+        "requests": Requests(arrive_s=arrive_s, input_tokens=inputs, output_tokens=outputs),
+        "arrive_s": arrive_s,
+        "admitted_s": admitted_s,
+        "first_token_s": first_s,
+        "finish_s": finish_s,
+        "cached_tokens": zeros + 25,
+        "preemptions": zeros,
+        "machine": zeros,
+        "gap_counts": histogram(gaps[has], weights),
+        "gap_sum_s": float(weights @ gaps[has]),
+        "gap_squares_s2": float(weights @ gaps[has] ** 2),
+        "timeline_s": np.zeros(1),
+        "timeline": np.zeros((0, len(TIMELINE))),
+        "step_log": np.zeros((0, len(STEP))),
+        "num_steps": 0,
+        "duration_s": max([0.0, *(finish_s[np.isfinite(finish_s)] - arrive_s.min())]),
+        "num_machines": 1,
+        "num_devices": 1,
+        "energy_j": 1000.0,
+        "kv_capacity_bytes": 1e9,
+        "idle_frac": 0.0,
         "max_running": 10,
         "counters": {},
-    } | others  # fmt: skip
+    } | others
     return Simulated(**fields)
 
 
@@ -100,9 +131,11 @@ def test_distributions_are_numpys(queue):
     outputs = queue.requests.output_tokens
     long = outputs > 1
     columns = {
-        "ttft": ttft, "e2el": e2el, "ntpot": e2el / outputs,
+        "ttft": ttft,
+        "e2el": e2el,
+        "ntpot": e2el / outputs,
         "tpot": (queue.finish_s - queue.first_token_s)[long] / (outputs[long] - 1),
-    }  # fmt: skip
+    }
     for name, values in columns.items():
         one = getattr(found, name)
         np.testing.assert_allclose(one.percentiles_s, np.percentile(values, (50, 90, 99.9)), rtol=1e-12)
@@ -197,10 +230,12 @@ def test_every_token_lies_in_some_second(rows):
     outputs = np.array([r[2] for r in rows])
     last = np.where(outputs > 1, first + np.array([r[1] for r in rows]), first)
     found = summary(run_of(np.zeros(len(rows)), first, first, last, outputs), {})
-    fine = np.concatenate([
-        np.append(a, a + (np.arange(400 * (n - 1)) + 0.5) / (400 * (n - 1)) * (b - a))
-        for a, b, n in zip(first, last, outputs, strict=True)
-    ])  # fmt: skip
+    fine = np.concatenate(
+        [
+            np.append(a, a + (np.arange(400 * (n - 1)) + 0.5) / (400 * (n - 1)) * (b - a))
+            for a, b, n in zip(first, last, outputs, strict=True)
+        ]
+    )
     weights = np.concatenate([np.append(1.0, np.full(400 * (n - 1), 1 / 400)) for n in outputs])
     assert found.max_output_tokens_per_s == pytest.approx(np.bincount(fine.astype(int), weights).max(), abs=0.6)
 
@@ -257,16 +292,19 @@ def test_too_few_requests_have_no_interval(queue):
     assert {"p99_tpot_s", "p99_e2el_s"} <= set(first(5000))
 
 
-@pytest.mark.parametrize(("columns", "limit", "start_s"), [
-    ({"running": [1, 2, 3]}, "nothing", None),
-    ({"kv_bytes": [1e8, 9.6e8, 9.9e8], "running": [1, 9, 9], "waiting": [0, 0, 5]}, "kv cache", 1.0),
-    ({"preemptions": [0, 0, 1], "running": [1, 9, 10]}, "kv cache", 2.0),
-    ({"kv_bytes": [8e8, 8e8, 8e8], "running": [2, 2, 2], "waiting": [0, 3, 3]}, "kv cache", 1.0),
-    ({"kv_bytes": [8e8, 8e8, 8e8], "running": [8, 8, 8], "waiting": [0, 3, 3]}, "nothing", None),
-    ({"running": [5, 9.6, 10], "waiting": [0, 0, 9], "busy_s": [0.5, 0.9, 1.0]}, "batch slots", 1.0),
-    ({"running": [5, 6, 6], "waiting": [0, 2, 9], "busy_s": [0.5, 0.9, 1.0]}, "token budget / compute", 2.0),
-    ({"running": [5, 6, 6], "waiting": [0, 0.5, 0.5], "busy_s": [1.0, 1.0, 1.0]}, "nothing", None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("columns", "limit", "start_s"),
+    [
+        ({"running": [1, 2, 3]}, "nothing", None),
+        ({"kv_bytes": [1e8, 9.6e8, 9.9e8], "running": [1, 9, 9], "waiting": [0, 0, 5]}, "kv cache", 1.0),
+        ({"preemptions": [0, 0, 1], "running": [1, 9, 10]}, "kv cache", 2.0),
+        ({"kv_bytes": [8e8, 8e8, 8e8], "running": [2, 2, 2], "waiting": [0, 3, 3]}, "kv cache", 1.0),
+        ({"kv_bytes": [8e8, 8e8, 8e8], "running": [8, 8, 8], "waiting": [0, 3, 3]}, "nothing", None),
+        ({"running": [5, 9.6, 10], "waiting": [0, 0, 9], "busy_s": [0.5, 0.9, 1.0]}, "batch slots", 1.0),
+        ({"running": [5, 6, 6], "waiting": [0, 2, 9], "busy_s": [0.5, 0.9, 1.0]}, "token budget / compute", 2.0),
+        ({"running": [5, 6, 6], "waiting": [0, 0.5, 0.5], "busy_s": [1.0, 1.0, 1.0]}, "nothing", None),
+    ],
+)
 def test_what_saturated_first(columns, limit, start_s):
     found = summary(with_timeline(**columns), {}).saturated
     assert (found.limit, found.start_s) == (limit, start_s)
@@ -275,19 +313,27 @@ def test_what_saturated_first(columns, limit, start_s):
 def test_means_over_time_and_joining_bins():
     rng = np.random.default_rng(3)
     run = with_timeline(
-        width_s=0.5, running=rng.uniform(0, 10, 1003), kv_bytes=rng.uniform(0, 1e9, 1003),
-        steps=rng.integers(1, 9, 1003), busy_s=rng.uniform(0, 1, 1003), energy_j=rng.uniform(0, 50, 1003),
-        decode_tokens=rng.integers(0, 99, 1003), arrivals=rng.integers(0, 5, 1003),
+        width_s=0.5,
+        running=rng.uniform(0, 10, 1003),
+        kv_bytes=rng.uniform(0, 1e9, 1003),
+        steps=rng.integers(1, 9, 1003),
+        busy_s=rng.uniform(0, 1, 1003),
+        energy_j=rng.uniform(0, 50, 1003),
+        decode_tokens=rng.integers(0, 99, 1003),
+        arrivals=rng.integers(0, 5, 1003),
         preemptions=rng.integers(0, 2, 1003),
-    )  # fmt: skip
+    )
     fine, column = over_time(run), {name: run.timeline[:, i] for i, name in enumerate(TIMELINE)}
     coarse = fine.coarser()
     assert (coarse.start_s.size, coarse.start_s[0]) == (200, 0.0)
     for name, total in (
-        ("running_requests", column["running"]), ("output_tokens_per_s", column["decode_tokens"]),
-        ("power_w", column["energy_j"]), ("arrivals_rate_per_s", column["arrivals"]),
-        ("busy_frac", column["busy_s"]), ("kv_use_frac", column["kv_bytes"] / 1e9),
-    ):  # fmt: skip
+        ("running_requests", column["running"]),
+        ("output_tokens_per_s", column["decode_tokens"]),
+        ("power_w", column["energy_j"]),
+        ("arrivals_rate_per_s", column["arrivals"]),
+        ("busy_frac", column["busy_s"]),
+        ("kv_use_frac", column["kv_bytes"] / 1e9),
+    ):
         assert getattr(coarse, name) @ coarse.width_s == pytest.approx(total.sum()), name
     assert coarse.num_preemptions.sum() == column["preemptions"].sum()
     assert (coarse.busy_frac * coarse.width_s / coarse.step_s).sum() == pytest.approx(column["steps"].sum())
@@ -302,11 +348,12 @@ def test_order_of_columns_does_not_matter_to_numbers(queue):
     columns = ("arrive_s", "admitted_s", "first_token_s", "finish_s", "cached_tokens", "preemptions", "machine")
     r = queue.requests
     mixed = dataclasses.replace(
-        queue, **{c: getattr(queue, c)[order] for c in columns},
+        queue,
+        **{c: getattr(queue, c)[order] for c in columns},
         requests=Requests(
             arrive_s=r.arrive_s[order], input_tokens=r.input_tokens[order], output_tokens=r.output_tokens[order]
         ),
-    )  # fmt: skip
+    )
     one, two = summary(queue, {"ttft": 0.2}), summary(mixed, {"ttft": 0.2})
     assert one.confidence_95 == two.confidence_95
     assert one.goodput.attained_frac == two.goodput.attained_frac

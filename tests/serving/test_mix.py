@@ -116,9 +116,14 @@ def test_the_mix_is_that_of_a_scheduler_played_step_by_step(slots, prompt, steps
 
 
 @given(
-    st.floats(1, 2000), st.floats(1, 20000), st.floats(0, 3000), st.floats(512, 16384), st.floats(0, 20),
-    st.sampled_from([2.0, 10.0, np.inf]), st.booleans(),
-)  # fmt: skip
+    st.floats(1, 2000),
+    st.floats(1, 20000),
+    st.floats(0, 3000),
+    st.floats(512, 16384),
+    st.floats(0, 20),
+    st.sampled_from([2.0, 10.0, np.inf]),
+    st.booleans(),
+)
 def test_tokens_and_slots_are_conserved(slots, prompt, steps, budget, away, rounds, mixes):
     each = np.array([slots])
     found = (mixed if mixes else apart)(each, prompt, steps, budget, away, rounds=rounds)

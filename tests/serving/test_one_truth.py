@@ -17,8 +17,13 @@ from orrery.serving.simulation.simulate import simulate
 from orrery.serving.synthesis.lengths import Length, draw
 from orrery.serving.workload import Workload, loop_requests
 
-MODELS = ("Qwen/Qwen3-0.6B", "meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-70B", "Qwen/Qwen3-30B-A3B",
-          "openai/gpt-oss-120b")  # fmt: skip
+MODELS = (
+    "Qwen/Qwen3-0.6B",
+    "meta-llama/Llama-3.1-8B",
+    "meta-llama/Llama-3.1-70B",
+    "Qwen/Qwen3-30B-A3B",
+    "openai/gpt-oss-120b",
+)
 DEVICES, ENGINES = ("h100-sxm", "b200", "a100-sxm-80gb", "mi300x"), ("vllm", "sglang", "tensorrt-llm")
 SOME = pytest.param(30, id="some")
 MANY = pytest.param(1000, id="many", marks=pytest.mark.slow)
@@ -30,9 +35,13 @@ def drawn(deploy, count, seed):
     while len(found) < count:
         weights = str(rng.choice(["bf16", "fp8"]))
         deployment = deploy(
-            model=str(rng.choice(MODELS)), device=str(rng.choice(DEVICES)), engine=str(rng.choice(ENGINES)),
-            weights=weights, activations=weights, tp=int(rng.choice([1, 2, 4, 8])),
-        )  # fmt: skip
+            model=str(rng.choice(MODELS)),
+            device=str(rng.choice(DEVICES)),
+            engine=str(rng.choice(ENGINES)),
+            weights=weights,
+            activations=weights,
+            tp=int(rng.choice([1, 2, 4, 8])),
+        )
         inputs, outputs = (
             round(float(np.exp(rng.uniform(np.log(a), np.log(b))))) for a, b in ((64, 16384), (16, 2048))
         )
@@ -104,10 +113,15 @@ def test_tokens_are_never_quicker_among_more_requests(deploy_any, count):
 
 
 @pytest.mark.parametrize("count", [SOME, MANY])
-@pytest.mark.parametrize("roofs", [
-    ("memory_bandwidth_bytes_per_s",), ("dense_flops_per_s", "vector_flops_per_s"),
-    ("memory_bandwidth_bytes_per_s", "dense_flops_per_s", "vector_flops_per_s"),
-], ids=["memory", "arithmetic", "both"])  # fmt: skip
+@pytest.mark.parametrize(
+    "roofs",
+    [
+        ("memory_bandwidth_bytes_per_s",),
+        ("dense_flops_per_s", "vector_flops_per_s"),
+        ("memory_bandwidth_bytes_per_s", "dense_flops_per_s", "vector_flops_per_s"),
+    ],
+    ids=["memory", "arithmetic", "both"],
+)
 def test_a_faster_device_never_serves_fewer(deploy_any, roofs, count):
     """Within 1 %, but where a kernel itself is slower: what was learned of measured kernels looks at how the roofs
     stand to each other, and its trees have steps."""
@@ -142,11 +156,16 @@ def _with_roofs(deployment, names, factor):
 def test_longer_requests_never_last_shorter(deploy_any, count):
     for deployment, memory, inputs, outputs, concurrency in drawn(deploy_any, count, 7):
         last = partial(_latency_s, deployment, memory, concurrency)
-        for longer in ([last(inputs, round(outputs * f)) for f in (1, 1.3, 2)],
-                       [last(round(inputs * f), outputs) for f in (1, 1.3, 2)]):  # fmt: skip
+        for longer in (
+            [last(inputs, round(outputs * f)) for f in (1, 1.3, 2)],
+            [last(round(inputs * f), outputs) for f in (1, 1.3, 2)],
+        ):
             assert longer == sorted(longer) or max(longer[0] / longer[1], longer[1] / longer[2]) < 1.01, (
-                deployment.model.name, inputs, outputs, concurrency,
-            )  # fmt: skip
+                deployment.model.name,
+                inputs,
+                outputs,
+                concurrency,
+            )
 
 
 def _latency_s(deployment, memory, concurrency, inputs, outputs):

@@ -63,9 +63,7 @@ def test_the_simulator_draws_what_the_closed_form_draws(deploy):
     """Steps of the same work and time, by one law: 32 requests in flight, 20 times over."""
     deployment = deploy(tp=4)
     count = 640
-    requests = Requests(
-        arrive_s=np.zeros(count), input_tokens=np.full(count, 512), output_tokens=np.full(count, 128)
-    )  # fmt: skip
+    requests = Requests(arrive_s=np.zeros(count), input_tokens=np.full(count, 512), output_tokens=np.full(count, 128))
     run = simulate(Service(pools=(Pool(deployment=deployment),)), requests, concurrency=32)
     found = _answer(deployment, mode="closed", concurrency=32, num_requests=count)
     assert run.energy_j / run.duration_s == pytest.approx(found.power_w, rel=0.08)

@@ -6,12 +6,17 @@ import numpy as np
 import pytest
 
 from orrery.base.errors import ScenarioError
-from orrery.serving.ragged import Rounds, pooled, realigned
+from orrery.serving.ragged import Rounds, padded, pooled, realigned
 
 ROUNDS = Rounds(
-    draft_s=lambda n, length: 0.01, check_s=lambda n, length: 0.02, shift_s=lambda n, length: 0.003 * n,
-    stack_s=lambda n, length: 0.001, draft_tokens=4, acceptance_frac=0.6, output_tokens=40,
-)  # fmt: skip
+    draft_s=lambda n, length: 0.01,
+    check_s=lambda n, length: 0.02,
+    shift_s=lambda n, length: 0.003 * n,
+    stack_s=lambda n, length: 0.001,
+    draft_tokens=4,
+    acceptance_frac=0.6,
+    output_tokens=40,
+)
 PROMPTS = np.tile(np.array([20, 30, 40, 50]), 12)
 
 
@@ -27,10 +32,35 @@ def test_alone_a_round_yields_what_independent_guesses_yield():
     assert run.num_tokens / run.num_rounds == pytest.approx((1 - 0.6**5) / 0.4, rel=0.03)
 
 
-def test_every_round_of_a_realigned_batch_shifts():
+def test_a_realigned_batch_shifts_wherever_its_sequences_advanced_differently():
     run = realigned(ROUNDS, PROMPTS, 8)
-    assert run.align_s == pytest.approx(run.num_rounds * 8 * 0.003)
-    assert run.align_overhead_frac == pytest.approx(0.024 / 0.034)
+    assert run.align_s == pytest.approx(run.num_shifts * 8 * 0.003)
+    assert 0.7 * run.num_rounds < run.num_shifts < run.num_rounds
+    assert run.align_overhead_frac == pytest.approx(run.align_s / (run.align_s + 0.01 * run.num_rounds))
+
+
+def test_where_all_guesses_hold_the_ways_are_one():
+    sure, alike = replace(ROUNDS, acceptance_frac=1.0), np.full(16, 30)
+    runs = [realigned(sure, alike, 4), padded(sure, alike, 4), pooled(sure, alike, 4, 16)]
+    assert {(run.total_s, run.num_rounds, run.align_s) for run in runs} == {(runs[0].total_s, 4 * 8, 0.0)}
+
+
+def test_a_padded_tensor_grows_by_every_draft_token():
+    """By hand: two sequences with 1 and 2 tokens taken of 2 + 1; the tensor is 3 columns longer, not 2."""
+    half = replace(ROUNDS, draft_tokens=2, acceptance_frac=0.5, output_tokens=400)
+    run = padded(half, np.full(2, 10), 2)
+    for before, after in zip(run.rounds, run.rounds[1:], strict=False):
+        if len(set(before.taken)) > 1 and all(before.taken) and all(after.taken):
+            assert after.length == before.length + 3
+    assert run.align_s == 0.0
+    assert run.rounds[-1].length > realigned(half, np.full(2, 10), 2).rounds[-1].length
+
+
+def test_positions_may_have_shares_of_their_own():
+    one, many = replace(ROUNDS, acceptance_frac=0.6), replace(ROUNDS, acceptance_fracs=(0.6,) * 4)
+    assert realigned(one, PROMPTS, 4).total_s == realigned(many, PROMPTS, 4).total_s
+    with pytest.raises(ScenarioError, match="write one each"):
+        replace(ROUNDS, acceptance_fracs=(0.6,))
 
 
 def test_a_pool_groups_and_so_shifts_less():

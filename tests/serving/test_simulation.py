@@ -37,8 +37,18 @@ def ways_of(world, chosen):
     )
 
     def price_s(prompts, new, pairs, decodes, context):
-        device_cost(world.surfaces, 0, out, float(prompts), float(new), float(pairs), float(decodes), float(context),
-                    float(prompts + decodes), 0.0)  # fmt: skip
+        device_cost(
+            world.surfaces,
+            0,
+            out,
+            float(prompts),
+            float(new),
+            float(pairs),
+            float(decodes),
+            float(context),
+            float(prompts + decodes),
+            0.0,
+        )
         sequences, launch_s = prompts + decodes, 0.0
         host_s = rates[k.HOST_STEP_S] + rates[k.HOST_PER_SEQUENCE_S] * sequences
         if prompts > 0 or decodes > rates[k.GRAPH_SEQS]:
@@ -48,9 +58,15 @@ def ways_of(world, chosen):
         return max(device_s + (1.0 - rates[k.HOST_OVERLAP_FRAC]) * host_s, host_s + launch_s)
 
     return Ways(
-        capacity=int(world.memory.capacity[0]), block_bytes=int(world.held[0, 1]), block_tokens=world.block_tokens,
-        unit_tokens=world.blocks_each * world.block_tokens, budget=int(lane[k.BUDGET]), seats=int(lane[k.MAX_SEQS]),
-        mixes=world.rules.mixes, reserves=world.rules.reserves_output, evicts_by_key=world.rules.evicts_by_key,
+        capacity=int(world.memory.capacity[0]),
+        block_bytes=int(world.held[0, 1]),
+        block_tokens=world.block_tokens,
+        unit_tokens=world.blocks_each * world.block_tokens,
+        budget=int(lane[k.BUDGET]),
+        seats=int(lane[k.MAX_SEQS]),
+        mixes=world.rules.mixes,
+        reserves=world.rules.reserves_output,
+        evicts_by_key=world.rules.evicts_by_key,
         grant=lambda left, budget, taken: grant(left, budget, taken, int(lane[k.BUDGET]), world.knobs[k.GRANT]),
         order=lambda r, now_s, tag: order(
             now_s, r.priority, float(r.prompt), float(r.answer), tag, world.knobs[k.ORDER]
@@ -58,8 +74,9 @@ def ways_of(world, chosen):
         route=lambda requests, tokens, found, home, turn: route(
             requests, tokens, found, home, turn, 0.0, 0.0, world.knobs[k.ROUTE]
         ),
-        price_s=price_s, recv_interval=max(1, int(lane[k.RECV_INTERVAL])),
-    )  # fmt: skip
+        price_s=price_s,
+        recv_interval=max(1, int(lane[k.RECV_INTERVAL])),
+    )
 
 
 def requested(world, requests):
@@ -68,25 +85,32 @@ def requested(world, requests):
     start, ids = requests.prefix_start.tolist(), requests.prefix_ids.tolist()
     return [
         OracleRequest(
-            number=i, enter_s=float(world.when[i, k.ENTER]), prompt=int(requests.input_tokens[i]),
-            answer=int(requests.output_tokens[i]), ids=ids[start[i] : start[i + 1]] if shares else [],
-            client=int(requests.client[i]), session=int(requests.session[i]) if requests.session.size else -1,
+            number=i,
+            enter_s=float(world.when[i, k.ENTER]),
+            prompt=int(requests.input_tokens[i]),
+            answer=int(requests.output_tokens[i]),
+            ids=ids[start[i] : start[i + 1]] if shares else [],
+            client=int(requests.client[i]),
+            session=int(requests.session[i]) if requests.session.size else -1,
             priority=float(requests.priority[i]),
         )
         for i in world.order.tolist()
-    ]  # fmt: skip
+    ]
 
 
 @settings(max_examples=400, **QUIET)
 @given(
-    st.fixed_dictionaries({
-        "fleet": st.sampled_from(["one", "three"]),
-        "policy": st.sampled_from(["chunked-prefill", "prefill-first", "iteration-level"]),
-        "queue": st.sampled_from(["fcfs", "fair", "priority", "shortest-first"]),
-        "router": st.sampled_from(["least-loaded", "round-robin", "prefix-aware", "session-affinity"]),
-    }),
-    limits(), traffic(following=False),
-)  # fmt: skip
+    st.fixed_dictionaries(
+        {
+            "fleet": st.sampled_from(["one", "three"]),
+            "policy": st.sampled_from(["chunked-prefill", "prefill-first", "iteration-level"]),
+            "queue": st.sampled_from(["fcfs", "fair", "priority", "shortest-first"]),
+            "router": st.sampled_from(["least-loaded", "round-robin", "prefix-aware", "session-affinity"]),
+        }
+    ),
+    limits(),
+    traffic(following=False),
+)
 def test_the_loop_equals_the_oracle_bit_for_bit(chosen, limits, requests):
     world, _ = play(service_of(**chosen), requests, **limits | {"host_blocks": 0, "concurrency": 0})
     fleet = Fleet(ways_of(world, chosen), world.unit_machine.size, remembers=world.memory.num_ids > 0)

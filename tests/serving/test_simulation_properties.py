@@ -55,8 +55,9 @@ def test_a_closed_loop_of_conversations_never_exceeds_its_places():
 
 def test_a_later_turn_finds_the_answer_before_it():
     start, ids = prefixes(np.array([64 + 33, 112]), np.zeros(2), np.array([9, 9]), 16)
-    requests = some([64, 112], [33, 4], after=np.array([-1, 0]), prefix_start=start, prefix_ids=ids,
-                    prefix_block_tokens=16)  # fmt: skip
+    requests = some(
+        [64, 112], [33, 4], after=np.array([-1, 0]), prefix_start=start, prefix_ids=ids, prefix_block_tokens=16
+    )
     world, _ = play(service_of(), requests)
     assert world.req[1, k.CACHED] == 96, "64 tokens of the prompt and 32 of the answer"
 

@@ -12,9 +12,12 @@ import pytest
 from orrery.scenario.simulate import simulate
 
 LOAD = {
-    "model": "meta-llama/Llama-3.1-8B-Instruct", "device": "h100-sxm", "input_tokens": 1000, "output_tokens": 200,
+    "model": "meta-llama/Llama-3.1-8B-Instruct",
+    "device": "h100-sxm",
+    "input_tokens": 1000,
+    "output_tokens": 200,
     "seed": 1,
-}  # fmt: skip
+}
 RATE = 19.6
 """80 % of what one replica sustains (24.5 requests/s when all of them wait at the start)."""
 
@@ -59,9 +62,12 @@ def test_compiling_pays():
         f"print(min(simulate(**{LOAD!r}, rate={RATE}, num_requests=200).seconds for _ in range(2)))"
     )
     plain = subprocess.run(
-        [sys.executable, "-c", source], check=True, capture_output=True, text=True,
+        [sys.executable, "-c", source],
+        check=True,
+        capture_output=True,
+        text=True,
         env={**os.environ, "ORRERY_PLAIN": "1"},
-    )  # fmt: skip
+    )
     compiled_s = best_s(rate=RATE, num_requests=20_000) / 20_000
     ratio = float(plain.stdout) / 200 / compiled_s
     print(f"plain Python / compiled: {ratio:.0f}")
@@ -70,9 +76,24 @@ def test_compiling_pays():
 
 def test_the_first_result_comes_soon():
     command = [
-        sys.executable, "-m", "orrery", "simulate", "--model", LOAD["model"], "--device", "h100-sxm", "--rate", "10",
-        "--input-tokens", "1000", "--output-tokens", "200", "--num-requests", "100", "--json",
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "orrery",
+        "simulate",
+        "--model",
+        LOAD["model"],
+        "--device",
+        "h100-sxm",
+        "--rate",
+        "10",
+        "--input-tokens",
+        "1000",
+        "--output-tokens",
+        "200",
+        "--num-requests",
+        "100",
+        "--json",
+    ]
     subprocess.run(command, check=True, capture_output=True)
     started = time.perf_counter()
     totals = subprocess.run(command, check=True, capture_output=True, text=True)

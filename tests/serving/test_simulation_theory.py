@@ -41,9 +41,12 @@ def poisson(count, rate, answers, seed):
     """Prompts of a token, at random moments."""
     rng = np.random.default_rng(seed)
     return Requests(
-        arrive_s=np.cumsum(rng.exponential(1.0 / rate, count)), input_tokens=np.ones(count, dtype=np.int64),
-        output_tokens=answers(rng, count), client=np.zeros(count, dtype=np.int64), priority=np.zeros(count),
-    )  # fmt: skip
+        arrive_s=np.cumsum(rng.exponential(1.0 / rate, count)),
+        input_tokens=np.ones(count, dtype=np.int64),
+        output_tokens=answers(rng, count),
+        client=np.zeros(count, dtype=np.int64),
+        priority=np.zeros(count),
+    )
 
 
 def agrees(samples, expected, bias_frac):

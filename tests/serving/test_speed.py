@@ -11,8 +11,9 @@ from orrery.serving.workload import Workload
 @pytest.mark.bench
 def test_an_estimate_takes_less_than_a_millisecond(deploy):
     deployments = [deploy(tp=4), deploy(tp=8), deploy(tp=8, weights="fp8", activations="fp8", kv="fp8")]
-    workloads = [Workload(mode="closed", input_tokens=i, output_tokens=200, concurrency=c)
-                 for i in (500, 1000) for c in (4, 64)]  # fmt: skip
+    workloads = [
+        Workload(mode="closed", input_tokens=i, output_tokens=200, concurrency=c) for i in (500, 1000) for c in (4, 64)
+    ]
     for d in deployments:
         estimate(d, workloads[0])
     best_s = min(_round_s(deployments, workloads) for _ in range(10))

@@ -60,9 +60,12 @@ def test_no_spread_to_speak_of_is_none(law, std):
 
 @settings(max_examples=60, deadline=None)
 @given(
-    law=st.sampled_from(["constant", "uniform", "normal", "lognormal"]), mean=st.floats(1, 1e7), std=st.floats(0, 1e5),
-    ratio=st.floats(0, 0.999), most=st.integers(1, 10**8),
-)  # fmt: skip
+    law=st.sampled_from(["constant", "uniform", "normal", "lognormal"]),
+    mean=st.floats(1, 1e7),
+    std=st.floats(0, 1e5),
+    ratio=st.floats(0, 0.999),
+    most=st.integers(1, 10**8),
+)
 def test_any_length_is_whole_and_within_its_bounds(law, mean, std, ratio, most):
     mean = min(mean, float(most))
     length = Length(mean_tokens=mean, std_tokens=min(std, 100 * mean), law=law, range_ratio=ratio, most_tokens=most)
@@ -201,10 +204,16 @@ def test_a_conversation_ends_before_it_outgrows_the_context():
 
 def test_an_agent_calls_its_tools_and_then_answers():
     like = Agents(
-        num_calls=3, calls_law="constant", tool_s=0.5, tool_law="constant", system_tokens=64,
-        task=Length(mean_tokens=500), result=Length(mean_tokens=90), call=Length(mean_tokens=20),
+        num_calls=3,
+        calls_law="constant",
+        tool_s=0.5,
+        tool_law="constant",
+        system_tokens=64,
+        task=Length(mean_tokens=500),
+        result=Length(mean_tokens=90),
+        call=Length(mean_tokens=20),
         answer=Length(mean_tokens=300),
-    )  # fmt: skip
+    )
     run = agent_loops(8, 1.0, 0, like)
     assert run.output_tokens.tolist() == [20, 20, 20, 300] * 2
     assert run.input_tokens.tolist() == [564, 674, 784, 894] * 2

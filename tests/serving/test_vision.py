@@ -8,9 +8,17 @@ from orrery.base.errors import ScenarioError
 from orrery.serving.vision import ImageServer
 
 SERVER = ImageServer(
-    unpacked_bytes=2e5, packed_bytes=1e5, network_s=2e-3, network_batched_s=5e-4, core_bytes_per_s=1e8, num_cores=8,
-    device_bytes_per_s=1e9, link_bytes_per_s=2e10, link_latency_s=1e-5, input_bytes=6e5,
-)  # fmt: skip
+    unpacked_bytes=2e5,
+    packed_bytes=1e5,
+    network_s=2e-3,
+    network_batched_s=5e-4,
+    core_bytes_per_s=1e8,
+    num_cores=8,
+    device_bytes_per_s=1e9,
+    link_bytes_per_s=2e10,
+    link_latency_s=1e-5,
+    input_bytes=6e5,
+)
 
 
 def test_a_lone_request_passes_the_stages_in_turn():

@@ -16,10 +16,18 @@ def rate(bytes: int | None = 2, seconds: float = 1.5) -> float:
 def test_every_operator_bound_constant_and_call_changes_once():
     found = [(change.line, change.old, change.new) for change in changes_of("x.py", SOURCE)]
     assert found == [
-        (3, "2", "4"), (3, "1.5", "3.0"), (5, "bytes is None or seconds <= 0", "(not (bytes is None or seconds <= 0))"),
-        (5, "or", "and"), (5, "<=", "<"), (5, "0", "1"), (7, "max", "min"), (7, "0", "1"), (7, "*", "/"),
-        (7, "8", "16"), (7, "/", "*"),
-    ]  # fmt: skip
+        (3, "2", "4"),
+        (3, "1.5", "3.0"),
+        (5, "bytes is None or seconds <= 0", "(not (bytes is None or seconds <= 0))"),
+        (5, "or", "and"),
+        (5, "<=", "<"),
+        (5, "0", "1"),
+        (7, "max", "min"),
+        (7, "0", "1"),
+        (7, "*", "/"),
+        (7, "8", "16"),
+        (7, "/", "*"),
+    ]
 
 
 def test_a_change_is_made_in_its_place():

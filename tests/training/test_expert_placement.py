@@ -33,17 +33,32 @@ NUM_LAYERS = 4
 
 def job_of(placement="", copies=None, loads=None, interval=100, **more):
     model = model_of_shape(
-        name="moe", num_layers=NUM_LAYERS, hidden_size=HIDDEN, num_heads=16, ffn_size=4096, vocab_size=32000,
-        gated_ffn=True, num_experts=8, experts_per_token=2, moe_ffn_size=WIDTH,
-    )  # fmt: skip
+        name="moe",
+        num_layers=NUM_LAYERS,
+        hidden_size=HIDDEN,
+        num_heads=16,
+        ffn_size=4096,
+        vocab_size=32000,
+        gated_ffn=True,
+        num_experts=8,
+        experts_per_token=2,
+        moe_ffn_size=WIDTH,
+    )
     device = get_device("h100-sxm")
     knobs = (("num_replicas", float(copies)),) if copies else ()
     return TrainingJob(
-        model=model, cluster=Cluster(device=device, num_devices=8, devices_per_node=8),
-        framework=get_framework("megatron-lm", device, "bf16"), recipe=get_recipe("bf16"), seq_len=4096,
-        global_batch=64, expert_loads=loads, expert_placement=placement, placement_knobs=knobs,
-        placement_interval_steps=interval, **more,
-    )  # fmt: skip
+        model=model,
+        cluster=Cluster(device=device, num_devices=8, devices_per_node=8),
+        framework=get_framework("megatron-lm", device, "bf16"),
+        recipe=get_recipe("bf16"),
+        seq_len=4096,
+        global_batch=64,
+        expert_loads=loads,
+        expert_placement=placement,
+        placement_knobs=knobs,
+        placement_interval_steps=interval,
+        **more,
+    )
 
 
 def experts_of(job):
@@ -90,8 +105,9 @@ def test_rows_of_the_fullest_rank_follow():
 
 @given(
     loads=st.lists(st.floats(0.0, 1.0), min_size=16, max_size=16).filter(lambda x: sum(x) > 0.1),
-    ranks=st.sampled_from([1, 2, 4, 8, 16]), extra=st.integers(0, 3),
-)  # fmt: skip
+    ranks=st.sampled_from([1, 2, 4, 8, 16]),
+    extra=st.integers(0, 3),
+)
 def test_every_expert_stands_somewhere_and_no_rank_is_fuller_than_in_order(loads, ranks, extra):
     share = np.array(loads)[None] / sum(loads)
     slots = packed(share, ranks, extra * ranks)
@@ -174,8 +190,17 @@ def test_skewed_loads_are_evened_out_by_all_of_them():
     assert even["shadowing"] == even[""]
 
 
-ASKED = {"model": "qwen3-30b-a3b", "device": "h100-sxm", "devices": 64, "global_batch": 512, "seq_len": 4096, "ep": 16,
-         "sharding": "zero1", "recompute": "full", "expert_loads": "zipf:0.6"}  # fmt: skip
+ASKED = {
+    "model": "qwen3-30b-a3b",
+    "device": "h100-sxm",
+    "devices": 64,
+    "global_batch": 512,
+    "seq_len": 4096,
+    "ep": 16,
+    "sharding": "zero1",
+    "recompute": "full",
+    "expert_loads": "zipf:0.6",
+}
 
 
 def test_users_see_them():
@@ -192,7 +217,7 @@ def test_users_see_them():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"expert_placement": "shuffled"}, "write one of in-order, rearranged, redundancy|write 'rearranged'"),
+        ({"expert_placement": "shuffled"}, "write one of 'in-order', 'rearranged', 'redundancy'"),
         ({"expert_replicas": 8}, "write expert_placement = redundancy"),
         ({"placement_interval_steps": 8}, "write expert_placement = redundancy"),
         ({"expert_placement": "rearranged", "expert_replicas": 8}, "rearranged copies nothing"),

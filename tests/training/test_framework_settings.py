@@ -24,14 +24,19 @@ from orrery.training.step import step_of
 BATCH, SEQ = 64, 4096
 
 
-def job_of(model="qwen3-30b-a3b", device="gb200", recipe="mxfp8", framework="megatron-bridge", devices=8, use=None,
-           **more):  # fmt: skip
+def job_of(
+    model="qwen3-30b-a3b", device="gb200", recipe="mxfp8", framework="megatron-bridge", devices=8, use=None, **more
+):
     found = get_device(device)
     return TrainingJob(
-        model=get_model(model), cluster=Cluster(device=found, num_devices=devices, devices_per_node=8),
-        framework=get_framework(framework, found, recipe, use or Use(version="26.04")), recipe=get_recipe(recipe),
-        seq_len=SEQ, global_batch=BATCH, **more,
-    )  # fmt: skip
+        model=get_model(model),
+        cluster=Cluster(device=found, num_devices=devices, devices_per_node=8),
+        framework=get_framework(framework, found, recipe, use or Use(version="26.04")),
+        recipe=get_recipe(recipe),
+        seq_len=SEQ,
+        global_batch=BATCH,
+        **more,
+    )
 
 
 def changed(job, **facts):
@@ -118,8 +123,9 @@ def test_limits_of_an_activation_are_passes_before_it():
     assert found.backward_s[0] - plain.backward_s[0] == pytest.approx(10.0 * word, rel=1e-9)
     once = seconds(job, "gated_activation", 16384, 2880)
     assert activation_s(job, experts, choice)[0] == pytest.approx(once + 8.0 * word, rel=1e-9)
-    fused = [expert_streams(changed(job, fuses_experts=True), replace(experts, is_clamped=c), choice)
-             for c in (True, False)]  # fmt: skip
+    fused = [
+        expert_streams(changed(job, fuses_experts=True), replace(experts, is_clamped=c), choice) for c in (True, False)
+    ]
     assert fused[0].forward_s[0] == fused[1].forward_s[0]
 
 
@@ -226,9 +232,18 @@ def test_packed_samples_see_no_further_than_themselves():
     choice = choice_of([TrainingLayout(dp=8, micro_batch=2)])
     packed, whole = (units(changed(job, packed_tokens=n), choice).layer.attention_forward_s[0] for n in (180.0, 0.0))
     op = AttentionPrefill(
-        batch=2 * 22, query_tokens=180, context_tokens=180, num_heads=32, num_kv_heads=8, head_size=128,
-        value_head_size=128, format="bf16", kv_format="bf16", window_tokens=0, is_causal=True,
-    )  # fmt: skip
+        batch=2 * 22,
+        query_tokens=180,
+        context_tokens=180,
+        num_heads=32,
+        num_kv_heads=8,
+        head_size=128,
+        value_head_size=128,
+        format="bf16",
+        kv_format="bf16",
+        window_tokens=0,
+        is_causal=True,
+    )
     assert packed == pytest.approx(
         float(kernels.predict(op, job.cluster.device, job.framework.kernels).time_s), rel=1e-9
     )

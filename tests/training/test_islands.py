@@ -28,9 +28,13 @@ def link(gigabits):
 
 def job(nodes=NODES, batch=768):
     return TrainingJob(
-        model=get_model("megatron-gpt-3.6b"), framework=get_framework("megatron-lm", DEVICE), recipe=get_recipe("bf16"),
-        cluster=Cluster(device=DEVICE, num_devices=8 * nodes, devices_per_node=8), seq_len=2048, global_batch=batch,
-    )  # fmt: skip
+        model=get_model("megatron-gpt-3.6b"),
+        framework=get_framework("megatron-lm", DEVICE),
+        recipe=get_recipe("bf16"),
+        cluster=Cluster(device=DEVICE, num_devices=8 * nodes, devices_per_node=8),
+        seq_len=2048,
+        global_batch=batch,
+    )
 
 
 def layout(nodes=NODES, pp=2):

@@ -26,10 +26,15 @@ DEVICE = get_device("a100-sxm-80gb")
 def replica(rate=1e9, **changes):
     """A step of 3 s, 2 of them backward; 1e9 parameters, 2 bytes as gradients and 4 as weights."""
     base = Replica(
-        step_s=3.0, backward_s=2.0, num_parameters=1e9, gradient_bytes=2.0, weight_bytes=4.0,
-        all_reduce_s=lambda size: size / rate, inside_s=lambda size: size / (10 * rate),
+        step_s=3.0,
+        backward_s=2.0,
+        num_parameters=1e9,
+        gradient_bytes=2.0,
+        weight_bytes=4.0,
+        all_reduce_s=lambda size: size / rate,
+        inside_s=lambda size: size / (10 * rate),
         neighbour_s=lambda size: size / (2 * rate),
-    )  # fmt: skip
+    )
     return replace(base, **changes)
 
 
@@ -85,10 +90,13 @@ def test_local_sgd_of_one_step_waits_for_everything(rate):
 def job(gigabits, dp=128, framework="pytorch"):
     link = replace(DEVICE.scaleout, each_way_bytes_per_s=gigabits * 1e9 / 8 / 8)
     return TrainingJob(
-        model=get_model("gpt3-1.3b"), framework=get_framework(framework, DEVICE), recipe=get_recipe("bf16"),
-        cluster=Cluster(device=replace(DEVICE, scaleout=link), num_devices=dp, devices_per_node=8), seq_len=2048,
+        model=get_model("gpt3-1.3b"),
+        framework=get_framework(framework, DEVICE),
+        recipe=get_recipe("bf16"),
+        cluster=Cluster(device=replace(DEVICE, scaleout=link), num_devices=dp, devices_per_node=8),
+        seq_len=2048,
         global_batch=4 * dp,
-    )  # fmt: skip
+    )
 
 
 LAYOUT = TrainingLayout(dp=128, micro_batch=4, recompute="full")

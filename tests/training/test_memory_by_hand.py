@@ -46,8 +46,10 @@ def job_of(model="llama-3-70b", layers=12, framework="megatron-lm", recipe="bf16
         model=resized(get_model(model), num_layers=layers) if layers else get_model(model),
         cluster=Cluster(device=device, num_devices=devices, devices_per_node=8),
         framework=replace(get_framework(framework, device, recipe), has_dropout=False, **more),
-        recipe=get_recipe(recipe), seq_len=seq, global_batch=batch,
-    )  # fmt: skip
+        recipe=get_recipe(recipe),
+        seq_len=seq,
+        global_batch=batch,
+    )
 
 
 def held(job, layout, stage="first"):

@@ -51,9 +51,13 @@ def machine(devices=32, far=FAR):
 def job_on(devices=32, batch=64, hides=True, model="llama-2-7b"):
     framework = replace(get_framework("deepspeed", H100, "bf16"), overlaps_parameters=hides)
     return TrainingJob(
-        model=get_model(model), cluster=Cluster(device=H100, num_devices=devices, devices_per_node=8),
-        framework=framework, recipe=get_recipe("bf16"), seq_len=2048, global_batch=batch,
-    )  # fmt: skip
+        model=get_model(model),
+        cluster=Cluster(device=H100, num_devices=devices, devices_per_node=8),
+        framework=framework,
+        recipe=get_recipe("bf16"),
+        seq_len=2048,
+        global_batch=batch,
+    )
 
 
 def test_levels_name_their_sizes_and_the_level_that_a_span_needs():
@@ -94,8 +98,9 @@ def test_a_group_sees_its_own_links():
 def test_a_cluster_has_a_node_and_a_system():
     t = of_cluster(Cluster(device=H100, num_devices=32, devices_per_node=8))
     assert [(x.name, x.num_devices, x.link) for x in t.levels] == [
-        ("node", 8, H100.scaleup), ("system", 32, H100.scaleout),
-    ]  # fmt: skip
+        ("node", 8, H100.scaleup),
+        ("system", 32, H100.scaleout),
+    ]
     assert of_cluster(Cluster(device=H100, num_devices=8, devices_per_node=8)).names == ("device", "node")
 
 
@@ -108,22 +113,25 @@ def test_what_the_three_plans_send_by_hand():
     t, layer, whole = machine(), 1024.0, 10240.0
     plain = traffic_of(get_plan("zero3-partition", t), t, layer, whole)
     assert [(e.kind, e.num_devices, e.stride, e.message_bytes) for e in (*plain.forward, *plain.backward)] == [
-        ("all_gather", 32, 1, 2048), ("all_gather", 32, 1, 2048),
-    ]  # fmt: skip
+        ("all_gather", 32, 1, 2048),
+        ("all_gather", 32, 1, 2048),
+    ]
     assert [(e.kind, e.num_devices, e.message_bytes) for e in plain.gradients] == [("reduce_scatter", 32, 2048)]
     assert plain.step == ()
     narrow = traffic_of(get_plan("zero-plus-plus", t), t, layer, whole)
     assert [(e.num_devices, e.message_bytes) for e in narrow.forward] == [(32, 1024 + 16)]
     assert [(e.num_devices, e.message_bytes) for e in narrow.backward] == [(8, 2048)]
     assert [(e.kind, e.num_devices, e.stride, e.message_bytes) for e in narrow.gradients] == [
-        ("all_to_all", 8, 1, 512 + 16), ("all_to_all", 4, 8, (512 + 16) / 8),
-    ]  # fmt: skip
+        ("all_to_all", 8, 1, 512 + 16),
+        ("all_to_all", 4, 8, (512 + 16) / 8),
+    ]
     ours = traffic_of(get_plan("three-level-partition", t), t, layer, whole)
     assert [(e.num_devices, e.message_bytes) for e in (*ours.forward, *ours.backward)] == [(2, 1040), (2, 1040)]
     assert [(e.kind, e.num_devices, e.stride) for e in ours.gradients] == [("all_to_all", 8, 1)]
     assert [(e.kind, e.num_devices, e.stride, e.elements) for e in ours.step] == [
-        ("reduce_scatter", 4, 8, 1280), ("all_gather", 16, 2, 5120),
-    ]  # fmt: skip
+        ("reduce_scatter", 4, 8, 1280),
+        ("all_gather", 16, 2, 5120),
+    ]
 
 
 def test_copies_of_the_optimizer_sum_their_shares():
@@ -131,7 +139,7 @@ def test_copies_of_the_optimizer_sum_their_shares():
     plan = Plan(name="node copies", weights="node", gradients="node", optimizer="node")
     assert [(e.kind, e.num_devices, e.stride, e.elements) for e in traffic_of(plan, t, 8.0, 800.0).step] == [
         ("all_reduce", 4, 8, 100),
-    ]  # fmt: skip
+    ]
 
 
 def test_a_collective_takes_what_the_network_says_on_the_link_of_its_level():
@@ -139,9 +147,13 @@ def test_a_collective_takes_what_the_network_says_on_the_link_of_its_level():
     gather = Exchange(what="x", kind="all_gather", num_devices=2, stride=1, elements=1e8, wire=Wire())
     device, per_node = view(t, H100, 0)
     work = network.Collective(
-        kind="all_gather", num_devices=2, message_bytes=2e8, devices_per_node=per_node, library="nccl",
+        kind="all_gather",
+        num_devices=2,
+        message_bytes=2e8,
+        devices_per_node=per_node,
+        library="nccl",
         has_peer_to_peer=True,
-    )  # fmt: skip
+    )
     alone_s = float(network.predict(work, device).time_s)
     assert exchange_s(job, t, gather) == pytest.approx(job.framework.network_ratio * alone_s)
     assert exchange_s(job, t, replace(gather, num_devices=4, stride=8)) > exchange_s(job, t, gather)

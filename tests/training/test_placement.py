@@ -46,11 +46,16 @@ def weights(plan: Plan) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("before", "after", "per_tensor"),
     [
-        (split(0), BROADCAST, 7.0), (PARTIAL, split(0), 7.0), (PARTIAL, BROADCAST, 14.0),
-        (split(0), split(1), 7.0 / 8.0), (BROADCAST, split(0), 0.0), (BROADCAST, PARTIAL, 0.0),
-        (split(0), PARTIAL, 0.0), (split(1), split(1), 0.0),
+        (split(0), BROADCAST, 7.0),
+        (PARTIAL, split(0), 7.0),
+        (PARTIAL, BROADCAST, 14.0),
+        (split(0), split(1), 7.0 / 8.0),
+        (BROADCAST, split(0), 0.0),
+        (BROADCAST, PARTIAL, 0.0),
+        (split(0), PARTIAL, 0.0),
+        (split(1), split(1), 0.0),
     ],
-)  # fmt: skip
+)
 def test_all_devices_together_send_what_the_table_of_conversions_says(before, after, per_tensor):
     size = 1e9
     sent = 0.0

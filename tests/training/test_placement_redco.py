@@ -21,9 +21,17 @@ def test_the_rules_find_the_layout_that_is_written_by_hand(name, num_shards):
 def test_an_encoder_decoder_has_two_attentions_a_layer():
     found = cuts(matrices(get_model("t5-11b").blocks[0]), 8)
     assert found == {
-        "q": "column", "k": "column", "v": "column", "out": "row", "cross_q": "column", "cross_k": "column",
-        "cross_v": "column", "cross_out": "row", "up": "column", "down": "row",
-    }  # fmt: skip
+        "q": "column",
+        "k": "column",
+        "v": "column",
+        "out": "row",
+        "cross_q": "column",
+        "cross_k": "column",
+        "cross_v": "column",
+        "cross_out": "row",
+        "up": "column",
+        "down": "row",
+    }
 
 
 def test_taken_apart_products_have_as_many_weights_as_before():

@@ -38,9 +38,12 @@ def decoder(layers, heads, kv_heads, head_size, experts, vocab):
     for i in range(1, layers + 1):
         yield Parameter(name=f"{i}.norm", shape=(hidden,), stage_position=i)
         yield Parameter(
-            name=f"{i}.qkv", shape=((heads + 2 * kv_heads) * head_size, hidden), split="qkv", stage_position=i,
+            name=f"{i}.qkv",
+            shape=((heads + 2 * kv_heads) * head_size, hidden),
+            split="qkv",
+            stage_position=i,
             heads=(heads, kv_heads, kv_heads),
-        )  # fmt: skip
+        )
         yield Parameter(name=f"{i}.out", shape=(hidden, hidden), split="row", stage_position=i)
         yield Parameter(name=f"{i}.up", shape=(13, hidden), split="column", stage_position=i)
         for kind, shape in (("column", (experts, 11, hidden)), ("row", (experts, hidden, 11))):
@@ -67,9 +70,12 @@ def models(draw):
 def layouts(draw):
     ep = draw(st.sampled_from([1, 2, 4]))
     return ShardLayout(
-        tp=draw(st.sampled_from([1, 2])), pp=draw(st.integers(1, 3)), dp=ep * draw(st.integers(1, 3)), ep=ep,
+        tp=draw(st.sampled_from([1, 2])),
+        pp=draw(st.integers(1, 3)),
+        dp=ep * draw(st.integers(1, 3)),
+        ep=ep,
         zero=draw(st.integers(0, 3)),
-    )  # fmt: skip
+    )
 
 
 def states(parameters, seed):
@@ -215,9 +221,12 @@ def test_shared_loading_reads_one_copy_and_gathers_the_rest():
 
 
 @given(
-    repair=st.floats(0, 1e5), remaining=st.floats(0.05, 1), load_s=st.floats(0, 100), reshape_s=st.floats(0, 100),
+    repair=st.floats(0, 1e5),
+    remaining=st.floats(0.05, 1),
+    load_s=st.floats(0, 100),
+    reshape_s=st.floats(0, 100),
     back=st.floats(0, 1000),
-)  # fmt: skip
+)
 def test_the_break_even_parts_the_two_ways(repair, remaining, load_s, reshape_s, back):
     found = recovery(
         Outage(repair_s=repair, remaining_frac=remaining, load_s=load_s, reshape_s=reshape_s, back_s=load_s + back)

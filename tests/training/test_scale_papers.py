@@ -17,9 +17,13 @@ from orrery_papers.shared.trained import megatron_flops, training_job
 from orrery_papers.zaya1_amd import predict as zaya1_amd
 
 PAPERS = {
-    "domino": domino, "fp8-lm": fp8_lm, "frontier-llm": frontier_llm, "megatron-3d": megatron_3d,
-    "frontier-low-bandwidth-zero": frontier_low_bandwidth_zero, "zaya1-amd": zaya1_amd,
-}  # fmt: skip
+    "domino": domino,
+    "fp8-lm": fp8_lm,
+    "frontier-llm": frontier_llm,
+    "megatron-3d": megatron_3d,
+    "frontier-low-bandwidth-zero": frontier_low_bandwidth_zero,
+    "zaya1-amd": zaya1_amd,
+}
 
 
 def setup_of(key, name):
@@ -83,8 +87,10 @@ def test_a_die_is_half_a_package():
     assert die.memory_capacity_bytes == 64 * 2**30
     assert die.scaleout.each_way_bytes_per_s == pytest.approx(12.5e9)
     assert [(x.num_devices, x.link.each_way_bytes_per_s) for x in levels_of(setup, 384).levels] == [
-        (2, 200e9), (8, 100e9), (384, 12.5e9),
-    ]  # fmt: skip
+        (2, 200e9),
+        (8, 100e9),
+        (384, 12.5e9),
+    ]
 
 
 def test_fp8_levels_hold_less_and_less():
@@ -104,8 +110,9 @@ def test_domino_never_loses_and_gains_nothing_on_one_device():
     small = replace(setup.inputs["models"], value="gpt3-1.3b")
     few = replace(setup.inputs["batches_swept"], value="16")
     alone = replace(setup.inputs["layouts"], value="tp1, tp8")
-    gains = domino.gains(replace(setup, inputs={**setup.inputs, "models": small, "batches_swept": few,
-                                                "layouts": alone}))  # fmt: skip
+    gains = domino.gains(
+        replace(setup, inputs={**setup.inputs, "models": small, "batches_swept": few, "layouts": alone})
+    )
     assert {g.case.tp for g in gains} == {1, 8}
     for g in gains:
         assert g.ratio == pytest.approx(1.0) if g.case.tp == 1 else g.ratio >= 1.0 - 1e-9
@@ -114,8 +121,10 @@ def test_domino_never_loses_and_gains_nothing_on_one_device():
 def test_frontier_plans_spend_memory_to_save_traffic():
     setup = setup_of("frontier-low-bandwidth-zero", "gpt-20b")
     names = (
-        frontier_low_bandwidth_zero.PLAIN, frontier_low_bandwidth_zero.NARROW, frontier_low_bandwidth_zero.OURS,
-    )  # fmt: skip
+        frontier_low_bandwidth_zero.PLAIN,
+        frontier_low_bandwidth_zero.NARROW,
+        frontier_low_bandwidth_zero.OURS,
+    )
     plain, narrow, ours = (frontier_low_bandwidth_zero.step_on(setup, n, 384) for n in names)
     assert plain.memory_bytes < narrow.memory_bytes < ours.memory_bytes < 64 * 2**30
     slow = [frontier_low_bandwidth_zero.step_on(setup, n, 384, slower_ratio=4.0, hides=False).time_s for n in names]

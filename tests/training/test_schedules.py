@@ -28,8 +28,14 @@ def played(name, pp, vp, m, times):
 
 def test_all_are_found():
     assert NAMES == [
-        "1f1b", "dualpipe", "gpipe", "interleaved", "zero-bubble-h1", "zero-bubble-h2", "zero-bubble-v",
-    ]  # fmt: skip
+        "1f1b",
+        "dualpipe",
+        "gpipe",
+        "interleaved",
+        "zero-bubble-h1",
+        "zero-bubble-h2",
+        "zero-bubble-v",
+    ]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -29,10 +29,13 @@ PER_BYTE_S = {"all_reduce": 1.0, "reduce_scatter": 1e-3, "all_gather": 1e3}
 def job_of():
     device = get_device("a100-sxm-80gb")
     return TrainingJob(
-        model=get_model("gpt3-1.3b"), cluster=Cluster(device=device, num_devices=64, devices_per_node=8),
-        framework=get_framework("megatron-lm", device, "bf16"), recipe=get_recipe("bf16"), seq_len=2048,
+        model=get_model("gpt3-1.3b"),
+        cluster=Cluster(device=device, num_devices=64, devices_per_node=8),
+        framework=get_framework("megatron-lm", device, "bf16"),
+        recipe=get_recipe("bf16"),
+        seq_len=2048,
         global_batch=64,
-    )  # fmt: skip
+    )
 
 
 class BytesAsSeconds:
@@ -53,9 +56,12 @@ def bytes_are_seconds(monkeypatch):
 def stage(dense=DENSE, expert=0.0):
     one = np.ones(1)
     return Stage(
-        dense_parameters=24 * dense * one, expert_parameters=24 * expert * one, trained_parameters=0.0 * one,
-        layer_dense_parameters=dense * one, layer_expert_parameters=expert * one,
-    )  # fmt: skip
+        dense_parameters=24 * dense * one,
+        expert_parameters=24 * expert * one,
+        trained_parameters=0.0 * one,
+        layer_dense_parameters=dense * one,
+        layer_expert_parameters=expert * one,
+    )
 
 
 def test_two_layers_are_gathered_and_one_layers_gradients_wait_to_be_summed():

@@ -174,10 +174,11 @@ def works(sizes):
     every = range(len(sizes.hidden))
     knobs = mono_forward.TECHNIQUE.knobs()
     return {
-        "bp": [backpropagation.rule(sizes, 0, knobs)], "ff": [forward_forward.rule(sizes, 0, knobs)],
+        "bp": [backpropagation.rule(sizes, 0, knobs)],
+        "ff": [forward_forward.rule(sizes, 0, knobs)],
         "mf": [mono_forward.rule(sizes, i, knobs) for i in every],
         "cafo": [cascaded_forward.rule(sizes, i, knobs) for i in every],
-    }  # fmt: skip
+    }
 
 
 def flops(work):
@@ -194,9 +195,11 @@ def test_flops_of_a_step_by_hand():
 
 
 @given(
-    inputs=st.integers(1, 300), hidden=st.lists(st.integers(1, 300), min_size=2, max_size=4),
-    classes=st.integers(2, 10), batch=st.integers(1, 64),
-)  # fmt: skip
+    inputs=st.integers(1, 300),
+    hidden=st.lists(st.integers(1, 300), min_size=2, max_size=4),
+    classes=st.integers(2, 10),
+    batch=st.integers(1, 64),
+)
 def test_local_rules_keep_less_than_the_chain(inputs, hidden, classes, batch):
     found = works(Sizes(inputs=inputs, hidden=tuple(hidden), num_classes=classes, batch=batch))
     whole = found["bp"][0]

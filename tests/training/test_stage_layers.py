@@ -28,10 +28,13 @@ from orrery.training.step import step_of
 def job_of(model="llama-3.1-405b", devices=16384, batch=2048, seq=8192, device="h100-sxm"):
     found = get_device(device)
     return TrainingJob(
-        model=get_model(model), cluster=Cluster(device=found, num_devices=devices, devices_per_node=8),
-        framework=get_framework("megatron-lm", found, "bf16"), recipe=get_recipe("bf16"), seq_len=seq,
+        model=get_model(model),
+        cluster=Cluster(device=found, num_devices=devices, devices_per_node=8),
+        framework=get_framework("megatron-lm", found, "bf16"),
+        recipe=get_recipe("bf16"),
+        seq_len=seq,
         global_batch=batch,
-    )  # fmt: skip
+    )
 
 
 BY_HAND = {

@@ -32,15 +32,26 @@ LAYOUTS = (
 )
 
 
-def job_of(model="gpt3-175b", device="a100-sxm-80gb", devices=64, framework="megatron-lm", recipe="bf16", batch=64,
-           seq=2048, **more):  # fmt: skip
+def job_of(
+    model="gpt3-175b",
+    device="a100-sxm-80gb",
+    devices=64,
+    framework="megatron-lm",
+    recipe="bf16",
+    batch=64,
+    seq=2048,
+    **more,
+):
     found = get_device(device)
     return TrainingJob(
         model=get_model(model) if isinstance(model, str) else model,
         cluster=Cluster(device=found, num_devices=devices, devices_per_node=8),
-        framework=get_framework(framework, found, recipe), recipe=get_recipe(recipe), seq_len=seq, global_batch=batch,
+        framework=get_framework(framework, found, recipe),
+        recipe=get_recipe(recipe),
+        seq_len=seq,
+        global_batch=batch,
         **more,
-    )  # fmt: skip
+    )
 
 
 def time_of(job, layout):
@@ -181,9 +192,17 @@ def test_four_bit_weights_are_widened_in_every_pass():
 
 def test_experts_are_dealt_out():
     model = model_of_shape(
-        name="moe", num_layers=8, hidden_size=2048, num_heads=16, ffn_size=4096, vocab_size=32000, gated_ffn=True,
-        num_experts=16, experts_per_token=2, moe_ffn_size=4096,
-    )  # fmt: skip
+        name="moe",
+        num_layers=8,
+        hidden_size=2048,
+        num_heads=16,
+        ffn_size=4096,
+        vocab_size=32000,
+        gated_ffn=True,
+        num_experts=16,
+        experts_per_token=2,
+        moe_ffn_size=4096,
+    )
     job = job_of(model, devices=16, batch=64)
     alone, dealt = TrainingLayout(dp=16), TrainingLayout(dp=16, ep=8)
     one, many = (units(job, choice_of([x])).layer for x in (alone, dealt))

@@ -25,10 +25,13 @@ LAYOUT = TrainingLayout(tp=8, pp=8, vp=3, recompute="selective", schedule="inter
 def job_of(model="gpt3-175b", devices=64, batch=64, device="h100-sxm"):
     found = get_device(device)
     return TrainingJob(
-        model=get_model(model), cluster=Cluster(device=found, num_devices=devices, devices_per_node=8),
-        framework=get_framework("megatron-lm", found, "bf16"), recipe=get_recipe("bf16"), seq_len=2048,
+        model=get_model(model),
+        cluster=Cluster(device=found, num_devices=devices, devices_per_node=8),
+        framework=get_framework("megatron-lm", found, "bf16"),
+        recipe=get_recipe("bf16"),
+        seq_len=2048,
         global_batch=batch,
-    )  # fmt: skip
+    )
 
 
 def best_s(function, times=20):

@@ -58,9 +58,10 @@ def test_the_turn_of_a_v_needs_no_hand_over():
 def test_joined_pieces_start_and_end_together():
     joined = [
         Piece(kind="F", micro_batch=0, chunk=0),
-        Piece(kind="F", micro_batch=1, chunk=0, is_joined=True), Piece(kind="BW", micro_batch=0, chunk=0),
+        Piece(kind="F", micro_batch=1, chunk=0, is_joined=True),
+        Piece(kind="BW", micro_batch=0, chunk=0),
         Piece(kind="BW", micro_batch=1, chunk=0),
-    ]  # fmt: skip
+    ]
     timeline = play([joined], "loop", one_each([1], [2], [3]))
     assert [(len(p.pieces), p.start_s, p.end_s) for p in timeline.ranks[0]] == [(1, 0, 1), (2, 1, 7), (1, 7, 12)]
     assert timeline.busy_s.tolist() == [12]
@@ -132,9 +133,7 @@ def test_uneven_stages_play_as_the_oracle_says(name, data):
         np.array(data.draw(st.lists(whole, min_size=shape[0] * shape[1], max_size=shape[0] * shape[1]))).reshape(shape)
         for _ in range(3)
     ]
-    seconds = PieceSeconds(
-        forward_s=drawn[0], backward_s=drawn[1], weight_s=drawn[2], hand_over_s=data.draw(whole)
-    )  # fmt: skip
+    seconds = PieceSeconds(forward_s=drawn[0], backward_s=drawn[1], weight_s=drawn[2], hand_over_s=data.draw(whole))
     timeline = play_schedule(schedule, pp, vp, m, seconds)
     assert [[one.end_s for one in rank] for rank in timeline.ranks] == slow_oracle(schedule, pp, vp, m, seconds)
     assert timeline.makespan_s == max(one.end_s for rank in timeline.ranks for one in rank)

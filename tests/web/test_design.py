@@ -25,8 +25,15 @@ from orrery.web.design.inputs import design_settings, load_of
 from orrery.web.design.tree import level
 from orrery.web.place import place_at
 
-SETTINGS = {"model": "llama-3.1-70b", "device": "h100-sxm", "tp": "2", "pp": "2", "input_tokens": "1024",
-            "output_tokens": "256", "concurrency": "32"}  # fmt: skip
+SETTINGS = {
+    "model": "llama-3.1-70b",
+    "device": "h100-sxm",
+    "tp": "2",
+    "pp": "2",
+    "input_tokens": "1024",
+    "output_tokens": "256",
+    "concurrency": "32",
+}
 QUERY = "&".join(f"{k}={v}" for k, v in SETTINGS.items())
 
 
@@ -48,8 +55,13 @@ def test_the_address_is_made_whole(client):
     found = client.get("/design?model=qwen3-32b&tp=&slo=ttft:1")
     assert found.status_code == 303
     query = QueryParams(urlsplit(found.headers["location"]).query)
-    assert dict(query) == {"model": "qwen3-32b", "device": "h100-sxm", "input_tokens": "1024", "output_tokens": "256",
-                           "concurrency": "32"}  # fmt: skip
+    assert dict(query) == {
+        "model": "qwen3-32b",
+        "device": "h100-sxm",
+        "input_tokens": "1024",
+        "output_tokens": "256",
+        "concurrency": "32",
+    }
     assert client.get(found.headers["location"]).status_code == 200
 
 

@@ -32,11 +32,17 @@ def test_numbers_stay_numbers_and_what_is_none_is_blank():
 @pytest.mark.parametrize(
     ("name", "file"),
     [
-        ("sweep tp", "sweep-tp.csv"), ("../../etc/passwd", "etc-passwd.csv"), ('a"; b\r\nc: d', "a-b-c-d.csv"),
-        (".hidden", "hidden.csv"), ("", "orrery.csv"), ("日本", "orrery.csv"), ("x" * 500, "x" * 80 + ".csv"),
-        ("a\0b", "a-b.csv"), ("meta-llama/Llama-3.1-8B", "meta-llama-Llama-3.1-8B.csv"),
+        ("sweep tp", "sweep-tp.csv"),
+        ("../../etc/passwd", "etc-passwd.csv"),
+        ('a"; b\r\nc: d', "a-b-c-d.csv"),
+        (".hidden", "hidden.csv"),
+        ("", "orrery.csv"),
+        ("日本", "orrery.csv"),
+        ("x" * 500, "x" * 80 + ".csv"),
+        ("a\0b", "a-b.csv"),
+        ("meta-llama/Llama-3.1-8B", "meta-llama-Llama-3.1-8B.csv"),
     ],
-)  # fmt: skip
+)
 def test_a_files_name_is_harmless(name, file):
     assert file_name(name, "csv") == file
     assert as_csv(name, [], []).headers["content-disposition"] == f'attachment; filename="{file}"'
@@ -45,14 +51,20 @@ def test_a_files_name_is_harmless(name, file):
 def test_json_is_what_the_commands_write():
     around = Interval(low_80=1.0, high_80=2.0, low_95=0.5, high_95=float("inf"))
     assert json.loads(as_json("a", {"x": around}).body)["x"] == {
-        "low_80": 1.0, "high_80": 2.0, "low_95": 0.5, "high_95": None, "because": "",
-    }  # fmt: skip
+        "low_80": 1.0,
+        "high_80": 2.0,
+        "low_95": 0.5,
+        "high_95": None,
+        "because": "",
+    }
 
 
 def test_kinds():
     for answer, kind, name in (
-        (as_svg("a", "<svg/>"), "image/svg+xml", "a.svg"), (as_html("a", "<p>"), "text/html; charset=utf-8", "a.html"),
-        (as_json("a", {}), "application/json", "a.json"), (as_csv("a", [], []), "text/csv; charset=utf-8", "a.csv"),
-    ):  # fmt: skip
+        (as_svg("a", "<svg/>"), "image/svg+xml", "a.svg"),
+        (as_html("a", "<p>"), "text/html; charset=utf-8", "a.html"),
+        (as_json("a", {}), "application/json", "a.json"),
+        (as_csv("a", [], []), "text/csv; charset=utf-8", "a.csv"),
+    ):
         assert answer.headers["content-type"] == kind
         assert name in answer.headers["content-disposition"]

@@ -58,29 +58,55 @@ def test_it_answers_to_its_names(app, host):
 
 @pytest.mark.parametrize(
     "host",
-    ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "[::1].evil.example", "[::1]evil",
-     "127.0.0.1:80@evil.example", "evil.example@127.0.0.1", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1/", "", "[::1"],
-)  # fmt: skip
+    [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example:80",
+        "[::1].evil.example",
+        "[::1]evil",
+        "127.0.0.1:80@evil.example",
+        "evil.example@127.0.0.1",
+        "127.0.0.1:",
+        "127.0.0.1:http",
+        "127.0.0.1/",
+        "",
+        "[::1",
+    ],
+)
 def test_it_answers_to_no_other_name(client, host):
     assert client.get("/bare", headers={"host": host}).status_code == 421
 
 
 FOREIGN = (
-    {"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}, {"origin": "null"},
-    {"origin": "http://evil.example"}, {"origin": "http://127.0.0.1:9"}, {"origin": "http://127.0.0.1@evil.example"},
+    {"sec-fetch-site": "cross-site"},
+    {"sec-fetch-site": "same-site"},
+    {"origin": "null"},
+    {"origin": "http://evil.example"},
+    {"origin": "http://127.0.0.1:9"},
+    {"origin": "http://127.0.0.1@evil.example"},
     {"sec-fetch-site": "cross-site", "hx-request": "true"},
     {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"},
-)  # fmt: skip
+)
 CHANGES = (
-    "/runs", "/runs/0123456789abcdef/cancel", "/runs/0123456789abcdef/again", "/runs/0123456789abcdef/report",
-    "/runs/0123456789abcdef/forget", "/uploads", "/uploads/delete", "/papers/mark", "/papers/follow",
+    "/runs",
+    "/runs/0123456789abcdef/cancel",
+    "/runs/0123456789abcdef/again",
+    "/runs/0123456789abcdef/report",
+    "/runs/0123456789abcdef/forget",
+    "/uploads",
+    "/uploads/delete",
+    "/papers/mark",
+    "/papers/follow",
     "/papers/subscribe",
-)  # fmt: skip
+)
 
 
 def test_every_change_is_known_here(app):
-    taken = {route.path.replace("{id}", "0123456789abcdef") for route in app.routes
-             if "POST" in (getattr(route, "methods", None) or ())}  # fmt: skip
+    taken = {
+        route.path.replace("{id}", "0123456789abcdef")
+        for route in app.routes
+        if "POST" in (getattr(route, "methods", None) or ())
+    }
     assert taken == set(CHANGES)
 
 
@@ -131,12 +157,25 @@ class Markup(HTMLParser):
 
 @pytest.mark.parametrize(
     "path",
-    [f"/?{{}}={EVIL}", f"/design?{{}}={EVIL}", f"/compare?a.{{}}={EVIL}", f"/sweep?{{}}={EVIL}",
-     f"/training?{{}}={EVIL}", f"/plans?{{}}={EVIL}", f"/runs/new?kind=sweep&{{}}={EVIL}",
-     f"/runs?text={EVIL}&kind={EVIL}", f"/papers?q={EVIL}",
-     f"/sweep?vary=tp&values={EVIL}&by={EVIL}", f"{DESIGN}&format={EVIL}", f"/papers/{EVIL}", f"/runs/{EVIL}",
-     f"/design/why?path={EVIL}&at={EVIL}", f"/papers/subscribe?address={EVIL}&search={EVIL}", f"/report?as={EVIL}"],
-)  # fmt: skip
+    [
+        f"/?{{}}={EVIL}",
+        f"/design?{{}}={EVIL}",
+        f"/compare?a.{{}}={EVIL}",
+        f"/sweep?{{}}={EVIL}",
+        f"/training?{{}}={EVIL}",
+        f"/plans?{{}}={EVIL}",
+        f"/runs/new?kind=sweep&{{}}={EVIL}",
+        f"/runs?text={EVIL}&kind={EVIL}",
+        f"/papers?q={EVIL}",
+        f"/sweep?vary=tp&values={EVIL}&by={EVIL}",
+        f"{DESIGN}&format={EVIL}",
+        f"/papers/{EVIL}",
+        f"/runs/{EVIL}",
+        f"/design/why?path={EVIL}&at={EVIL}",
+        f"/papers/subscribe?address={EVIL}&search={EVIL}",
+        f"/report?as={EVIL}",
+    ],
+)
 def test_names_are_words_and_no_markup(client, path):
     for name in ("model", "device", "trace", "slo", "load", "engine") if "{}" in path else ("",):
         answer = client.get(path.format(name))
@@ -146,10 +185,21 @@ def test_names_are_words_and_no_markup(client, path):
 
 
 PATHS = (
-    "/etc/passwd", "../../etc/passwd", "~/.ssh/id_rsa", ".", "upload:../runs.sqlite", "upload:/etc/passwd",
-    "upload:..%2f..%2fx.json", "/etc/x.toml", "x.toml", "x.json", "a\0b", "\\\\host\\share\\x.toml", "upload:",
+    "/etc/passwd",
+    "../../etc/passwd",
+    "~/.ssh/id_rsa",
+    ".",
+    "upload:../runs.sqlite",
+    "upload:/etc/passwd",
+    "upload:..%2f..%2fx.json",
+    "/etc/x.toml",
+    "x.toml",
+    "x.json",
+    "a\0b",
+    "\\\\host\\share\\x.toml",
+    "upload:",
     "upload:.x",
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("value", PATHS)
@@ -170,20 +220,37 @@ def test_no_name_is_a_path_of_this_machine(client, value, monkeypatch):
 
 
 ABSURD = (
-    *(f"{DESIGN}&{name}={value}" for name in ("tp", "pp", "dp", "devices", "max_num_seqs", "max_num_batched_tokens")
-      for value in ("4096", "1000000000000", NUMBER)),
-    *(f"{DESIGN}&{name}={value}" for name in ("concurrency", "rate", "usd_per_hour", "gpu_memory_utilization")
-      for value in ("1e308", "-1e308", "nan", "inf", "1e-308", NUMBER)),
-    f"{DESIGN}&input_tokens=99999999&output_tokens=99999999", f"{DESIGN}&output_tokens=999999999999999999",
-    f"/design/why?path=tpot_s&at={NUMBER}", "/design/why?path=tpot_s&at=²", f"{DESIGN}&format=svg&drawing={NUMBER}",
-    f"{TRAINING}&format=svg&drawing={NUMBER}", f"{TRAINING}&global_batch=100000000000",
-    f"{TRAINING}&pp=8&micro_batch=1&global_batch=100000000", f"{TRAINING}&pp=4&vp=1000000", f"{TRAINING}&seq_len=1e15",
-    f"{TRAINING}&devices=1000000000&pp=1000000000", "/sweep?vary=concurrency&from=1&to=1e300&points=60",
-    "/sweep?vary=concurrency&from=1&to=2&points=1e18", f"/sweep?vary=tp&values={'1,' * 4000}",
+    *(
+        f"{DESIGN}&{name}={value}"
+        for name in ("tp", "pp", "dp", "devices", "max_num_seqs", "max_num_batched_tokens")
+        for value in ("4096", "1000000000000", NUMBER)
+    ),
+    *(
+        f"{DESIGN}&{name}={value}"
+        for name in ("concurrency", "rate", "usd_per_hour", "gpu_memory_utilization")
+        for value in ("1e308", "-1e308", "nan", "inf", "1e-308", NUMBER)
+    ),
+    f"{DESIGN}&input_tokens=99999999&output_tokens=99999999",
+    f"{DESIGN}&output_tokens=999999999999999999",
+    f"/design/why?path=tpot_s&at={NUMBER}",
+    "/design/why?path=tpot_s&at=²",
+    f"{DESIGN}&format=svg&drawing={NUMBER}",
+    f"{TRAINING}&format=svg&drawing={NUMBER}",
+    f"{TRAINING}&global_batch=100000000000",
+    f"{TRAINING}&pp=8&micro_batch=1&global_batch=100000000",
+    f"{TRAINING}&pp=4&vp=1000000",
+    f"{TRAINING}&seq_len=1e15",
+    f"{TRAINING}&devices=1000000000&pp=1000000000",
+    "/sweep?vary=concurrency&from=1&to=1e300&points=60",
+    "/sweep?vary=concurrency&from=1&to=2&points=1e18",
+    f"/sweep?vary=tp&values={'1,' * 4000}",
     "/sweep?vary=tp&at=1e300",
-    f"/sweep?vary=output_tokens&from=1&to={NUMBER}", f"/papers?page={NUMBER}", "/papers/trending?date=99999-01-01",
-    f"/compare?a.tp={NUMBER}&b.tp=2", f"/runs/new?num_requests={NUMBER}",
-)  # fmt: skip
+    f"/sweep?vary=output_tokens&from=1&to={NUMBER}",
+    f"/papers?page={NUMBER}",
+    "/papers/trending?date=99999-01-01",
+    f"/compare?a.tp={NUMBER}&b.tp=2",
+    f"/runs/new?num_requests={NUMBER}",
+)
 
 
 @pytest.mark.parametrize("path", ABSURD, ids=range(len(ABSURD)))
@@ -201,11 +268,25 @@ def _most_bytes() -> int:
 
 
 def test_absurd_runs_are_refused_before_they_wait(client):
-    base = {"kind": "simulate", "model": "llama-3.1-8b", "device": "h100-sxm", "rate": "5", "input_tokens": "10",
-            "output_tokens": "10", "num_requests": "100"}  # fmt: skip
-    for change in ({"num_requests": NUMBER}, {"num_requests": "1000001"}, {"rate": "nan"}, {"window": "0:nan"},
-                   {"kind": "sweep", "sweep": "num_requests=" + ",".join(map(str, range(1, 400)))},
-                   {"kind": "sweep", "sweep": "tp=1:1e18:1"}, {"kind": "os.system"}, {"kind": "report"}):  # fmt: skip
+    base = {
+        "kind": "simulate",
+        "model": "llama-3.1-8b",
+        "device": "h100-sxm",
+        "rate": "5",
+        "input_tokens": "10",
+        "output_tokens": "10",
+        "num_requests": "100",
+    }
+    for change in (
+        {"num_requests": NUMBER},
+        {"num_requests": "1000001"},
+        {"rate": "nan"},
+        {"window": "0:nan"},
+        {"kind": "sweep", "sweep": "num_requests=" + ",".join(map(str, range(1, 400)))},
+        {"kind": "sweep", "sweep": "tp=1:1e18:1"},
+        {"kind": "os.system"},
+        {"kind": "report"},
+    ):
         started_s = time.perf_counter()
         assert client.post("/runs", data=base | change).status_code == 422, change
         assert time.perf_counter() - started_s < MAX_S
@@ -215,10 +296,13 @@ def test_absurd_runs_are_refused_before_they_wait(client):
 def test_what_a_mistake_says_names_no_place(app, client):
     folder = app.state.place.uploads
     (folder / "mine-12345678.json").write_text("{}")
-    for path in (f"{DESIGN}&model=upload:mine-12345678.json",
-                 "/plans?device=upload:mine-12345678.json&model=llama-3.1-8b",
-                 f"{TRAINING}&model=upload:mine-12345678.json", f"{DESIGN}&trace=upload:mine-12345678.json",
-                 "/compare?a.model=upload:mine-12345678.json&a.device=h100-sxm"):  # fmt: skip
+    for path in (
+        f"{DESIGN}&model=upload:mine-12345678.json",
+        "/plans?device=upload:mine-12345678.json&model=llama-3.1-8b",
+        f"{TRAINING}&model=upload:mine-12345678.json",
+        f"{DESIGN}&trace=upload:mine-12345678.json",
+        "/compare?a.model=upload:mine-12345678.json&a.device=h100-sxm",
+    ):
         answer = client.get(path)
         assert str(folder) not in answer.text
         assert "upload:mine-12345678.json" in answer.text
@@ -252,9 +336,14 @@ def describe(address, request):
 def test_a_request_names_one_host_in_time(tmp_path, monkeypatch):
     """Two names are one too many; and a header that comes a letter now and then would hold a place for ever."""
     with served(tmp_path) as address:
-        for hosts, status in ((b"", 400), (b"host: localhost\r\n" * 2, 400),
-                              (b"host: localhost\r\nhost: evil.example\r\n", 400), (b"host: evil.example\r\n", 421),
-                              (b"host: localhost\r\n", 200), (b"host: 192.168.1.7:8080\r\n", 200)):  # fmt: skip
+        for hosts, status in (
+            (b"", 400),
+            (b"host: localhost\r\n" * 2, 400),
+            (b"host: localhost\r\nhost: evil.example\r\n", 400),
+            (b"host: evil.example\r\n", 421),
+            (b"host: localhost\r\n", 200),
+            (b"host: 192.168.1.7:8080\r\n", 200),
+        ):
             got = describe(address, b"GET /static/style.css HTTP/1.1\r\nconnection: close\r\n" + hosts + b"\r\n")
             assert got.startswith(b"HTTP/1.1 %d" % status), (hosts, got[:200])
         monkeypatch.setattr("orrery.base.connection.PATIENCE_S", 0.3)

@@ -18,11 +18,17 @@ TODAY = date.today()
 SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 TURNED = "\u202eevil\u202c \u2066x\u2069 \u200b\ufeff"
 HOSTILE = Entry(
-    id="2611.66666", title=f"{SCRIPT}{TURNED}\"'><svg onload=alert(3)>", source=SCRIPT, published=TODAY,
+    id="2611.66666",
+    title=f"{SCRIPT}{TURNED}\"'><svg onload=alert(3)>",
+    source=SCRIPT,
+    published=TODAY,
     abstract=f"{TURNED}{SCRIPT} 3.1x faster than {SCRIPT}. " + "kv cache of prompts " * 20_000,
-    authors=(f"Eve {SCRIPT}", *("x" * 3000 for _ in range(300))), num_authors=301, organisation=SCRIPT,
-    categories=(SCRIPT,) * 100, url="javascript:alert(4)",
-)  # fmt: skip
+    authors=(f"Eve {SCRIPT}", *("x" * 3000 for _ in range(300))),
+    num_authors=301,
+    organisation=SCRIPT,
+    categories=(SCRIPT,) * 100,
+    url="javascript:alert(4)",
+)
 OWN = """title = "Own {script}"
 year = 2026
 layer = "serving"
@@ -50,14 +56,24 @@ missing = "{script}"
 open = "{script}"
 """
 PAGES = (
-    "/papers", "/papers?q=kv+cache+prompts", "/papers/search?q=kv+cache+prompts", "/papers/day", "/papers/trending",
-    "/papers/2611.66666", "/papers/own-evil", "/papers/scorecard?layer=serving", "/papers/subscribe",
-    "/papers/subscribe?as=text", "/papers?technique=%3Cscript%3Ealert(1)%3C/script%3E",
+    "/papers",
+    "/papers?q=kv+cache+prompts",
+    "/papers/search?q=kv+cache+prompts",
+    "/papers/day",
+    "/papers/trending",
+    "/papers/2611.66666",
+    "/papers/own-evil",
+    "/papers/scorecard?layer=serving",
+    "/papers/subscribe",
+    "/papers/subscribe?as=text",
+    "/papers?technique=%3Cscript%3Ealert(1)%3C/script%3E",
     "/papers?q=%3Cscript%3Ealert(1)",
-    "/papers/%3Cscript%3Ealert(1)", "/papers/day/%3Cscript%3E", "/papers/trending?by=%3Cscript%3Ealert(1)",
+    "/papers/%3Cscript%3Ealert(1)",
+    "/papers/day/%3Cscript%3E",
+    "/papers/trending?by=%3Cscript%3Ealert(1)",
     "/papers/subscribe?address=%22%3E%3Cscript%3Ealert(1)&search=%3Cscript%3E&technique=%3Cscript%3E&by=%3Cscript%3E",
     "/papers/sarathi-serve?model=%22%3E%3Cscript%3Ealert(1)&scenario=%22%3E%3Cscript%3E",
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")
@@ -104,9 +120,20 @@ def test_exports_are_no_pages(client):
 
 @pytest.mark.parametrize(
     "address",
-    ["javascript:alert(1)", "data:text/html,x", " https://a.example", "https://a.example/\u202egpj", "//a.example",
-     "https:a", "http://", "https://a.example\\@b.example", "file:///etc/passwd", "https://[", "https://" + "a" * 600],
-)  # fmt: skip
+    [
+        "javascript:alert(1)",
+        "data:text/html,x",
+        " https://a.example",
+        "https://a.example/\u202egpj",
+        "//a.example",
+        "https:a",
+        "http://",
+        "https://a.example\\@b.example",
+        "file:///etc/passwd",
+        "https://[",
+        "https://" + "a" * 600,
+    ],
+)
 def test_only_the_web_is_linked_to(address):
     assert link(address) == ""
 

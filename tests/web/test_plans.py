@@ -19,8 +19,17 @@ from orrery.web.plans import front, rejected, table
 from orrery.web.plans.candidate import design, named
 
 QUERY = "model=llama-3.1-8b&device=h100-sxm&max_devices=2&rate=4&input_tokens=1024&output_tokens=256&slo=tpot:40"
-SETTINGS = {"model": "llama-3.1-8b", "device": "h100-sxm", "max_devices": 2, "rate": 4.0, "input_tokens": 1024,
-            "output_tokens": 256, "slo": ["tpot:40"], "weights": "fp8", "tp": 1}  # fmt: skip
+SETTINGS = {
+    "model": "llama-3.1-8b",
+    "device": "h100-sxm",
+    "max_devices": 2,
+    "rate": 4.0,
+    "input_tokens": 1024,
+    "output_tokens": 256,
+    "slo": ["tpot:40"],
+    "weights": "fp8",
+    "tp": 1,
+}
 LARGE = {**SETTINGS, "model": "llama-3.1-405b", "tp": 2}
 
 
@@ -108,7 +117,8 @@ def test_a_column_sorts_up_then_down_then_not_at_all(answer):
     energy = [answer["plans"][n - 1]["energy_j_per_token"] for n in numbers]
     assert energy == sorted(energy)
     assert [r.number for r in table.rows(answer, "-energy_j_per_token")] == sorted(
-        numbers, key=lambda n: -answer["plans"][n - 1]["energy_j_per_token"])  # fmt: skip
+        numbers, key=lambda n: -answer["plans"][n - 1]["energy_j_per_token"]
+    )
     assert [r.number for r in table.rows(answer, "nothing")] == [r.number for r in table.rows(answer, "")]
     assert [table.next_sort(s, "ttft_s") for s in ("", "ttft_s", "-ttft_s")] == ["ttft_s", "-ttft_s", ""]
 
@@ -169,9 +179,12 @@ def test_why_not_fewer_devices(answer):
 
 @pytest.mark.parametrize(
     ("query", "description"),
-    [("model=<script>alert(1)</script>&device=h100-sxm", "There is no model"),
-     ("model=llama-3.1-8b&device=../x", "is a path"), ("model=llama-3.1-8b&device=h100-sxm&rate=-1", "rate: got")],
-)  # fmt: skip
+    [
+        ("model=<script>alert(1)</script>&device=h100-sxm", "There is no model"),
+        ("model=llama-3.1-8b&device=../x", "is a path"),
+        ("model=llama-3.1-8b&device=h100-sxm&rate=-1", "rate: got"),
+    ],
+)
 def test_a_mistake_is_said_above_the_form(client, query, description):
     found = client.get(f"/plans?{query}")
     assert found.status_code == 422

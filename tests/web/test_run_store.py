@@ -17,9 +17,14 @@ from orrery.web.work.run_progress import RunProgress
 from orrery.web.work.store import Store
 
 TINY = {
-    "model": "llama-3.1-8b", "device": "h100-sxm", "rate": "20", "input_tokens": "64", "output_tokens": "8",
-    "num_requests": "40", "seed": "1",
-}  # fmt: skip
+    "model": "llama-3.1-8b",
+    "device": "h100-sxm",
+    "rate": "20",
+    "input_tokens": "64",
+    "output_tokens": "8",
+    "num_requests": "40",
+    "seed": "1",
+}
 
 
 @pytest.fixture

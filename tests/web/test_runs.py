@@ -19,9 +19,16 @@ from orrery.web.work.serving_run import closed_form, packed, parts_of
 from orrery.web.work.store import Store
 
 TINY = {
-    "model": "llama-3.1-8b", "device": "h100-sxm", "rate": "20", "input_tokens": "64", "output_tokens": "8",
-    "num_requests": "40", "seed": "1", "replicas": "2", "slo": ["ttft:500", "p99_tpot:30"],
-}  # fmt: skip
+    "model": "llama-3.1-8b",
+    "device": "h100-sxm",
+    "rate": "20",
+    "input_tokens": "64",
+    "output_tokens": "8",
+    "num_requests": "40",
+    "seed": "1",
+    "replicas": "2",
+    "slo": ["ttft:500", "p99_tpot:30"],
+}
 
 HTMX = {"hx-request": "true"}
 
@@ -30,9 +37,17 @@ HTMX = {"hx-request": "true"}
 def parts() -> dict[str, bytes]:
     """One small run, made here."""
     answer = simulate(
-        model="llama-3.1-8b", device="h100-sxm", rate=20.0, input_tokens=64, output_tokens=8, num_requests=40, seed=1,
-        replicas=2, slo=["ttft:500", "p99_tpot:30"], window=(0.0, 1.0),
-    )  # fmt: skip
+        model="llama-3.1-8b",
+        device="h100-sxm",
+        rate=20.0,
+        input_tokens=64,
+        output_tokens=8,
+        num_requests=40,
+        seed=1,
+        replicas=2,
+        slo=["ttft:500", "p99_tpot:30"],
+        window=(0.0, 1.0),
+    )
     assert isinstance(answer, SimulatedAnswer)
     return parts_of(answer, answer.to_json(), (0.0, 1.0))
 

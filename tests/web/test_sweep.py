@@ -42,13 +42,24 @@ def test_counts_are_whole_and_stand_once():
 @pytest.mark.parametrize(
     ("query", "word"),
     [
-        ("from=0", "from"), ("from=nan", "from"), ("to=1e99", "to"), ("points=1e30", "points"), ("points=1", "points"),
-        ("from=9&to=3", "below"), ("scale=cubic", "scale"), ("vary=seed", "vary"), ("by=concurrency", "by"),
-        ("by=rate", "by"), ("values=a,b", "concurrency"), ("values=" + ",".join(map(str, range(1, 80))), "at most 60"),
-        ("points=60&to=4000&by=tp&lines=1,2,3,4,5,6", "240"), ("by=tp&lines=1,2,3,4,5,6,7", "at most 6"),
-        ("vary=electricity&scale=log&from=0", "above 0"), ("at=x", "at"),
+        ("from=0", "from"),
+        ("from=nan", "from"),
+        ("to=1e99", "to"),
+        ("points=1e30", "points"),
+        ("points=1", "points"),
+        ("from=9&to=3", "below"),
+        ("scale=cubic", "scale"),
+        ("vary=seed", "vary"),
+        ("by=concurrency", "by"),
+        ("by=rate", "by"),
+        ("values=a,b", "concurrency"),
+        ("values=" + ",".join(map(str, range(1, 80))), "at most 60"),
+        ("points=60&to=4000&by=tp&lines=1,2,3,4,5,6", "240"),
+        ("by=tp&lines=1,2,3,4,5,6,7", "at most 6"),
+        ("vary=electricity&scale=log&from=0", "above 0"),
+        ("at=x", "at"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_asked(query, word):
     with pytest.raises(ScenarioError, match=word):
         requested(query)

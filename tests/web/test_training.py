@@ -14,8 +14,18 @@ from orrery.web.app import application
 from orrery.web.place import place_at
 from orrery.web.training.inputs import training_settings
 
-SETTINGS = {"model": "llama-3.1-8b", "device": "h100-sxm", "devices": "16", "global_batch": "64", "micro_batch": "1",
-            "seq_len": "4096", "precision": "bf16", "tp": "2", "pp": "2", "sharding": "zero1"}  # fmt: skip
+SETTINGS = {
+    "model": "llama-3.1-8b",
+    "device": "h100-sxm",
+    "devices": "16",
+    "global_batch": "64",
+    "micro_batch": "1",
+    "seq_len": "4096",
+    "precision": "bf16",
+    "tp": "2",
+    "pp": "2",
+    "sharding": "zero1",
+}
 QUERY = "&".join(f"{k}={v}" for k, v in SETTINGS.items())
 
 
@@ -27,9 +37,14 @@ def client(tmp_path):
 def test_the_address_is_made_whole(client):
     assert client.get("/training").headers["location"].endswith("tp=2&sharding=zero1")
     assert training_settings(QueryParams("devices=64&rate=4")) == {
-        "model": "llama-3.1-8b", "device": "h100-sxm", "devices": "64", "global_batch": "64", "micro_batch": "1",
-        "seq_len": "4096", "precision": "bf16",
-    }  # fmt: skip
+        "model": "llama-3.1-8b",
+        "device": "h100-sxm",
+        "devices": "64",
+        "global_batch": "64",
+        "micro_batch": "1",
+        "seq_len": "4096",
+        "precision": "bf16",
+    }
 
 
 def test_the_page_says_what_the_answer_says(client):

@@ -27,9 +27,14 @@ from orrery.web.uploads.refused import MAX_LINES, text_of
 from orrery.web.uploads.stored_files import name_for
 
 LLAMA = {
-    "model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
-    "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256,
-}  # fmt: skip
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "intermediate_size": 14336,
+    "vocab_size": 128256,
+}
 TRACE = "arrival_s,input_tokens,output_tokens\n0,10,20\n2,30,40\n"
 
 
@@ -89,9 +94,17 @@ def test_traces_devices_and_scenarios(client):
 
 
 NAMES = (
-    "../../../etc/cron.d/x.json", "..\\..\\x.json", "/etc/passwd.json", "a\0b.json", ".json.json",
-    "<img src=x onerror=alert(1)>.json", "con.json", "x" * 300 + ".json", "日本.json", "-rf.json",
-)  # fmt: skip
+    "../../../etc/cron.d/x.json",
+    "..\\..\\x.json",
+    "/etc/passwd.json",
+    "a\0b.json",
+    ".json.json",
+    "<img src=x onerror=alert(1)>.json",
+    "con.json",
+    "x" * 300 + ".json",
+    "日本.json",
+    "-rf.json",
+)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -127,14 +140,23 @@ def zipped() -> bytes:
 @pytest.mark.parametrize(
     ("name", "content", "word"),
     [
-        ("a.csv", gzip.compress(b"0" * 10**6), "packed (gzip)"), ("a.json", zipped(), "packed (zip)"),
-        ("a.csv", b"PAR1....", "Parquet"), ("a.csv.gz", b"x", "ends in .gz"), ("a.yaml", b"a: &a [*a]", "YAML"),
-        ("a.yml", b"x", "YAML"), ("a", b"x", "ends in nothing"), ("a.exe", b"MZ", "ends in .exe"),
-        ("a.json", b"", "empty"), ("a.json", b" \n ", "empty"), ("a.csv", b"a\0b", "NUL"),
-        ("a.json", b'{"a": "\xff\xfe"}', "not UTF-8"), ("a.json", '{"model_type": "llama"}'.encode("utf-16-le"), "NUL"),
-        ("a.toml", b"#" * 200_001, "too many"), ("a.csv", b"1\n" * (MAX_LINES + 1), "lines are too many"),
+        ("a.csv", gzip.compress(b"0" * 10**6), "packed (gzip)"),
+        ("a.json", zipped(), "packed (zip)"),
+        ("a.csv", b"PAR1....", "Parquet"),
+        ("a.csv.gz", b"x", "ends in .gz"),
+        ("a.yaml", b"a: &a [*a]", "YAML"),
+        ("a.yml", b"x", "YAML"),
+        ("a", b"x", "ends in nothing"),
+        ("a.exe", b"MZ", "ends in .exe"),
+        ("a.json", b"", "empty"),
+        ("a.json", b" \n ", "empty"),
+        ("a.csv", b"a\0b", "NUL"),
+        ("a.json", b'{"a": "\xff\xfe"}', "not UTF-8"),
+        ("a.json", '{"model_type": "llama"}'.encode("utf-16-le"), "NUL"),
+        ("a.toml", b"#" * 200_001, "too many"),
+        ("a.csv", b"1\n" * (MAX_LINES + 1), "lines are too many"),
     ],
-)  # fmt: skip
+)
 def test_refused_unread(name, content, word):
     with pytest.raises(ScenarioError, match=re.escape(word)):
         text_of(name, content)
@@ -144,32 +166,46 @@ def test_refused_unread(name, content, word):
 def hostile() -> dict[str, str]:
     nan = float("nan")
     changed = {
-        "layers": {"num_hidden_layers": 1e30}, "experts": {"model_type": "mixtral", "num_local_experts": 10**9},
-        "negative": {"hidden_size": -1}, "nan": {"hidden_size": nan}, "infinite": {"hidden_size": float("inf")},
-        "heads": {"num_attention_heads": 10**9, "head_dim": 128}, "vocab": {"vocab_size": 10**9},
-        "type": {"model_type": "x" * 3_000_000}, "wide": {"hidden_size": "y" * 3_000_000},
+        "layers": {"num_hidden_layers": 1e30},
+        "experts": {"model_type": "mixtral", "num_local_experts": 10**9},
+        "negative": {"hidden_size": -1},
+        "nan": {"hidden_size": nan},
+        "infinite": {"hidden_size": float("inf")},
+        "heads": {"num_attention_heads": 10**9, "head_dim": 128},
+        "vocab": {"vocab_size": 10**9},
+        "type": {"model_type": "x" * 3_000_000},
+        "wide": {"hidden_size": "y" * 3_000_000},
         "list": {"model_type": ["z" * 10**6]},
         "pattern": {"model_type": "nemotron_h", "hybrid_override_pattern": "M*-" * 10**6},
         "nested": {"hidden_size": json.loads("[" * 900 + "]" * 900)},
-    }  # fmt: skip
+    }
     files = {f"{name}.json": json.dumps(LLAMA | change) for name, change in changed.items()}
     return files | {
-        "deep.json": '{"a":' * 100_000, "array.json": "[" * 100_000,
+        "deep.json": '{"a":' * 100_000,
+        "array.json": "[" * 100_000,
         "number.json": '{"hidden_size": ' + "9" * 10**6 + "}",
-        "twice.json": '{"model_type": "llama", "model_type": "opt"}', "word.json": '"llama"', "text.json": "hello",
+        "twice.json": '{"model_type": "llama", "model_type": "opt"}',
+        "word.json": '"llama"',
+        "text.json": "hello",
         "surrogate.json": '{"model_type": "\\ud800"}',
         "columns.csv": "input_tokens,output_tokens" + ",c" * 10**6 + "\n" + "1,1\n" * 10_000,
         "hidden.csv": '"a\nb",input_tokens,output_tokens' + ",c" * 10**6 + "\n" + "1,1\n" * 10_000,
-        "field.csv": 'input_tokens,output_tokens\n"' + "1" * 10**6, "nan.csv": "input_tokens,output_tokens\nnan,1\n",
+        "field.csv": 'input_tokens,output_tokens\n"' + "1" * 10**6,
+        "nan.csv": "input_tokens,output_tokens\nnan,1\n",
         "huge.csv": "input_tokens,output_tokens\n1e308,1\n",
         "returns.csv": "input_tokens,output_tokens\r" + "1,1\r" * 10**5,
-        "deep.jsonl": '{"a":' * 90_000, "short.jsonl": "{}\n" * 1000,
-        "deep.toml": "a = " + "[" * 90_000, "keys.toml": ".".join("a" * 90_000) + " = 1",
+        "deep.jsonl": '{"a":' * 90_000,
+        "short.jsonl": "{}\n" * 1000,
+        "deep.toml": "a = " + "[" * 90_000,
+        "keys.toml": ".".join("a" * 90_000) + " = 1",
         "number.toml": "tp = " + "9" * 10**5,
-        "tables.toml": "".join(f"[a{n}]\n" for n in range(4_000)), "path.toml": 'model = "/etc/passwd"',
-        "home.toml": 'model = "~/.ssh/id_rsa.json"', "device.toml": 'model = "llama-3.1-8b"\ndevice = "/etc/x.toml"',
-        "facts.toml": "facts = 3", "bare.toml": "[facts]\nx = 1",
-    }  # fmt: skip
+        "tables.toml": "".join(f"[a{n}]\n" for n in range(4_000)),
+        "path.toml": 'model = "/etc/passwd"',
+        "home.toml": 'model = "~/.ssh/id_rsa.json"',
+        "device.toml": 'model = "llama-3.1-8b"\ndevice = "/etc/x.toml"',
+        "facts.toml": "facts = 3",
+        "bare.toml": "[facts]\nx = 1",
+    }
 
 
 @pytest.mark.parametrize("name", list(hostile()))
@@ -245,9 +281,10 @@ def test_a_check_in_its_own_process(tmp_path):
 
 
 OPENS = (
-    ("rate = 2", "/design?"), ('rate = 2\nslo = ["tpot:50"]', "/plans?"),
+    ("rate = 2", "/design?"),
+    ('rate = 2\nslo = ["tpot:50"]', "/plans?"),
     ("global_batch = 8\nseq_len = 4096", "/training?"),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize(("more", "page"), OPENS)

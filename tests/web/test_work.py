@@ -24,9 +24,14 @@ EVAL = "builtins:eval"
 """Stands in for what answers: the question is an expression, the settings are its names."""
 
 TINY = {
-    "model": "llama-3.1-8b", "device": "h100-sxm", "rate": "20", "input_tokens": "64", "output_tokens": "8",
-    "num_requests": "40", "seed": "1",
-}  # fmt: skip
+    "model": "llama-3.1-8b",
+    "device": "h100-sxm",
+    "rate": "20",
+    "input_tokens": "64",
+    "output_tokens": "8",
+    "num_requests": "40",
+    "seed": "1",
+}
 
 
 @pytest.fixture

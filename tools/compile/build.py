@@ -21,8 +21,7 @@ from compile.module import Module
 from compile.room import Room
 from compile.sources import Sources
 
-FLAGS = ("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fPIC",
-         "-w", "-DNDEBUG")  # fmt: skip
+FLAGS = ("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fPIC", "-w", "-DNDEBUG")
 """Every operation rounds as Python's does: nothing is contracted or reordered."""
 ENDING: str = sysconfig.get_config_var("EXT_SUFFIX")  # asked once: the first asking is not safe among threads
 INCLUDE = sysconfig.get_paths()["include"]

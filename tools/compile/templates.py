@@ -154,10 +154,13 @@ def array_text(kind: str) -> str:
     base, axes = base_and_axes(kind)
     c = ELEMENTS[base]
     text = ARRAY.format(
-        kind=kind, c=c, axes=axes, letters=LETTERS[DTYPES[c][0]],
+        kind=kind,
+        c=c,
+        axes=axes,
+        letters=LETTERS[DTYPES[c][0]],
         sizes="\n".join(f"    int64_t n{k}" for k in range(axes)),
         params=", ".join(f"int64_t n{k}" for k in range(axes)),
         stores="\n".join(f"    made.n{k} = n{k}" for k in range(axes)),
         read=", ".join(f"sizes[{k}]" for k in range(axes)),
-    )  # fmt: skip
+    )
     return text if axes > 1 else text + "\n\n" + ROW.format(kind=kind, c=c, dtype=DTYPES[c])

@@ -18,6 +18,7 @@ from orrery.hardware.device import Device
 from orrery.kernels.attention import _kernel as kernel
 from orrery.kernels.attention import decode, encoder, prefill
 from orrery.kernels.attention.choice import Choice, matrix_peak_flops_per_s
+from orrery.kernels.attention.features import _kernel as features_kernel
 from orrery.numerics.registry import get_format
 
 
@@ -27,8 +28,9 @@ def choice_of(device: Device, format: str, kv_format: str) -> Choice:
     return Choice(
         calibration=None,  # type: ignore[arg-type]
         peak_flops_per_s=matrix_peak_flops_per_s(device, compute),
-        element_bytes=compute.bytes_per_element, kv_element_bytes=kv.bytes_per_element,
-    )  # fmt: skip
+        element_bytes=compute.bytes_per_element,
+        kv_element_bytes=kv.bytes_per_element,
+    )
 
 
 def _prefill_rows(columns: list[NDArray[np.int64]], machine: Floats, vector: Floats) -> Floats:
@@ -40,21 +42,26 @@ def _decode_rows(columns: list[NDArray[np.int64]], machine: Floats, vector: Floa
 
 
 def _prefill_features(columns: list[NDArray[np.int64]], machine: Floats, vector: Floats) -> Floats:
-    return kernel.prefill_features(*columns, True, machine, vector, np.empty((6, columns[0].size)))
+    return features_kernel.prefill_features(*columns, True, machine, vector, np.empty((6, columns[0].size)))
 
 
 def _decode_features(columns: list[NDArray[np.int64]], machine: Floats, vector: Floats) -> Floats:
-    return kernel.decode_features(*columns, False, machine, vector, np.empty((6, columns[0].size)))
+    return features_kernel.decode_features(*columns, False, machine, vector, np.empty((6, columns[0].size)))
 
 
 PREFILL = Rule(
     op="attention_prefill",
     constants={
         "launch_s": (12e-6, 1e-6, 1e-4),
-        "product_64_frac": (0.5, 0.02, 1.0), "product_128_frac": (0.6, 0.02, 1.0),
-        "product_192_frac": (0.6, 0.02, 1.0), "product_256_frac": (0.6, 0.02, 1.0),
-        "memory_frac": (0.7, 0.3, 1.0), "entry_frac": (0.5, 0.05, 5.0), "tile_blocks": (2.0, 0.01, 20.0),
-        "edge_blocks": (0.5, 0.01, 8.0), "cache_ratio": (0.5, 0.05, 4.0),
+        "product_64_frac": (0.5, 0.02, 1.0),
+        "product_128_frac": (0.6, 0.02, 1.0),
+        "product_192_frac": (0.6, 0.02, 1.0),
+        "product_256_frac": (0.6, 0.02, 1.0),
+        "memory_frac": (0.7, 0.3, 1.0),
+        "entry_frac": (0.5, 0.05, 5.0),
+        "tile_blocks": (2.0, 0.01, 20.0),
+        "edge_blocks": (0.5, 0.01, 8.0),
+        "cache_ratio": (0.5, 0.05, 4.0),
     },
     builds=[
         {"query_tile": q, "key_tile": k, "packs_groups": packs, "row_granule": granule}
@@ -62,15 +69,23 @@ PREFILL = Rule(
         for packs in (0.0, 1.0)
         for granule in (16.0, q)
     ],
-    columns=("batch", "query_tokens", "context_tokens", "num_heads", "num_kv_heads", "head_size", "value_head_size",
-             "window_tokens"),
+    columns=(
+        "batch",
+        "query_tokens",
+        "context_tokens",
+        "num_heads",
+        "num_kv_heads",
+        "head_size",
+        "value_head_size",
+        "window_tokens",
+    ),
     machine=lambda device, format, kv: prefill.machine(device, choice_of(device, format, kv)),
     vector=prefill.vector,
     rows=_prefill_rows,
     features=_prefill_features,
-    feature_names=kernel.PREFILL_FEATURES,
+    feature_names=features_kernel.PREFILL_FEATURES,
     shape=("num_heads", "num_kv_heads", "head_size", "window_tokens"),
-)  # fmt: skip
+)
 
 
 def _encoder_rows(columns: list[NDArray[np.int64]], machine: Floats, vector: Floats) -> Floats:
@@ -79,27 +94,43 @@ def _encoder_rows(columns: list[NDArray[np.int64]], machine: Floats, vector: Flo
 
 def _encoder_features(columns: list[NDArray[np.int64]], machine: Floats, vector: Floats) -> Floats:
     wide = encoder.padded(columns, vector)
-    return kernel.prefill_features(*wide, False, machine, vector, np.empty((6, columns[0].size)))
+    return features_kernel.prefill_features(*wide, False, machine, vector, np.empty((6, columns[0].size)))
 
 
 ENCODER = replace(
-    PREFILL, op=encoder.OP, vector=encoder.vector, rows=_encoder_rows, features=_encoder_features,
+    PREFILL,
+    op=encoder.OP,
+    vector=encoder.vector,
+    rows=_encoder_rows,
+    features=_encoder_features,
     builds=[
-        {"query_tile": q, "key_tile": k, "packs_groups": 0.0, "row_granule": 16.0, "size_granule": size,
-         "odd_granule": odd}
+        {
+            "query_tile": q,
+            "key_tile": k,
+            "packs_groups": 0.0,
+            "row_granule": 16.0,
+            "size_granule": size,
+            "odd_granule": odd,
+        }
         for size, odd in ((8.0, 8.0), (16.0, 16.0), (64.0, 64.0), (16.0, 256.0), (64.0, 256.0))
         for q, k in ((128.0, 128.0), (64.0, 64.0), (128.0, 64.0), (256.0, 128.0))
     ],
     shape=("num_heads", "head_size"),
-)  # fmt: skip
+)
 """Heads of 72 and 80 are padded to 8, 16 or a power of two; those of 72 may run in another kernel."""
 
 DECODE = Rule(
     op="attention_decode",
     constants={
-        "launch_s": (8e-6, 1e-6, 1e-4), "memory_frac": (0.8, 0.3, 1.0), "feed_ratio": (1.5, 0.1, 10.0),
-        "start_keys": (60.0, 0.1, 2000.0), "again_s": (2e-6, 1e-7, 2e-5), "split_keys": (128.0, 16.0, 4096.0),
-        "cache_ratio": (0.5, 0.05, 4.0), "head_feed_ratio": (0.5, 0.02, 10.0), "head_start_keys": (20.0, 0.1, 2000.0),
+        "launch_s": (8e-6, 1e-6, 1e-4),
+        "memory_frac": (0.8, 0.3, 1.0),
+        "feed_ratio": (1.5, 0.1, 10.0),
+        "start_keys": (60.0, 0.1, 2000.0),
+        "again_s": (2e-6, 1e-7, 2e-5),
+        "split_keys": (128.0, 16.0, 4096.0),
+        "cache_ratio": (0.5, 0.05, 4.0),
+        "head_feed_ratio": (0.5, 0.02, 10.0),
+        "head_start_keys": (20.0, 0.1, 2000.0),
         "entry_frac": (0.5, 0.02, 5.0),
     },
     builds=[
@@ -113,9 +144,9 @@ DECODE = Rule(
     vector=decode.vector,
     rows=_decode_rows,
     features=_decode_features,
-    feature_names=kernel.DECODE_FEATURES,
+    feature_names=features_kernel.DECODE_FEATURES,
     shape=("num_heads", "num_kv_heads", "head_size", "window_tokens"),
-)  # fmt: skip
+)
 
 
 def main() -> None:

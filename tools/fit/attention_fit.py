@@ -79,9 +79,7 @@ class Group:
 
     def at(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> "Group":
         """The rows of these places."""
-        return replace(
-            self, columns=[c[index] for c in self.columns], time_s=self.time_s[index], side=self.side[index]
-        )  # fmt: skip
+        return replace(self, columns=[c[index] for c in self.columns], time_s=self.time_s[index], side=self.side[index])
 
     def predicted(self, rule: Rule, constants: Mapping[str, float]) -> Floats:
         """Times by the rule."""
@@ -117,9 +115,14 @@ def _groups(table: Table, rule: Rule) -> Iterator[Group]:
         device = get_device(key[0])
         machine = rule.machine(device, key[1], key[2] or key[1])
         yield Group(
-            device=device, format=f"{key[1]}+{key[2]}" if key[2] else key[1], engine=key[3],
-            columns=[c[rows] for c in columns], machine=machine, time_s=time_s[rows], side=side[rows],
-        )  # fmt: skip
+            device=device,
+            format=f"{key[1]}+{key[2]}" if key[2] else key[1],
+            engine=key[3],
+            columns=[c[rows] for c in columns],
+            machine=machine,
+            time_s=time_s[rows],
+            side=side[rows],
+        )
 
 
 def is_possible(rule: Rule, group: Group) -> NDArray[np.bool_]:
@@ -143,9 +146,7 @@ def fit(rule: Rule, groups: Sequence[Group], builds: Sequence[Mapping[str, float
             parts = [np.log(rule.rows(g.columns, g.machine, vector)[0] / g.time_s) for g in groups]
             return np.concatenate([*parts, PRIOR_WEIGHT * (logs - start)])
 
-        found = least_squares(
-            residuals, start, bounds=(low, high), loss="soft_l1", f_scale=LOSS_SCALE, max_nfev=60
-        )  # fmt: skip
+        found = least_squares(residuals, start, bounds=(low, high), loss="soft_l1", f_scale=LOSS_SCALE, max_nfev=60)
         if best is None or found.cost < best[0]:
             values = {n: float(f"{v:.4g}") for n, v in zip(rule.constants, np.exp(found.x), strict=True)}
             best = (float(found.cost), values | dict(build))
@@ -182,19 +183,32 @@ def error_line(label: str, values: Floats) -> str:
     return (
         f"{label:46s} {np.median(errors):6.1%} {errors.mean():6.1%} {np.quantile(errors, 0.9):6.1%} "
         f"{np.median(relative) - 1:+6.1%} {values.size:6d}"
-    )  # fmt: skip
+    )
 
 
-def entry(rule: Rule, owner: Mapping[str, str], groups: Sequence[Group], constants: Mapping[str, float],
-          spread: Mapping[str, float], at: str) -> dict[str, object]:  # fmt: skip
+def entry(
+    rule: Rule,
+    owner: Mapping[str, str],
+    groups: Sequence[Group],
+    constants: Mapping[str, float],
+    spread: Mapping[str, float],
+    at: str,
+) -> dict[str, object]:
     """One [[calibration]] table."""
     lows = [int(min(g.columns[i].min() for g in groups)) for i in range(len(rule.columns))]
     highs = [int(max(g.columns[i].max() for g in groups)) for i in range(len(rule.columns))]
     limits = {n: [low, high] for n, low, high in zip(rule.columns, lows, highs, strict=True) if high > 0}
     return {
-        **owner, "op": rule.op, "format": groups[0].format, "engine": groups[0].engine, "from": "aiconfigurator",
-        "at": at, "constants": dict(constants), "spread": dict(spread), "range": limits,
-    }  # fmt: skip
+        **owner,
+        "op": rule.op,
+        "format": groups[0].format,
+        "engine": groups[0].engine,
+        "from": "aiconfigurator",
+        "at": at,
+        "constants": dict(constants),
+        "spread": dict(spread),
+        "range": limits,
+    }
 
 
 def forests(rule: Rule, groups: Sequence[Group], own: Sequence[Mapping[str, float]]) -> dict[str, ResidualTrees]:
@@ -213,8 +227,9 @@ def forests(rule: Rule, groups: Sequence[Group], own: Sequence[Mapping[str, floa
         trees, report = train(x, rule.feature_names, y, np.concatenate([shapes(rule, g) for g in parts]), sizes=FOREST)
         print(
             f"{' '.join(family):46s} trees {report.num_trees:3d}, mean |log error| of unseen shapes "
-            f"{report.without:.3f} -> {report.with_trees:.3f}{'' if trees else ', not used'}", flush=True,
-        )  # fmt: skip
+            f"{report.without:.3f} -> {report.with_trees:.3f}{'' if trees else ', not used'}",
+            flush=True,
+        )
         if trees is not None:
             found |= {f"{groups[i].device.name}|{groups[i].format}|{groups[i].engine}": trees for i in members}
     return found
@@ -245,9 +260,7 @@ def own_entries(
     """One entry a measured device, format and engine; their constants beside them, fitted unless ``known``."""
     entries: list[dict[str, object]] = []
     own = {(e["device"], e["format"], e["engine"]): dict(e["constants"]) for e in known if "device" in e}
-    constants = [
-        own.get((g.device.name, g.format, g.engine)) or fit(rule, [g.on(FIT, OWN_ROWS)]) for g in groups
-    ]  # fmt: skip
+    constants = [own.get((g.device.name, g.format, g.engine)) or fit(rule, [g.on(FIT, OWN_ROWS)]) for g in groups]
     learned = forests(rule, groups, constants)
     if learned:
         save(RESIDUALS / f"{rule.op}.npz", learned)
@@ -258,7 +271,7 @@ def own_entries(
         at = (
             f"{rule.op} table, {group.engine}: {count[FIT]} rows fitted, {count[CALIBRATE]} for the interval, "
             f"{count[TEST]} tested"
-        )  # fmt: skip
+        )
         off = calibrated.time_s / corrected(rule, calibrated, found, trees)
         if off.size < FEW_ROWS:
             off = np.concatenate([ratios(rule, g, c, CALIBRATE) for g, c in zip(groups, constants, strict=True)])
@@ -299,8 +312,9 @@ def pooled_entries(rule: Rule, groups: Sequence[Group], own: Sequence[Mapping[st
     return entries
 
 
-def _left_out(rule: Rule, members: Sequence[tuple[Group, Mapping[str, float]]],
-              family: Callable[[Group], str]) -> list[Floats]:  # fmt: skip
+def _left_out(
+    rule: Rule, members: Sequence[tuple[Group, Mapping[str, float]]], family: Callable[[Group], str]
+) -> list[Floats]:
     """measured / predicted of every member, by constants fitted on the other families."""
     out: list[Floats] = []
     known: dict[str, dict[str, float]] = {}
@@ -319,8 +333,13 @@ def pool(rule: Rule, members: Sequence[tuple[Group, Mapping[str, float]]]) -> di
     return fit(rule, [g.on(FIT, POOL_ROWS) for g, _ in members], builds)
 
 
-def _pooled(rule: Rule, owner: Mapping[str, str], members: Sequence[tuple[Group, Mapping[str, float]]],
-            left_out: Sequence[Floats], what: str) -> dict[str, object]:  # fmt: skip
+def _pooled(
+    rule: Rule,
+    owner: Mapping[str, str],
+    members: Sequence[tuple[Group, Mapping[str, float]]],
+    left_out: Sequence[Floats],
+    what: str,
+) -> dict[str, object]:
     constants = pool(rule, members)
     groups = [g for g, _ in members]
     names = ", ".join(g.device.name for g in groups)

@@ -48,8 +48,9 @@ def scores(rule: Rule, group: Group, constants: Mapping[str, float]) -> dict[str
     return {
         "roofline": np.maximum(rows[1], rows[2]) / tested.time_s,
         "3 constants": simple(rows[1], rows[2]) / tested.time_s,
-        "physics": rows[0] / tested.time_s, "with trees": learned / tested.time_s,
-    }  # fmt: skip
+        "physics": rows[0] / tested.time_s,
+        "with trees": learned / tested.time_s,
+    }
 
 
 def _baseline(rule: Rule, fitted: Group, vector: Floats) -> Callable[[Floats, Floats], Floats]:

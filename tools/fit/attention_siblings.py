@@ -64,9 +64,10 @@ def mend(rule: Rule, data: Path) -> None:
     for entry in (e for e in entries if e.get("generation")):
         kind = (entry["format"], entry["engine"])
         members = [
-            (g, own[g.device.name, *kind]) for g in groups
+            (g, own[g.device.name, *kind])
+            for g in groups
             if (g.format, g.engine) == kind and g.device.generation == entry["generation"]
-        ]  # fmt: skip
+        ]
         if len(members) > 1:
             judge(rule, entry, members, forests)
     save(path, forests)

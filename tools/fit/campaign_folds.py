@@ -43,8 +43,9 @@ def folds(rows: Sequence[Measured]) -> list[Fold]:
 
 def _parts(name: str, rows: Sequence[Measured], mine: np.ndarray) -> list[Fold]:
     by: tuple[tuple[str, Callable[[Measured], str]], ...] = (
-        (MODEL, lambda r: r.model), (VERSION, lambda r: r.deployment.engine.version),
-    )  # fmt: skip
+        (MODEL, lambda r: r.model),
+        (VERSION, lambda r: r.deployment.engine.version),
+    )
     for what, word in by:
         words = np.array([word(r) for r in rows])
         kinds = sorted(set(words[mine].tolist()))

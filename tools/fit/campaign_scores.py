@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from campaign_folds import NOTHING
 from engine_rows import Measured, kind_of
-from engine_scores import REPORTED, Told
+from engine_scores import REPORTED, PredictedValue
 from engine_widths import FACTORS, Widths, errors_of, widths
 
 from orrery.base.cost import Spread
@@ -28,7 +28,7 @@ BASELINE_ROWS = 60
 """Other campaigns' rows that fit the five constants, taken evenly."""
 
 
-def scores(description: Sequence[Told]) -> dict[str, dict[str, Any]]:
+def scores(description: Sequence[PredictedValue]) -> dict[str, dict[str, Any]]:
     """By metric and campaign: rows, what was left out, errors of orrery and of the rivals, and the intervals."""
     inside, half = intervals(description)
     rivals = baselines(description)
@@ -45,21 +45,26 @@ def scores(description: Sequence[Told]) -> dict[str, dict[str, Any]]:
     return out
 
 
-def _is_given(t: Told) -> bool:
+def _is_given(t: PredictedValue) -> bool:
     """A rate of arrivals that is served in time is no prediction."""
     return t.row.workload.mode == "open" and t.metric == "output_tokens_per_s"
 
 
-def _entry(description: Sequence[Told], rivals: np.ndarray, inside: np.ndarray, half: np.ndarray) -> dict[str, Any]:
+def _entry(
+    description: Sequence[PredictedValue], rivals: np.ndarray, inside: np.ndarray, half: np.ndarray
+) -> dict[str, Any]:
     measured = np.array([t.measured for t in description])
     ours = score_errors(np.array([t.left_out for t in description]) / measured - 1.0)
     shipped = np.array([t.shipped for t in description]) / measured - 1.0
     row = description[0].row
     values = {
-        "median": ours.median_abs_error_frac, "p90": ours.p90_abs_error_frac, "bias": ours.bias_frac,
+        "median": ours.median_abs_error_frac,
+        "p90": ours.p90_abs_error_frac,
+        "bias": ours.bias_frac,
         "shipped_median": float(np.nanmedian(np.abs(shipped))),
-        "covered_80": float(np.nanmean(inside)), "half_width": float(np.nanmedian(half)),
-    }  # fmt: skip
+        "covered_80": float(np.nanmean(inside)),
+        "half_width": float(np.nanmedian(half)),
+    }
     for name, predicted in zip(("roofline_median", "closed_median"), rivals.T, strict=True):
         if np.isfinite(predicted).any():
             values[name] = float(np.nanmedian(np.abs(predicted / measured - 1.0)))
@@ -72,7 +77,7 @@ def _entry(description: Sequence[Told], rivals: np.ndarray, inside: np.ndarray, 
     return words | {k: round(v, 4) for k, v in values.items() if np.isfinite(v)}
 
 
-def intervals(description: Sequence[Told]) -> tuple[np.ndarray, np.ndarray]:
+def intervals(description: Sequence[PredictedValue]) -> tuple[np.ndarray, np.ndarray]:
     """Whether each 80 % interval holds its measurement, and half its width, by widths that never saw its campaign."""
     errors = {factor: errors_of(description, factor) for factor in FACTORS}
     everything = {factor: widths(e) for factor, e in errors.items()}
@@ -92,7 +97,7 @@ def intervals(description: Sequence[Told]) -> tuple[np.ndarray, np.ndarray]:
     return inside, half
 
 
-def factors_by(learned: Mapping[str, Widths], t: Told) -> Factors:
+def factors_by(learned: Mapping[str, Widths], t: PredictedValue) -> Factors:
     """The factors of one answer by such widths."""
     wider, _ = wider_by(t.doubt, has_version=bool(t.row.deployment.engine.version))
 
@@ -103,7 +108,7 @@ def factors_by(learned: Mapping[str, Widths], t: Told) -> Factors:
     return Factors(pace=of("tpot_s"), first=of("ttft_s"), power=of("power_w"))
 
 
-def baselines(description: Sequence[Told]) -> np.ndarray:
+def baselines(description: Sequence[PredictedValue]) -> np.ndarray:
     """Roofline and five constants for every value; the constants from other campaigns' runs of the engine."""
     runs = {id(t.row): _run(t.row) for t in description}
     out = np.full((len(description), 2), np.nan)

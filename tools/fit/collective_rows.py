@@ -37,9 +37,15 @@ class Rows:
     def take(self, mask: NDArray[np.bool_]) -> "Rows":
         """Only these rows."""
         return Rows(
-            self.device, self.kind, self.library, self.num_devices[mask], self.per_node[mask], self.size_bytes[mask],
-            self.time_s[mask], self.side[mask],
-        )  # fmt: skip
+            self.device,
+            self.kind,
+            self.library,
+            self.num_devices[mask],
+            self.per_node[mask],
+            self.size_bytes[mask],
+            self.time_s[mask],
+            self.side[mask],
+        )
 
     def on(self, side: str) -> "Rows":
         """Only the rows of one side."""
@@ -73,17 +79,22 @@ def read_rows(folder: Path) -> list[Rows]:
 
 SYSTEMS = {"gb300": "gb300", "rtx_pro_6000_server": "rtx-pro-6000-server"}
 LIBRARIES = {
-    "TRTLLM": "tensorrt-llm", "vLLM_custom_graph": "vllm", "vLLM_custom_eager": "vllm-eager",
-    "SGLang_CustomAllReduce_graph": "sglang", "SGLang_CustomAllReduce_eager": "sglang-eager",
-}  # fmt: skip
+    "TRTLLM": "tensorrt-llm",
+    "vLLM_custom_graph": "vllm",
+    "vLLM_custom_eager": "vllm-eager",
+    "SGLang_CustomAllReduce_graph": "sglang",
+    "SGLang_CustomAllReduce_eager": "sglang-eager",
+}
 
 
 def read_more(folder: Path) -> list[Rows]:
     """Engines' all-reduce on newer devices. On a bus with more than two devices all engines call the vendor's library:
     their times are equal, and TensorRT-LLM's stand for it."""
-    table = duckdb.connect().execute(
-        f"select * from '{folder / 'kernels_aiconfigurator/custom_allreduce_perf__new_devices.parquet'}'"
-    ).df()  # fmt: skip
+    table = (
+        duckdb.connect()
+        .execute(f"select * from '{folder / 'kernels_aiconfigurator/custom_allreduce_perf__new_devices.parquet'}'")
+        .df()
+    )
     found: list[Rows] = []
     for (system, source), some in table.groupby(["system", "kernel_source"]):
         if system not in SYSTEMS:

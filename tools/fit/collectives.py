@@ -58,12 +58,18 @@ FUSED: Start = {
     "host_s": (2e-5, 1.0),
 }
 BEHIND: Mapping[str, float] = {
-    "bulk_launch_s": 0.5, "bulk_rate_frac": 0.1, "in_switch_launch_s": 0.5, "in_switch_rate_frac": 0.1,
-}  # fmt: skip
+    "bulk_launch_s": 0.5,
+    "bulk_rate_frac": 0.1,
+    "in_switch_launch_s": 0.5,
+    "in_switch_rate_frac": 0.1,
+}
 BEHIND_BUS: Mapping[str, float] = {
-    "low_latency_step_s": 0.7, "low_latency_rate_frac": 0.5, "bulk_launch_s": 0.5, "bulk_rate_frac": 0.7,
+    "low_latency_step_s": 0.7,
+    "low_latency_rate_frac": 0.5,
+    "bulk_launch_s": 0.5,
+    "bulk_rate_frac": 0.7,
     "contention_ratio": 0.4,
-}  # fmt: skip
+}
 ALL_CARDS_FRAC = 0.94  # 46 to 48 of 50 GB/s a card: NCCL's authors, nccl-tests issue 290; not fitted
 BETWEEN_NODES = "between nodes: rate as in NVIDIA/nccl-tests issue 290, step from send_recv on h100-sxm"
 NEAR = 0.6  # a device lies this much nearer to its kin than to nothing
@@ -142,13 +148,22 @@ class Book:
         at += "" if kind == "send_recv" else f"; {BETWEEN_NODES}"
         all_cards = {} if kind == "send_recv" else {"scaleout_rate_frac": ALL_CARDS_FRAC}
         constants = self.far | all_cards | constants_of(c, kind)
-        self.entries.append({
-            **owner, "op": kind, "format": "any", "engine": "nccl" if kind == "send_recv" else library,
-            "from": "vidur" if is_vidur else "aiconfigurator", "at": at,
-            "constants": {k: float(f"{v:.5g}") for k, v in sorted(constants.items())}, "spread": quantiles(*ratios),
-            "range": {"message_bytes": [float(sizes.min()), float(sizes.max())],
-                      "num_devices": [float(counts.min()), float(counts.max())]},
-        })  # fmt: skip
+        self.entries.append(
+            {
+                **owner,
+                "op": kind,
+                "format": "any",
+                "engine": "nccl" if kind == "send_recv" else library,
+                "from": "vidur" if is_vidur else "aiconfigurator",
+                "at": at,
+                "constants": {k: float(f"{v:.5g}") for k, v in sorted(constants.items())},
+                "spread": quantiles(*ratios),
+                "range": {
+                    "message_bytes": [float(sizes.min()), float(sizes.max())],
+                    "num_devices": [float(counts.min()), float(counts.max())],
+                },
+            }
+        )
 
     def report(self, rows: Rows, c: Mapping[str, float], left_out: Mapping[str, float]) -> None:
         """One line of the error table."""
@@ -199,9 +214,14 @@ def family(groups: list[Rows], refit: Refit, book: Book) -> dict[str, dict[str, 
 
 
 def write_kind(
-    same: list[Rows], groups: list[Rows], known: Mapping[str, dict[str, float]], away: Mapping[str, dict[str, float]],
-    refit: Refit, pool: Mapping[str, float], book: Book,
-) -> None:  # fmt: skip
+    same: list[Rows],
+    groups: list[Rows],
+    known: Mapping[str, dict[str, float]],
+    away: Mapping[str, dict[str, float]],
+    refit: Refit,
+    pool: Mapping[str, float],
+    book: Book,
+) -> None:
     """The entries of one collective: its devices, their generations, and everybody."""
     pooled = np.concatenate([ratio(g, known[g.device.name]) for g in same])
     for g in same:
@@ -303,8 +323,10 @@ def main() -> None:
         mine = [r for r in inside if r.library == library and r.kind == "all_reduce"]
         engine([r for r in mine if r.device.name in (*bases, *SYSTEMS.values())], bases, book)
     one_to_one([r for r in inside if r.kind == "send_recv" and r.device.name in bases], book)
-    print("device         collective      library      median   mean    p90   bias  rows   "
-          "left out: median mean p90 bias   2-const   roofline")  # fmt: skip
+    print(
+        "device         collective      library      median   mean    p90   bias  rows   "
+        "left out: median mean p90 bias   2-const   roofline"
+    )
     print("\n".join([*book.lines, *book.totals()]))
     if not options.dry_run:
         text = tomli_w.dumps({"sources": SOURCES, "calibration": book.entries})

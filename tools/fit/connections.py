@@ -24,9 +24,14 @@ from orrery.evidence.split import side as side_of
 from orrery.kernels.elementwise.rule import machine_vector
 
 SYSTEMS = {
-    "b200_sxm": "b200", "gb200": "gb200", "gb300": "gb300", "h100_sxm": "h100-sxm", "h200_sxm": "h200-sxm",
-    "l40s": "l40s", "rtx_pro_6000_server": "rtx-pro-6000-server",
-}  # fmt: skip
+    "b200_sxm": "b200",
+    "gb200": "gb200",
+    "gb300": "gb300",
+    "h100_sxm": "h100-sxm",
+    "h200_sxm": "h200-sxm",
+    "l40s": "l40s",
+    "rtx_pro_6000_server": "rtx-pro-6000-server",
+}
 ENGINES = {"VLLM": "vllm", "SGLang": "sglang", "TRTLLM": "tensorrt-llm"}
 SITES = 2  # a row's latency is of both of a layer
 TORCH = "sglang_torch_mhc_pre"  # eager PyTorch where no kernel was built: a dozen passes, not this law
@@ -41,11 +46,20 @@ def read(folder: Path) -> Iterator[tuple[str, Rows]]:
         device, tokens = get_device(SYSTEMS[system]), t.num_tokens.to_numpy(np.float64)
         width = (2 * t.hc_mult + 1) * t.hidden_size
         side = [side_of([kind, str(int(n)), str(h)]) for n, h in zip(tokens, t.hidden_size.tolist(), strict=True)]
-        yield ENGINES[framework], Rows(
-            device=device.name, generation=device.generation, kind=str(kind), source="aiconfigurator", tokens=tokens,
-            width=width.to_numpy(np.float64), machine=machine_vector(device),
-            time_s=t.latency.to_numpy(np.float64) * 1e-3 / SITES, side=np.array(side),
-        )  # fmt: skip
+        yield (
+            ENGINES[framework],
+            Rows(
+                device=device.name,
+                generation=device.generation,
+                kind=str(kind),
+                source="aiconfigurator",
+                tokens=tokens,
+                width=width.to_numpy(np.float64),
+                machine=machine_vector(device),
+                time_s=t.latency.to_numpy(np.float64) * 1e-3 / SITES,
+                side=np.array(side),
+            ),
+        )
 
 
 def entries_of(engine: str, parts: list[Rows]) -> tuple[list[dict[str, object]], list[Score]]:

@@ -63,10 +63,16 @@ class Rows:
     def take(self, keep: NDArray[np.bool_]) -> "Rows":
         """Only these rows."""
         return Rows(
-            device=self.device, generation=self.generation, kind=self.kind, source=self.source,
-            tokens=self.tokens[keep], width=self.width[keep], machine=self.machine, time_s=self.time_s[keep],
+            device=self.device,
+            generation=self.generation,
+            kind=self.kind,
+            source=self.source,
+            tokens=self.tokens[keep],
+            width=self.width[keep],
+            machine=self.machine,
+            time_s=self.time_s[keep],
             side=self.side[keep],
-        )  # fmt: skip
+        )
 
 
 def groups(table: Table) -> Iterator[Rows]:
@@ -81,11 +87,16 @@ def groups(table: Table) -> Iterator[Rows]:
             if mine.any():
                 known = get_device(str(device))
                 yield Rows(
-                    device=known.name, generation=known.generation, kind=kind,
+                    device=known.name,
+                    generation=known.generation,
+                    kind=kind,
                     source="frontier" if known_only.any() else "vidur",
-                    tokens=table.numbers("tokens")[mine], width=table.numbers("width")[mine],
-                    machine=machine_vector(known), time_s=table.numbers("time_s")[mine], side=side[mine],
-                )  # fmt: skip
+                    tokens=table.numbers("tokens")[mine],
+                    width=table.numbers("width")[mine],
+                    machine=machine_vector(known),
+                    time_s=table.numbers("time_s")[mine],
+                    side=side[mine],
+                )
 
 
 def unpack(x: Floats) -> Floats:
@@ -134,9 +145,16 @@ def entry(
     }
     named = dict(zip(kernel.CONSTANTS, (float(f"{c:.4g}") for c in constants), strict=True))
     return {
-        owner[0]: owner[1], "op": f"elementwise_{parts[0].kind}", "format": MEASURED_FORMAT, "engine": MEASURED_ENGINE,
-        "from": parts[0].source, "at": at, "constants": named, "spread": spread, "range": spans,
-    }  # fmt: skip
+        owner[0]: owner[1],
+        "op": f"elementwise_{parts[0].kind}",
+        "format": MEASURED_FORMAT,
+        "engine": MEASURED_ENGINE,
+        "from": parts[0].source,
+        "at": at,
+        "constants": named,
+        "spread": spread,
+        "range": spans,
+    }
 
 
 def score(rows: Rows, constants: Floats) -> Score:
@@ -144,9 +162,12 @@ def score(rows: Rows, constants: Floats) -> Score:
     test, train = on(rows, TEST), on(rows, FIT)
     rival = baseline(train.roofs(), train.time_s)
     return Score(
-        group=(rows.device, rows.kind), rows=test.time_s.size, ours=test.predict(constants) / test.time_s,
-        roofline=np.maximum(*test.roofs()) / test.time_s, simple=rival(*test.roofs()) / test.time_s,
-    )  # fmt: skip
+        group=(rows.device, rows.kind),
+        rows=test.time_s.size,
+        ours=test.predict(constants) / test.time_s,
+        roofline=np.maximum(*test.roofs()) / test.time_s,
+        simple=rival(*test.roofs()) / test.time_s,
+    )
 
 
 def main() -> None:

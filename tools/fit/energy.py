@@ -48,9 +48,14 @@ class Rows:
     def take(self, keep: NDArray[np.bool_]) -> "Rows":
         """Only these rows."""
         return Rows(
-            device=self.device, op=self.op[keep], format=self.format[keep], flops_frac=self.flops_frac[keep],
-            bytes_frac=self.bytes_frac[keep], power_w=self.power_w[keep], side=self.side[keep],
-        )  # fmt: skip
+            device=self.device,
+            op=self.op[keep],
+            format=self.format[keep],
+            flops_frac=self.flops_frac[keep],
+            bytes_frac=self.bytes_frac[keep],
+            power_w=self.power_w[keep],
+            side=self.side[keep],
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,15 +121,28 @@ def read(table: Table) -> list[Rows]:
                 flops, moved = work(part, op, format, device)
                 time_s = part.numbers("time_s")
                 peak = device.peak_flops_per_s(get_format(format).rates)[1]
-                parts.append((
-                    np.full(len(part), op), np.full(len(part), format), flops / time_s / peak,
-                    moved / time_s / device.memory_bandwidth_bytes_per_s, part.numbers("power_w"), sides(part, op),
-                ))  # fmt: skip
+                parts.append(
+                    (
+                        np.full(len(part), op),
+                        np.full(len(part), format),
+                        flops / time_s / peak,
+                        moved / time_s / device.memory_bandwidth_bytes_per_s,
+                        part.numbers("power_w"),
+                        sides(part, op),
+                    )
+                )
         op_, format_, flops_frac, bytes_frac, power, side = (np.concatenate(x) for x in zip(*parts, strict=True))
-        out.append(Rows(
-            device=device, op=op_, format=format_, flops_frac=flops_frac, bytes_frac=bytes_frac,
-            power_w=power, side=side,
-        ))  # fmt: skip
+        out.append(
+            Rows(
+                device=device,
+                op=op_,
+                format=format_,
+                flops_frac=flops_frac,
+                bytes_frac=bytes_frac,
+                power_w=power,
+                side=side,
+            )
+        )
     return out
 
 
@@ -178,15 +196,22 @@ def entries(
     """One ``[[calibration]]`` a format."""
     return [
         {
-            owner[0]: owner[1], "op": "power", "format": format, "engine": "vllm", "from": "aiconfigurator", "at": at,
+            owner[0]: owner[1],
+            "op": "power",
+            "format": format,
+            "engine": "vllm",
+            "from": "aiconfigurator",
+            "at": at,
             "constants": {
-                "awake_frac": round(float(constants.awake), 4), "matrix_frac": round(float(matrix), 4),
-                "memory_frac": round(float(constants.memory), 4), "concave_power": round(float(constants.exponent), 4),
+                "awake_frac": round(float(constants.awake), 4),
+                "matrix_frac": round(float(matrix), 4),
+                "memory_frac": round(float(constants.memory), 4),
+                "concave_power": round(float(constants.exponent), 4),
             },
             "spread": quantiles(ratios.get(format, fallback)),
         }
         for format, matrix in constants.matrix.items()
-    ]  # fmt: skip
+    ]
 
 
 def report(rows: Rows, constants: Constants) -> None:
@@ -201,8 +226,9 @@ def report(rows: Rows, constants: Constants) -> None:
                 cells = (np.median(off[mine]), off[mine].mean(), np.quantile(off[mine], 0.9))
                 print(
                     f"| {rows.device.name} | {op} | {format} | {mine.sum()} | {np.median(full[mine]):.0f} | "
-                    + "/".join(f"{c:.1f}" for c in cells) + " |"
-                )  # fmt: skip
+                    + "/".join(f"{c:.1f}" for c in cells)
+                    + " |"
+                )
 
 
 def main() -> None:

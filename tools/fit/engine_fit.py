@@ -105,12 +105,15 @@ def slopes_at(rows: Sequence[Measured], tree: Tree, sizes: Mapping[str, int]) ->
                 if (i, metric) in place:
                     slope[place[i, metric], c] = (here[i][metric] - error) / STEP
     return Slopes(
-        row=np.array([i for i, _ in index]), metric=tuple(m for _, m in index), slope=slope, logs=tree,
+        row=np.array([i for i, _ in index]),
+        metric=tuple(m for _, m in index),
+        slope=slope,
+        logs=tree,
         error=np.array([here[i][m] for i, m in index]),
-        weight=np.array([
-            weight[i] * (FIRST_TOKEN_WEIGHT if m == "ttft_s" else 1.0) / np.sqrt(len(here[i])) for i, m in index
-        ]),
-    )  # fmt: skip
+        weight=np.array(
+            [weight[i] * (FIRST_TOKEN_WEIGHT if m == "ttft_s" else 1.0) / np.sqrt(len(here[i])) for i, m in index]
+        ),
+    )
 
 
 def solve(rows: Sequence[Measured], slopes: Slopes, retained: np.ndarray) -> Tree:
@@ -126,10 +129,12 @@ def solve(rows: Sequence[Measured], slopes: Slopes, retained: np.ndarray) -> Tre
                 design[n, column[key] : column[key] + len(CONSTANTS)] = slope
     start = np.concatenate([slopes.logs.get(key, np.zeros(len(CONSTANTS))) for key in nodes])
     lost = [k for k in slopes.logs if k not in column]  # nodes of too few rows now: what they said is said no more
-    text = np.array([
-        sum((slope @ slopes.logs[key] for key in row_path(rows[row]) if key in lost), 0.0)
-        for row, slope in zip(slopes.row[mine], slopes.slope[mine], strict=True)
-    ])  # fmt: skip
+    text = np.array(
+        [
+            sum((slope @ slopes.logs[key] for key in row_path(rows[row]) if key in lost), 0.0)
+            for row, slope in zip(slopes.row[mine], slopes.slope[mine], strict=True)
+        ]
+    )
     target = slopes.error[mine] + design @ start + text  # what is left when every node says nothing
     pull = (TYPICAL / np.concatenate([pull_sd(key) for key in nodes])) ** 2
     found = start

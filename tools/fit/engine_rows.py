@@ -32,9 +32,11 @@ from orrery.serving.workload import Workload
 EXCLUDED = Path(__file__).resolve().parents[1] / "excluded.toml"
 
 METRICS = {
-    "static": ("latency_s", "ttft_s", "tpot_s"), "offline": ("output_tokens_per_s", "ttft_s", "tpot_s"),
-    "closed": ("tpot_s", "ttft_s", "output_tokens_per_s"), "open": ("tpot_s", "ttft_s", "latency_s"),
-}  # fmt: skip
+    "static": ("latency_s", "ttft_s", "tpot_s"),
+    "offline": ("output_tokens_per_s", "ttft_s", "tpot_s"),
+    "closed": ("tpot_s", "ttft_s", "output_tokens_per_s"),
+    "open": ("tpot_s", "ttft_s", "latency_s"),
+}
 """What is fitted and scored in each mode: one number for each thing measured, not its arithmetic consequences."""
 
 
@@ -91,10 +93,18 @@ def read_rows(data: Path) -> list[Measured]:
             values = {m: row.number(m) for m in METRICS[workload.mode] if row.word(m)}
             bound_s = static_bound_s(service.pools[0].deployment, workload) if workload.mode == "static" else 0.0
             if values and values.get("latency_s", np.inf) >= bound_s:
-                rows.append(Measured(
-                    service=service, workload=workload, values=values, side=str(side), campaign=campaign_of(row),
-                    model=row.word("model"), excluded=excluded(row, exclusions), cells=row.cells,
-                ))  # fmt: skip
+                rows.append(
+                    Measured(
+                        service=service,
+                        workload=workload,
+                        values=values,
+                        side=str(side),
+                        campaign=campaign_of(row),
+                        model=row.word("model"),
+                        excluded=excluded(row, exclusions),
+                        cells=row.cells,
+                    )
+                )
     return rows
 
 
@@ -104,9 +114,18 @@ def remember_steps() -> None:
 
     def remembered(deployment: Deployment, batch: Batch) -> Step:
         sizes = (getattr(batch, f.name).tobytes() for f in fields(batch))
-        key = (id(deployment.model), id(deployment.cluster), deployment.layout, deployment.formats, deployment.backends,
-               deployment.draft_head, deployment.mode, deployment.engine.name, deployment.engine.version,
-               *sizes)  # fmt: skip
+        key = (
+            id(deployment.model),
+            id(deployment.cluster),
+            deployment.layout,
+            deployment.formats,
+            deployment.backends,
+            deployment.draft_head,
+            deployment.mode,
+            deployment.engine.name,
+            deployment.engine.version,
+            *sizes,
+        )
         if key not in known:
             plain = replace(deployment.engine, per_layer_s=0.0, memory_ratio=1.0, compute_ratio=1.0)
             found = step(replace(deployment, engine=plain), batch)
@@ -128,17 +147,30 @@ def remember_surfaces() -> None:
 
     def remembered(deployment: Deployment, **sizes: int) -> Surface:
         engine = deployment.engine
-        key = (id(deployment.model), id(deployment.cluster), deployment.layout, deployment.formats, deployment.backends,
-               deployment.draft_head, deployment.mode, engine.name, engine.version, *sizes.values())  # fmt: skip
+        key = (
+            id(deployment.model),
+            id(deployment.cluster),
+            deployment.layout,
+            deployment.formats,
+            deployment.backends,
+            deployment.draft_head,
+            deployment.mode,
+            engine.name,
+            engine.version,
+            *sizes.values(),
+        )
         if key not in known:
             plain = replace(engine, per_layer_s=0.0, memory_ratio=1.0, compute_ratio=1.0)
             known[key] = surface_of(replace(deployment, engine=plain), **sizes)
         gap_s = engine.per_layer_s * shard(deployment).num_layers
-        return Surface(**{
-            name: _slower(table, engine.memory_ratio, engine.compute_ratio, gap_s if "tokens" in name else 0.0)
-            if table.shape[-1] == CHANNELS and "nodes" not in name else table
-            for name, table in known[key]._asdict().items()
-        })  # fmt: skip
+        return Surface(
+            **{
+                name: _slower(table, engine.memory_ratio, engine.compute_ratio, gap_s if "tokens" in name else 0.0)
+                if table.shape[-1] == CHANNELS and "nodes" not in name
+                else table
+                for name, table in known[key]._asdict().items()
+            }
+        )
 
     assemble.surface_of = remembered
 

@@ -92,11 +92,21 @@ def _describe(row: Measured, own: Tree, tree: Tree, what: str, fold: int) -> lis
     figures, bounds, doubt = _joint(row, answer)
     return [
         PredictedValue(
-            row=row, metric=m, measured=v, left_out=value_of(row, answer, m), what=what, path=row_path(row),
-            shipped=value_of(row, shipped, m) if shipped is not None else float("nan"), doubt=doubt,
-            figures=figures, bounds=bounds, fold=fold,
-        ) for m, v in metrics.items() if v > 0
-    ]  # fmt: skip
+            row=row,
+            metric=m,
+            measured=v,
+            left_out=value_of(row, answer, m),
+            what=what,
+            path=row_path(row),
+            shipped=value_of(row, shipped, m) if shipped is not None else float("nan"),
+            doubt=doubt,
+            figures=figures,
+            bounds=bounds,
+            fold=fold,
+        )
+        for m, v in metrics.items()
+        if v > 0
+    ]
 
 
 def _joint(row: Measured, answer: Estimate | Ran) -> tuple[Figures, Bounds, ExtrapolationShare]:
@@ -104,7 +114,11 @@ def _joint(row: Measured, answer: Estimate | Ran) -> tuple[Figures, Bounds, Extr
     if isinstance(answer, Ran):
         return answer.figures, answer.bounds, answer.doubt
     figures = Figures(
-        ttft_s=answer.ttft_s, tpot_s=answer.tpot_s, latency_s=answer.latency_s, requests_per_s=answer.requests_per_s,
-        power_w=answer.power_w, steps=max(0.0, row.workload.output_tokens - 1.0),
-    )  # fmt: skip
+        ttft_s=answer.ttft_s,
+        tpot_s=answer.tpot_s,
+        latency_s=answer.latency_s,
+        requests_per_s=answer.requests_per_s,
+        power_w=answer.power_w,
+        steps=max(0.0, row.workload.output_tokens - 1.0),
+    )
     return figures, bounds_of(row.deployment, row.workload), extrapolation_share(answer.steps.ticks.done)

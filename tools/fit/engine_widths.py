@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from engine_rows import kind_of
-from engine_scores import Told
+from engine_scores import PredictedValue
 from engine_tree import ROOT, Floats, Key
 from scipy.optimize import minimize
 
@@ -72,9 +72,11 @@ class Errors:
         """Some of them."""
         places = np.flatnonzero(mask)
         return Errors(
-            error=self.error[mask], mode=tuple(self.mode[i] for i in places),
-            path=tuple(self.path[i] for i in places), campaign=self.campaign[mask],
-        )  # fmt: skip
+            error=self.error[mask],
+            mode=tuple(self.mode[i] for i in places),
+            path=tuple(self.path[i] for i in places),
+            campaign=self.campaign[mask],
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +102,7 @@ def _names(kind: str, path: tuple[Key, ...]) -> list[tuple[str, Key]]:
     return [("", ROOT), (mode, ROOT), *([(experts, ROOT)] if experts else []), *(("", k) for k in path if k != ROOT)]
 
 
-def errors_of(description: Sequence[Told], factor: str) -> Errors:
+def errors_of(description: Sequence[PredictedValue], factor: str) -> Errors:
     """The values that show a factor, but for rows that are only reported."""
     mine = [
         t
@@ -110,9 +112,10 @@ def errors_of(description: Sequence[Told], factor: str) -> Errors:
     wider = [wider_by(t.doubt, has_version=True)[0] for t in mine]
     return Errors(
         error=np.array([t.error / w for t, w in zip(mine, wider, strict=True)]),
-        mode=tuple(kind_of(t.row) for t in mine), path=tuple(t.path for t in mine),
+        mode=tuple(kind_of(t.row) for t in mine),
+        path=tuple(t.path for t in mine),
         campaign=np.array([t.row.campaign for t in mine]),
-    )  # fmt: skip
+    )
 
 
 def widths(errors: Errors) -> Widths:
@@ -139,8 +142,9 @@ def widths(errors: Errors) -> Widths:
         mode: {
             name: weighted_quantile(scaled, weight * np.where((modes == mode) | (mode == ""), 1.0, OTHER_MODES), share)
             for name, share in LEVELS.items()
-        } for mode in ("", *sorted(set(modes.tolist())))
-    }  # fmt: skip
+        }
+        for mode in ("", *sorted(set(modes.tolist())))
+    }
     return Widths(parts=dict(zip(names, found.tolist(), strict=True)), levels=levels)
 
 
@@ -164,7 +168,7 @@ def unseen(errors: Errors) -> Floats:
     return np.stack([held, half])
 
 
-def shared_fracs(description: Sequence[Told]) -> tuple[float, float]:
+def shared_fracs(description: Sequence[PredictedValue]) -> tuple[float, float]:
     """Shares of the squared log error of the pace that one model's runs of a campaign have in common, and that all
     of a campaign's have: mean over pairs of the product of errors, over the mean square; values beyond 1 count as 1."""
     by_model: dict[tuple[str, ...], list[float]] = defaultdict(list)

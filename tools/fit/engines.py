@@ -24,7 +24,7 @@ import tomli_w
 from campaign_scores import BY_CAMPAIGN, scores
 from engine_fit import ROUNDS, fit
 from engine_rows import Measured, kind_of, read_rows, remember_steps, remember_surfaces
-from engine_scores import MOST, Told, thin, told
+from engine_scores import MOST, PredictedValue, describe, thin
 from engine_tree import (
     CONSTANTS,
     HIGH,
@@ -74,7 +74,7 @@ def main() -> None:
     start = tree_from(tomllib.loads(arguments.out.read_text(encoding="utf-8"))["engine"]) if arguments.again else None
     tree, slopes = fit(used, Counter(r.campaign for r in usable), start, arguments.rounds)
     print(f"fitted after {time.perf_counter() - started:.0f} s", flush=True)
-    found = told(thin(rows, MOST), used, slopes, tree)
+    found = describe(thin(rows, MOST), used, slopes, tree)
     print(f"campaigns left out after {time.perf_counter() - started:.0f} s", flush=True)
     by_factor = {factor: widths(errors_of(found, factor)) for factor in FACTORS}
     print("shared: {:.2f} of one model's squared error, {:.2f} of all of a campaign".format(*shared_fracs(found)))
@@ -97,7 +97,7 @@ def retained(path: Path, engine: str) -> list[dict[str, Any]]:
 
 
 def entries(
-    used: Sequence[Measured], tree: Tree, by_factor: Mapping[str, Widths], found: Sequence[Told]
+    used: Sequence[Measured], tree: Tree, by_factor: Mapping[str, Widths], found: Sequence[PredictedValue]
 ) -> list[dict[str, Any]]:
     """One entry for each node of the tree."""
     count = Counter(key for row in used for key in row_path(row))
@@ -111,13 +111,20 @@ def entries(
         path = path_of(*key)[: 1 + sum(bool(w) for w in key)]
         logs = logs_at(tree, path, is_scaled=key in scaled and key not in own)
         name, era, generation = key
-        out.append({
-            "name": name, "version": era or POOLED, "generation": generation, "source": "runs",
-            "rows": count[key], "campaigns": len(campaigns[key]), "at_bound": at_bound(logs),
-            "at": f"{count[key]} rows of {len(campaigns[key])} campaigns to fit; intervals from campaigns left out",
-            "constants": {n: v for n, v in constants_of(logs).items() if n != "handover_s" or key in handed},
-            "spread": {f"{m}.{f}": by_factor[f].spread(m, path) for m in modes for f in FACTORS},
-        })  # fmt: skip
+        out.append(
+            {
+                "name": name,
+                "version": era or POOLED,
+                "generation": generation,
+                "source": "runs",
+                "rows": count[key],
+                "campaigns": len(campaigns[key]),
+                "at_bound": at_bound(logs),
+                "at": f"{count[key]} rows of {len(campaigns[key])} campaigns to fit; intervals from campaigns left out",
+                "constants": {n: v for n, v in constants_of(logs).items() if n != "handover_s" or key in handed},
+                "spread": {f"{m}.{f}": by_factor[f].spread(m, path) for m in modes for f in FACTORS},
+            }
+        )
     return out
 
 
@@ -136,8 +143,10 @@ def _print(table: Mapping[str, Any]) -> None:
             covered = (
                 f"{100 * e['covered_80']:4.0f} % in, half {100 * e['half_width']:5.1f}" if "covered_80" in e else ""
             )
-            print(f"  {name:80} {e['rows']:4} {e['left_out']:9} {100 * e['median']:6.1f} {100 * e['p90']:7.1f} "
-                  f"bias {100 * e['bias']:+6.1f}  shipped {100 * e['shipped_median']:6.1f}  {covered}")  # fmt: skip
+            print(
+                f"  {name:80} {e['rows']:4} {e['left_out']:9} {100 * e['median']:6.1f} {100 * e['p90']:7.1f} "
+                f"bias {100 * e['bias']:+6.1f}  shipped {100 * e['shipped_median']:6.1f}  {covered}"
+            )
 
 
 if __name__ == "__main__":

@@ -46,10 +46,17 @@ class Form:
         """A forest whose raw answer is the log of a scale."""
         is_gamma = self.loss == "gamma"
         return HistGradientBoostingRegressor(
-            loss=self.loss, quantile=None if is_gamma else 0.8, learning_rate=0.1, max_iter=self.num_trees,
-            max_leaf_nodes=self.leaves, max_depth=4, min_samples_leaf=20, l2_regularization=5.0,
-            early_stopping=False, random_state=0,
-        ).fit(x, size if is_gamma else np.log(size))  # fmt: skip
+            loss=self.loss,
+            quantile=None if is_gamma else 0.8,
+            learning_rate=0.1,
+            max_iter=self.num_trees,
+            max_leaf_nodes=self.leaves,
+            max_depth=4,
+            min_samples_leaf=20,
+            l2_regularization=5.0,
+            early_stopping=False,
+            random_state=0,
+        ).fit(x, size if is_gamma else np.log(size))
 
 
 FORMS = (Form(loss="gamma"), Form(loss="quantile"))
@@ -88,11 +95,13 @@ def _pool(parts: Sequence[Rows]) -> Pool:
     held = [p.on(CALIBRATE) for p in parts]
     pairs = list(zip(parts, held, strict=True))
     return Pool(
-        names=parts[0].names, keys=keys,
-        features=np.concatenate([p.features[h] for p, h in pairs]), off=np.concatenate([p.off[h] for p, h in pairs]),
+        names=parts[0].names,
+        keys=keys,
+        features=np.concatenate([p.features[h] for p, h in pairs]),
+        off=np.concatenate([p.off[h] for p, h in pairs]),
         group=np.concatenate([np.full(h.sum(), keys.index(p.key)) for p, h in pairs]),
         shape=np.concatenate([p.shape[h] for p, h in pairs]),
-    )  # fmt: skip
+    )
 
 
 def pinball(off: Floats, levels: Floats) -> Floats:
@@ -155,8 +164,10 @@ def learn(pool: Pool) -> tuple[dict[Key, RowSpread], list[str]]:
         share = loss[form][i] / plain[i]
         if share < WORTH:
             found[key] = RowSpread(trees=trees, levels=_levels(pool, tried[form], i))
-        lines.append(f"{' '.join(key):45s} {form.loss:8s} loss {share:5.2f} of one spread for all"
-                     f"{'' if key in found else ', not used'}")  # fmt: skip
+        lines.append(
+            f"{' '.join(key):45s} {form.loss:8s} loss {share:5.2f} of one spread for all"
+            f"{'' if key in found else ', not used'}"
+        )
     return found, lines
 
 

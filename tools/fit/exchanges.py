@@ -141,7 +141,7 @@ def newer(folder: Path) -> Table:
             {kind}_transmit_us * 1e-6 as time_s from '{path}/wideep_deepep_normal_perf__new_devices.parquet'
             where hash(hidden_size, num_token, num_topk, num_experts, {kind}_sms) % 1000 < {SAMPLED}"""
         for kind in ("dispatch", "combine")
-    ]  # fmt: skip
+    ]
     found = duckdb.execute(" union all ".join(queries)).fetchnumpy()
     count = len(found["time_s"])
     columns = {name: [str(v) for v in values.tolist()] for name, values in found.items()}
@@ -180,16 +180,28 @@ SOURCES = {
 }
 
 
-def entry(owner: Mapping[str, str], kind: str, library: str, c: Mapping[str, float], ratios: list[Floats], at: str,
-          groups: list[Rows]) -> dict[str, Any]:  # fmt: skip
+def entry(
+    owner: Mapping[str, str],
+    kind: str,
+    library: str,
+    c: Mapping[str, float],
+    ratios: list[Floats],
+    at: str,
+    groups: list[Rows],
+) -> dict[str, Any]:
     """One calibration."""
     span = {n: np.concatenate([g.table.numbers(n) for g in groups]) for n in ("tokens", "hidden_size", "num_experts")}
     return {
-        **owner, "op": kind, "format": "any", "engine": library, "from": "aiconfigurator",
+        **owner,
+        "op": kind,
+        "format": "any",
+        "engine": library,
+        "from": "aiconfigurator",
         "at": f"{at}; {BETWEEN_NODES}",
-        "constants": {k: float(f"{v:.5g}") for k, v in sorted(c.items())}, "spread": quantiles(*ratios),
+        "constants": {k: float(f"{v:.5g}") for k, v in sorted(c.items())},
+        "spread": quantiles(*ratios),
         "range": {k: [float(v.min()), float(v.max())] for k, v in span.items()},
-    }  # fmt: skip
+    }
 
 
 def family(
@@ -216,8 +228,10 @@ def family(
             at += f"{n[1]} for the interval, {n[2]} tested"
             ratios = [errors(g.on(CALIBRATE), c), pooled]
             entries.append(entry({"device": g.device.name}, kind, library, far | c, ratios, at, [g]))
-            lines.append(f"{g.device.name:10s} {kind:13s} {library:24s} {summary(errors(g.on(TEST), c))}   "
-                         f"{summary(errors(g.on(TEST), kin))}")  # fmt: skip
+            lines.append(
+                f"{g.device.name:10s} {kind:13s} {library:24s} {summary(errors(g.on(TEST), c))}   "
+                f"{summary(errors(g.on(TEST), kin))}"
+            )
         at = f"pooled over {', '.join(g.device.name for g in mine)}; interval of each left out"
         constants = far | fit(mine, library, pool)
         entries.append(entry({"generation": name}, kind, library, constants, [np.concatenate(left), pooled], at, mine))
@@ -234,8 +248,9 @@ def one_copy_a_device(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """
     work = {
         tuple(sorted(owner(e).items())): e["constants"]["token_s"]
-        for e in entries if e["op"] == "moe_combine" and e["engine"] == "deepep-low-latency"
-    }  # fmt: skip
+        for e in entries
+        if e["op"] == "moe_combine" and e["engine"] == "deepep-low-latency"
+    }
     made: list[dict[str, Any]] = []
     for old in entries:
         if old["engine"] != "deepep-low-latency":

@@ -29,17 +29,20 @@ QUANTILES = {"low_80": 0.1, "high_80": 0.9, "low_95": 0.025, "high_95": 0.975}
 SOURCES = {
     "aiconfigurator": {
         "title": "AIConfigurator performance database, commit 095f58a51c4c",
-        "url": "https://github.com/ai-dynamo/aiconfigurator", "retrieved": "2026-11",
+        "url": "https://github.com/ai-dynamo/aiconfigurator",
+        "retrieved": "2026-11",
     },
     "aiter": {
         "title": "AITER, AMD's library of tuned kernels: tuned shapes, commit e404860",
-        "url": "https://github.com/ROCm/aiter", "retrieved": "2026-11",
+        "url": "https://github.com/ROCm/aiter",
+        "retrieved": "2026-11",
     },
     "neusight": {
         "title": "NeuSight, measured products of PyTorch in FP32, commit 6945927d9afc",
-        "url": "https://github.com/sitar-lab/NeuSight", "retrieved": "2026-11",
+        "url": "https://github.com/sitar-lab/NeuSight",
+        "retrieved": "2026-11",
     },
-}  # fmt: skip
+}
 SOURCE_OF = {"aiter": "aiter", "pytorch": "neusight"}
 THIN_ROWS = 60
 """With fewer rows to fit, a group takes what all devices told of its kernels."""
@@ -104,8 +107,11 @@ def fit_pool(
         if all(description)
     }
     if all("host_s" in known[key] for key in keys):
-        return {n: float(np.exp(np.mean(np.log([known[k][n] for k in keys])))) if n not in CHOICES else v
-                for n, v in known[keys[0]].items() if all(n in known[k] for k in keys)}  # fmt: skip
+        return {
+            n: float(np.exp(np.mean(np.log([known[k][n] for k in keys])))) if n not in CHOICES else v
+            for n, v in known[keys[0]].items()
+            if all(n in known[k] for k in keys)
+        }
     parts = [groups[key].on(FIT) for key in keys]
     return fit([thinned(part) for part in parts], known=shared, like=[known[key] for key in keys])
 
@@ -134,15 +140,26 @@ def range_of(parts: Iterable[Rows]) -> dict[str, list[int]]:
     }
 
 
-def entry(owner: Mapping[str, str], key: Key, constants: Mapping[str, float], spread: Mapping[str, float],
-          parts: list[Rows], at: str) -> dict[str, object]:  # fmt: skip
+def entry(
+    owner: Mapping[str, str],
+    key: Key,
+    constants: Mapping[str, float],
+    spread: Mapping[str, float],
+    parts: list[Rows],
+    at: str,
+) -> dict[str, object]:
     """One [[calibration]] table."""
     return {
-        **owner, "op": "gemm", "format": key[1], "engine": key[2],
-        "from": SOURCE_OF.get(key[2], "aiconfigurator"), "at": at,
-        "constants": {k: float(f"{v:.4g}") for k, v in constants.items()}, "spread": dict(spread),
+        **owner,
+        "op": "gemm",
+        "format": key[1],
+        "engine": key[2],
+        "from": SOURCE_OF.get(key[2], "aiconfigurator"),
+        "at": at,
+        "constants": {k: float(f"{v:.4g}") for k, v in constants.items()},
+        "spread": dict(spread),
         "range": range_of(parts),
-    }  # fmt: skip
+    }
 
 
 def counts(rows: Rows) -> str:
@@ -173,10 +190,11 @@ def pooled_entries(groups: Mapping[Key, Rows], known: Mapping[Key, dict[str, flo
             constants = fit_pool(groups, keys, known)
             ratios = [
                 groups[key].on(CALIBRATE).time_s / predicted(groups[key].on(CALIBRATE), without)
-                for name, clan in clans.items() if len(clans) > 1
+                for name, clan in clans.items()
+                if len(clans) > 1
                 for without in [fit_pool(groups, [k for k in keys if k not in clan], known)]
                 for key in clan
-            ]  # fmt: skip
+            ]
             if ratios:
                 spread, how = spread_of(np.concatenate(ratios)), "interval from each left out in turn"
             else:

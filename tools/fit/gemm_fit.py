@@ -15,19 +15,43 @@ from orrery.kernels.gemm.tiles import TILE_SETS, tile_set
 Floats = NDArray[np.float64]
 
 START = {
-    "peak_frac": 0.8, "bandwidth_frac": 0.85, "overhead_s": 2.5e-6, "feed_ratio": 6.0, "overlap_frac": 0.25,
-    "step_s": 1e-9, "split_s": 2.5e-6, "ramp_s": 1e-6, "reread_ratio": 1.0, "cache_ratio": 1.0,
-    "cache_gain_frac": 0.3, "dequantise_ratio": 1.0, "gemv_s": 3e-6, "gemv_ratio": 0.5,
-    "quantise_s": 2e-6, "quantise_frac": 0.5, "host_s": 1e-4,
-}  # fmt: skip
+    "peak_frac": 0.8,
+    "bandwidth_frac": 0.85,
+    "overhead_s": 2.5e-6,
+    "feed_ratio": 6.0,
+    "overlap_frac": 0.25,
+    "step_s": 1e-9,
+    "split_s": 2.5e-6,
+    "ramp_s": 1e-6,
+    "reread_ratio": 1.0,
+    "cache_ratio": 1.0,
+    "cache_gain_frac": 0.3,
+    "dequantise_ratio": 1.0,
+    "gemv_s": 3e-6,
+    "gemv_ratio": 0.5,
+    "quantise_s": 2e-6,
+    "quantise_frac": 0.5,
+    "host_s": 1e-4,
+}
 BOUNDS = {
-    "peak_frac": (0.25, 1.0), "bandwidth_frac": (0.3, 1.0), "overhead_s": (5e-7, 5e-5), "feed_ratio": (0.3, 40.0),
-    "overlap_frac": (0.01, 1.0), "step_s": (1e-11, 2e-8), "split_s": (1e-7, 3e-5), "ramp_s": (1e-8, 1e-5),
-    "reread_ratio": (0.1, 8.0), "cache_ratio": (0.1, 3.0), "cache_gain_frac": (0.02, 0.95),
-    "dequantise_ratio": (0.01, 100.0), "gemv_s": (1e-6, 2e-5), "gemv_ratio": (0.02, 4.0),
-    "quantise_s": (1e-7, 2e-5), "quantise_frac": (0.05, 5.0),
+    "peak_frac": (0.25, 1.0),
+    "bandwidth_frac": (0.3, 1.0),
+    "overhead_s": (5e-7, 5e-5),
+    "feed_ratio": (0.3, 40.0),
+    "overlap_frac": (0.01, 1.0),
+    "step_s": (1e-11, 2e-8),
+    "split_s": (1e-7, 3e-5),
+    "ramp_s": (1e-8, 1e-5),
+    "reread_ratio": (0.1, 8.0),
+    "cache_ratio": (0.1, 3.0),
+    "cache_gain_frac": (0.02, 0.95),
+    "dequantise_ratio": (0.01, 100.0),
+    "gemv_s": (1e-6, 2e-5),
+    "gemv_ratio": (0.02, 4.0),
+    "quantise_s": (1e-7, 2e-5),
+    "quantise_frac": (0.05, 5.0),
     "host_s": (1e-5, 2e-3),
-}  # fmt: skip
+}
 GEMV_ROWS = {"int8": 4.0, "int8_weight_only": 15.0, "int4_weight_only": 15.0, "bf16": 1.0, "fp16": 1.0}
 """Up to how many rows of m the library takes a matrix-vector kernel (TensorRT-LLM's plugins, cuBLAS)."""
 
@@ -74,9 +98,17 @@ def predicted(rows: Rows, constants: Mapping[str, float]) -> Floats:
 def free_constants(format: str, quantises: bool) -> tuple[str, ...]:
     """Which constants the rows of a format can tell."""
     names = [
-        "overhead_s", "peak_frac", "bandwidth_frac", "feed_ratio", "overlap_frac", "step_s", "ramp_s", "reread_ratio",
-        "cache_ratio", "cache_gain_frac",
-    ]  # fmt: skip
+        "overhead_s",
+        "peak_frac",
+        "bandwidth_frac",
+        "feed_ratio",
+        "overlap_frac",
+        "step_s",
+        "ramp_s",
+        "reread_ratio",
+        "cache_ratio",
+        "cache_gain_frac",
+    ]
     if quantises:
         names += ["quantise_s", "quantise_frac"]
     if format in GEMV_ROWS:
@@ -92,9 +124,14 @@ def solve(problem: Problem, x: Floats | None = None, rounds: int = 60) -> tuple[
     low, high = (np.log([BOUNDS[c][side] for c in problem.free]) for side in (0, 1))
     start = np.clip(problem.origin() if x is None else x, low + 1e-3, high - 1e-3)
     found = least_squares(
-        problem.residuals, start, bounds=(low, high), loss="soft_l1", f_scale=ERROR_SCALE, diff_step=3e-3,
+        problem.residuals,
+        start,
+        bounds=(low, high),
+        loss="soft_l1",
+        f_scale=ERROR_SCALE,
+        diff_step=3e-3,
         max_nfev=rounds,
-    )  # fmt: skip
+    )
     return float(found.cost), problem.constants(found.x)
 
 
@@ -137,8 +174,10 @@ class Choice:
         """The same library, picking tiles by m alone; only sets that have tiles of so many rows."""
         return [
             Choice(tile_set=index, max_splits=self.max_splits, min_rows=rows)
-            for index, tiles in enumerate(TILE_SETS[:2]) for rows in (64, 128, 256) if rows <= max(t[0] for t in tiles)
-        ]  # fmt: skip
+            for index, tiles in enumerate(TILE_SETS[:2])
+            for rows in (64, 128, 256)
+            if rows <= max(t[0] for t in tiles)
+        ]
 
 
 FIRST_CHOICES = [Choice(tile_set=i, max_splits=s) for i in range(len(TILE_SETS)) for s in (1, 16)]

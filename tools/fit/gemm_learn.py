@@ -15,10 +15,8 @@ from orrery.kernels.gemm.tiles import tile_set
 from orrery.kernels.residual import correction
 
 SIZES = (
-    Size(
-        max_leaf_nodes=20, max_depth=8, learning_rate=0.07, min_samples_leaf=5, max_trees=120, features_frac=0.5
-    ),
-)  # fmt: skip
+    Size(max_leaf_nodes=20, max_depth=8, learning_rate=0.07, min_samples_leaf=5, max_trees=120, features_frac=0.5),
+)
 FEWEST_ROWS = 100
 """Fewer rows, or rows that a host's launches hide, teach no trees."""
 ONE_LIBRARY = ("bf16",)  # formats that every engine leaves to the vendor's library
@@ -53,8 +51,11 @@ def train_all(groups: Mapping[Key, Rows], known: Mapping[Key, Mapping[str, float
     for name, keys in sorted(pools.items()):
         rows = stacked([groups[k].on(FIT) for k in keys], [known[k] for k in keys])
         trees, report = train(*rows, sizes=SIZES, num_folds=4)
-        print(f"{' '.join(name):40s} unseen shapes {report.without:.1%} -> {report.with_trees:.1%}, "
-              f"{report.num_trees} trees{'' if trees else ', not worth it'}", flush=True)  # fmt: skip
+        print(
+            f"{' '.join(name):40s} unseen shapes {report.without:.1%} -> {report.with_trees:.1%}, "
+            f"{report.num_trees} trees{'' if trees else ', not worth it'}",
+            flush=True,
+        )
         found |= dict.fromkeys(keys, trees) if trees else {}
     return found
 

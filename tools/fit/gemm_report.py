@@ -52,9 +52,11 @@ def score(rows: Rows, found: Calibration) -> dict[str, Floats]:
     """Absolute relative errors of each model on the test rows, and whether the interval holds."""
     test = rows.on(TEST)
     answers = {
-        "roofline": np.maximum(*roofs(test, found)), "three": three_constants(rows, found),
-        "rule": corrected(test, found.constants, None), "trees": corrected(test, found.constants, found.residual),
-    }  # fmt: skip
+        "roofline": np.maximum(*roofs(test, found)),
+        "three": three_constants(rows, found),
+        "rule": corrected(test, found.constants, None),
+        "trees": corrected(test, found.constants, found.residual),
+    }
     errors = {name: np.abs(answer / test.time_s - 1) for name, answer in answers.items()}
     ratio = test.time_s / answers["trees"]
     return errors | {"held": ((ratio >= found.spread.low_80_ratio) & (ratio <= found.spread.high_80_ratio)) * 1.0}

@@ -57,9 +57,16 @@ class Rows:
     def take(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> "Rows":
         """Only these rows."""
         return Rows(
-            device=self.device, format=self.format, engine=self.engine, m=self.m[rows], n=self.n[rows],
-            k=self.k[rows], time_s=self.time_s[rows], side=self.side[rows], batch=self.batch[rows],
-        )  # fmt: skip
+            device=self.device,
+            format=self.format,
+            engine=self.engine,
+            m=self.m[rows],
+            n=self.n[rows],
+            k=self.k[rows],
+            time_s=self.time_s[rows],
+            side=self.side[rows],
+            batch=self.batch[rows],
+        )
 
     def machine(self) -> Floats:
         """The kernel's view of the device in this format."""
@@ -120,10 +127,20 @@ def _groups(table: Table) -> Iterator[tuple[Key, Rows]]:
     for key in sorted(set(keys)):
         device, format, engine = key.split("|")
         at = keys == key
-        yield (device, format, engine), Rows(
-            device=get_device(device), format=format, engine=engine,
-            m=m[at], n=n[at], k=k[at], time_s=time_s[at], side=side[at], batch=batch[at],
-        )  # fmt: skip
+        yield (
+            (device, format, engine),
+            Rows(
+                device=get_device(device),
+                format=format,
+                engine=engine,
+                m=m[at],
+                n=n[at],
+                k=k[at],
+                time_s=time_s[at],
+                side=side[at],
+                batch=batch[at],
+            ),
+        )
 
 
 def beats_bound(rows: Rows) -> NDArray[np.bool_]:

@@ -35,19 +35,37 @@ NEAR_BYTES = 2.0**21
 """A second-level cache; what the times show is gradual, and the ramp of the law spans a factor of four."""
 
 GEMM = {
-    "direct_products": 1e6, "near_bytes": NEAR_BYTES, "call_s": 1e-6, "product_frac": 0.9,
-    "vector_memory_ratio": 0.8, "vector_cache_ratio": 2.0, "direct_memory_ratio": 0.5, "direct_cache_ratio": 2.0,
-    "pack_memory_ratio": 0.3, "pack_cache_ratio": 1.0,
-}  # fmt: skip
+    "direct_products": 1e6,
+    "near_bytes": NEAR_BYTES,
+    "call_s": 1e-6,
+    "product_frac": 0.9,
+    "vector_memory_ratio": 0.8,
+    "vector_cache_ratio": 2.0,
+    "direct_memory_ratio": 0.5,
+    "direct_cache_ratio": 2.0,
+    "pack_memory_ratio": 0.3,
+    "pack_cache_ratio": 1.0,
+}
 ATTENTION = {
-    "near_bytes": NEAR_BYTES, "call_s": 5e-5, "group_s": 2e-6, "product_frac": 0.5, "score_near_ratio": 0.2,
-    "score_far_ratio": 0.1, "entry_ratio": 0.2, "read_memory_ratio": 0.5, "read_cache_ratio": 1.0,
-}  # fmt: skip
+    "near_bytes": NEAR_BYTES,
+    "call_s": 5e-5,
+    "group_s": 2e-6,
+    "product_frac": 0.5,
+    "score_near_ratio": 0.2,
+    "score_far_ratio": 0.1,
+    "entry_ratio": 0.2,
+    "read_memory_ratio": 0.5,
+    "read_cache_ratio": 1.0,
+}
 STREAM = {"near_bytes": NEAR_BYTES, "call_s": 2e-5, "stream_near_ratio": 0.5, "stream_far_ratio": 0.2}
 START = {
-    "gemm": GEMM, "attention_prefill": ATTENTION, "attention_decode": ATTENTION,
-    "elementwise_norm": STREAM, "elementwise_gated_activation": STREAM, "elementwise_sample": STREAM,
-}  # fmt: skip
+    "gemm": GEMM,
+    "attention_prefill": ATTENTION,
+    "attention_decode": ATTENTION,
+    "elementwise_norm": STREAM,
+    "elementwise_gated_activation": STREAM,
+    "elementwise_sample": STREAM,
+}
 """Where the search for constants starts, in order of magnitude."""
 
 LOOSE = 1.5
@@ -60,11 +78,16 @@ def start_calibrations(engine: str = "numpy") -> dict[tuple[str, str, str], Cali
     spread = Spread(low_80_ratio=0.5, high_80_ratio=2.0, low_95_ratio=0.3, high_95_ratio=3.0)
     return {
         (op, _format(op), engine): Calibration(
-            op=op, format=_format(op), engine=engine, origin="generation", law="host", constants=constants,
+            op=op,
+            format=_format(op),
+            engine=engine,
+            origin="generation",
+            law="host",
+            constants=constants,
             spread=spread,
         )
         for op, constants in START.items()
-    }  # fmt: skip
+    }
 
 
 def _format(op: str) -> str:
@@ -116,8 +139,10 @@ def fit() -> None:
         chosen, errors = solve(unknowns, mine, half)
         whole, _ = solve(unknowns, mine, np.ones(len(mine), dtype=bool))
         error = np.exp(errors[~half]) - 1.0
-        print(f"{key[0]:32s} {len(mine):4d} rows, unseen half: median {np.median(np.abs(error)):.1%} "
-              f"mean {np.abs(error).mean():.1%} p90 {np.quantile(np.abs(error), 0.9):.1%}")  # fmt: skip
+        print(
+            f"{key[0]:32s} {len(mine):4d} rows, unseen half: median {np.median(np.abs(error)):.1%} "
+            f"mean {np.abs(error).mean():.1%} p90 {np.quantile(np.abs(error), 0.9):.1%}"
+        )
         print("   ", {n: float(f"{v:.3g}") for (_, n), v in zip(whole.names, np.exp(whole.prior.mean), strict=True)})
         entries.append(entry(key, whole, -errors[~half], len(mine), device.calibrations[key].constants))
         del chosen
@@ -146,10 +171,16 @@ def entry(key, unknowns: FitParameters, left: np.ndarray, num_rows: int, start) 
     fixed = {n: v for n, v in start.items() if n not in constants}
     quantiles = {"low_80": 0.1, "high_80": 0.9, "low_95": 0.025, "high_95": 0.975}
     return {
-        "generation": "host", "op": key[0], "format": key[1], "engine": key[2], "law": "host", "from": "orrery",
-        "at": f"{num_rows} rows; interval from the half that was not fitted", "constants": {**fixed, **constants},
+        "generation": "host",
+        "op": key[0],
+        "format": key[1],
+        "engine": key[2],
+        "law": "host",
+        "from": "orrery",
+        "at": f"{num_rows} rows; interval from the half that was not fitted",
+        "constants": {**fixed, **constants},
         "spread": {k: round(float(np.exp(np.quantile(left, q))), 4) for k, q in quantiles.items()},
-    }  # fmt: skip
+    }
 
 
 def main() -> None:

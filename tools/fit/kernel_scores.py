@@ -17,21 +17,25 @@ Spread = Mapping[str, float]
 SOURCES = {
     "ml-energy": {
         "title": "ML.ENERGY leaderboard, data of v3, commit 0cd52da",
-        "url": "https://github.com/ml-energy/leaderboard", "retrieved": "2026-11",
+        "url": "https://github.com/ml-energy/leaderboard",
+        "retrieved": "2026-11",
     },
     "aiconfigurator": {
         "title": "AIConfigurator performance database, commit 095f58a51c4c",
-        "url": "https://github.com/ai-dynamo/aiconfigurator", "retrieved": "2026-11",
+        "url": "https://github.com/ai-dynamo/aiconfigurator",
+        "retrieved": "2026-11",
     },
     "vidur": {
         "title": "Vidur compute profiles, commit 7d47513363ec",
-        "url": "https://github.com/microsoft/vidur", "retrieved": "2026-11",
+        "url": "https://github.com/microsoft/vidur",
+        "retrieved": "2026-11",
     },
     "frontier": {
         "title": "Frontier operator profiles, commit a4b22df82118",
-        "url": "https://github.com/NetX-lab/Frontier", "retrieved": "2026-11",
+        "url": "https://github.com/NetX-lab/Frontier",
+        "retrieved": "2026-11",
     },
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,10 +68,12 @@ def print_scores(scores: Sequence[Score]) -> None:
     for score in scores:
         print(score.line())
     everything = Score(
-        group=("all",) * len(scores[0].group), rows=sum(s.rows for s in scores),
-        ours=np.concatenate([s.ours for s in scores]), roofline=np.concatenate([s.roofline for s in scores]),
+        group=("all",) * len(scores[0].group),
+        rows=sum(s.rows for s in scores),
+        ours=np.concatenate([s.ours for s in scores]),
+        roofline=np.concatenate([s.roofline for s in scores]),
         simple=np.concatenate([s.simple for s in scores]),
-    )  # fmt: skip
+    )
     print(everything.line())
 
 

@@ -17,6 +17,7 @@ from wide_tables import measured
 from orrery.kernels.attention import _kernel as softmax_kernel
 from orrery.kernels.attention import decode as softmax_decode
 from orrery.kernels.attention import prefill as softmax_prefill
+from orrery.kernels.attention.features import _kernel as features_kernel
 from orrery.kernels.latent import _kernel as kernel
 from orrery.kernels.latent import absorb, decode, prefill
 
@@ -33,7 +34,7 @@ def _decode_rows(columns: Columns, machine: Floats, vector: Floats) -> Floats:
 
 def _prefill_features(columns: Columns, machine: Floats, vector: Floats) -> Floats:
     whole = (*columns, np.zeros_like(columns[0]))
-    return softmax_kernel.prefill_features(*whole, True, machine, vector, np.empty((6, columns[0].size)))
+    return features_kernel.prefill_features(*whole, True, machine, vector, np.empty((6, columns[0].size)))
 
 
 def _decode_features(columns: Columns, machine: Floats, vector: Floats) -> Floats:
@@ -47,8 +48,12 @@ def _absorb_rows(columns: Columns, machine: Floats, vector: Floats) -> Floats:
 PREFILL = Rule(
     op="mla_prefill",
     constants={
-        "launch_s": (15e-6, 1e-6, 1e-4), "product_frac": (0.6, 0.02, 1.0), "memory_frac": (0.7, 0.3, 1.0),
-        "entry_frac": (0.5, 0.02, 5.0), "tile_blocks": (2.0, 0.01, 20.0), "cache_ratio": (0.5, 0.05, 4.0),
+        "launch_s": (15e-6, 1e-6, 1e-4),
+        "product_frac": (0.6, 0.02, 1.0),
+        "memory_frac": (0.7, 0.3, 1.0),
+        "entry_frac": (0.5, 0.02, 5.0),
+        "tile_blocks": (2.0, 0.01, 20.0),
+        "cache_ratio": (0.5, 0.05, 4.0),
     },
     builds=[
         {"query_tile": q, "key_tile": k, "row_granule": granule}
@@ -60,16 +65,22 @@ PREFILL = Rule(
     vector=prefill.vector,
     rows=_prefill_rows,
     features=_prefill_features,
-    feature_names=softmax_kernel.PREFILL_FEATURES,
+    feature_names=features_kernel.PREFILL_FEATURES,
     shape=("num_heads", "batch"),
-)  # fmt: skip
+)
 
 DECODE = Rule(
     op="mla_decode",
     constants={
-        "launch_s": (11e-6, 1e-6, 1e-4), "memory_frac": (0.8, 0.3, 1.0), "feed_ratio": (1.5, 0.1, 10.0),
-        "product_frac": (0.3, 0.01, 1.0), "start_latents": (60.0, 0.1, 2000.0), "again_s": (2e-6, 1e-7, 2e-5),
-        "split_keys": (128.0, 16.0, 4096.0), "cache_ratio": (0.5, 0.05, 4.0), "entry_frac": (0.5, 0.02, 5.0),
+        "launch_s": (11e-6, 1e-6, 1e-4),
+        "memory_frac": (0.8, 0.3, 1.0),
+        "feed_ratio": (1.5, 0.1, 10.0),
+        "product_frac": (0.3, 0.01, 1.0),
+        "start_latents": (60.0, 0.1, 2000.0),
+        "again_s": (2e-6, 1e-7, 2e-5),
+        "split_keys": (128.0, 16.0, 4096.0),
+        "cache_ratio": (0.5, 0.05, 4.0),
+        "entry_frac": (0.5, 0.02, 5.0),
     },
     builds=[{"row_tile": tile} for tile in (16.0, 64.0, 128.0)],
     columns=("batch", "context_tokens", "num_heads", "head_size", "value_head_size", "query_tokens"),
@@ -80,14 +91,18 @@ DECODE = Rule(
     feature_names=kernel.DECODE_FEATURES,
     shape=("num_heads", "batch"),
     restarts=({"cache_ratio": 2.0, "split_keys": 512.0, "start_latents": 20.0},),
-)  # fmt: skip
+)
 
 ABSORB = [
     Rule(
         op=op,
         constants={
-            "launch_s": (4e-6, 1e-6, 1e-4), "product_frac": (0.6, 0.02, 1.0), "memory_frac": (0.7, 0.3, 1.0),
-            "start_depth": (100.0, 1.0, 5000.0), "cache_ratio": (0.5, 0.05, 4.0), "entry_frac": (0.5, 0.02, 5.0),
+            "launch_s": (4e-6, 1e-6, 1e-4),
+            "product_frac": (0.6, 0.02, 1.0),
+            "memory_frac": (0.7, 0.3, 1.0),
+            "start_depth": (100.0, 1.0, 5000.0),
+            "cache_ratio": (0.5, 0.05, 4.0),
+            "entry_frac": (0.5, 0.02, 5.0),
         },
         builds=[{"enters": kind} for kind in (0.0, 1.0, 2.0)],
         columns=("m", "n", "k", "batch"),
@@ -97,7 +112,7 @@ ABSORB = [
         restarts=({"cache_ratio": 2.0}, {"cache_ratio": 2.0, "launch_s": 6e-6, "memory_frac": 0.9}),
     )
     for op in ("mla_absorb_query", "mla_absorb_value")
-]  # fmt: skip
+]
 
 
 def main() -> None:

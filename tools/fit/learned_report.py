@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from error_range import pinball
 from learned_rows import Rows, read
 from numpy.typing import NDArray
 from power_learn import off, rates, with_power
-from sureness import pinball
 
 from orrery import kernels
 from orrery.base.cost import Spread
@@ -65,10 +65,14 @@ def scored_times(rows: Rows) -> Scored | None:
     count = len(rows.time_s)
     stated = kernels.spreads(rows.op, rows.timing, rows.device, rows.engine)
     return Scored(
-        what=found.op, physics=rows.off_physics[test], ours=rows.off[test], one=edges(found.spread, count)[test],
-        own=edges(stated, count)[test], is_learned=(rows.timing.time_s != rows.physics.time_s)[test],
+        what=found.op,
+        physics=rows.off_physics[test],
+        ours=rows.off[test],
+        one=edges(found.spread, count)[test],
+        own=edges(stated, count)[test],
+        is_learned=(rows.timing.time_s != rows.physics.time_s)[test],
         is_own=np.full(test.sum(), isinstance(stated, Spreads)),
-    )  # fmt: skip
+    )
 
 
 def scored_power(rows: Rows) -> Scored:
@@ -79,10 +83,14 @@ def scored_power(rows: Rows) -> Scored:
     stated = power_spread(rows.device, format, *rates(rows), rows.kind)
     bare, drawn = (power_w(rows.device, format, *rates(rows), op)[test] for op in ("", rows.kind))
     return Scored(
-        what=f"power of {rows.kind}", physics=physics, ours=ours,
-        one=edges(found.spread, count)[test] + np.log(bare / drawn)[:, None], own=edges(stated, count)[test],
-        is_learned=bare != drawn, is_own=np.full(test.sum(), isinstance(stated, Spreads)),
-    )  # fmt: skip
+        what=f"power of {rows.kind}",
+        physics=physics,
+        ours=ours,
+        one=edges(found.spread, count)[test] + np.log(bare / drawn)[:, None],
+        own=edges(stated, count)[test],
+        is_learned=bare != drawn,
+        is_own=np.full(test.sum(), isinstance(stated, Spreads)),
+    )
 
 
 def joined(parts: Sequence[Scored], what: str) -> Scored:
@@ -105,8 +113,10 @@ def bias(off: Floats) -> str:
 def error_line(s: Scored) -> str:
     """One line of the first table."""
     learned = f"{s.is_learned.mean():.0%}"
-    return (f"| {s.what} | {len(s.ours):,} | {learned} | {three(s.physics)} | {bias(s.physics)} | {three(s.ours)} "
-            f"| {bias(s.ours)} |")  # fmt: skip
+    return (
+        f"| {s.what} | {len(s.ours):,} | {learned} | {three(s.physics)} | {bias(s.physics)} | {three(s.ours)} "
+        f"| {bias(s.ours)} |"
+    )
 
 
 def interval_line(s: Scored) -> str:

@@ -28,8 +28,15 @@ Floats = NDArray[np.float64]
 Key = tuple[str, str, str]  # device, format, engine
 
 TABLES = (
-    "gemm", "attention_prefill", "attention_decode", "mla", "moe", "model_layers", "small_kernels", "kernel_power"
-)  # fmt: skip
+    "gemm",
+    "attention_prefill",
+    "attention_decode",
+    "mla",
+    "moe",
+    "model_layers",
+    "small_kernels",
+    "kernel_power",
+)
 ELEMENTWISE = ("norm", "rope", "gated_activation", "add", "embedding", "softmax")
 WORDS = ("device", "op", "format", "kv_format", "engine", "gated_ffn", "routing")
 
@@ -115,13 +122,20 @@ def _group(name: str, table: Table, word: dict[str, str]) -> Rows:
     timing = kernels.predict(op, device, word["engine"])
     time_s = table.numbers("time_s")
     return Rows(
-        table=name, device=device, op=op, kind=word["op"], engine=word["engine"], timing=timing, time_s=time_s,
+        table=name,
+        device=device,
+        op=op,
+        kind=word["op"],
+        engine=word["engine"],
+        timing=timing,
+        time_s=time_s,
         calibration=kernels.calibration(op, device, word["engine"]),
         physics=kernels.predict(op, unlearned_device(device.name), word["engine"]),
-        power_w=table.numbers("power_w"), side=sides(table, what if what in SHAPE_COLUMNS else "gemm"),
+        power_w=table.numbers("power_w"),
+        side=sides(table, what if what in SHAPE_COLUMNS else "gemm"),
         shape=np.array(["|".join(map(str, row)) for row in zip(*(table.words(c) for c in columns), strict=True)]),
         possible=time_s >= bound(timing, device),
-    )  # fmt: skip
+    )
 
 
 def _op(table: Table, word: dict[str, str]) -> Op:

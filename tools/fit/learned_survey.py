@@ -28,11 +28,19 @@ Floats = NDArray[np.float64]
 SIZES = (
     Size(max_leaf_nodes=8, max_depth=4, min_samples_leaf=8, max_trees=60),
     Size(max_leaf_nodes=12, max_depth=5, min_samples_leaf=8, learning_rate=0.15, max_trees=60),
-)  # fmt: skip
+)
 FEWEST_SHAPES = 5
 NETWORK = {"collectives.csv.gz": "collective", "moe_dispatch_combine.csv.gz": "moe_dispatch"}
-NETWORK_SIZES = ("message_bytes", "num_devices", "devices_per_node", "tokens", "hidden_size", "num_experts",
-                 "experts_per_token", "num_sms")  # fmt: skip
+NETWORK_SIZES = (
+    "message_bytes",
+    "num_devices",
+    "devices_per_node",
+    "tokens",
+    "hidden_size",
+    "num_experts",
+    "experts_per_token",
+    "num_sms",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,11 +60,13 @@ def elementwise(rows: list[Rows]) -> Iterator[Part]:
     for op in sorted({r.calibration.op for r in rows if r.is_own and r.calibration.op.startswith("elementwise")}):
         mine = [r for r in rows if r.is_own and r.calibration.op == op]
         yield Part(
-            name=op, features=np.concatenate([r.features for r in mine]),
-            off=np.concatenate([r.off_physics for r in mine]), side=np.concatenate([r.side for r in mine]),
+            name=op,
+            features=np.concatenate([r.features for r in mine]),
+            off=np.concatenate([r.off_physics for r in mine]),
+            side=np.concatenate([r.side for r in mine]),
             shape=np.concatenate([r.shape for r in mine]),
             apart=np.concatenate([r.physics.overhead_s < 0.5 * r.physics.time_s for r in mine]),
-        )  # fmt: skip
+        )
 
 
 def network(path: Path, what: str) -> Iterator[Part]:
@@ -73,8 +83,14 @@ def network(path: Path, what: str) -> Iterator[Part]:
         off = np.log(checked.measured["time_s"] / predicted)
     for name in np.unique(names[known]):
         mine = known & (names == name)
-        yield Part(name=str(name), features=x[mine], off=off[mine], side=side[mine], shape=shape[mine],
-                   apart=np.zeros(mine.sum(), dtype=bool))  # fmt: skip
+        yield Part(
+            name=str(name),
+            features=x[mine],
+            off=off[mine],
+            side=side[mine],
+            shape=shape[mine],
+            apart=np.zeros(mine.sum(), dtype=bool),
+        )
 
 
 def line(part: Part) -> str:

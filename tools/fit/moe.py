@@ -29,11 +29,17 @@ from orrery.kernels.resolve import is_as_wide, kernel_of
 Floats = NDArray[np.float64]
 
 START = {
-    "overhead_s": (2e-6, 2e-5, 3e-4), "plain_overhead_s": (2e-6, 3e-5, 3e-4), "expert_s": (1e-10, 5e-8, 1e-5),
-    "peak_frac": (0.1, 0.8, 1.0), "bandwidth_frac": (0.2, 0.8, 1.0), "row_ratio": (0.02, 0.5, 10.0),
-    "token_ratio": (0.02, 0.5, 20.0), "fill_elements": (1.0, 100.0, 4000.0),
-    "cache_ratio": (0.01, 0.5, 4.0), "uneven_frac": (0.001, 0.05, 0.5),
-}  # fmt: skip
+    "overhead_s": (2e-6, 2e-5, 3e-4),
+    "plain_overhead_s": (2e-6, 3e-5, 3e-4),
+    "expert_s": (1e-10, 5e-8, 1e-5),
+    "peak_frac": (0.1, 0.8, 1.0),
+    "bandwidth_frac": (0.2, 0.8, 1.0),
+    "row_ratio": (0.02, 0.5, 10.0),
+    "token_ratio": (0.02, 0.5, 20.0),
+    "fill_elements": (1.0, 100.0, 4000.0),
+    "cache_ratio": (0.01, 0.5, 4.0),
+    "uneven_frac": (0.001, 0.05, 0.5),
+}
 """Lowest, first and highest value of every constant; rates may not pass the datasheet."""
 
 LOW, FIRST, HIGH = (np.log([START[n][i] for n in START]) for i in range(3))
@@ -103,9 +109,16 @@ def entry(
     spans = {s: [float(sizes[i].min()), float(sizes[i].max())] for i, s in enumerate(SIZES) if s != "skew"}
     named = dict(zip(kernel.CONSTANTS, (float(f"{c:.4g}") for c in constants), strict=True))
     return {
-        owner[0]: owner[1], "op": "moe", "format": rows[0].format, "engine": rows[0].engine, "from": "aiconfigurator",
-        "at": at, "constants": named, "spread": spread, "range": spans,
-    }  # fmt: skip
+        owner[0]: owner[1],
+        "op": "moe",
+        "format": rows[0].format,
+        "engine": rows[0].engine,
+        "from": "aiconfigurator",
+        "at": at,
+        "constants": named,
+        "spread": spread,
+        "range": spans,
+    }
 
 
 def ratios(rows: Rows, constants: Floats) -> Floats:
@@ -152,9 +165,12 @@ def score(rows: Rows, predicted_s: Floats) -> Score:
     test, train = on(rows, TEST), on(rows, FIT)
     simple = baseline(train.roofs(), train.time_s)
     return Score(
-        group=(rows.device, rows.format, rows.engine), rows=test.time_s.size, ours=predicted_s / test.time_s,
-        roofline=np.maximum(*test.roofs()) / test.time_s, simple=simple(*test.roofs()) / test.time_s,
-    )  # fmt: skip
+        group=(rows.device, rows.format, rows.engine),
+        rows=test.time_s.size,
+        ours=predicted_s / test.time_s,
+        roofline=np.maximum(*test.roofs()) / test.time_s,
+        simple=simple(*test.roofs()) / test.time_s,
+    )
 
 
 def own(job: tuple[Rows, Choice]) -> tuple[dict[str, object], ResidualTrees | None, Score, Score]:
@@ -180,10 +196,12 @@ def kin_of(rows: Rows, fitted: Sequence[Fitted]) -> Fitted | None:
 
     def is_kin(one: Rows) -> bool:
         return (
-            one.generation == rows.generation and kernel_of(one.engine) == kernel_of(rows.engine)
-            and (one.format, one.engine) != (rows.format, rows.engine) and slices_fitted(one) >= MIN_SLICES
+            one.generation == rows.generation
+            and kernel_of(one.engine) == kernel_of(rows.engine)
+            and (one.format, one.engine) != (rows.format, rows.engine)
+            and slices_fitted(one) >= MIN_SLICES
             and (one.format == rows.format or is_as_wide(one.format, rows.format))
-        )  # fmt: skip
+        )
 
     def far(one: Fitted) -> tuple[bool, bool, str]:
         return one[0].format != rows.format, one[0].device != rows.device, one[0].engine
@@ -205,8 +223,11 @@ def is_left_to_kin(one: Fitted, fitted: Sequence[Fitted]) -> bool:
     held = on(rows, CALIBRATE)
     borrowed = predicted(held, kin[1], kin[2] if kin[0].format == rows.format else None)
     off = [float(np.median(np.abs(s / held.time_s - 1))) for s in (predicted(held, constants, trees), borrowed)]
-    print(f"{rows.device} {rows.format} {rows.engine}: {slices_fitted(rows)} slices to fit, error {off[0]:.3f}; "
-          f"{kin[0].format} {kin[0].engine}: {off[1]:.3f}", flush=True)  # fmt: skip
+    print(
+        f"{rows.device} {rows.format} {rows.engine}: {slices_fitted(rows)} slices to fit, error {off[0]:.3f}; "
+        f"{kin[0].format} {kin[0].engine}: {off[1]:.3f}",
+        flush=True,
+    )
     return off[1] < off[0]
 
 

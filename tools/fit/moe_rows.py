@@ -30,13 +30,25 @@ MAX_ROWS = {FIT: 1400, "calibrate": 500, TEST: 900}
 """Rows of a device, format, back end and engine on each side, at most."""
 
 SYSTEMS = {
-    "a100_sxm": "a100-sxm-80gb", "h100_sxm": "h100-sxm", "h200_sxm": "h200-sxm", "b200_sxm": "b200", "gb200": "gb200",
-    "gb300": "gb300", "l40s": "l40s", "rtx_pro_6000_server": "rtx-pro-6000-server", "b60": "arc-pro-b60",
-}  # fmt: skip
+    "a100_sxm": "a100-sxm-80gb",
+    "h100_sxm": "h100-sxm",
+    "h200_sxm": "h200-sxm",
+    "b200_sxm": "b200",
+    "gb200": "gb200",
+    "gb300": "gb300",
+    "l40s": "l40s",
+    "rtx_pro_6000_server": "rtx-pro-6000-server",
+    "b60": "arc-pro-b60",
+}
 FORMATS = {
-    "bfloat16": "bf16", "fp8": "fp8", "fp8_block": "fp8_block", "int4_wo": "int4_weight_only", "nvfp4": "nvfp4",
-    "w4a16_mxfp4": "mxfp4_weight_only", "w4a8_mxfp4_mxfp8": "mxfp4_mxfp8",
-}  # fmt: skip
+    "bfloat16": "bf16",
+    "fp8": "fp8",
+    "fp8_block": "fp8_block",
+    "int4_wo": "int4_weight_only",
+    "nvfp4": "nvfp4",
+    "w4a16_mxfp4": "mxfp4_weight_only",
+    "w4a8_mxfp4_mxfp8": "mxfp4_mxfp8",
+}
 ENGINES = {"SGLang": "sglang", "VLLM": "vllm", "TRTLLM": "tensorrt-llm"}
 
 UNSAID_GATES = "(hidden_size = 2688 and inter_size = 1856) or topk = 22"
@@ -107,10 +119,16 @@ def _rows(
     device = get_device(key[0])
     ops = tuple(_op(sizes[:, gated == want], key[1], want) for want in (False, True))
     return Rows(
-        device=key[0], generation=device.generation, format=key[1], engine=key[2], op=(ops[0], ops[1]),
+        device=key[0],
+        generation=device.generation,
+        format=key[1],
+        engine=key[2],
+        op=(ops[0], ops[1]),
         order=np.argsort(np.argsort(gated, kind="stable"), kind="stable"),
-        machine=machine_vector(device, get_format(key[1])), time_s=time_s, side=sides,
-    )  # fmt: skip
+        machine=machine_vector(device, get_format(key[1])),
+        time_s=time_s,
+        side=sides,
+    )
 
 
 def sizes_of(rows: Rows) -> Floats:

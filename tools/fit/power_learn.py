@@ -2,7 +2,7 @@
 
     python tools/fit/power_learn.py --data ../shared/data
 
-Rows, folds and judges are those of the kernels' times (``residual.py``, ``sureness.py``): trees from the fit side,
+Rows, folds and judges are those of the kernels' times (``residual.py``, ``error_range.py``): trees from the fit side,
 where inner folds say that they help; intervals from the calibrate side. Run after ``energy.py``. How long a kernel
 takes is no feature: the meter averages over longer than short runs last, and a tree would learn the meter.
 """
@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from error_range import FEWEST_ROWS, PROBABILITIES, Pool, learn, write
 from learned_rows import Key, Rows, read
 from numpy.typing import NDArray
 from residual import Size, save, train
-from sureness import FEWEST_ROWS, PROBABILITIES, Pool, learn, write
 
 from orrery.catalog.residuals import FOLDER
 from orrery.evidence.split import CALIBRATE, FIT
@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 SIZES = (
     Size(max_leaf_nodes=8, max_depth=4, min_samples_leaf=12, learning_rate=0.1, max_trees=80),
     Size(max_leaf_nodes=12, max_depth=5, min_samples_leaf=12, learning_rate=0.1, max_trees=80),
-)  # fmt: skip
+)
 
 
 def rates(rows: Rows) -> tuple[Floats, Floats]:
@@ -55,10 +55,7 @@ def key_of(rows: Rows) -> Key:
 
 def with_power(rows: Sequence[Rows]) -> list[Rows]:
     """Groups that state power, in a format whose own constants answer."""
-    return [
-        r for r in rows
-        if np.isfinite(r.power_w).any() and r.kind in OPS and r.op.format == key_of(r)[1]
-    ]  # fmt: skip
+    return [r for r in rows if np.isfinite(r.power_w).any() and r.kind in OPS and r.op.format == key_of(r)[1]]
 
 
 def stacked(parts: Sequence[Rows], side: str) -> tuple[Floats, Floats, NDArray[np.str_], NDArray[np.int64], list[Key]]:
@@ -83,9 +80,14 @@ def one_for_all(off: Floats, group: NDArray[np.int64], keys: Sequence[Key]) -> d
 
 
 FLAT = ResidualTrees(
-    names=NAMES, roots=np.zeros(1, np.int32), depths=np.zeros(1, np.int32), feature=np.zeros(1, np.int32),
-    threshold=np.full(1, np.inf, np.float32), low=np.zeros(1, np.int32), value=np.zeros(1, np.float32),
-)  # fmt: skip
+    names=NAMES,
+    roots=np.zeros(1, np.int32),
+    depths=np.zeros(1, np.int32),
+    feature=np.zeros(1, np.int32),
+    threshold=np.full(1, np.inf, np.float32),
+    low=np.zeros(1, np.int32),
+    value=np.zeros(1, np.float32),
+)
 """A forest that finds all rows alike."""
 
 
@@ -99,8 +101,11 @@ def main() -> None:
         parts = [r for r in rows if r.device.generation == generation]
         x, y, shape, _, keys = stacked(parts, FIT)
         trees, report = train(x, NAMES, y, shape, sizes=SIZES)
-        print(f"{generation:12s} unseen shapes {report.without:.3f} -> {report.with_trees:.3f}, "
-              f"{report.num_trees} trees{'' if trees else ', not worth it'}", flush=True)  # fmt: skip
+        print(
+            f"{generation:12s} unseen shapes {report.without:.3f} -> {report.with_trees:.3f}, "
+            f"{report.num_trees} trees{'' if trees else ', not worth it'}",
+            flush=True,
+        )
         if trees is None:
             continue
         forests |= {"|".join(key): trees for key in keys}

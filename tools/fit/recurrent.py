@@ -34,17 +34,31 @@ from orrery.kernels.recurrent import _kernel as kernel
 HOME = Path(__file__).parents[2]
 FILE = HOME / "src/orrery/catalog/facts/calibrations/recurrent.toml"
 SYSTEMS = {
-    "a100_sxm": "a100-sxm-80gb", "b200_sxm": "b200", "gb200": "gb200", "gb300": "gb300", "h100_sxm": "h100-sxm",
-    "h200_sxm": "h200-sxm", "l40s": "l40s", "rtx_pro_6000_server": "rtx-pro-6000-server",
-}  # fmt: skip
+    "a100_sxm": "a100-sxm-80gb",
+    "b200_sxm": "b200",
+    "gb200": "gb200",
+    "gb300": "gb300",
+    "h100_sxm": "h100-sxm",
+    "h200_sxm": "h200-sxm",
+    "l40s": "l40s",
+    "rtx_pro_6000_server": "rtx-pro-6000-server",
+}
 ENGINES = {"vllm": "vllm", "sglang": "sglang", "trtllm": "tensorrt-llm"}
 TABLES = {"gdn_perf__all": "gated-delta-net", "kda_perf__all": "kimi-delta"}
 KERNELS = (
-    "chunk_gated_delta_rule", "chunk_gated_delta_rule_flashinfer", "chunk_gated_delta_rule_triton", "flashkda_fwd",
-    "chunk_kda", "chunk_kda_with_fused_gate", "fused_kda_decode", "fused_recurrent_gated_delta_rule_packed_decode",
-    "fused_recurrent_gated_delta_rule", "fused_recurrent_kda_packed_decode", "causal_conv1d_fn",
+    "chunk_gated_delta_rule",
+    "chunk_gated_delta_rule_flashinfer",
+    "chunk_gated_delta_rule_triton",
+    "flashkda_fwd",
+    "chunk_kda",
+    "chunk_kda_with_fused_gate",
+    "fused_kda_decode",
+    "fused_recurrent_gated_delta_rule_packed_decode",
+    "fused_recurrent_gated_delta_rule",
+    "fused_recurrent_kda_packed_decode",
+    "causal_conv1d_fn",
     "causal_conv1d_update",
-)  # fmt: skip
+)
 """Which kernel speaks for an engine where a table has several of a kind: the first one."""
 
 OLD_RELEASE = "0.5.10"
@@ -161,9 +175,13 @@ def _rows(device: Device, op: str, kind: str, engine: str, t: Any) -> Rows:
     state_size = 2.0 if engine == "tensorrt-llm" and op.endswith("decode") else 4.0
     retained = 2.0 * sequences * width * (CONVOLUTION_TAPS - 1) * kernel.SIXTEEN_BIT_BYTES
     sizes = {
-        "tokens": tokens, "sequences": sequences, "width": width, "heads": heads,
-        "state": heads * HEAD * HEAD * state_size, "moved": 2.0 * tokens * width * kernel.SIXTEEN_BIT_BYTES + retained,
-    }  # fmt: skip
+        "tokens": tokens,
+        "sequences": sequences,
+        "width": width,
+        "heads": heads,
+        "state": heads * HEAD * HEAD * state_size,
+        "moved": 2.0 * tokens * width * kernel.SIXTEEN_BIT_BYTES + retained,
+    }
     words = zip(keys.astype(int), heads.astype(int), sequences.astype(int), strict=True)
     side = np.array([side_of([op, *map(str, w)]) for w in words])
     return Rows(device, op, kind, engine, sizes, t.latency.to_numpy(float) * 1e-3, side)
@@ -228,8 +246,10 @@ def family(groups: list[Rows]) -> list[dict[str, Any]]:
                 c = kin  # too few rows to speak for themselves
             else:
                 entries.append(entry({"device": g.device.name}, [g], c, [ratio(g, CALIBRATE, c), pooled], at))
-            print(f"{g.op:20s} {g.kind:15s} {g.engine:12s} {g.device.name:20s} {summary(ratio(g, TEST, c))}   "
-                  f"{summary(ratio(g, TEST, kin))}")  # fmt: skip
+            print(
+                f"{g.op:20s} {g.kind:15s} {g.engine:12s} {g.device.name:20s} {summary(ratio(g, TEST, c))}   "
+                f"{summary(ratio(g, TEST, kin))}"
+            )
         at = f"pooled over {', '.join(g.device.name for g in mine)}; interval of each left out"
         entries.append(entry({"generation": name}, mine, fit(mine, pool), [np.concatenate(left), pooled], at))
     at = f"pooled over {', '.join(g.device.name for g in groups)}; interval of each generation left out"
@@ -247,9 +267,16 @@ def entry(
         for n in ("tokens", "sequences")
     }
     return {
-        **owner, "op": first.op, "format": first.kind, "engine": first.engine, "from": "aiconfigurator", "at": at,
-        "constants": dict(constants), "spread": quantiles(*ratios), "range": spans,
-    }  # fmt: skip
+        **owner,
+        "op": first.op,
+        "format": first.kind,
+        "engine": first.engine,
+        "from": "aiconfigurator",
+        "at": at,
+        "constants": dict(constants),
+        "spread": quantiles(*ratios),
+        "range": spans,
+    }
 
 
 def main() -> None:

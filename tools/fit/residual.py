@@ -45,10 +45,16 @@ class Report:
 
 
 def train(
-    features: Floats, names: Sequence[str], target: Floats, shapes: NDArray[np.generic], *,
-    sizes: Sequence[Size] = (Size(),), num_folds: int = 5, worth: float = 0.97,
+    features: Floats,
+    names: Sequence[str],
+    target: Floats,
+    shapes: NDArray[np.generic],
+    *,
+    sizes: Sequence[Size] = (Size(),),
+    num_folds: int = 5,
+    worth: float = 0.97,
     categories: Floats | None = None,
-) -> tuple[ResidualTrees | None, Report]:  # fmt: skip
+) -> tuple[ResidualTrees | None, Report]:
     """The best forest by inner folds over ``shapes``; None unless it brings the error below ``worth`` times.
 
     ``categories``: groups whose own error counts evenly (rows of one group do not outweigh another's); optional.
@@ -81,12 +87,17 @@ def grown(features: Floats, names: Sequence[str], target: Floats, size: Size) ->
 
 def _grown(features: Floats, target: Floats, weights: Floats, size: Size) -> HistGradientBoostingRegressor:
     return HistGradientBoostingRegressor(
-        loss="absolute_error", learning_rate=size.learning_rate, max_iter=size.max_trees,
-        max_leaf_nodes=size.max_leaf_nodes, max_depth=size.max_depth,
-        min_samples_leaf=size.min_samples_leaf, l2_regularization=1.0,
+        loss="absolute_error",
+        learning_rate=size.learning_rate,
+        max_iter=size.max_trees,
+        max_leaf_nodes=size.max_leaf_nodes,
+        max_depth=size.max_depth,
+        min_samples_leaf=size.min_samples_leaf,
+        l2_regularization=1.0,
         max_features=size.features_frac,
-        early_stopping=False, random_state=0,
-    ).fit(features, target, sample_weight=weights)  # fmt: skip
+        early_stopping=False,
+        random_state=0,
+    ).fit(features, target, sample_weight=weights)
 
 
 def folds(shapes: NDArray[np.generic], count: int) -> NDArray[np.int64]:
@@ -129,10 +140,14 @@ def flatten(model: HistGradientBoostingRegressor, num_trees: int, names: Sequenc
                 nodes.append((int(node["feature_idx"]), limit, place[int(node["left"])], 0.0))
     feature, threshold, low, value = zip(*nodes, strict=True)
     return ResidualTrees(
-        names=tuple(names), roots=np.array(roots, np.int32), depths=np.array(depths, np.int32),
-        feature=np.array(feature, np.int32), threshold=np.array(threshold, np.float32),
-        low=np.array(low, np.int32), value=np.array(value, np.float32),
-    )  # fmt: skip
+        names=tuple(names),
+        roots=np.array(roots, np.int32),
+        depths=np.array(depths, np.int32),
+        feature=np.array(feature, np.int32),
+        threshold=np.array(threshold, np.float32),
+        low=np.array(low, np.int32),
+        value=np.array(value, np.float32),
+    )
 
 
 def save(path: Path, forests: Mapping[str, ResidualTrees], **beside: NDArray[np.float32]) -> None:
@@ -150,7 +165,9 @@ def save(path: Path, forests: Mapping[str, ResidualTrees], **beside: NDArray[np.
         first_node += len(trees.feature)
     content = io.BytesIO()
     np.savez_compressed(
-        content, names=np.array(names), keys=np.array(list(forests)),
+        content,
+        names=np.array(names),
+        keys=np.array(list(forests)),
         which=np.array([place[id(trees)] for trees in forests.values()], np.int16),
         forests=np.array(first_tree, np.int32),
         trees=np.append(np.concatenate(roots), first_node).astype(np.int32),
@@ -158,7 +175,8 @@ def save(path: Path, forests: Mapping[str, ResidualTrees], **beside: NDArray[np.
         feature=np.concatenate([t.feature for t in unique]).astype(np.int8),
         threshold=np.concatenate([t.threshold for t in unique]),
         low=np.concatenate([t.low for t in unique]).astype(np.int16),
-        value=np.concatenate([t.value for t in unique]).astype(np.float16), **beside,
-    )  # fmt: skip
+        value=np.concatenate([t.value for t in unique]).astype(np.float16),
+        **beside,
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, content.getvalue())

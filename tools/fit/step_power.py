@@ -93,21 +93,31 @@ def run_of(row: dict[str, str]) -> Run:
     weights = model.weights_format
     activations = activations_for(weights, device)
     deployment = Deployment(
-        model=model, cluster=Cluster(device=device, num_devices=devices, devices_per_node=device.devices_per_node),
-        layout=layout, engine=engine, max_num_seqs=int(row["max_num_seqs"]), max_num_batched_tokens=8192,
+        model=model,
+        cluster=Cluster(device=device, num_devices=devices, devices_per_node=device.devices_per_node),
+        layout=layout,
+        engine=engine,
+        max_num_seqs=int(row["max_num_seqs"]),
+        max_num_batched_tokens=8192,
         formats=Formats(
             weights=weights, activations=activations, kv=cache_beside(weights, activations, engine, device)
         ),
-    )  # fmt: skip
+    )
     batch, output = float(row["avg_batch_size"]), float(row["avg_output_len"])
     prompt, one = PROMPT_TOKENS[row["task"]], np.array([0.0, 1.0])
     context = prompt + output / 2
     ticks = tick(deployment, steps_of(one, one * prompt, one * prompt, np.full(2, batch), np.full(2, context)))
     return Run(
-        model=model.name, deployment=deployment, ticks=ticks, prompt_share=min(1.0, batch / output), batch=batch,
-        itl_s=float(row["median_itl_ms"]) / 1e3, step_s=batch / float(row["output_throughput_tokens_per_sec"]),
-        power_w=float(row["avg_power_watts"]) / devices, energy_j_per_token=float(row["energy_per_token_joules"]),
-    )  # fmt: skip
+        model=model.name,
+        deployment=deployment,
+        ticks=ticks,
+        prompt_share=min(1.0, batch / output),
+        batch=batch,
+        itl_s=float(row["median_itl_ms"]) / 1e3,
+        step_s=batch / float(row["output_throughput_tokens_per_sec"]),
+        power_w=float(row["avg_power_watts"]) / devices,
+        energy_j_per_token=float(row["energy_per_token_joules"]),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -136,8 +146,9 @@ def arrays(runs: Iterable[Run]) -> Rows:
         memory_frac=np.array([memory_s / r.step_s for r, _, memory_s, _ in known]),
         idle_w=np.array([d.idle_power_w for *_, d in known]),
         span_w=np.array([d.power_limit_w - d.idle_power_w for *_, d in known]),
-        power_w=np.array([r.power_w for r, *_ in known]), model=np.array([r.model for r, *_ in known]),
-    )  # fmt: skip
+        power_w=np.array([r.power_w for r, *_ in known]),
+        model=np.array([r.model for r, *_ in known]),
+    )
 
 
 def fit(rows: Rows, mine: Flags) -> Floats:
@@ -191,14 +202,19 @@ def main() -> None:
     print(f"{found} fitted: {cell(rows.predicted_w(found) / rows.power_w - 1)}; left out: {cell(1 / ratio - 1)}")
     models = len(np.unique(rows.model))
     entry = {
-        "generation": "", "op": "step_power", "format": "bf16", "engine": "vllm", "from": "ml-energy",
+        "generation": "",
+        "op": "step_power",
+        "format": "bf16",
+        "engine": "vllm",
+        "from": "ml-energy",
         "at": f"runs at a known batch on H100: {len(runs)} rows of {models} models; interval: one model left out",
         "constants": {
-            "matrix_frac": round(float(found[0]), 4), "memory_frac": round(float(found[1]), 4),
+            "matrix_frac": round(float(found[0]), 4),
+            "memory_frac": round(float(found[1]), 4),
             "concave_power": CONCAVE_POWER,
         },
         "spread": quantiles(ratio),
-    }  # fmt: skip
+    }
     target = root / "src/orrery/catalog/facts/calibrations/step_power.toml"
     write_calibrations(target, "python tools/fit/step_power.py", [entry])
     return None

@@ -54,7 +54,7 @@ FRAMEWORK = (
 HOST_STARTS: tuple[Theta, ...] = (
     {"host_layer_s": 5e-4, "host_backward_ratio": 2.5, "host_expert_s": 1.5e-3},
     {"host_layer_s": 1.5e-3, "host_backward_ratio": 2.0, "host_expert_s": 3e-3},
-)  # fmt: skip
+)
 """A host that is hidden behind the device leaves no slope to follow: fits begin where it is not, too."""
 
 MEMORY = ("fragmentation_ratio", "fixed_bytes", "update_bytes")
@@ -67,14 +67,38 @@ START = ASSUMED | {
     "elementwise_ratio": 1.0,
     "matrix_ratio": 1.05,
 }
-LOW = {"matrix_ratio": 0.8, "attention_ratio": 0.5, "elementwise_ratio": 0.4, "network_ratio": 0.7,
-       "scaleout_ratio": 0.7, "contention_ratio": 1.0, "host_layer_s": 1e-5, "host_backward_ratio": 0.7,
-       "host_collective_s": 1e-6, "host_expert_s": 1e-5, "step_s": 1e-4, "fragmentation_ratio": 1.0, "fixed_bytes": 1e6,
-       "update_bytes": 0.01}  # fmt: skip
-HIGH = {"matrix_ratio": 1.8, "attention_ratio": 4.0, "elementwise_ratio": 5.0, "network_ratio": 4.0,
-        "scaleout_ratio": 6.0, "contention_ratio": 3.0, "host_layer_s": 2e-3, "host_backward_ratio": 8.0,
-        "host_collective_s": 1e-3, "host_expert_s": 2e-2, "step_s": 0.5, "fragmentation_ratio": 1.6, "fixed_bytes": 8e9,
-        "update_bytes": 16.0}  # fmt: skip
+LOW = {
+    "matrix_ratio": 0.8,
+    "attention_ratio": 0.5,
+    "elementwise_ratio": 0.4,
+    "network_ratio": 0.7,
+    "scaleout_ratio": 0.7,
+    "contention_ratio": 1.0,
+    "host_layer_s": 1e-5,
+    "host_backward_ratio": 0.7,
+    "host_collective_s": 1e-6,
+    "host_expert_s": 1e-5,
+    "step_s": 1e-4,
+    "fragmentation_ratio": 1.0,
+    "fixed_bytes": 1e6,
+    "update_bytes": 0.01,
+}
+HIGH = {
+    "matrix_ratio": 1.8,
+    "attention_ratio": 4.0,
+    "elementwise_ratio": 5.0,
+    "network_ratio": 4.0,
+    "scaleout_ratio": 6.0,
+    "contention_ratio": 3.0,
+    "host_layer_s": 2e-3,
+    "host_backward_ratio": 8.0,
+    "host_collective_s": 1e-3,
+    "host_expert_s": 2e-2,
+    "step_s": 0.5,
+    "fragmentation_ratio": 1.6,
+    "fixed_bytes": 8e9,
+    "update_bytes": 16.0,
+}
 PULL = (
     dict.fromkeys(LOW, 0.25)
     | dict.fromkeys(FRAMEWORK[:4], 1.0)
@@ -155,8 +179,9 @@ def read_runs(folder: Path) -> list[Run]:
                 time_s = time_of_rate_s(member, step_of(member.job, columns, (found, which)))
             if not (time_s > 0 or memory > 0):
                 continue
-            out.append(Run(path.name, str(side[member.number]), member.job.task, member, columns, found, which,
-                           time_s, memory))  # fmt: skip
+            out.append(
+                Run(path.name, str(side[member.number]), member.job.task, member, columns, found, which, time_s, memory)
+            )
     return out
 
 
@@ -196,10 +221,12 @@ def time_errors(runs: Sequence[Run], thetas: Sequence[Theta]) -> Floats:
 
 def memory_errors(runs: Sequence[Run], thetas: Sequence[Theta]) -> Floats:
     """log(measured / predicted) of the peak."""
-    return np.array([
-        np.log(r.memory_bytes / metric_of(steps_of(r, t), 0, "peak_memory_bytes", r.member))
-        for r, t in zip(runs, thetas, strict=True)
-    ])  # fmt: skip
+    return np.array(
+        [
+            np.log(r.memory_bytes / metric_of(steps_of(r, t), 0, "peak_memory_bytes", r.member))
+            for r, t in zip(runs, thetas, strict=True)
+        ]
+    )
 
 
 def even(runs: Iterable[Run]) -> list[Run]:
@@ -211,9 +238,13 @@ def even(runs: Iterable[Run]) -> list[Run]:
 
 
 def fitted(
-    runs: Sequence[Run], names: Sequence[str], start: Theta, rest: Sequence[Theta], errors: Errors,
+    runs: Sequence[Run],
+    names: Sequence[str],
+    start: Theta,
+    rest: Sequence[Theta],
+    errors: Errors,
     begin: Theta | None = None,
-) -> Theta:  # fmt: skip
+) -> Theta:
     """The values of ``names`` that explain the runs best, pulled to ``start``; ``rest`` are their other constants."""
     weight = np.array([1.0 / np.sqrt(sum(o.file == r.file for o in runs)) for r in runs])
     weight *= np.sqrt(len(runs) / np.sum(weight**2))
@@ -404,8 +435,10 @@ def report(runs: Sequence[Run], known: Known, side: str) -> None:
         for file in ("", *sorted({r.file for r in ok})):
             e = error[[not file or r.file == file for r in ok]]
             size = np.abs(e)
-            print(f"{side:9} {metric:6} {file or 'all':36} {e.size:4} rows  median {np.median(size):6.3f}  "
-                  f"mean {size.mean():6.3f}  p90 {np.quantile(size, 0.9):6.3f}  bias {np.median(e):+.3f}")  # fmt: skip
+            print(
+                f"{side:9} {metric:6} {file or 'all':36} {e.size:4} rows  median {np.median(size):6.3f}  "
+                f"mean {size.mean():6.3f}  p90 {np.quantile(size, 0.9):6.3f}  bias {np.median(e):+.3f}"
+            )
 
 
 def document(runs: Sequence[Run], known: Known) -> str:
@@ -415,8 +448,13 @@ def document(runs: Sequence[Run], known: Known) -> str:
     for key in sorted({*known, *found}, key=lambda k: (bool(k[0]), bool(k[1]), bool(k[2]), k)):
         mine = [r for r in runs if all(k in ("", w) for k, w in zip(key, r.key, strict=True))]
         counts = {s: sum(r.side == s for r in mine) for s in (FIT, CALIBRATE)}
-        entry = {"name": key[0], "generation": key[1], "precision": key[2], "source": "runs",
-                 "at": f"{counts[FIT]} rows to fit, {counts[CALIBRATE]} for the intervals"}  # fmt: skip
+        entry = {
+            "name": key[0],
+            "generation": key[1],
+            "precision": key[2],
+            "source": "runs",
+            "at": f"{counts[FIT]} rows to fit, {counts[CALIBRATE]} for the intervals",
+        }
         if known.get(key):
             entry["constants"] = known[key]
         if found.get(key):

@@ -40,17 +40,22 @@ LEFT_OUT, STEP = "training, a device left out", "step"
 """Where that file keeps the errors, by device."""
 
 DEVICES: dict[str, tuple[str, ...]] = {
-    "h100-sxm": ("h100-sxm",), "a100-sxm-80gb": ("a100-sxm-80gb",), "b200 and gb200": ("b200", "gb200"),
-}  # fmt: skip
+    "h100-sxm": ("h100-sxm",),
+    "a100-sxm-80gb": ("a100-sxm-80gb",),
+    "b200 and gb200": ("b200", "gb200"),
+}
 """What is left out together, as the page calls it."""
 
 
 MODELS: dict[str, tuple[str, ...]] = {
-    "grok-1": ("xai-org/grok-1",), "qwen3-30b-a3b": ("Qwen/Qwen3-30B-A3B",), "gpt-oss-120b": ("openai/gpt-oss-120b",),
-    "llama-3.1-405b": ("meta-llama/Llama-3.1-405B",), "nemotron-4-15b": ("nvidia/nemotron-4-15b",),
+    "grok-1": ("xai-org/grok-1",),
+    "qwen3-30b-a3b": ("Qwen/Qwen3-30B-A3B",),
+    "gpt-oss-120b": ("openai/gpt-oss-120b",),
+    "llama-3.1-405b": ("meta-llama/Llama-3.1-405B",),
+    "nemotron-4-15b": ("nvidia/nemotron-4-15b",),
     "llama-3-70b": ("meta-llama/Meta-Llama-3-70B", "meta-llama/Llama-3.1-70B"),
     "llama-3-8b": ("meta-llama/Meta-Llama-3-8B", "meta-llama/Llama-3.1-8B"),
-}  # fmt: skip
+}
 """Models that are left out, whole and cut short, in every table."""
 
 
@@ -89,8 +94,12 @@ def score(test: Sequence[Run], known: Known) -> dict[str, float]:
         size = np.abs(error[[r.file == file for r in test]])
         print(f"    {file:36} {size.size:4} rows  median {np.median(size):6.3f}  mean {size.mean():6.3f}")
     found = score_errors(error)
-    values = {"median": found.median_abs_error_frac, "mean": found.mean_abs_error_frac,
-              "p90": found.p90_abs_error_frac, "bias": found.bias_frac}  # fmt: skip
+    values = {
+        "median": found.median_abs_error_frac,
+        "mean": found.mean_abs_error_frac,
+        "p90": found.p90_abs_error_frac,
+        "bias": found.bias_frac,
+    }
     return {"rows": found.rows} | {k: round(v, 4) for k, v in values.items()}
 
 

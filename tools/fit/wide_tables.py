@@ -13,9 +13,13 @@ from orrery.evidence.tables import Table, read_table
 
 MOST, SEED = 3000, 16
 DEVICES = {
-    "a100_sxm": "a100-sxm-80gb", "h100_sxm": "h100-sxm", "h200_sxm": "h200-sxm", "b200_sxm": "b200",
-    "rtx_pro_6000_server": "rtx-pro-6000-server", "b60": "arc-pro-b60",
-}  # fmt: skip
+    "a100_sxm": "a100-sxm-80gb",
+    "h100_sxm": "h100-sxm",
+    "h200_sxm": "h200-sxm",
+    "b200_sxm": "b200",
+    "rtx_pro_6000_server": "rtx-pro-6000-server",
+    "b60": "arc-pro-b60",
+}
 """Devices whose name in the tables is not the catalogue's."""
 ENGINES = {"VLLM": "vllm", "SGLang": "sglang", "TRTLLM": "tensorrt-llm"}
 FORMATS = {"bfloat16": "bf16", "float16": "fp16"}
@@ -65,9 +69,11 @@ def _sampled(name: str, source: str, sizes: tuple[str, ...], flops: str, moved: 
 def _words(format: str, kv_format: str = "''") -> str:
     """The columns that name a group, in the catalogue's words."""
     columns = {
-        "device": _renamed("system", DEVICES), "format": _renamed(format, FORMATS),
-        "kv_format": _renamed(kv_format, FORMATS), "engine": _renamed("framework", ENGINES),
-    }  # fmt: skip
+        "device": _renamed("system", DEVICES),
+        "format": _renamed(format, FORMATS),
+        "kv_format": _renamed(kv_format, FORMATS),
+        "engine": _renamed("framework", ENGINES),
+    }
     return ", ".join(f"{expression} as {name}" for name, expression in columns.items())
 
 

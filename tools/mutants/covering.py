@@ -39,7 +39,8 @@ def measure(folder: str, source: Path, scratch: Path, environment: dict[str, str
     settings, data, report = scratch / "coverage.ini", scratch / "coverage.data", scratch / "tests.xml"
     settings.write_text(f"[run]\ndynamic_context = test_function\nsource = {source / 'orrery'}\ndata_file = {data}\n")
     command = [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}", "-m", "pytest", f"tests/{folder}", "-q"]
-    command += ["-p", "no:cacheprovider", "-p", "no:randomly", "--hypothesis-seed=0", f"--junitxml={report}"]
+    command += ["-p", "no:cacheprovider", "-p", "_hypothesis_pytestplugin", "--hypothesis-seed=0"]
+    command.append(f"--junitxml={report}")
     subprocess.run(
         command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
     )

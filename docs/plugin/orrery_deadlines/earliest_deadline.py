@@ -15,9 +15,13 @@ class Knobs:
 
 
 def order(
-    entered_s: float, priority: float, input_tokens: float, output_tokens: float, client_tag: float,
+    entered_s: float,
+    priority: float,
+    input_tokens: float,
+    output_tokens: float,
+    client_tag: float,
     knobs: Sequence[float],
-) -> float:  # fmt: skip
+) -> float:
     """Return when the first token is due (seconds): the lowest goes first."""
     return entered_s + knobs[0] + knobs[1] * input_tokens
 

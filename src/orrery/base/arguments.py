@@ -17,8 +17,13 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 WORDS: dict[Any, str] = {
-    str: "text", int: "a whole number", float: "a number", bool: "True or False", Path: "a path", NoneType: "None",
-}  # fmt: skip
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    bool: "True or False",
+    Path: "a path",
+    NoneType: "None",
+}
 
 
 def typed(function: Callable[P, R]) -> Callable[P, R]:

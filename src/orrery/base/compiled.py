@@ -73,8 +73,9 @@ def _say_plain(why: str) -> None:
     """Tell once that everything will take its time."""
     logging.getLogger("orrery").warning(
         "note: orrery runs as plain Python, some 100 times slower: its compiled part %s. Install a wheel, or a C "
-        "compiler and then orrery again; in a checkout: make compile.", why,
-    )  # fmt: skip
+        "compiler and then orrery again; in a checkout: make compile.",
+        why,
+    )
 
 
 def compiled(function: Callable[..., R]) -> Callable[..., R]:

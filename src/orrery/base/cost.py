@@ -19,9 +19,12 @@ class Interval:
     def scaled(self, ratio: float) -> "Interval":
         """The interval of a value that is so many times as large and as sure."""
         return Interval(
-            low_80=self.low_80 * ratio, high_80=self.high_80 * ratio, low_95=self.low_95 * ratio,
-            high_95=self.high_95 * ratio, because=self.because,
-        )  # fmt: skip
+            low_80=self.low_80 * ratio,
+            high_80=self.high_80 * ratio,
+            low_95=self.low_95 * ratio,
+            high_95=self.high_95 * ratio,
+            because=self.because,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,30 +40,42 @@ class Spread:
     def around(self, value: float) -> Interval:
         """The interval of this spread around one answer."""
         return Interval(
-            low_80=value * self.low_80_ratio, high_80=value * self.high_80_ratio,
-            low_95=value * self.low_95_ratio, high_95=value * self.high_95_ratio, because=self.because,
-        )  # fmt: skip
+            low_80=value * self.low_80_ratio,
+            high_80=value * self.high_80_ratio,
+            low_95=value * self.low_95_ratio,
+            high_95=value * self.high_95_ratio,
+            because=self.because,
+        )
 
     def inverse(self) -> "Spread":
         """The spread of one over the answer: the ends change places."""
         return Spread(
-            low_80_ratio=1.0 / self.high_80_ratio, high_80_ratio=1.0 / self.low_80_ratio,
-            low_95_ratio=1.0 / self.high_95_ratio, high_95_ratio=1.0 / self.low_95_ratio, because=self.because,
-        )  # fmt: skip
+            low_80_ratio=1.0 / self.high_80_ratio,
+            high_80_ratio=1.0 / self.low_80_ratio,
+            low_95_ratio=1.0 / self.high_95_ratio,
+            high_95_ratio=1.0 / self.low_95_ratio,
+            because=self.because,
+        )
 
     def widened(self, factor: float, because: str) -> "Spread":
         """The same spread with every half-width ``factor`` times as wide (in log space)."""
         return Spread(
-            low_80_ratio=self.low_80_ratio**factor, high_80_ratio=self.high_80_ratio**factor,
-            low_95_ratio=self.low_95_ratio**factor, high_95_ratio=self.high_95_ratio**factor, because=because,
-        )  # fmt: skip
+            low_80_ratio=self.low_80_ratio**factor,
+            high_80_ratio=self.high_80_ratio**factor,
+            low_95_ratio=self.low_95_ratio**factor,
+            high_95_ratio=self.high_95_ratio**factor,
+            because=because,
+        )
 
     def moved_out(self, ratio: float, because: str) -> "Spread":
         """The same spread with every end ``ratio`` times further out."""
         return Spread(
-            low_80_ratio=self.low_80_ratio / ratio, high_80_ratio=self.high_80_ratio * ratio,
-            low_95_ratio=self.low_95_ratio / ratio, high_95_ratio=self.high_95_ratio * ratio, because=because,
-        )  # fmt: skip
+            low_80_ratio=self.low_80_ratio / ratio,
+            high_80_ratio=self.high_80_ratio * ratio,
+            low_95_ratio=self.low_95_ratio / ratio,
+            high_95_ratio=self.high_95_ratio * ratio,
+            because=because,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

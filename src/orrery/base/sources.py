@@ -100,10 +100,14 @@ def parse_fact(file: str, name: str, entry: Mapping[str, Any], sources: Mapping[
     if not entry.get("at") and basis is not Basis.ASSUMED:
         raise FactError(f'{file}: {name} does not say where in {entry["from"]!r} it stands; add at = "…".')
     return Fact(
-        name=name, value=_value(file, name, entry["value"]), basis=basis, source=source,
-        at=entry.get("at", ""), note=entry.get("note", ""),
+        name=name,
+        value=_value(file, name, entry["value"]),
+        basis=basis,
+        source=source,
+        at=entry.get("at", ""),
+        note=entry.get("note", ""),
         also=tuple(parse_fact(file, name, other, sources) for other in cast("Sequence[Mapping[str, Any]]", others)),
-    )  # fmt: skip
+    )
 
 
 def _value(file: str, name: str, value: Any) -> float | str | bool:

@@ -15,9 +15,26 @@ one place, here, and the name decides whether the text is acceptable.
 import math
 import re
 
-UNIT_WORDS = frozenset({
-    "s", "hz", "bytes", "flops", "j", "w", "usd", "m2", "c", "tokens", "frac", "ratio", "bits", "db", "px",
-})  # fmt: skip
+UNIT_WORDS = frozenset(
+    {
+        "s",
+        "hz",
+        "bytes",
+        "flops",
+        "j",
+        "w",
+        "usd",
+        "m2",
+        "g",
+        "c",
+        "tokens",
+        "frac",
+        "ratio",
+        "bits",
+        "db",
+        "px",
+    }
+)
 """Last words that a float's name may end in; ``a_per_b`` chains them."""
 
 _DECIMAL = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
@@ -29,9 +46,18 @@ _BYTES = _DECIMAL | _BINARY
 def _atoms() -> dict[str, tuple[str, float]]:
     """Unit symbol -> (word used in names, factor to the base unit)."""
     atoms = {
-        "min": ("s", 60.0), "h": ("s", 3600.0), "day": ("s", 86400.0), "$": ("usd", 1.0), "USD": ("usd", 1.0),
-        "token": ("tokens", 1.0), "tokens": ("tokens", 1.0), "mm2": ("m2", 1e-6), "%": ("frac", 0.01),
-    }  # fmt: skip
+        "min": ("s", 60.0),
+        "h": ("s", 3600.0),
+        "day": ("s", 86400.0),
+        "$": ("usd", 1.0),
+        "USD": ("usd", 1.0),
+        "token": ("tokens", 1.0),
+        "tokens": ("tokens", 1.0),
+        "mm2": ("m2", 1e-6),
+        "g": ("g", 1.0),
+        "kg": ("g", 1e3),
+        "%": ("frac", 0.01),
+    }
     for prefixes, symbol, word, factor in (
         (_BYTES, "B", "bytes", 1.0),
         (_BYTES, "b", "bytes", 1 / 8),

@@ -17,9 +17,23 @@ FOLDER = Path(__file__).parent / "facts" / "backends"
 
 DEGREES = ("tp", "dp", "ep")
 KEYS = frozenset(
-    {"engine", "from", "until", "on", "formats", "mixers", "modes", "tokens", "activations", "backend", "tuned_by",
-     "source", "at", *DEGREES}
-)  # fmt: skip
+    {
+        "engine",
+        "from",
+        "until",
+        "on",
+        "formats",
+        "mixers",
+        "modes",
+        "tokens",
+        "activations",
+        "backend",
+        "tuned_by",
+        "source",
+        "at",
+        *DEGREES,
+    }
+)
 
 
 @cache
@@ -88,14 +102,18 @@ def _rule(kind: Kind, entry: Mapping[str, Any], sources: Mapping[str, Source]) -
     if entry.get("backend") not in backend_names(kind):
         raise FactError(f"{label}: there is no such back end; known: {', '.join(backend_names(kind))}.")
     return BackendRule(
-        kind=kind, backend=entry["backend"], activations=entry.get("activations", ""),
+        kind=kind,
+        backend=entry["backend"],
+        activations=entry.get("activations", ""),
         tuned_by=entry.get("tuned_by", ""),
-        generations=tuple(entry.get("on", ())), formats=tuple(entry.get("formats", ())),
-        mixers=tuple(entry.get("mixers", ())), modes=tuple(entry.get("modes", ())),
+        generations=tuple(entry.get("on", ())),
+        formats=tuple(entry.get("formats", ())),
+        mixers=tuple(entry.get("mixers", ())),
+        modes=tuple(entry.get("modes", ())),
         spans={d: _span(entry[d]) for d in DEGREES if d in entry},
         tokens=_span(entry.get("tokens", (0.0, ENDLESS))),
         fact=Fact(name=f"{kind}_backend", value=entry["backend"], basis=Basis.STATED, source=source, at=entry["at"]),
-    )  # fmt: skip
+    )
 
 
 def _span(ends: Sequence[float]) -> tuple[float, float]:

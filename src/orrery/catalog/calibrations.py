@@ -57,13 +57,16 @@ def calibration_of(path: Path, entry: dict[str, Any], sources: Mapping[str, Sour
         raise FactError(f"{path.name}: calibration {label}: lacks {', '.join(missing)}.")
     origin = "device" if "device" in entry else "generation" if entry.get("generation") else "any"
     return Calibration(
-        op=entry["op"], format=entry["format"], engine=entry["engine"], origin=origin,
+        op=entry["op"],
+        format=entry["format"],
+        engine=entry["engine"],
+        origin=origin,
         constants=entry["constants"],
         spread=Spread(**{f"{k}_ratio": v for k, v in entry["spread"].items()}, because=entry["at"]),
         range={k: (float(v[0]), float(v[1])) for k, v in entry.get("range", {}).items()},
         fact=Fact(name=f"constants of {label}", value=origin, basis=Basis.MEASURED, source=source, at=entry["at"]),
         law=entry.get("law", ""),
-    )  # fmt: skip
+    )
 
 
 def is_measured(generation: str) -> bool:

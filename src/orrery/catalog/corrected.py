@@ -93,14 +93,20 @@ def _read(path: Path, modified_ns: int, kind: str, known: frozenset[str]) -> Cor
     cited = {key: str(run_source[key]) for key in ("title", "url", "retrieved") if key in run_source}
     source = Source(**{"title": path.stem} | cited)
     return Corrected(
-        name=path.stem, base=raw["base"], version=raw.get("version", ""), precision=raw.get("precision", ""),
-        device=raw["device"], at=raw["at"], spreads=_spreads(path, table_in(raw, "spread", path.name, error=FactError)),
+        name=path.stem,
+        base=raw["base"],
+        version=raw.get("version", ""),
+        precision=raw.get("precision", ""),
+        device=raw["device"],
+        at=raw["at"],
+        spreads=_spreads(path, table_in(raw, "spread", path.name, error=FactError)),
         facts={
-            key: Fact(name=key, value=_positive(path, key, value, known), basis=Basis.MEASURED, source=source,
-                      at=raw["at"])
+            key: Fact(
+                name=key, value=_positive(path, key, value, known), basis=Basis.MEASURED, source=source, at=raw["at"]
+            )
             for key, value in table_in(raw, "constants", path.name, error=FactError).items()
         },
-    )  # fmt: skip
+    )
 
 
 def _positive(path: Path, key: str, value: Any, known: frozenset[str]) -> float:

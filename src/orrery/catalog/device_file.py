@@ -177,7 +177,10 @@ def _device(name: str, raw: Mapping[str, Any], facts: dict[str, Fact]) -> Device
     peaks = {m[1]: number(n) for n in facts if (m := _RATE.fullmatch(n))}
     return Device(
         name=name,
-        title=raw["title"], vendor=raw["vendor"], kind=raw["kind"], generation=raw["generation"],
+        title=raw["title"],
+        vendor=raw["vendor"],
+        kind=raw["kind"],
+        generation=raw["generation"],
         memory_capacity_bytes=number("memory_capacity_bytes"),
         memory_bandwidth_bytes_per_s=number("memory_bandwidth_bytes_per_s"),
         dense_flops_per_s={rate: peaks[rate] for rate in RATES if rate in peaks},
@@ -186,14 +189,15 @@ def _device(name: str, raw: Mapping[str, Any], facts: dict[str, Fact]) -> Device
         compute_clock_hz=number("compute_clock_hz"),
         last_level_cache_bytes=number("last_level_cache_bytes"),
         power_limit_w=number("power_limit_w"),
-        idle_power_w=number("idle_power_w"), host_power_w=number("host_power_w"),
+        idle_power_w=number("idle_power_w"),
+        host_power_w=number("host_power_w"),
         host_time_ratio=number("host_time_ratio") if "host_time_ratio" in facts else 1.0,
         scaleup=_link(facts, "scaleup", num_devices=int(number("num_scaleup_devices"))),
         scaleout=_link(facts, "scaleout"),
         host=_link(facts, "host"),
         devices_per_node=int(number("num_devices_per_node")),
         facts=facts,
-    )  # fmt: skip
+    )
 
 
 def _link(facts: Mapping[str, Fact], which: str, num_devices: int = 0) -> Link:

@@ -10,9 +10,21 @@ from orrery.base.sources import read_toml
 NAMES = Path(__file__).parent / "facts" / "device_names.toml"
 
 _MAKERS = (
-    "nvidia", "amd", "intel", "google", "huawei", "apple", "aws", "habana", "sambanova", "instinct", "geforce",
-    "tesla", "radeon", "qualcomm",
-)  # fmt: skip
+    "nvidia",
+    "amd",
+    "intel",
+    "google",
+    "huawei",
+    "apple",
+    "aws",
+    "habana",
+    "sambanova",
+    "instinct",
+    "geforce",
+    "tesla",
+    "radeon",
+    "qualcomm",
+)
 """Words that may stand before a device's name and say nothing about which device it is."""
 
 

@@ -106,12 +106,19 @@ def template() -> str:
     """A device file to start from: every fact that is needed, as it stands for one catalogue device, to be replaced."""
     device = get_device("h100-sxm")
     lines = [
-        'title = "My accelerator"', 'vendor = "Me"', 'kind = "gpu"  # gpu, tpu, npu, cpu or dataflow',
+        'title = "My accelerator"',
+        'vendor = "Me"',
+        'kind = "gpu"  # gpu, tpu, npu, cpu or dataflow',
         'generation = "hopper"  # whose measurements to inherit; a word of your own inherits everybody\'s',
         '# measured_as = "h100-sxm"  # only for the same silicon under another name',
-        "", "[sources.sheet]", 'title = "Where the figures come from"', 'url = "https://…"', 'retrieved = "2026-11"',
-        "", "[facts]  # one a line; peaks are dense, a multiply-add is two; links are each way, per device",
-    ]  # fmt: skip
+        "",
+        "[sources.sheet]",
+        'title = "Where the figures come from"',
+        'url = "https://…"',
+        'retrieved = "2026-11"',
+        "",
+        "[facts]  # one a line; peaks are dense, a multiply-add is two; links are each way, per device",
+    ]
     return "\n".join([*lines, *(_template_line(fact) for fact in device.facts.values())]) + "\n"
 
 

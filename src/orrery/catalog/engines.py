@@ -29,9 +29,16 @@ POOLED = ""
 """The version of an entry that pools over all eras of an engine."""
 
 ASSUMED_HOST = {
-    "step_s": 1e-3, "per_sequence_s": 1e-5, "per_layer_s": 8e-6, "sampling_s": 1e-6, "launch_s": 8e-6,
-    "request_s": 1e-2, "per_prompt_token_s": 2e-6, "memory_ratio": 1.0, "compute_ratio": 1.0,
-}  # fmt: skip
+    "step_s": 1e-3,
+    "per_sequence_s": 1e-5,
+    "per_layer_s": 8e-6,
+    "sampling_s": 1e-6,
+    "launch_s": 8e-6,
+    "request_s": 1e-2,
+    "per_prompt_token_s": 2e-6,
+    "memory_ratio": 1.0,
+    "compute_ratio": 1.0,
+}
 """Where no measured run says anything: a millisecond a step, and what published profiles of engines suggest."""
 
 
@@ -134,8 +141,9 @@ def _engine(name: str, version: str, generation: str) -> Engine:
                 facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
     fitted, fact = _fitted(raw.get("runs_on", name), version, generation)
     host = ASSUMED_HOST | fitted["constants"]
-    facts |= {k: Fact(name=k, value=host[k], basis=fact.basis, source=fact.source, at=fact.at)
-              for k in host if k not in facts}  # fmt: skip
+    facts |= {
+        k: Fact(name=k, value=host[k], basis=fact.basis, source=fact.source, at=fact.at) for k in host if k not in facts
+    }
     known = {f.name: f.type for f in fields(Engine)}
     if unknown := facts.keys() - known.keys():
         raise FactError(f"{name}.toml: Engine has no {', '.join(sorted(unknown))}.")
@@ -146,9 +154,14 @@ def _engine(name: str, version: str, generation: str) -> Engine:
     }
     try:
         return Engine(
-            name=name, version=version, kernels=raw["kernels"], backends=rules_of(name, version), spreads=spreads,
-            facts=facts, **values,
-        )  # fmt: skip
+            name=name,
+            version=version,
+            kernels=raw["kernels"],
+            backends=rules_of(name, version),
+            spreads=spreads,
+            facts=facts,
+            **values,
+        )
     except TypeError as error:
         raise FactError(f"{name}.toml: {error}") from None
 
@@ -204,8 +217,13 @@ def _fitted(name: str, version: str, generation: str) -> tuple[Mapping[str, Any]
     entries, sources = _fitted_entries()
     mine = [e for e in entries if e["name"] == name and e["generation"] in ("", generation) and _covers(e, version)]
     for entry in sorted(mine, key=lambda e: (-_age(e), not e["generation"])) or entries[:1]:
-        fact = Fact(name="host constants", value=entry["name"] or "any engine", basis=Basis.MEASURED,
-                    source=sources[entry["source"]], at=entry["at"])  # fmt: skip
+        fact = Fact(
+            name="host constants",
+            value=entry["name"] or "any engine",
+            basis=Basis.MEASURED,
+            source=sources[entry["source"]],
+            at=entry["at"],
+        )
         return entry, fact
     assumed: dict[str, Any] = {"constants": ASSUMED_HOST, "at": "assumed"}
     return assumed, Fact(name="host constants", value="assumed", basis=Basis.ASSUMED)

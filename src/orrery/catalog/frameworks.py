@@ -60,11 +60,21 @@ DEFAULT_FRAMEWORK = "pytorch"
 """What a run that names no framework is taken to use."""
 
 ASSUMED = {
-    "host_layer_s": 1.5e-4, "host_backward_ratio": 1.5, "host_expert_s": 5e-4, "host_collective_s": 3e-5,
-    "step_s": 5e-3, "matrix_ratio": 1.1, "elementwise_ratio": 1.3, "attention_ratio": 1.2, "network_ratio": 1.2,
-    "scaleout_ratio": 1.2, "contention_ratio": 1.1, "fragmentation_ratio": 1.05, "fixed_bytes": 5e8,
+    "host_layer_s": 1.5e-4,
+    "host_backward_ratio": 1.5,
+    "host_expert_s": 5e-4,
+    "host_collective_s": 3e-5,
+    "step_s": 5e-3,
+    "matrix_ratio": 1.1,
+    "elementwise_ratio": 1.3,
+    "attention_ratio": 1.2,
+    "network_ratio": 1.2,
+    "scaleout_ratio": 1.2,
+    "contention_ratio": 1.1,
+    "fragmentation_ratio": 1.05,
+    "fixed_bytes": 5e8,
     "update_bytes": 1.0,
-}  # fmt: skip
+}
 """Where no measured run says anything: some fifteen launches of 10 microseconds a layer, and a little of the rest."""
 
 
@@ -133,9 +143,20 @@ def lineage(name: str) -> tuple[str, ...]:
     return (name, *lineage(raw["like"])) if "like" in raw else (name,)
 
 
-SETTING_KEYS = frozenset({
-    "since", "until", "generation", "devices", "precision", "model", "models", "tasks", "is_alone", "facts",
-})  # fmt: skip
+SETTING_KEYS = frozenset(
+    {
+        "since",
+        "until",
+        "generation",
+        "devices",
+        "precision",
+        "model",
+        "models",
+        "tasks",
+        "is_alone",
+        "facts",
+    }
+)
 
 
 @cache
@@ -196,9 +217,11 @@ def _fitted(name: str, generation: str, precision: str) -> tuple[dict[str, Fact]
         if unknown := entry.get("constants", {}).keys() - ASSUMED.keys():
             raise FactError(f"{FITTED.name}: no such constant: {', '.join(sorted(unknown))}.")
         source, at = sources[entry["source"]], entry["at"]
-        facts |= {key: Fact(name=key, value=float(value), basis=Basis.MEASURED, source=source, at=at)
-                  for key, value in entry.get("constants", {}).items()
-                  if key not in OWN or entry["name"] in ("", name)}  # fmt: skip
+        facts |= {
+            key: Fact(name=key, value=float(value), basis=Basis.MEASURED, source=source, at=at)
+            for key, value in entry.get("constants", {}).items()
+            if key not in OWN or entry["name"] in ("", name)
+        }
         spreads |= entry.get("spread", {}) if entry["name"] in ("", name) else {}
     return facts, spreads
 

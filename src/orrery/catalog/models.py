@@ -23,10 +23,27 @@ from orrery.models.read import read_model
 FOLDER = Path(__file__).parent / "facts" / "models"
 ALIASES = FOLDER / "aliases.toml"
 
-TUNED = frozenset({
-    "instruct", "chat", "base", "hf", "it", "meta", "pt", "sft", "dpo", "rl", "preview", "latest", "turbo", "lite",
-    "text", "generation", "thinking",
-})  # fmt: skip
+TUNED = frozenset(
+    {
+        "instruct",
+        "chat",
+        "base",
+        "hf",
+        "it",
+        "meta",
+        "pt",
+        "sft",
+        "dpo",
+        "rl",
+        "preview",
+        "latest",
+        "turbo",
+        "lite",
+        "text",
+        "generation",
+        "thinking",
+    }
+)
 """Words that do not change the architecture."""
 
 

@@ -19,8 +19,13 @@ from orrery.base.sources import Fact, Source, parse_fact, read_toml
 
 FILE = Path(__file__).parent / "facts" / "prices.toml"
 
-PREFERENCE = (("on-demand median",), ("on-demand hyperscaler", "on-demand specialty", "on-demand long-tail"), ("list",),
-              ("reserved",), ("assumed",))  # fmt: skip
+PREFERENCE = (
+    ("on-demand median",),
+    ("on-demand hyperscaler", "on-demand specialty", "on-demand long-tail"),
+    ("list",),
+    ("reserved",),
+    ("assumed",),
+)
 """Kinds of price, the most telling first; kinds of one group are taken together."""
 
 SAME_VINTAGE_DAYS = 120
@@ -117,10 +122,13 @@ def _price(chosen: Sequence[Offer], market: Sequence[Offer], today: date) -> Pri
         usd_per_device_hour=middle,
         low=min(middle, *(_hourly(o.low) for o in around)),
         high=max(middle, *(_hourly(o.high) for o in around)),
-        as_of=as_of, kind=_kinds(chosen), is_stale=is_stale,
+        as_of=as_of,
+        kind=_kinds(chosen),
+        is_stale=is_stale,
         source="; ".join(sorted({o.low.source.title for o in chosen if o.low.source})),
-        note=note, facts=tuple(fact for o in chosen for fact in (o.low, o.high)),
-    )  # fmt: skip
+        note=note,
+        facts=tuple(fact for o in chosen for fact in (o.low, o.high)),
+    )
 
 
 def _kinds(offers: Sequence[Offer]) -> str:

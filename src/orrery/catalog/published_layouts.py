@@ -12,8 +12,11 @@ from orrery.base.sources import Source, read_toml
 FILE = Path(__file__).parent / "facts" / "published_layouts.toml"
 
 MEASURED = (
-    "tokens_per_s_per_device", "step_time_s", "model_flops_per_s_per_device", "hardware_flops_per_s_per_device",
-)  # fmt: skip
+    "tokens_per_s_per_device",
+    "step_time_s",
+    "model_flops_per_s_per_device",
+    "hardware_flops_per_s_per_device",
+)
 """What publications state: one of these each."""
 
 
@@ -42,7 +45,13 @@ def published_layouts() -> Mapping[str, PublishedLayout]:
         if len(stated) != 1:
             raise FactError(f"{FILE.name}: {entry['name']} states {stated or 'nothing'}; write one of {MEASURED}.")
         found[entry["name"]] = PublishedLayout(
-            name=entry["name"], title=entry["title"], layout=entry["layout"], job=entry["job"], metric=stated[0],
-            value=float(entry[stated[0]]), source=sources[entry["source"]], at=entry["at"],
-        )  # fmt: skip
+            name=entry["name"],
+            title=entry["title"],
+            layout=entry["layout"],
+            job=entry["job"],
+            metric=stated[0],
+            value=float(entry[stated[0]]),
+            source=sources[entry["source"]],
+            at=entry["at"],
+        )
     return found

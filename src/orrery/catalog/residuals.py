@@ -66,9 +66,15 @@ def read_forests(path: Path) -> dict[str, ResidualTrees]:
         mine = slice(int(forests[i]), int(forests[i + 1]))
         roots = trees[mine]
         nodes = slice(int(roots[0]), int(trees[mine.stop]))
-        found.append(ResidualTrees(
-            names=names, roots=(roots - roots[0]).astype(np.int32), depths=depths[mine].astype(np.int32),
-            feature=feature[nodes].astype(np.int32), threshold=threshold[nodes].astype(np.float32),
-            low=low[nodes].astype(np.int32), value=value[nodes].astype(np.float32),
-        ))  # fmt: skip
+        found.append(
+            ResidualTrees(
+                names=names,
+                roots=(roots - roots[0]).astype(np.int32),
+                depths=depths[mine].astype(np.int32),
+                feature=feature[nodes].astype(np.int32),
+                threshold=threshold[nodes].astype(np.float32),
+                low=low[nodes].astype(np.int32),
+                value=value[nodes].astype(np.float32),
+            )
+        )
     return {str(key): found[i] for key, i in zip(keys, which, strict=True)}

@@ -33,20 +33,32 @@ def _rules() -> tuple[Mapping[str, Any], ...]:
 
 
 def script_setting(
-    setting: str, *, engine: str, version: str, mode: str, generation: str, ranks: int, concurrency: float,
-    published: str = "", model: str = "",
-) -> Fact | None:  # fmt: skip
+    setting: str,
+    *,
+    engine: str,
+    version: str,
+    mode: str,
+    generation: str,
+    ranks: int,
+    concurrency: float,
+    published: str = "",
+    model: str = "",
+) -> Fact | None:
     """What scripts write for a setting, where requests so many are in flight over so many attention ranks; None where
     they write nothing. ``published``: where the run was, for rules about one publisher's scripts; ``model``: for rules
     about one model's."""
     for rule in _rules():
         if (
-            setting in rule and rule["engine"] == engine and rule["mode"] == mode
-            and is_past(rule.get("from", "0"), version) and generation in rule.get("on", (generation,))
-            and _holds(rule.get("ranks", ANY), ranks) and _holds(rule.get("concurrency", ANY), concurrency)
+            setting in rule
+            and rule["engine"] == engine
+            and rule["mode"] == mode
+            and is_past(rule.get("from", "0"), version)
+            and generation in rule.get("on", (generation,))
+            and _holds(rule.get("ranks", ANY), ranks)
+            and _holds(rule.get("concurrency", ANY), concurrency)
             and published.startswith(rule.get("publisher", ""))
             and fnmatchcase(model.casefold(), rule.get("models", "*"))
-        ):  # fmt: skip
+        ):
             return Fact(name=setting, value=rule[setting], basis=Basis.STATED, source=rule["source"], at=rule["at"])
     return None
 

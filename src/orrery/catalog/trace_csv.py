@@ -42,10 +42,12 @@ def ours(path: Path, place: str, cells: Cells) -> Row:
     """``input_tokens``, ``output_tokens`` and, where the header has it, when, in which session, by whom, how urgent."""
     return Row(
         seconds(path, place, "arrival_s", _number(path, place, cells, "arrival_s")) if "arrival_s" in cells else 0.0,
-        _tokens(path, place, cells, "input_tokens"), _tokens(path, place, cells, "output_tokens"),
-        session=(cells.get("session") or "").strip(), client=(cells.get("client") or "").strip(),
+        _tokens(path, place, cells, "input_tokens"),
+        _tokens(path, place, cells, "output_tokens"),
+        session=(cells.get("session") or "").strip(),
+        client=(cells.get("client") or "").strip(),
         priority=_number(path, place, cells, "priority") if (cells.get("priority") or "").strip() else None,
-    )  # fmt: skip
+    )
 
 
 def azure(path: Path, place: str, cells: Cells) -> Row:
@@ -60,9 +62,10 @@ def burstgpt(path: Path, place: str, cells: Cells) -> Row | None:
         return None
     return Row(
         seconds(path, place, "Timestamp", _number(path, place, cells, "Timestamp")),
-        _tokens(path, place, cells, "Request tokens"), _tokens(path, place, cells, "Response tokens"),
+        _tokens(path, place, cells, "Request tokens"),
+        _tokens(path, place, cells, "Response tokens"),
         session=(cells.get("Session ID") or "").strip(),
-    )  # fmt: skip
+    )
 
 
 READERS: tuple[tuple[set[str], Reader], ...] = (
@@ -99,7 +102,7 @@ def _moment(path: Path, place: str, text: str) -> float:
     whole, _, fraction = text.partition(".")
     fraction, zone = (fraction[:-6], fraction[-6:]) if fraction[-6:-5] in ("+", "-") else (fraction, "")
     try:
-        moment = datetime.fromisoformat(whole + (zone or ("" if "+" in whole[10:] else "+00:00")))
+        moment = datetime.fromisoformat(whole + (zone or ("" if {"+", "-"} & set(whole[10:]) else "+00:00")))
         return moment.timestamp() + (float(f"0.{fraction}") if fraction else 0.0)
     except ValueError:
         raise ScenarioError(

@@ -43,9 +43,11 @@ def _mooncake(path: Path, place: str, entry: Entry) -> Row:
     at_ms, prompt, answer = _numbers(path, place, entry, ("timestamp", "input_length", "output_length"), "Mooncake's")
     at = seconds(path, place, "timestamp / 1000", at_ms / 1e3)
     return Row(
-        at, tokens(path, place, "input_length", prompt), tokens(path, place, "output_length", answer),
+        at,
+        tokens(path, place, "input_length", prompt),
+        tokens(path, place, "output_length", answer),
         blocks=_hash_ids(path, place, entry),
-    )  # fmt: skip
+    )
 
 
 def _bailian(path: Path, place: str, entry: Entry) -> tuple[Row, Any, Any]:
@@ -53,9 +55,11 @@ def _bailian(path: Path, place: str, entry: Entry) -> tuple[Row, Any, Any]:
     names = ("timestamp", "input_length", "output_length", "chat_id")
     at, prompt, answer, _ = _numbers(path, place, entry, names, "Qwen-Bailian's")
     row = Row(
-        seconds(path, place, "timestamp", at), tokens(path, place, "input_length", prompt),
-        tokens(path, place, "output_length", answer), blocks=_hash_ids(path, place, entry),
-    )  # fmt: skip
+        seconds(path, place, "timestamp", at),
+        tokens(path, place, "input_length", prompt),
+        tokens(path, place, "output_length", answer),
+        blocks=_hash_ids(path, place, entry),
+    )
     parent = entry.get("parent_chat_id", -1)
     if not is_number(parent):
         raise ScenarioError(f"{path}: {place}: parent_chat_id: got {str(parent)[:40]!r}; write a chat_id, or -1.")

@@ -38,13 +38,17 @@ def requests_of(trace: Trace, count: int = 0, rate: float = 0.0, seed: int = 0, 
     start, ids = _blocks(trace, index, inputs[index])
     at, text = _times(trace, lap, index, rate, seed)
     return Requests(
-        arrive_s=at, input_tokens=inputs[index], output_tokens=outputs[index],
+        arrive_s=at,
+        input_tokens=inputs[index],
+        output_tokens=outputs[index],
         session=_sessions(trace.session, lap, index),
         client=trace.client[index] if trace.client.size else NONE.copy(),
         priority=trace.priority[index] if trace.priority.size else np.zeros(0),
-        prefix_start=start, prefix_ids=ids, prefix_block_tokens=trace.prefix_block_tokens if start.size else 0,
+        prefix_start=start,
+        prefix_ids=ids,
+        prefix_block_tokens=trace.prefix_block_tokens if start.size else 0,
         notes=(*(n for n in trace.notes if not (text and NO_ARRIVALS in n)), *notes, *text),
-    )  # fmt: skip
+    )
 
 
 @typed

@@ -74,11 +74,18 @@ def gathered(path: Path, rows: Sequence[Row], notes: tuple[str, ...] = (), block
     inputs = np.array([r.input_tokens for r in rows], dtype=np.int64)
     start, ids = _blocks(path, rows, inputs, block_tokens)
     return Trace(
-        name=path.name, arrival_s=arrival_s - arrival_s[0], notes=notes, input_tokens=inputs,
+        name=path.name,
+        arrival_s=arrival_s - arrival_s[0],
+        notes=notes,
+        input_tokens=inputs,
         output_tokens=np.array([r.output_tokens for r in rows], dtype=np.int64),
-        session=_numbered(r.session for r in rows), client=_clients(rows), priority=_priorities(rows),
-        prefix_start=start, prefix_ids=ids, prefix_block_tokens=block_tokens if ids.size else 0,
-    )  # fmt: skip
+        session=_numbered(r.session for r in rows),
+        client=_clients(rows),
+        priority=_priorities(rows),
+        prefix_start=start,
+        prefix_ids=ids,
+        prefix_block_tokens=block_tokens if ids.size else 0,
+    )
 
 
 def _numbered(names: Iterable[Hashable]) -> Counts:

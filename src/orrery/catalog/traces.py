@@ -73,16 +73,22 @@ def stats(trace: Trace) -> TraceStats:
     input_p = np.percentile(trace.input_tokens, marks)
     output_p = np.percentile(trace.output_tokens, marks)
     return TraceStats(
-        num_requests=len(trace.arrival_s), duration_s=duration,
+        num_requests=len(trace.arrival_s),
+        duration_s=duration,
         request_rate_per_s=(len(trace.arrival_s) - 1) / duration if duration > 0 else 0.0,
         interarrival_cv_ratio=spread,
-        input_mean_tokens=float(trace.input_tokens.mean()), input_std_tokens=float(trace.input_tokens.std()),
-        input_p50_tokens=float(input_p[0]), input_p90_tokens=float(input_p[1]), input_p99_tokens=float(input_p[2]),
-        output_mean_tokens=float(trace.output_tokens.mean()), output_std_tokens=float(trace.output_tokens.std()),
-        output_p50_tokens=float(output_p[0]), output_p90_tokens=float(output_p[1]),
+        input_mean_tokens=float(trace.input_tokens.mean()),
+        input_std_tokens=float(trace.input_tokens.std()),
+        input_p50_tokens=float(input_p[0]),
+        input_p90_tokens=float(input_p[1]),
+        input_p99_tokens=float(input_p[2]),
+        output_mean_tokens=float(trace.output_tokens.mean()),
+        output_std_tokens=float(trace.output_tokens.std()),
+        output_p50_tokens=float(output_p[0]),
+        output_p90_tokens=float(output_p[1]),
         output_p99_tokens=float(output_p[2]),
         longest_tokens=int((trace.input_tokens + trace.output_tokens).max()),
-    )  # fmt: skip
+    )
 
 
 @lru_cache(maxsize=32)

@@ -9,7 +9,8 @@ from orrery.base.units import figures, text
 from orrery.cli.output import console
 from orrery.cli.scatter import LETTERS, can_plot, lettered
 from orrery.cli.sheet import Sheet
-from orrery.scenario.answer_ways import Reasoned, SampleCount, spent
+from orrery.scenario.answer_studies import Study
+from orrery.scenario.answer_ways import Budget, Reasoned, SampleCount, spent
 
 COLUMNS, HEIGHT = 96, 14
 """Largest width and the height of the picture, in characters."""
@@ -23,8 +24,10 @@ def print_answer(found: Reasoned) -> None:
     knobs = ", ".join(
         f"{f.name} {getattr(found.knobs, f.name)}" for f in fields(found.knobs) if f.name != found.knobs.samples
     )
-    out.print(f"\n[bold]One answer by {found.shape}[/]{f' ({knobs})' if knobs else ''}; "
-              f"{found.num_questions} asked at once", highlight=False)  # fmt: skip
+    out.print(
+        f"\n[bold]One answer by {found.shape}[/]{f' ({knobs})' if knobs else ''}; {found.num_questions} asked at once",
+        highlight=False,
+    )
     ways = (found.one_call, *found.ways)
     table = Sheet("", "one call", *(_heading(way) for way in found.ways))
     for label, cell_of in _rows(found):
@@ -32,6 +35,46 @@ def print_answer(found: Reasoned) -> None:
     out.print(table)
     if found.front and len(found.ways) > 1:
         _draw(out, found, ways)
+    for study in found.studies:
+        _print_study(out, study)
+    if found.budget:
+        _print_budget(out, found.budget)
+
+
+def _print_budget(out: Console, budget: Budget) -> None:
+    """The best way of each shape within the budget."""
+    out.print(f"\n[bold]What ${figures(budget.usd)} an answer buy, the best first[/]", highlight=False)
+    if not budget.ranked:
+        out.print(f"  nothing: the cheapest way costs ${figures(budget.cheapest_usd)}", highlight=False)
+        return
+    table = Sheet("way", "samples", "right", "a sample is right", "price", "time")
+    for one in budget.ranked:
+        w = one.way
+        cells = (_share(w.right_frac), _share(w.coverage_frac), _usd(w.usd), text(w.time_s, "s"))
+        table.add_row(one.shape, f"{w.num_samples}", *cells)
+    out.print(table)
+
+
+def _print_study(out: Console, study: Study) -> None:
+    """Its figures a line each, and its table."""
+    out.print(f"\n[bold]{study.title}[/]", highlight=False)
+    for name, value in study.figures.items():
+        out.print(f"  {_words(name)}: {_cell(value)}", highlight=False, markup=False)
+    if study.rows:
+        table = Sheet(*map(_words, study.rows[0]))
+        for row in study.rows:
+            table.add_row(*map(_cell, row.values()))
+        out.print(table)
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "?" if value is None else figures(value, 4) if isinstance(value, int | float) else str(value)
 
 
 def _heading(way: SampleCount) -> str:
@@ -42,13 +85,19 @@ def _rows(found: Reasoned) -> list[Row]:
     """Lines of the table; those that say nothing here are left out."""
     ways = (found.one_call, *found.ways)
     rows: list[Row] = [
-        ("calls", lambda w: figures(w.num_calls, 4)), ("prompt tokens", lambda w: f"{w.prompt_tokens:,.0f}"),
+        ("calls", lambda w: figures(w.num_calls, 4)),
+        ("prompt tokens", lambda w: f"{w.prompt_tokens:,.0f}"),
         ("  of them shared", lambda w: f"{w.shared_tokens:,.0f}"),
-        ("tokens written", lambda w: f"{w.answer_tokens:,.0f}"), ("time to the answer", lambda w: text(w.time_s, "s")),
-    ]  # fmt: skip
+        ("tokens written", lambda w: f"{w.answer_tokens:,.0f}"),
+        ("time to the answer", lambda w: text(w.time_s, "s")),
+    ]
     if len(found.ways) == 1:
-        rows.append(("  80 % interval", lambda w: " to ".join(
-            text(end, "s") for end in (w.time_interval.low_80, w.time_interval.high_80))))  # fmt: skip
+        rows.append(
+            (
+                "  80 % interval",
+                lambda w: " to ".join(text(end, "s") for end in (w.time_interval.low_80, w.time_interval.high_80)),
+            )
+        )
     if any(w.offline_s for w in ways):
         rows.append(("time before the question", lambda w: text(w.offline_s, "s")))
     rows.append(("cache held at most", lambda w: text(w.kv_peak_bytes, "bytes")))

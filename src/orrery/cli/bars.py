@@ -5,10 +5,12 @@ from rich.text import Text
 from orrery.execution.memory import Memory
 
 CATEGORIES = (
-    ("W", "weights", "weights_bytes", "blue"), ("K", "cache", "kv_capacity_bytes", "green"),
-    ("A", "activations", "activation_bytes", "yellow"), ("B", "buffers", "communication_bytes", "magenta"),
+    ("W", "weights", "weights_bytes", "blue"),
+    ("K", "cache", "kv_capacity_bytes", "green"),
+    ("A", "activations", "activation_bytes", "yellow"),
+    ("B", "buffers", "communication_bytes", "magenta"),
     ("X", "context", "context_bytes", "red"),
-)  # fmt: skip
+)
 """Letter, name, field, colour; what is left is free."""
 
 MIN_CELLS, MAX_CELLS = 10, 48
@@ -21,8 +23,9 @@ def legend() -> str:
 
 def memory_bar(memory: Memory, columns: int) -> Text:
     """``[WWWWWKKKKK···] W 35.5 K 30.1 A 1.2 of 85.5`` for the fullest device."""
-    sizes: list[tuple[str, float, str]] = [(letter, getattr(memory, field), colour)
-                                           for letter, _, field, colour in CATEGORIES]  # fmt: skip
+    sizes: list[tuple[str, float, str]] = [
+        (letter, getattr(memory, field), colour) for letter, _, field, colour in CATEGORIES
+    ]
     figures = Text()
     for letter, size, colour in sizes:
         if size > 0:

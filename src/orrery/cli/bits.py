@@ -68,9 +68,13 @@ def _wholes(answer: "BitsAnswer") -> "Sheet":
     for w in (whole("mixed", answer.best), *answer.uniform):
         is_mixed = w.name == "mixed"
         table.add_row(
-            w.name if is_mixed else f"all {w.name}", figures(w.perturbation_ratio, 4), text(w.latency_s, "s"),
-            text(w.size_bytes, "bytes"), text(w.energy_j, "j"), style="bold" if is_mixed else None,
-        )  # fmt: skip
+            w.name if is_mixed else f"all {w.name}",
+            figures(w.perturbation_ratio, 4),
+            text(w.latency_s, "s"),
+            text(w.size_bytes, "bytes"),
+            text(w.energy_j, "j"),
+            style="bold" if is_mixed else None,
+        )
     limits = {metric: text(limit, UNITS[metric]) for metric, limit in answer.limits.items()}
     if limits:
         table.add_row("at most", "", *(limits.get(metric, "") for metric in UNITS), style="dim")

@@ -98,9 +98,12 @@ def _print_causes(out: "Console", answer: "Comparison") -> None:
     table.add_column("severity", justify="left", wraps=True)
     for s in (s for i, s in enumerate(answer.suspects) if i < FEWEST_CAUSES or s.evidence_frac >= MIN_FRAC):
         table.add_row(
-            s.cause, "#" * round(EVIDENCE_COLUMNS * s.evidence_frac), f"{s.evidence_frac:.0%}",
-            f"{s.explained_frac:.0%}", s.severity_said,
-        )  # fmt: skip
+            s.cause,
+            "#" * round(EVIDENCE_COLUMNS * s.evidence_frac),
+            f"{s.evidence_frac:.0%}",
+            f"{s.explained_frac:.0%}",
+            s.severity_said,
+        )
     out.print(table)
     if answer.excluded:
         out.print(f"Cannot be it here: {', '.join(answer.excluded)} (--json says why).", markup=False)

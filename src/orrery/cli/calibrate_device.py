@@ -33,9 +33,17 @@ Every other command then takes --device my-box.toml, with --engine numpy (or pyt
 @click.option("--replace", "is_replaced", is_flag=True, help="Replace files that are there already.")
 @as_json
 def command(
-    out: Path, backend: str, formats: str, minutes: float, measurements: int, has_exchange: bool, patience: float,
-    table: Path | None, is_replaced: bool, is_json: bool,
-) -> None:  # fmt: skip
+    out: Path,
+    backend: str,
+    formats: str,
+    minutes: float,
+    measurements: int,
+    has_exchange: bool,
+    patience: float,
+    table: Path | None,
+    is_replaced: bool,
+    is_json: bool,
+) -> None:
     """Measure this machine, and write it down as a device that every command accepts.
 
     Each measurement is the one that leaves the least doubt about the kernels of a model's step.
@@ -47,10 +55,17 @@ def command(
 
     with bar("measuring") as tell:
         found = calibrate_device(
-            out, backend=backend, formats=words(formats), minutes=minutes, measurements=measurements,
-            has_exchange=has_exchange, patience_s=patience, replace_file=is_replaced, table=table or "",
+            out,
+            backend=backend,
+            formats=words(formats),
+            minutes=minutes,
+            measurements=measurements,
+            has_exchange=has_exchange,
+            patience_s=patience,
+            replace_file=is_replaced,
+            table=table or "",
             on_progress=tell,
-        )  # fmt: skip
+        )
     if is_json:
         print_json(found.to_json())
         return

@@ -90,9 +90,14 @@ def _constants(answer: "RunsAnswer") -> "Sheet":
     for c in answer.constants:
         is_open = c.word == NOT_IDENTIFIED
         table.add_row(
-            c.name, figures(c.before, 4), "stays" if is_open else figures(c.after, 4),
-            "" if is_open else f"{c.sd_log:.0%}", c.word, c.needs if is_open else "", style="dim" if is_open else None,
-        )  # fmt: skip
+            c.name,
+            figures(c.before, 4),
+            "stays" if is_open else figures(c.after, 4),
+            "" if is_open else f"{c.sd_log:.0%}",
+            c.word,
+            c.needs if is_open else "",
+            style="dim" if is_open else None,
+        )
     return table
 
 
@@ -109,8 +114,15 @@ def _errors(answer: "RunsAnswer") -> "Sheet":
     return table
 
 
-MAIN = ("ttft_s", "tpot_s", "latency_s", "output_tokens_per_s", "step_time_s", "tokens_per_s_per_device",
-        "peak_memory_bytes")  # fmt: skip
+MAIN = (
+    "ttft_s",
+    "tpot_s",
+    "latency_s",
+    "output_tokens_per_s",
+    "step_time_s",
+    "tokens_per_s_per_device",
+    "peak_memory_bytes",
+)
 MAX_LINES = 24
 WIDEST = 4.0
 """A run that is off by more stands at the edge."""

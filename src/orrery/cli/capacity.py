@@ -52,11 +52,14 @@ def print_capacity(found: Capacity) -> None:
         is_best = p.requests_per_s == found.requests_per_s
         message = "holds" if p.is_met else f"{p.limited_by}" + ("" if p.is_sustained else ", the queue grows")
         table.add_row(
-            figures(p.requests_per_s, 4), "-" if p.attained_frac is None else f"{p.attained_frac:.1%}",
+            figures(p.requests_per_s, 4),
+            "-" if p.attained_frac is None else f"{p.attained_frac:.1%}",
             "-" if p.goodput_requests_per_s is None else f"{figures(p.goodput_requests_per_s, 4)}/s",
-            text(p.p99_ttft_s, "s"), text(p.p99_tpot_s, "s"), message + ", the highest" * (is_best and p.is_met),
+            text(p.p99_ttft_s, "s"),
+            text(p.p99_tpot_s, "s"),
+            message + ", the highest" * (is_best and p.is_met),
             style="bold" if is_best else None,
-        )  # fmt: skip
+        )
     out.print(table)
     needed = found.answer.attained
     share = f" with {needed.needed_frac:.0%} of the requests in time" if needed.attained_frac is not None else ""

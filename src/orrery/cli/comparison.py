@@ -59,11 +59,15 @@ def _signal(found: Comparison) -> Sheet:
     for letter, r in _rows(found):
         first = next(iter(r.errors.values()), None)
         drawn.add_row(
-            letter, r.format, f"{r.bits_per_element:.4g}",
+            letter,
+            r.format,
+            f"{r.bits_per_element:.4g}",
             *(decibels(r.errors[n].sqnr_db) if n in r.errors else "-" for n in names),
-            f"{first.max_abs_error:.3g}" if first else "-", f"{first.zeros_frac:.1%}" if first else "-",
-            ", ".join(r.fronts), style=None if letter else "dim",
-        )  # fmt: skip
+            f"{first.max_abs_error:.3g}" if first else "-",
+            f"{first.zeros_frac:.1%}" if first else "-",
+            ", ".join(r.fronts),
+            style=None if letter else "dim",
+        )
     return drawn
 
 
@@ -75,10 +79,16 @@ def _speeds(found: Comparison) -> Sheet:
             drawn.add_row(letter, r.format, "no kernel known")
             continue
         drawn.add_row(
-            letter, r.format, s.runs_as, s.rate or "vector", figures(s.peak_flops_per_s / 1e12, 4),
-            f"x {s.prefill.speedup_ratio:.2f}", f"x {s.decode.speedup_ratio:.2f}", f"x {s.memory_ratio:.2f}",
+            letter,
+            r.format,
+            s.runs_as,
+            s.rate or "vector",
+            figures(s.peak_flops_per_s / 1e12, 4),
+            f"x {s.prefill.speedup_ratio:.2f}",
+            f"x {s.decode.speedup_ratio:.2f}",
+            f"x {s.memory_ratio:.2f}",
             style=None if letter else "dim",
-        )  # fmt: skip
+        )
     return drawn
 
 
@@ -89,11 +99,16 @@ def _casts(found: Comparison) -> Sheet:
         if (s := r.speed) is None:
             continue
         drawn.add_row(
-            letter, r.format, text(s.prefill.product_s, "s"), text(s.prefill.cast_s, "s") if s.prefill.cast_s else "-",
-            text(s.decode.product_s, "s"), text(s.decode.cast_s, "s") if s.decode.cast_s else "-",
+            letter,
+            r.format,
+            text(s.prefill.product_s, "s"),
+            text(s.prefill.cast_s, "s") if s.prefill.cast_s else "-",
+            text(s.decode.product_s, "s"),
+            text(s.decode.cast_s, "s") if s.decode.cast_s else "-",
             f"{s.cast_bytes_per_element:.3g}" if s.cast_bytes_per_element else "-",
-            f"1/{1 / s.scales_per_element:.0f}" if s.scales_per_element else "-", style=None if letter else "dim",
-        )  # fmt: skip
+            f"1/{1 / s.scales_per_element:.0f}" if s.scales_per_element else "-",
+            style=None if letter else "dim",
+        )
     return drawn
 
 
@@ -101,8 +116,14 @@ def _served(found: Comparison) -> Sheet:
     drawn = Sheet("", "format", "output tokens/s", "TTFT", "TPOT", title="The model, served", left=2)
     for letter, r in _rows(found):
         if e := r.served:
-            drawn.add_row(letter, r.format, f"{e.output_tokens_per_s:,.0f}", text(e.ttft_s, "s"), text(e.tpot_s, "s"),
-                          style=None if letter else "dim")  # fmt: skip
+            drawn.add_row(
+                letter,
+                r.format,
+                f"{e.output_tokens_per_s:,.0f}",
+                text(e.ttft_s, "s"),
+                text(e.tpot_s, "s"),
+                style=None if letter else "dim",
+            )
     return drawn
 
 

@@ -79,10 +79,21 @@ KEY = "ORRERY_API_KEY"
 )
 @scenario_flags("emulate")
 def command(
-    scenario_file: Path | None, save_scenario: Path | None, is_json: bool, host: str, hosts: tuple[str, ...], port: int,
-    speed: float, names: tuple[str, ...], api_key: str, max_num_queued_reqs: int, failure_rate: float, has_admin: bool,
-    has_legacy_metrics: bool, **flags: Any,
-) -> int:  # fmt: skip
+    scenario_file: Path | None,
+    save_scenario: Path | None,
+    is_json: bool,
+    host: str,
+    hosts: tuple[str, ...],
+    port: int,
+    speed: float,
+    names: tuple[str, ...],
+    api_key: str,
+    max_num_queued_reqs: int,
+    failure_rate: float,
+    has_admin: bool,
+    has_legacy_metrics: bool,
+    **flags: Any,
+) -> int:
     """Serve OpenAI's interface as a deployment would: the same batching, queues and cache, on a clock."""
     import asyncio
     import gc
@@ -120,8 +131,11 @@ def command(
         if is_json:
             print_json({"address": address_of(listener), "models": list(found.settings.names)})
             sys.stdout.flush()
-        print(f"Serving {found.settings.names[0]} at {address_of(listener)}/v1; Ctrl-C stops.", file=sys.stderr,
-              flush=True)  # fmt: skip
+        print(
+            f"Serving {found.settings.names[0]} at {address_of(listener)}/v1; Ctrl-C stops.",
+            file=sys.stderr,
+            flush=True,
+        )
         gc.freeze()  # the simulator's tables stay: looking through them again and again would delay tokens
         asyncio.run(serve(found.live, found.settings, listener))
     return 0

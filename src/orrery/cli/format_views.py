@@ -13,9 +13,10 @@ VALUES_A_LINE, LONG_VALUES_A_LINE, LONG_CHARACTERS = 8, 4, 7
 """Values on a line of the table of codes, fewer where they are long, and the letters of the longest short value."""
 
 TITLES = {
-    "format": "Formats: an element and its scales", "element": "Elements",
+    "format": "Formats: an element and its scales",
+    "element": "Elements",
     "spelling": "Spellings: one of each family; write ELEMENT/SHARE:SCALE for any scaled format",
-}  # fmt: skip
+}
 
 
 def print_list(found: FormatList) -> None:
@@ -27,11 +28,18 @@ def print_list(found: FormatList) -> None:
         drawn.add_column("source", justify="left", wraps=True, minor=2)
         for row in (r for r in found.rows if r.group == group):
             e = row.element
-            numbers = ("", "", "", "", "", "mixture") if e is None else (
-                figures(e.highest, 2 if e.highest >= 1e6 else 5),
-                "" if e.smallest_normal is None else f"{e.smallest_normal:.2g}", f"{e.smallest:.2g}",
-                f"{e.range_decades:.1f}", figures(e.num_values, 5 if e.num_values < 1e5 else 2), e.name,
-            )  # fmt: skip
+            numbers = (
+                ("", "", "", "", "", "mixture")
+                if e is None
+                else (
+                    figures(e.highest, 2 if e.highest >= 1e6 else 5),
+                    "" if e.smallest_normal is None else f"{e.smallest_normal:.2g}",
+                    f"{e.smallest:.2g}",
+                    f"{e.range_decades:.1f}",
+                    figures(e.num_values, 5 if e.num_values < 1e5 else 2),
+                    e.name,
+                )
+            )
             drawn.add_row(row.name, f"{row.bits_per_element:.4g}", *numbers, row.source)
         out.print(drawn)
     out.print("normal, smallest: the smallest normal number, and the smallest above zero")
@@ -63,9 +71,12 @@ def _facts(found: Shown) -> list[tuple[str, str]]:
         normal = "" if e.smallest_normal is None else f", smallest normal {e.smallest_normal:.6g}"
         rows += [
             ("element", f"{e.name}: {e.source}"),
-            ("numbers", f"{e.num_values:,} values from {e.lowest:.6g} to {e.highest:.6g}{normal}, smallest above zero "
-                        f"{e.smallest:.6g} ({e.range_decades:.1f} decades)"),
-        ]  # fmt: skip
+            (
+                "numbers",
+                f"{e.num_values:,} values from {e.lowest:.6g} to {e.highest:.6g}{normal}, smallest above zero "
+                f"{e.smallest:.6g} ({e.range_decades:.1f} decades)",
+            ),
+        ]
     rows += [("scales" if i == 0 else "", line) for i, line in enumerate(found.scales)]
     rows += list(found.edges.items())
     use = "weights alone; unpacked to 16 bits and multiplied as " if f.weight_only else ""

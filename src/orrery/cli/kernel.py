@@ -10,9 +10,10 @@ from orrery.cli.question import question_flags, settings_from
 from orrery.scenario.fields_kernel import KERNEL_SETTINGS, OPERATORS, SWEEP
 
 _LONGEST = max(map(len, OPERATORS))
-EPILOG = "\b\nOperators and their sizes:\n" + "\n".join(
-    f"  {name:<{_LONGEST}}  {line}" for name, line in OPERATORS.items()
-) + """
+EPILOG = (
+    "\b\nOperators and their sizes:\n"
+    + "\n".join(f"  {name:<{_LONGEST}}  {line}" for name, line in OPERATORS.items())
+    + """
 
 \b
 Examples:
@@ -20,7 +21,8 @@ Examples:
   orrery kernel gemm --device l40s --n 8192 --k 8192 --weights int5/128:fp16 --sweep m=1:256:x2 --out gemm.svg
   orrery kernel attention --device h100-sxm --query-tokens 8192 --num-heads 16 --variant serial,ping-pong
   orrery kernel all-to-all --device h100-sxm --message-bytes 64MiB --fabric leaf-spine --leaves 8 --spines 4 \\
-    --hosts-per-leaf 4"""  # fmt: skip
+    --hosts-per-leaf 4"""
+)
 
 SUFFIXES = (".json", ".csv", ".svg")
 
@@ -30,16 +32,24 @@ SUFFIXES = (".json", ".csv", ".svg")
 @click.option(SWEEP.flag, SWEEP.name, multiple=True, metavar=SWEEP.metavar, help=SWEEP.help)
 @question_flags(KERNEL_SETTINGS)
 @click.option(
-    "--out", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
+    "--out",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
     help="Write the rows to .csv, the answer to .json, or the curves of a sweep to .svg.",
-)  # fmt: skip
+)
 @click.option("--formats", "formats", hidden=True)
 @click.option("--hidden", "hidden", hidden=True)
 @click.option("--variants", "variants", hidden=True)
 def command(
-    operator: str | None, sweep: tuple[str, ...], scenario_file: Path | None, save_scenario: Path | None,
-    is_json: bool, out: tuple[Path, ...], **flags: Any,
-) -> None:  # fmt: skip
+    operator: str | None,
+    sweep: tuple[str, ...],
+    scenario_file: Path | None,
+    save_scenario: Path | None,
+    is_json: bool,
+    out: tuple[Path, ...],
+    **flags: Any,
+) -> None:
     """One operator on one or several devices: time with interval, what binds it, and its variants side by side."""
     _check_suffixes(out)
     settings = settings_from({**flags, "sweep": list(sweep) or None, "op": operator}, scenario_file)

@@ -91,14 +91,20 @@ def _table(answer: "KernelAnswer") -> Sheet:
         interval = row.interval
         measured = [_measured(row)] if is_measured else []
         table.add_row(
-            *([row.device] if has_devices else []), *(_size(row.sizes[name]) for name in answer.swept),
-            row.variant, row.format, row.engine or "-", text(row.time_s, "s"),
-            f"{text(interval.low_80, 's')} to {text(interval.high_80, 's')}" if interval else "not known", *measured,
-            row.bound_by, f"{roof_s / row.time_s:.0%}" if row.time_s else "-",
+            *([row.device] if has_devices else []),
+            *(_size(row.sizes[name]) for name in answer.swept),
+            row.variant,
+            row.format,
+            row.engine or "-",
+            text(row.time_s, "s"),
+            f"{text(interval.low_80, 's')} to {text(interval.high_80, 's')}" if interval else "not known",
+            *measured,
+            row.bound_by,
+            f"{roof_s / row.time_s:.0%}" if row.time_s else "-",
             text(row.flops / row.time_s, "flops") + "/s" if row.flops and row.time_s else "-",
             text(row.bytes / row.time_s, "bytes") + "/s" if row.time_s else "-",
             style="bold" if id(row) in fastest and len(answer.rows) > len(fastest) else None,
-        )  # fmt: skip
+        )
     return table
 
 
@@ -139,9 +145,11 @@ def _size(value: float) -> str:
 def _name(answer: "KernelAnswer", row: "KernelRow") -> str:
     """A row by what tells it from the others."""
     words = {
-        "device": {r.device for r in answer.rows}, "variant": {r.variant for r in answer.rows},
-        "format": {r.format for r in answer.rows}, "engine": {r.engine for r in answer.rows},
-    }  # fmt: skip
+        "device": {r.device for r in answer.rows},
+        "variant": {r.variant for r in answer.rows},
+        "format": {r.format for r in answer.rows},
+        "engine": {r.engine for r in answer.rows},
+    }
     classification = [getattr(row, key) for key, values in words.items() if len(values) > 1]
     return " ".join(word for word in classification if word) or row.variant
 
@@ -193,11 +201,14 @@ def curves_svg(answer: "KernelAnswer") -> str:
     over, series = _series(answer)
     curves = [
         Series(
-            name, [float(row.sizes[over]) for row in rows], [row.time_s for row in rows],
-            *_band(rows), is_dashed=any(row.interval is None for row in rows),
+            name,
+            [float(row.sizes[over]) for row in rows],
+            [row.time_s for row in rows],
+            *_band(rows),
+            is_dashed=any(row.interval is None for row in rows),
         )
         for name, rows in series.items()
-    ]  # fmt: skip
+    ]
     devices = ", ".join(dict.fromkeys(row.device for row in answer.rows))
     says = "Bands are 80 % intervals; dashed curves are mechanisms that nothing was measured of."
     unit = "bytes" if over.endswith("_bytes") else ""

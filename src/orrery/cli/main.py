@@ -13,6 +13,7 @@ import click
 from orrery import __version__
 from orrery.base.errors import OrreryError
 from orrery.cli.lazy import LazyGroup
+from orrery.scenario.jobs import JOBS
 from orrery.scenario.names import hint
 
 DONE, BAD_INPUT, INFEASIBLE, INTERRUPTED, BROKEN_PIPE = 0, 2, 3, 130, 141
@@ -21,10 +22,14 @@ DONE, BAD_INPUT, INFEASIBLE, INTERRUPTED, BROKEN_PIPE = 0, 2, 3, 130, 141
 COMMANDS: dict[str, str] = {
     "estimate": "One configuration: how fast, how much memory, energy and money, and what limits it.",
     "simulate": "Requests served step by step: percentiles, queues, cache, energy and money.",
+    "fleet": "A whole service over days: replicas that start, stop and fail; cost, energy, attainment.",
     "emulate": "An OpenAI-compatible server with the timing of a deployment that need not exist.",
     "web": "Everything in a browser: plans, designs side by side, runs, papers.",
     "report": "One file for a decision maker: the result, its uncertainty, what would change it.",
     "plan": "The best serving configurations of a model on some devices, for your traffic and SLOs.",
+    "cold-start": "How long until a new replica serves, and what of it takes longest.",
+    "cache-size": "Agents: how much cache makes their turns hit, tier by tier, and what a task computes.",
+    "shift": "Batch work moved to cheap or clean hours, beside a service, within the limit of its row.",
     "train": "Training: step time, memory, energy, money; with --plan the best layout, searched exhaustively.",
     "what-if": "What a technique would do to your deployment: without it, with it, from where it helps; --all ranks.",
     "experiment": "Small networks and predictors, trained here: what a format costs, what can be learned of speed.",
@@ -47,6 +52,11 @@ class Commands(LazyGroup):
     """Modules of this folder."""
 
     lines, module = COMMANDS, "orrery.cli."
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_commands(ctx, formatter)
+        with formatter.section("Questions"):
+            formatter.write_dl([(job.question, f"{job.command} (docs/{job.page})") for job in JOBS])
 
 
 EXAMPLES = """\b

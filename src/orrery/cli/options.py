@@ -26,6 +26,18 @@ def as_json(function: F) -> F:
     )
 
 
+def on_ray(function: F) -> F:
+    """``--ray``: a cluster to run independent parts on."""
+    return click.option(
+        "--ray",
+        is_flag=False,
+        flag_value="auto",
+        default="",
+        metavar="[ADDRESS]",
+        help="Run the parts on a Ray cluster: its address, or local to start one here.",
+    )(function)
+
+
 def with_files(function: F) -> F:
     """``--scenario``, ``--save-scenario`` and ``--json``."""
     function = as_json(function)
@@ -67,6 +79,11 @@ def _given(flags: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             value = list(cast(tuple[str, ...], value)) or None
         if value is not None:
             yield key, value
+
+
+def typed_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The flags that were typed, as settings."""
+    return dict(_given(flags))
 
 
 def scenario_from(flags: Mapping[str, Any], file: Path | None, save: Path | None) -> "Scenario":

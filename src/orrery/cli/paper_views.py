@@ -140,9 +140,12 @@ def _is_waiting(j: ClaimResult) -> bool:
 def _cells(j: ClaimResult) -> tuple[str, ...]:
     against = f" against {j.claim.baseline}" if j.claim.baseline else ""
     return (
-        j.claim.id, metric_name(j.claim.metric) + against, reported(j),
-        "" if j.predicted is None else amount(j.predicted, j.claim.unit), "" if j.ratio is None else f"{j.ratio:.2f}",
-    )  # fmt: skip
+        j.claim.id,
+        metric_name(j.claim.metric) + against,
+        reported(j),
+        "" if j.predicted is None else amount(j.predicted, j.claim.unit),
+        "" if j.ratio is None else f"{j.ratio:.2f}",
+    )
 
 
 def _print_missing(out: "Console", entry: PaperEntry) -> None:

@@ -28,9 +28,15 @@ Examples:
 @with_library
 @as_json
 def command(
-    items: tuple[str, ...], replace: bool, page_year: int | None, library: Path | None, is_json: bool,
-    pause: float | None, arxiv_url: str, **addresses: str,
-) -> None:  # fmt: skip
+    items: tuple[str, ...],
+    replace: bool,
+    page_year: int | None,
+    library: Path | None,
+    is_json: bool,
+    pause: float | None,
+    arxiv_url: str,
+    **addresses: str,
+) -> None:
     """Add papers: files of your own, ids of arXiv, or pages and feeds that you saved."""
     from orrery.cli.own_library import open_library, reader_for, say_skipped
     from orrery.evidence.feed.entry import entry_json

@@ -24,31 +24,60 @@ Run the last one from cron every day: each subscriber gets one letter a period, 
 
 
 @click.command("digest", epilog=EXAMPLES)
-@click.option("--by", default="week", type=click.Choice(["day", "week", "month"]), show_default=True,
-              help="How far back.")  # fmt: skip
+@click.option(
+    "--by", default="week", type=click.Choice(["day", "week", "month"]), show_default=True, help="How far back."
+)
 @click.option("--date", "until", type=day, metavar="DATE", help="The last day; default: today.")
 @click.option("--layer", "layers", multiple=True, metavar="NAME", help="Only papers of this layer; repeat for more.")
 @click.option("--technique", "techniques", multiple=True, metavar="NAME", help="Or like this technique of ours.")
 @click.option("--search", "searches", multiple=True, metavar="WORDS", help="Or with all of these words.")
 @click.option("--limit", default=15, type=click.IntRange(1, 200), metavar="N", show_default=True, help="How many.")
-@click.option("--format", "form", default="text", type=click.Choice(["text", "html", "atom"]), show_default=True,
-              help="How it is written.")  # fmt: skip
+@click.option(
+    "--format",
+    "form",
+    default="text",
+    type=click.Choice(["text", "html", "atom"]),
+    show_default=True,
+    help="How it is written.",
+)
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write it there.")
-@click.option("--scenario", "scenario_file", type=click.Path(path_type=Path), metavar="FILE",
-              help="Your deployment: what a paper's technique would change in it.")  # fmt: skip
+@click.option(
+    "--scenario",
+    "scenario_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Your deployment: what a paper's technique would change in it.",
+)
 @click.option("--send", "is_sent", is_flag=True, help="Send it to all whose subscription is due.")
 @click.option("--smtp", default="", metavar="URL", help="smtp://user@host:587 (STARTTLS) or smtps://user@host (TLS).")
 @click.option("--from", "sender", default="", metavar="ADDRESS", help="Who writes.")
 @click.option("--site", default="", metavar="URL", help="Where orrery papers serve is reached, for links to leave.")
-@click.option("--ca", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE",
-              help="Certificates to trust, for a mail server of your own.")  # fmt: skip
+@click.option(
+    "--ca",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Certificates to trust, for a mail server of your own.",
+)
 @with_library
 @as_json
 def command(
-    by: str, until: date | None, layers: tuple[str, ...], techniques: tuple[str, ...], searches: tuple[str, ...],
-    limit: int, form: str, out: Path | None, scenario_file: Path | None, is_sent: bool, smtp: str, sender: str,
-    site: str, ca: Path | None, library: Path | None, is_json: bool,
-) -> int:  # fmt: skip
+    by: str,
+    until: date | None,
+    layers: tuple[str, ...],
+    techniques: tuple[str, ...],
+    searches: tuple[str, ...],
+    limit: int,
+    form: str,
+    out: Path | None,
+    scenario_file: Path | None,
+    is_sent: bool,
+    smtp: str,
+    sender: str,
+    site: str,
+    ca: Path | None,
+    library: Path | None,
+    is_json: bool,
+) -> int:
     """What is new, the most useful first: in the terminal, as a page, as a feed, or sent to subscribers."""
     from orrery.cli.own_library import open_library
     from orrery.evidence.digest.issue import compose
@@ -102,18 +131,28 @@ def issue_json(issue: "DigestIssue") -> dict[str, object]:
     from orrery.evidence.feed.entry import entry_json
 
     papers = [
-        {**entry_json(item.trend.entry, item.trend.understood, item.trend.library_key), "score": item.trend.score,
-         "because": item.because, "meaning": [asdict(m) for m in item.meanings]}
+        {
+            **entry_json(item.trend.entry, item.trend.understood, item.trend.library_key),
+            "score": item.trend.score,
+            "because": item.because,
+            "meaning": [asdict(m) for m in item.meanings],
+        }
         for item in issue.items
-    ]  # fmt: skip
+    ]
     since, until = issue.since.isoformat(), issue.until.isoformat()
     return {"title": issue.title, "since": since, "until": until, "papers": papers, "num_more": issue.num_more}
 
 
 def _send(
-    library: Path | None, today: date, smtp: str, sender: str, site: str, ca: Path | None,
-    deployment: "Deployment | None", is_json: bool,
-) -> int:  # fmt: skip
+    library: Path | None,
+    today: date,
+    smtp: str,
+    sender: str,
+    site: str,
+    ca: Path | None,
+    deployment: "Deployment | None",
+    is_json: bool,
+) -> int:
     """Letters to all that are due; 1 where the server refused one, or may or may not have it."""
     import sys
     from dataclasses import asdict

@@ -52,9 +52,17 @@ Then: orrery papers trending"""
 @with_library
 @as_json
 def command(
-    sources: tuple[str, ...], query: str, categories: tuple[str, ...], since: date | None, most: int,
-    page_year: int | None, library: Path | None, is_json: bool, pause: float | None, **addresses: str,
-) -> int:  # fmt: skip
+    sources: tuple[str, ...],
+    query: str,
+    categories: tuple[str, ...],
+    since: date | None,
+    most: int,
+    page_year: int | None,
+    library: Path | None,
+    is_json: bool,
+    pause: float | None,
+    **addresses: str,
+) -> int:
     """Get new papers; whatever is odd in them is left out with a line that says why, and the rest is kept."""
     from orrery.cli.own_library import open_library
     from orrery.evidence.feed.sources import BASES, Question, source_of
@@ -121,14 +129,22 @@ def _json(found: "dict[str, Fetched]") -> dict[str, Any]:
     from orrery.evidence.understanding.trending import files_by_name
 
     filed = files_by_name()
-    papers = {e.id: entry_json(e, None, filed.get(e.id) or filed.get(title_key(e.title), ""))
-              for f in found.values() for e in f.entries}  # fmt: skip
+    papers = {
+        e.id: entry_json(e, None, filed.get(e.id) or filed.get(title_key(e.title), ""))
+        for f in found.values()
+        for e in f.entries
+    }
     return {
         "sources": {
-            name: {**asdict(f.saved), "num_pages": f.num_pages, "num_unchanged": f.num_unchanged,
-                   "went_on_from": f.went_on_from, "is_complete": f.is_complete}
+            name: {
+                **asdict(f.saved),
+                "num_pages": f.num_pages,
+                "num_unchanged": f.num_unchanged,
+                "went_on_from": f.went_on_from,
+                "is_complete": f.is_complete,
+            }
             for name, f in found.items()
         },
         "papers": list(papers.values()),
         "skipped": [asdict(s) for f in found.values() for s in f.skipped],
-    }  # fmt: skip
+    }

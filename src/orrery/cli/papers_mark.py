@@ -27,9 +27,14 @@ Examples:
 @with_library
 @as_json
 def command(
-    keys: tuple[str, ...], is_read: bool | None, is_upvoted: bool | None, follow: tuple[str, ...],
-    unfollow: tuple[str, ...], library: Path | None, is_json: bool,
-) -> None:  # fmt: skip
+    keys: tuple[str, ...],
+    is_read: bool | None,
+    is_upvoted: bool | None,
+    follow: tuple[str, ...],
+    unfollow: tuple[str, ...],
+    library: Path | None,
+    is_json: bool,
+) -> None:
     """Mark papers by key, arXiv id or title, and say what you follow; without anything to mark, list the marks."""
     if keys and is_read is None and is_upvoted is None:
         raise click.UsageError("Say how: --read, --unread, --upvote or --no-upvote.")
@@ -52,10 +57,14 @@ def command(
     if is_json:
         from orrery.cli.output import print_json
 
-        print_json({
-            "read": sorted(found.read), "upvoted": sorted(found.upvoted), "titles": titles,
-            "follows": {"layer": found.layers, "technique": found.techniques, "words": found.words},
-        })  # fmt: skip
+        print_json(
+            {
+                "read": sorted(found.read),
+                "upvoted": sorted(found.upvoted),
+                "titles": titles,
+                "follows": {"layer": found.layers, "technique": found.techniques, "words": found.words},
+            }
+        )
     else:
         _print(found, titles)
 

@@ -64,11 +64,19 @@ def hit_json(hit: "Hit") -> dict[str, Any]:
     """One paper that was found, as plain data."""
     d = hit.document
     return {
-        "key": d.key, "title": d.title, "year": d.year, "layer": d.layer, "kind": d.kind, "source": d.source,
-        "url": d.url, "text": d.text, "score_ratio": round(hit.score_ratio, 4),
-        "words_ratio": round(hit.words_ratio, 4), "likeness_ratio": round(hit.likeness_ratio, 4),
+        "key": d.key,
+        "title": d.title,
+        "year": d.year,
+        "layer": d.layer,
+        "kind": d.kind,
+        "source": d.source,
+        "url": d.url,
+        "text": d.text,
+        "score_ratio": round(hit.score_ratio, 4),
+        "words_ratio": round(hit.words_ratio, 4),
+        "likeness_ratio": round(hit.likeness_ratio, 4),
         "because": list(hit.because),
-    }  # fmt: skip
+    }
 
 
 def print_hits(found: "QueryResult") -> None:

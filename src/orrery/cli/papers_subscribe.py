@@ -24,15 +24,20 @@ Emails are sent by: orrery papers digest --send. Others subscribe themselves at:
 @click.option("--layer", "layers", multiple=True, metavar="NAME", help="Papers of this layer; repeat for more.")
 @click.option("--technique", "techniques", multiple=True, metavar="NAME", help="Papers like this technique of ours.")
 @click.option("--search", "searches", multiple=True, metavar="WORDS", help="Papers with all of these words.")
-@click.option("--by", default="week", type=click.Choice(["day", "week", "month"]), show_default=True,
-              help="How often.")  # fmt: skip
+@click.option("--by", default="week", type=click.Choice(["day", "week", "month"]), show_default=True, help="How often.")
 @click.option("--end", "is_end", is_flag=True, help="No more emails to this address.")
 @with_library
 @as_json
 def command(
-    address: str | None, layers: tuple[str, ...], techniques: tuple[str, ...], searches: tuple[str, ...], by: str,
-    is_end: bool, library: Path | None, is_json: bool,
-) -> None:  # fmt: skip
+    address: str | None,
+    layers: tuple[str, ...],
+    techniques: tuple[str, ...],
+    searches: tuple[str, ...],
+    by: str,
+    is_end: bool,
+    library: Path | None,
+    is_json: bool,
+) -> None:
     """Add an address of your own, change what it gets, end it; or list all. What is not chosen is not filtered."""
     from orrery.cli.output import print_json
     from orrery.cli.own_library import open_library

@@ -41,9 +41,14 @@ Examples:
 @with_library
 @as_json
 def command(
-    by: str, until: date | None, layers: tuple[str, ...], limit: int, scenario_file: Path | None,
-    library: Path | None, is_json: bool,
-) -> None:  # fmt: skip
+    by: str,
+    until: date | None,
+    layers: tuple[str, ...],
+    limit: int,
+    scenario_file: Path | None,
+    library: Path | None,
+    is_json: bool,
+) -> None:
     """New papers, best first: how recent, how fast votes come in, how much like what you follow, and why."""
     from orrery.cli.own_library import open_library
     from orrery.cli.progress import bar
@@ -92,9 +97,12 @@ def _json(trend: "Trend", meanings: "Sequence[DeploymentEffect] | None") -> dict
     from orrery.evidence.feed.entry import entry_json
 
     found = {
-        "score": trend.score, "parts": [asdict(part) for part in trend.parts], "is_read": trend.is_read,
-        "is_upvoted": trend.is_upvoted, **entry_json(trend.entry, trend.understood, trend.library_key),
-    }  # fmt: skip
+        "score": trend.score,
+        "parts": [asdict(part) for part in trend.parts],
+        "is_read": trend.is_read,
+        "is_upvoted": trend.is_upvoted,
+        **entry_json(trend.entry, trend.understood, trend.library_key),
+    }
     return found if meanings is None else {**found, "meaning": [asdict(m) for m in meanings]}
 
 
@@ -104,8 +112,12 @@ def _print(trend: "Trend", meanings: "Sequence[DeploymentEffect]") -> None:
 
     out, entry, classification = console(), trend.entry, trend.understood
     out.print(f"{trend.score:5.2f}  {entry.title}", markup=False, style="bold")
-    about = [entry.id, classification.layer and f"{classification.layer} "
-             f"({classification.layer_confidence_frac:.0%})", entry.organisation, _known(trend)]  # fmt: skip
+    about = [
+        entry.id,
+        classification.layer and f"{classification.layer} ({classification.layer_confidence_frac:.0%})",
+        entry.organisation,
+        _known(trend),
+    ]
     out.print("       " + ", ".join(word for word in about if word), markup=False, style="dim")
     for part in trend.parts:
         out.print(f"       {part.value:+.2f} {part.name}: {part.because}", markup=False)

@@ -14,9 +14,14 @@ if TYPE_CHECKING:
     from orrery.scenario.schema import Scenario
 
 FIGURES = (
-    ("devices", 0), ("requests/s", 0), ("per device", 0), ("analytical", 1), ("p99 TTFT", 0), ("p99 TPOT", 0),
+    ("devices", 0),
+    ("requests/s", 0),
+    ("per device", 0),
+    ("analytical", 1),
+    ("p99 TTFT", 0),
+    ("p99 TPOT", 0),
     ("$/hour", 1),
-)  # fmt: skip
+)
 """Columns, and which of them give way first on a narrow screen."""
 
 
@@ -59,8 +64,15 @@ def _cells(design: Design) -> list[str]:
     price = "-" if design.usd_per_hour is None else f"{design.usd_per_hour:,.2f}"
     way = f"{design.way} ({design.link})" if design.link else design.way
     return [
-        way, design.prefill or "-", design.decode, str(design.num_devices), figures(design.requests_per_s),
-        figures(design.requests_per_s_per_device), figures(design.analytical_requests_per_s),
+        way,
+        design.prefill or "-",
+        design.decode,
+        str(design.num_devices),
+        figures(design.requests_per_s),
+        figures(design.requests_per_s_per_device),
+        figures(design.analytical_requests_per_s),
         text(summary.ttft.percentile_s(99.0), "s") if summary else "-",
-        text(summary.tpot.percentile_s(99.0), "s") if summary else "-", price, design.limited_by,
-    ]  # fmt: skip
+        text(summary.tpot.percentile_s(99.0), "s") if summary else "-",
+        price,
+        design.limited_by,
+    ]

@@ -30,20 +30,33 @@ def run_plan_simulated(scenario: "Scenario", is_json: bool) -> int:
 def print_simulated(simulated: tuple[SimulatedPlan, ...]) -> None:
     """A row for each plan; the closed form's means stand in brackets."""
     table = Sheet(title="Simulated (in brackets the closed form)")
-    for column, minor in (("", 0), ("devices", 0), ("TTFT", 0), ("p99 TTFT", 0), ("TPOT", 0), ("p99 TPOT", 0),
-                          ("tok/s", 1), ("in time", 0), ("goodput", 1)):  # fmt: skip
+    for column, minor in (
+        ("", 0),
+        ("devices", 0),
+        ("TTFT", 0),
+        ("p99 TTFT", 0),
+        ("TPOT", 0),
+        ("p99 TPOT", 0),
+        ("tok/s", 1),
+        ("in time", 0),
+        ("goodput", 1),
+    ):
         table.add_column(column, justify="right" if column else "left", minor=minor)
     table.add_column("", justify="left")
     for number, one in enumerate(simulated, 1):
         s, o = one.answer.summary, one.operation
         table.add_row(
-            str(number), str(o.num_devices), f"{text(s.ttft.mean_s, 's')} ({text(o.ttft_s, 's')})",
-            text(s.ttft.percentile_s(99.0), "s"), f"{text(s.tpot.mean_s, 's')} ({text(o.tpot_s, 's')})",
+            str(number),
+            str(o.num_devices),
+            f"{text(s.ttft.mean_s, 's')} ({text(o.ttft_s, 's')})",
+            text(s.ttft.percentile_s(99.0), "s"),
+            f"{text(s.tpot.mean_s, 's')} ({text(o.tpot_s, 's')})",
             text(s.tpot.percentile_s(99.0), "s"),
             f"{s.output_tokens_per_s:,.0f} ({one.plan.output_tokens_per_s:,.0f})",
             _in_time(one),
-            f"{figures(s.goodput.requests_per_s)}/s" if s.goodput else "-", _verdict(one),
-        )  # fmt: skip
+            f"{figures(s.goodput.requests_per_s)}/s" if s.goodput else "-",
+            _verdict(one),
+        )
     console().print(table)
 
 

@@ -36,13 +36,20 @@ HEIGHT = 14
 @click.argument("sources", metavar="SOURCE…", nargs=-1)
 @question_flags(QUANTIZE_SETTINGS)
 @click.option(
-    "--out", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
+    "--out",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
     help="Write the errors of every tensor to .csv or .parquet, or the answer to .json.",
-)  # fmt: skip
+)
 def command(
-    sources: tuple[str, ...], scenario_file: Path | None, save_scenario: Path | None, is_json: bool,
-    out: tuple[Path, ...], **flags: Any,
-) -> None:  # fmt: skip
+    sources: tuple[str, ...],
+    scenario_file: Path | None,
+    save_scenario: Path | None,
+    is_json: bool,
+    out: tuple[Path, ...],
+    **flags: Any,
+) -> None:
     """Tensors rounded to number formats and back: bits, bytes and signal lost, by tensor and in all.
 
     SOURCE is a .npy, .npz or .safetensors file, or numbers that are drawn: normal, student_t, laplace, uniform,
@@ -132,10 +139,15 @@ def _totals(answer: "QuantizeAnswer") -> "Sheet":
     for i, t in enumerate(answer.totals):
         e = t.error
         drawn.add_row(
-            LETTERS[i % len(LETTERS)] + "*" * t.is_best, t.format, f"{t.bits_per_element:.4g}",
-            text(t.size_bytes, "bytes"), decibels(e.sqnr_db),
-            f"{e.max_abs_error:.3g}", f"{e.mean_error:.2g}", f"{e.zeros_frac:.2%}",
-        )  # fmt: skip
+            LETTERS[i % len(LETTERS)] + "*" * t.is_best,
+            t.format,
+            f"{t.bits_per_element:.4g}",
+            text(t.size_bytes, "bytes"),
+            decibels(e.sqnr_db),
+            f"{e.max_abs_error:.3g}",
+            f"{e.mean_error:.2g}",
+            f"{e.zeros_frac:.2%}",
+        )
     return drawn
 
 
@@ -170,8 +182,11 @@ def _layer(tensor: str, measured: "Sequence[Measurement]") -> "Sheet":
     drawn = Sheet(*headings, title=f"Output of {tensor} after a recipe", left=2)
     for m in sorted(measured, key=lambda m: (m.bits_per_element, m.format, -m.output_sqnr_db)):
         drawn.add_row(
-            m.format, m.recipe, decibels(m.output_sqnr_db), f"{m.weights_error_frac:.3g}",
+            m.format,
+            m.recipe,
+            decibels(m.output_sqnr_db),
+            f"{m.weights_error_frac:.3g}",
             f"+ {text(m.extra_bytes, 'bytes')}" if m.extra_bytes else "-",
             f"+ {text(m.extra_flops_per_token, 'flops')}" if m.extra_flops_per_token else "-",
-        )  # fmt: skip
+        )
     return drawn

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from orrery.cli.options import as_json
+from orrery.cli.options import as_json, on_ray
 
 if TYPE_CHECKING:
     from orrery.evidence.judge.run import ReproductionRun
@@ -26,14 +26,24 @@ FAILED = 1
 @click.option("--layer", default="", metavar="NAME", help="Every paper of this layer, as orrery papers list names it.")
 @click.option("--all", "is_all", is_flag=True, help="Every paper of the library.")
 @click.option("--workers", default=0, metavar="N", type=click.IntRange(0, 256), help="Processes; default: one a core.")
+@on_ray
 @click.option("--fresh", is_flag=True, help="Run everything again, whatever a stopped run has left.")
 @click.option(
-    "--write/--no-write", "is_written", default=False,
+    "--write/--no-write",
+    "is_written",
+    default=False,
     help="Write the checked-in scorecard and its page, in a source checkout; default: nothing is written there.",
-)  # fmt: skip
+)
 @as_json
 def command(
-    keys: tuple[str, ...], layer: str, is_all: bool, workers: int, fresh: bool, is_written: bool, is_json: bool
+    keys: tuple[str, ...],
+    layer: str,
+    is_all: bool,
+    workers: int,
+    ray: str,
+    fresh: bool,
+    is_written: bool,
+    is_json: bool,
 ) -> int:
     """Run papers' claims again: predicted, reported, their ratio, the verdict, and why."""
     import sys
@@ -56,14 +66,16 @@ def command(
     if fresh:
         JOURNAL.unlink(missing_ok=True)
     with bar("Papers") as progress:
-        found = rerun(shipped, num_workers=workers, journal=JOURNAL, progress=progress)
+        found = rerun(shipped, num_workers=workers, journal=JOURNAL, progress=progress, ray=ray)
     own = {key: PaperResult(judged=judge(get_paper(key)), curve=None) for key in chosen_keys if key not in shipped}
     answer = replace(found, papers={**found.papers, **own})
     if is_json:
-        print_json({
-            "claims": [j.to_json() for j in answer.judged],
-            "failed": [{"paper": key, "because": why} for key, why in found.failed.items()],
-        })  # fmt: skip
+        print_json(
+            {
+                "claims": [j.to_json() for j in answer.judged],
+                "failed": [{"paper": key, "because": why} for key, why in found.failed.items()],
+            }
+        )
     else:
         print_claims(answer)
     if found.num_resumed:

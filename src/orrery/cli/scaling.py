@@ -57,9 +57,12 @@ def print_formats(answer: "FormatAnswer") -> None:
     table = Sheet("bits", "split", "loss", "added", "critical tokens", title="Every width, best split", left=0)
     for s in answer.splits:
         table.add_row(
-            f"{s.bits}", f"E{s.exponent_bits}M{s.mantissa_bits}", f"{s.loss:.4f}", f"{s.loss - s.lossless:.4f}",
+            f"{s.bits}",
+            f"E{s.exponent_bits}M{s.mantissa_bits}",
+            f"{s.loss:.4f}",
+            f"{s.loss - s.lossless:.4f}",
             figures(s.critical_tokens),
-        )  # fmt: skip
+        )
     out.print(table)
     size, tokens = figures(spent.num_parameters), figures(spent.num_tokens)
     out.print(

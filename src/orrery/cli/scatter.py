@@ -43,9 +43,14 @@ def can_plot(out: Console) -> bool:
 
 
 def plot(
-    xs: Sequence[float], ys: Sequence[float], marks: Sequence[str], labels: tuple[str, str], columns: int, rows: int,
+    xs: Sequence[float],
+    ys: Sequence[float],
+    marks: Sequence[str],
+    labels: tuple[str, str],
+    columns: int,
+    rows: int,
     ticks: str = ",.0f",
-) -> str:  # fmt: skip
+) -> str:
     """A mark for every point, on axes from zero; a later one hides those below it. ``labels`` of x and y."""
     left = 9
     wide, high = columns - left - 2, rows - 3
@@ -63,9 +68,13 @@ def plot(
 
 
 def raster(
-    xs: Sequence[float], ys: Sequence[float], marks: Sequence[str], size: tuple[int, int], x_ends: tuple[float, float],
+    xs: Sequence[float],
+    ys: Sequence[float],
+    marks: Sequence[str],
+    size: tuple[int, int],
+    x_ends: tuple[float, float],
     y_ends: tuple[float, float],
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """Marks on (columns, rows) of characters between both ends of each axis, the top row first."""
     wide, high = size
     grid = [[" "] * (wide + 1) for _ in range(high + 1)]
@@ -108,7 +117,10 @@ def _table(title: str, points: Sequence[FrontPoint]) -> Sheet:
     steps = min(ROWS, len(points))
     for p in (points[i * (len(points) - 1) // max(1, steps - 1)] for i in range(steps)):
         table.add_row(
-            described(p.candidate), figures(p.concurrency), f"{p.output_tokens_per_s_per_user:,.0f}",
-            f"{p.output_tokens_per_s_per_device:,.0f}", "yes" if p.meets_objectives else "no",
-        )  # fmt: skip
+            described(p.candidate),
+            figures(p.concurrency),
+            f"{p.output_tokens_per_s_per_user:,.0f}",
+            f"{p.output_tokens_per_s_per_device:,.0f}",
+            "yes" if p.meets_objectives else "no",
+        )
     return table

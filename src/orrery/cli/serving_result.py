@@ -13,21 +13,28 @@ WIDTH, LABEL = 50, 40
 """Characters of a line of the block, and of its label, as in ``vllm bench serve``."""
 
 TOTALS = (
-    ("Successful requests:", "completed"), ("Failed requests:", "failed"),
-    ("Maximum request concurrency:", "max_concurrency"), ("Request rate configured (RPS):", "request_rate"),
-    ("Benchmark duration (s):", "duration"), ("Total input tokens:", "total_input_tokens"),
-    ("Total generated tokens:", "total_output_tokens"), ("Request throughput (req/s):", "request_throughput"),
-    ("Request goodput (req/s):", "request_goodput"), ("Output token throughput (tok/s):", "output_throughput"),
+    ("Successful requests:", "completed"),
+    ("Failed requests:", "failed"),
+    ("Maximum request concurrency:", "max_concurrency"),
+    ("Request rate configured (RPS):", "request_rate"),
+    ("Benchmark duration (s):", "duration"),
+    ("Total input tokens:", "total_input_tokens"),
+    ("Total generated tokens:", "total_output_tokens"),
+    ("Request throughput (req/s):", "request_throughput"),
+    ("Request goodput (req/s):", "request_goodput"),
+    ("Output token throughput (tok/s):", "output_throughput"),
     ("Peak output token throughput (tok/s):", "max_output_tokens_per_s"),
     ("Peak concurrent requests:", "max_concurrent_requests"),
     ("Total token throughput (tok/s):", "total_token_throughput"),
-)  # fmt: skip
+)
 """Label and key, in vLLM's order; a null is left out, and so is a request rate that is not finite."""
 
 LATENCIES = (
-    ("Time to First Token", "ttft"), ("Time per Output Token (excl. 1st token)", "tpot"),
-    ("Inter-token Latency", "itl"), ("End-to-end Latency", "e2el"),
-)  # fmt: skip
+    ("Time to First Token", "ttft"),
+    ("Time per Output Token (excl. 1st token)", "tpot"),
+    ("Inter-token Latency", "itl"),
+    ("End-to-end Latency", "e2el"),
+)
 
 
 def print_serving_result(answer: Mapping[str, Any]) -> None:
@@ -104,11 +111,15 @@ def _latency_rows(answer: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 def _load_rows(answer: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     cache = (f"{answer['kv_use_mean_frac']:.1%}", f"peak {answer['kv_use_peak_frac']:.1%}")
     return [
-        ("in the batch", figures(answer["running_mean_requests"]),
-         f"{figures(answer['waiting_mean_requests'])} waiting"),
-        ("cache in use", *cache), ("preemptions", f"{answer['preemptions']:,}", ""),
+        (
+            "in the batch",
+            figures(answer["running_mean_requests"]),
+            f"{figures(answer['waiting_mean_requests'])} waiting",
+        ),
+        ("cache in use", *cache),
+        ("preemptions", f"{answer['preemptions']:,}", ""),
         ("prompt tokens from the cache", f"{answer['prefix_hit_rate_frac']:.1%}", ""),
-    ]  # fmt: skip
+    ]
 
 
 def _cost_rows(answer: Mapping[str, Any]) -> list[tuple[str, str, str]]:

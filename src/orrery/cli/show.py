@@ -15,6 +15,7 @@ KINDS = (
     "frameworks",
     "recipes",
     "prices",
+    "api-prices",
     "traces",
     "workloads",
 )
@@ -33,7 +34,7 @@ Examples:
 def command(kind: str, name: str | None, is_json: bool) -> None:
     """What is known, with sources; NAME picks one.
 
-    KIND is devices, models, formats, techniques, engines, frameworks, recipes, prices, traces or workloads.
+    KIND is devices, models, formats, techniques, engines, frameworks, recipes, prices, api-prices, traces or workloads.
     """
     kind = kind.casefold()
     plural = kind if kind.endswith("s") else f"{kind}s"

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from orrery.cli.options import scenario_flags, scenario_from
+from orrery.cli.options import on_ray, scenario_flags, scenario_from
 
 EXAMPLES = """\b
 Examples:
@@ -43,14 +43,7 @@ Examples:
     metavar="DIR",
     help="Keep a sweep's finished runs in this folder, and go on where an earlier sweep ended.",
 )
-@click.option(
-    "--ray",
-    is_flag=False,
-    flag_value="auto",
-    default="",
-    metavar="[ADDRESS]",
-    help="Run a sweep on a Ray cluster: its address, or local to start one here.",
-)
+@on_ray
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -62,9 +55,18 @@ Examples:
 @click.option("--window", metavar="START:END", help="Seconds of the run to keep step by step, for .trace.json.")
 @scenario_flags("simulate")
 def command(
-    scenario_file: Path | None, save_scenario: Path | None, is_json: bool, out: tuple[Path, ...], window: str | None,
-    find_capacity: bool, over: tuple[str, ...], jobs: int | None, resume: Path | None, ray: str, **flags: Any,
-) -> int:  # fmt: skip
+    scenario_file: Path | None,
+    save_scenario: Path | None,
+    is_json: bool,
+    out: tuple[Path, ...],
+    window: str | None,
+    find_capacity: bool,
+    over: tuple[str, ...],
+    jobs: int | None,
+    resume: Path | None,
+    ray: str,
+    **flags: Any,
+) -> int:
     """Serve requests step by step: latencies with percentiles, queues, cache, energy and money."""
     for name, given in (("--jobs", jobs), ("--resume", resume), ("--ray", ray)):
         if given and not over:
@@ -75,8 +77,9 @@ def command(
     if over:
         from orrery.cli.sweep import run_sweep
 
-        return run_sweep(scenario, over, is_json, out, jobs=jobs or 0, finds_capacity=find_capacity, resume=resume,
-                         ray=ray)  # fmt: skip
+        return run_sweep(
+            scenario, over, is_json, out, jobs=jobs or 0, finds_capacity=find_capacity, resume=resume, ray=ray
+        )
     from orrery.cli.simulate_report import check_suffix
 
     for path in out:

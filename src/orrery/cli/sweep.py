@@ -28,33 +28,64 @@ SUFFIXES = (".json", ".csv", ".parquet", ".html")
 """What a sweep can be written as."""
 
 COLUMNS = (
-    ("capacity_requests_per_s", "capacity req/s", ".4g"), ("limited_by", "limited by", ""),
-    ("request_throughput", "req/s", ".4g"), ("output_throughput", "tok/s", ",.0f"),
-    ("output_tokens_per_s_per_device", "/device", ",.0f"), ("output_tokens_per_s_per_user", "/user", ",.0f"),
-    ("mean_ttft_ms", "TTFT ms", ",.0f"), ("p99_ttft_ms", "p99 TTFT ms", ",.0f"), ("mean_tpot_ms", "TPOT ms", ".3g"),
-    ("p99_tpot_ms", "p99 TPOT ms", ".3g"), ("slo_attainment", "in time", ".1%"), ("request_goodput", "goodput", ".4g"),
-    ("usd_per_million_tokens", "$/M out", ".3g"), ("saturated_first", "first limit", ""),
-)  # fmt: skip
+    ("capacity_requests_per_s", "capacity req/s", ".4g"),
+    ("limited_by", "limited by", ""),
+    ("request_throughput", "req/s", ".4g"),
+    ("output_throughput", "tok/s", ",.0f"),
+    ("output_tokens_per_s_per_device", "/device", ",.0f"),
+    ("output_tokens_per_s_per_user", "/user", ",.0f"),
+    ("mean_ttft_ms", "TTFT ms", ",.0f"),
+    ("p99_ttft_ms", "p99 TTFT ms", ",.0f"),
+    ("mean_tpot_ms", "TPOT ms", ".3g"),
+    ("p99_tpot_ms", "p99 TPOT ms", ".3g"),
+    ("slo_attainment", "in time", ".1%"),
+    ("request_goodput", "goodput", ".4g"),
+    ("usd_per_million_tokens", "$/M out", ".3g"),
+    ("saturated_first", "first limit", ""),
+)
 """Key, heading and format of the columns on the page; those that nobody has are left out."""
 
 
-MATTERS = ("capacity_requests_per_s", "request_throughput", "output_throughput", "mean_ttft_ms", "mean_tpot_ms",
-           "slo_attainment", "usd_per_million_tokens")  # fmt: skip
+MATTERS = (
+    "capacity_requests_per_s",
+    "request_throughput",
+    "output_throughput",
+    "mean_ttft_ms",
+    "mean_tpot_ms",
+    "slo_attainment",
+    "usd_per_million_tokens",
+)
 """Keys of the columns that keep their place on narrow terminals."""
 
 
 def run_sweep(
-    scenario: "Scenario", over: tuple[str, ...], is_json: bool, out: tuple[Path, ...], *, jobs: int,
-    finds_capacity: bool, resume: Path | None, ray: str,
-) -> int:  # fmt: skip
+    scenario: "Scenario",
+    over: tuple[str, ...],
+    is_json: bool,
+    out: tuple[Path, ...],
+    *,
+    jobs: int,
+    finds_capacity: bool,
+    resume: Path | None,
+    ray: str,
+) -> int:
     """Run the grid, write, print; 0 where a run came out, 3 where all are infeasible, else 2."""
     for path in out:
         if path.suffix.casefold() not in SUFFIXES or path.name.casefold().endswith((".trace.json", ".perfetto.json")):
-            raise ScenarioError(f"out: {path.name!r} is nothing that a sweep is written as; end it in one of "
-                                f"{', '.join(SUFFIXES)}.")  # fmt: skip
+            raise ScenarioError(
+                f"out: {path.name!r} is nothing that a sweep is written as; end it in one of {', '.join(SUFFIXES)}."
+            )
     with bar("runs") as tell:
-        found = sweep(scenario, over=over, jobs=jobs, finds_capacity=finds_capacity, resume=resume, ray=ray,
-                      patience=patience(), on_run=tell)  # fmt: skip
+        found = sweep(
+            scenario,
+            over=over,
+            jobs=jobs,
+            finds_capacity=finds_capacity,
+            resume=resume,
+            ray=ray,
+            patience=patience(),
+            on_run=tell,
+        )
     plain = found.to_json()
     rows = rows_of(found.runs)
     for path in out:

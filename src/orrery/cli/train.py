@@ -10,6 +10,7 @@ from orrery.cli.options import scenario_flags, scenario_from
 
 if TYPE_CHECKING:
     from orrery.scenario.schema import Scenario
+    from orrery.scenario.show import Table
     from orrery.scenario.train import TrainAnswer
     from orrery.scenario.train_offload import OffloadAnswer
 
@@ -55,6 +56,8 @@ def command(
         if timeline is not None:
             raise ScenarioError("timeline: is of one training step; leave --rl out, or --timeline.")
         return answer_rl(scenario, is_plan=is_plan, is_json=is_json)
+    if scenario.graph is not None:
+        return _answer_graph(scenario, is_json=is_json, is_plan=is_plan)
     if timeline is not None:
         _check_timeline(scenario, timeline, is_plan)
     if is_plan:
@@ -75,6 +78,7 @@ def command(
 
     one = train(scenario)
     if isinstance(one, InfeasibleAnswer):
+        _print_tables(() if is_json else one.tables)
         return print_infeasible(one, is_json)
     if is_json:
         print_json(one.to_json())
@@ -97,6 +101,32 @@ def _print(one: "TrainAnswer | OffloadAnswer") -> None:
     from orrery.cli.train_views import print_train
 
     print_train(one)
+
+
+def _answer_graph(scenario: "Scenario", *, is_json: bool, is_plan: bool) -> int:
+    from orrery.cli.output import console, print_json, print_notes
+    from orrery.scenario.train_graph import train_graph
+
+    if is_plan:
+        raise ScenarioError("graph: all ways of sharing it are compared anyway; leave --plan out.")
+    answer = train_graph(scenario)
+    if is_json:
+        print_json(answer.to_json())
+    else:
+        console().print(
+            f"{answer.num_vertices:,} vertices, {answer.num_edges:,} messages a layer; by {answer.graph_parallel}:"
+        )
+        _print_tables(answer.tables)
+    print_notes(answer.notes)
+    return 0
+
+
+def _print_tables(tables: "tuple[Table, ...]") -> None:
+    if tables:
+        from orrery.cli.tables import print_facts
+
+        for table in tables:
+            print_facts(table)
 
 
 def _check_timeline(scenario: "Scenario", path: Path, is_plan: bool) -> None:

@@ -3,18 +3,28 @@
 from orrery.base.units import figures, text
 from orrery.cli.output import console
 from orrery.cli.sheet import Sheet
+from orrery.cli.tables import print_facts
 from orrery.cli.train_views import parts_table, print_run
 from orrery.scenario.train_offload import OffloadAnswer
 
 BOUND_BY = {
-    "compute": "arithmetic", "network": "the links between devices", "memory": "the device's memory bandwidth",
-    "host": "the host's memory and link", "drives": "the drives", "overhead": "launches and the host",
-}  # fmt: skip
+    "compute": "arithmetic",
+    "network": "the links between devices",
+    "memory": "the device's memory bandwidth",
+    "host": "the host's memory and link",
+    "drives": "the drives",
+    "overhead": "launches and the host",
+}
 
 LANES = {
-    "gpu": "device", "cpu": "host's update", "to_gpu": "link to the device", "to_host": "link to the host",
-    "read": "drives, read", "write": "drives, written", "network": "between ranks",
-}  # fmt: skip
+    "gpu": "device",
+    "cpu": "host's update",
+    "to_gpu": "link to the device",
+    "to_host": "link to the host",
+    "read": "drives, read",
+    "write": "drives, written",
+    "network": "between ranks",
+}
 """What lanes are called on screen."""
 
 
@@ -31,6 +41,8 @@ def print_offload(answer: OffloadAnswer) -> None:
     busy = [f"{LANES[k]} {100 * s / answer.step_time_s:.0f} %" for k, s in answer.lanes.items() if s > 0.0]
     out.print(f"Busy: {', '.join(busy)}.")
     out.print(_tiers(answer))
+    for table in answer.tables:
+        print_facts(table)
     if answer.run:
         print_run(out, answer.run)
 
@@ -51,8 +63,11 @@ def _tiers(answer: OffloadAnswer) -> Sheet:
     """What each tier holds of one device's part."""
     t, held = answer.tiers, answer.held
     table = Sheet("tier", "holds", "has", "share", title="Memory by tier, one device's part")
-    for name, holds, has in (("device", held.gpu_bytes, t.gpu_bytes), ("host memory", held.host_bytes, t.host_bytes),
-                             ("NVMe drives", held.nvme_bytes, t.nvme_bytes)):  # fmt: skip
+    for name, holds, has in (
+        ("device", held.gpu_bytes, t.gpu_bytes),
+        ("host memory", held.host_bytes, t.host_bytes),
+        ("NVMe drives", held.nvme_bytes, t.nvme_bytes),
+    ):
         share = f"{100.0 * holds / has:.1f} %" if has > 0.0 else ""
         table.add_row(name, text(holds, "bytes"), text(has, "bytes"), share)
     return table

@@ -108,8 +108,14 @@ def _pools(answer: "RlAnswer") -> Table:
         ("training", job.training.cluster.num_devices, str(job.layout), step.training_idle_s, step.trainer),
         ("generation", job.generation_devices, engines, step.generation_idle_s, step.generator),
     ):
-        table.add_row(name, str(devices), layout, f"{100 * idle_s / step.time_s:.0f} %",
-                      text(memory.peak_bytes, "bytes"), text(memory.room_bytes, "bytes"))  # fmt: skip
+        table.add_row(
+            name,
+            str(devices),
+            layout,
+            f"{100 * idle_s / step.time_s:.0f} %",
+            text(memory.peak_bytes, "bytes"),
+            text(memory.room_bytes, "bytes"),
+        )
     return table
 
 
@@ -132,11 +138,16 @@ def print_rl_plan(answer: "RlPlanAnswer") -> None:
         job = plan.job
         usd = plan.usd_per_step
         table.add_row(
-            str(number), str(job.training.cluster.num_devices),
-            "same" if job.is_colocated else str(job.generation_devices), str(job.layout), str(job.generation.layout),
-            text(plan.step_time_s, "s"), figures(plan.tokens_per_s / job.num_devices), plan.step.limited_by,
+            str(number),
+            str(job.training.cluster.num_devices),
+            "same" if job.is_colocated else str(job.generation_devices),
+            str(job.layout),
+            str(job.generation.layout),
+            text(plan.step_time_s, "s"),
+            figures(plan.tokens_per_s / job.num_devices),
+            plan.step.limited_by,
             f"{usd:.3g}" if usd is not None else "",
-        )  # fmt: skip
+        )
     out.print(table)
     out.print(f"{answer.evaluated} splits and layouts simulated in {answer.search_s:.1f} s.")
     for what, count in answer.rejected.items():

@@ -9,6 +9,7 @@ from orrery.base.cost import Interval
 from orrery.base.units import figures, text
 from orrery.cli.output import console
 from orrery.cli.sheet import Sheet
+from orrery.cli.tables import print_facts
 from orrery.scenario.train import TrainAnswer
 from orrery.scenario.train_against import Against
 from orrery.scenario.train_offload import OffloadAnswer
@@ -17,15 +18,24 @@ from orrery.scenario.train_run import Run
 from orrery.training.ranks import Rank
 
 BOUND_BY = {
-    "compute": "arithmetic", "network": "the links", "bubble": "the pipeline's bubble", "memory": "memory bandwidth",
+    "compute": "arithmetic",
+    "network": "the links",
+    "bubble": "the pipeline's bubble",
+    "memory": "memory bandwidth",
     "overhead": "launches and the host",
-}  # fmt: skip
+}
 
 CATEGORIES = (
-    ("W", "weights", "blue"), ("G", "gradients", "cyan"), ("O", "optimizer", "green"), ("A", "activations", "yellow"),
-    ("L", "logits", "magenta"), ("B", "buffers", "red"), ("F", "fragmentation", "white"),
-    ("U", "update", "bright_green"), ("X", "fixed", "bright_black"),
-)  # fmt: skip
+    ("W", "weights", "blue"),
+    ("G", "gradients", "cyan"),
+    ("O", "optimizer", "green"),
+    ("A", "activations", "yellow"),
+    ("L", "logits", "magenta"),
+    ("B", "buffers", "red"),
+    ("F", "fragmentation", "white"),
+    ("U", "update", "bright_green"),
+    ("X", "fixed", "bright_black"),
+)
 """Letter, category, colour."""
 
 RANKS_SHOWN = 4
@@ -44,6 +54,8 @@ def print_train(answer: TrainAnswer) -> None:
     out.print(parts_table(answer.parts, answer.step_time_s, "Where the step goes"))
     out.print(f"Limited by {BOUND_BY[answer.bound_by]}.")
     _print_memory(out, answer)
+    for table in answer.tables:
+        print_facts(table)
     if answer.run:
         print_run(out, answer.run)
 
@@ -51,9 +63,11 @@ def print_train(answer: TrainAnswer) -> None:
 def _figures(answer: TrainAnswer) -> Sheet:
     table, intervals = Sheet("", "mean", "80 % interval"), answer.intervals()
     for label, name, unit in (
-        ("step", "step_time_s", "s"), ("tokens/s per device", "tokens_per_s_per_device", ""),
-        ("model FLOPs utilization (MFU)", "mfu_frac", "%"), ("peak memory", "peak_memory_bytes", "bytes"),
-    ):  # fmt: skip
+        ("step", "step_time_s", "s"),
+        ("tokens/s per device", "tokens_per_s_per_device", ""),
+        ("model FLOPs utilization (MFU)", "mfu_frac", "%"),
+        ("peak memory", "peak_memory_bytes", "bytes"),
+    ):
         value: float = getattr(answer, name)
         table.add_row(label, _describe(value, unit), _interval(intervals.get(name), unit))
     table.add_row("power of a device", text(answer.power_w, "w"), "")
@@ -136,7 +150,9 @@ def print_run(out: Console, run: Run) -> None:
     if run.goodput:
         g = run.goodput
         out.print(
-            f"{run.checkpoint} checkpoints of {text(run.checkpoint_bytes, 'bytes')} every "
+            f"No checkpoints; {g.num_failures:.1f} failures."
+            if run.checkpoint == "none"
+            else f"{run.checkpoint} checkpoints of {text(run.checkpoint_bytes, 'bytes')} every "
             f"{text(run.checkpoint_interval_s, 's')}, {text(run.checkpoint_blocked_s, 's')} blocked each; "
             f"{g.num_failures:.1f} failures."
         )
@@ -186,14 +202,29 @@ def _plan_table(answer: TrainPlanAnswer) -> Sheet:
         table.add_column(column, minor=1)
     for plan in answer.plans:
         usd = plan.usd_per_million_tokens
-        network = sum(plan.parts[n] for n in ("tensor parallel", "context parallel", "expert parallel", "sharding",
-                                              "hand-overs", "gradient reduction", "parameter gathering"))  # fmt: skip
+        network = sum(
+            plan.parts[n]
+            for n in (
+                "tensor parallel",
+                "context parallel",
+                "expert parallel",
+                "sharding",
+                "hand-overs",
+                "gradient reduction",
+                "parameter gathering",
+            )
+        )
         table.add_row(
-            str(plan.layout), text(plan.step_time_s, "s"), f"{100 * plan.mfu_frac:.1f} %",
-            f"{plan.tokens_per_s_per_device:,.0f}", text(plan.peak_memory_bytes, "bytes"),
-            "" if usd is None else figures(usd), f"{100 * plan.parts['bubble'] / plan.step_time_s:.1f} %",
-            f"{100 * network / plan.step_time_s:.1f} %", *_whole(plan.run),
-        )  # fmt: skip
+            str(plan.layout),
+            text(plan.step_time_s, "s"),
+            f"{100 * plan.mfu_frac:.1f} %",
+            f"{plan.tokens_per_s_per_device:,.0f}",
+            text(plan.peak_memory_bytes, "bytes"),
+            "" if usd is None else figures(usd),
+            f"{100 * plan.parts['bubble'] / plan.step_time_s:.1f} %",
+            f"{100 * network / plan.step_time_s:.1f} %",
+            *_whole(plan.run),
+        )
     return table
 
 
@@ -207,8 +238,9 @@ def _offload_table(offloads: tuple[OffloadAnswer, ...]) -> Sheet:
         table.add_column(column, minor=1)
     for p in offloads:
         held = (text(b, "bytes") if b else "" for b in (p.held.gpu_bytes, p.held.host_bytes, p.held.nvme_bytes))
-        table.add_row(p.offload, str(p.layout), text(p.step_time_s, "s"), f"{100 * p.mfu_frac:.1f} %", *held,
-                      *_whole(p.run))  # fmt: skip
+        table.add_row(
+            p.offload, str(p.layout), text(p.step_time_s, "s"), f"{100 * p.mfu_frac:.1f} %", *held, *_whole(p.run)
+        )
     return table
 
 

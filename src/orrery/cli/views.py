@@ -27,14 +27,20 @@ def print_estimate(answer: Answer) -> None:
     """One configuration: numbers with their intervals, memory, and what limits it."""
     out, e, d = console(), answer.estimate, answer.question.deployment
     f = d.formats
-    out.print(f"[bold]{d.model.name}[/] on {e.num_devices} x {d.cluster.device.name} ({d.layout}), "
-              f"weights {f.weights}, activations {f.activations}, cache {f.kv}, {d.engine.name}")  # fmt: skip
+    out.print(
+        f"[bold]{d.model.name}[/] on {e.num_devices} x {d.cluster.device.name} ({d.layout}), "
+        f"weights {f.weights}, activations {f.activations}, cache {f.kv}, {d.engine.name}"
+    )
     table = Sheet("", "mean", "80 % interval")
     for label, name, unit in (
-        ("time to first token", "ttft_s", "s"), ("time per output token", "tpot_s", "s"),
-        ("end-to-end latency", "latency_s", "s"), ("output rate", "output_tokens_per_s", "tokens"),
-        ("total rate", "total_tokens_per_s", "tokens"), ("requests", "requests_per_s", ""), ("power", "power_w", "w"),
-    ):  # fmt: skip
+        ("time to first token", "ttft_s", "s"),
+        ("time per output token", "tpot_s", "s"),
+        ("end-to-end latency", "latency_s", "s"),
+        ("output rate", "output_tokens_per_s", "tokens"),
+        ("total rate", "total_tokens_per_s", "tokens"),
+        ("requests", "requests_per_s", ""),
+        ("power", "power_w", "w"),
+    ):
         value: float = getattr(e, name)
         table.add_row(label, _describe(value, name, unit), _interval(e.intervals.get(name), name, unit))
     table.add_row("energy per output token", text(e.energy_j_per_token, "j"), "")
@@ -85,8 +91,10 @@ def _print_below(out: Console, answer: PlanAnswer, num_shown: int) -> None:
     best = answer.plans[0]
     if (headroom := answer.headroom_frac(best)) is not None:
         highest, rate = best.operation.highest_requests_per_s, answer.goal.traffic.request_rate_per_s
-        out.print(f"Headroom of plan 1: it sustains {figures(highest)} requests/s, {headroom:.0%} above the "
-                  f"{figures(rate)} that arrive.")  # fmt: skip
+        out.print(
+            f"Headroom of plan 1: it sustains {figures(highest)} requests/s, {headroom:.0%} above the "
+            f"{figures(rate)} that arrive."
+        )
     if num_shown < answer.num_plans:
         rest = answer.num_plans - num_shown
         out.print(f"{rest} further plan{'s' * (rest > 1)}: --all-plans", markup=False)
@@ -118,9 +126,23 @@ def _requested(goal: Goal) -> str:
     return f"{rate} of {lengths}{limits}, on at most {goal.max_devices} devices; ranked by {best}"
 
 
-COLUMNS = (("", 0), ("plan", 0), ("devices", 0), ("TTFT", 0), ("TPOT", 0), ("$/M out", 0), ("tok/s", 1), ("$/h", 2),
-           ("up to", 3), ("bound by", 4), ("in flight", 5), ("tok/s/device", 6), ("tok/s/user", 7), ("J/tok", 8),
-           ("$/M all", 9))  # fmt: skip
+COLUMNS = (
+    ("", 0),
+    ("plan", 0),
+    ("devices", 0),
+    ("TTFT", 0),
+    ("TPOT", 0),
+    ("$/M out", 0),
+    ("tok/s", 1),
+    ("$/h", 2),
+    ("up to", 3),
+    ("bound by", 4),
+    ("in flight", 5),
+    ("tok/s/device", 6),
+    ("tok/s/user", 7),
+    ("J/tok", 8),
+    ("$/M all", 9),
+)
 """Columns of the table of plans, with how soon each leaves the line of a narrow terminal: devices, mean latencies,
 dollars for a million output tokens, output tokens/s, dollars an hour, the highest rate within the objectives, what
 limits it, requests in flight, output tokens/s of each device and user, energy, and dollars for a million tokens of
@@ -136,13 +158,22 @@ def _plan_table(plans: tuple[tuple[int, Plan], ...]) -> Sheet:
         o = plan.operation
         times = f"{o.replicas} x " if o.replicas > 1 else ""
         table.add_row(
-            str(rank), f"{times}{described(o.candidate)}", str(o.num_devices), text(o.ttft_s, "s"),
-            text(o.tpot_s, "s"), _usd(plan.usd_per_million_tokens), f"{plan.output_tokens_per_s:,.0f}",
-            _usd(plan.usd_per_hour), f"{figures(o.highest_requests_per_s)}/s", plan.bound_by,
-            figures(o.concurrency * o.replicas), f"{plan.output_tokens_per_s_per_device:,.0f}",
-            f"{plan.output_tokens_per_s_per_user:,.0f}", figures(plan.energy_j_per_token),
+            str(rank),
+            f"{times}{described(o.candidate)}",
+            str(o.num_devices),
+            text(o.ttft_s, "s"),
+            text(o.tpot_s, "s"),
+            _usd(plan.usd_per_million_tokens),
+            f"{plan.output_tokens_per_s:,.0f}",
+            _usd(plan.usd_per_hour),
+            f"{figures(o.highest_requests_per_s)}/s",
+            plan.bound_by,
+            figures(o.concurrency * o.replicas),
+            f"{plan.output_tokens_per_s_per_device:,.0f}",
+            f"{plan.output_tokens_per_s_per_user:,.0f}",
+            figures(plan.energy_j_per_token),
             _usd(plan.usd_per_million_total_tokens),
-        )  # fmt: skip
+        )
     return table
 
 

@@ -36,21 +36,33 @@ def _flags(function: F) -> F:
 @click.argument("techniques", nargs=-1, metavar="TECHNIQUE…")
 @click.option("--all", "is_all", is_flag=True, help="Every technique, ranked by what it would bring.")
 @click.option(
-    "--metric", default="", metavar="NAME",
+    "--metric",
+    default="",
+    metavar="NAME",
     help="What they are ranked by: ttft, tpot, latency, throughput (default), cost, energy, memory; of training "
     "step_time (default), throughput, cost, energy, memory, run_time.",
-)  # fmt: skip
+)
 @click.option(
-    "--break-even", "inputs", multiple=True, metavar="INPUT",
+    "--break-even",
+    "inputs",
+    multiple=True,
+    metavar="INPUT",
     help="Look along this input for where it begins to help (default: load, lengths and the technique's own; with "
     "--all none); repeat for more.",
-)  # fmt: skip
+)
 @click.option("--simulated", "is_simulated", is_flag=True, help="Simulate where a closed form would answer too.")
 @_flags
 def command(
-    techniques: tuple[str, ...], is_all: bool, metric: str, inputs: tuple[str, ...], is_simulated: bool,
-    scenario_file: Path | None, save_scenario: Path | None, is_json: bool, **flags: Any,
-) -> int:  # fmt: skip
+    techniques: tuple[str, ...],
+    is_all: bool,
+    metric: str,
+    inputs: tuple[str, ...],
+    is_simulated: bool,
+    scenario_file: Path | None,
+    save_scenario: Path | None,
+    is_json: bool,
+    **flags: Any,
+) -> int:
     """What TECHNIQUE would do to your deployment: without it, with it, and the difference with its 80 % interval.
 
     The deployment is a scenario file, or the flags of estimate, simulate, plan (with --max-devices) or train (with
@@ -66,9 +78,13 @@ def command(
 
     with patience(), bar("techniques") as report:
         answer = what_if(
-            EVERY if is_all else techniques, scenario, metric=metric, is_simulated=is_simulated,
-            break_even=tuple(name.replace("-", "_") for name in inputs) or None, on_progress=report,
-        )  # fmt: skip
+            EVERY if is_all else techniques,
+            scenario,
+            metric=metric,
+            is_simulated=is_simulated,
+            break_even=tuple(name.replace("-", "_") for name in inputs) or None,
+            on_progress=report,
+        )
     if is_json:
         print_json(answer.to_json())
     else:

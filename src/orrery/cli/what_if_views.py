@@ -38,9 +38,14 @@ def print_ranking(answer: WhatIfAnswer) -> None:
         shown = r.metric
         d = r.difference.get(shown.name)
         drawn.add_row(
-            r.technique, _value(r, shown, "without"), _value(r, shown, "with"), _percent(d), _between(d), r.verdict,
+            r.technique,
+            _value(r, shown, "without"),
+            _value(r, shown, "with"),
+            _percent(d),
+            _between(d),
+            r.verdict,
             "; ".join(r.lever.measure),
-        )  # fmt: skip
+        )
     if moved:
         out.print(drawn)
     else:
@@ -66,9 +71,12 @@ def _sides(result: WhatIf) -> Sheet:
         if metric.name in result.difference:
             d = result.difference[metric.name]
             drawn.add_row(
-                metric.words, _value(result, metric, "without"), _value(result, metric, "with"), _percent(d),
+                metric.words,
+                _value(result, metric, "without"),
+                _value(result, metric, "with"),
+                _percent(d),
                 _between(d),
-            )  # fmt: skip
+            )
     return drawn
 
 

@@ -38,7 +38,17 @@ def _outline(number: int, x: float, y: float, r: float) -> str:
 
 def _cross(x: float, y: float, r: float, w: float) -> str:
     corners = (
-        (-r, -r + w), (-r + w, -r), (0, -w), (r - w, -r), (r, -r + w), (w, 0),
-        (r, r - w), (r - w, r), (0, w), (-r + w, r), (-r, r - w), (-w, 0),
-    )  # fmt: skip
+        (-r, -r + w),
+        (-r + w, -r),
+        (0, -w),
+        (r - w, -r),
+        (r, -r + w),
+        (w, 0),
+        (r, r - w),
+        (r - w, r),
+        (0, w),
+        (-r + w, r),
+        (-r, r - w),
+        (-w, 0),
+    )
     return "M" + "L".join(f"{px(x + dx)} {px(y + dy)}" for dx, dy in corners) + "z"

@@ -9,15 +9,33 @@ the dark set lightened until each stands out from the paper. A page sets ``--orr
 NUM_HUES = 8
 
 LIGHT = {
-    "paper": "#fff", "ink": "#1b1f24", "muted": "#59626c", "grid": "#e3e6ea",
-    "1": "#0072b2", "2": "#c97f00", "3": "#009e73", "4": "#c2699b",
-    "5": "#3394cf", "6": "#d55e00", "7": "#8f8a1c", "8": "#7d858e",
-}  # fmt: skip
+    "paper": "#fff",
+    "ink": "#1b1f24",
+    "muted": "#59626c",
+    "grid": "#e3e6ea",
+    "1": "#0072b2",
+    "2": "#c97f00",
+    "3": "#009e73",
+    "4": "#c2699b",
+    "5": "#3394cf",
+    "6": "#d55e00",
+    "7": "#8f8a1c",
+    "8": "#7d858e",
+}
 DARK = {
-    "paper": "#14181d", "ink": "#e8eaed", "muted": "#a3acb6", "grid": "#2c333b",
-    "1": "#5aa9e6", "2": "#e69f00", "3": "#2bbd92", "4": "#e08fbd",
-    "5": "#9ad4f5", "6": "#ff8a4c", "7": "#d9d155", "8": "#98a2ad",
-}  # fmt: skip
+    "paper": "#14181d",
+    "ink": "#e8eaed",
+    "muted": "#a3acb6",
+    "grid": "#2c333b",
+    "1": "#5aa9e6",
+    "2": "#e69f00",
+    "3": "#2bbd92",
+    "4": "#e08fbd",
+    "5": "#9ad4f5",
+    "6": "#ff8a4c",
+    "7": "#d9d155",
+    "8": "#98a2ad",
+}
 ON_HUE = {"light": ("#fff", *["#111"] * 7), "dark": ("#111",) * 8}
 """Ink on each hue, first to last."""
 

@@ -57,40 +57,59 @@ class Admin:
         self._load, self._factors = Load(pace, settings), dict[int, float]()
         self._targets: int | None = None
         self.routes: dict[str, dict[str, Callable[[Exchange], Awaitable[None]]]] = {
-            "/admin": {"GET": self._tell}, "/admin/config": {"GET": self._configured},
-            "/admin/replicas": {"POST": self._change}, "/admin/scale": {"POST": self._scale},
-            "/admin/failures": {"POST": self._fail}, "/admin/load": {"POST": self._make_load},
-        }  # fmt: skip
+            "/admin": {"GET": self._tell},
+            "/admin/config": {"GET": self._configured},
+            "/admin/replicas": {"POST": self._change},
+            "/admin/scale": {"POST": self._scale},
+            "/admin/failures": {"POST": self._fail},
+            "/admin/load": {"POST": self._make_load},
+        }
 
     def _state(self) -> dict[str, Any]:
         now = self._pace.live.snapshot()
         rows = zip(now.is_up.tolist(), now.running.tolist(), now.waiting.tolist(), now.cache_frac.tolist(), strict=True)
         replicas = [
             {
-                "replica": k, "is_up": bool(is_up), "slowness": self._factors.get(k, 1.0), "running": running,
-                "waiting": waiting, "kv_cache_usage": cache_frac,
+                "replica": k,
+                "is_up": bool(is_up),
+                "slowness": self._factors.get(k, 1.0),
+                "running": running,
+                "waiting": waiting,
+                "kv_cache_usage": cache_frac,
             }
             for k, (is_up, running, waiting, cache_frac) in enumerate(rows)
-        ]  # fmt: skip
+        ]
         load = self._load
         return {
-            "time_s": self._pace.now_s, "speed": self._settings.speed_ratio, "replicas": replicas,
-            "scaled_to": self._targets, "running": int(now.running.sum()), "waiting": int(now.waiting.sum()),
-            "streams": len(self._pace.streams), "failure_rate": self._faults.failure_frac,
+            "time_s": self._pace.now_s,
+            "speed": self._settings.speed_ratio,
+            "replicas": replicas,
+            "scaled_to": self._targets,
+            "running": int(now.running.sum()),
+            "waiting": int(now.waiting.sum()),
+            "streams": len(self._pace.streams),
+            "failure_rate": self._faults.failure_frac,
             "load": {"rate": load.rate_per_s, "input_tokens": load.input_tokens, "output_tokens": load.output_tokens},
-        }  # fmt: skip
+        }
 
     async def _tell(self, exchange: Exchange) -> None:
         await exchange.json(self._state())
 
     async def _configured(self, exchange: Exchange) -> None:
         s = self._settings
-        await exchange.json({
-            "served_model_name": list(s.names), "max_model_len": s.context_tokens, "block_size": s.block_tokens,
-            "speed": s.speed_ratio, "seed": s.seed, "max_num_queued_reqs": s.max_queued,
-            "failure_rate": self._faults.failure_frac, "has_api_key": bool(s.api_key),
-            "cache_config": dict(s.cache_config),
-        })  # fmt: skip
+        await exchange.json(
+            {
+                "served_model_name": list(s.names),
+                "max_model_len": s.context_tokens,
+                "block_size": s.block_tokens,
+                "speed": s.speed_ratio,
+                "seed": s.seed,
+                "max_num_queued_reqs": s.max_queued,
+                "failure_rate": self._faults.failure_frac,
+                "has_api_key": bool(s.api_key),
+                "cache_config": dict(s.cache_config),
+            }
+        )
 
     async def _change(self, exchange: Exchange) -> None:
         wish = read(ReplicaChange, await exchange.body())

@@ -43,11 +43,13 @@ class App:
         self._pace, self._settings = pace, settings
         self._asker, self._faults = RequestParser(settings), Faults(settings.failure_frac, settings.seed)
         self.routes: dict[str, dict[str, Handler]] = {
-            "/v1/chat/completions": {"POST": self._chat}, "/v1/completions": {"POST": self._completion},
-            "/v1/embeddings": {"POST": self._embed}, ANTHROPIC: {"POST": self._message},
+            "/v1/chat/completions": {"POST": self._chat},
+            "/v1/completions": {"POST": self._completion},
+            "/v1/embeddings": {"POST": self._embed},
+            ANTHROPIC: {"POST": self._message},
             **Pages(pace, settings, self._asker).routes,
             **(Admin(pace, settings, self._faults).routes if settings.has_admin else {}),
-        }  # fmt: skip
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""

@@ -164,9 +164,14 @@ def read(kind: type[Body], raw: bytes) -> Body:
 
 
 NEVER = (
-    "prompt_logprobs", "structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar",
+    "prompt_logprobs",
+    "structured_outputs",
+    "guided_json",
+    "guided_regex",
+    "guided_choice",
+    "guided_grammar",
     "truncate_prompt_tokens",
-)  # fmt: skip
+)
 """Fields that change an answer's words or times whatever they say."""
 
 

@@ -77,9 +77,10 @@ class Events:
 def _usage(choice: Choice, num_tokens: int) -> Usage:
     """Tokens of one answer, after so many."""
     return Usage(
-        prompt_tokens=choice.job.num_prompt_tokens, completion_tokens=num_tokens,
+        prompt_tokens=choice.job.num_prompt_tokens,
+        completion_tokens=num_tokens,
         cached_tokens=choice.course.cached_tokens,
-    )  # fmt: skip
+    )
 
 
 def usage_of(stream: Stream) -> Usage:

@@ -35,5 +35,7 @@ class Lag:
             self._said_s = now_s
             print(
                 f"orrery: cannot keep pace: 1 of 100 tokens leaves more than {late_s * 1e3:.0f} ms late. Use a lower "
-                "--speed or fewer streams, or trust times only to so much.", file=sys.stderr, flush=True,
-            )  # fmt: skip
+                "--speed or fewer streams, or trust times only to so much.",
+                file=sys.stderr,
+                flush=True,
+            )

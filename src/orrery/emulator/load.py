@@ -46,9 +46,10 @@ class Load:
     def _enter(self, arrived_s: float) -> None:
         num_blocks = (self.input_tokens + self.output_tokens) // self._settings.block_tokens
         job = Job(
-            num_prompt_tokens=self.input_tokens, answer=Answer(0, self.output_tokens, "length"),
+            num_prompt_tokens=self.input_tokens,
+            answer=Answer(0, self.output_tokens, "length"),
             blocks=self._draws.integers(MASK, size=num_blocks).tolist(),
-        )  # fmt: skip
+        )
         try:
             stream = self._pace.submit(
                 EmulatedRequest(jobs=[job], num_choices=1, most_tokens=self.output_tokens), arrived_s

@@ -93,12 +93,14 @@ class Meters:
             "request_prefill_time_seconds": choice.first_s - admitted_s,
             "request_decode_time_seconds": choice.last_s - choice.first_s,
             "request_inference_time_seconds": choice.last_s - admitted_s,
-            "request_prompt_tokens": choice.job.num_prompt_tokens, "request_generation_tokens": choice.num_tokens,
+            "request_prompt_tokens": choice.job.num_prompt_tokens,
+            "request_generation_tokens": choice.num_tokens,
             "request_max_num_generation_tokens": choice.job.answer.num_tokens,
             "request_prefill_kv_computed_tokens": choice.job.num_prompt_tokens - choice.course.cached_tokens,
             "request_num_preemptions": choice.course.num_preemptions,
-            "request_params_max_tokens": stream.request.most_tokens, "request_params_n": stream.request.num_choices,
-        }  # fmt: skip
+            "request_params_max_tokens": stream.request.most_tokens,
+            "request_params_n": stream.request.num_choices,
+        }
         if choice.num_tokens > 1:
             mean_s = (choice.last_s - choice.first_s) / (choice.num_tokens - 1)
             seen["request_time_per_output_token_seconds"] = mean_s

@@ -83,14 +83,22 @@ class EngineMetrics(Collector):
             for name, (column, says) in names.items():
                 yield family(name, says, [(k, (), x) for k, x in enumerate(getattr(now, column).tolist())])
         waiting = now.waiting.tolist()
-        reasons = [(k, (why,), x if why == "capacity" else 0) for k, x in enumerate(waiting)
-                   for why in ("capacity", "deferred")]  # fmt: skip
-        yield self._gauge("num_requests_waiting_by_reason", "Requests in the queue, by what they wait for: room in the "
-                          "batch and the cache, or something else.", reasons, "reason")  # fmt: skip
+        reasons = [
+            (k, (why,), x if why == "capacity" else 0)
+            for k, x in enumerate(waiting)
+            for why in ("capacity", "deferred")
+        ]
+        yield self._gauge(
+            "num_requests_waiting_by_reason",
+            "Requests in the queue, by what they wait for: room in the batch and the cache, or something else.",
+            reasons,
+            "reason",
+        )
         names = tuple(name for name, _ in self._settings.cache_config)
         values = tuple(value for _, value in self._settings.cache_config)
-        yield self._gauge("cache_config_info", "How the cache is cut up.",
-                          [(k, values, 1.0) for k in range(len(waiting))], *names)  # fmt: skip
+        yield self._gauge(
+            "cache_config_info", "How the cache is cut up.", [(k, values, 1.0) for k in range(len(waiting))], *names
+        )
 
     def _ended(self, replicas: Sequence[int]) -> Iterator[Metric]:
         meters = self._meters
@@ -101,11 +109,18 @@ class EngineMetrics(Collector):
 
     def _prompts(self, replicas: Sequence[int]) -> Iterator[Metric]:
         computed, cached = self._meters.computed_tokens, self._meters.cached_tokens
-        yield self._counter("prompt_tokens_cached", "Prompt tokens that were found in the prefix cache.",
-                            [(k, (), cached[k]) for k in replicas])  # fmt: skip
+        yield self._counter(
+            "prompt_tokens_cached",
+            "Prompt tokens that were found in the prefix cache.",
+            [(k, (), cached[k]) for k in replicas],
+        )
         sources = {"local_compute": computed, "local_cache_hit": cached}
-        yield self._counter("prompt_tokens_by_source", "Prompt tokens, by where their keys and values came from.",
-                            [(k, (at,), of[k]) for k in replicas for at, of in sources.items()], "source")  # fmt: skip
+        yield self._counter(
+            "prompt_tokens_by_source",
+            "Prompt tokens, by where their keys and values came from.",
+            [(k, (at,), of[k]) for k in replicas for at, of in sources.items()],
+            "source",
+        )
 
     def _histograms(self, replicas: Sequence[int]) -> Iterator[Metric]:
         old = LEGACY_HISTOGRAMS if self._settings.has_legacy_metrics else {}
@@ -118,15 +133,23 @@ class EngineMetrics(Collector):
 
     def _guessed(self, replicas: Sequence[int], of: dict[int, Guesses]) -> Iterator[Metric]:
         each, found = self._settings.guessed_tokens, [(k, of.get(k) or Guesses()) for k in replicas]
-        yield self._counter("spec_decode_num_drafts", "Number of decode steps that verified draft tokens.",
-                            [(k, (), g.num_steps) for k, g in found])  # fmt: skip
-        yield self._counter("spec_decode_num_draft_tokens", "Number of draft tokens.",
-                            [(k, (), each * g.num_steps) for k, g in found])  # fmt: skip
-        yield self._counter("spec_decode_num_accepted_tokens", "Number of accepted draft tokens.",
-                            [(k, (), g.by_place.total()) for k, g in found])  # fmt: skip
+        yield self._counter(
+            "spec_decode_num_drafts",
+            "Number of decode steps that verified draft tokens.",
+            [(k, (), g.num_steps) for k, g in found],
+        )
+        yield self._counter(
+            "spec_decode_num_draft_tokens", "Number of draft tokens.", [(k, (), each * g.num_steps) for k, g in found]
+        )
+        yield self._counter(
+            "spec_decode_num_accepted_tokens",
+            "Number of accepted draft tokens.",
+            [(k, (), g.by_place.total()) for k, g in found],
+        )
         places = [(k, (str(p),), g.by_place[p]) for k, g in found for p in range(self._settings.guessed_levels)]
-        yield self._counter("spec_decode_num_accepted_tokens_per_pos", "The same by their place in the row.",
-                            places, "position")  # fmt: skip
+        yield self._counter(
+            "spec_decode_num_accepted_tokens_per_pos", "The same by their place in the row.", places, "position"
+        )
 
     def _own(self) -> Iterator[Metric]:
         """What no engine publishes: how far the clock can be trusted."""

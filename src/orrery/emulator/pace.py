@@ -88,9 +88,14 @@ class RealTimeDriver:
     def _enter(self, job: Job, request: EmulatedRequest, now_s: float) -> int:
         who = hash(request.user)  # names of any length are remembered by their number alone
         return self.live.submit(
-            now_s=now_s, input_tokens=job.num_prompt_tokens, output_tokens=job.answer.num_tokens,
-            priority=request.priority_ratio, client=who, session=who if request.user else -1, prefix_ids=job.blocks,
-        )  # fmt: skip
+            now_s=now_s,
+            input_tokens=job.num_prompt_tokens,
+            output_tokens=job.answer.num_tokens,
+            priority=request.priority_ratio,
+            client=who,
+            session=who if request.user else -1,
+            prefix_ids=job.blocks,
+        )
 
     def leave(self, stream: Stream) -> None:
         """Forget a request; what is still being made for it is cancelled."""

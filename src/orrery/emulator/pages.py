@@ -24,18 +24,28 @@ class Pages:
         self._pace, self._settings, self._asker = pace, settings, asker
         self._metrics, self._started = Metrics(pace, settings), int(time.time())
         self.routes: dict[str, dict[str, Callable[[Exchange], Awaitable[None]]]] = {
-            "/v1/models": {"GET": self._models}, "/v1/messages/count_tokens": {"POST": self._count},
-            "/tokenize": {"POST": self._tokenize}, "/detokenize": {"POST": self._detokenize},
-            "/health": {"GET": self._health}, "/health/ready": {"GET": self._health},
-            "/ping": {"GET": self._health, "POST": self._health}, "/version": {"GET": self._version},
-            "/load": {"GET": self._load}, "/metrics": {"GET": self._read}, "/openapi.json": {"GET": self._described},
-        }  # fmt: skip
+            "/v1/models": {"GET": self._models},
+            "/v1/messages/count_tokens": {"POST": self._count},
+            "/tokenize": {"POST": self._tokenize},
+            "/detokenize": {"POST": self._detokenize},
+            "/health": {"GET": self._health},
+            "/health/ready": {"GET": self._health},
+            "/ping": {"GET": self._health, "POST": self._health},
+            "/version": {"GET": self._version},
+            "/load": {"GET": self._load},
+            "/metrics": {"GET": self._read},
+            "/openapi.json": {"GET": self._described},
+        }
 
     async def _models(self, exchange: Exchange) -> None:
         about = {
-            "object": "model", "created": self._started, "owned_by": "vllm", "root": self._settings.names[0],
-            "parent": None, "max_model_len": self._settings.context_tokens,
-        }  # fmt: skip
+            "object": "model",
+            "created": self._started,
+            "owned_by": "vllm",
+            "root": self._settings.names[0],
+            "parent": None,
+            "max_model_len": self._settings.context_tokens,
+        }
         await exchange.json({"object": "list", "data": [{"id": name, **about} for name in self._settings.names]})
 
     async def _count(self, exchange: Exchange) -> None:
@@ -51,10 +61,14 @@ class Pages:
         text = body.prompt if body.prompt is not None else of_conversation(body.messages or [])
         found = of_text(text, self._settings.context_tokens) if text else []
         message = [piece.decode(errors="replace") for piece in found] if body.return_token_strs else None
-        await exchange.json({
-            "count": len(found), "max_model_len": self._settings.context_tokens, "tokens": list(map(number_of, found)),
-            "token_strs": message,
-        })  # fmt: skip
+        await exchange.json(
+            {
+                "count": len(found),
+                "max_model_len": self._settings.context_tokens,
+                "tokens": list(map(number_of, found)),
+                "token_strs": message,
+            }
+        )
 
     async def _detokenize(self, exchange: Exchange) -> None:
         body, most = read(DetokenizeRequest, await exchange.body()), self._settings.context_tokens

@@ -69,9 +69,11 @@ def too_long(prompt_tokens: str, context_tokens: int, answer_tokens: int = 0, fi
     """Prompt and answer do not fit into the context."""
     more = f" and max_tokens asks for {answer_tokens:,} more" if answer_tokens else ""
     return RequestError(
-        400, f"This model's maximum context length is {context_tokens:,} tokens; the prompt has {prompt_tokens}{more}. "
-        "Shorten the prompt or the answer.", "max_tokens" if answer_tokens else field,
-    )  # fmt: skip
+        400,
+        f"This model's maximum context length is {context_tokens:,} tokens; the prompt has {prompt_tokens}{more}. "
+        "Shorten the prompt or the answer.",
+        "max_tokens" if answer_tokens else field,
+    )
 
 
 def _plain(raw: msgspec.Raw) -> str:

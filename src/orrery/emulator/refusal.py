@@ -3,18 +3,30 @@
 from typing import Any
 
 KINDS = {
-    400: "BadRequestError", 401: "AuthenticationError", 403: "PermissionDeniedError", 404: "NotFoundError",
-    405: "MethodNotAllowedError", 408: "RequestTimeoutError", 413: "RequestTooLargeError",
-    415: "UnsupportedMediaTypeError", 421: "MisdirectedRequestError", 429: "TooManyRequestsError",
-    500: "InternalServerError", 503: "ServiceUnavailableError",
-}  # fmt: skip
+    400: "BadRequestError",
+    401: "AuthenticationError",
+    403: "PermissionDeniedError",
+    404: "NotFoundError",
+    405: "MethodNotAllowedError",
+    408: "RequestTimeoutError",
+    413: "RequestTooLargeError",
+    415: "UnsupportedMediaTypeError",
+    421: "MisdirectedRequestError",
+    429: "TooManyRequestsError",
+    500: "InternalServerError",
+    503: "ServiceUnavailableError",
+}
 """The word for each status."""
 
 
 ANTHROPIC_KINDS = {
-    401: "authentication_error", 403: "permission_error", 404: "not_found_error", 413: "request_too_large",
-    429: "rate_limit_error", 503: "overloaded_error",
-}  # fmt: skip
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+}
 
 
 class RequestError(Exception):

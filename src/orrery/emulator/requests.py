@@ -120,19 +120,25 @@ class RequestParser:
             )
         stops = (body.stop,) if isinstance(body.stop, str) else tuple(body.stop or ())
         limits = _Limits(
-            most_tokens=most_tokens, min_tokens=body.min_tokens, ends_itself=not body.ignore_eos, stops=stops,
+            most_tokens=most_tokens,
+            min_tokens=body.min_tokens,
+            ends_itself=not body.ignore_eos,
+            stops=stops,
             keeps_stop=body.include_stop_str_in_output,
-        )  # fmt: skip
+        )
         draws = [self._draws(tokens, body.seed, body.temperature) for tokens in prompts]
         jobs = self._jobs(prompts, limits, draws, num_choices, body.cache_salt)
         options = body.stream_options
         return EmulatedRequest(
-            jobs=jobs, num_choices=num_choices, most_tokens=most_tokens or self._settings.context_tokens,
-            streams=bool(body.stream), tells_usage=options is not None and options.include_usage,
+            jobs=jobs,
+            num_choices=num_choices,
+            most_tokens=most_tokens or self._settings.context_tokens,
+            streams=bool(body.stream),
+            tells_usage=options is not None and options.include_usage,
             tells_usage_always=options is not None and options.include_usage and options.continuous_usage_stats,
             priority_ratio=body.priority,
             user=body.user or "",
-        )  # fmt: skip
+        )
 
     def _draws(self, tokens: Tokens, seed: int | None, temperature: float | None) -> np.random.Generator:
         """Draws for the answers to a prompt: the same again for the same seed, or where nothing is left to chance."""
@@ -143,9 +149,13 @@ class RequestParser:
         return np.random.default_rng([self._settings.seed, 0, crc32(text, crc32(str(seed).encode()))])
 
     def _jobs(
-        self, prompts: Sequence[Tokens], limits: _Limits, draws: Sequence[np.random.Generator], num_choices: int,
+        self,
+        prompts: Sequence[Tokens],
+        limits: _Limits,
+        draws: Sequence[np.random.Generator],
+        num_choices: int,
         salt: str | None,
-    ) -> list[Job]:  # fmt: skip
+    ) -> list[Job]:
         """The answers to every prompt; their lengths first, so that what is too much costs nothing."""
         answers = [
             [self._answer(len(tokens), limits, chance) for _ in range(num_choices)]
@@ -171,11 +181,12 @@ class RequestParser:
         last, rest = names[-1] if names else root, tokens[len(names) * size :]
         return [
             Job(
-                num_prompt_tokens=len(tokens), answer=answer,
+                num_prompt_tokens=len(tokens),
+                answer=answer,
                 blocks=[*names, *block_names([*rest, *answer.tokens()], size, last)],
             )
             for answer in answers
-        ]  # fmt: skip
+        ]
 
     def _answer(self, num_prompt_tokens: int, limits: _Limits, draws: np.random.Generator) -> Answer:
         left = self._settings.context_tokens - num_prompt_tokens

@@ -50,11 +50,22 @@ class Server(uvicorn.Server):
     """uvicorn, which first ends the streams when it is told to stop."""
 
     def __init__(self, pace: RealTimeDriver, app: App) -> None:
-        super().__init__(uvicorn.Config(
-            cast(Any, app), http=Guarded, ws="none", lifespan="off", log_level="error", access_log=False,
-            server_header=False, proxy_headers=False, limit_concurrency=MAX_CONNECTIONS, backlog=4096,
-            timeout_keep_alive=KEEP_ALIVE_S, timeout_graceful_shutdown=GOODBYE_S,
-        ))  # fmt: skip
+        super().__init__(
+            uvicorn.Config(
+                cast(Any, app),
+                http=Guarded,
+                ws="none",
+                lifespan="off",
+                log_level="error",
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                limit_concurrency=MAX_CONNECTIONS,
+                backlog=4096,
+                timeout_keep_alive=KEEP_ALIVE_S,
+                timeout_graceful_shutdown=GOODBYE_S,
+            )
+        )
         self.pace = pace
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -59,15 +59,23 @@ def ready(
     if isinstance(live, Infeasible):
         return InfeasibleAnswer(infeasible=live, notes=notes)
     settings = Settings(
-        names=options.names or (service.pools[0].deployment.model.name,), context_tokens=sizes.longest_tokens,
-        block_tokens=engine.block_tokens, answer=answer, speed_ratio=options.speed_ratio, api_key=options.api_key,
-        max_queued=options.max_queued, failure_frac=options.failure_frac, seed=scenario.seed or 0,
-        has_admin=options.has_admin, has_legacy_metrics=options.has_legacy_metrics,
+        names=options.names or (service.pools[0].deployment.model.name,),
+        context_tokens=sizes.longest_tokens,
+        block_tokens=engine.block_tokens,
+        answer=answer,
+        speed_ratio=options.speed_ratio,
+        api_key=options.api_key,
+        max_queued=options.max_queued,
+        failure_frac=options.failure_frac,
+        seed=scenario.seed or 0,
+        has_admin=options.has_admin,
+        has_legacy_metrics=options.has_legacy_metrics,
         embedding_size=service.pools[0].deployment.model.hidden_size,
         guessed_tokens=verified_tokens(service.speculation) - 1 if service.speculation else 0,
         guessed_levels=len(service.speculation.widths) if service.speculation else 0,
-        cache_config=_cache_config(service), hosts=frozenset(name.casefold().strip("[]") for name in options.hosts),
-    )  # fmt: skip
+        cache_config=_cache_config(service),
+        hosts=frozenset(name.casefold().strip("[]") for name in options.hosts),
+    )
     text = f"max_model_len: {sizes.longest_tokens:,} tokens" if scenario.max_model_len is None else ""
     ends = "answers are as long as max_tokens says; with --output-tokens they end by themselves" if not answer else ""
     return Ready(live=live, settings=settings, notes=(*notes, *filter(None, (text, ends))))
@@ -83,10 +91,12 @@ def _cache_config(service: Service) -> tuple[tuple[str, str], ...]:
     has_prefix = engine.has_prefix_caching if service.prefix_caching is None else service.prefix_caching
     blocks = memory.kv_capacity_tokens / engine.block_tokens
     return (
-        ("block_size", str(engine.block_tokens)), ("cache_dtype", deployment.formats.kv),
-        ("enable_prefix_caching", str(has_prefix)), ("gpu_memory_utilization", f"{frac:g}"),
+        ("block_size", str(engine.block_tokens)),
+        ("cache_dtype", deployment.formats.kv),
+        ("enable_prefix_caching", str(has_prefix)),
+        ("gpu_memory_utilization", f"{frac:g}"),
         ("num_gpu_blocks", str(int(blocks)) if isfinite(blocks) else "inf"),
-    )  # fmt: skip
+    )
 
 
 def _sizes(scenario: Scenario, service: Service, block_tokens: int) -> Sizes | Infeasible:
@@ -100,6 +110,8 @@ def _sizes(scenario: Scenario, service: Service, block_tokens: int) -> Sizes | I
             f"max_model_len: got {requested_tokens:,}; model and cache hold 2 to {sizes.longest_tokens:,} tokens."
         )
     return replace(
-        sizes, longest_tokens=requested_tokens, longest_prompt_tokens=requested_tokens - 1,
+        sizes,
+        longest_tokens=requested_tokens,
+        longest_prompt_tokens=requested_tokens - 1,
         mean_context_tokens=min(sizes.mean_context_tokens, requested_tokens / 4),
-    )  # fmt: skip
+    )

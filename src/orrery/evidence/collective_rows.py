@@ -88,17 +88,25 @@ def _count(numbers: Numbers, rows: Rows, column: str) -> int:
 
 def _buffer(numbers: Numbers, rows: Rows, word: Mapping[str, str]) -> Collective:
     return Collective(
-        kind=word["collective"], num_devices=numbers("num_devices")[rows].astype(np.int64),
-        message_bytes=numbers("message_bytes")[rows], devices_per_node=_count(numbers, rows, "devices_per_node"),
-        library=library_key(word["library"]), format=word["format"] or "bf16",
-    )  # fmt: skip
+        kind=word["collective"],
+        num_devices=numbers("num_devices")[rows].astype(np.int64),
+        message_bytes=numbers("message_bytes")[rows],
+        devices_per_node=_count(numbers, rows, "devices_per_node"),
+        library=library_key(word["library"]),
+        format=word["format"] or "bf16",
+    )
 
 
 def _exchange(numbers: Numbers, rows: Rows, word: Mapping[str, str]) -> TokenExchange:
     return TokenExchange(
-        kind=word["collective"], num_devices=_count(numbers, rows, "num_devices"), tokens=numbers("tokens")[rows],
-        hidden_size=_count(numbers, rows, "hidden_size"), num_experts=_count(numbers, rows, "num_experts"),
-        experts_per_token=_count(numbers, rows, "experts_per_token"), format=word["format"] or "fp8",
-        devices_per_node=_count(numbers, rows, "devices_per_node"), library=library_key(word["library"]),
+        kind=word["collective"],
+        num_devices=_count(numbers, rows, "num_devices"),
+        tokens=numbers("tokens")[rows],
+        hidden_size=_count(numbers, rows, "hidden_size"),
+        num_experts=_count(numbers, rows, "num_experts"),
+        experts_per_token=_count(numbers, rows, "experts_per_token"),
+        format=word["format"] or "fp8",
+        devices_per_node=_count(numbers, rows, "devices_per_node"),
+        library=library_key(word["library"]),
         num_sms=_count(numbers, rows, "num_sms"),
-    )  # fmt: skip
+    )

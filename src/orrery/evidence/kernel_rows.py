@@ -55,55 +55,97 @@ def _gemm(s: Sizes, format: str, kv: str, batch: str = "batch") -> Op:
 
 def _absorb_query(s: Sizes, format: str, kv: str) -> Op:
     return LatentAbsorb(
-        part="query", tokens=s["m"], num_heads=s["batch"], head_size=s["k"], latent_size=s["n"], format=format,
+        part="query",
+        tokens=s["m"],
+        num_heads=s["batch"],
+        head_size=s["k"],
+        latent_size=s["n"],
+        format=format,
         is_cold=False,
-    )  # fmt: skip
+    )
 
 
 def _absorb_value(s: Sizes, format: str, kv: str) -> Op:
     return LatentAbsorb(
-        part="value", tokens=s["m"], num_heads=s["batch"], head_size=s["n"], latent_size=s["k"], format=format,
+        part="value",
+        tokens=s["m"],
+        num_heads=s["batch"],
+        head_size=s["n"],
+        latent_size=s["k"],
+        format=format,
         is_cold=False,
-    )  # fmt: skip
+    )
 
 
 def _prefill(s: Sizes, format: str, kv: str) -> Op:
     return AttentionPrefill(
-        batch=s["batch"], query_tokens=s["query_tokens"], context_tokens=s["context_tokens"],
-        num_heads=s["num_heads"], num_kv_heads=s["num_kv_heads"], head_size=s["head_size"],
-        window_tokens=s["window_tokens"], value_head_size=s["value_head_size"], format=format, kv_format=kv,
-    )  # fmt: skip
+        batch=s["batch"],
+        query_tokens=s["query_tokens"],
+        context_tokens=s["context_tokens"],
+        num_heads=s["num_heads"],
+        num_kv_heads=s["num_kv_heads"],
+        head_size=s["head_size"],
+        window_tokens=s["window_tokens"],
+        value_head_size=s["value_head_size"],
+        format=format,
+        kv_format=kv,
+    )
 
 
 def _encoder(s: Sizes, format: str, kv: str) -> Op:
     return AttentionPrefill(
-        batch=s["batch"], query_tokens=s["query_tokens"], context_tokens=s["query_tokens"], num_heads=s["num_heads"],
-        num_kv_heads=s["num_heads"], head_size=s["head_size"], format=format, kv_format=kv, is_causal=False,
-    )  # fmt: skip
+        batch=s["batch"],
+        query_tokens=s["query_tokens"],
+        context_tokens=s["query_tokens"],
+        num_heads=s["num_heads"],
+        num_kv_heads=s["num_heads"],
+        head_size=s["head_size"],
+        format=format,
+        kv_format=kv,
+        is_causal=False,
+    )
 
 
 def _decode(s: Sizes, format: str, kv: str) -> Op:
     return AttentionDecode(
-        batch=s["batch"], context_tokens=s["context_tokens"], num_heads=s["num_heads"],
-        num_kv_heads=s["num_kv_heads"], head_size=s["head_size"], window_tokens=s["window_tokens"],
-        query_tokens=s["query_tokens"], format=format, kv_format=kv, is_cold=False,
-    )  # fmt: skip
+        batch=s["batch"],
+        context_tokens=s["context_tokens"],
+        num_heads=s["num_heads"],
+        num_kv_heads=s["num_kv_heads"],
+        head_size=s["head_size"],
+        window_tokens=s["window_tokens"],
+        query_tokens=s["query_tokens"],
+        format=format,
+        kv_format=kv,
+        is_cold=False,
+    )
 
 
 def _latent_prefill(s: Sizes, format: str, kv: str) -> Op:
     return LatentPrefill(
-        batch=s["batch"], query_tokens=s["query_tokens"], context_tokens=s["context_tokens"],
-        num_heads=s["num_heads"], head_size=s["head_size"], value_head_size=s["value_head_size"],
-        format=format, kv_format=kv,
-    )  # fmt: skip
+        batch=s["batch"],
+        query_tokens=s["query_tokens"],
+        context_tokens=s["context_tokens"],
+        num_heads=s["num_heads"],
+        head_size=s["head_size"],
+        value_head_size=s["value_head_size"],
+        format=format,
+        kv_format=kv,
+    )
 
 
 def _latent_decode(s: Sizes, format: str, kv: str) -> Op:
     return LatentDecode(
-        batch=s["batch"], query_tokens=s["query_tokens"], context_tokens=s["context_tokens"],
-        num_heads=s["num_heads"], head_size=s["head_size"], value_head_size=s["value_head_size"],
-        format=format, kv_format=kv, is_cold=False,
-    )  # fmt: skip
+        batch=s["batch"],
+        query_tokens=s["query_tokens"],
+        context_tokens=s["context_tokens"],
+        num_heads=s["num_heads"],
+        head_size=s["head_size"],
+        value_head_size=s["value_head_size"],
+        format=format,
+        kv_format=kv,
+        is_cold=False,
+    )
 
 
 def _elementwise(s: Sizes, format: str, kv: str, kind: str) -> Op:
@@ -121,24 +163,28 @@ READERS: dict[str, Reader] = {
         build=_prefill, needs=("query_tokens", *_HEADS), may={"window_tokens": 0, "value_head_size": 0}
     ),
     "attention_backward": Reader(
-        build=_prefill, needs=("query_tokens", *_HEADS), may={"window_tokens": 0, "value_head_size": 0},
+        build=_prefill,
+        needs=("query_tokens", *_HEADS),
+        may={"window_tokens": 0, "value_head_size": 0},
         work_ratio=BACKWARD_FLOPS_RATIO,
     ),
     "attention_encoder": Reader(build=_encoder, needs=("batch", "query_tokens", "num_heads", "head_size"), may={}),
     "attention_decode": Reader(build=_decode, needs=_HEADS, may={"window_tokens": 0, "query_tokens": 1}),
     "mla_prefill": Reader(
-        build=_latent_prefill, needs=("query_tokens", *_LATENT),
+        build=_latent_prefill,
+        needs=("query_tokens", *_LATENT),
         may={"head_size": 192, "value_head_size": 128},
     ),
     "mla_decode": Reader(
-        build=_latent_decode, needs=_LATENT,
+        build=_latent_decode,
+        needs=_LATENT,
         may={"query_tokens": 1, "head_size": 576, "value_head_size": 512},
     ),
     **{
         kind: Reader(build=partial(_elementwise, kind=kind), needs=("tokens", "width"), may={})
         for kind in ("norm", "rope", "gated_activation", "add", "embedding", "softmax", "sample")
     },
-}  # fmt: skip
+}
 """How rows are read, by op; ``moe`` has words beside its sizes and is read by ``_moe``."""
 
 WORDS = (
@@ -232,9 +278,13 @@ def repeated(timing: Timing, ratio: float) -> Timing:
     if ratio == 1.0:
         return timing
     return Timing(
-        time_s=timing.overhead_s + ratio * (timing.time_s - timing.overhead_s), overhead_s=timing.overhead_s,
-        compute_s=ratio * timing.compute_s, memory_s=timing.memory_s, flops=ratio * timing.flops, bytes=timing.bytes,
-    )  # fmt: skip
+        time_s=timing.overhead_s + ratio * (timing.time_s - timing.overhead_s),
+        overhead_s=timing.overhead_s,
+        compute_s=ratio * timing.compute_s,
+        memory_s=timing.memory_s,
+        flops=ratio * timing.flops,
+        bytes=timing.bytes,
+    )
 
 
 def _power(rows: Rows, answers: Answers, device: Device, format: str, timing: Timing, op: str) -> None:
@@ -283,10 +333,17 @@ def expert_kernels(word: Mapping[str, str], device: Device, format: str) -> str:
 
 def _moe(s: Sizes, format: str, word: Mapping[str, str]) -> Op:
     return MoE(
-        tokens=s["tokens"], hidden_size=s["hidden_size"], ffn_size=s["ffn_size"], num_experts=s["num_experts"],
-        experts_per_token=s["experts_per_token"], tp=s["tp"], ep=s["ep"], format=format,
-        is_gated=word["gated_ffn"].casefold() not in ("false", "0", "no"), skew=skew(word["routing"]),
-    )  # fmt: skip
+        tokens=s["tokens"],
+        hidden_size=s["hidden_size"],
+        ffn_size=s["ffn_size"],
+        num_experts=s["num_experts"],
+        experts_per_token=s["experts_per_token"],
+        tp=s["tp"],
+        ep=s["ep"],
+        format=format,
+        is_gated=word["gated_ffn"].casefold() not in ("false", "0", "no"),
+        skew=skew(word["routing"]),
+    )
 
 
 def skew(routing: str) -> float:

@@ -13,14 +13,27 @@ METRICS: dict[str, tuple[str, ...]] = {
     "kernel": ("time_s", "power_w"),
     "collective": ("time_s",),
     "serving": (
-        "output_tokens_per_s", "total_tokens_per_s", "requests_per_s", "ttft_s", "tpot_s", "itl_s", "latency_s",
-        "decode_tokens_per_s", "power_w", "peak_memory_bytes", "kv_cache_tokens",
+        "output_tokens_per_s",
+        "total_tokens_per_s",
+        "requests_per_s",
+        "ttft_s",
+        "tpot_s",
+        "itl_s",
+        "latency_s",
+        "decode_tokens_per_s",
+        "power_w",
+        "peak_memory_bytes",
+        "kv_cache_tokens",
     ),
     "training": (
-        "step_time_s", "tokens_per_s_per_device", "model_flops_per_s_per_device", "mfu_frac", "peak_memory_bytes",
+        "step_time_s",
+        "tokens_per_s_per_device",
+        "model_flops_per_s_per_device",
+        "mfu_frac",
+        "peak_memory_bytes",
         "micro_step_time_s",
     ),
-}  # fmt: skip
+}
 """Columns that hold a measurement, by kind of row."""
 
 FITS = "fits"
@@ -40,14 +53,48 @@ NEEDED: dict[str, tuple[str, ...]] = {
 }
 """Columns without which no row of a kind can be understood."""
 
-DESCRIBING = frozenset({
-    "kind", "source", "note", "model", "device", "num_devices", "tp", "pp", "dp", "ep", "weights_format",
-    "activations_format", "kv_format", "engine", "engine_version", "mode", "input_tokens", "output_tokens",
-    "input_tokens_std", "output_tokens_std", "batch_size", "concurrency", "request_rate_per_s", "num_requests",
-    "num_distinct_prompts", "max_num_seqs", "max_num_batched_tokens", "scheduler_recv_interval", "all2all_backend",
-    "num_redundant_experts", "gpu_memory_utilization_frac",
-    "measured_date", "technique", "status", "outcome", "op", "format", "collective",
-})  # fmt: skip
+DESCRIBING = frozenset(
+    {
+        "kind",
+        "source",
+        "note",
+        "model",
+        "device",
+        "num_devices",
+        "tp",
+        "pp",
+        "dp",
+        "ep",
+        "weights_format",
+        "activations_format",
+        "kv_format",
+        "engine",
+        "engine_version",
+        "mode",
+        "input_tokens",
+        "output_tokens",
+        "input_tokens_std",
+        "output_tokens_std",
+        "batch_size",
+        "concurrency",
+        "request_rate_per_s",
+        "num_requests",
+        "num_distinct_prompts",
+        "max_num_seqs",
+        "max_num_batched_tokens",
+        "scheduler_recv_interval",
+        "all2all_backend",
+        "num_redundant_experts",
+        "gpu_memory_utilization_frac",
+        "measured_date",
+        "technique",
+        "status",
+        "outcome",
+        "op",
+        "format",
+        "collective",
+    }
+)
 """Columns that say what was run."""
 
 _OTHER_UNITS = {

@@ -31,10 +31,15 @@ def sayings() -> tuple[Saying, ...]:
     sources = {key: Source(**table) for key, table in raw["sources"].items()}
     known = ("words", "where", "columns", "source", "at")
     return tuple(
-        Saying(words=entry["words"], where=entry.get("where", {}), columns=entry["columns"],
-               source=cited(f"{FILE.name}, {entry['words']!r}", entry, known, sources), at=entry["at"])
+        Saying(
+            words=entry["words"],
+            where=entry.get("where", {}),
+            columns=entry["columns"],
+            source=cited(f"{FILE.name}, {entry['words']!r}", entry, known, sources),
+            at=entry["at"],
+        )
         for entry in raw["note"]
-    )  # fmt: skip
+    )
 
 
 def with_notes(cells: Mapping[str, str]) -> Mapping[str, str]:

@@ -212,12 +212,25 @@ def read_paper(path: Path) -> Paper:
     _one_of(file, "the top", "kind", raw["kind"], KINDS)
     _one_of(file, "the top", "fit", raw["fit"], FITS)
     return Paper(
-        key=key, title=raw["title"], year=raw["year"], arxiv=raw.get("arxiv", ""), url=raw.get("url", ""),
-        layer=raw["layer"], kind=raw["kind"], fit=raw["fit"], mechanism=raw["mechanism"],
-        techniques=tuple(raw["techniques"]), setups=setups, claims=claims, sources=sources,
-        gains=raw.get("gains", ""), costs=raw.get("costs", ""), missing=raw.get("missing", ""), sweep=sweep,
+        key=key,
+        title=raw["title"],
+        year=raw["year"],
+        arxiv=raw.get("arxiv", ""),
+        url=raw.get("url", ""),
+        layer=raw["layer"],
+        kind=raw["kind"],
+        fit=raw["fit"],
+        mechanism=raw["mechanism"],
+        techniques=tuple(raw["techniques"]),
+        setups=setups,
+        claims=claims,
+        sources=sources,
+        gains=raw.get("gains", ""),
+        costs=raw.get("costs", ""),
+        missing=raw.get("missing", ""),
+        sweep=sweep,
         unstated=raw.get("unstated", {}),
-    )  # fmt: skip
+    )
 
 
 def _source(file: str, key: str, table: dict[str, str]) -> Source:
@@ -247,9 +260,7 @@ HELD = ("judged", "assumed", "is_increase")
 """Keys of a claim that say how its verdict is found."""
 
 
-def _claim(
-    file: str, table: dict[str, Any], setups: Mapping[str, Setup], sources: Mapping[str, Source]
-) -> Claim:  # fmt: skip
+def _claim(file: str, table: dict[str, Any], setups: Mapping[str, Setup], sources: Mapping[str, Source]) -> Claim:
     """One claim, with the set-up that it is about."""
     _needed(file, "a claim", table, ("id",))
     where = f"claim {table['id']}"
@@ -272,11 +283,22 @@ def _claim(
     if not 0.0 <= tolerance_frac <= TOLERANCE_FRAC:
         raise FactError(f"{file}: {where}: tolerance_frac is {tolerance_frac:g}; {TOLERANCE_FRAC:g} is the most.")
     return Claim(
-        id=table["id"], metric=table["metric"], low=low, high=high, unit=table["unit"], setup=setup,
-        baseline=table.get("baseline", ""), origin=table["from"], source=sources[table["from"]], at=table["at"],
-        reading=reading, tolerance_frac=tolerance_frac,
-        missing=table.get("missing", ""), note=table.get("note", ""), **_held(file, where, table),
-    )  # fmt: skip
+        id=table["id"],
+        metric=table["metric"],
+        low=low,
+        high=high,
+        unit=table["unit"],
+        setup=setup,
+        baseline=table.get("baseline", ""),
+        origin=table["from"],
+        source=sources[table["from"]],
+        at=table["at"],
+        reading=reading,
+        tolerance_frac=tolerance_frac,
+        missing=table.get("missing", ""),
+        note=table.get("note", ""),
+        **_held(file, where, table),
+    )
 
 
 def _held(file: str, where: str, table: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,13 +19,16 @@ class Group:
     def to_json(self) -> dict[str, Any]:
         """One entry of ``groups``; coverage is null where no interval was stated."""
         return {
-            "by": dict(self.by), "metric": self.metric, "rows": self.score.rows,
+            "by": dict(self.by),
+            "metric": self.metric,
+            "rows": self.score.rows,
             "median_abs_error_frac": self.score.median_abs_error_frac,
             "mean_abs_error_frac": self.score.mean_abs_error_frac,
             "p90_abs_error_frac": self.score.p90_abs_error_frac,
             "bias_frac": self.score.bias_frac,
-            "covered_80_frac": self.score.covered_80_frac, "covered_95_frac": self.score.covered_95_frac,
-        }  # fmt: skip
+            "covered_80_frac": self.score.covered_80_frac,
+            "covered_95_frac": self.score.covered_95_frac,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

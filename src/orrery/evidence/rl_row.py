@@ -56,13 +56,25 @@ def read_rl_row(row: Row) -> RlJob:
     if algorithm not in ALGORITHMS:
         raise ScenarioError(f"unknown rl_algorithm {algorithm}")
     return RlJob(
-        framework=framework, training=training, layout=layout, replicas=generating // engine_layout.num_devices,
+        framework=framework,
+        training=training,
+        layout=layout,
+        replicas=generating // engine_layout.num_devices,
         generation=_engine(row, framework, training.model, device, engine_layout, colocated, release),
-        num_prompts=samples // group, group=group, prompt=prompt, response=response, num_updates=samples // updated,
-        algorithm=algorithm, has_reference=framework.has_reference and algorithm != "dapo",
-        critic=training.model if algorithm == "ppo" else None, is_packed=framework.is_packed, is_colocated=colocated,
-        offloads=colocated, max_staleness=staleness, updates_in_flight=release.updates_in_flight,
-    )  # fmt: skip
+        num_prompts=samples // group,
+        group=group,
+        prompt=prompt,
+        response=response,
+        num_updates=samples // updated,
+        algorithm=algorithm,
+        has_reference=framework.has_reference and algorithm != "dapo",
+        critic=training.model if algorithm == "ppo" else None,
+        is_packed=framework.is_packed,
+        is_colocated=colocated,
+        offloads=colocated,
+        max_staleness=staleness,
+        updates_in_flight=release.updates_in_flight,
+    )
 
 
 def _staleness(row: Row) -> int:
@@ -101,9 +113,15 @@ def _trainer(
 
 def _trained(row: Row, framework: RlFramework, devices: int, updated: int) -> tuple[TrainingJob, TrainingLayout]:
     cells: dict[str, str] = {
-        **row.cells, "task": "full_finetune", "framework": framework.training, "num_devices": str(devices),
-        "global_batch": str(updated), "dp": "", "framework_version": "", "micro_batch": row.word("micro_batch") or "1",
-    }  # fmt: skip
+        **row.cells,
+        "task": "full_finetune",
+        "framework": framework.training,
+        "num_devices": str(devices),
+        "global_batch": str(updated),
+        "dp": "",
+        "framework_version": "",
+        "micro_batch": row.word("micro_batch") or "1",
+    }
     ranks = devices // max(1, row.count("pp"))
     if row.count("ep") > ranks:
         cells["ep"] = row.default("ep", f"{ranks} (the trainer's ranks)").split()[0]

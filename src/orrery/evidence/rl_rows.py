@@ -56,7 +56,10 @@ def _note(answers: Answers, number: int, row: Row, step: RlStep) -> None:
     if row.word(RATE):
         scale = step.trained_tokens / step.job.num_devices
         ends = Interval(
-            low_80=scale / interval.high_80, high_80=scale / interval.low_80, low_95=scale / interval.high_95,
-            high_95=scale / interval.low_95, because=interval.because,
-        )  # fmt: skip
+            low_80=scale / interval.high_80,
+            high_80=scale / interval.low_80,
+            low_95=scale / interval.high_95,
+            high_95=scale / interval.low_95,
+            because=interval.because,
+        )
         answers.predict_one(RATE, number, scale / step.time_s, ends)

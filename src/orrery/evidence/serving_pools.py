@@ -6,6 +6,7 @@ so ``dp`` are ranks of one worker, which share its experts: without ``ep`` each 
 """
 
 from orrery.base.errors import ScenarioError
+from orrery.catalog.published_pools import ASKED, most_decoding
 from orrery.evidence.row import Row
 from orrery.evidence.serving_row import has_pools, longest_tokens, read_row
 from orrery.execution.speculation import of_head
@@ -48,10 +49,22 @@ def _cells(row: Row, word: str, workers: int) -> dict[str, str]:
         raise ScenarioError(f"{word}_devices is not a multiple of {word}_workers")
     cells = {**row.cells, **sizes, "num_devices": str(devices // workers) if devices else "", "pp": "1"}
     cells |= {"prefill_workers": "", "decode_workers": "", "max_num_seqs": row.word(f"{word}_batch_size")}
+    if word == "decode" and (known := _most_decoding(row)):
+        cells["max_num_seqs"] = known
     if not row.word("concurrency") and row.word("mode") == "closed":
         together = row.needed("decode_batch_size") * row.needed("decode_workers") * max(1, row.count("decode_dp"))
         cells["concurrency"] = row.default("concurrency", str(round(together)))
     return cells
+
+
+def _most_decoding(row: Row) -> str:
+    """The limit that the run's script set; ``decode_batch_size`` is what its clients fill of it, or more. Blank where
+    no script is known."""
+    sizes = {name: row.count(name) for name in ASKED if name.startswith(("prefill_", "decode_"))}
+    lengths = {name: row.count(f"nominal_{name}") for name in ("input_tokens", "output_tokens")}
+    words = {"engine": row.word("engine"), "weights": row.word("weights_format"), "device": row.word("device")}
+    known = most_decoding(row.word("model"), row.count("concurrency"), {**sizes, **lengths, **words})
+    return row.default("max_num_seqs", str(known.value)) if known else ""
 
 
 def _prompt_budget(row: Row, workload: Workload) -> int:

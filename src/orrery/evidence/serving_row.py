@@ -79,34 +79,66 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
     share = _memory_share(row, engine_name, version, device, workload)
     budget = row.count("max_num_batched_tokens") or row.count("prompt_chunk_tokens")
     key = (
-        row.word("model"), row.word("device"), engine_name, version, layout,
-        Formats(weights=weights, activations=activations, kv=kv, expert_activations=stated), row.count("max_num_seqs"),
-        budget or _budget(row, engine, layout, workload), share, _backends(row), workload.mode,
+        row.word("model"),
+        row.word("device"),
+        engine_name,
+        version,
+        layout,
+        Formats(weights=weights, activations=activations, kv=kv, expert_activations=stated),
+        row.count("max_num_seqs"),
+        budget or _budget(row, engine, layout, workload),
+        share,
+        _backends(row),
+        workload.mode,
         _draft_head(row),
-        row.word("expert_loads"), get_dispatcher(row.word("all2all_backend")), row.count("num_redundant_experts"),
+        row.word("expert_loads"),
+        get_dispatcher(row.word("all2all_backend")),
+        row.count("num_redundant_experts"),
         _recv_interval(row, engine, version, device, layout, workload),
-    )  # fmt: skip
+    )
     return _deployment(*key), workload
 
 
 @cache
 def _deployment(
-    model: str, device_name: str, engine_name: str, version: str, layout: Layout, formats: Formats, seqs: int,
-    tokens: int, share: float, backends: Backends, mode: str, draft_head: DraftHead | None, loads: str,
-    dispatcher: str, redundant: int, recv_interval: int,
-) -> Deployment:  # fmt: skip
+    model: str,
+    device_name: str,
+    engine_name: str,
+    version: str,
+    layout: Layout,
+    formats: Formats,
+    seqs: int,
+    tokens: int,
+    share: float,
+    backends: Backends,
+    mode: str,
+    draft_head: DraftHead | None,
+    loads: str,
+    dispatcher: str,
+    redundant: int,
+    recv_interval: int,
+) -> Deployment:
     """One object for all rows that describe the same deployment, so that what is known of it is worked out once."""
     device = get_device(device_name)
     if reason := why_not(get_model(model), layout, redundant):
         raise ScenarioError(f"num_redundant_experts is {redundant}: {reason}")
     return Deployment(
-        model=get_model(model), dispatcher=dispatcher, num_redundant_experts=redundant,
+        model=get_model(model),
+        dispatcher=dispatcher,
+        num_redundant_experts=redundant,
         cluster=Cluster(device=device, num_devices=layout.num_devices, devices_per_node=device.devices_per_node),
-        layout=layout, formats=formats, engine=get_engine(engine_name, version, device),
-        max_num_seqs=seqs, max_num_batched_tokens=tokens, memory_utilization_frac=share, backends=backends, mode=mode,
+        layout=layout,
+        formats=formats,
+        engine=get_engine(engine_name, version, device),
+        max_num_seqs=seqs,
+        max_num_batched_tokens=tokens,
+        memory_utilization_frac=share,
+        backends=backends,
+        mode=mode,
         draft_head=draft_head,
-        expert_loads=expert_loads(loads, get_model(model)), scheduler_recv_interval=recv_interval,
-    )  # fmt: skip
+        expert_loads=expert_loads(loads, get_model(model)),
+        scheduler_recv_interval=recv_interval,
+    )
 
 
 def engine_of(row: Row) -> str:
@@ -191,9 +223,7 @@ def _budget(row: Row, engine: Engine, layout: Layout, workload: Workload) -> int
     return sized
 
 
-def _recv_interval(
-    row: Row, engine: Engine, version: str, device: Device, layout: Layout, workload: Workload
-) -> int:  # fmt: skip
+def _recv_interval(row: Row, engine: Engine, version: str, device: Device, layout: Layout, workload: Workload) -> int:
     """Decode steps between two looks for new requests: as stated, or as public scripts of such runs set it; 0 = the
     engine's default."""
     if stated := row.count("scheduler_recv_interval"):
@@ -201,9 +231,14 @@ def _recv_interval(
             raise ScenarioError(f"scheduler_recv_interval is {stated}, and {engine.name} has no such setting")
         return stated
     found = script_setting(
-        "scheduler_recv_interval", engine=engine.name, version=version, mode=workload.mode,
-        generation=device.generation, ranks=layout.dp if layout.shares_experts else 1, concurrency=workload.concurrency,
-    )  # fmt: skip
+        "scheduler_recv_interval",
+        engine=engine.name,
+        version=version,
+        mode=workload.mode,
+        generation=device.generation,
+        ranks=layout.dp if layout.shares_experts else 1,
+        concurrency=workload.concurrency,
+    )
     if found is None or found.value == engine.num_steps_per_recv:
         return 0
     row.default("scheduler_recv_interval", f"{found.value} ({found.at})")
@@ -215,9 +250,15 @@ def _memory_share(row: Row, engine: str, version: str, device: Device, workload:
     if stated := row.number("gpu_memory_utilization_frac"):
         return stated
     found = script_setting(
-        "gpu_memory_utilization_frac", engine=engine, version=version, mode=workload.mode,
-        generation=device.generation, ranks=1, concurrency=workload.concurrency, model=row.word("model"),
-    )  # fmt: skip
+        "gpu_memory_utilization_frac",
+        engine=engine,
+        version=version,
+        mode=workload.mode,
+        generation=device.generation,
+        ranks=1,
+        concurrency=workload.concurrency,
+        model=row.word("model"),
+    )
     return float(row.default("gpu_memory_utilization_frac", f"{found.value}")) if found is not None else 0.0
 
 
@@ -226,9 +267,15 @@ def _distinct_prompts(row: Row, engine: str, version: str, device: Device, workl
     if stated := row.count("num_distinct_prompts"):
         return stated
     found = script_setting(
-        "num_distinct_prompts", engine=engine, version=version, mode=workload.mode, generation=device.generation,
-        ranks=1, concurrency=workload.concurrency, published=row.word("source"),
-    )  # fmt: skip
+        "num_distinct_prompts",
+        engine=engine,
+        version=version,
+        mode=workload.mode,
+        generation=device.generation,
+        ranks=1,
+        concurrency=workload.concurrency,
+        published=row.word("source"),
+    )
     return int(row.default("num_distinct_prompts", f"{found.value}")) if found is not None else 0
 
 
@@ -264,14 +311,17 @@ def _workload(row: Row) -> Workload:
     inputs, outputs = _lengths(row, mode)
     concurrency = round(row.needed("concurrency")) if mode == "closed" else 0
     return Workload(
-        mode=mode, input_tokens=inputs, output_tokens=outputs,
-        input_tokens_std=row.number("input_tokens_std"), output_tokens_std=row.number("output_tokens_std"),
+        mode=mode,
+        input_tokens=inputs,
+        output_tokens=outputs,
+        input_tokens_std=row.number("input_tokens_std"),
+        output_tokens_std=row.number("output_tokens_std"),
         batch_size=(row.count("batch_size") or int(row.default("batch_size", "1"))) if mode == "static" else 0,
         concurrency=concurrency,
         request_rate_per_s=row.needed("request_rate_per_s") if mode == "open" else 0.0,
         num_requests=_num_requests(row, mode, concurrency),
         keeps_cache=mode != "static" or row.word("technique").casefold() != WITHOUT_CACHE,
-    )  # fmt: skip
+    )
 
 
 def _lengths(row: Row, mode: Mode) -> tuple[float, float]:

@@ -66,9 +66,16 @@ def predict(service: Service, workload: Workload) -> Estimate | Ran | Infeasible
 
 
 def _note(
-    answers: Answers, number: int, row: Row, service: Service, workload: Workload, found: Estimate | Ran | Infeasible,
-    metrics: list[str], *, has_outcome: bool,
-) -> None:  # fmt: skip
+    answers: Answers,
+    number: int,
+    row: Row,
+    service: Service,
+    workload: Workload,
+    found: Estimate | Ran | Infeasible,
+    metrics: list[str],
+    *,
+    has_outcome: bool,
+) -> None:
     """Write one row's answer down."""
     if has_outcome:
         answers.predict_one(FITS, number, float(not isinstance(found, Infeasible)))

@@ -66,7 +66,7 @@ def traffic_of(service: Service, workload: Workload) -> Traffic | Infeasible:
         input_tokens=_lengths(workload.input_tokens, workload.input_tokens_std, count, "lengths/input"),
         output_tokens=_lengths(workload.output_tokens, workload.output_tokens_std, count, "lengths/output"),
         after=np.maximum(np.arange(count) - clients, -1) if clients else NONE,
-    )  # fmt: skip
+    )
     if workload.num_distinct_prompts:
         block_tokens = service.pools[0].deployment.engine.block_tokens
         requests = repeated(requests, workload.num_distinct_prompts, block_tokens)
@@ -134,9 +134,12 @@ class Ran:
         sequences = max(1.0, self._running / max(1, self.simulated.num_machines))
         prompt = min(max(1.0, self.workload.input_tokens), float(memory.max_num_batched_tokens))
         both = steps_of(
-            np.array([0.0, 1.0]), np.array([0.0, prompt]), np.array([0.0, self.workload.input_tokens]),
-            np.array([sequences, 0.0]), np.array([self.workload.input_tokens + self.workload.output_tokens / 2, 0.0]),
-        )  # fmt: skip
+            np.array([0.0, 1.0]),
+            np.array([0.0, prompt]),
+            np.array([0.0, self.workload.input_tokens]),
+            np.array([sequences, 0.0]),
+            np.array([self.workload.input_tokens + self.workload.output_tokens / 2, 0.0]),
+        )
         return extrapolation_share(tick(deployment, both).done)
 
     @property
@@ -184,11 +187,16 @@ class Ran:
         """What ties the run's metrics together."""
         mode, outputs = self.workload.mode, float(self.times.output_tokens.mean())
         return Figures(
-            ttft_s=self.value("ttft_s"), tpot_s=_number(self.value("tpot_s")), latency_s=self.value("latency_s"),
-            requests_per_s=self.value("requests_per_s"), power_w=self.value("power_w"), steps=max(0.0, outputs - 1.0),
-            waiting_s=self._waiting_s, load_frac=self._load_frac,
+            ttft_s=self.value("ttft_s"),
+            tpot_s=_number(self.value("tpot_s")),
+            latency_s=self.value("latency_s"),
+            requests_per_s=self.value("requests_per_s"),
+            power_w=self.value("power_w"),
+            steps=max(0.0, outputs - 1.0),
+            waiting_s=self._waiting_s,
+            load_frac=self._load_frac,
             is_one_request=mode != "offline",
-        )  # fmt: skip
+        )
 
     @property
     def bounds(self) -> Bounds:
@@ -198,10 +206,11 @@ class Ran:
         count = [p.replicas * p.deployment.layout.num_devices for p in pools]
         devices = [p.deployment.cluster.device for p in pools]
         return replace(
-            bounds, least_ttft_s=0.0 if len(pools) > 1 else bounds.least_ttft_s,
+            bounds,
+            least_ttft_s=0.0 if len(pools) > 1 else bounds.least_ttft_s,
             least_power_w=sum(n * d.idle_power_w for n, d in zip(count, devices, strict=True)),
             most_power_w=sum(n * d.power_limit_w for n, d in zip(count, devices, strict=True)),
-        )  # fmt: skip
+        )
 
     @property
     def _waiting_s(self) -> float:

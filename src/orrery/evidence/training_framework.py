@@ -24,10 +24,12 @@ MEGATRON = frozenset({"megatron-lm", "megatron-llama", "megatron-deepspeed"})
 """Frameworks whose rows list the flags that a run had: what is not listed was off."""
 
 SWITCHES = {
-    "overlap-grad-reduce": "overlaps_gradients", "overlap-param-gather": "overlaps_parameters",
-    "tp-comm-overlap": "overlaps_tensor", "sequence-parallel": "is_sequence_parallel",
+    "overlap-grad-reduce": "overlaps_gradients",
+    "overlap-param-gather": "overlaps_parameters",
+    "tp-comm-overlap": "overlaps_tensor",
+    "sequence-parallel": "is_sequence_parallel",
     "use-flash-attn": "has_fused_attention",
-}  # fmt: skip
+}
 """Megatron's flags, and what they switch on."""
 
 ATTENTION = {"unfused": False, "local": False, "fused": True, "flash": True}
@@ -46,8 +48,11 @@ def recipe_of(row: Row, device: Device) -> Recipe:
     if word == "bf16" and ("pure" in spelled or "bf16-true" in spelled):
         return get_recipe("bf16_pure")
     if word == "fp8":
-        for name, words in (("fp8_current", ("fp8-cs", "float8", "current")), ("mxfp8", ("fp8-mx", "mxfp8")),
-                            ("fp8_block", ("fp8-sc", "block"))):  # fmt: skip
+        for name, words in (
+            ("fp8_current", ("fp8-cs", "float8", "current")),
+            ("mxfp8", ("fp8-mx", "mxfp8")),
+            ("fp8_block", ("fp8-sc", "block")),
+        ):
             if any(w in spelled for w in words):
                 return get_recipe(name)
     return get_recipe(word)
@@ -162,8 +167,15 @@ TUNED = ("is_fused", "overlaps_gradients", "overlaps_parameters", "overlaps_tens
 TENSOR_OVERLAP_SINCE = "v3.1"
 """Transformer Engine cuts tensor-parallel collectives into pieces since 0.11 (August 2023), after round v3.0."""
 
-STACK = ("packed dataset", "compile", "chunked cross entropy", "activation checkpointing", "optimizer in backward",
-         "activation offloading", "8-bit adamw")  # fmt: skip
+STACK = (
+    "packed dataset",
+    "compile",
+    "chunked cross entropy",
+    "activation checkpointing",
+    "optimizer in backward",
+    "activation offloading",
+    "8-bit adamw",
+)
 """torchtune's table of techniques, each on top of those before it."""
 
 
@@ -171,8 +183,11 @@ def _added(technique: str) -> dict[str, bool | float]:
     """The settings of one line of that table; adapters keep those that do not touch the optimizer."""
     word = technique.removeprefix("+")
     place = STACK.index(word) if word in STACK else len(STACK)
-    out: dict[str, bool | float] = {"is_fused": place >= STACK.index("compile"), "gradient_bytes": 2.0,
-                                    "moments_bytes": 2.0 if word == STACK[-1] else 4.0}  # fmt: skip
+    out: dict[str, bool | float] = {
+        "is_fused": place >= STACK.index("compile"),
+        "gradient_bytes": 2.0,
+        "moments_bytes": 2.0 if word == STACK[-1] else 4.0,
+    }
     if place < STACK.index("chunked cross entropy"):
         out["logits_bytes"] = 12.0
     if word in STACK and place >= STACK.index("optimizer in backward"):

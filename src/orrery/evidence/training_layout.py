@@ -16,9 +16,15 @@ from orrery.hardware.device import Device
 from orrery.models.model import Model
 
 SHARDINGS: dict[str, Sharding] = {
-    "none": "none", "zero0": "none", "ddp": "none", "zero1": "zero1", "zero2": "zero2", "zero3": "zero3",
-    "fsdp": "zero3", "hsdp": "zero3",
-}  # fmt: skip
+    "none": "none",
+    "zero0": "none",
+    "ddp": "none",
+    "zero1": "zero1",
+    "zero2": "zero2",
+    "zero3": "zero3",
+    "fsdp": "zero3",
+    "hsdp": "zero3",
+}
 
 ONE_NODE_PARAMETERS = 2e9
 """Functional tests that do not say on how many devices they ran have small models, and one node; releases do not."""
@@ -66,12 +72,21 @@ def layout_of(
     ep, etp = _experts(row, model, framework, degrees)
     recompute, modules = _recompute(row, framework)
     return TrainingLayout(
-        tp=degrees.tp, cp=degrees.cp, pp=degrees.pp, dp=degrees.dp, vp=vp, ep=ep, etp=etp, micro_batch=micro_batch,
-        sharding=sharding, sharding_group=_sharding_group(row, sharding, ranks), recompute=recompute,
+        tp=degrees.tp,
+        cp=degrees.cp,
+        pp=degrees.pp,
+        dp=degrees.dp,
+        vp=vp,
+        ep=ep,
+        etp=etp,
+        micro_batch=micro_batch,
+        sharding=sharding,
+        sharding_group=_sharding_group(row, sharding, ranks),
+        recompute=recompute,
         recompute_modules=modules,
         schedule="interleaved" if vp > 1 else framework.schedule,
         is_sequence_parallel=framework.is_sequence_parallel and degrees.tp > 1,
-    ), global_batch  # fmt: skip
+    ), global_batch
 
 
 def _chunks(row: Row, model: Model, pp: int) -> int:
@@ -180,9 +195,16 @@ def _devices(row: Row, model: Model, device: Device, known: int, *, has_dp: bool
 
 
 def _model_ways(
-    row: Row, model: Model, device: Device, framework: Framework, recipe: Recipe, task: Task,
-    sharding: Sharding | None, stated: dict[str, int], rest: int,
-) -> int:  # fmt: skip
+    row: Row,
+    model: Model,
+    device: Device,
+    framework: Framework,
+    recipe: Recipe,
+    task: Task,
+    sharding: Sharding | None,
+    stated: dict[str, int],
+    rest: int,
+) -> int:
     """Ways in which the model is cut beyond what is stated, where dp is blank.
 
     The batch may say: global = micro x accumulation x dp. Else one, unless that cannot be: a run that was published
@@ -215,9 +237,10 @@ def _state_bytes(model: Model, framework: Framework, recipe: Recipe, task: Task)
         return count * (NF4_BYTES if task == "qlora" else min(weights, 2.0)), 0.0, 0.0
     master = recipe.master_bytes if recipe.master_bytes >= 0 else framework.master_bytes
     return (
-        count * weights, count * (recipe.gradient_bytes or framework.gradient_bytes),
+        count * weights,
+        count * (recipe.gradient_bytes or framework.gradient_bytes),
         count * (master + (recipe.moments_bytes or framework.moments_bytes)),
-    )  # fmt: skip
+    )
 
 
 def _held(need: tuple[float, float, float], kind: Sharding, ways: int, dp: int) -> float:

@@ -52,8 +52,16 @@ def model_of(row: Row) -> Model:
     return _of_shape(row, name, found)
 
 
-GPTS = ((125e6, 12, 768), (350e6, 24, 1024), (760e6, 24, 1536), (1.3e9, 24, 2048), (2.7e9, 32, 2560),
-        (6.7e9, 32, 4096), (13e9, 40, 5120), (175e9, 96, 12288))  # fmt: skip
+GPTS = (
+    (125e6, 12, 768),
+    (350e6, 24, 1024),
+    (760e6, 24, 1536),
+    (1.3e9, 24, 2048),
+    (2.7e9, 32, 2560),
+    (6.7e9, 32, 4096),
+    (13e9, 40, 5120),
+    (175e9, 96, 12288),
+)
 """Parameters, layers and width of the published GPT-3 models (arXiv:2005.14165, table 2.1)."""
 
 HEAD_SIZE, WIDTH_STEP, GPT2_TOKENS = 128, 128, 1024
@@ -115,13 +123,20 @@ def _of_shape(row: Row, name: str, found: Model | None) -> Model:
     gated = _flag(row, "gated_ffn")
     options = row.word("framework_options").casefold()
     shape = {
-        "num_layers": row.count("num_layers") or (found.num_layers if found else 0), "hidden_size": hidden,
-        "num_heads": heads, "num_kv_heads": row.count("num_kv_heads"), "head_size": row.count("head_size"),
-        "ffn_size": row.count("ffn_size"), "vocab_size": vocab, "num_experts": row.count("num_experts"),
-        "experts_per_token": row.count("experts_per_token"), "moe_ffn_size": row.count("moe_ffn_size"),
-        "num_shared_experts": row.count("num_shared_experts"), "num_dense_layers": row.count("num_dense_layers"),
+        "num_layers": row.count("num_layers") or (found.num_layers if found else 0),
+        "hidden_size": hidden,
+        "num_heads": heads,
+        "num_kv_heads": row.count("num_kv_heads"),
+        "head_size": row.count("head_size"),
+        "ffn_size": row.count("ffn_size"),
+        "vocab_size": vocab,
+        "num_experts": row.count("num_experts"),
+        "experts_per_token": row.count("experts_per_token"),
+        "moe_ffn_size": row.count("moe_ffn_size"),
+        "num_shared_experts": row.count("num_shared_experts"),
+        "num_dense_layers": row.count("num_dense_layers"),
         "context_tokens": row.count("seq_len") or 2048,
-    }  # fmt: skip
+    }
     kind = name.casefold().split("-")[0]
     if _is_t5(name) and not shape["num_layers"]:
         shape["num_layers"] = int(row.default("num_layers", f"{T5_LAYERS[hidden]} (T5 of that width)").split()[0])
@@ -129,8 +144,11 @@ def _of_shape(row: Row, name: str, found: Model | None) -> Model:
         raise ScenarioError("an encoder-decoder with experts is not modelled")
     if _is_t5(name):
         row.default("decoder", "a quarter of the encoder's tokens (512 and 128 in the recipes)")
-        return _t5(name, gated, **{k: shape[k] for k in ("num_layers", "hidden_size", "num_heads", "head_size",
-                                                         "ffn_size", "vocab_size")})  # fmt: skip
+        return _t5(
+            name,
+            gated,
+            **{k: shape[k] for k in ("num_layers", "hidden_size", "num_heads", "head_size", "ffn_size", "vocab_size")},
+        )
     if "multi-latent-attention" in options:
         row.default("attention", "ordinary heads (the sizes of latent attention are not stated)")
     biases = False if "disable-bias-linear" in options or "mpt" in kind else None

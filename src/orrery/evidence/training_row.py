@@ -31,10 +31,18 @@ from orrery.training.reported import Tool
 from orrery.training.step import step_of
 
 TASKS: dict[str, Task] = {
-    "": "pretrain", "pretrain": "pretrain", "pretraining": "pretrain", "full_finetune": "full_finetune",
-    "finetune": "full_finetune", "sft": "full_finetune", "lora": "lora", "qlora": "qlora", "adapter": "adapter",
-    "adapter_v2": "adapter", "forward_backward": "forward_backward",
-}  # fmt: skip
+    "": "pretrain",
+    "pretrain": "pretrain",
+    "pretraining": "pretrain",
+    "full_finetune": "full_finetune",
+    "finetune": "full_finetune",
+    "sft": "full_finetune",
+    "lora": "lora",
+    "qlora": "qlora",
+    "adapter": "adapter",
+    "adapter_v2": "adapter",
+    "forward_backward": "forward_backward",
+}
 
 ADAPTER_RANKS = {"litgpt": 8, "torchtune": 8, "huggingface-trainer": 8, "nemo": 32, "megatron-bridge": 32}
 """Rank of low-rank additions that each framework's recipes set (lora_r, lora_rank, dim)."""
@@ -59,9 +67,13 @@ CLEARLY = 1.1
 """A default is only overruled where it needs that much more memory than there is, and no sooner said not to fit."""
 
 TOOLS: dict[str, Tool] = {
-    "allocated": "allocated", "allocator": "allocated", "reserved": "reserved", "device": "device",
-    "nvidia-smi": "device", "rocm-smi": "device",
-}  # fmt: skip
+    "allocated": "allocated",
+    "allocator": "allocated",
+    "reserved": "reserved",
+    "device": "device",
+    "nvidia-smi": "device",
+    "rocm-smi": "device",
+}
 """Words of the column memory_tool."""
 
 PADDED_FRAC = 0.5
@@ -83,10 +95,19 @@ def read_training_row(row: Row) -> tuple[TrainingJob, TrainingLayout]:
     cluster = cluster_of(row, device, layout.num_devices)
     longest = 0 if row.word("seq_len") or task in ("pretrain", "forward_backward") else LONGEST_INSTRUCTION_TOKENS
     job = _job(
-        model, cluster, framework, recipe, seq_len, global_batch, task,
-        _adapter_rank(row, framework) if task in FROZEN else 16, longest, _dispatcher(row),
-        expert_loads(row.word("expert_loads"), model), _base_weights(row, task),
-    )  # fmt: skip
+        model,
+        cluster,
+        framework,
+        recipe,
+        seq_len,
+        global_batch,
+        task,
+        _adapter_rank(row, framework) if task in FROZEN else 16,
+        longest,
+        _dispatcher(row),
+        expert_loads(row.word("expert_loads"), model),
+        _base_weights(row, task),
+    )
     if leaves_recompute_open(row, layout):
         layout = _as_little_again_as_fits(row, job, layout)
     return job, layout
@@ -157,16 +178,35 @@ def usable_bytes(device: Device, outside: float = 0.0) -> float:
 
 @lru_cache(maxsize=4096)
 def _job(
-    model: Model, cluster: Cluster, framework: Framework, recipe: Recipe, seq_len: int, global_batch: int, task: Task,
-    rank: int, longest: int, dispatcher: str, loads: Popularity | None, base_weights: str,
-) -> TrainingJob:  # fmt: skip
+    model: Model,
+    cluster: Cluster,
+    framework: Framework,
+    recipe: Recipe,
+    seq_len: int,
+    global_batch: int,
+    task: Task,
+    rank: int,
+    longest: int,
+    dispatcher: str,
+    loads: Popularity | None,
+    base_weights: str,
+) -> TrainingJob:
     """One object for all rows that describe the same job, so that their layouts can be answered together."""
     return TrainingJob(
-        model=model, cluster=cluster, framework=framework, recipe=recipe, seq_len=seq_len,
-        global_batch=global_batch, task=task, adapter_rank=rank, longest_seq_len=longest, dispatcher=dispatcher,
-        expert_loads=loads, base_weights=base_weights,
+        model=model,
+        cluster=cluster,
+        framework=framework,
+        recipe=recipe,
+        seq_len=seq_len,
+        global_batch=global_batch,
+        task=task,
+        adapter_rank=rank,
+        longest_seq_len=longest,
+        dispatcher=dispatcher,
+        expert_loads=loads,
+        base_weights=base_weights,
         decoder_seq_len=seq_len // T5_TOKENS_RATIO if model.encoder else 0,
-    )  # fmt: skip
+    )
 
 
 def _task(row: Row) -> Task:

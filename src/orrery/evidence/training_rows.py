@@ -133,6 +133,9 @@ def _around(value: float, metric: str, spread: Spread | None) -> Interval | None
     if metric not in RATES:
         return spread.around(value)
     return Interval(
-        low_80=value / spread.high_80_ratio, high_80=value / spread.low_80_ratio,
-        low_95=value / spread.high_95_ratio, high_95=value / spread.low_95_ratio, because=spread.because,
-    )  # fmt: skip
+        low_80=value / spread.high_80_ratio,
+        high_80=value / spread.low_80_ratio,
+        low_95=value / spread.high_95_ratio,
+        high_95=value / spread.low_95_ratio,
+        because=spread.because,
+    )

@@ -10,9 +10,7 @@ from typing import Literal, get_args
 
 from orrery.evidence.paper_file import Claim
 
-Verdict = Literal[
-    "reproduced", "not reproduced", "no evidence", "sign only", "not counted", "anchored", "not modeled"
-]  # fmt: skip
+Verdict = Literal["reproduced", "not reproduced", "no evidence", "sign only", "not counted", "anchored", "not modeled"]
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 """All of them, those first that could have failed."""

@@ -42,8 +42,11 @@ class BackendRule:
     def accepts(self, at: Situation) -> bool:
         """Whether the rule holds there for some number of tokens."""
         words = (
-            (self.generations, at.generation), (self.formats, at.format), (self.mixers, at.mixer), (self.modes, at.mode)
-        )  # fmt: skip
+            (self.generations, at.generation),
+            (self.formats, at.format),
+            (self.mixers, at.mixer),
+            (self.modes, at.mode),
+        )
         return all(not known or word in known for known, word in words) and all(
             low <= at.degrees.get(degree, 1) <= high for degree, (low, high) in self.spans.items()
         )

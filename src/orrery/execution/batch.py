@@ -37,11 +37,14 @@ class Batch:
     def largest(self) -> dict[str, float]:
         """The largest sizes of any entry: tokens, sampled rows, and what prompts and decodes ask of attention."""
         return {
-            "tokens": float(self.num_tokens.max()), "rows": float(self.num_rows.max()),
-            "prompts": float(self.prompt_sequences.max()), "prompt_tokens": float(self.prompt_tokens.max()),
-            "prompt_context": float(self.prompt_context_tokens.max()), "decodes": float(self.decode_sequences.max()),
+            "tokens": float(self.num_tokens.max()),
+            "rows": float(self.num_rows.max()),
+            "prompts": float(self.prompt_sequences.max()),
+            "prompt_tokens": float(self.prompt_tokens.max()),
+            "prompt_context": float(self.prompt_context_tokens.max()),
+            "decodes": float(self.decode_sequences.max()),
             "decode_context": float(self.decode_context_tokens.max()),
-        }  # fmt: skip
+        }
 
     @property
     def num_rows(self) -> Ints:
@@ -53,9 +56,12 @@ def decodes_of(sequences: Ints, context_tokens: int) -> Batch:
     """Steps that only decode: so many sequences each, all behind the same context."""
     none = np.zeros_like(sequences)
     return Batch(
-        prompt_sequences=none, prompt_tokens=none, prompt_context_tokens=none, decode_sequences=sequences,
+        prompt_sequences=none,
+        prompt_tokens=none,
+        prompt_context_tokens=none,
+        decode_sequences=sequences,
         decode_context_tokens=np.full_like(sequences, context_tokens),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -98,14 +104,27 @@ class Part:
 
 
 def part(
-    name: str, group: str, timing: Timing, count: float, op: str, format: str,
-    calibration: Calibration | None = None, sizes: Mapping[str, float] | None = None,
-) -> Part:  # fmt: skip
+    name: str,
+    group: str,
+    timing: Timing,
+    count: float,
+    op: str,
+    format: str,
+    calibration: Calibration | None = None,
+    sizes: Mapping[str, float] | None = None,
+) -> Part:
     """``count`` repetitions of a timed op."""
     return Part(
-        name=name, group=group, time_s=timing.time_s * count, op=op, format=format, once=timing, count=count,
-        calibration=calibration, sizes=sizes or {},
-    )  # fmt: skip
+        name=name,
+        group=group,
+        time_s=timing.time_s * count,
+        op=op,
+        format=format,
+        once=timing,
+        count=count,
+        calibration=calibration,
+        sizes=sizes or {},
+    )
 
 
 def slower(p: Part, memory_ratio: float, compute_ratio: float) -> Part:

@@ -26,9 +26,12 @@ def choices(deployment: Deployment, kind: Kind, format: str, mixer: str = "") ->
     """What runs, by tokens in a step, fewest first; the last one has no limit."""
     layout = deployment.layout
     at = Situation(
-        generation=deployment.cluster.device.generation, format=format, mixer=mixer, mode=deployment.mode,
+        generation=deployment.cluster.device.generation,
+        format=format,
+        mixer=mixer,
+        mode=deployment.mode,
         degrees={"tp": layout.tp, "dp": layout.dp, "ep": layout.ep},
-    )  # fmt: skip
+    )
     rules = tuple(r for r in deployment.engine.backends if r.kind == kind and r.accepts(at))
     if requested := getattr(deployment.backends, kind):
         same = next((r.activations for r in rules if r.backend == requested), "")
@@ -49,10 +52,15 @@ def by_tokens(rules: tuple[BackendRule, ...], otherwise: str) -> tuple[Choice, .
         else:
             rule = rules[place]
             last = min([*begins, rule.tokens[1]])
-            found.append(Choice(
-                backend=rule.backend, fact=rule.fact, most_tokens=last, activations=rule.activations,
-                tuned_by=rule.tuned_by,
-            ))  # fmt: skip
+            found.append(
+                Choice(
+                    backend=rule.backend,
+                    fact=rule.fact,
+                    most_tokens=last,
+                    activations=rule.activations,
+                    tuned_by=rule.tuned_by,
+                )
+            )
         first = last + 1.0
     return tuple(found)
 

@@ -11,12 +11,13 @@ k + 1 tokens a sequence at once. With the chances a_1 … a_k that a guess holds
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import ceil
 
 import numpy as np
 
 from orrery.base.errors import ScenarioError
 from orrery.execution.batch import Batch, Part, decodes_of
-from orrery.execution.layout import Deployment, DraftHead
+from orrery.execution.layout import TREE_METHODS, Deployment, DraftHead
 from orrery.execution.shard import Cache, cache_of, shard
 from orrery.execution.step import Step, step
 from orrery.models.model import Block, Linear, Model
@@ -48,21 +49,32 @@ class HeadMemory:
 def head_of(deployment: Deployment) -> Deployment:
     """The head as a deployment of its own, which ends in the model's output head; on one pipeline stage."""
     model, head = deployment.model, deployment.draft_head
-    if head is None:
+    if head is None or (head.method in TREE_METHODS and head.draft_model is None):
         raise ScenarioError("draft: this deployment has no drafting head.")
+    if head.draft_model is not None:
+        return replace(deployment, model=head.draft_model, layout=replace(deployment.layout, pp=1), draft_head=None)
     if head.method == "mtp" and not model.draft_parameters:
         raise ScenarioError(f'draft: {model.name} ships no MTP layer; write draft = "eagle3" for a head of its own.')
     block = replace(model.blocks[-1], count=1) if head.method == "mtp" else _dense(model.blocks)
     width = model.hidden_size
     join = Linear(
-        name="draft projection", in_features=STATES[head.method] * width, out_features=width, shard="column",
+        name="draft projection",
+        in_features=STATES[head.method] * width,
+        out_features=width,
+        shard="column",
         role="mlp",
-    )  # fmt: skip
+    )
     whole = replace(block, name="draft head", linears=(join, *block.linears))
     small = replace(
-        model, blocks=(whole,), embedding_parameters=0, other_parameters=0, tower_parameters=0, draft_parameters=0,
+        model,
+        blocks=(whole,),
+        embedding_parameters=0,
+        other_parameters=0,
+        tower_parameters=0,
+        tower=None,
+        draft_parameters=0,
         encoder=(),
-    )  # fmt: skip
+    )
     return replace(deployment, model=small, layout=replace(deployment.layout, pp=1), draft_head=None)
 
 
@@ -83,10 +95,11 @@ def _dense(blocks: tuple[Block, ...]) -> Block:
 @lru_cache(maxsize=256)
 def head_memory(deployment: Deployment) -> HeadMemory | None:
     """Weights (the output head is the model's own) and cache of the drafting head; None without one."""
-    if deployment.draft_head is None:
+    head = deployment.draft_head
+    if head is None or (head.method in TREE_METHODS and head.draft_model is None):
         return None
     small = head_of(deployment)
-    bare = replace(small, model=_without_output(small.model))
+    bare = small if head.draft_model else replace(small, model=_without_output(small.model))
     return HeadMemory(weight_bytes=shard(bare).weight_bytes, cache=cache_of(small))
 
 
@@ -102,7 +115,7 @@ def both(cache: Cache, more: HeadMemory | None) -> Cache:
         bytes_per_token=cache.bytes_per_token + more.cache.bytes_per_token,
         windows=tuple(sorted((*cache.windows, *more.cache.windows))),
         bytes_per_sequence=cache.bytes_per_sequence + more.cache.bytes_per_sequence,
-    )  # fmt: skip
+    )
 
 
 def checked(head: DraftHead, batch: Batch) -> Batch:
@@ -110,7 +123,7 @@ def checked(head: DraftHead, batch: Batch) -> Batch:
     context = batch.decode_context_tokens
     if head.ahead_tokens:
         context = np.rint(context + head.ahead_tokens).astype(np.int64)
-    return replace(batch, guesses=head.num_tokens, decode_context_tokens=context)
+    return replace(batch, guesses=head.num_checked, decode_context_tokens=context)
 
 
 def with_drafting(deployment: Deployment, batch: Batch) -> Step:
@@ -119,14 +132,31 @@ def with_drafting(deployment: Deployment, batch: Batch) -> Step:
     if head is None:
         return step(deployment, batch)
     whole = checked(head, batch)
-    done, small = step(deployment, whole), head_of(deployment)
-    parts = [*done.parts, *_named(step(small, whole).parts, 1.0)]
+    done = step(deployment, whole)
+    added = _drafting(deployment, head, whole)
+    if not added:
+        return done
+    added_s = np.sum([p.time_s for p in added], axis=0)
+    return Step(parts=(*done.parts, *added), time_s=done.time_s + added_s, stage_s=done.stage_s + added_s)
+
+
+def _drafting(deployment: Deployment, head: DraftHead, whole: Batch) -> list[Part]:
+    """Passes that make the guesses: over all tokens that were verified, then a level each."""
+    if head.method in TREE_METHODS and head.draft_model is None:
+        return []
+    small = head_of(deployment)
+    none = np.zeros_like(whole.decode_sequences)
+    alone = replace(whole, guesses=0, prompt_sequences=none, prompt_tokens=none, prompt_context_tokens=none)
+    if head.level_nodes:
+        accepted = ceil(head.tokens_per_step) - 1
+        parts = _named(step(small, replace(whole, guesses=accepted)).parts, 1.0)
+        for nodes in head.level_nodes[:-1]:
+            parts += _named(step(small, replace(alone, guesses=nodes - 1)).parts, 1.0)
+        return parts
+    parts = _named(step(small, whole).parts, 1.0)
     if head.num_tokens > 1:
-        none = np.zeros_like(batch.decode_sequences)
-        alone = replace(whole, guesses=0, prompt_sequences=none, prompt_tokens=none, prompt_context_tokens=none)
         parts += _named(step(small, alone).parts, float(head.num_tokens - 1))
-    added_s = np.sum([p.time_s for p in parts[len(done.parts) :]], axis=0)
-    return Step(parts=tuple(parts), time_s=done.time_s + added_s, stage_s=done.stage_s + added_s)
+    return parts
 
 
 def _named(parts: tuple[Part, ...], times: float) -> list[Part]:
@@ -134,14 +164,16 @@ def _named(parts: tuple[Part, ...], times: float) -> list[Part]:
     return [
         replace(p, name=f"draft: {p.name}", group="draft head", time_s=p.time_s * times, count=p.count * times)
         for p in parts
-    ]  # fmt: skip
+    ]
 
 
 def drafting_s(deployment: Deployment, context_tokens: int, sequences: int) -> tuple[float, float]:
     """(base, per sequence) of all of a step's guessing, through 1 and ``sequences`` of them: the simulator's line."""
     batch = decodes_of(np.array([1, max(2, sequences)]), context_tokens)
     counts = batch.decode_sequences
-    parts = with_drafting(deployment, batch).parts
-    one_s, many_s = (float(x) for x in np.sum([p.time_s for p in parts if p.group == "draft head"], axis=0))
+    found = [p.time_s for p in with_drafting(deployment, batch).parts if p.group == "draft head"]
+    if not found:
+        return 0.0, 0.0
+    one_s, many_s = (float(x) for x in np.sum(found, axis=0))
     slope_s = max(0.0, (many_s - one_s) / float(counts[1] - 1))
     return one_s - slope_s, slope_s

@@ -53,13 +53,18 @@ def kernels_s(
         mixer = block.mixer
         if not isinstance(mixer, SoftmaxAttention):
             raise OutOfRange(f"{model.name}: layers are counted for models whose every layer is softmax attention.")
-        products = [
-            Gemm(m=batch * tokens, n=x.out_features, k=x.in_features, format=FORMAT) for x in block.linears
-        ]  # fmt: skip
+        products = [Gemm(m=batch * tokens, n=x.out_features, k=x.in_features, format=FORMAT) for x in block.linears]
         attention = AttentionPrefill(
-            batch=batch, query_tokens=tokens, context_tokens=tokens, num_heads=mixer.num_heads, format=FORMAT,
-            num_kv_heads=mixer.num_kv_heads, head_size=mixer.head_size, kv_format=FORMAT, is_causal=mixer.is_causal,
-        )  # fmt: skip
+            batch=batch,
+            query_tokens=tokens,
+            context_tokens=tokens,
+            num_heads=mixer.num_heads,
+            format=FORMAT,
+            num_kv_heads=mixer.num_kv_heads,
+            head_size=mixer.head_size,
+            kv_format=FORMAT,
+            is_causal=mixer.is_causal,
+        )
         busy = [float(predict(op, device, engine).time_s) for op in (*products, attention)]
         moved = layer.num_stream_passes * batch * tokens * model.hidden_size * WORD_BYTES
         stream_s = moved / (measured["bandwidth_frac"] * device.memory_bandwidth_bytes_per_s)

@@ -16,9 +16,15 @@ def explain(deployment: Deployment, done: Step, entry: int, name: str, energy_j:
             groups.setdefault(p.group, []).append(_leaf(deployment, p, entry))
     tree = total(name, [total(group, costs) for group, costs in groups.items()])
     return Cost(
-        name=name, time_s=tree.time_s, exposed_s=tree.exposed_s, energy_j=energy_j, flops=tree.flops,
-        bytes=tree.bytes, bound_by=tree.bound_by, parts=tree.parts,
-    )  # fmt: skip
+        name=name,
+        time_s=tree.time_s,
+        exposed_s=tree.exposed_s,
+        energy_j=energy_j,
+        flops=tree.flops,
+        bytes=tree.bytes,
+        bound_by=tree.bound_by,
+        parts=tree.parts,
+    )
 
 
 def bound_by(p: Part, entry: int) -> str:
@@ -34,9 +40,14 @@ def bound_by(p: Part, entry: int) -> str:
 def _leaf(deployment: Deployment, p: Part, entry: int) -> Cost:
     time_s, (flops, moved) = float(p.time_s[entry]), p.work(entry)
     return Cost(
-        name=p.name, time_s=time_s, exposed_s=time_s, flops=flops, bytes=moved,
-        bound_by=bound_by(p, entry), because=_because(deployment.cluster.device, p),
-    )  # fmt: skip
+        name=p.name,
+        time_s=time_s,
+        exposed_s=time_s,
+        flops=flops,
+        bytes=moved,
+        bound_by=bound_by(p, entry),
+        because=_because(deployment.cluster.device, p),
+    )
 
 
 def _because(device: Device, p: Part) -> tuple[Fact, ...]:

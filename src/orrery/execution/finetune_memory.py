@@ -29,9 +29,7 @@ class Activations:
         return self.all_bytes / self.needed_bytes
 
 
-def activations(
-    model: Model, sequence_tokens: int, *, rank: int = 16, is_attention_fused: bool = True
-) -> Activations:  # fmt: skip
+def activations(model: Model, sequence_tokens: int, *, rank: int = 16, is_attention_fused: bool = True) -> Activations:
     """Activation bytes of one token of a sequence. Without a fused kernel, attention also leaves its scores and its
     weights."""
     retained = [_layer(model, b, sequence_tokens, rank, is_attention_fused) for b in model.blocks]

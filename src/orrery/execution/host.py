@@ -56,9 +56,7 @@ def pieces_s(deployment: Deployment) -> float:
     return deployment.engine.launch_s * num_pieces(deployment)
 
 
-def wall_s(
-    engine: Engine, device_s: Floats, num_sequences: Ints | int, launch_s: Floats | float = 0.0
-) -> Floats:  # fmt: skip
+def wall_s(engine: Engine, device_s: Floats, num_sequences: Ints | int, launch_s: Floats | float = 0.0) -> Floats:
     """Steps that take the device so long, with the host's part for their sequences and its launches beside them."""
     host_s = engine.step_s + engine.per_sequence_s * num_sequences
     sampled_s = np.maximum(device_s, launch_s) + engine.sampling_s * num_sequences

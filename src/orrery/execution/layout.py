@@ -4,6 +4,9 @@ from dataclasses import dataclass, field
 
 from orrery.base.errors import ScenarioError
 from orrery.execution.engine import Engine
+from orrery.execution.host_experts import HostExperts
+from orrery.execution.kept_cache import NOTHING, Compression
+from orrery.execution.routes import BY_ROUTES, Routes
 from orrery.hardware.cluster import Cluster
 from orrery.kernels.ops import Popularity
 from orrery.models.model import Model
@@ -66,19 +69,34 @@ class Backends:
 
 
 DRAFT_METHODS = ("mtp", "eagle", "eagle3")
+TREE_METHODS = ("tree", "prompt-tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftHead:
-    """A head that guesses so many tokens a step, and the chances that each holds where those before it did."""
+    """A head that guesses so many tokens a step, and the chances that each holds where those before it did.
 
-    method: str  # one of DRAFT_METHODS, as vLLM calls them
+    A tree has several draft tokens at each level: ``level_nodes`` of them, of which one is right with the level's
+    chance. They are made by ``draft_model``, or, without one, cost nothing beside the tokens that a step verifies.
+    """
+
+    method: str  # one of DRAFT_METHODS, as vLLM calls them, or of TREE_METHODS
     acceptance_fracs: tuple[float, ...]  # by position; as many as tokens are guessed
     ahead_tokens: float = 0.0  # where answers are counted in steps: how much longer contexts are on average
+    level_nodes: tuple[int, ...] = ()  # draft tokens at each level of a tree; empty: one at each position
+    prompt_tokens: int = 0  # trained prompt tokens that a step takes beside its draft tokens
+    draft_model: Model | None = None
 
     def __post_init__(self) -> None:
-        if self.method not in DRAFT_METHODS:
-            raise ScenarioError(f"draft: got {self.method!r}; write one of {', '.join(DRAFT_METHODS)}.")
+        if self.method not in (*DRAFT_METHODS, *TREE_METHODS):
+            raise ScenarioError(
+                f"draft: got {self.method!r}; write one of {', '.join((*DRAFT_METHODS, *TREE_METHODS))}."
+            )
+        if self.level_nodes and len(self.level_nodes) != len(self.acceptance_fracs):
+            raise ScenarioError(
+                f"draft: {len(self.level_nodes)} levels of draft tokens and {len(self.acceptance_fracs)} acceptance "
+                "rates; give one of each a level."
+            )
         if not self.acceptance_fracs or not all(0.0 <= a <= 1.0 for a in self.acceptance_fracs):
             raise ScenarioError(
                 f"acceptance_by_position: got {self.acceptance_fracs}; write a share of 0 to 1 for every guess, such "
@@ -87,8 +105,13 @@ class DraftHead:
 
     @property
     def num_tokens(self) -> int:
-        """Guesses a step."""
+        """Guesses a step, one after the other: the most that can be accepted."""
         return len(self.acceptance_fracs)
+
+    @property
+    def num_checked(self) -> int:
+        """Tokens of a sequence that a step verifies beside its sure one: every draft token, and prompt tokens."""
+        return sum(self.level_nodes or (1,) * self.num_tokens) + self.prompt_tokens
 
     @property
     def tokens_per_step(self) -> float:
@@ -98,6 +121,15 @@ class DraftHead:
             reach *= chance
             total += reach
         return total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Images:
+    """Images in prompts: the tokens of a prompt for each of its images, and what the model's tower makes of one."""
+
+    prompt_tokens: float  # text and images, over the number of images
+    sequences: int  # that attend to themselves alone: tiles
+    patches: int  # of all of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -124,3 +156,17 @@ class Deployment:
     dispatcher: str = ""  # how tokens reach experts of other ranks; blank = as the engine does
     num_redundant_experts: int = 0  # copies, over all ranks, of the experts of each layer that tokens choose most
     draft_head: DraftHead | None = None
+    images: Images | None = None  # None: prompts are text
+    compression: Compression = NOTHING  # of the cache
+    overlap: str = ""  # what runs at once in a step (``execution.overlap``); blank = nothing
+    overlap_knobs: tuple[tuple[str, float], ...] = ()
+    host_experts: HostExperts | None = None  # None: all experts on the devices
+    expert_placement: str = ""  # where experts lie by their routes (``experts.placed``); blank = in order
+    expert_routes: Routes | None = None  # which experts follow which; None: not known
+
+    @property
+    def num_contexts(self) -> int:
+        """Ranks whose contexts every device keeps: all, where tokens stay with their experts, else its own."""
+        layout, routes = self.layout, self.expert_routes
+        stays = self.expert_placement in BY_ROUTES and routes is not None and routes.has_affinity
+        return layout.dp if stays and layout.shares_experts and layout.expert_tp == 1 and layout.pp == 1 else 1

@@ -47,19 +47,24 @@ def long_context(
     prefill_s, many_s, one_s = _steps_s(deployment, context_tokens, seen, max(1, floor(fits)))
     link = host_link(deployment)
     return LongContext(
-        context_tokens=context_tokens, kv_bytes=kv_bytes, concurrency=floor(fits),
-        prefill_s=prefill_s + compressing_s(deployment, compression, context_tokens), decode_step_s=many_s,
+        context_tokens=context_tokens,
+        kv_bytes=kv_bytes,
+        concurrency=floor(fits),
+        prefill_s=prefill_s + compressing_s(deployment, compression, context_tokens),
+        decode_step_s=many_s,
         one_decode_step_s=one_s,
         context_switch_s=2.0 * (link.latency_s + kv_bytes / link.bandwidth_bytes_per_s),
-    )  # fmt: skip
+    )
 
 
 def _steps_s(deployment: Deployment, context_tokens: int, seen: int, sequences: int) -> tuple[float, float, float]:
     """A prompt alone, a decode step of many sequences, and of one."""
     batch = Batch(
-        prompt_sequences=np.array([1, 0, 0]), prompt_tokens=np.array([context_tokens, 0, 0]),
-        prompt_context_tokens=np.array([context_tokens, 0, 0]), decode_sequences=np.array([0, sequences, 1]),
+        prompt_sequences=np.array([1, 0, 0]),
+        prompt_tokens=np.array([context_tokens, 0, 0]),
+        prompt_context_tokens=np.array([context_tokens, 0, 0]),
+        decode_sequences=np.array([0, sequences, 1]),
         decode_context_tokens=np.array([0, seen, seen]),
-    )  # fmt: skip
+    )
     prefill_s, many_s, one_s = (float(t) for t in step(deployment, batch).time_s)
     return prefill_s, many_s, one_s

@@ -97,11 +97,16 @@ def memory_of(deployment: Deployment) -> Memory | Infeasible:
     return Memory(
         capacity_bytes=device.memory_capacity_bytes,
         usable_bytes=left + fixed + (activations if engine.is_static_share else 0.0),
-        weights_bytes=weights, activation_bytes=activations,
-        communication_bytes=buffers, context_bytes=engine.context_bytes, kv_capacity_bytes=left,
-        cache=cache, kv_capacity_tokens=tokens,
-        max_num_seqs=max_num_seqs(deployment), max_num_batched_tokens=max_num_batched_tokens(deployment),
-    )  # fmt: skip
+        weights_bytes=weights,
+        activation_bytes=activations,
+        communication_bytes=buffers,
+        context_bytes=engine.context_bytes,
+        kv_capacity_bytes=left,
+        cache=cache,
+        kv_capacity_tokens=tokens,
+        max_num_seqs=max_num_seqs(deployment),
+        max_num_batched_tokens=max_num_batched_tokens(deployment),
+    )
 
 
 def activation_bytes(deployment: Deployment) -> float:
@@ -117,8 +122,10 @@ def forward_bytes(deployment: Deployment) -> float:
     cut, model = shard(deployment), deployment.model
     pairs = [(x.n + x.k) * x.groups for x in cut.linears if not x.is_head]
     gates = [x.n * x.groups + x.n * x.groups // 2 for x in cut.linears if x.name == "gate_up"]
-    routed = [2 * e.experts.experts_per_token * (e.experts.ffn_size // e.tp + e.experts.hidden_size) // e.ep
-              for e in cut.experts]  # fmt: skip
+    routed = [
+        2 * e.experts.experts_per_token * (e.experts.ffn_size // e.tp + e.experts.hidden_size) // e.ep
+        for e in cut.experts
+    ]
     widest = max((*pairs, *gates, *routed), default=0)
     wide = wide_bytes(deployment.formats.activations)
     return wide * max_num_batched_tokens(deployment) * (2 * model.hidden_size + widest)
@@ -152,5 +159,8 @@ def _does_not_fit(deployment: Deployment, fixed: float, limit: float) -> Infeasi
         change = f"Cut it over {ways} devices (tensor or pipeline parallel), or store the weights in fewer bits."
     return Infeasible(
         what=f"{deployment.model.name} in {deployment.formats.weights} on {deployment.cluster.device.name} ({layout})",
-        need=fixed, have=limit, unit="bytes", smallest_change=change,
-    )  # fmt: skip
+        need=fixed,
+        have=limit,
+        unit="bytes",
+        smallest_change=change,
+    )

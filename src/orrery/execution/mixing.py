@@ -1,6 +1,7 @@
 """Token mixers in a step: attention over a cache in its variants, and recurrent states."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -34,34 +35,54 @@ def mixer_parts(
         if has_prompts:
             yield _ask(deployment, m, _prompt_op(deployment, m, batch), "prefill", largest)
         if has_decodes:
-            yield _ask(deployment, m, _decode_op(deployment, m, batch), "decode", largest)
+            yield _ask(deployment, m, _decode_op(deployment, m, batch), "decode", largest, 1 + batch.guesses)
         if not isinstance(m.mixer, RecurrentMixer) and m.mixer.index_heads:
             yield part("indexer", m.block, _index(deployment, m.mixer, batch), m.count, "indexer", "fp8")
 
 
 _OPS: dict[type, str] = {
-    AttentionPrefill: "attention_prefill", AttentionDecode: "attention_decode", LatentPrefill: "mla_prefill",
+    AttentionPrefill: "attention_prefill",
+    AttentionDecode: "attention_decode",
+    LatentPrefill: "mla_prefill",
     LatentDecode: "mla_decode",
-}  # fmt: skip
+}
 """What calibrations call an op."""
 
 _FIXED = ("num_heads", "num_kv_heads", "head_size", "value_head_size", "window_tokens")
 
 
-def _ask(deployment: Deployment, m: MixerShard, op: Op, phase: str, largest: Mapping[str, float]) -> Part:
+def _ask(
+    deployment: Deployment, m: MixerShard, op: Op, phase: str, largest: Mapping[str, float], queries: int = 1
+) -> Part:
     device = deployment.cluster.device
     backend = choices(deployment, "attention", deployment.formats.kv, mixer_kind(m.mixer))[-1].backend
     engine = kernels_for(deployment, "attention", _OPS.get(type(op), ""), backend)
-    timing, calibration = kernels.predict(op, device, engine), kernels.calibration(op, device, engine)
+    timing, calibration = kernels.predict_with_constants(op, device, engine)
+    if queries > 1:
+        timing = _verifying(timing, queries)
     kind = "recurrence" if isinstance(m.mixer, RecurrentMixer) else "attention"
     sizes = {name: float(size) for name in _FIXED if isinstance(size := getattr(op, name, None), int)}
     if phase == "prefill":
-        sizes |= {"batch": largest["prompts"], "query_tokens": largest["prompt_tokens"],
-                  "context_tokens": largest["prompt_context"]}  # fmt: skip
+        sizes |= {
+            "batch": largest["prompts"],
+            "query_tokens": largest["prompt_tokens"],
+            "context_tokens": largest["prompt_context"],
+        }
     else:
         sizes |= {"batch": largest["decodes"], "context_tokens": largest["decode_context"]}
     return part(
         f"{kind} {phase}", m.block, timing, m.count, type(op).__name__, getattr(op, "format", ""), calibration, sizes
+    )
+
+
+def _verifying(once: Timing, queries: int) -> Timing:
+    """The decode kernel with so many tokens of each sequence: one reading of the cache, the arithmetic of all."""
+    compute_s = queries * once.compute_s
+    return replace(
+        once,
+        compute_s=compute_s,
+        flops=queries * once.flops,
+        time_s=np.maximum(once.time_s, compute_s + once.overhead_s),
     )
 
 
@@ -80,18 +101,31 @@ def _prompt_op(deployment: Deployment, m: MixerShard, batch: Batch) -> Op:
     sequences, new, context = batch.prompt_sequences, batch.prompt_tokens, batch.prompt_context_tokens
     if isinstance(mixer, SoftmaxAttention):
         return AttentionPrefill(
-            batch=sequences, query_tokens=new, context_tokens=context, num_heads=m.num_heads,
-            num_kv_heads=m.num_kv_heads, head_size=mixer.head_size, value_head_size=mixer.value_head_size,
-            format=compute, kv_format=kv, window_tokens=_reach(mixer), is_causal=mixer.is_causal,
-        )  # fmt: skip
+            batch=sequences,
+            query_tokens=new,
+            context_tokens=context,
+            num_heads=m.num_heads,
+            num_kv_heads=m.num_kv_heads,
+            head_size=mixer.head_size,
+            value_head_size=mixer.value_head_size,
+            format=compute,
+            kv_format=kv,
+            window_tokens=_reach(mixer),
+            is_causal=mixer.is_causal,
+        )
     if isinstance(mixer, LatentAttention):
         if mixer.top_tokens:
             return _sparse_prompt(m, sequences, new, _attended(mixer, context), compute, kv)
         return LatentPrefill(
-            batch=sequences, query_tokens=new, context_tokens=context, num_heads=m.num_heads, format=compute,
-            kv_format=kv, head_size=mixer.nope_head_size + mixer.rope_head_size,
+            batch=sequences,
+            query_tokens=new,
+            context_tokens=context,
+            num_heads=m.num_heads,
+            format=compute,
+            kv_format=kv,
+            head_size=mixer.nope_head_size + mixer.rope_head_size,
             value_head_size=mixer.value_head_size,
-        )  # fmt: skip
+        )
     if isinstance(mixer, CompressedAttention):
         return _sparse_prompt(m, sequences, new, _attended(mixer, context), compute, kv)
     return _recurrent(mixer, m, sequences * new, sequences, is_decode=False)
@@ -105,10 +139,17 @@ def _reach(mixer: SoftmaxAttention) -> int:
 def _sparse_prompt(m: MixerShard, sequences: Ints, new: Ints, seen: Ints, compute: str, kv: str) -> Op:
     """Every prompt token attends to its own selection: as many decode-like queries as there are tokens."""
     return AttentionPrefill(
-        batch=sequences, query_tokens=new, context_tokens=np.maximum(new, seen), num_heads=m.num_heads, num_kv_heads=1,
-        head_size=_latent_size(m)[0], value_head_size=_latent_size(m)[1], format=compute, kv_format=kv,
+        batch=sequences,
+        query_tokens=new,
+        context_tokens=np.maximum(new, seen),
+        num_heads=m.num_heads,
+        num_kv_heads=1,
+        head_size=_latent_size(m)[0],
+        value_head_size=_latent_size(m)[1],
+        format=compute,
+        kv_format=kv,
         window_tokens=seen,
-    )  # fmt: skip
+    )
 
 
 def _decode_op(deployment: Deployment, m: MixerShard, batch: Batch) -> Op:
@@ -116,15 +157,26 @@ def _decode_op(deployment: Deployment, m: MixerShard, batch: Batch) -> Op:
     sequences, context = batch.decode_sequences, batch.decode_context_tokens
     if isinstance(mixer, SoftmaxAttention):
         return AttentionDecode(
-            batch=sequences, context_tokens=context, num_heads=m.num_heads, num_kv_heads=m.num_kv_heads,
-            head_size=mixer.head_size, format=compute, kv_format=kv, window_tokens=_reach(mixer),
-        )  # fmt: skip
+            batch=sequences,
+            context_tokens=context,
+            num_heads=m.num_heads,
+            num_kv_heads=m.num_kv_heads,
+            head_size=mixer.head_size,
+            format=compute,
+            kv_format=kv,
+            window_tokens=_reach(mixer),
+        )
     if isinstance(mixer, LatentAttention | CompressedAttention):
         size, value = _latent_size(m)
         return LatentDecode(
-            batch=sequences, context_tokens=_attended(mixer, context), num_heads=m.num_heads, format=compute,
-            kv_format=kv, head_size=size, value_head_size=value,
-        )  # fmt: skip
+            batch=sequences,
+            context_tokens=_attended(mixer, context),
+            num_heads=m.num_heads,
+            format=compute,
+            kv_format=kv,
+            head_size=size,
+            value_head_size=value,
+        )
     return _recurrent(mixer, m, sequences, sequences, is_decode=True)
 
 
@@ -160,15 +212,28 @@ def _index(
     compute_s = flops / device.peak_flops_per_s(("fp8", "bf16", "fp16", "fp32"))[1]
     memory_s = moved / device.memory_bandwidth_bytes_per_s
     time_s = np.maximum(compute_s / INDEX_PEAK_FRAC, memory_s / INDEX_BANDWIDTH_FRAC)
-    return Timing(time_s=time_s, compute_s=compute_s, memory_s=memory_s, overhead_s=np.zeros_like(time_s),
-                  flops=flops, bytes=moved)  # fmt: skip
+    return Timing(
+        time_s=time_s,
+        compute_s=compute_s,
+        memory_s=memory_s,
+        overhead_s=np.zeros_like(time_s),
+        flops=flops,
+        bytes=moved,
+    )
 
 
 def _recurrent(mixer: RecurrentMixer, m: MixerShard, tokens: Ints, sequences: Ints, *, is_decode: bool) -> Op:
     share = m.num_heads / max(1, mixer.num_heads)
     return Recurrent(
-        tokens=tokens, sequences=sequences, state_elements=round(mixer.state_elements * share),
-        state_bytes_per_element=mixer.state_bytes_per_element, flops_per_token=mixer.flops_per_token * share,
-        format="bf16", is_decode=is_decode, kind=mixer.kind, num_heads=m.num_heads, width=round(mixer.width * share),
+        tokens=tokens,
+        sequences=sequences,
+        state_elements=round(mixer.state_elements * share),
+        state_bytes_per_element=mixer.state_bytes_per_element,
+        flops_per_token=mixer.flops_per_token * share,
+        format="bf16",
+        is_decode=is_decode,
+        kind=mixer.kind,
+        num_heads=m.num_heads,
+        width=round(mixer.width * share),
         conv_elements=round(mixer.conv_elements * share),
-    )  # fmt: skip
+    )

@@ -35,8 +35,9 @@ def device_knobs(technique: Technique, deployment: Deployment) -> dict[str, floa
     """What a deployment tells those knobs that a way to overlap has: how many units, and how many devices a layer."""
     names = {f.name for f in fields(technique.knobs)}
     description = {
-        "num_units": float(deployment.cluster.device.num_compute_units), "num_devices": float(deployment.layout.tp),
-    }  # fmt: skip
+        "num_units": float(deployment.cluster.device.num_compute_units),
+        "num_devices": float(deployment.layout.tp),
+    }
     return {name: value for name, value in description.items() if name in names}
 
 
@@ -45,9 +46,12 @@ def norm_frac(deployment: Deployment, tokens: int) -> float:
     one, none = np.array([1]), np.array([0])
     new = np.array([tokens])
     batch = Batch(
-        prompt_sequences=one, prompt_tokens=new, prompt_context_tokens=new, decode_sequences=none,
+        prompt_sequences=one,
+        prompt_tokens=new,
+        prompt_context_tokens=new,
+        decode_sequences=none,
         decode_context_tokens=none,
-    )  # fmt: skip
+    )
     parts = [p for p in step(deployment, batch).parts if bound_by(p, 0) == "memory"]
     whole = sum(float(p.time_s[0]) for p in parts)
     norms = sum(float(p.time_s[0]) for p in parts if p.name == "norms")

@@ -30,6 +30,7 @@ class PromptTrees:
     num_nodes: int  # guesses of the fullest tree
     num_tokens: int  # of a checking step: the sure token, guesses and prompt tokens
     step_tokens: float  # that a step yields, its sure one included
+    reach_fracs: tuple[float, ...]  # of the steps: how many accept at least 1, 2, … guesses
 
 
 @lru_cache(maxsize=256)
@@ -71,7 +72,8 @@ def _trees(guesses: Ranked, nodes: int, most_tokens: int) -> PromptTrees:
     """With so many guesses in every tree; what the limit leaves is for prompt tokens, the most useful first."""
     depths = range(1, len(guesses) + 1)
     trees = [likeliest(guesses, depth, nodes) for depth in depths]
-    yields = np.array([sum(p for p, _ in tree) for tree in trees])
+    levels = np.array([[sum(p for p, path in tree if len(path) == k) for k in depths] for tree in trees])
+    yields = levels.sum(axis=1)
     gains = np.diff(yields, prepend=0.0)
     moves, used = np.zeros((len(guesses) + 1, len(guesses) + 1)), 0
     moves[0, -1] = 1.0  # a step without guesses has room for all prompt tokens
@@ -86,7 +88,10 @@ def _trees(guesses: Ranked, nodes: int, most_tokens: int) -> PromptTrees:
         used = max(used, 1 + len(tree) + sum(carried.values()))
     share = _long_run(moves)
     return PromptTrees(
-        num_nodes=max(len(tree) for tree in trees), num_tokens=used, step_tokens=1.0 + float(share[1:] @ yields)
+        num_nodes=max(len(tree) for tree in trees),
+        num_tokens=used,
+        step_tokens=1.0 + float(share[1:] @ yields),
+        reach_fracs=tuple(float(x) for x in share[1:] @ levels),
     )
 
 

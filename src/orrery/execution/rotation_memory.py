@@ -45,9 +45,11 @@ def layer_wise(model: Model, calibration_tokens: float) -> RotationMemory:
     """One layer at a time: its weights, and what goes into its attention and its feed-forward part for all tokens."""
     seen = 2 * STORED_BYTES * model.hidden_size * calibration_tokens
     return RotationMemory(
-        weights_bytes=STORED_BYTES * _of_layer(_largest(model)), rotated_bytes=0.0, activations_bytes=seen,
+        weights_bytes=STORED_BYTES * _of_layer(_largest(model)),
+        rotated_bytes=0.0,
+        activations_bytes=seen,
         rotation_bytes=_rotation_bytes(model),
-    )  # fmt: skip
+    )
 
 
 def end_to_end(model: Model, sequence_tokens: int, num_devices: int) -> RotationMemory:
@@ -62,12 +64,10 @@ def end_to_end(model: Model, sequence_tokens: int, num_devices: int) -> Rotation
         rotated_bytes=(EXACT_BYTES + 2 * STORED_BYTES) * layer + EXACT_BYTES * widest,
         activations_bytes=sequence_tokens * (inputs + within + LOGIT_BYTES * model.vocab_size),
         rotation_bytes=_rotation_bytes(model),
-    )  # fmt: skip
+    )
 
 
-def devices_end_to_end(
-    model: Model, sequence_tokens: int, usable_bytes: float, num_devices_per_node: int = 8
-) -> int:  # fmt: skip
+def devices_end_to_end(model: Model, sequence_tokens: int, usable_bytes: float, num_devices_per_node: int = 8) -> int:
     """The fewest devices of one machine that it fits; numbers that share the machine out evenly."""
     for count in range(1, num_devices_per_node + 1):
         fits = end_to_end(model, sequence_tokens, count).total_bytes <= usable_bytes

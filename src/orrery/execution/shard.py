@@ -11,6 +11,7 @@ from math import ceil
 
 from orrery.execution.choice import Choice, choices, stored_experts
 from orrery.execution.formats import bytes_per_element, compute_format, is_16bit, wide_bytes
+from orrery.execution.host_experts import room_of
 from orrery.execution.layout import Deployment
 from orrery.models.model import (
     Block,
@@ -94,7 +95,10 @@ def shard(deployment: Deployment) -> Shard:
     mixers = [_mixer(deployment, b, b.mixer) for b in model.blocks if b.mixer]
     stage_share = ceil(model.num_layers / layout.pp) / max(1, model.num_layers)
     return Shard(
-        linears=(*linears, *head), mixers=tuple(mixers), experts=tuple(experts), num_layers=model.num_layers,
+        linears=(*linears, *head),
+        mixers=tuple(mixers),
+        experts=tuple(experts),
+        num_layers=model.num_layers,
         num_norms=sum(b.count * b.num_reduces for b in model.blocks),
         norm_elements=float(sum(b.count * b.norm_elements for b in model.blocks)),
         connection_width=max((connection_width(model.hidden_size, b) for b in model.blocks), default=0),
@@ -102,8 +106,9 @@ def shard(deployment: Deployment) -> Shard:
         activation_elements=sum(b.count * b.activation_elements for b in model.blocks) / layout.tp,
         num_activations=float(sum(b.count for b in model.blocks if b.activation_elements)),
         num_reduces=float(sum(b.count * b.num_reduces for b in model.blocks)),
-        weight_bytes=_weight_bytes(deployment, linears, head, experts, stage_share), stage_share=stage_share,
-    )  # fmt: skip
+        weight_bytes=_weight_bytes(deployment, linears, head, experts, stage_share),
+        stage_share=stage_share,
+    )
 
 
 CONNECTIONS, CONNECTION_KERNELS = 2, 2
@@ -126,10 +131,14 @@ def num_kernels(deployment: Deployment) -> float:
     cut = shard(deployment)
     reduces = cut.num_reduces if deployment.layout.tp > 1 else 0.0
     return (
-        sum(x.count for x in cut.linears) + MIXER_KERNELS * sum(x.count for x in cut.mixers)
-        + EXPERT_KERNELS * sum(x.count for x in cut.experts) + CONNECTION_KERNELS * cut.num_connections
-        + cut.num_norms + cut.num_activations + reduces
-    )  # fmt: skip
+        sum(x.count for x in cut.linears)
+        + MIXER_KERNELS * sum(x.count for x in cut.mixers)
+        + EXPERT_KERNELS * sum(x.count for x in cut.experts)
+        + CONNECTION_KERNELS * cut.num_connections
+        + cut.num_norms
+        + cut.num_activations
+        + reduces
+    )
 
 
 def num_pieces(deployment: Deployment) -> float:
@@ -163,11 +172,17 @@ def _linear(deployment: Deployment, block: Block | None, linear: Linear) -> Line
     active = deployment.formats.activations if stored == deployment.formats.weights else stored
     bias_bytes = wide_bytes(active) * n * groups if linear.has_bias else 0.0
     return LinearShard(
-        name=linear.name, block=block.name if block else "", n=n, k=k, groups=groups,
-        count=float(block.count if block else 1), format=compute_format(stored, active, deployment.cluster.device),
-        weight_bytes=groups * n * k * bytes_per_element(stored) + bias_bytes, is_head=block is None,
+        name=linear.name,
+        block=block.name if block else "",
+        n=n,
+        k=k,
+        groups=groups,
+        count=float(block.count if block else 1),
+        format=compute_format(stored, active, deployment.cluster.device),
+        weight_bytes=groups * n * k * bytes_per_element(stored) + bias_bytes,
+        is_head=block is None,
         is_shared=linear.role == "shared_expert",
-    )  # fmt: skip
+    )
 
 
 def _columns(linear: Linear, mixer: Mixer | None, tp: int) -> int:
@@ -183,9 +198,12 @@ def _mixer(deployment: Deployment, block: Block, mixer: Mixer) -> MixerShard:
     tp = deployment.layout.tp
     kv = mixer.num_kv_heads if isinstance(mixer, SoftmaxAttention) else 1
     return MixerShard(
-        block=block.name, mixer=mixer, num_heads=max(1, ceil(mixer.num_heads / tp)),
-        num_kv_heads=max(1, ceil(kv / tp)), count=float(block.count),
-    )  # fmt: skip
+        block=block.name,
+        mixer=mixer,
+        num_heads=max(1, ceil(mixer.num_heads / tp)),
+        num_kv_heads=max(1, ceil(kv / tp)),
+        count=float(block.count),
+    )
 
 
 def _experts(deployment: Deployment, block: Block, experts: Experts) -> ExpertsShard:
@@ -194,11 +212,18 @@ def _experts(deployment: Deployment, block: Block, experts: Experts) -> ExpertsS
     tp = layout.expert_tp
     places = experts.num_experts + deployment.num_redundant_experts
     held = places * experts.num_parameters_each / (tp * layout.ep)
+    if rule := deployment.host_experts:
+        held *= room_of(rule, experts.num_experts) / experts.num_experts
     return ExpertsShard(
-        block=block.name, experts=experts, tp=tp, ep=layout.ep, count=float(block.count),
+        block=block.name,
+        experts=experts,
+        tp=tp,
+        ep=layout.ep,
+        count=float(block.count),
         format=compute_format(weights, _expert_activations(deployment, backends), deployment.cluster.device),
-        weight_bytes=held * bytes_per_element(weights), backends=backends,
-    )  # fmt: skip
+        weight_bytes=held * bytes_per_element(weights),
+        backends=backends,
+    )
 
 
 def _expert_activations(deployment: Deployment, backends: tuple[Choice, ...]) -> str:
@@ -244,7 +269,7 @@ class Cache:
 def cache_of(deployment: Deployment) -> Cache:
     """The cache of the deployment's fullest device."""
     kv, tp = bytes_per_element(deployment.formats.kv), deployment.layout.tp
-    share = shard(deployment).stage_share / deployment.layout.cp
+    share = shard(deployment).stage_share / deployment.layout.cp * deployment.num_contexts
     per_token = per_sequence = 0.0
     windows: dict[int, float] = {}
     for m in shard(deployment).mixers:

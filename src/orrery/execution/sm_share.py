@@ -61,11 +61,13 @@ def _cut(deployment: Deployment, units: int, width: float) -> Deployment:
     device = deployment.cluster.device
     share = units / device.num_compute_units
     part = replace(
-        device, num_compute_units=units, vector_flops_per_s=device.vector_flops_per_s * share,
+        device,
+        num_compute_units=units,
+        vector_flops_per_s=device.vector_flops_per_s * share,
         dense_flops_per_s={rate: peak * share for rate, peak in device.dense_flops_per_s.items()},
         memory_bandwidth_bytes_per_s=device.memory_bandwidth_bytes_per_s * width,
         calibrations={key: _restated(c, share / width) for key, c in device.calibrations.items()},
-    )  # fmt: skip
+    )
     return replace(deployment, cluster=replace(deployment.cluster, device=part))
 
 

@@ -16,7 +16,7 @@ from orrery.execution.host import launched_s, wall_s
 from orrery.execution.layout import DRAFT_METHODS, Deployment
 from orrery.execution.step import step
 
-KINDS = ("draft", "tree", "prompt-lookup", *DRAFT_METHODS)
+KINDS = ("draft", "tree", "prompt-lookup", "prompt-tokens", *DRAFT_METHODS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +32,8 @@ class Speculation:
     acceptance_frac: float = 0.7
     acceptance_fracs: tuple[float, ...] = ()  # by position, in place of one for all
     tree_widths: tuple[int, ...] = ()
+    level_fracs: tuple[float, ...] = ()  # of a searched tree: the chance of each level to hold, in place of widths
+    checked_tokens: int = 0  # of a searched tree: tokens that a step verifies beside the sure one
     draft_base_s: float = 0.0
     draft_s_per_sequences: float = 0.0
 
@@ -44,6 +46,8 @@ class Speculation:
             raise ScenarioError(
                 f"acceptance_fracs: {len(self.acceptance_fracs)} for {len(self.widths)} positions; write one for each."
             )
+        if self.level_fracs:
+            return
         if self.kind == "tree" and (not self.tree_widths or min(self.tree_widths) < 1):
             raise ScenarioError(
                 f"tree_widths = {self.tree_widths}; write the guesses at each level, such as (4, 2, 1)."
@@ -54,11 +58,15 @@ class Speculation:
     @property
     def widths(self) -> tuple[int, ...]:
         """Guesses that an accepted node gets, level by level."""
+        if self.level_fracs:
+            return (1,) * len(self.level_fracs)
         return self.tree_widths if self.kind == "tree" else (1,) * self.draft_tokens
 
 
 def level_chances(speculation: Speculation) -> tuple[float, ...]:
     """The chance of each level to hold where those before it did: one of its guesses is right."""
+    if speculation.level_fracs:
+        return speculation.level_fracs
     widths = speculation.widths
     accepted = speculation.acceptance_fracs or (speculation.acceptance_frac,) * len(widths)
     return tuple(1.0 - (1.0 - a) ** width for a, width in zip(accepted, widths, strict=True))
@@ -84,7 +92,7 @@ def level_nodes(speculation: Speculation) -> tuple[int, ...]:
 
 def verified_tokens(speculation: Speculation) -> int:
     """Tokens of one sequence in a checking step: the last sure one and every guess."""
-    return 1 + sum(level_nodes(speculation))
+    return 1 + (speculation.checked_tokens or sum(level_nodes(speculation)))
 
 
 def drafting_s(speculation: Speculation, sequences: float) -> float:
@@ -120,7 +128,19 @@ def of_head(deployment: Deployment, *, context_tokens: int = 1024, sequences: in
     if head is None:
         return None
     base_s, slope_s = head_drafting_s(deployment, context_tokens, sequences)
+    if head.level_nodes:
+        levels = head.num_tokens
+        return Speculation(
+            kind=head.method,
+            level_fracs=head.acceptance_fracs,
+            checked_tokens=head.num_checked,
+            draft_base_s=base_s / levels,
+            draft_s_per_sequences=slope_s / levels,
+        )
     return Speculation(
-        kind=head.method, draft_tokens=head.num_tokens, acceptance_fracs=head.acceptance_fracs,
-        draft_base_s=base_s / head.num_tokens, draft_s_per_sequences=slope_s / head.num_tokens,
-    )  # fmt: skip
+        kind=head.method,
+        draft_tokens=head.num_tokens,
+        acceptance_fracs=head.acceptance_fracs,
+        draft_base_s=base_s / head.num_tokens,
+        draft_s_per_sequences=slope_s / head.num_tokens,
+    )

@@ -6,19 +6,25 @@ Sizes are arrays, so one call answers many batches at once; the parts are kept, 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
 from orrery import kernels, network
 from orrery.execution.batch import Batch, Floats, Part, part, slower
-from orrery.execution.choice import Choice, choices, kernels_for
+from orrery.execution.choice import Choice, choices, kernels_for, stored_experts
 from orrery.execution.experts.beside import beside
 from orrery.execution.experts.dispatch import exchange_parts
-from orrery.execution.formats import SIXTEEN_BIT_BYTES, wide_bytes
+from orrery.execution.experts.offloaded import GRID, Machine, Played, played
+from orrery.execution.experts.placed import crowded, popularity_of
+from orrery.execution.formats import SIXTEEN_BIT_BYTES, bytes_per_element, wide_bytes
+from orrery.execution.host_experts import room_of
 from orrery.execution.layout import Deployment
 from orrery.execution.mixing import mixer_parts
 from orrery.execution.shard import ExpertsShard, LinearShard, Shard, has_exchange, shard
+from orrery.execution.vision import vision_parts
+from orrery.hardware.calibration import Calibration
 from orrery.kernels.ops import Elementwise, Gemm, MoE, Popularity, Timing
 
 EXPERT_LOADS = Popularity(exponent=0.5)
@@ -45,18 +51,21 @@ def step(deployment: Deployment, batch: Batch) -> Step:
     time_s = np.sum([p.time_s for p in parts], axis=0)
     pp = deployment.layout.pp
     return Step(
-        parts=parts, time_s=time_s, stage_s=time_s * (cut.stage_share if pp > 1 else 1.0),
-    )  # fmt: skip
+        parts=parts,
+        time_s=time_s,
+        stage_s=time_s * (cut.stage_share if pp > 1 else 1.0),
+    )
 
 
 def _parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[Part]:
-    largest = batch.largest()
-    yield from _linear_parts(deployment, cut, batch, largest)
-    yield from mixer_parts(deployment, cut.mixers, batch, largest)
+    largest, own = batch.largest(), crowded(deployment, batch)
+    yield from _linear_parts(deployment, cut, own, own.largest())
+    yield from vision_parts(deployment, batch)
+    yield from mixer_parts(deployment, cut.mixers, own, own.largest())
     for experts in cut.experts:
         yield _expert_part(deployment, experts, batch, largest)
-    yield from _elementwise_parts(deployment, cut, batch)
-    yield from _connection_parts(deployment, cut, batch)
+    yield from _elementwise_parts(deployment, cut, own)
+    yield from _connection_parts(deployment, cut, own)
     yield from _network_parts(deployment, cut, batch)
     gap = np.where(batch.num_tokens > 0, cut.num_layers * deployment.engine.per_layer_s, 0.0)
     yield Part(name="launch gaps", group="gaps", time_s=gap, op="gap")
@@ -75,12 +84,16 @@ def _linear_parts(deployment: Deployment, cut: Shard, batch: Batch, largest: Map
         m = np.stack([batch.num_rows if x.is_head else batch.num_tokens for x in members])
         n, k, g = (np.array([[getattr(x, a)] for x in members]) for a in ("n", "k", "groups"))
         op = Gemm(m=m, n=n, k=k, batch=g, format=format, quantises_input=False)
-        timing, calibration = kernels.predict(op, device, engine), kernels.calibration(op, device, engine)
+        timing, calibration = kernels.predict_with_constants(op, device, engine)
         for i, x in enumerate(members):
             row = Timing(
-                time_s=timing.time_s[i], compute_s=timing.compute_s[i], memory_s=timing.memory_s[i],
-                overhead_s=timing.overhead_s[i], flops=timing.flops[i], bytes=timing.bytes[i],
-            )  # fmt: skip
+                time_s=timing.time_s[i],
+                compute_s=timing.compute_s[i],
+                memory_s=timing.memory_s[i],
+                overhead_s=timing.overhead_s[i],
+                flops=timing.flops[i],
+                bytes=timing.bytes[i],
+            )
             sizes = {"m": largest["rows" if x.is_head else "tokens"], "n": float(x.n), "k": float(x.k)}
             yield part(x.name, x.block or "head", row, x.count, "gemm", format, calibration, sizes)
 
@@ -89,28 +102,77 @@ def _expert_part(deployment: Deployment, x: ExpertsShard, batch: Batch, largest:
     ranks = deployment.layout.dp if has_exchange(deployment) else 1
     e = x.experts
     op = MoE(
-        tokens=batch.num_tokens * ranks, hidden_size=e.hidden_size, ffn_size=e.ffn_size, num_experts=e.num_experts,
-        experts_per_token=e.experts_per_token, format=x.format, tp=x.tp, ep=x.ep, is_gated=e.is_gated,
-        popularity=deployment.expert_loads or EXPERT_LOADS, num_redundant_experts=deployment.num_redundant_experts,
-    )  # fmt: skip
-    device = deployment.cluster.device
+        tokens=batch.num_tokens * ranks,
+        hidden_size=e.hidden_size,
+        ffn_size=e.ffn_size,
+        num_experts=e.num_experts,
+        experts_per_token=e.experts_per_token,
+        format=x.format,
+        tp=x.tp,
+        ep=x.ep,
+        is_gated=e.is_gated,
+        popularity=popularity_of(deployment) or EXPERT_LOADS,
+        num_redundant_experts=deployment.num_redundant_experts,
+    )
     sizes = {
-        "tokens": largest["tokens"] * ranks, "hidden_size": e.hidden_size, "ffn_size": e.ffn_size,
-        "num_experts": e.num_experts, "experts_per_token": e.experts_per_token, "tp": x.tp, "ep": x.ep,
-    }  # fmt: skip
-    timing = _by_tokens(deployment, x.backends, op)
-    calibration = kernels.calibration(op, device, kernels_for(deployment, "moe", "moe", x.backends[-1].backend))
-    return part("experts", x.block, timing, x.count, "moe", x.format, calibration, sizes)
+        "tokens": largest["tokens"] * ranks,
+        "hidden_size": e.hidden_size,
+        "ffn_size": e.ffn_size,
+        "num_experts": e.num_experts,
+        "experts_per_token": e.experts_per_token,
+        "tp": x.tp,
+        "ep": x.ep,
+    }
+    timing, calibration = _by_tokens(deployment, x.backends, op)
+    found = part("experts", x.block, timing, x.count, "moe", x.format, calibration, sizes)
+    if deployment.host_experts is None or room_of(deployment.host_experts, e.num_experts) >= e.num_experts:
+        return found
+    ratio = np.interp(np.log2(np.maximum(batch.num_tokens, 1)), np.log2(GRID), from_host(deployment, x).shown_ratio)
+    return replace(found, time_s=found.time_s * ratio)
 
 
-def _by_tokens(deployment: Deployment, backends: tuple[Choice, ...], op: MoE) -> Timing:
-    """The time of every entry by the back end that its number of tokens selects."""
+@lru_cache(maxsize=256)
+def from_host(deployment: Deployment, x: ExpertsShard) -> Played:
+    """What the layers of experts that lie on the host take, by tokens in a step."""
+    rule, e, device = deployment.host_experts, x.experts, deployment.cluster.device
+    assert rule is not None
+    sharing = x.tp * deployment.layout.dp  # devices of one host, which has its rates once
+    rule = replace(
+        rule,
+        host_flops_per_s=rule.host_flops_per_s / sharing,
+        host_memory_bytes_per_s=rule.host_memory_bytes_per_s / sharing,
+    )
+    bare = replace(deployment, host_experts=None)
+    none = np.zeros(len(GRID), np.int64)
+    batch = Batch(
+        prompt_sequences=none,
+        prompt_tokens=none,
+        prompt_context_tokens=none,
+        decode_sequences=np.array(GRID),
+        decode_context_tokens=none + 1,
+    )
+    kernel_s = _expert_part(bare, x, batch, batch.largest()).time_s / x.count
+    cut = shard(deployment)
+    dense_bytes = sum(y.count * y.weight_bytes for y in cut.linears if not y.is_head) / max(cut.num_layers, 1)
+    machine = Machine(
+        num_experts=e.num_experts,
+        experts_per_token=e.experts_per_token,
+        expert_bytes=e.num_parameters_each * bytes_per_element(stored_experts(deployment)) / x.tp,
+        expert_parameters=e.num_parameters_each / x.tp,
+        link_bytes_per_s=device.host.each_way_bytes_per_s,
+        other_s=dense_bytes / device.memory_bandwidth_bytes_per_s,
+    )
+    return played(rule, machine, deployment.expert_loads or EXPERT_LOADS, tuple(kernel_s.tolist()))
+
+
+def _by_tokens(deployment: Deployment, backends: tuple[Choice, ...], op: MoE) -> tuple[Timing, Calibration]:
+    """The time of every entry by the back end that its number of tokens selects, and the last one's constants."""
     device = deployment.cluster.device
     last, *before = (kernels_for(deployment, "moe", "moe", c.backend) for c in reversed(backends))
-    timing = kernels.predict(op, device, last)
+    timing, calibration = kernels.predict_with_constants(op, device, last)
     for choice, few in zip(reversed(backends[:-1]), before, strict=True):
         timing = kernels.predict(op, device, few).where(np.asarray(op.tokens) <= choice.most_tokens, timing)
-    return timing
+    return timing, calibration
 
 
 def _elementwise_parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[Part]:
@@ -126,12 +188,18 @@ def _elementwise_parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iter
         if elements and count:
             op = Elementwise(kind=kind, tokens=rows, width=round(elements / count), format=wide)
             device, engine = deployment.cluster.device, deployment.engine.kernels
-            t = kernels.predict(op, device, engine)
+            t, calibration = kernels.predict_with_constants(op, device, engine)
             yield Part(
-                name=name, group="elementwise", time_s=(t.time_s - t.overhead_s) * count, op="elementwise",
-                format=wide, once=t, count=count, is_launched=False,
-                calibration=kernels.calibration(op, device, engine),
-            )  # fmt: skip
+                name=name,
+                group="elementwise",
+                time_s=(t.time_s - t.overhead_s) * count,
+                op="elementwise",
+                format=wide,
+                once=t,
+                count=count,
+                is_launched=False,
+                calibration=calibration,
+            )
 
 
 def _connection_parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[Part]:
@@ -142,7 +210,7 @@ def _connection_parts(deployment: Deployment, cut: Shard, batch: Batch) -> Itera
         (("streams to input", "mhc_pre"), ("output to streams", "mhc_post")) if cut.num_connections else ()
     ):
         op = Elementwise(kind=kind, tokens=batch.num_tokens, width=cut.connection_width)
-        timing, calibration = kernels.predict(op, device, engine), kernels.calibration(op, device, engine)
+        timing, calibration = kernels.predict_with_constants(op, device, engine)
         yield part(name, "elementwise", timing, cut.num_connections, "elementwise", "bf16", calibration)
 
 
@@ -168,9 +236,13 @@ def _collective(
 ) -> Part:
     library = deployment.engine.kernels if kind == "all_reduce" else "nccl"
     work = network.Collective(
-        kind=kind, num_devices=num_devices, message_bytes=message_bytes.astype(np.float64),
-        devices_per_node=deployment.cluster.devices_per_node, library=library, has_peer_to_peer=True,
-    )  # fmt: skip
+        kind=kind,
+        num_devices=num_devices,
+        message_bytes=message_bytes.astype(np.float64),
+        devices_per_node=deployment.cluster.devices_per_node,
+        library=library,
+        has_peer_to_peer=True,
+    )
     timing = network.predict(work, deployment.cluster.device)
     time_s = np.where(message_bytes > 0, timing.time_s * count, 0.0)
     return Part(name=name or kind.replace("_", "-"), group="network", time_s=time_s, op=kind)

@@ -14,16 +14,13 @@ from orrery.base.errors import OutOfRange, ScenarioError
 from orrery.base.extension_points import knob_array, technique_at, techniques_at
 from orrery.base.technique import Technique
 from orrery.execution import techniques
+from orrery.execution.host_rates import HOST_RATE_FRAC as HOST_RATE_FRAC
 from orrery.execution.layout import Deployment
 from orrery.execution.shard import cache_of, shard
 from orrery.hardware.device import Device, Link
 from orrery.models.model import RecurrentMixer, SoftmaxAttention
 
 SEAM = "execution.transfer"
-
-HOST_RATE_FRAC = 0.82
-"""Share of a host link's stated rate that copies reach: nvbandwidth shows 52.8 of 63 GB/s on H100s (device to host,
-NVIDIA/nvbandwidth issue 24) and 25.1 of 31.5 on an A100 (issue 42)."""
 
 PIECE_S = 2e-6
 """What one piece of a cache adds to a transfer: its descriptor is posted and completed. vLLM issue 50913 pulls some
@@ -32,9 +29,19 @@ cost 58 ms: 2 to 3 us each. NIXL issue 176 had 40 us a piece before descriptors 
 pieces go over NVLink posts 20 times slower than over a network card (vLLM issue 55434)."""
 
 __all__ = [
-    "SEAM", "Transfer", "get_transfer", "holders", "host_link", "knob_array", "kv_bytes", "kv_bytes_per_token",
-    "link_between", "num_parallel", "pieces_of", "transfers",
-]  # fmt: skip
+    "SEAM",
+    "Transfer",
+    "get_transfer",
+    "holders",
+    "host_link",
+    "knob_array",
+    "kv_bytes",
+    "kv_bytes_per_token",
+    "link_between",
+    "num_parallel",
+    "pieces_of",
+    "transfers",
+]
 
 
 class Transfer(NamedTuple):
@@ -111,9 +118,13 @@ def _point_to_point(device: Device, same_node: bool) -> Transfer:
     """One device to one other: the slope and the start of a measured send, or the stated link where none was."""
     link = device.scaleup if same_node else device.scaleout
     work = network.Collective(
-        kind="send_recv", num_devices=2, message_bytes=np.array([1.0, 1e9, 2e9]), library="nccl",
-        devices_per_node=2 if same_node else 1, has_peer_to_peer=True,
-    )  # fmt: skip
+        kind="send_recv",
+        num_devices=2,
+        message_bytes=np.array([1.0, 1e9, 2e9]),
+        library="nccl",
+        devices_per_node=2 if same_node else 1,
+        has_peer_to_peer=True,
+    )
     try:
         start_s, one_s, two_s = (float(t) for t in np.asarray(network.predict(work, device).time_s))
     except OutOfRange:

@@ -113,7 +113,5 @@ def triggered(product: CutProduct, machine: Machine, *, adds_in_memory: bool = T
     together = product.operand_bytes + crossings * chunk
     compute_s = product.flops / machine.flops_per_s
     lead_s = compute_s / n
-    overlapped_s = max(
-        compute_s, lead_s + ring_s(product, machine), together / machine.memory_bandwidth_bytes_per_s
-    )  # fmt: skip
+    overlapped_s = max(compute_s, lead_s + ring_s(product, machine), together / machine.memory_bandwidth_bytes_per_s)
     return Sublayer(time_s=overlapped_s + ring_s(product, machine), memory_bytes=together + _gathered_chunks(n) * chunk)

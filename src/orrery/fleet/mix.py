@@ -110,11 +110,12 @@ def cheapest(loads: Floats, usd_per_s: Floats) -> Mix | None:
             is_whole=np.array([False] * dealt + [True] * num_types, dtype=np.bool_),
         ),
         gap_frac=GAP_FRAC,
-    )  # fmt: skip
+    )
     if found is None:
         return None
     replicas = np.rint(found.x[dealt:]).astype(np.int64)
     return Mix(
-        num_replicas=replicas, dealt_frac=found.x[:dealt].reshape(num_buckets, num_types),
+        num_replicas=replicas,
+        dealt_frac=found.x[:dealt].reshape(num_buckets, num_types),
         usd_per_s=float(replicas @ usd_per_s),
-    )  # fmt: skip
+    )

@@ -46,9 +46,12 @@ class Placed:
 
 
 def cheapest(
-    stages: Sequence[Stage], usd_per_s: Mapping[str, float], link_bytes_per_s: float, limit_s: float,
+    stages: Sequence[Stage],
+    usd_per_s: Mapping[str, float],
+    link_bytes_per_s: float,
+    limit_s: float,
     allowed: Sequence[str],
-) -> Placed | None:  # fmt: skip
+) -> Placed | None:
     """The best of all placements on ``allowed`` machines; None where none is fast enough."""
     choices = [[name for name in allowed if name in stage.work] for stage in stages]
     placed = (_placed(stages, machines, usd_per_s, link_bytes_per_s) for machines in product(*choices))
@@ -61,9 +64,10 @@ def _placed(
     works = [stage.work[name] for stage, name in zip(stages, machines, strict=True)]
     moved = sum(s.passed_bytes for s, a, b in zip(stages, machines, machines[1:], strict=False) if a != b)
     return Placed(
-        machines=machines, usd=sum(usd_per_s[name] * w.busy_s for name, w in zip(machines, works, strict=True)),
+        machines=machines,
+        usd=sum(usd_per_s[name] * w.busy_s for name, w in zip(machines, works, strict=True)),
         latency_s=sum(w.wait_s for w in works) + moved / link_bytes_per_s,
-    )  # fmt: skip
+    )
 
 
 def prompt_work(deployment: Deployment, input_tokens: float) -> Work | None:

@@ -64,6 +64,8 @@ class BankedMemory:
         sent = times * inputs * self.element_bytes * (1 if times > 1 else self.num_channels)
         crossing = sent + times * outputs * self.element_bytes
         return (
-            held * self.read_j_per_bytes + held / self.row_bytes * self.open_j
-            + times * outputs * inputs * each_j + crossing * self.pin_j_per_bytes
-        )  # fmt: skip
+            held * self.read_j_per_bytes
+            + held / self.row_bytes * self.open_j
+            + times * outputs * inputs * each_j
+            + crossing * self.pin_j_per_bytes
+        )

@@ -50,9 +50,11 @@ def mac_luts(weight: Element, activation: Element, num_terms: int) -> LutCount:
     if isinstance(weight, Fixed) and isinstance(activation, Fixed):
         product_bits = weight.bits + activation.bits
         return LutCount(
-            multiplier=product_luts(weight.bits, activation.bits), exponents=0, shifter=0,
+            multiplier=product_luts(weight.bits, activation.bits),
+            exponents=0,
+            shifter=0,
             accumulator=product_bits + headroom,
-        )  # fmt: skip
+        )
     if isinstance(weight, Minifloat) and isinstance(activation, Minifloat):
         return _of_floats(weight, activation, headroom)
     raise OutOfRange(
@@ -77,4 +79,4 @@ def _of_floats(weight: Minifloat, activation: Minifloat, headroom: int) -> LutCo
         exponents=max(weight.exponent_bits, activation.exponent_bits) + 1 + 2 + 1,
         shifter=product_bits * levels,
         accumulator=product_bits + 1 + headroom,
-    )  # fmt: skip
+    )

@@ -1,7 +1,7 @@
 """From an op to the rule that answers it: the op's class decides, nothing falls back in silence."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from orrery.base.cost import Spread
 from orrery.hardware.calibration import Calibration
@@ -32,32 +32,11 @@ from orrery.kernels.residual.error_range import spreads as row_spreads
 from orrery.numerics.registry import get_format
 
 
-def _prompts(op: AttentionPrefill, device: Device, engine: str) -> Timing:
-    return (encoder.predict if encoder.serves(op) else attention.predict_prefill)(op, device, engine)
+class Rule(NamedTuple):
+    """How long an op takes, and the constants that say so."""
 
-
-def _prompts_calibration(op: AttentionPrefill, device: Device, engine: str) -> Calibration:
-    return (encoder if encoder.serves(op) else attention_prefill).calibration(op, device, engine)
-
-
-_RULES: dict[type, Callable[[Any, Device, str], Timing]] = {
-    Gemm: gemm.predict,
-    AttentionPrefill: _prompts,
-    AttentionDecode: attention.predict_decode,
-    LatentPrefill: latent.predict_prefill,
-    LatentDecode: latent.predict_decode,
-    LatentAbsorb: latent.predict_absorb,
-    MoE: moe.predict,
-    Elementwise: elementwise.predict,
-    Recurrent: recurrent.predict,
-}
-
-
-def predict(op: Op, device: Device, engine: str = "") -> Timing:
-    """How long ``op`` takes on ``device`` with the kernels of ``engine``; arrays of the op's broadcast shape."""
-    if device.kind == "cpu" and host.serves(op, device, engine):
-        return host.predict(op, device, engine)
-    return _RULES[type(op)](op, device, engine)
+    predict: Callable[[Any, Device, str], Timing]
+    calibration: Callable[[Any, Device, str], Calibration]
 
 
 def _product(op: Gemm | MoE, device: Device, engine: str) -> Calibration:
@@ -68,32 +47,52 @@ def _elementwise(op: Elementwise, device: Device, engine: str) -> Calibration:
     return elementwise_rule.calibration(op.kind, device, engine)
 
 
-_CALIBRATIONS: dict[type, Callable[[Any, Device, str], Calibration]] = {
-    Gemm: _product,
-    AttentionPrefill: _prompts_calibration,
-    AttentionDecode: attention_decode.calibration,
-    LatentPrefill: latent_prefill.calibration,
-    LatentDecode: latent_decode.calibration,
-    LatentAbsorb: latent_absorb.calibration,
-    MoE: _product,
-    Elementwise: _elementwise,
-    Recurrent: recurrent.calibration,
+_ENCODER = Rule(encoder.predict, encoder.calibration)
+_HOST = Rule(host.predict, host.calibration)
+_RULES: dict[type, Rule] = {
+    Gemm: Rule(gemm.predict, _product),
+    AttentionPrefill: Rule(attention.predict_prefill, attention_prefill.calibration),
+    AttentionDecode: Rule(attention.predict_decode, attention_decode.calibration),
+    LatentPrefill: Rule(latent.predict_prefill, latent_prefill.calibration),
+    LatentDecode: Rule(latent.predict_decode, latent_decode.calibration),
+    LatentAbsorb: Rule(latent.predict_absorb, latent_absorb.calibration),
+    MoE: Rule(moe.predict, _product),
+    Elementwise: Rule(elementwise.predict, _elementwise),
+    Recurrent: Rule(recurrent.predict, recurrent.calibration),
 }
+
+
+def _rule(op: Op, device: Device, engine: str) -> Rule:
+    if device.kind == "cpu" and host.serves(op, device, engine):
+        return _HOST
+    if isinstance(op, AttentionPrefill) and encoder.serves(op):
+        return _ENCODER
+    return _RULES[type(op)]
+
+
+def predict(op: Op, device: Device, engine: str = "") -> Timing:
+    """How long ``op`` takes on ``device`` with the kernels of ``engine``; arrays of the op's broadcast shape."""
+    return _rule(op, device, engine).predict(op, device, engine)
 
 
 def calibration(op: Op, device: Device, engine: str = "") -> Calibration:
     """The constants that ``predict`` uses for ``op``, and where they come from."""
-    if device.kind == "cpu" and host.serves(op, device, engine):
-        return host.calibration(op, device, engine)
-    return _CALIBRATIONS[type(op)](op, device, engine)
+    return _rule(op, device, engine).calibration(op, device, engine)
+
+
+def predict_with_constants(op: Op, device: Device, engine: str = "") -> tuple[Timing, Calibration]:
+    """``predict`` and ``calibration`` of one op."""
+    rule = _rule(op, device, engine)
+    return rule.predict(op, device, engine), rule.calibration(op, device, engine)
 
 
 def spread(op: Op, device: Device, engine: str = "") -> Spread:
     """The relative error of ``predict`` for ``op``: of this very answer if it is one, and that was measured."""
-    found = calibration(op, device, engine)
+    rule = _rule(op, device, engine)
+    found = rule.calibration(op, device, engine)
     if found.row_spread() is None:
         return found.spread
-    rows = row_spreads(op, predict(op, device, engine), device, found)
+    rows = row_spreads(op, rule.predict(op, device, engine), device, found)
     return found.spread if rows is None or rows.low_80_ratio.size != 1 else rows.only()
 
 

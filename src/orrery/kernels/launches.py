@@ -31,18 +31,21 @@ FRAMEWORK = "an eager operator takes 8 us at 3.8 GHz (assumed), and as the clock
 
 HOSTS: Mapping[str, Host] = {
     "epyc": Host(
-        dispatch_s=8.2e-6, launch_s=2.2605e-6,
+        dispatch_s=8.2e-6,
+        launch_s=2.2605e-6,
         source=f"EPYC 7313 with A100: empty kernel 2260.5 ns (arXiv 2504.11750, as its readers have it); {FRAMEWORK}",
     ),
     "xeon": Host(
-        dispatch_s=8.0e-6, launch_s=2.3746e-6,
+        dispatch_s=8.0e-6,
+        launch_s=2.3746e-6,
         source=f"Xeon 8468V with H100: empty kernel 2374.6 ns (arXiv 2504.11750, as its readers have it); {FRAMEWORK}",
     ),
     "grace": Host(
-        dispatch_s=8.9e-6, launch_s=2.4e-6,
+        dispatch_s=8.9e-6,
+        launch_s=2.4e-6,
         source=f"Grace with GH200: a launch as on the others (assumed); {FRAMEWORK}",
     ),
-}  # fmt: skip
+}
 """By name. Nobody was found to state what an operator takes on each: the three differ by their clocks alone."""
 
 
@@ -62,9 +65,10 @@ def run(kernel_s: Floats, dispatch_s: float, launch_s: float) -> Queue:
     start = done_before + np.maximum.accumulate(launched + launch_s - done_before)
     end_s = float(start[-1] + kernel_s[-1])
     return Queue(
-        latency_s=end_s, launch_and_queuing_s=float(np.sum(start - launched)),
+        latency_s=end_s,
+        launch_and_queuing_s=float(np.sum(start - launched)),
         idle_frac=1.0 - float(kernel_s.sum()) / end_s,
-    )  # fmt: skip
+    )
 
 
 TURN_RATIO = 2.0

@@ -121,12 +121,16 @@ class Popularity:
     """How often tokens choose each expert: ``shares`` of all assignments, or a law that gives them.
 
     By law the expert of rank r gets a share that falls as r^-``exponent`` (0 = all alike; tokens still choose at
-    random). ``is_dealt`` leaves nothing to chance: assignments go round the experts in turn.
+    random). ``is_dealt`` leaves nothing to chance: assignments go round the experts in turn. ``layers`` are the shares
+    of each layer by itself, and ``ranks`` the rank that holds each of its experts (none: the first experts lie on the
+    first rank, and so on); a kernel's time is then the mean over the layers.
     """
 
     exponent: float = 0.0
     shares: tuple[float, ...] = ()
     is_dealt: bool = False
+    layers: tuple[tuple[float, ...], ...] = ()
+    ranks: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

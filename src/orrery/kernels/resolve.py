@@ -59,8 +59,10 @@ CALLERS = ("vllm", "sglang", "tensorrt-llm", "aiter")
 """Engines whose calls of such kernels were measured."""
 
 LIBRARIES: dict[tuple[str, str], tuple[str, ...]] = {
-    ("pytorch", "bf16"): ("vllm",), ("pytorch", "fp16"): ("vllm",), ("vllm", "fp8_block"): ("sglang",),
-}  # fmt: skip
+    ("pytorch", "bf16"): ("vllm",),
+    ("pytorch", "fp16"): ("vllm",),
+    ("vllm", "fp8_block"): ("sglang",),
+}
 """Engines that leave a format's products to the same library: vLLM calls PyTorch's, and as SGLang does DeepGEMM."""
 
 OF_VENDOR: dict[str, tuple[str, ...]] = {"AMD": ("aiter",)}

@@ -16,6 +16,7 @@ from orrery.models.generic import generic
 from orrery.models.model import Model
 from orrery.models.quantization import stored_as
 from orrery.models.towers import tower_parameters
+from orrery.models.vision import vision_tower
 
 WRAPPED = ("text_config", "language_config", "llm_config", "thinker_config")
 """Where multi-modal configs keep their language model."""
@@ -85,6 +86,7 @@ def _parse(outer: Fields, name: str, assume: str) -> Model:
         experts_format=stored.experts or model.experts_format,
         kept_16bit_roles=stored.in_16_bits,
         tower_parameters=tower,
+        tower=vision_tower(outer, model.hidden_size),
         published=(*model.published, *((key, text) for key, text in notes if text)),
     )
 

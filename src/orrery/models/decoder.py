@@ -76,39 +76,69 @@ def sizes(c: Fields) -> Sizes:
     hidden, heads = c.size(*HIDDEN), c.size(*HEADS)
     head = c.size("head_dim", default=0, least=0) or c.divide(hidden, "hidden_size", heads, "num_attention_heads")
     return Sizes(
-        hidden=hidden, layers=c.size(*LAYERS), heads=heads, head=head,
-        kv_heads=c.size("num_key_value_heads", default=heads), vocab=c.size("vocab_size"),
-    )  # fmt: skip
+        hidden=hidden,
+        layers=c.size(*LAYERS),
+        heads=heads,
+        head=head,
+        kv_heads=c.size("num_key_value_heads", default=heads),
+        vocab=c.size("vocab_size"),
+    )
 
 
 def decoder(
-    c: Fields, name: str, recipe: Recipe, *, kinds: Sequence[Kind] = (), experts: Part | None = None, ffn: int = 0,
+    c: Fields,
+    name: str,
+    recipe: Recipe,
+    *,
+    kinds: Sequence[Kind] = (),
+    experts: Part | None = None,
+    ffn: int = 0,
     positions: int = 0,
-) -> Model:  # fmt: skip
+) -> Model:
     """The whole model; ``experts`` is the feed-forward part of layers whose kind ``is_moe``, ``ffn`` of the others."""
     s = sizes(c)
 
     def build(kind: Kind) -> Block:
         part = attention(
-            s.hidden, s.heads, s.kv_heads, s.head, qkv_bias=recipe.qkv_bias, out_bias=recipe.out_bias,
-            qk_norm=recipe.qk_norm, window=kind.window, chunk=kind.chunk, has_sinks=recipe.has_sinks,
+            s.hidden,
+            s.heads,
+            s.kv_heads,
+            s.head,
+            qkv_bias=recipe.qkv_bias,
+            out_bias=recipe.out_bias,
+            qk_norm=recipe.qk_norm,
+            window=kind.window,
+            chunk=kind.chunk,
+            has_sinks=recipe.has_sinks,
             rotary=recipe.rotary and kind.rotary,
-        )  # fmt: skip
+        )
         if kind.is_moe and experts:
             feed = experts
         else:
             width = ffn or c.size("intermediate_size")
             feed = mlp(s.hidden, width, is_gated=recipe.is_gated, bias=recipe.mlp_bias)
         return layer(
-            kind_name(kind), part, feed, hidden_size=s.hidden, num_norms=recipe.num_norms,
-            norm_parameters=recipe.norm_parameters, num_reduces=recipe.num_reduces,
-        )  # fmt: skip
+            kind_name(kind),
+            part,
+            feed,
+            hidden_size=s.hidden,
+            num_norms=recipe.num_norms,
+            norm_parameters=recipe.norm_parameters,
+            num_reduces=recipe.num_reduces,
+        )
 
     blocks = stack(kinds or [Kind(is_moe=experts is not None)] * s.layers, build)
     return assemble(
-        c, name, blocks, s.hidden, is_tied=recipe.is_tied, positions=positions, head_bias=recipe.has_head_bias,
-        final_norm=recipe.norm_parameters if recipe.has_final_norm else 0, default_context=recipe.default_context,
-    )  # fmt: skip
+        c,
+        name,
+        blocks,
+        s.hidden,
+        is_tied=recipe.is_tied,
+        positions=positions,
+        head_bias=recipe.has_head_bias,
+        final_norm=recipe.norm_parameters if recipe.has_final_norm else 0,
+        default_context=recipe.default_context,
+    )
 
 
 def kind_name(kind: Kind) -> str:
@@ -118,16 +148,37 @@ def kind_name(kind: Kind) -> str:
 
 
 def assemble(
-    c: Fields, name: str, blocks: tuple[Block, ...], hidden: int, *, is_tied: bool = False, positions: int = 0,
-    head_bias: bool = False, final_norm: int = 1, default_context: int = 2048, other_parameters: int = 0,
-    embedding_size: int = 0, draft_parameters: int = 0, encoder: tuple[Block, ...] = (), has_head: bool = True,
+    c: Fields,
+    name: str,
+    blocks: tuple[Block, ...],
+    hidden: int,
+    *,
+    is_tied: bool = False,
+    positions: int = 0,
+    head_bias: bool = False,
+    final_norm: int = 1,
+    default_context: int = 2048,
+    other_parameters: int = 0,
+    embedding_size: int = 0,
+    draft_parameters: int = 0,
+    encoder: tuple[Block, ...] = (),
+    has_head: bool = True,
     extra_embedding: int = 0,
-) -> Model:  # fmt: skip
+) -> Model:
     """Embedding, blocks, final norm (``final_norm`` weights an element) and head."""
     vocab, width = c.size("vocab_size"), embedding_size or hidden
-    head = Linear(
-        name="head", in_features=width, out_features=vocab, shard="vocab", role="head", has_bias=head_bias,
-    ) if has_head else None  # fmt: skip
+    head = (
+        Linear(
+            name="head",
+            in_features=width,
+            out_features=vocab,
+            shard="vocab",
+            role="head",
+            has_bias=head_bias,
+        )
+        if has_head
+        else None
+    )
     tied = c.flag("tie_word_embeddings", default=is_tied)
     return Model(
         name=name,

@@ -69,7 +69,7 @@ def ltx_video() -> Iterator[Layer]:
 
 def unet(
     *, widths: tuple[int, ...], depths: tuple[int, ...], head_size: int, text_width: int, channels: int
-) -> Iterator[Layer]:  # fmt: skip
+) -> Iterator[Layer]:
     """Two residual blocks a level on the way down, three on the way up that also take what was passed across."""
     passed, width = [widths[0]], widths[0]
     yield Convolution(num_inputs=channels, num_outputs=width)
@@ -103,7 +103,11 @@ def _block(inputs: int, width: int, depth: int, shrink: int, head_size: int, tex
         yield from [Convolution(num_inputs=width, num_outputs=width, kernel=1, shrink=shrink)] * 2
         yield from [
             TransformerLayer(
-                width=width, num_heads=width // head_size, ffn_size=4 * width, text_width=text_width, is_gated=True,
+                width=width,
+                num_heads=width // head_size,
+                ffn_size=4 * width,
+                text_width=text_width,
+                is_gated=True,
                 shrink=shrink,
             )
-        ] * depth  # fmt: skip
+        ] * depth

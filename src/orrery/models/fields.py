@@ -6,9 +6,14 @@ from typing import Any, cast
 from orrery.base.errors import ScenarioError
 
 MOST = {
-    "num_hidden_layers": 10_000, "n_layer": 10_000, "n_layers": 10_000, "num_layers": 10_000,
-    "hidden_size": 1_000_000, "n_embd": 1_000_000, "d_model": 1_000_000,
-}  # fmt: skip
+    "num_hidden_layers": 10_000,
+    "n_layer": 10_000,
+    "n_layers": 10_000,
+    "num_layers": 10_000,
+    "hidden_size": 1_000_000,
+    "n_embd": 1_000_000,
+    "d_model": 1_000_000,
+}
 """Largest sizes that can be meant seriously: some ten times the largest published ones (126 layers, 53,248 wide)."""
 
 MAX_BY_WORD = (("_size", 100_000_000), ("head", 100_000), ("expert", 100_000))

@@ -18,20 +18,25 @@ def latent_attention(c: Fields, hidden: int, heads: int, *, indexer: bool | None
     queries = heads * (nope + rope)
     linears = [
         Linear(
-            name="qkv_a" if q_rank else "kv_a", in_features=hidden, out_features=q_rank + kv_rank + rope,
-            shard="replicated", role="attention", has_bias=bias,
+            name="qkv_a" if q_rank else "kv_a",
+            in_features=hidden,
+            out_features=q_rank + kv_rank + rope,
+            shard="replicated",
+            role="attention",
+            has_bias=bias,
         ),
         Linear(
-            name="q_b" if q_rank else "q", in_features=q_rank or hidden, out_features=queries, shard="column",
+            name="q_b" if q_rank else "q",
+            in_features=q_rank or hidden,
+            out_features=queries,
+            shard="column",
             role="attention",
         ),
-        Linear(
-            name="kv_b", in_features=kv_rank, out_features=heads * (nope + value), shard="column", role="attention"
-        ),
+        Linear(name="kv_b", in_features=kv_rank, out_features=heads * (nope + value), shard="column", role="attention"),
         Linear(
             name="out", in_features=heads * value, out_features=hidden, shard="row", role="attention", has_bias=bias
         ),
-    ]  # fmt: skip
+    ]
     if gate:
         linears.append(Linear(name="gate", in_features=hidden, out_features=gate, shard="column", role="attention"))
     norms = q_rank + kv_rank
@@ -41,12 +46,19 @@ def latent_attention(c: Fields, hidden: int, heads: int, *, indexer: bool | None
     return Part(
         linears=tuple(linears),
         mixer=LatentAttention(
-            num_heads=heads, q_lora_rank=q_rank, kv_lora_rank=kv_rank, nope_head_size=nope, rope_head_size=rope,
-            value_head_size=value, index_heads=index_heads, index_head_size=index_head, top_tokens=top,
+            num_heads=heads,
+            q_lora_rank=q_rank,
+            kv_lora_rank=kv_rank,
+            nope_head_size=nope,
+            rope_head_size=rope,
+            value_head_size=value,
+            index_heads=index_heads,
+            index_head_size=index_head,
+            top_tokens=top,
         ),
         other_parameters=norms + 2 * index_head,
         norm_elements=norms + index_head,
-    )  # fmt: skip
+    )
 
 
 def _indexer(hidden: int, q_in: int, heads: int, head: int) -> list[Linear]:

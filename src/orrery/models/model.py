@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from orrery.models.rotation import Rotation
+from orrery.models.vision import Tower
 
 Shard = Literal["column", "row", "vocab", "replicated"]
 """How tensor parallelism cuts a linear layer: by outputs, by inputs, by vocabulary, or not at all."""
@@ -207,6 +208,7 @@ class Model:
     other_parameters: int = 0  # final norm and the like
     encoder: tuple[Block, ...] = ()
     tower_parameters: int = 0  # vision or audio towers and their projectors
+    tower: Tower | None = None  # the vision tower layer by layer, where it is known so
     draft_parameters: int = 0  # multi-token-prediction layers that the checkpoint carries and serving may leave out
     weights_format: str = "bf16"  # what the published checkpoint holds
     experts_format: str = ""  # what the routed experts are stored in where it differs from ``weights_format``

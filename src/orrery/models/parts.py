@@ -29,12 +29,26 @@ class Part:
 
 
 def attention(
-    hidden_size: int, num_heads: int, num_kv_heads: int, head_size: int, *,
-    value_head_size: int = 0, qkv_bias: bool = False, out_bias: bool = False, qk_norm: QkNorm = "",
-    qk_norm_parameters: int = 1, window: int = 0, chunk: int = 0, is_causal: bool = True, has_sinks: bool = False,
-    rotary: bool = True, gate_features: int = 0, out_features: int = 0, owns_cache: bool = True,
+    hidden_size: int,
+    num_heads: int,
+    num_kv_heads: int,
+    head_size: int,
+    *,
+    value_head_size: int = 0,
+    qkv_bias: bool = False,
+    out_bias: bool = False,
+    qk_norm: QkNorm = "",
+    qk_norm_parameters: int = 1,
+    window: int = 0,
+    chunk: int = 0,
+    is_causal: bool = True,
+    has_sinks: bool = False,
+    rotary: bool = True,
+    gate_features: int = 0,
+    out_features: int = 0,
+    owns_cache: bool = True,
     shares_projection: bool = False,
-) -> Part:  # fmt: skip
+) -> Part:
     """q, k and v in one product, attention, and the output projection.
 
     ``gate_features``: outputs of a gate on what attention returns; ``owns_cache`` False: keys and values are another
@@ -56,51 +70,90 @@ def attention(
     return Part(
         linears=(
             Linear(
-                name="qkv", in_features=hidden_size, out_features=q + k + v + gate_features, shard="column",
-                role="attention", has_bias=qkv_bias, kv_heads=num_kv_heads,
+                name="qkv",
+                in_features=hidden_size,
+                out_features=q + k + v + gate_features,
+                shard="column",
+                role="attention",
+                has_bias=qkv_bias,
+                kv_heads=num_kv_heads,
             ),
             Linear(
-                name="out", in_features=num_heads * value, out_features=out_features or hidden_size, shard="row",
-                role="attention", has_bias=out_bias,
+                name="out",
+                in_features=num_heads * value,
+                out_features=out_features or hidden_size,
+                shard="row",
+                role="attention",
+                has_bias=out_bias,
             ),
         ),
         mixer=SoftmaxAttention(
-            num_heads=num_heads, num_kv_heads=num_kv_heads, head_size=head_size, value_head_size=value,
-            window_tokens=window, chunk_tokens=chunk, is_causal=is_causal, has_sinks=has_sinks, rotary=rotary,
+            num_heads=num_heads,
+            num_kv_heads=num_kv_heads,
+            head_size=head_size,
+            value_head_size=value,
+            window_tokens=window,
+            chunk_tokens=chunk,
+            is_causal=is_causal,
+            has_sinks=has_sinks,
+            rotary=rotary,
             owns_cache=owns_cache,
         ),
         other_parameters=normed * qk_norm_parameters + (num_heads if has_sinks else 0),
         norm_elements=q + k if qk_norm else 0,
-    )  # fmt: skip
+    )
 
 
 def mlp(
-    hidden_size: int, ffn_size: int, *, is_gated: bool = True, bias: bool = False, down_bias: bool | None = None,
+    hidden_size: int,
+    ffn_size: int,
+    *,
+    is_gated: bool = True,
+    bias: bool = False,
+    down_bias: bool | None = None,
     role: Role = "mlp",
-) -> Part:  # fmt: skip
+) -> Part:
     """A feed-forward part; gate and up are one product."""
     prefix = "shared_" if role == "shared_expert" else ""
     return Part(
         linears=(
             Linear(
-                name=prefix + ("gate_up" if is_gated else "up"), in_features=hidden_size,
-                out_features=ffn_size * (2 if is_gated else 1), shard="column", role=role, has_bias=bias,
+                name=prefix + ("gate_up" if is_gated else "up"),
+                in_features=hidden_size,
+                out_features=ffn_size * (2 if is_gated else 1),
+                shard="column",
+                role=role,
+                has_bias=bias,
             ),
             Linear(
-                name=f"{prefix}down", in_features=ffn_size, out_features=hidden_size, shard="row", role=role,
+                name=f"{prefix}down",
+                in_features=ffn_size,
+                out_features=hidden_size,
+                shard="row",
+                role=role,
                 has_bias=bias if down_bias is None else down_bias,
             ),
         ),
         activation_elements=ffn_size,
-    )  # fmt: skip
+    )
 
 
 def moe(
-    hidden_size: int, ffn_size: int, num_experts: int, experts_per_token: int, *,
-    shared_ffn_size: int = 0, is_gated: bool = True, bias: bool = False, router_bias: bool = False,
-    has_shared_gate: bool = False, shared_bias: bool = False, latent_size: int = 0,
-    correction_parameters: int = 0, is_clamped: bool = False,
-) -> Part:  # fmt: skip
+    hidden_size: int,
+    ffn_size: int,
+    num_experts: int,
+    experts_per_token: int,
+    *,
+    shared_ffn_size: int = 0,
+    is_gated: bool = True,
+    bias: bool = False,
+    router_bias: bool = False,
+    has_shared_gate: bool = False,
+    shared_bias: bool = False,
+    latent_size: int = 0,
+    correction_parameters: int = 0,
+    is_clamped: bool = False,
+) -> Part:
     """A router, routed experts, and a shared expert of ``shared_ffn_size`` (0 = none) that every token passes.
 
     ``latent_size``: the width that routed experts read and write where it is not the hidden size.
@@ -111,10 +164,14 @@ def moe(
         )
     linears = [
         Linear(
-            name="router", in_features=hidden_size, out_features=num_experts, shard="replicated", role="router",
+            name="router",
+            in_features=hidden_size,
+            out_features=num_experts,
+            shard="replicated",
+            role="router",
             has_bias=router_bias,
         )
-    ]  # fmt: skip
+    ]
     if shared_ffn_size:
         linears += mlp(hidden_size, shared_ffn_size, is_gated=is_gated, bias=shared_bias, role="shared_expert").linears
     if has_shared_gate:
@@ -124,18 +181,28 @@ def moe(
     return Part(
         linears=tuple(linears),
         experts=Experts(
-            num_experts=num_experts, experts_per_token=experts_per_token, hidden_size=latent_size or hidden_size,
-            ffn_size=ffn_size, is_gated=is_gated, has_bias=bias, is_clamped=is_clamped,
+            num_experts=num_experts,
+            experts_per_token=experts_per_token,
+            hidden_size=latent_size or hidden_size,
+            ffn_size=ffn_size,
+            is_gated=is_gated,
+            has_bias=bias,
+            is_clamped=is_clamped,
         ),
         other_parameters=correction_parameters,
         activation_elements=shared_ffn_size,
-    )  # fmt: skip
+    )
 
 
 def layer(
-    name: str, *parts: Part, hidden_size: int, num_norms: int = 2, norm_parameters: int = 1, num_reduces: int = 2,
+    name: str,
+    *parts: Part,
+    hidden_size: int,
+    num_norms: int = 2,
+    norm_parameters: int = 1,
+    num_reduces: int = 2,
     other_parameters: int = 0,
-) -> Block:  # fmt: skip
+) -> Block:
     """One layer: its parts and ``num_norms`` norms over the hidden size of ``norm_parameters`` weights an element."""
     mixers = [p.mixer for p in parts if p.mixer is not None]
     experts = [p.experts for p in parts if p.experts is not None]

@@ -16,27 +16,61 @@ ALWAYS: frozenset[Role] = frozenset({"router", "head"})
 """Roles that every quantiser seen so far leaves alone."""
 
 MODELOPT = {
-    "FP8": "fp8", "FP8_PB_WO": "fp8_block", "FP8_PB_REAL": "fp8_block", "NVFP4": "nvfp4", "NVFP4_AWQ": "nvfp4",
-    "W4A16_NVFP4": "nvfp4", "W4A16_AWQ": "int4_weight_only", "W4A8_AWQ": "int4_int8", "INT4_AWQ": "int4_weight_only",
-    "W8A16": "int8_weight_only", "INT8_SQ": "int8", "MXFP8": "mxfp8", "FP8_PER_CHANNEL_PER_TOKEN": "fp8",
+    "FP8": "fp8",
+    "FP8_PB_WO": "fp8_block",
+    "FP8_PB_REAL": "fp8_block",
+    "NVFP4": "nvfp4",
+    "NVFP4_AWQ": "nvfp4",
+    "W4A16_NVFP4": "nvfp4",
+    "W4A16_AWQ": "int4_weight_only",
+    "W4A8_AWQ": "int4_int8",
+    "INT4_AWQ": "int4_weight_only",
+    "W8A16": "int8_weight_only",
+    "INT8_SQ": "int8",
+    "MXFP8": "mxfp8",
+    "FP8_PER_CHANNEL_PER_TOKEN": "fp8",
     "MXFP4": "mxfp4",
-}  # fmt: skip
+}
 """``quant_algo`` -> format."""
 
 METHODS = {
-    "awq": "int4_weight_only", "gptq": "int4_weight_only", "gptq_marlin": "int4_weight_only", "mxfp4":
-    "mxfp4_weight_only", "auto-round": "int4_weight_only", "fbgemm_fp8": "fp8", "mxfp8": "mxfp8", "nvfp4": "nvfp4",
+    "awq": "int4_weight_only",
+    "gptq": "int4_weight_only",
+    "gptq_marlin": "int4_weight_only",
+    "mxfp4": "mxfp4_weight_only",
+    "auto-round": "int4_weight_only",
+    "fbgemm_fp8": "fp8",
+    "mxfp8": "mxfp8",
+    "nvfp4": "nvfp4",
     "ptpc_fp8": "fp8",
-}  # fmt: skip
+}
 """``quant_method`` -> format, where the method alone says it."""
 
 IN_NAMES = {
-    "fp8": "fp8", "nvfp4": "nvfp4", "fp4": "nvfp4", "awq": "int4_weight_only", "gptq": "int4_weight_only",
-    "int4": "int4_weight_only", "w4a16": "int4_weight_only", "4bit": "int4_weight_only", "int8": "int8",
-    "w8a8": "int8", "8bit": "int8_weight_only", "w8a16": "int8_weight_only", "mxfp4": "mxfp4", "mxfp8": "mxfp8",
-    "bf16": "bf16", "fp16": "fp16", "dynamic": "", "static": "", "pertensor": "", "marlin": "", "quantized": "",
-    "gguf": "", "bnb": "",
-}  # fmt: skip
+    "fp8": "fp8",
+    "nvfp4": "nvfp4",
+    "fp4": "nvfp4",
+    "awq": "int4_weight_only",
+    "gptq": "int4_weight_only",
+    "int4": "int4_weight_only",
+    "w4a16": "int4_weight_only",
+    "4bit": "int4_weight_only",
+    "int8": "int8",
+    "w8a8": "int8",
+    "8bit": "int8_weight_only",
+    "w8a16": "int8_weight_only",
+    "mxfp4": "mxfp4",
+    "mxfp8": "mxfp8",
+    "bf16": "bf16",
+    "fp16": "fp16",
+    "dynamic": "",
+    "static": "",
+    "pertensor": "",
+    "marlin": "",
+    "quantized": "",
+    "gguf": "",
+    "bnb": "",
+}
 """Words in checkpoint names that say a format; the empty ones only qualify another."""
 
 GGUF = re.compile(r"[-_.:/](q(?:[4568]_[01]|[26]_k|[345]_k_[sm]))(?=$|[-_.:])")
@@ -45,11 +79,22 @@ GGUF = re.compile(r"[-_.:/](q(?:[4568]_[01]|[26]_k|[345]_k_[sm]))(?=$|[-_.:])")
 DTYPES = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32"}
 
 PROJECTIONS: dict[str, Role] = {
-    "self_attn": "attention", "attn": "attention", "attention": "attention", "q_proj": "attention",
-    "qkv_proj": "attention", "o_proj": "attention", "q_b_proj": "attention", "shared_expert": "shared_expert",
-    "shared_experts": "shared_expert", "linear_attn": "mixer", "mamba": "mixer", "in_proj": "mixer",
-    "in_proj_qkv": "mixer", "in_proj_qkvz": "mixer", "mlp": "mlp",
-}  # fmt: skip
+    "self_attn": "attention",
+    "attn": "attention",
+    "attention": "attention",
+    "q_proj": "attention",
+    "qkv_proj": "attention",
+    "o_proj": "attention",
+    "q_b_proj": "attention",
+    "shared_expert": "shared_expert",
+    "shared_experts": "shared_expert",
+    "linear_attn": "mixer",
+    "mamba": "mixer",
+    "in_proj": "mixer",
+    "in_proj_qkv": "mixer",
+    "in_proj_qkvz": "mixer",
+    "mlp": "mlp",
+}
 """Last word of a module's name -> the role that stays in 16 bits when an ignore list names it."""
 
 

@@ -11,17 +11,25 @@ from orrery.models.parts import Part
 
 def _mixer_linear(name: str, inputs: int, outputs: int, shard_row: bool = False, bias: bool = False) -> Linear:
     return Linear(
-        name=name, in_features=inputs, out_features=outputs, shard="row" if shard_row else "column", role="mixer",
+        name=name,
+        in_features=inputs,
+        out_features=outputs,
+        shard="row" if shard_row else "column",
+        role="mixer",
         has_bias=bias,
-    )  # fmt: skip
+    )
 
 
 def _recurrence(kind: str, heads: int, state: int, channels: int, kernel: int, passes: int) -> RecurrentMixer:
     """``channels`` elements of a token enter; ``kernel`` 0: no convolution. ``passes``: flops an element of state."""
     return RecurrentMixer(
-        kind=kind, num_heads=heads, state_elements=state, conv_elements=channels * max(kernel - 1, 0),
-        flops_per_token=float(passes * state + 2 * kernel * channels), width=channels,
-    )  # fmt: skip
+        kind=kind,
+        num_heads=heads,
+        state_elements=state,
+        conv_elements=channels * max(kernel - 1, 0),
+        flops_per_token=float(passes * state + 2 * kernel * channels),
+        width=channels,
+    )
 
 
 def gated_delta_net(hidden: int, key_heads: int, value_heads: int, key_size: int, value_size: int, kernel: int) -> Part:
@@ -79,9 +87,17 @@ def lightning(hidden: int, heads: int, size: int) -> Part:
 
 
 def mamba2(
-    hidden: int, heads: int, head_size: int, state_size: int, num_groups: int, kernel: int, *,
-    conv_bias: bool = True, bias: bool = False, has_norm: bool = True,
-) -> Part:  # fmt: skip
+    hidden: int,
+    heads: int,
+    head_size: int,
+    state_size: int,
+    num_groups: int,
+    kernel: int,
+    *,
+    conv_bias: bool = True,
+    bias: bool = False,
+    has_norm: bool = True,
+) -> Part:
     """Mamba 2: gate, input, B, C and dt in one product, a convolution, one decay a head, a gated norm."""
     inner = heads * head_size
     channels = inner + 2 * num_groups * state_size
@@ -97,9 +113,16 @@ def mamba2(
 
 
 def mamba1(
-    hidden: int, inner: int, state_size: int, rank: int, kernel: int, *, conv_bias: bool = True, bias: bool = False,
+    hidden: int,
+    inner: int,
+    state_size: int,
+    rank: int,
+    kernel: int,
+    *,
+    conv_bias: bool = True,
+    bias: bool = False,
     has_norms: bool = False,
-) -> Part:  # fmt: skip
+) -> Part:
     """Mamba 1: input and gate, a convolution, then dt (through ``rank``), B and C from the convolved input."""
     narrow = rank + 2 * state_size
     return Part(

@@ -30,9 +30,12 @@ def rotation_of(c: Fields) -> Rotation | None:
         return Rotation(base=base, share=share)
     kind = scaling.word("rope_type", "type", default="")
     return Rotation(
-        base=base, kind="" if kind in ("default", "none", "mrope") else kind, share=share,
-        stretch_ratio=scaling.number("factor", default=1.0), magnitude_ratio=_magnitude(scaling, kind),
-    )  # fmt: skip
+        base=base,
+        kind="" if kind in ("default", "none", "mrope") else kind,
+        share=share,
+        stretch_ratio=scaling.number("factor", default=1.0),
+        magnitude_ratio=_magnitude(scaling, kind),
+    )
 
 
 def _magnitude(scaling: Fields, kind: str) -> float:

@@ -21,12 +21,26 @@ PADDED_VOCABULARY = 51200
 
 
 def model_of_shape(
-    *, num_layers: int, hidden_size: int, num_heads: int, name: str = "", num_kv_heads: int = 0, head_size: int = 0,
-    ffn_size: int = 0, vocab_size: int = PADDED_VOCABULARY, gated_ffn: bool = False, num_experts: int = 0,
-    experts_per_token: int = 0, moe_ffn_size: int = 0, num_shared_experts: int = 0, num_dense_layers: int = 0,
-    has_biases: bool | None = None, is_tied: bool | None = None, is_causal: bool = True,
+    *,
+    num_layers: int,
+    hidden_size: int,
+    num_heads: int,
+    name: str = "",
+    num_kv_heads: int = 0,
+    head_size: int = 0,
+    ffn_size: int = 0,
+    vocab_size: int = PADDED_VOCABULARY,
+    gated_ffn: bool = False,
+    num_experts: int = 0,
+    experts_per_token: int = 0,
+    moe_ffn_size: int = 0,
+    num_shared_experts: int = 0,
+    num_dense_layers: int = 0,
+    has_biases: bool | None = None,
+    is_tied: bool | None = None,
+    is_causal: bool = True,
     context_tokens: int = GPT_CONTEXT_TOKENS,
-) -> Model:  # fmt: skip
+) -> Model:
     """A decoder (or, not causal, a BERT-like encoder) of equal layers.
 
     Zeros take what is usual: as many key/value heads as heads, ``hidden_size / num_heads`` wide; a feed-forward part
@@ -42,14 +56,29 @@ def model_of_shape(
 
     def build(is_moe: bool) -> Block:
         mixer = attention(
-            hidden_size, num_heads, num_kv_heads or num_heads, head_size or hidden_size // num_heads,
-            qkv_bias=biases, out_bias=biases, is_causal=is_causal, rotary=gated_ffn,
-        )  # fmt: skip
+            hidden_size,
+            num_heads,
+            num_kv_heads or num_heads,
+            head_size or hidden_size // num_heads,
+            qkv_bias=biases,
+            out_bias=biases,
+            is_causal=is_causal,
+            rotary=gated_ffn,
+        )
         width = moe_ffn_size or ffn
-        feed = moe(
-            hidden_size, width, num_experts, experts_per_token or 1, shared_ffn_size=num_shared_experts * width,
-            is_gated=gated_ffn, bias=biases,
-        ) if is_moe else mlp(hidden_size, ffn, is_gated=gated_ffn, bias=biases)  # fmt: skip
+        feed = (
+            moe(
+                hidden_size,
+                width,
+                num_experts,
+                experts_per_token or 1,
+                shared_ffn_size=num_shared_experts * width,
+                is_gated=gated_ffn,
+                bias=biases,
+            )
+            if is_moe
+            else mlp(hidden_size, ffn, is_gated=gated_ffn, bias=biases)
+        )
         return layer("moe" if is_moe else "dense", mixer, feed, hidden_size=hidden_size, norm_parameters=norm)
 
     tied = not gated_ffn if is_tied is None else is_tied
@@ -68,16 +97,28 @@ def model_of_shape(
 
 
 def encoder_decoder_of_shape(
-    *, num_layers: int, hidden_size: int, num_heads: int, name: str = "", head_size: int = 0, ffn_size: int = 0,
-    vocab_size: int = PADDED_VOCABULARY, gated_ffn: bool = False,
-) -> Model:  # fmt: skip
+    *,
+    num_layers: int,
+    hidden_size: int,
+    num_heads: int,
+    name: str = "",
+    head_size: int = 0,
+    ffn_size: int = 0,
+    vocab_size: int = PADDED_VOCABULARY,
+    gated_ffn: bool = False,
+) -> Model:
     """A T5 of ``num_layers`` layers on either side. [raffel-2020]"""
     _check(num_layers=num_layers, hidden_size=hidden_size, num_heads=num_heads, vocab_size=vocab_size)
     config: dict[str, Any] = {
-        "model_type": "t5", "d_model": hidden_size, "num_layers": num_layers, "num_heads": num_heads,
-        "d_kv": head_size or hidden_size // num_heads, "d_ff": ffn_size or 4 * hidden_size, "vocab_size": vocab_size,
+        "model_type": "t5",
+        "d_model": hidden_size,
+        "num_layers": num_layers,
+        "num_heads": num_heads,
+        "d_kv": head_size or hidden_size // num_heads,
+        "d_ff": ffn_size or 4 * hidden_size,
+        "vocab_size": vocab_size,
         "feed_forward_proj": "gated-gelu" if gated_ffn else "relu",
-    }  # fmt: skip
+    }
     return parse(config, name=name or f"t5, {num_layers} layers, {hidden_size} wide")
 
 
@@ -98,9 +139,11 @@ def resized(model: Model, *, num_layers: int = 0, vocab_size: int = 0, num_dense
         words = vocab_size - model.vocab_size
         width = model.head.in_features if model.head else model.hidden_size
         out = replace(
-            out, vocab_size=vocab_size, embedding_parameters=model.embedding_parameters + words * width,
+            out,
+            vocab_size=vocab_size,
+            embedding_parameters=model.embedding_parameters + words * width,
             head=replace(model.head, out_features=vocab_size) if model.head else None,
-        )  # fmt: skip
+        )
     return out
 
 

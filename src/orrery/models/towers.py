@@ -123,10 +123,18 @@ def _minimax(v: Fields, text_hidden: int) -> int:
 
 
 TOWERS: dict[str, Callable[[Fields, int], int]] = {
-    "qwen3_vl": _qwen3, "qwen3_vl_moe": _qwen3, "qwen3_5": _qwen3, "qwen3_5_moe": _qwen3, "qwen2_5_vl": _qwen2_5,
-    "llama4": _llama4, "gemma4": _gemma4, "gemma3": _siglip, "mistral3": _pixtral, "kimi_k25": _moonvit,
+    "qwen3_vl": _qwen3,
+    "qwen3_vl_moe": _qwen3,
+    "qwen3_5": _qwen3,
+    "qwen3_5_moe": _qwen3,
+    "qwen2_5_vl": _qwen2_5,
+    "llama4": _llama4,
+    "gemma4": _gemma4,
+    "gemma3": _siglip,
+    "mistral3": _pixtral,
+    "kimi_k25": _moonvit,
     "minimax_m3_vl": _minimax,
-}  # fmt: skip
+}
 """``model_type`` of the whole config -> how to count its tower."""
 
 

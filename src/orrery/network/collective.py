@@ -70,9 +70,13 @@ def predict_collective(collective: Collective, device: Device) -> CollectiveTimi
         if (time_s := candidate.time_s(size)) < best_s:
             best, best_s = candidate, time_s
     return CollectiveTiming(
-        time_s=max(best_s, host_s), wire_s=best.roof_s_per_bytes * size, latency_s=max(best.latency_s, host_s),
-        sent_bytes=best.wire_ratio * size, algorithms=(best.name,), chosen=0,
-    )  # fmt: skip
+        time_s=max(best_s, host_s),
+        wire_s=best.roof_s_per_bytes * size,
+        latency_s=max(best.latency_s, host_s),
+        sent_bytes=best.wire_ratio * size,
+        algorithms=(best.name,),
+        chosen=0,
+    )
 
 
 def collective_calibration(collective: Collective, device: Device) -> Calibration:
@@ -82,9 +86,14 @@ def collective_calibration(collective: Collective, device: Device) -> Calibratio
 
 @lru_cache(maxsize=8192)
 def _plan(
-    kind: str, num_devices: int, devices_per_node: int, library: str, device: Device, has_peer_to_peer: bool,
+    kind: str,
+    num_devices: int,
+    devices_per_node: int,
+    library: str,
+    device: Device,
+    has_peer_to_peer: bool,
     stride: int = 1,
-) -> tuple[float, tuple[Candidate, ...]]:  # fmt: skip
+) -> tuple[float, tuple[Candidate, ...]]:
     """The host's least time for a launch, and what there is to choose from; nothing for a group of one."""
     if kind not in KINDS:
         raise UnknownName("collective", kind, KINDS)
@@ -105,9 +114,14 @@ def coefficients(collective: Collective, device: Device) -> tuple[float, Floats]
     """
     count = int(collective.num_devices) if not isinstance(collective.num_devices, np.ndarray) else 0
     host_s, plan = _plan(
-        collective.kind, count, collective.devices_per_node, collective.library, device, collective.has_peer_to_peer,
+        collective.kind,
+        count,
+        collective.devices_per_node,
+        collective.library,
+        device,
+        collective.has_peer_to_peer,
         collective.stride,
-    )  # fmt: skip
+    )
     rows = [(c.latency_s, c.slope_s_per_bytes, c.root_s2_per_bytes) for c in plan]
     return host_s, np.array(rows, dtype=np.float64).reshape(-1, 3)
 
@@ -138,11 +152,13 @@ def _many_sizes(plan: tuple[Candidate, ...], host_s: float, size: Floats) -> Col
     if not size.all():
         best_s[size == 0], latency_s[size == 0] = 0.0, 0.0
     return CollectiveTiming(
-        time_s=best_s, latency_s=latency_s,
+        time_s=best_s,
+        latency_s=latency_s,
         wire_s=np.array([c.roof_s_per_bytes for c in plan])[best] * size,
         sent_bytes=np.array([c.wire_ratio for c in plan])[best] * size,
-        algorithms=tuple(c.name for c in plan), chosen=best,
-    )  # fmt: skip
+        algorithms=tuple(c.name for c in plan),
+        chosen=best,
+    )
 
 
 def _many_groups(collective: Collective, count: NDArray[np.int64], device: Device) -> CollectiveTiming:
@@ -160,6 +176,10 @@ def _many_groups(collective: Collective, count: NDArray[np.int64], device: Devic
         names += part.algorithms
     time_s, wire_s, latency_s, sent_bytes = columns
     return CollectiveTiming(
-        time_s=time_s, wire_s=wire_s, latency_s=latency_s, sent_bytes=sent_bytes, algorithms=tuple(names),
+        time_s=time_s,
+        wire_s=wire_s,
+        latency_s=latency_s,
+        sent_bytes=sent_bytes,
+        algorithms=tuple(names),
         chosen=chosen,
-    )  # fmt: skip
+    )

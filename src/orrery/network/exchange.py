@@ -71,9 +71,17 @@ class ExchangePlan:
 def predict_exchange(exchange: TokenExchange, device: Device) -> CollectiveTiming:
     """The time for one number of tokens, or for an array of them."""
     plan = _plan(
-        exchange.kind, exchange.num_devices, exchange.hidden_size, exchange.num_experts, exchange.experts_per_token,
-        exchange.format, exchange.devices_per_node, exchange.library, exchange.num_sms, device,
-    )  # fmt: skip
+        exchange.kind,
+        exchange.num_devices,
+        exchange.hidden_size,
+        exchange.num_experts,
+        exchange.experts_per_token,
+        exchange.format,
+        exchange.devices_per_node,
+        exchange.library,
+        exchange.num_sms,
+        device,
+    )
     if isinstance(exchange.tokens, np.ndarray):
         return _many(plan, exchange.tokens.astype(np.float64))
     tokens = float(exchange.tokens)
@@ -83,18 +91,24 @@ def predict_exchange(exchange: TokenExchange, device: Device) -> CollectiveTimin
     high_s, low_s = max(plan.latency_s, linear_s), min(plan.latency_s, linear_s)
     return CollectiveTiming(
         time_s=high_s * (1.0 + (low_s / high_s) ** power) ** (1.0 / power),
-        wire_s=tokens * plan.roof_s_per_tokens, latency_s=plan.latency_s,
-        sent_bytes=tokens * plan.sent_bytes_per_tokens, algorithms=(plan.name,), chosen=0,
-    )  # fmt: skip
+        wire_s=tokens * plan.roof_s_per_tokens,
+        latency_s=plan.latency_s,
+        sent_bytes=tokens * plan.sent_bytes_per_tokens,
+        algorithms=(plan.name,),
+        chosen=0,
+    )
 
 
 def _many(plan: ExchangePlan, tokens: Floats) -> CollectiveTiming:
     some = (tokens > 0).astype(np.float64)
     return CollectiveTiming(
-        time_s=time_of(plan, tokens) * some, wire_s=tokens * plan.roof_s_per_tokens,
-        latency_s=np.multiply(some, plan.latency_s), sent_bytes=tokens * plan.sent_bytes_per_tokens,
-        algorithms=(plan.name,), chosen=np.zeros(tokens.shape, dtype=np.int64),
-    )  # fmt: skip
+        time_s=time_of(plan, tokens) * some,
+        wire_s=tokens * plan.roof_s_per_tokens,
+        latency_s=np.multiply(some, plan.latency_s),
+        sent_bytes=tokens * plan.sent_bytes_per_tokens,
+        algorithms=(plan.name,),
+        chosen=np.zeros(tokens.shape, dtype=np.int64),
+    )
 
 
 def time_of(plan: ExchangePlan, tokens: Floats) -> Floats:
@@ -127,9 +141,17 @@ def routes(routing: Routing, constants: Mapping[str, float]) -> Iterator[tuple[s
 
 @lru_cache(maxsize=4096)
 def _plan(
-    kind: str, num_devices: int, hidden_size: int, num_experts: int, experts_per_token: int, format: str,
-    devices_per_node: int, library: str, num_sms: int, device: Device,
-) -> ExchangePlan:  # fmt: skip
+    kind: str,
+    num_devices: int,
+    hidden_size: int,
+    num_experts: int,
+    experts_per_token: int,
+    format: str,
+    devices_per_node: int,
+    library: str,
+    num_sms: int,
+    device: Device,
+) -> ExchangePlan:
     group = group_of("all_to_all", num_devices, devices_per_node, device)
     routing = Routing(group=group, num_experts=num_experts, experts_per_token=experts_per_token)
     constants = find(device, kind, library or DEFAULT_LIBRARY).constants
@@ -154,8 +176,14 @@ def exchange_plan(
     """The arithmetic, for constants that may still be in the fitting."""
     group = routing.group
     if group.num_devices <= 1 or kind not in EXCHANGE_KINDS:
-        return ExchangePlan(latency_s=0.0, slope_s_per_tokens=0.0, exponent_ratio=1.0, roof_s_per_tokens=0.0,
-                            sent_bytes_per_tokens=0.0, name="none")  # fmt: skip
+        return ExchangePlan(
+            latency_s=0.0,
+            slope_s_per_tokens=0.0,
+            exponent_ratio=1.0,
+            roof_s_per_tokens=0.0,
+            sent_bytes_per_tokens=0.0,
+            name="none",
+        )
     best = min(
         (_one(name, copies, routing, kind, token_bytes, device, c, num_sms) for name, copies in routes(routing, c)),
         key=lambda plan: plan.slope_s_per_tokens,
@@ -164,9 +192,15 @@ def exchange_plan(
 
 
 def _one(
-    name: str, copies: Copies, routing: Routing, kind: str, token_bytes: float, device: Device, c: Mapping[str, float],
+    name: str,
+    copies: Copies,
+    routing: Routing,
+    kind: str,
+    token_bytes: float,
+    device: Device,
+    c: Mapping[str, float],
     num_sms: int,
-) -> ExchangePlan:  # fmt: skip
+) -> ExchangePlan:
     rate, out = device.scaleup.each_way_bytes_per_s, device.scaleout.each_way_bytes_per_s
     group = routing.group
     inside = (copies.inside_ratio + c.get("staging_ratio", 0.0) * copies.local_ratio) * group.crowding_ratio
@@ -186,7 +220,7 @@ def _one(
         * max(copies.inside_ratio * group.crowding_ratio / rate, copies.across_ratio / out),
         sent_bytes_per_tokens=(copies.inside_ratio + copies.across_ratio) * token_bytes,
         name=name,
-    )  # fmt: skip
+    )
 
 
 DEFAULT_SMS = 20

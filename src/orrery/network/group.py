@@ -49,9 +49,14 @@ class Group:
 
 
 def group_of(
-    kind: str, num_devices: int, devices_per_node: int, device: Device, *, has_peer_to_peer: bool = False,
+    kind: str,
+    num_devices: int,
+    devices_per_node: int,
+    device: Device,
+    *,
+    has_peer_to_peer: bool = False,
     stride: int = 1,
-) -> Group:  # fmt: skip
+) -> Group:
     """The group that ``num_devices`` neighbours form on ``device``'s links.
 
     ``devices_per_node`` of 0 is the device's own. A link that joins more devices than a chassis holds (a rack of
@@ -63,8 +68,11 @@ def group_of(
     if link.num_devices > LARGEST_CHASSIS_DEVICES:
         per_node = max(per_node, link.num_devices)
     return Group(
-        kind=kind, num_devices=num_devices, per_node=min(max(per_node // stride, 1), max(num_devices, 1)),
+        kind=kind,
+        num_devices=num_devices,
+        per_node=min(max(per_node // stride, 1), max(num_devices, 1)),
         topology=link.topology,
-        links=max(link.num_devices - 1, 0), has_reduction=link.has_reduction,
+        links=max(link.num_devices - 1, 0),
+        has_reduction=link.has_reduction,
         has_peer_to_peer=has_peer_to_peer or link.topology != "bus",
-    )  # fmt: skip
+    )

@@ -62,8 +62,10 @@ def _single(flows: LeafFlows, random: np.random.Generator) -> float:
 
 
 ROUTINGS: Mapping[str, Callable[[LeafFlows, np.random.Generator], float]] = {
-    "spray": _spray, "ecmp": hashed, "singlepath": _single,
-}  # fmt: skip
+    "spray": _spray,
+    "ecmp": hashed,
+    "singlepath": _single,
+}
 """Flows on the busiest link: every flow over all spines; each on one by a hash; parts on one each, all in view."""
 
 
@@ -87,6 +89,8 @@ def run(kind: str, message_bytes: float, fabric: Fabric, routing: str, num_draws
     is_large = any(f.sources.size * parts_needed(f) > MAX_EDGES for f in drawn[:1])
     return FabricRun(
         time_s=latency_s + np.maximum(busiest, host_bytes) / fabric.link.each_way_bytes_per_s,
-        busiest_bytes=busiest, host_bytes=host_bytes, latency_s=latency_s,
+        busiest_bytes=busiest,
+        host_bytes=host_bytes,
+        latency_s=latency_s,
         is_by_theorem=routing == "singlepath" and is_large,
-    )  # fmt: skip
+    )

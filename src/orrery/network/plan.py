@@ -99,4 +99,4 @@ def _candidate(
         root_s2_per_bytes=4.0 * c.get("pipeline_ratio", 0.0) * chain * slope if transport == "bulk" else 0.0,
         roof_s_per_bytes=roof,
         wire_ratio=traffic.wire_ratio + traffic.out_ratio,
-    )  # fmt: skip
+    )

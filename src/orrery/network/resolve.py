@@ -27,14 +27,23 @@ KIN = {
 """Libraries whose collectives are built most alike, nearest first."""
 
 SPELLINGS = {
-    "rccl": "nccl", "hccl": "nccl", "xla": "nccl", "": "nccl",
-    "nccl-tests": "nccl", "nccl-tests all_reduce_perf": "nccl", "torch.distributed all_reduce": "nccl",
-    "nccl (torch.distributed)": "nccl-eager", "nnscaler comm profiler": "nccl-eager",
+    "rccl": "nccl",
+    "hccl": "nccl",
+    "xla": "nccl",
+    "": "nccl",
+    "nccl-tests": "nccl",
+    "nccl-tests all_reduce_perf": "nccl",
+    "torch.distributed all_reduce": "nccl",
+    "nccl (torch.distributed)": "nccl-eager",
+    "nnscaler comm profiler": "nccl-eager",
     "tensorrt-llm custom all-reduce": "tensorrt-llm",
-    "vllm custom all-reduce (graph)": "vllm", "vllm custom all-reduce (eager)": "vllm-eager",
-    "deepep low-latency": "deepep-low-latency", "deepep normal": "deepep-normal",
-    "tensorrt-llm nvlinkonesided": "tensorrt-llm-one-sided", "tensorrt-llm nvlinktwosided": "tensorrt-llm-two-sided",
-}  # fmt: skip
+    "vllm custom all-reduce (graph)": "vllm",
+    "vllm custom all-reduce (eager)": "vllm-eager",
+    "deepep low-latency": "deepep-low-latency",
+    "deepep normal": "deepep-normal",
+    "tensorrt-llm nvlinkonesided": "tensorrt-llm-one-sided",
+    "tensorrt-llm nvlinktwosided": "tensorrt-llm-two-sided",
+}
 """How tables write libraries, in lower case, and what we file them under."""
 
 ANY_FORMAT = "any"

@@ -33,7 +33,5 @@ class CollectiveTiming:
         return np.array(self.algorithms)[self.chosen]
 
 
-NOTHING = CollectiveTiming(
-    time_s=0.0, wire_s=0.0, latency_s=0.0, sent_bytes=0.0, algorithms=("none",), chosen=0
-)  # fmt: skip
+NOTHING = CollectiveTiming(time_s=0.0, wire_s=0.0, latency_s=0.0, sent_bytes=0.0, algorithms=("none",), chosen=0)
 """What it takes to send nothing, or to nobody."""

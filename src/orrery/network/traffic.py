@@ -24,11 +24,6 @@ class Traffic:
     transports: tuple[str, ...] = ("low_latency", "block", "bulk")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoKnobs:
-    """An algorithm with nothing to set."""
-
-
 SHARE = {"all_gather": 1, "reduce_scatter": 1, "all_reduce": 2}
 """Passes over the buffer: an all-reduce is a reduce-scatter and an all-gather."""
 

@@ -90,7 +90,7 @@ def sqnr_by_crest(
 
 def sqnr_by_block(
     formats: Sequence[str], block_sizes: Sequence[int], distribution: str, seed: int = 0, *, rotated_elements: int = 0
-) -> tuple[CrestRow, ...]:  # fmt: skip
+) -> tuple[CrestRow, ...]:
     """The same for blocks cut from a drawn tensor, with the median crest factor that they come to have.
 
     ``rotated_elements`` neighbours go through a random Hadamard rotation first; 0 = none. Noise is the same before and
@@ -140,7 +140,7 @@ class Bias:
 
 def clipping_bias(
     bits: int, *, is_symmetric: bool, arithmetic: str = "bf16", block_elements: int = 32, seed: int = 0
-) -> Bias:  # fmt: skip
+) -> Bias:
     """The mean of (Q(x) + Q(-x)) / 2 in steps, where Q divides by amax / highest code in that arithmetic and rounds.
 
     Short arithmetic makes some quotients a little too large. Below zero two's complement has a code for them that it

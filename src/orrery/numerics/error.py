@@ -61,11 +61,15 @@ class ErrorSums:
         ratio = error_squares / squares if squares else (math.inf if error_squares else 0.0)
         norms = math.sqrt(squares * stored_squares)
         return ErrorReport(
-            num_elements=self.count, sqnr_db=decibels(ratio), mean_square_error=error_squares / count,
-            max_abs_error=largest, mean_error=errors / count, relative_error_frac=math.sqrt(ratio),
+            num_elements=self.count,
+            sqnr_db=decibels(ratio),
+            mean_square_error=error_squares / count,
+            max_abs_error=largest,
+            mean_error=errors / count,
+            relative_error_frac=math.sqrt(ratio),
             cosine_similarity=products / norms if norms else float(squares == stored_squares),
             zeros_frac=zeros / count,
-        )  # fmt: skip
+        )
 
 
 def decibels(noise_ratio: float) -> float:
@@ -102,6 +106,7 @@ def error_of(
         count = int(sum(part.size - np.count_nonzero(np.isfinite(part)) for _, part in stretches(x)))
         raise ScenarioError(
             f"The tensor has {count} numbers that are NaN or infinite, so its error means nothing; mend it first."
-            if count else f"Numbers of this size become infinite or NaN in {known.name}; scale the tensor first."
-        )  # fmt: skip
+            if count
+            else f"Numbers of this size become infinite or NaN in {known.name}; scale the tensor first."
+        )
     return sums.report()

@@ -1,13 +1,22 @@
-"""Element formats by name: the files of ``elements``, then whatever a family can spell out."""
+"""Element formats by name: the TOML files of ``elements``, then whatever a family can spell out."""
 
-import pkgutil
+from collections.abc import Callable, Mapping
 from functools import cache
-from importlib import import_module
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from orrery.base.errors import UnknownName
-from orrery.numerics import elements
+from orrery.base.sources import read_toml
 from orrery.numerics.element import Element
 from orrery.numerics.families import bipolar, fixed, minifloat, posit, power
+from orrery.numerics.families.lookup import Lookup
+from orrery.numerics.families.minifloat import Minifloat
+
+FOLDER = Path(__file__).with_name("elements")
+
+FAMILIES: Mapping[str, Callable[..., Element]] = MappingProxyType({"minifloat": Minifloat, "lookup": Lookup})
+"""Families that have elements in files; the others spell theirs out."""
 
 SPELLINGS = (minifloat.read, fixed.read, bipolar.read, posit.read, power.read)
 
@@ -28,10 +37,26 @@ EXAMPLES = (
 
 
 @cache
+def _tables() -> dict[str, dict[str, Any]]:
+    return {path.stem: read_toml(path) for path in sorted(FOLDER.glob("*.toml"))}
+
+
+@cache
 def named_elements() -> dict[str, Element]:
     """Every element in the ``elements`` folder, by name."""
-    found = [import_module(f"{elements.__name__}.{m.name}").ELEMENT for m in pkgutil.iter_modules(elements.__path__)]
-    return {e.name: e for e in sorted(found, key=lambda e: e.name)}
+    return {name: _read(name, table) for name, table in _tables().items()}
+
+
+def source_of_named(name: str) -> str:
+    """Description and source of an element in the ``elements`` folder, in a sentence."""
+    return _tables()[name]["source"]
+
+
+def _read(name: str, table: dict[str, Any]) -> Element:
+    settings = {key: value for key, value in table.items() if key not in ("family", "source")}
+    if "table" in settings:
+        settings["table"] = tuple(settings["table"])
+    return FAMILIES[table["family"]](name=name, **settings)
 
 
 @cache

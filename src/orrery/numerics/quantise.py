@@ -50,10 +50,11 @@ class Quantised:
             decoded = decoded * (np.float32(1.0) / np.float32(self.outer))
         is_minimum = self.format.scaling.zero_point == "minimum"
         scales = GroupScales(
-            stored=self.scales, decode=_each_row(decoded, view),
+            stored=self.scales,
+            decode=_each_row(decoded, view),
             zero=None if is_minimum or self.zeros is None else _each_row(self.zeros, view),
             minimum=_each_row(self.zeros, view) if is_minimum and self.zeros is not None else None,
-        )  # fmt: skip
+        )
         _from_steps(values.reshape(view.rows, view.columns), view.size, scales)
         return values
 
@@ -83,9 +84,12 @@ def quantise(
     zeros = [s.minimum if s.zero is None else s.zero for s in found]
     retained = [z for z in zeros if z is not None]
     return Quantised(
-        format=known, codes=codes, scales=_each_block([s.stored for s in found], view),
-        outer=1.0 if outer is None else float(outer), zeros=_each_block(retained, view) if retained else None,
-    )  # fmt: skip
+        format=known,
+        codes=codes,
+        scales=_each_block([s.stored for s in found], view),
+        outer=1.0 if outer is None else float(outer),
+        zeros=_each_block(retained, view) if retained else None,
+    )
 
 
 @typed
@@ -148,7 +152,7 @@ def _tensor(x: ArrayLike) -> NDArray[Any]:
 
 def _round_piece(
     piece: Piece, element: Element, rounding: Rounding, rng: np.random.Generator | None, out: Float32s
-) -> None:  # fmt: skip
+) -> None:
     """A piece stored and read back, into ``out``: in one pass where the element allows it."""
     scales = piece.scales
     if scales is None:

@@ -1,21 +1,36 @@
 """Formats by name, as typed by people and written by tools."""
 
-import pkgutil
 from functools import cache, lru_cache
-from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 from orrery.base.arguments import wrong_type
 from orrery.base.errors import UnknownName
-from orrery.numerics import formats
+from orrery.base.sources import read_toml
 from orrery.numerics.format import Format
+from orrery.numerics.names import get_element
+from orrery.numerics.scaling import Level, Scaling, read_share
 from orrery.numerics.weights_alone import weights_alone
+
+FOLDER = Path(__file__).with_name("formats")
 
 
 @cache
 def known_formats() -> dict[str, Format]:
     """Every format in the ``formats`` folder, by name."""
-    found = [import_module(f"{formats.__name__}.{m.name}").FORMAT for m in pkgutil.iter_modules(formats.__path__)]
-    return {f.name: f for f in sorted(found, key=lambda f: f.name)}
+    return {path.stem: _read(path.stem, read_toml(path)) for path in sorted(FOLDER.glob("*.toml"))}
+
+
+def _read(name: str, table: dict[str, Any]) -> Format:
+    element = get_element(table.pop("element")) if "element" in table else None
+    scaling = table.pop("scaling", {})
+    levels = tuple(
+        Level(share=read_share(level["share"], name), scale=get_element(level["scale"]) if "scale" in level else None)
+        for level in scaling.pop("levels", ())
+    )
+    for key in ("rates", "aliases"):
+        table[key] = tuple(table.get(key, ()))
+    return Format(name=name, element=element, scaling=Scaling(levels=levels, **scaling), **table)
 
 
 @cache

@@ -24,8 +24,11 @@ def weights_alone(name: str) -> Format | None:
     scale = get_element(found["scale"] or "fp16")
     return Format(
         name=f"{found['sign']}int{bits}/{group}:{scale.name}",
-        title=f"INT{bits} weights by groups of {group}, 16-bit activations", kind="integer",
+        title=f"INT{bits} weights by groups of {group}, 16-bit activations",
+        kind="integer",
         element=get_element("bipolar1" if bits == 1 else f"{found['sign']}int{bits}"),
-        scaling=Scaling(levels=(Level(share=(1, group), scale=scale),)), rates=("bf16", "fp16"), weight_only=True,
+        scaling=Scaling(levels=(Level(share=(1, group), scale=scale),)),
+        rates=("bf16", "fp16"),
+        weight_only=True,
         source="weight-only quantisation by groups, as in AWQ, arXiv:2306.00978",
-    )  # fmt: skip
+    )

@@ -50,9 +50,14 @@ def swept(goal: Goal, candidate: Candidate, memory: Memory, ladder: Floats) -> C
     later = max(0.0, traffic.output_tokens - 1.0)
     tpot_s = points.tpot_s / found.tokens_per_step if later else np.zeros_like(points.tpot_s)
     return Curve(
-        candidate=candidate, memory=memory, concurrency=ladder, ttft_s=points.ttft_s, tpot_s=tpot_s,
-        e2el_s=points.ttft_s + later * tpot_s, requests_per_s=points.requests_per_s,
-    )  # fmt: skip
+        candidate=candidate,
+        memory=memory,
+        concurrency=ladder,
+        ttft_s=points.ttft_s,
+        tpot_s=tpot_s,
+        e2el_s=points.ttft_s + later * tpot_s,
+        requests_per_s=points.requests_per_s,
+    )
 
 
 def refined(goal: Goal, curve: Curve) -> Curve:
@@ -65,12 +70,14 @@ def refined(goal: Goal, curve: Curve) -> Curve:
     between = np.geomspace(low, high, FINER + 2)[1:-1]
     finer = swept(goal, curve.candidate, curve.memory, between)
     return Curve(
-        candidate=curve.candidate, memory=curve.memory,
+        candidate=curve.candidate,
+        memory=curve.memory,
         concurrency=np.insert(curve.concurrency, above, finer.concurrency),
-        ttft_s=np.insert(curve.ttft_s, above, finer.ttft_s), tpot_s=np.insert(curve.tpot_s, above, finer.tpot_s),
+        ttft_s=np.insert(curve.ttft_s, above, finer.ttft_s),
+        tpot_s=np.insert(curve.tpot_s, above, finer.tpot_s),
         e2el_s=np.insert(curve.e2el_s, above, finer.e2el_s),
         requests_per_s=np.insert(curve.requests_per_s, above, finer.requests_per_s),
-    )  # fmt: skip
+    )
 
 
 def highest_concurrency(objectives: Objectives, curve: Curve) -> float | None:

@@ -4,7 +4,9 @@ from dataclasses import dataclass, fields
 from math import inf
 from typing import Literal
 
-Best = Literal["cost", "throughput"]
+from orrery.serving.workload import Traffic
+
+Best = Literal["cost", "throughput", "latency", "energy"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,32 +23,9 @@ class Objectives:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic:
-    """Requests as the planner sees them: how many a second (0 = as many as can be served) and how long."""
-
-    input_tokens: float
-    output_tokens: float
-    request_rate_per_s: float = 0.0
-    num_users: float = 0.0  # people who send, wait, think and send again, in place of a rate, which then bounds theirs
-    think_s: float = 0.0
-    input_tokens_std: float = 0.0
-    output_tokens_std: float = 0.0
-    longest_tokens: float = 0.0  # the longest request must fit in the cache; 0 = the mean one
-
-    @property
-    def load_text(self) -> str:
-        """Load as text: users, or requests per second."""
-        return f"{self.num_users:,.0f} users" if self.num_users else f"{self.request_rate_per_s:.3g} requests/s"
-
-    @property
-    def fitting_tokens(self) -> float:
-        """Tokens of the request that the cache must hold at least."""
-        return max(self.longest_tokens, self.input_tokens + self.output_tokens)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """The best plan: cheapest for the traffic, or most tokens a second and device, within the objectives."""
+    """What the best plan is within the objectives: cheapest for the traffic, of most tokens a second and device, of the
+    shortest requests on all devices, or of the least energy an output token, machines included."""
 
     objectives: Objectives
     traffic: Traffic

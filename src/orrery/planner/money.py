@@ -58,6 +58,10 @@ def tariff_of(device: Device, usd_per_hour: float | None, electricity_usd_per_kw
         return Tariff(usd_per_hour=None, electricity_usd_per_kwh=per_kwh, because="no price is known", notes=(note,))
     text = f"price: {device.name} ${price.usd_per_device_hour:.3g}/h ({price.note})"
     return Tariff(
-        usd_per_hour=price.usd_per_device_hour, electricity_usd_per_kwh=per_kwh, because=price.note, notes=(text,),
-        facts=price.facts, is_stale=price.is_stale,
-    )  # fmt: skip
+        usd_per_hour=price.usd_per_device_hour,
+        electricity_usd_per_kwh=per_kwh,
+        because=price.note,
+        notes=(text,),
+        facts=price.facts,
+        is_stale=price.is_stale,
+    )

@@ -28,6 +28,8 @@ class Operation:
     highest_requests_per_s: float  # of all replicas, within the objectives
     output_tokens_per_s: float  # of all replicas
     highest_output_tokens_per_s: float
+    e2el_s: float = 0.0
+    energy_j_per_token: float = 0.0  # with the machines around the devices; 0: not asked for
 
     @property
     def deployment(self) -> Deployment:

@@ -160,7 +160,7 @@ def _rank(pairing: Pairing, rate_per_s: float) -> tuple[float, ...]:
 
 def rank_at(
     requests_per_s: float, num_devices: int, usd_per_hour: float | None, rate_per_s: float
-) -> tuple[float, ...]:  # fmt: skip
+) -> tuple[float, ...]:
     """The place of a design among others, the lowest first.
 
     With a demanded rate: what carries it on the fewest dollars (devices, where a price is unknown; known prices first),

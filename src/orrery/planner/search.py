@@ -8,7 +8,7 @@ Each candidate is swept over a geometric ladder of concurrencies up to what its 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 import numpy as np
@@ -16,11 +16,13 @@ import numpy as np
 from orrery.base.errors import OutOfRange
 from orrery.execution.memory import Infeasible, memory_of
 from orrery.planner.curve import RUNGS, Curve, concurrency_at, highest_concurrency, in_flight_of, refined, swept
+from orrery.planner.detail import workload_of
 from orrery.planner.goal import Goal, Objectives
 from orrery.planner.pareto import front
 from orrery.planner.plan import FrontPoint, Operation, Reason, Rejected, SearchResult
 from orrery.planner.rejection_reasons import explain
 from orrery.planner.space import Candidate
+from orrery.serving.estimate import estimate
 from orrery.serving.steady import batch_limit
 
 
@@ -46,7 +48,7 @@ def search(
     misses = [t for t in tried if isinstance(t, DroppedCandidate)]
     curves = [t for t in tried if isinstance(t, Curve)]
     curve_by_candidate = {id(curve.candidate): curve for curve in curves}
-    rough = [operate(goal, curve) for curve in curves]
+    rough = [_valued(goal, operate(goal, curve)) for curve in curves]
     better = ranking(goal)
     working = sorted((o for o in rough if isinstance(o, Operation)), key=better)
     short = sorted((o for o in rough if isinstance(o, DroppedCandidate)), key=lambda miss: miss.excess_ratio)
@@ -55,14 +57,17 @@ def search(
     for candidate in worth:
         fine.append(refined(goal, curve_by_candidate[id(candidate)]))
         on_progress(len(every) + len(fine), len(every) + len(worth))
-    worked = [operate(goal, curve) for curve in fine]
+    worked = [_valued(goal, operate(goal, curve)) for curve in fine]
     misses += [o for o in worked if isinstance(o, DroppedCandidate)]
     costed = {id(c.candidate): c.concurrency.size for c in (*curves, *fine)}
     plans = tuple(sorted((o for o in worked if isinstance(o, Operation)), key=better))
     return SearchResult(
-        plans=plans, rejected=tuple(_explained(goal, misses, plans)), front=_front(goal, curves),
-        num_candidates=len(tried), evaluated=sum(costed.values()),
-    )  # fmt: skip
+        plans=plans,
+        rejected=tuple(_explained(goal, misses, plans)),
+        front=_front(goal, curves),
+        num_candidates=len(tried),
+        evaluated=sum(costed.values()),
+    )
 
 
 def curve_of(goal: Goal, candidate: Candidate) -> Curve | DroppedCandidate:
@@ -108,6 +113,7 @@ def operate(goal: Goal, curve: Curve, least_replicas: int = 1) -> Operation | Dr
     demanded, room = traffic.request_rate_per_s, top_rate
     if traffic.num_users:  # of the people that a replica has room for, some wait for it and the others think
         demanded, room = traffic.num_users, highest + top_rate * traffic.think_s
+    least_replicas = max(least_replicas, most) if goal.best == "latency" else least_replicas
     replicas = max(least_replicas, ceil(demanded / room - 1e-9)) if demanded else most
     if replicas > most:
         return _too_few(goal, curve, replicas)
@@ -124,22 +130,41 @@ def with_replicas(goal: Goal, operation: Operation, replicas: int) -> Operation:
     """The same candidate at work on at least so many replicas, each with its share of the traffic."""
     curve = curve_of(goal, operation.candidate)
     found = curve if isinstance(curve, DroppedCandidate) else operate(goal, refined(goal, curve), replicas)
+    found = _valued(goal, found)
     if isinstance(found, DroppedCandidate):
         raise AssertionError(f"a plan stopped working: {found.infeasible}")
     return found
 
 
+def _valued(goal: Goal, found: Operation | DroppedCandidate) -> Operation | DroppedCandidate:
+    """The operation with its energy, where plans are ranked by it."""
+    if goal.best != "energy" or isinstance(found, DroppedCandidate):
+        return found
+    one = estimate(found.deployment, workload_of(goal, found))
+    if isinstance(one, Infeasible):
+        return found
+    power_w = (one.power_w + one.host_power_w) * found.replicas
+    return replace(found, energy_j_per_token=power_w / found.output_tokens_per_s)
+
+
 def _operation(goal: Goal, curve: Curve, replicas: int, concurrency: float, highest: float, rate: float) -> Operation:
     top = curve.at(highest, curve.requests_per_s)
     at = max(concurrency, float(curve.concurrency[0]))
+    ttft_s, tpot_s = curve.at(at, curve.ttft_s), curve.at(at, curve.tpot_s)
     return Operation(
-        candidate=curve.candidate, memory=curve.memory, replicas=replicas, concurrency=concurrency,
-        max_concurrency=highest, ttft_s=curve.at(at, curve.ttft_s),
-        tpot_s=curve.at(at, curve.tpot_s) if goal.traffic.output_tokens > 1 else 0.0,
-        requests_per_s=rate * replicas, highest_requests_per_s=top * replicas,
+        candidate=curve.candidate,
+        memory=curve.memory,
+        replicas=replicas,
+        concurrency=concurrency,
+        max_concurrency=highest,
+        ttft_s=ttft_s,
+        tpot_s=tpot_s if goal.traffic.output_tokens > 1 else 0.0,
+        e2el_s=ttft_s + max(goal.traffic.output_tokens - 1.0, 0.0) * tpot_s,
+        requests_per_s=rate * replicas,
+        highest_requests_per_s=top * replicas,
         output_tokens_per_s=rate * replicas * goal.traffic.output_tokens,
         highest_output_tokens_per_s=top * replicas * goal.traffic.output_tokens,
-    )  # fmt: skip
+    )
 
 
 def _too_slow(objectives: Objectives, curve: Curve) -> DroppedCandidate:
@@ -147,9 +172,12 @@ def _too_slow(objectives: Objectives, curve: Curve) -> DroppedCandidate:
     missed = [(float(curve.metric(n)[0]) / limit, n, limit) for n, limit in objectives.limits()]
     ratio, name, limit = max(missed)
     infeasible = Infeasible(
-        what=f"{name.removesuffix('_s')} at concurrency {curve.concurrency[0]:.3g}", need=limit, have=ratio * limit,
-        unit="s", smallest_change="",
-    )  # fmt: skip
+        what=f"{name.removesuffix('_s')} at concurrency {curve.concurrency[0]:.3g}",
+        need=limit,
+        have=ratio * limit,
+        unit="s",
+        smallest_change="",
+    )
     return DroppedCandidate(candidate=curve.candidate, reason="objective", infeasible=infeasible, excess_ratio=ratio)
 
 
@@ -157,11 +185,14 @@ def _too_few(goal: Goal, curve: Curve, replicas: int) -> DroppedCandidate:
     need = replicas * curve.candidate.deployment.layout.num_devices
     infeasible = Infeasible(
         what=f"devices for {goal.traffic.load_text} within the objectives",
-        need=float(need), have=float(goal.max_devices), unit="devices", smallest_change="",
-    )  # fmt: skip
+        need=float(need),
+        have=float(goal.max_devices),
+        unit="devices",
+        smallest_change="",
+    )
     return DroppedCandidate(
         candidate=curve.candidate, reason="devices", infeasible=infeasible, excess_ratio=need / goal.max_devices
-    )  # fmt: skip
+    )
 
 
 def ranking(goal: Goal) -> Callable[[Operation], tuple[float, ...]]:
@@ -169,18 +200,28 @@ def ranking(goal: Goal) -> Callable[[Operation], tuple[float, ...]]:
 
     cost: dollars an hour (devices, where a price is unknown), then the checkpoint's own formats, then headroom.
     throughput: output tokens a second and device.
+    latency: seconds of a request, then the price. energy: joules an output token, machines included.
     """
 
     def by_cost(o: Operation) -> tuple[float, ...]:
         price = o.candidate.option.tariff.usd_per_hour
         return (
-            float(price is None), o.num_devices * (price if price is not None else 1.0),
+            float(price is None),
+            o.num_devices * (price if price is not None else 1.0),
             -o.highest_output_tokens_per_s / o.num_devices,
-        )  # fmt: skip
+        )
 
     def by_throughput(o: Operation) -> tuple[float, ...]:
         return (-o.highest_output_tokens_per_s / o.num_devices, float(o.num_devices))
 
+    def by_latency(o: Operation) -> tuple[float, ...]:
+        return (o.e2el_s, *by_cost(o))
+
+    def by_energy(o: Operation) -> tuple[float, ...]:
+        return (o.energy_j_per_token, *by_cost(o))
+
+    if goal.best in ("latency", "energy"):
+        return by_latency if goal.best == "latency" else by_energy
     return by_cost if goal.best == "cost" and goal.traffic.request_rate_per_s else by_throughput
 
 
@@ -230,9 +271,13 @@ def _front(goal: Goal, curves: Sequence[Curve]) -> tuple[FrontPoint, ...]:
         ok &= np.concatenate([c.metric(name) for c in curves]) <= limit
     return tuple(
         FrontPoint(
-            candidate=curves[int(owner[i])].candidate, concurrency=float(rung[i]), ttft_s=float(ttft[i]),
-            tpot_s=float(tpot[i]), output_tokens_per_s_per_user=float(1 / tpot[i]),
-            output_tokens_per_s_per_device=float(per_device[i]), meets_objectives=bool(ok[i]),
+            candidate=curves[int(owner[i])].candidate,
+            concurrency=float(rung[i]),
+            ttft_s=float(ttft[i]),
+            tpot_s=float(tpot[i]),
+            output_tokens_per_s_per_user=float(1 / tpot[i]),
+            output_tokens_per_s_per_device=float(per_device[i]),
+            meets_objectives=bool(ok[i]),
         )
         for i in front(1 / tpot, per_device)
-    )  # fmt: skip
+    )

@@ -18,7 +18,9 @@ from math import gcd
 from orrery.execution.engine import Engine
 from orrery.execution.experts.redundant import why_not
 from orrery.execution.formats import can_multiply
-from orrery.execution.layout import Backends, Deployment, DraftHead, Formats, Layout
+from orrery.execution.kept_cache import NOTHING, Compression
+from orrery.execution.layout import Backends, Deployment, DraftHead, Formats, Images, Layout
+from orrery.execution.routes import Routes
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
 from orrery.kernels.ops import Popularity
@@ -50,9 +52,17 @@ class Fixed:
     backends: Backends = field(default_factory=Backends)
     mode: str = ""
     draft_head: DraftHead | None = None
+    compression: Compression = NOTHING
     expert_loads: Popularity | None = None
     dispatcher: str = ""
     num_redundant_experts: int = 0
+    images: Images | None = None
+    cuts: str = ""  # "any": experts also cut over other numbers of devices than attention
+    etp: int = 0
+    overlap: str = ""
+    overlap_knobs: tuple[tuple[str, float], ...] = ()
+    expert_placement: str = ""
+    expert_routes: Routes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -62,6 +72,7 @@ class Option:
     device: Device
     engine: Engine
     tariff: Tariff
+    clock_frac: float = 1.0  # of the full clock, at which ``device`` is described
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -101,13 +112,29 @@ def _deployment(
 ) -> Deployment:
     fixed = space.fixed
     return Deployment(
-        model=space.model, cluster=cluster, layout=layout, formats=kind, engine=option.engine,
-        max_num_seqs=fixed.max_num_seqs, max_num_batched_tokens=budget, max_model_tokens=fixed.max_model_tokens,
-        memory_utilization_frac=fixed.memory_utilization_frac, backends=fixed.backends, mode=fixed.mode,
-        draft_head=fixed.draft_head, scheduler_recv_interval=fixed.scheduler_recv_interval,
-        expert_loads=fixed.expert_loads, dispatcher=fixed.dispatcher,
+        model=space.model,
+        cluster=cluster,
+        layout=layout,
+        formats=kind,
+        engine=option.engine,
+        max_num_seqs=fixed.max_num_seqs,
+        max_num_batched_tokens=budget,
+        max_model_tokens=fixed.max_model_tokens,
+        memory_utilization_frac=fixed.memory_utilization_frac,
+        backends=fixed.backends,
+        mode=fixed.mode,
+        draft_head=fixed.draft_head,
+        compression=fixed.compression,
+        scheduler_recv_interval=fixed.scheduler_recv_interval,
+        expert_loads=fixed.expert_loads,
+        dispatcher=fixed.dispatcher,
         num_redundant_experts=fixed.num_redundant_experts,
-    )  # fmt: skip
+        images=fixed.images,
+        overlap=fixed.overlap,
+        overlap_knobs=fixed.overlap_knobs,
+        expert_placement=fixed.expert_placement,
+        expert_routes=fixed.expert_routes,
+    )
 
 
 def _budgets(fixed: Fixed, engine: Engine) -> tuple[int, ...]:
@@ -123,10 +150,21 @@ def layouts(model: Model, device: Device, max_devices: int, fixed: Fixed) -> Ite
     for tp in (fixed.tp,) if fixed.tp else tensor_degrees(model, min(max_devices, device.devices_per_node)):
         for pp in (fixed.pp,) if fixed.pp else _powers(min(max_devices // tp, model.num_layers)):
             for dp, ep in _expert_degrees(tp, max_devices // (tp * pp), experts, fixed):
-                found.add(Layout(tp=tp, pp=pp, dp=dp, ep=ep, cp=fixed.cp))
+                found.add(Layout(tp=tp, pp=pp, dp=dp, ep=ep, cp=fixed.cp, etp=fixed.etp))
+            if fixed.cuts and experts:
+                found.update(_unequal(tp, pp, max_devices // (tp * pp), experts, fixed.cp))
     copies = fixed.num_redundant_experts
     fits = (x for x in found if x.num_devices <= max_devices and not why_not(model, x, copies))
     yield from sorted(fits, key=lambda x: (x.num_devices, x.pp, x.dp, x.ep, x.tp))
+
+
+def _unequal(tp: int, pp: int, most: int, experts: int, cp: int) -> Iterator[Layout]:
+    """Attention over tp devices, every expert over more or fewer of all tp x dp."""
+    for dp in _powers(most):
+        for ep in _powers(tp * dp):
+            etp, rest = divmod(tp * dp, ep)
+            if not rest and etp not in (1, tp) and experts % ep == 0:
+                yield Layout(tp=tp, pp=pp, dp=dp, ep=ep, cp=cp, etp=etp)
 
 
 def _has_experts(model: Model) -> bool:
@@ -159,9 +197,11 @@ def formats(model: Model, device: Device, fixed: Fixed) -> Iterator[Formats]:
         active = fixed.activations or activations_for(weights, device)
         for kv in fixed.kv or default_caches(model, device):
             yield Formats(
-                weights=get_format(weights).name, activations=get_format(active).name, kv=get_format(kv).name,
+                weights=get_format(weights).name,
+                activations=get_format(active).name,
+                kv=get_format(kv).name,
                 expert_activations=fixed.activations,
-            )  # fmt: skip
+            )
 
 
 def default_weights(model: Model, device: Device) -> tuple[str, ...]:

@@ -45,24 +45,27 @@ class Trial:
         """Splits with ``num_solutions`` answers, one for each number of checks per answer in ``checks``."""
         return [
             Split(
-                num_solutions=num_solutions, num_checks=n, answers_ratio=self._spent(num_solutions, n),
+                num_solutions=num_solutions,
+                num_checks=n,
+                answers_ratio=self._spent(num_solutions, n),
                 right_frac=checked_frac(self.success_frac, num_solutions, n, self.checker),
             )
             for n in checks
-        ]  # fmt: skip
+        ]
 
     def _spent(self, num_solutions: int, num_checks: int) -> float:
         """Tokens written, in answers."""
         return graph_of(
-            "generative-verification", ONE_ANSWER, num_solutions=num_solutions, num_checks=num_checks,
+            "generative-verification",
+            ONE_ANSWER,
+            num_solutions=num_solutions,
+            num_checks=num_checks,
             check_ratio=self.check_ratio,
-        ).written_tokens()  # fmt: skip
+        ).written_tokens()
 
 
 def growth(best: Sequence[Split]) -> Mapping[str, float]:
     """Exponents a of "number ~ cost ** a" along a frontier, by least squares of logarithms."""
     cost = np.log([split.answers_ratio for split in best])
-    counts = {
-        "solutions": [split.num_solutions for split in best], "checks": [split.num_checks for split in best]
-    }  # fmt: skip
+    counts = {"solutions": [split.num_solutions for split in best], "checks": [split.num_checks for split in best]}
     return {name: float(np.polyfit(cost, np.log(values), 1)[0]) for name, values in counts.items()}

@@ -42,9 +42,13 @@ class Models:
 
 
 def drawn_rounds(
-    num_chains: int, num_rounds: int, mean_tokens: float, spread_ratio: float, rejected_frac: float,
+    num_chains: int,
+    num_rounds: int,
+    mean_tokens: float,
+    spread_ratio: float,
+    rejected_frac: float,
     random: np.random.Generator,
-) -> Rounds:  # fmt: skip
+) -> Rounds:
     """Lognormal blocks with that mean and standard deviation of the logarithm; blocks rejected by lot."""
     mu = np.log(mean_tokens) - spread_ratio**2 / 2
     tokens = np.maximum(1.0, np.rint(random.lognormal(mu, spread_ratio, (num_chains, num_rounds))))

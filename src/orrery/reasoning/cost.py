@@ -6,8 +6,8 @@ those before it are done, so the question takes the longest way through the grap
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from math import ceil
+from dataclasses import dataclass, replace
+from math import ceil, inf
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
@@ -69,20 +69,28 @@ class GraphCost:
         return max((call.kept_bytes for call in self.calls), default=0.0)
 
 
-def cost(graph: Graph, deployments: Mapping[str, Deployment], *, shares_prefix: bool = True) -> GraphCost | Infeasible:
-    """The price of ``graph`` on one replica of each; a model without a deployment of its own runs on the solver's."""
+def cost(
+    graph: Graph, deployments: Mapping[str, Deployment], *, shares_prefix: bool = True, kv_limit_bytes: float = inf
+) -> GraphCost | Infeasible:
+    """The price of ``graph`` on one replica of each; a model without a deployment of its own runs on the solver's.
+
+    The cache of a replica, over its devices, is no larger than ``kv_limit_bytes``.
+    """
     costs, done, offline_s = list[CallCost](), dict[str, float](), 0.0
     for call in graph.calls:
         deployment = deployments.get(call.model, deployments["solver"])
         memory = memory_of(deployment)
         if isinstance(memory, Infeasible):
             return memory
+        memory = _limited(memory, kv_limit_bytes / deployment.layout.num_devices * deployment.layout.dp)
         if call.context_tokens + call.output_tokens > memory.kv_capacity_tokens:
             return Infeasible(
-                what=f"cache of one sequence ({call.name})", need=call.context_tokens + call.output_tokens,
-                have=memory.kv_capacity_tokens, unit="tokens",
+                what=f"cache of one sequence ({call.name})",
+                need=call.context_tokens + call.output_tokens,
+                have=memory.kv_capacity_tokens,
+                unit="tokens",
                 smallest_change="Use more devices, a narrower cache format, or shorter answers.",
-            )  # fmt: skip
+            )
         found = call_cost(call, deployment, memory, shares_prefix=shares_prefix)
         costs.append(found)
         if not call.is_online:
@@ -90,6 +98,14 @@ def cost(graph: Graph, deployments: Mapping[str, Deployment], *, shares_prefix: 
         own_s = found.time_s if call.is_online else 0.0
         done[call.name] = own_s + max((done[name] for name in call.after), default=0.0)
     return GraphCost(calls=tuple(costs), time_s=max(done.values(), default=0.0), offline_s=offline_s)
+
+
+def _limited(memory: Memory, kv_bytes: float) -> Memory:
+    """The memory with a cache of at most so many bytes on each device."""
+    if kv_bytes >= memory.kv_capacity_bytes:
+        return memory
+    share = kv_bytes / memory.kv_capacity_bytes
+    return replace(memory, kv_capacity_bytes=kv_bytes, kv_capacity_tokens=memory.kv_capacity_tokens * share)
 
 
 def call_cost(call: Call, deployment: Deployment, memory: Memory, *, shares_prefix: bool) -> CallCost:
@@ -110,12 +126,17 @@ def call_cost(call: Call, deployment: Deployment, memory: Memory, *, shares_pref
         float(w) / 2 * memory.cache.sequence_bytes(float(c)) for w, c in zip(_WEIGHTS, _contexts(call), strict=True)
     )
     return CallCost(
-        name=call.name, time_s=float(times @ steps.time_s), energy_j=float((times * steps.time_s) @ power_w) * devices,
-        flops=float(flops @ times) * devices, bytes=float(moved_bytes @ times) * devices,
-        cache_read_bytes=read * call.written_tokens * devices, kept_bytes=kept_bytes * devices,
-        prefilled_tokens=prefilled, num_waves=num_waves,
+        name=call.name,
+        time_s=float(times @ steps.time_s),
+        energy_j=float((times * steps.time_s) @ power_w) * devices,
+        flops=float(flops @ times) * devices,
+        bytes=float(moved_bytes @ times) * devices,
+        cache_read_bytes=read * call.written_tokens * devices,
+        kept_bytes=kept_bytes * devices,
+        prefilled_tokens=prefilled,
+        num_waves=num_waves,
         bound_by=_most((_limit(steps, i), float(times[i] * steps.time_s[i])) for i in range(4)),
-    )  # fmt: skip
+    )
 
 
 def _limit(steps: Ticks, entry: int) -> str:
@@ -145,10 +166,15 @@ def _steps(
     each = max(1.0, min(chunk, prefilled_tokens / call.count))
     is_read, is_written = prefilled_tokens > 0, call.output_tokens > 0
     decoding = max(1.0, batch / pp) if is_written else 0.0
-    ticks = tick(deployment, steps_of(
-        np.append(zero, np.rint(chunk / each) if is_read else 0.0), np.append(zero, each if is_read else 0.0),
-        np.append(zero, max(call.context_tokens, each)), np.append(zero + decoding, 0.0),
-        np.append(_contexts(call), 0.0),
-    ))  # fmt: skip
+    ticks = tick(
+        deployment,
+        steps_of(
+            np.append(zero, np.rint(chunk / each) if is_read else 0.0),
+            np.append(zero, each if is_read else 0.0),
+            np.append(zero, max(call.context_tokens, each)),
+            np.append(zero + decoding, 0.0),
+            np.append(_contexts(call), 0.0),
+        ),
+    )
     decodes = num_waves * call.output_tokens * _WEIGHTS / 2
     return ticks, np.append(decodes, prefilled_tokens / chunk if is_read else 0.0)

@@ -47,8 +47,13 @@ def intensity_flops_per_byte(device: Device, rate: str) -> float:
 
 
 def equivalent(
-    model: Model, graph: Graph, intensity: float, *, sparsity: Sparsity | None = None, cache_element_bytes: float = 2.0,
-) -> Equivalent:  # fmt: skip
+    model: Model,
+    graph: Graph,
+    intensity: float,
+    *,
+    sparsity: Sparsity | None = None,
+    cache_element_bytes: float = 2.0,
+) -> Equivalent:
     """The graph as if ``model`` ran all of its calls; prefill is not counted, as it reads no cache token by token."""
     each_flops = sum(b.count * _attention_flops(b.mixer) for b in model.blocks)
     each_bytes = cache_element_bytes * sum(b.count * b.mixer.cache_elements_per_token for b in model.blocks if b.mixer)
@@ -56,8 +61,9 @@ def equivalent(
     read = sum(_read_tokens(call, sparsity) for call in graph.calls)
     return Equivalent(
         linear_flops=2.0 * model.num_active_parameters * graph.written_tokens(),
-        attention_flops=each_flops * attended, cache_flops=intensity * each_bytes * read,
-    )  # fmt: skip
+        attention_flops=each_flops * attended,
+        cache_flops=intensity * each_bytes * read,
+    )
 
 
 def _attended_tokens(call: Call, sparsity: Sparsity | None) -> float:

@@ -85,13 +85,17 @@ class Graph:
 
     def times(self, count: int) -> "Graph":
         """Repeat the calls for ``count`` questions alike, asked at once; they share nothing."""
-        return Graph(calls=tuple(
-            replace(
-                call, count=count * call.count, distinct_tokens=count * call.distinct_tokens,
-                fresh_tokens=count * call.fresh_tokens,
+        return Graph(
+            calls=tuple(
+                replace(
+                    call,
+                    count=count * call.count,
+                    distinct_tokens=count * call.distinct_tokens,
+                    fresh_tokens=count * call.fresh_tokens,
+                )
+                for call in self.calls
             )
-            for call in self.calls
-        ))  # fmt: skip
+        )
 
     def of(self, model: str) -> Iterator[Call]:
         """The calls of one model."""
@@ -106,16 +110,25 @@ def answers(problem: Problem, count: int) -> Call:
     """``count`` independent answers over one prompt."""
     prompt = problem.prompt_tokens
     return Call(
-        name="solve", count=count, context_tokens=prompt, distinct_tokens=prompt, fresh_tokens=prompt,
+        name="solve",
+        count=count,
+        context_tokens=prompt,
+        distinct_tokens=prompt,
+        fresh_tokens=prompt,
         output_tokens=problem.answer_tokens,
-    )  # fmt: skip
+    )
 
 
 def readings(problem: Problem, solve: Call, *, name: str, per_answer: int, output_tokens: float) -> Call:
     """What a verifier makes of every answer, ``per_answer`` times: it reads the prompt once and each answer once."""
     read = problem.prompt_tokens + solve.written_tokens
     return Call(
-        name=name, model="verifier", after=(solve.name,), count=solve.count * per_answer,
-        context_tokens=problem.prompt_tokens + solve.output_tokens, distinct_tokens=read, fresh_tokens=read,
+        name=name,
+        model="verifier",
+        after=(solve.name,),
+        count=solve.count * per_answer,
+        context_tokens=problem.prompt_tokens + solve.output_tokens,
+        distinct_tokens=read,
+        fresh_tokens=read,
         output_tokens=output_tokens,
-    )  # fmt: skip
+    )

@@ -23,6 +23,8 @@ def models_of(
     one_s, many_s = (float(t) for t in tick(target, prompts).time_s)
     per_token_s = max(0.0, (many_s - one_s) / (max(most_sequences - 1, 1) * block_tokens))
     return Models(
-        draft=pace_of(draft, context_tokens, most_sequences), target=pace_of(target, context_tokens, most_sequences),
-        score_s_per_token=per_token_s, score_base_s=one_s - per_token_s * block_tokens,
-    )  # fmt: skip
+        draft=pace_of(draft, context_tokens, most_sequences),
+        target=pace_of(target, context_tokens, most_sequences),
+        score_s_per_token=per_token_s,
+        score_base_s=one_s - per_token_s * block_tokens,
+    )

@@ -25,7 +25,7 @@ LIMITS = (
     "Prompts that share a beginning are computed anew here (`orrery simulate --prefix-tokens` shares them).",
     "What a number format does to answers is not predicted here: measure it on your own questions.",
     "Prices are those of the day they were published; spot offers, commitments and your own contracts differ.",
-)  # fmt: skip
+)
 
 
 def estimate_report(source: Source, frame: Frame) -> Report:
@@ -39,13 +39,25 @@ def estimate_report(source: Source, frame: Frame) -> Report:
     d = answer.question.deployment
     why = shlex.join(["orrery", "why", "tpot_s", *shlex.split(source.command)[2:]])
     return framed(
-        source, frame, model=d.model.name, question=(estimate_question(answer),), headline=headline(answer),
-        summary=describe(answer), numbers=numbers(answer), alternatives=alternatives(scenario, answer),
-        sensitivity=with_figures(sensitivity(scenario, answer)), where=where(answer), assumptions=answer.notes,
-        facts=facts_of(answer), accuracy=accuracy_of((answer.question.workload.mode, "closed"), SERVING), limits=LIMITS,
-        commands=(Command(about="Show the breakdown of a number, down to its facts", line=why),
-                  prices_of(source, d.cluster.device.name)),
-    )  # fmt: skip
+        source,
+        frame,
+        model=d.model.name,
+        question=(estimate_question(answer),),
+        headline=headline(answer),
+        summary=describe(answer),
+        numbers=numbers(answer),
+        alternatives=alternatives(scenario, answer),
+        sensitivity=with_figures(sensitivity(scenario, answer)),
+        where=where(answer),
+        assumptions=answer.notes,
+        facts=facts_of(answer),
+        accuracy=accuracy_of((answer.question.workload.mode, "closed"), SERVING),
+        limits=LIMITS,
+        commands=(
+            Command(about="Show the breakdown of a number, down to its facts", line=why),
+            prices_of(source, d.cluster.device.name),
+        ),
+    )
 
 
 def headline(answer: Answer) -> str:
@@ -64,8 +76,10 @@ def headline(answer: Answer) -> str:
 def describe(answer: Answer) -> tuple[str, ...]:
     """The cut, what limits it, and the bill."""
     e, d = answer.estimate, answer.question.deployment
-    out = [f"Layout: {described(d)}. Limited by {BOUND_BY.get(e.bound_by, e.bound_by)}; {e.concurrency:,.3g} requests "
-           "run at once."]  # fmt: skip
+    out = [
+        f"Layout: {described(d)}. Limited by {BOUND_BY.get(e.bound_by, e.bound_by)}; {e.concurrency:,.3g} requests "
+        "run at once."
+    ]
     usd_per_s = answer.tariff.usd_per_s(e.num_devices, e.power_w)
     if usd_per_s is not None:
         out.append(
@@ -75,8 +89,10 @@ def describe(answer: Answer) -> tuple[str, ...]:
         )
     if many := answer.reasoned:
         way = many.ways[-1]
-        out.append(f"One answer of {way.num_calls:,.3g} calls ({many.shape}) takes {format_value(way.time_s, 's')} and "
-                   f"{format_value(way.usd, 'usd')}.")  # fmt: skip
+        out.append(
+            f"One answer of {way.num_calls:,.3g} calls ({many.shape}) takes {format_value(way.time_s, 's')} and "
+            f"{format_value(way.usd, 'usd')}."
+        )
     return tuple(out)
 
 
@@ -84,17 +100,23 @@ def numbers(answer: Answer) -> tuple[Number, ...]:
     """The figures of the answer, with their intervals."""
     e, around = answer.estimate, answer.intervals()
     found = (
-        ("ttft_s", "Time to first token (TTFT), mean", "s"), ("tpot_s", "Time per output token (TPOT), mean", "s"),
-        ("latency_s", "End-to-end latency (E2EL), mean", "s"), ("output_tokens_per_s", "Output tokens/s", ""),
-        ("total_tokens_per_s", "Tokens/s, prompts counted", ""), ("requests_per_s", "Requests/s", ""),
-        ("power_w", "Power of all devices", "w"), ("energy_j_per_token", "Energy per output token", "j"),
+        ("ttft_s", "Time to first token (TTFT), mean", "s"),
+        ("tpot_s", "Time per output token (TPOT), mean", "s"),
+        ("latency_s", "End-to-end latency (E2EL), mean", "s"),
+        ("output_tokens_per_s", "Output tokens/s", ""),
+        ("total_tokens_per_s", "Tokens/s, prompts counted", ""),
+        ("requests_per_s", "Requests/s", ""),
+        ("power_w", "Power of all devices", "w"),
+        ("energy_j_per_token", "Energy per output token", "j"),
         ("host_power_w", "Power of their machines, at most", "w"),
         ("energy_j_per_token_with_host", "Energy per output token, machines counted", "j"),
         ("peak_memory_bytes", "Memory of the fullest device", "bytes"),
-    )  # fmt: skip
+    )
     out = [Number(name=n, label=label, value=getattr(e, n), unit=u, interval=around.get(n)) for n, label, u in found]
-    for n, label in (("usd_per_million_tokens", "Dollars per million output tokens"),
-                     ("usd_per_million_total_tokens", "Dollars per million tokens, prompts counted")):  # fmt: skip
+    for n, label in (
+        ("usd_per_million_tokens", "Dollars per million output tokens"),
+        ("usd_per_million_total_tokens", "Dollars per million tokens, prompts counted"),
+    ):
         if (value := getattr(answer, n)) is not None:
             out.append(Number(name=n, label=label, value=value, unit="usd", interval=around.get(n)))
     return tuple(out)
@@ -107,11 +129,21 @@ def alternatives(scenario: Scenario, answer: Answer) -> Section | None:
     if not rows:
         return None
     table = Table(
-        title="The same load with other layouts or formats", num_words=2, chosen=0,
-        columns=("layout", "formats", "devices", "first token", "per token", "output tokens/s", "$ per M tokens",
-                 "$ against the answer"),
+        title="The same load with other layouts or formats",
+        num_words=2,
+        chosen=0,
+        columns=(
+            "layout",
+            "formats",
+            "devices",
+            "first token",
+            "per token",
+            "output tokens/s",
+            "$ per M tokens",
+            "$ against the answer",
+        ),
         rows=(_row(answer, answer), *sorted(rows, key=lambda r: r[2:3])),
-    )  # fmt: skip
+    )
     return Section(
         heading="Alternatives",
         tables=(table,),
@@ -127,8 +159,11 @@ def others(scenario: Scenario, answer: Answer) -> Iterator[Answer]:
     d = answer.question.deployment
     kinds = [f for f in formats(d.model, d.cluster.device, Fixed()) if f != d.formats]
     tries = [{"weights": f.weights, "activations": f.activations, "kv": f.kv} for f in kinds]
-    degrees = [t for t in tensor_degrees(d.model, min(MAX_TENSOR, d.cluster.device.devices_per_node))
-               if t & (t - 1) == 0 and t != d.layout.tp]  # fmt: skip
+    degrees = [
+        t
+        for t in tensor_degrees(d.model, min(MAX_TENSOR, d.cluster.device.devices_per_node))
+        if t & (t - 1) == 0 and t != d.layout.tp
+    ]
     if d.layout.ep == 1:
         tries += [{"tp": t, "devices": t * d.layout.pp * d.layout.dp * d.layout.cp, "pp": d.layout.pp} for t in degrees]
     for changes in tries:

@@ -13,7 +13,7 @@ from orrery.scenario.schema import Scenario, merged
 TOLD = (
     "Each bar answers the same question with one input changed and all others kept; every point is the closed form "
     "again (means in a steady state).",
-)  # fmt: skip
+)
 
 METRICS = (
     Metric(name="usd_per_million_tokens", label="Dollars per million output tokens", unit="usd"),
@@ -32,9 +32,11 @@ def figures_of(answer: Answer) -> dict[str, float]:
     """What inputs move."""
     e = answer.estimate
     found = {
-        "usd_per_million_tokens": answer.usd_per_million_tokens, "output_tokens_per_s": e.output_tokens_per_s,
-        "ttft_s": e.ttft_s, "tpot_s": e.tpot_s,
-    }  # fmt: skip
+        "usd_per_million_tokens": answer.usd_per_million_tokens,
+        "output_tokens_per_s": e.output_tokens_per_s,
+        "ttft_s": e.ttft_s,
+        "tpot_s": e.tpot_s,
+    }
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -50,8 +52,9 @@ def asker(scenario: Scenario) -> Figures:
 
 def whole(changes: Changes) -> dict[str, Any]:
     """Counts as counts."""
-    return {k: round(v) if k in ("input_tokens", "output_tokens", "batch", "concurrency") else v
-            for k, v in changes.items()}  # fmt: skip
+    return {
+        k: round(v) if k in ("input_tokens", "output_tokens", "batch", "concurrency") else v for k, v in changes.items()
+    }
 
 
 def sensitivity(scenario: Scenario, answer: Answer) -> Sensitivity:
@@ -114,8 +117,10 @@ def _flips(scenario: Scenario, answer: Answer) -> tuple[str, ...]:
     each = w.input_tokens + w.output_tokens
     fit = e.memory.sequences(each) * dp
     if fit < float("inf"):
-        out.append(f"The cache holds {fit:,.0f} such requests at once ({each:,.0f} tokens each); "
-                   f"{e.concurrency:,.3g} are in flight. Beyond that, requests wait.")  # fmt: skip
+        out.append(
+            f"The cache holds {fit:,.0f} such requests at once ({each:,.0f} tokens each); "
+            f"{e.concurrency:,.3g} are in flight. Beyond that, requests wait."
+        )
 
     def holds(key: str, value: float) -> bool:
         return not end("", asker(scenario), {key: value}).infeasible

@@ -64,11 +64,12 @@ def accuracy_of(groups: Iterable[str], metrics: Iterable[str]) -> Table | None:
     if not rows:
         return None
     return Table(
-        title="How close such answers were to measured runs that had no part in any fit", num_words=3,
+        title="How close such answers were to measured runs that had no part in any fit",
+        num_words=3,
         columns=("measured runs", "kind", "figure", "runs", "median error", "within the 80 % interval"),
         rows=tuple(rows),
         summary="An 80 % interval is right when about 80 % of the runs lie within it.",
-    )  # fmt: skip
+    )
 
 
 def _rows(name: str, table: Mapping[str, Any], groups: Sequence[str], metrics: Sequence[str]) -> Iterator[Row]:
@@ -82,9 +83,13 @@ def _rows(name: str, table: Mapping[str, Any], groups: Sequence[str], metrics: S
 
 
 METRIC_WORDS = {
-    "ttft_s": "time to first token", "tpot_s": "time per output token", "output_tokens_per_s": "output tokens/s",
-    "latency_s": "end-to-end latency", "step": "step time", "peak_memory_bytes": "peak memory",
-}  # fmt: skip
+    "ttft_s": "time to first token",
+    "tpot_s": "time per output token",
+    "output_tokens_per_s": "output tokens/s",
+    "latency_s": "end-to-end latency",
+    "step": "step time",
+    "peak_memory_bytes": "peak memory",
+}
 
 ONLINE = ("closed", "open")
 """Kinds of measured runs in which requests come and go."""

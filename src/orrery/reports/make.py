@@ -52,6 +52,11 @@ def _builders() -> Mapping[Kind, Callable[[Source, Frame], Report]]:
     from orrery.reports.train_plan import train_plan_report
 
     return {
-        "plan": plan_report, "estimate": estimate_report, "simulate": simulate_report, "capacity": simulate_report,
-        "sweep": sweep_report, "train": train_report, "train-plan": train_plan_report,
-    }  # fmt: skip
+        "plan": plan_report,
+        "estimate": estimate_report,
+        "simulate": simulate_report,
+        "capacity": simulate_report,
+        "sweep": sweep_report,
+        "train": train_report,
+        "train-plan": train_plan_report,
+    }

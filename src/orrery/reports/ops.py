@@ -33,10 +33,18 @@ def ops_of(e: Estimate, step: StepKind) -> tuple[OpWork, ...]:
     for p in e.steps.ticks.done.parts:
         time_s, (flops, moved) = float(p.time_s[entry]), p.work(entry)
         if time_s > 0:
-            found.append(OpWork(
-                name=p.name, group=p.group, format=p.format, time_s=time_s, flops=flops, bytes=moved,
-                bound_by=bound_by(p, entry), is_matrix=p.group != "elementwise",
-            ))  # fmt: skip
+            found.append(
+                OpWork(
+                    name=p.name,
+                    group=p.group,
+                    format=p.format,
+                    time_s=time_s,
+                    flops=flops,
+                    bytes=moved,
+                    bound_by=bound_by(p, entry),
+                    is_matrix=p.group != "elementwise",
+                )
+            )
     return tuple(found)
 
 

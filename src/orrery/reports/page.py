@@ -20,10 +20,12 @@ def page(report: Report) -> str:
     import tomli_w
 
     return _template("report.html").render(
-        report=report, css=_text("report.css"), facts=[_fact(f) for f in report.facts],
+        report=report,
+        css=_text("report.css"),
+        facts=[_fact(f) for f in report.facts],
         moves=_moves(report.sensitivity) if report.sensitivity else None,
         settings=tomli_w.dumps(dict(report.settings)) if report.settings else "",
-    )  # fmt: skip
+    )
 
 
 def _text(name: str) -> str:
@@ -38,8 +40,11 @@ def _template(name: str) -> Any:
             f"report: pages need jinja2: pip install 'orrery-ai[{EXTRA}]'; --json works without."
         ) from None
     env = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_text), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=False,
-    )  # fmt: skip
+        loader=jinja2.FunctionLoader(_text),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=False,
+    )
     env.filters["tied"] = tied
     return env.get_template(name)
 
@@ -55,9 +60,11 @@ def tied(text: str) -> str:
 def _moves(found: Sensitivity) -> Table:
     names = [m.name for m in found.metrics]
     return Table(
-        title="Every input in turn, and the figures there", num_words=2,
-        columns=("input", "set to", *(m.label for m in found.metrics)), rows=tuple(moves_table_rows(found, names)),
-    )  # fmt: skip
+        title="Every input in turn, and the figures there",
+        num_words=2,
+        columns=("input", "set to", *(m.label for m in found.metrics)),
+        rows=tuple(moves_table_rows(found, names)),
+    )
 
 
 def _fact(fact: Fact) -> dict[str, str]:
@@ -66,9 +73,13 @@ def _fact(fact: Fact) -> dict[str, str]:
     url = source.url if source and source.url.startswith(("https://", "http://")) else ""
     name, unit = _name_and_unit(fact.name) if isinstance(fact.value, float) else (fact.name, "")
     return {
-        "name": name.replace("_", " "), "value": _value(fact.value, unit), "basis": str(fact.basis), "link": url,
-        "source": source.title if source else fact.note or "our own assumption", "at": fact.at if source else "",
-    }  # fmt: skip
+        "name": name.replace("_", " "),
+        "value": _value(fact.value, unit),
+        "basis": str(fact.basis),
+        "link": url,
+        "source": source.title if source else fact.note or "our own assumption",
+        "at": fact.at if source else "",
+    }
 
 
 def _name_and_unit(name: str) -> tuple[str, str]:

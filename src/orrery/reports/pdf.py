@@ -11,17 +11,33 @@ from orrery.base.errors import ScenarioError
 VARIABLE = "ORRERY_BROWSER"
 
 KNOWN = (
-    "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge",
-    "microsoft-edge-stable", "brave-browser", "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+    "microsoft-edge",
+    "microsoft-edge-stable",
+    "brave-browser",
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
     "/Applications/Microsoft Edge.app/Contents/MacOS/Microsoft Edge",
-)  # fmt: skip
+)
 
 QUIET = (
-    "--headless", "--disable-gpu", "--no-first-run", "--no-default-browser-check", "--disable-background-networking",
-    "--disable-quic", "--disable-component-update", "--disable-sync", "--disable-extensions",
-    "--disable-default-apps", "--mute-audio", "--host-resolver-rules=MAP * ~NOTFOUND",
-)  # fmt: skip
+    "--headless",
+    "--disable-gpu",
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--disable-background-networking",
+    "--disable-quic",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-extensions",
+    "--disable-default-apps",
+    "--mute-audio",
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+)
 """No window and no network: the page needs neither."""
 
 PATIENCE_S = 120.0
@@ -60,8 +76,15 @@ def pdf(html: str) -> bytes:
 
 def _print(program: str, page: Path, out: Path, profile: Path) -> None:
     is_root = hasattr(os, "geteuid") and os.geteuid() == 0
-    line = [program, *QUIET, *(["--no-sandbox"] if is_root else []), f"--user-data-dir={profile}",
-            "--no-pdf-header-footer", f"--print-to-pdf={out}", page.as_uri()]  # fmt: skip
+    line = [
+        program,
+        *QUIET,
+        *(["--no-sandbox"] if is_root else []),
+        f"--user-data-dir={profile}",
+        "--no-pdf-header-footer",
+        f"--print-to-pdf={out}",
+        page.as_uri(),
+    ]
     try:
         subprocess.run(line, check=True, timeout=PATIENCE_S, stdin=subprocess.DEVNULL, capture_output=True)
     except subprocess.TimeoutExpired:

@@ -42,11 +42,20 @@ def _step(step: dict[str, float]) -> list[dict[str, Any]]:
     start_us, pid = step["start_s"] * 1e6, int(step["machine"])
     counts = {name: int(step[name]) for name in ("prompt_tokens", "decode_tokens", "prompts", "decodes", "waiting")}
     return [
-        {"ph": "X", "pid": pid, "tid": 0, "cat": kind, "name": _title(kind, counts), "ts": start_us,
-         "dur": (step["end_s"] - step["start_s"]) * 1e6, "args": counts | {"kv_bytes": step["kv_bytes"]}},
-        _counter(pid, "running", start_us, prompts + decodes), _counter(pid, "waiting", start_us, counts["waiting"]),
+        {
+            "ph": "X",
+            "pid": pid,
+            "tid": 0,
+            "cat": kind,
+            "name": _title(kind, counts),
+            "ts": start_us,
+            "dur": (step["end_s"] - step["start_s"]) * 1e6,
+            "args": counts | {"kv_bytes": step["kv_bytes"]},
+        },
+        _counter(pid, "running", start_us, prompts + decodes),
+        _counter(pid, "waiting", start_us, counts["waiting"]),
         _counter(pid, "kv_bytes", start_us, step["kv_bytes"]),
-    ]  # fmt: skip
+    ]
 
 
 def _title(kind: str, counts: dict[str, int]) -> str:
@@ -61,9 +70,12 @@ def _counters(simulated: Simulated) -> list[dict[str, Any]]:
     over = over_time(simulated)
     events: list[dict[str, Any]] = []
     for name, column in (
-        ("running", over.running_requests), ("waiting", over.waiting_requests), ("kv_use_frac", over.kv_use_frac),
-        ("output_tokens_per_s", over.output_tokens_per_s), ("power_w", over.power_w),
-    ):  # fmt: skip
+        ("running", over.running_requests),
+        ("waiting", over.waiting_requests),
+        ("kv_use_frac", over.kv_use_frac),
+        ("output_tokens_per_s", over.output_tokens_per_s),
+        ("power_w", over.power_w),
+    ):
         pairs = zip(over.start_s.tolist(), column.tolist(), strict=True)
         events += [_counter(WHOLE_RUN, name, start_s * 1e6, value) for start_s, value in pairs]
     return events

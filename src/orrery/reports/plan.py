@@ -99,8 +99,11 @@ def headline(fixed: FixedPlan, model: str) -> str:
     where = machines(o.num_devices, d.cluster.device.name)
     serves = f"serve{'s' if o.num_devices == 1 else ''}"
     cost = _cost(fixed)
-    load = format_value(goal.traffic.request_rate_per_s, "requests_per_s") if goal.traffic.request_rate_per_s else (
-        f"{format_value(o.requests_per_s, 'requests_per_s')} (the most they can)")  # fmt: skip
+    load = (
+        format_value(goal.traffic.request_rate_per_s, "requests_per_s")
+        if goal.traffic.request_rate_per_s
+        else (f"{format_value(o.requests_per_s, 'requests_per_s')} (the most they can)")
+    )
     times = f"a first token takes {format_value(o.ttft_s, 's')}{sure(around.get('ttft_s'), 's')}"
     if o.tpot_s > 0:
         times += f" and each output token after it {format_value(o.tpot_s, 's')}{sure(around.get('tpot_s'), 's')}"
@@ -166,25 +169,37 @@ def numbers(fixed: FixedPlan) -> tuple[Number, ...]:
         ("num_devices", "Devices", float(o.num_devices), "", None),
         ("usd_per_hour", "Dollars an hour", p.usd_per_hour, "usd", None),
         ("usd_per_million_tokens", "Dollars per million output tokens", p.usd_per_million_tokens, "usd", None),
-        ("usd_per_million_total_tokens", "Dollars per million tokens, prompts counted",
-         p.usd_per_million_total_tokens, "usd", None),
+        (
+            "usd_per_million_total_tokens",
+            "Dollars per million tokens, prompts counted",
+            p.usd_per_million_total_tokens,
+            "usd",
+            None,
+        ),
         ("ttft_s", "Time to first token (TTFT), mean", o.ttft_s, "s", around.get("ttft_s")),
         ("tpot_s", "Time per output token (TPOT), mean", o.tpot_s, "s", around.get("tpot_s")),
         ("output_tokens_per_s", "Output tokens/s", p.output_tokens_per_s, "", of_rate),
-        ("highest_requests_per_s", "Max request rate (requests/s)", o.highest_requests_per_s, "",
-         capacity_interval(fixed)),
+        (
+            "highest_requests_per_s",
+            "Max request rate (requests/s)",
+            o.highest_requests_per_s,
+            "",
+            capacity_interval(fixed),
+        ),
         ("power_w", "Power of all devices", p.power_w, "w", None),
         ("energy_j_per_token", "Energy per output token", p.energy_j_per_token, "j", None),
-    )  # fmt: skip
-    return tuple(Number(name=n, label=label, value=v, unit=u, interval=i) for n, label, v, u, i in found
-                 if v is not None)  # fmt: skip
+    )
+    return tuple(
+        Number(name=n, label=label, value=v, unit=u, interval=i) for n, label, v, u, i in found if v is not None
+    )
 
 
 def _where(answer: PlanAnswer, one: Answer, held: SimulatedPlans | None) -> Section:
     """Memory of the plans, time of a step, the roofs, and what the money pays for."""
     o = answer.plans[0].operation
-    memories = [(f"{i}. {candidate_said(p.operation.candidate)}", p.operation.memory)
-                for i, p in enumerate(answer.plans, 1)]  # fmt: skip
+    memories = [
+        (f"{i}. {candidate_said(p.operation.candidate)}", p.operation.memory) for i, p in enumerate(answer.plans, 1)
+    ]
     figures = [time_figure(one.estimate), memory_figure(memories), roofline_figure(one.estimate)]
     words: list[str] = []
     if answer.goal.traffic.request_rate_per_s:
@@ -196,9 +211,11 @@ def _where(answer: PlanAnswer, one: Answer, held: SimulatedPlans | None) -> Sect
         )
     simulated = held_against(held) if held else None
     return Section(
-        heading="Where time, memory and money go", summary=(*words, *(simulated.summary if simulated else ())),
-        figures=tuple(f for f in figures if f), tables=simulated.tables if simulated else (),
-    )  # fmt: skip
+        heading="Where time, memory and money go",
+        summary=(*words, *(simulated.summary if simulated else ())),
+        figures=tuple(f for f in figures if f),
+        tables=simulated.tables if simulated else (),
+    )
 
 
 def _launches(plan: Plan) -> list[Command]:
@@ -216,13 +233,17 @@ def _with_more(source: Source, devices: int) -> str:
 def _limits(source: Source, fixed: FixedPlan) -> tuple[str, ...]:
     """What the answer does not know."""
     out = [] if source.is_simulated else [MEANS_ONLY]
-    out.append("Prompts that share a beginning are computed anew here; with prefix caching the real load may be "
-               "lighter (`orrery simulate --prefix-tokens`).")  # fmt: skip
+    out.append(
+        "Prompts that share a beginning are computed anew here; with prefix caching the real load may be "
+        "lighter (`orrery simulate --prefix-tokens`)."
+    )
     if fixed.plan.notes:
         out.append("Number formats change answers. How much is not predicted here: measure it on your own questions.")
     if any("assumed" in i.because for i in fixed.plan.intervals.values()):
-        out.append("Some intervals rest on no measured run of this kind and are assumed; the table of accuracy says "
-                   "which kinds were measured.")  # fmt: skip
+        out.append(
+            "Some intervals rest on no measured run of this kind and are assumed; the table of accuracy says "
+            "which kinds were measured."
+        )
     out.append(
         "Prices are those of the day they were published; spot offers, commitments and your own contracts differ."
     )

@@ -13,10 +13,12 @@ from orrery.scenario.plan_answer import PlanAnswer, nearest_misses, shortfall
 MISSES_SHOWN = 6
 
 WHY = {
-    "memory": "do not fit into memory", "length": "have no room for the longest request",
+    "memory": "do not fit into memory",
+    "length": "have no room for the longest request",
     "objective": "miss an objective even with one request at a time",
-    "devices": "need more devices than allowed", "range": "lie outside what the model knows",
-}  # fmt: skip
+    "devices": "need more devices than allowed",
+    "range": "lie outside what the model knows",
+}
 """Reasons why candidates were rejected, as text."""
 
 
@@ -25,16 +27,30 @@ def alternatives(answer: PlanAnswer) -> Section:
     best = answer.plans[0]
     rows = tuple(_row(i, p, best, answer.goal) for i, p in enumerate(answer.plans, 1))
     table = Table(
-        title=f"The best {len(rows)} of {answer.num_plans:,} plans that work", num_words=2, chosen=0,
-        columns=("", "plan", "devices", "TTFT", "TPOT", "max request rate", "$/hour", "$ per M tokens",
-                 "against the first"),
+        title=f"The best {len(rows)} of {answer.num_plans:,} plans that work",
+        num_words=2,
+        chosen=0,
+        columns=(
+            "",
+            "plan",
+            "devices",
+            "TTFT",
+            "TPOT",
+            "max request rate",
+            "$/hour",
+            "$ per M tokens",
+            "against the first",
+        ),
         rows=rows,
-    )  # fmt: skip
+    )
     figure = front_figure(answer.front, _place(best))
     return Section(
-        heading="Alternatives", summary=(_fewer(answer), counts(answer)), tables=(table,),
-        figures=(figure,) if figure else (), listed=misses(answer),
-    )  # fmt: skip
+        heading="Alternatives",
+        summary=(_fewer(answer), counts(answer)),
+        tables=(table,),
+        figures=(figure,) if figure else (),
+        listed=misses(answer),
+    )
 
 
 def _place(plan: Plan) -> tuple[float, float] | None:
@@ -46,10 +62,16 @@ def _row(number: int, plan: Plan, best: Plan, goal: Goal) -> tuple[str, ...]:
     o = plan.operation
     times = f"{o.replicas} x " if o.replicas > 1 else ""
     return (
-        str(number), f"{times}{candidate_said(o.candidate)}", str(o.num_devices), format_value(o.ttft_s, "s"),
-        format_value(o.tpot_s, "s"), f"{o.highest_requests_per_s:.3g}/s", format_value(plan.usd_per_hour, "usd"),
-        format_value(plan.usd_per_million_tokens, "usd"), _loses(plan, best),
-    )  # fmt: skip
+        str(number),
+        f"{times}{candidate_said(o.candidate)}",
+        str(o.num_devices),
+        format_value(o.ttft_s, "s"),
+        format_value(o.tpot_s, "s"),
+        f"{o.highest_requests_per_s:.3g}/s",
+        format_value(plan.usd_per_hour, "usd"),
+        format_value(plan.usd_per_million_tokens, "usd"),
+        _loses(plan, best),
+    )
 
 
 def _loses(plan: Plan, best: Plan) -> str:
@@ -89,8 +111,11 @@ def _fewer(answer: PlanAnswer) -> str:
 
 def _needed(rejected: Rejected) -> float:
     """Devices of a rejected plan: of one replica, or as many as it was short of."""
-    return rejected.infeasible.need if rejected.reason == "devices" else float(
-        rejected.candidate.deployment.layout.num_devices)  # fmt: skip
+    return (
+        rejected.infeasible.need
+        if rejected.reason == "devices"
+        else float(rejected.candidate.deployment.layout.num_devices)
+    )
 
 
 def counts(answer: PlanAnswer) -> str:

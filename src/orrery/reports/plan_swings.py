@@ -15,7 +15,6 @@ from orrery.reports.changes import Changes, Figures, between_ends, end, farthest
 from orrery.reports.report import Input, Metric, Sensitivity
 from orrery.reports.words import format_value
 from orrery.serving.estimate import estimate
-from orrery.serving.workload import Workload
 
 UNBOUNDED = 1_000_000
 """Devices that a plan may grow to where an input asks for more than it has."""
@@ -32,7 +31,7 @@ TOLD = (
     "Each bar re-answers the question with one input changed and all others kept. The plan stays as it is; where it "
     "no longer carries the load, replicas are added and paid for.",
     "Every point is the closed form again (means in a steady state), not a simulation.",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,9 +59,11 @@ class FixedPlan:
         if "memory_utilization_frac" in changes:
             deployment = replace(deployment, memory_utilization_frac=changes["memory_utilization_frac"])
         goal = replace(
-            self.goal, traffic=replace(traffic, **lengths), max_devices=most_devices,
+            self.goal,
+            traffic=replace(traffic, **lengths),
+            max_devices=most_devices,
             objectives=replace(self.goal.objectives, **limits),
-        )  # fmt: skip
+        )
         option = replace(candidate.option, tariff=tariff)
         return goal, replace(candidate, option=option, deployment=deployment)
 
@@ -95,10 +96,12 @@ def figures_of(plan: Plan, replicas: int) -> dict[str, float]:
     """What inputs move: dollars, latencies, and what ``replicas`` carry."""
     o = plan.operation
     found = {
-        "usd_per_million_tokens": plan.usd_per_million_tokens, "ttft_s": o.ttft_s, "tpot_s": o.tpot_s,
+        "usd_per_million_tokens": plan.usd_per_million_tokens,
+        "ttft_s": o.ttft_s,
+        "tpot_s": o.tpot_s,
         "highest_requests_per_s": o.highest_requests_per_s / o.replicas * replicas,
         "num_devices": float(o.num_devices),
-    }  # fmt: skip
+    }
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -115,11 +118,7 @@ def capacity_interval(fixed: FixedPlan) -> Interval | None:
     """Around the highest rate: what measured runs of full batches say of such predictions."""
     o, traffic = fixed.operation, fixed.goal.traffic
     concurrency = max(1, round(o.max_concurrency))
-    full = estimate(
-        o.deployment,
-        Workload(mode="closed", input_tokens=traffic.input_tokens, output_tokens=traffic.output_tokens,
-                 concurrency=concurrency, num_requests=LONG_RUN * concurrency),
-    )  # fmt: skip
+    full = estimate(o.deployment, traffic.closed(concurrency, LONG_RUN * concurrency))
     around = getattr(full, "intervals", {}).get("output_tokens_per_s")
     rate: float = getattr(full, "output_tokens_per_s", 0.0)
     return around.scaled(o.highest_requests_per_s / rate) if around and rate else None
@@ -145,8 +144,9 @@ def _inputs(fixed: FixedPlan, figures: Figures) -> list[Input]:
     if tariff.usd_per_hour:
         out.append(swung("price of a device-hour", "usd_per_hour", tariff.usd_per_hour, "usd", figures))
     if tariff.electricity_usd_per_kwh:
-        out.append(swung("electricity, per kWh", "electricity_usd_per_kwh", tariff.electricity_usd_per_kwh, "usd",
-                         figures))  # fmt: skip
+        out.append(
+            swung("electricity, per kWh", "electricity_usd_per_kwh", tariff.electricity_usd_per_kwh, "usd", figures)
+        )
     frac = deployment.memory_utilization_frac or deployment.engine.memory_utilization_frac
     ends = (frac - MEMORY_STEP_FRAC, min(frac + MEMORY_STEP_FRAC, 0.98))
     out.append(between_ends("memory that the engine may fill", "memory_utilization_frac", ends, "frac", figures))
@@ -192,8 +192,10 @@ def flips(fixed: FixedPlan) -> list[str]:
             f"It carries {format_value(top, 'requests_per_s')}, {_times(top / rate)} what arrives; beyond that it "
             "needs more replicas."
         )
-    for key, name, value in (("input_tokens", "Prompts", traffic.input_tokens),
-                             ("output_tokens", "Answers", traffic.output_tokens)):  # fmt: skip
+    for key, name, value in (
+        ("input_tokens", "Prompts", traffic.input_tokens),
+        ("output_tokens", "Answers", traffic.output_tokens),
+    ):
         found = farthest(lambda ratio, key=key, value=value: fixed.holds({key: value * ratio}))
         out.append(_length_said(name, value, found, bool(rate)))
     for name, limit_s in fixed.goal.objectives.limits():
@@ -202,8 +204,10 @@ def flips(fixed: FixedPlan) -> list[str]:
         if found is None:
             out.append(f"The objective on {what} ({format_value(limit_s, 's')}) could be 64 times as strict.")
         elif found > 1.0:
-            out.append(f"The objective on {what} ({format_value(limit_s, 's')}) could be as strict as "
-                       f"{format_value(limit_s / found, 's')}; below that this plan no longer meets it.")  # fmt: skip
+            out.append(
+                f"The objective on {what} ({format_value(limit_s, 's')}) could be as strict as "
+                f"{format_value(limit_s / found, 's')}; below that this plan no longer meets it."
+            )
         else:
             out.append(f"The objective on {what} ({format_value(limit_s, 's')}) is met with nothing to spare.")
     return out

@@ -20,10 +20,12 @@ def drawn(e: Estimate, step: StepKind, href: str = "") -> str:
         Op(op.name, op.flops / op.bytes, op.flops / op.time_s, op.time_s, _kind(device, op), href=href) for op in ops
     ]
     return roofline(
-        [Slope("memory", device.memory_bandwidth_bytes_per_s)], roofs(device, ops), marks,
+        [Slope("memory", device.memory_bandwidth_bytes_per_s)],
+        roofs(device, ops),
+        marks,
         title=f"Under the roofs of {device.title or device.name}: {STEPS[step]}",
         says="Left of the corner bandwidth is the limit, right of it arithmetic. Larger marks take more of the time.",
-    )  # fmt: skip
+    )
 
 
 def _kind(device: Device, op: OpWork) -> str:

@@ -21,14 +21,20 @@ GROUPS_NAMED = 7
 def memory_figure(memories: Sequence[tuple[str, Memory]]) -> Figure:
     """What fills the fullest device of each deployment."""
     bars = [
-        Bar(name, [
-            Part("weights", m.weights_bytes), Part("key/value cache", m.kv_capacity_bytes),
-            Part("activations", m.activation_bytes), Part("buffers", m.communication_bytes),
-            Part("driver and libraries", m.context_bytes),
-        ], mark=m.capacity_bytes if not number or m.capacity_bytes != memories[0][1].capacity_bytes else None,
-            mark_name="capacity")
+        Bar(
+            name,
+            [
+                Part("weights", m.weights_bytes),
+                Part("key/value cache", m.kv_capacity_bytes),
+                Part("activations", m.activation_bytes),
+                Part("buffers", m.communication_bytes),
+                Part("driver and libraries", m.context_bytes),
+            ],
+            mark=m.capacity_bytes if not number or m.capacity_bytes != memories[0][1].capacity_bytes else None,
+            mark_name="capacity",
+        )
         for number, (name, m) in enumerate(memories)
-    ]  # fmt: skip
+    ]
     m = memories[0][1]
     tokens = f"{m.kv_capacity_tokens:,.0f} tokens" if m.kv_capacity_tokens < float("inf") else "any number of tokens"
     summary = (
@@ -36,8 +42,11 @@ def memory_figure(memories: Sequence[tuple[str, Memory]]) -> Figure:
         f"{format_value(m.capacity_bytes, 'bytes')}; the cache that is left "
         f"holds {tokens} of prompts and answers at once in one replica."
     )
-    return Figure(title="Memory of the fullest device", summary=summary,
-                  svg=stacked(bars, Axis("", "bytes"), title="Memory of the fullest device"))  # fmt: skip
+    return Figure(
+        title="Memory of the fullest device",
+        summary=summary,
+        svg=stacked(bars, Axis("", "bytes"), title="Memory of the fullest device"),
+    )
 
 
 def time_figure(e: Estimate) -> Figure:
@@ -50,8 +59,11 @@ def time_figure(e: Estimate) -> Figure:
         f"step ({format_value(longest.value / (e.cost.time_s or 1.0), 'frac')}); the run as a whole is limited by "
         f"{BOUND_BY.get(e.bound_by, e.bound_by)}."
     )
-    return Figure(title="Time of one step on a device", summary=summary,
-                  svg=stacked(bars, Axis("", "s"), title="Time of one step on a device"))  # fmt: skip
+    return Figure(
+        title="Time of one step on a device",
+        summary=summary,
+        svg=stacked(bars, Axis("", "s"), title="Time of one step on a device"),
+    )
 
 
 def _parts(cost: Cost) -> list[Part]:
@@ -79,8 +91,12 @@ def roofline_figure(e: Estimate) -> Figure | None:
     if not placed:
         return None
     marks = [Op(op.name, op.flops / op.bytes, op.flops / op.time_s, op.time_s, kind) for kind, op in placed]
-    svg = roofline([Slope("memory", device.memory_bandwidth_bytes_per_s)], roofs(device, [op for _, op in placed]),
-                   marks, title=f"Operations under the roofs of {device.name}")  # fmt: skip
+    svg = roofline(
+        [Slope("memory", device.memory_bandwidth_bytes_per_s)],
+        roofs(device, [op for _, op in placed]),
+        marks,
+        title=f"Operations under the roofs of {device.name}",
+    )
     summary = (
         "Left of the corner memory bandwidth limits an operation, right of it arithmetic; the larger a mark, the more "
         "of a step's time it takes. The nearer to the roof, the less is left to gain by better kernels."
@@ -95,15 +111,24 @@ def front_figure(points: Sequence[FrontPoint], chosen: tuple[float, float] | Non
     step = max(1, len(points) // MAX_FRONT)
     is_one = len({p.candidate.deployment.cluster.device.name for p in points}) == 1
     drawn = [
-        Point(p.output_tokens_per_s_per_user, p.output_tokens_per_s_per_device, _short(p, is_one),
-              kind="meets the objectives" if p.meets_objectives else "misses an objective", is_front=True,
-              detail=f"{p.concurrency:.3g} in flight")
+        Point(
+            p.output_tokens_per_s_per_user,
+            p.output_tokens_per_s_per_device,
+            _short(p, is_one),
+            kind="meets the objectives" if p.meets_objectives else "misses an objective",
+            is_front=True,
+            detail=f"{p.concurrency:.3g} in flight",
+        )
         for p in points[::step]
-    ]  # fmt: skip
+    ]
     if chosen:
         drawn.append(Point(*chosen, "the plan at this load", kind="the plan at this load"))
-    svg = scatter(drawn, Axis("interactivity (tokens/s/user)"), Axis("output throughput per device (tokens/s)"),
-                  title="Pareto front of these devices")  # fmt: skip
+    svg = scatter(
+        drawn,
+        Axis("interactivity (tokens/s/user)"),
+        Axis("output throughput per device (tokens/s)"),
+        title="Pareto front of these devices",
+    )
     summary = (
         "Every point is Pareto-optimal: more tokens/s per user cost throughput per device. The plan "
         "lies below the line where it has spare capacity."

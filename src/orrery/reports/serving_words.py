@@ -1,16 +1,20 @@
 """What is asked and found of serving, in sentences."""
 
 from orrery.execution.layout import Deployment, Formats, Layout
-from orrery.planner.goal import Goal, Traffic
+from orrery.planner.goal import Goal
 from orrery.reports.words import counted, format_value, listed
 from orrery.scenario.ask import Answer
 from orrery.scenario.schema import Scenario
-from orrery.serving.workload import Workload
+from orrery.serving.workload import Traffic, Workload
 
 BOUND_BY = {
-    "compute": "arithmetic", "memory": "memory bandwidth", "network": "the links between devices",
-    "overhead": "kernel launches", "host": "the host", "bubble": "the pipeline's bubble",
-}  # fmt: skip
+    "compute": "arithmetic",
+    "memory": "memory bandwidth",
+    "network": "the links between devices",
+    "overhead": "kernel launches",
+    "host": "the host",
+    "bubble": "the pipeline's bubble",
+}
 """Limits of a step, as text."""
 
 LATENCY = {"ttft": "time to first token", "tpot": "time per output token", "e2el": "end-to-end latency"}
@@ -54,8 +58,12 @@ def lengths(traffic: Traffic | Workload) -> str:
 
 def objectives(goal: Goal) -> str:
     """``a time to first token of at most 1 s, …``; empty where none was set."""
-    return listed([f"a {LATENCY[n.removesuffix('_s')]} of at most {format_value(limit, 's')}"
-                   for n, limit in goal.objectives.limits()])  # fmt: skip
+    return listed(
+        [
+            f"a {LATENCY[n.removesuffix('_s')]} of at most {format_value(limit, 's')}"
+            for n, limit in goal.objectives.limits()
+        ]
+    )
 
 
 def plan_question(goal: Goal, model: str, devices: str) -> str:

@@ -26,7 +26,7 @@ LIMITS = (
     "adds chance: other arrivals give other percentiles (see the bar 'chance').",
     "Clients, load balancers and the network to them are not simulated.",
     "What a number format does to answers is not predicted here: measure it on your own questions.",
-)  # fmt: skip
+)
 
 STEADY = ("batch", "concurrency", "rate", "trace")
 
@@ -37,22 +37,39 @@ def simulate_report(source: Source, frame: Frame) -> Report:
     scenario = source.scenario
     question = (_question(source),)
     if "infeasible" in plain:
-        return infeasible(source, frame, plain["infeasible"], model=scenario.model or "", question=question,
-                          notes=plain.get("notes", ()))  # fmt: skip
+        return infeasible(
+            source,
+            frame,
+            plain["infeasible"],
+            model=scenario.model or "",
+            question=question,
+            notes=plain.get("notes", ()),
+        )
     one = steady(scenario, plain)
     doubts = relative(one) if one else {}
     is_search = "capacity" in plain
     found = capacity_sensitivity(scenario) if is_search else sensitivity(scenario, plain)
     device = plain["deployment"]["device"]
     return framed(
-        source, frame, model=plain["model_id"], question=question, headline=headline(plain, doubts),
-        summary=_describe(plain), numbers=numbers(plain, doubts), alternatives=_tried(plain) if is_search else None,
-        sensitivity=with_figures(found) if found else None, where=_where(plain, one), assumptions=tuple(plain["notes"]),
+        source,
+        frame,
+        model=plain["model_id"],
+        question=question,
+        headline=headline(plain, doubts),
+        summary=_describe(plain),
+        numbers=numbers(plain, doubts),
+        alternatives=_tried(plain) if is_search else None,
+        sensitivity=with_figures(found) if found else None,
+        where=_where(plain, one),
+        assumptions=tuple(plain["notes"]),
         facts=facts_of(one) if one else priced(device),
-        accuracy=accuracy_of(ONLINE, SERVING), limits=LIMITS,
-        commands=(Command(about="The same run as a page to explore", line=f"{source.command} --out run.html"),
-                  prices_of(source, device)),
-    )  # fmt: skip
+        accuracy=accuracy_of(ONLINE, SERVING),
+        limits=LIMITS,
+        commands=(
+            Command(about="The same run as a page to explore", line=f"{source.command} --out run.html"),
+            prices_of(source, device),
+        ),
+    )
 
 
 def _plain_of(source: Source) -> Mapping[str, Any]:
@@ -92,7 +109,7 @@ def steady(scenario: Scenario, plain: Mapping[str, Any]) -> Answer | None:
         "input_tokens": max(1, round(plain["total_input_tokens"] / max(1, plain["completed"]))),
         "output_tokens": max(1, round(plain["total_output_tokens"] / max(1, plain["completed"]))),
         "concurrency": max(1, round((plain["running_mean_requests"] + plain["waiting_mean_requests"]) / replicas)),
-    }  # fmt: skip
+    }
     settings.pop("input_tokens_std", None)
     try:
         found = estimate(merged(None, settings))
@@ -104,10 +121,16 @@ def steady(scenario: Scenario, plain: Mapping[str, Any]) -> Answer | None:
 def relative(one: Answer) -> dict[str, Interval]:
     """Intervals around 1, by the names of a simulated run: errors of such predictions on measured runs."""
     e = one.estimate
-    pairs = {"mean_ttft_s": ("ttft_s", e.ttft_s), "mean_tpot_s": ("tpot_s", e.tpot_s),
-             "mean_e2el_s": ("latency_s", e.latency_s)}  # fmt: skip
-    return {ours: e.intervals[name].scaled(1.0 / value) for ours, (name, value) in pairs.items()
-            if name in e.intervals and value > 0}  # fmt: skip
+    pairs = {
+        "mean_ttft_s": ("ttft_s", e.ttft_s),
+        "mean_tpot_s": ("tpot_s", e.tpot_s),
+        "mean_e2el_s": ("latency_s", e.latency_s),
+    }
+    return {
+        ours: e.intervals[name].scaled(1.0 / value)
+        for ours, (name, value) in pairs.items()
+        if name in e.intervals and value > 0
+    }
 
 
 def headline(plain: Mapping[str, Any], doubts: Mapping[str, Interval]) -> str:
@@ -117,8 +140,9 @@ def headline(plain: Mapping[str, Any], doubts: Mapping[str, Interval]) -> str:
     money = f" at {format_value(usd, 'usd')} per million output tokens" if usd is not None else ""
     first = plain["mean_ttft_ms"]
     around = sure(doubts["mean_ttft_s"].scaled(first / 1e3), "s") if "mean_ttft_s" in doubts and first else ""
-    times = (f"a first token takes {_ms(first)} on average{around}, and 99 of 100 come within "
-             f"{_ms(plain['p99_ttft_ms'])}")  # fmt: skip
+    times = (
+        f"a first token takes {_ms(first)} on average{around}, and 99 of 100 come within {_ms(plain['p99_ttft_ms'])}"
+    )
     if found := plain.get("capacity"):
         return (
             f"{where} take{_s(plain)} up to {format_value(found['requests_per_s'], 'requests_per_s')} of "
@@ -163,11 +187,19 @@ def _describe(plain: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _where(plain: Mapping[str, Any], one: Answer | None) -> Section:
     """Latencies, the run over time; and of one replica, steps, memory and roofs."""
-    steps = (time_figure(one.estimate), memory_figure([("one replica", one.estimate.memory)]),
-             roofline_figure(one.estimate)) if one else ()  # fmt: skip
+    steps = (
+        (
+            time_figure(one.estimate),
+            memory_figure([("one replica", one.estimate.memory)]),
+            roofline_figure(one.estimate),
+        )
+        if one
+        else ()
+    )
     tables = tuple(t for t in (percentiles(plain), objectives(plain)) if t)
-    return Section(heading="Where time and memory go", tables=tables,
-                   figures=(*figures(plain), *(f for f in steps if f)))  # fmt: skip
+    return Section(
+        heading="Where time and memory go", tables=tables, figures=(*figures(plain), *(f for f in steps if f))
+    )
 
 
 def _tried(plain: Mapping[str, Any]) -> Section:
@@ -175,11 +207,15 @@ def _tried(plain: Mapping[str, Any]) -> Section:
     probes: list[Mapping[str, Any]] = plain["capacity"]["probes"]
     best = plain["capacity"]["requests_per_s"]
     rows = tuple(
-        (f"{p['requests_per_s']:.4g}", "holds" if p["is_met"] else f"{p['limited_by']}"
-         + ("" if p["is_sustained"] else ", the queue grows"), format_value(p["attained_frac"], "frac"),
-         format_value(p["p99_ttft_s"], "s"), format_value(p["p99_tpot_s"], "s"))
+        (
+            f"{p['requests_per_s']:.4g}",
+            "holds" if p["is_met"] else f"{p['limited_by']}" + ("" if p["is_sustained"] else ", the queue grows"),
+            format_value(p["attained_frac"], "frac"),
+            format_value(p["p99_ttft_s"], "s"),
+            format_value(p["p99_tpot_s"], "s"),
+        )
         for p in probes
-    )  # fmt: skip
+    )
     chosen = next((i for i, p in enumerate(probes) if p["requests_per_s"] == best), -1)
     heads = ("requests/s", "outcome", "within the objectives", "99 % of first tokens", "99 % of further")
     table = Table(title="Rates tried", num_words=2, chosen=chosen, rows=rows, columns=heads)

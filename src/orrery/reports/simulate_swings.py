@@ -85,8 +85,13 @@ def sensitivity(scenario: Scenario, plain: Mapping[str, Any]) -> Sensitivity | N
         "too; the base is such a small run as well, so that like is compared with like.",
         "The bar 'chance' is the same question with other random arrivals and lengths: what is smaller may be luck.",
     )
-    return Sensitivity(summary=summary, metrics=metrics, base=base.values, inputs=tuple(_inputs(one, figures, plain)),
-                       flips=_flips(one))  # fmt: skip
+    return Sensitivity(
+        summary=summary,
+        metrics=metrics,
+        base=base.values,
+        inputs=tuple(_inputs(one, figures, plain)),
+        flips=_flips(one),
+    )
 
 
 def capacity_sensitivity(scenario: Scenario) -> Sensitivity | None:
@@ -126,8 +131,13 @@ def _inputs(one: Scenario, figures: Figures, plain: Mapping[str, Any] | None) ->
     if price := _price(one):
         out.append(swung("price of a device-hour", "usd_per_hour", price, "usd", figures))
     seed = one.seed or 0
-    out.append(Input(name="chance", low=end("other draw", figures, {"seed": seed + 1}),
-                     high=end("another", figures, {"seed": seed + 2})))  # fmt: skip
+    out.append(
+        Input(
+            name="chance",
+            low=end("other draw", figures, {"seed": seed + 1}),
+            high=end("another", figures, {"seed": seed + 2}),
+        )
+    )
     return out
 
 

@@ -95,8 +95,11 @@ def _breakdown(plain: Mapping[str, Any]) -> Figure:
     bar = Bar("a request, mean", [Part(name, parts.get(key) or 0.0) for name, key in named])
     queue, whole = parts.get("queue_s") or 0.0, sum(p.value for p in bar.parts)
     share = format_value(queue / whole, "frac") if whole else "-"
-    return Figure(title="Where a request's time goes", summary=f"Waiting for a place in the batch takes {share} of it.",
-                  svg=stacked([bar], Axis("", "s"), title="Where a request's time goes"))  # fmt: skip
+    return Figure(
+        title="Where a request's time goes",
+        summary=f"Waiting for a place in the batch takes {share} of it.",
+        svg=stacked([bar], Axis("", "s"), title="Where a request's time goes"),
+    )
 
 
 def _curves(plain: Mapping[str, Any]) -> Figure | None:
@@ -109,8 +112,12 @@ def _curves(plain: Mapping[str, Any]) -> Figure | None:
     ]
     if not series:
         return None
-    svg = lines(series, Axis("share of the requests", "frac"), Axis("latency", "s", is_log=True),
-                title="Latency by share of the requests")  # fmt: skip
+    svg = lines(
+        series,
+        Axis("share of the requests", "frac"),
+        Axis("latency", "s", is_log=True),
+        title="Latency by share of the requests",
+    )
     half, most = _ms(plain.get("median_ttft_ms")), _ms(plain.get("p99_ttft_ms"))
     summary = f"Half of the first tokens came within {half}, 99 of 100 within {most}."
     return Figure(title="Latency by share of the requests", summary=summary, svg=svg)
@@ -145,11 +152,18 @@ def _over_time(plain: Mapping[str, Any]) -> list[Figure]:
         ),
     )
     return [
-        Figure(title=title, summary=summary,
-               svg=lines([Series(n, at, [_nan(v) for v in over[key]]) for n, key in curves if key in over], time,
-                         Axis(title if not unit else "share", unit), title=f"{title}, over the run"))
+        Figure(
+            title=title,
+            summary=summary,
+            svg=lines(
+                [Series(n, at, [_nan(v) for v in over[key]]) for n, key in curves if key in over],
+                time,
+                Axis(title if not unit else "share", unit),
+                title=f"{title}, over the run",
+            ),
+        )
         for title, unit, curves, summary in charts
-    ]  # fmt: skip
+    ]
 
 
 def _nan(value: float | None, scale: float = 1.0) -> float:

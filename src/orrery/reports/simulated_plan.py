@@ -12,14 +12,22 @@ def held_against(found: SimulatedPlans) -> Section:
     for number, one in enumerate(found.simulated, 1):
         s = one.answer.summary
         times = (s.ttft.percentile_s(99.0), s.tpot.percentile_s(99.0), s.e2el.percentile_s(99.0))
-        rows.append((str(number), described(one.operation.candidate), "yes" if one.is_met else "no",
-                     *(format_value(t, "s") for t in times), f"{one.num_added}"))  # fmt: skip
+        rows.append(
+            (
+                str(number),
+                described(one.operation.candidate),
+                "yes" if one.is_met else "no",
+                *(format_value(t, "s") for t in times),
+                f"{one.num_added}",
+            )
+        )
     table = Table(
-        title="The plans, served their traffic step by step", num_words=3, chosen=0,
-        columns=("", "plan", "holds", "TTFT, P99", "TPOT, P99", "E2EL, P99",
-                 "replicas added"),
+        title="The plans, served their traffic step by step",
+        num_words=3,
+        chosen=0,
+        columns=("", "plan", "holds", "TTFT, P99", "TPOT, P99", "E2EL, P99", "replicas added"),
         rows=tuple(rows),
-    )  # fmt: skip
+    )
     count = found.simulated[0].answer.simulated.requests.count if found.simulated else 0
     return Section(heading="", summary=(f"Each plan was served {count:,} requests step by step.",), tables=(table,))
 

@@ -20,9 +20,11 @@ FIGURES: tuple[tuple[str, str, str, float], ...] = (
     ("capacity_requests_per_s", "requests/s that it takes", "requests_per_s", 1.0),
     ("usd_per_million_tokens", "$ per million output tokens", "usd", 1.0),
     ("output_throughput", "output tokens/s", "tokens_per_s", 1.0),
-    ("mean_ttft_ms", "TTFT, mean", "s", 1e-3), ("p99_ttft_ms", "TTFT, P99", "s", 1e-3),
-    ("p99_tpot_ms", "TPOT, P99", "s", 1e-3), ("slo_attainment", "within the objectives", "frac", 1.0),
-)  # fmt: skip
+    ("mean_ttft_ms", "TTFT, mean", "s", 1e-3),
+    ("p99_ttft_ms", "TTFT, P99", "s", 1e-3),
+    ("p99_tpot_ms", "TPOT, P99", "s", 1e-3),
+    ("slo_attainment", "within the objectives", "frac", 1.0),
+)
 """Key, words, unit, and what brings it to that unit."""
 
 DRAWN = ("capacity_requests_per_s", "usd_per_million_tokens", "p99_ttft_ms", "slo_attainment")
@@ -33,7 +35,7 @@ LIMITS = (
     "turn with another seed.",
     "The times of steps come from the same rules as `orrery estimate`; their error moves all runs alike.",
     "What a number format does to answers is not predicted here: measure it on your own questions.",
-)  # fmt: skip
+)
 
 
 def sweep_report(source: Source, frame: Frame) -> Report:
@@ -43,8 +45,10 @@ def sweep_report(source: Source, frame: Frame) -> Report:
     rows, s = rows_of(runs), source.scenario
     done = [i for i, row in enumerate(rows) if row["status"] == "done"]
     varied = list(runs[0]["varied"])
-    question = (f"Which {listed(varied, 'and which')} is best for {s.model}{f' on {s.device}' if s.device else ''}, "
-                f"serving {_load(source, varied)}?",)  # fmt: skip
+    question = (
+        f"Which {listed(varied, 'and which')} is best for {s.model}{f' on {s.device}' if s.device else ''}, "
+        f"serving {_load(source, varied)}?",
+    )
     if not done:
         first = next((run["infeasible"] for run in runs if "infeasible" in run), None)
         shortfall = first or {
@@ -59,14 +63,25 @@ def sweep_report(source: Source, frame: Frame) -> Report:
     name, device = runs[best]["model_id"], runs[best]["deployment"]["device"]
     notes = dict.fromkeys(note for i in done for note in runs[i]["notes"])
     return framed(
-        source, frame, model=name, question=question, headline=_headline(runs[best], rows[best], varied, len(done)),
-        summary=_describe(rows, done), numbers=_numbers(rows[best]), alternatives=_alternatives(rows, varied, best),
-        sensitivity=_sensitivity(rows, done, varied, best), where=_where(rows, done, varied),
-        assumptions=tuple(notes), facts=priced(device),
-        accuracy=accuracy_of(ONLINE, SERVING), limits=LIMITS,
-        commands=(Command(about="The runs as pages to explore", line=f"{source.command} --out runs.html"),
-                  prices_of(source, device)),
-    )  # fmt: skip
+        source,
+        frame,
+        model=name,
+        question=question,
+        headline=_headline(runs[best], rows[best], varied, len(done)),
+        summary=_describe(rows, done),
+        numbers=_numbers(rows[best]),
+        alternatives=_alternatives(rows, varied, best),
+        sensitivity=_sensitivity(rows, done, varied, best),
+        where=_where(rows, done, varied),
+        assumptions=tuple(notes),
+        facts=priced(device),
+        accuracy=accuracy_of(ONLINE, SERVING),
+        limits=LIMITS,
+        commands=(
+            Command(about="The runs as pages to explore", line=f"{source.command} --out runs.html"),
+            prices_of(source, device),
+        ),
+    )
 
 
 def _load(source: Source, varied: Sequence[str]) -> str:
@@ -106,8 +121,10 @@ def _headline(run: Mapping[str, Any], row: Row, varied: Sequence[str], count: in
     verdict = "" if met is None else ", and the objectives hold" if met else ", but the objectives are missed"
     top = _value(row, "capacity_requests_per_s", 1.0)
     takes = f" and takes {format_value(top, 'requests_per_s')}" if top is not None else ""
-    return (f"Of {counted(count, 'run')}, {_chosen(row, varied)} is best: {where}{money}{takes}, with 99 of 100 first "
-            f"tokens within {first}{verdict}.")  # fmt: skip
+    return (
+        f"Of {counted(count, 'run')}, {_chosen(row, varied)} is best: {where}{money}{takes}, with 99 of 100 first "
+        f"tokens within {first}{verdict}."
+    )
 
 
 def _describe(rows: Sequence[Row], done: Sequence[int]) -> tuple[str, ...]:
@@ -130,32 +147,49 @@ def _alternatives(rows: Sequence[Row], varied: Sequence[str], best: int) -> Sect
     if len(rows) > MAX_ROWS:
         numbered = [pair for pair in numbered if pair[0] == best or pair[0] % (len(rows) // MAX_ROWS + 1) == 0]
     cells = tuple(
-        (*(str("default" if row[n] is None else row[n]) for n in varied),
-         *(format_value(_value(row, key, scale), unit) for key, _, unit, scale in shown), str(row["why"] or ""))
+        (
+            *(str("default" if row[n] is None else row[n]) for n in varied),
+            *(format_value(_value(row, key, scale), unit) for key, _, unit, scale in shown),
+            str(row["why"] or ""),
+        )
         for _, row in numbered
-    )  # fmt: skip
+    )
     some = f"; {len(numbered)} of {len(rows)} are shown" if len(numbered) < len(rows) else ""
-    table = Table(title=f"All runs{some}", num_words=len(varied), rows=cells,
-                  columns=(*varied, *(words for _, words, _, _ in shown), "why not"),
-                  chosen=next(i for i, pair in enumerate(numbered) if pair[0] == best))  # fmt: skip
+    table = Table(
+        title=f"All runs{some}",
+        num_words=len(varied),
+        rows=cells,
+        columns=(*varied, *(words for _, words, _, _ in shown), "why not"),
+        chosen=next(i for i, pair in enumerate(numbered) if pair[0] == best),
+    )
     if not any(row["why"] for row in rows):
-        table = Table(title=table.title, num_words=table.num_words, columns=table.columns[:-1], chosen=table.chosen,
-                      rows=tuple(row[:-1] for row in table.rows))  # fmt: skip
+        table = Table(
+            title=table.title,
+            num_words=table.num_words,
+            columns=table.columns[:-1],
+            chosen=table.chosen,
+            rows=tuple(row[:-1] for row in table.rows),
+        )
     return Section(heading="Alternatives", tables=(table,))
 
 
 def _sensitivity(rows: Sequence[Row], done: Sequence[int], varied: Sequence[str], best: int) -> Sensitivity | None:
     """Each setting from end to end, the others as in the best run."""
-    metrics = tuple(Metric(name=k, label=w, unit=u) for k, w, u, scale in FIGURES
-                    if _value(rows[best], k, scale) and k in DRAWN)  # fmt: skip
+    metrics = tuple(
+        Metric(name=k, label=w, unit=u) for k, w, u, scale in FIGURES if _value(rows[best], k, scale) and k in DRAWN
+    )
     scales = {k: scale for k, _, _, scale in FIGURES}
     inputs: list[Input] = []
     for name in varied:
         near = [i for i in done if all(rows[i][n] == rows[best][n] for n in varied if n != name)]
         if len(near) > 1:
-            ends = [End(text=str(rows[i][name]), values={m.name: v for m in metrics
-                        if (v := _value(rows[i], m.name, scales[m.name])) is not None})
-                    for i in (near[0], near[-1])]  # fmt: skip
+            ends = [
+                End(
+                    text=str(rows[i][name]),
+                    values={m.name: v for m in metrics if (v := _value(rows[i], m.name, scales[m.name])) is not None},
+                )
+                for i in (near[0], near[-1])
+            ]
             inputs.append(Input(name=name, low=ends[0], high=ends[1]))
     if not inputs or not metrics:
         return None
@@ -176,8 +210,9 @@ def _where(rows: Sequence[Row], done: Sequence[int], varied: Sequence[str]) -> S
     )
 
 
-def _lines(rows: Sequence[Row], done: Sequence[int], varied: Sequence[str], over: str,
-           figure: tuple[str, str, str, float]) -> Figure | None:  # fmt: skip
+def _lines(
+    rows: Sequence[Row], done: Sequence[int], varied: Sequence[str], over: str, figure: tuple[str, str, str, float]
+) -> Figure | None:
     key, words, unit, scale = figure
     groups: dict[str, list[tuple[float, float]]] = {}
     for i in done:
@@ -189,8 +224,11 @@ def _lines(rows: Sequence[Row], done: Sequence[int], varied: Sequence[str], over
     series = [Series(name, *_columns(sorted(pairs))) for name, pairs in groups.items()]
     title = f"{capital(words)} over {over}"
     low, high = min(v for p in groups.values() for _, v in p), max(v for p in groups.values() for _, v in p)
-    return Figure(title=title, summary=f"From {format_value(low, unit)} to {format_value(high, unit)} over all runs.",
-                  svg=lines(series, Axis(over), Axis(words, unit), title=title))  # fmt: skip
+    return Figure(
+        title=title,
+        summary=f"From {format_value(low, unit)} to {format_value(high, unit)} over all runs.",
+        svg=lines(series, Axis(over), Axis(words, unit), title=title),
+    )
 
 
 def _columns(pairs: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
@@ -198,13 +236,18 @@ def _columns(pairs: Sequence[tuple[float, float]]) -> tuple[list[float], list[fl
 
 
 def _front(rows: Sequence[Row], done: Sequence[int], varied: Sequence[str]) -> Figure | None:
-    points = [(x, y, _chosen(rows[i], varied)) for i in done
-              if (x := _value(rows[i], "output_tokens_per_s_per_user", 1.0)) is not None
-              and (y := _value(rows[i], "output_tokens_per_s_per_device", 1.0)) is not None]  # fmt: skip
+    points = [
+        (x, y, _chosen(rows[i], varied))
+        for i in done
+        if (x := _value(rows[i], "output_tokens_per_s_per_user", 1.0)) is not None
+        and (y := _value(rows[i], "output_tokens_per_s_per_device", 1.0)) is not None
+    ]
     if len(points) < 2:
         return None
-    drawn = [Point(x, y, name, is_front=not any(a >= x and b >= y and (a, b) != (x, y) for a, b, _ in points))
-             for x, y, name in points]  # fmt: skip
+    drawn = [
+        Point(x, y, name, is_front=not any(a >= x and b >= y and (a, b) != (x, y) for a, b, _ in points))
+        for x, y, name in points
+    ]
     title = "Interactivity against throughput per device"
     svg = scatter(
         drawn, Axis("interactivity (tokens/s/user)"), Axis("output throughput per device (tokens/s)"), title=title

@@ -35,10 +35,7 @@ def swing_figure(found: Sensitivity, metric: Metric) -> Figure | None:
     summary += "".join(
         f" No answer with {i.name} at {e.text}." for i in found.inputs for e in (i.low, i.high) if e.infeasible
     )
-    bars = [
-        SensitivityBar(i.name, *_ends(i, metric.name, base), _describe(i.low), _describe(i.high))
-        for i in moving
-    ]  # fmt: skip
+    bars = [SensitivityBar(i.name, *_ends(i, metric.name, base), _describe(i.low), _describe(i.high)) for i in moving]
     svg = tornado(bars, base, Axis(metric.label, metric.unit), title=metric.label)
     return Figure(title=title, summary=summary, svg=svg)
 

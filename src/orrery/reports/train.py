@@ -25,7 +25,7 @@ LIMITS = (
     "`orrery experiment`).",
     "Storage, data loading and evaluation count only where the scenario names them.",
     "Prices are those of the day they were published; spot offers, commitments and your own contracts differ.",
-)  # fmt: skip
+)
 
 MAX_ROWS = 10
 
@@ -49,8 +49,9 @@ def train_report(source: Source, frame: Frame) -> Report:
     requested, scenario = (question(source),), source.scenario
     answer = train(scenario)
     if isinstance(answer, InfeasibleAnswer):
-        return infeasible(source, frame, answer.infeasible, model=scenario.model or "", question=requested,
-                          notes=answer.notes)  # fmt: skip
+        return infeasible(
+            source, frame, answer.infeasible, model=scenario.model or "", question=requested, notes=answer.notes
+        )
     one = kept_layout(scenario, answer.layout) if isinstance(answer, TrainAnswer) else scenario
     return framed(
         source,
@@ -126,8 +127,11 @@ def intervals_of(answer: Trained) -> dict[str, Interval]:
     if step is None:
         return around
     each = step.scaled(1.0 / answer.step_time_s)
-    along = {"usd_per_million_tokens": answer.usd_per_million_tokens, "days": run.days if run else None,
-             "usd": run.usd if run else None}  # fmt: skip
+    along = {
+        "usd_per_million_tokens": answer.usd_per_million_tokens,
+        "days": run.days if run else None,
+        "usd": run.usd if run else None,
+    }
     rate = around["tokens_per_s_per_device"].scaled(answer.job.cluster.num_devices)
     return around | {"tokens_per_s": rate} | {n: each.scaled(v) for n, v in along.items() if v is not None}
 
@@ -146,10 +150,16 @@ def numbers(answer: Trained) -> tuple[Number, ...]:
         ("usd_per_million_tokens", "Dollars per million tokens", answer.usd_per_million_tokens, "usd"),
     ]
     if run := answer.run:
-        found += [("days", "Days of the run", run.days, "day"), ("usd", "Dollars of the run", run.usd, "usd"),
-                  ("energy_j", "Energy of the run", run.energy_j, "j")]  # fmt: skip
-    return tuple(Number(name=n, label=label, value=v, unit=u, interval=around.get(n)) for n, label, v, u in found
-                 if v is not None)  # fmt: skip
+        found += [
+            ("days", "Days of the run", run.days, "day"),
+            ("usd", "Dollars of the run", run.usd, "usd"),
+            ("energy_j", "Energy of the run", run.energy_j, "j"),
+        ]
+    return tuple(
+        Number(name=n, label=label, value=v, unit=u, interval=around.get(n))
+        for n, label, v, u in found
+        if v is not None
+    )
 
 
 def facts_of(answer: Trained) -> tuple[Fact, ...]:
@@ -200,10 +210,11 @@ def _alternatives(one: Scenario, answer: Trained) -> Section | None:
         return None
     ordered = [row for _, row in sorted(rows, key=lambda pair: pair[0])][:MAX_ROWS]
     table = Table(
-        title="One choice made otherwise, the fastest first", chosen=0,
+        title="One choice made otherwise, the fastest first",
+        chosen=0,
         columns=("change", "step", "share of peak", "memory", "$ per M tokens", "against the answer"),
         rows=(_row("the answer", answer, answer), *ordered),
-    )  # fmt: skip
+    )
     return Section(heading="Alternatives", tables=(table,))
 
 
@@ -213,11 +224,17 @@ def _choices(answer: Trained) -> Iterator[tuple[str, dict[str, Any]]]:
     yield from ((f"micro-batch of {n}", {"micro_batch": n}) for n in sizes)
     if is_offload:
         return
-    yield from ((f"recomputation: {k}", {"recompute": k, "recompute_layers": None})
-                for k in ("none", "selective", "full") if k != layout.recompute)  # fmt: skip
+    yield from (
+        (f"recomputation: {k}", {"recompute": k, "recompute_layers": None})
+        for k in ("none", "selective", "full")
+        if k != layout.recompute
+    )
     if layout.num_data_ranks > 1:
-        yield from ((f"sharding: {k}", {"sharding": k, "sharding_group": None, "secondary_group": None})
-                    for k in ("none", "zero1", "zero2", "zero3") if k != layout.sharding)  # fmt: skip
+        yield from (
+            (f"sharding: {k}", {"sharding": k, "sharding_group": None, "secondary_group": None})
+            for k in ("none", "zero1", "zero2", "zero3")
+            if k != layout.sharding
+        )
     if layout.dp % 2 == 0 and layout.ep == 1:
         yield f"tensor parallel {2 * layout.tp}", {"tp": 2 * layout.tp, "dp": layout.dp // 2}
         yield f"pipeline {2 * layout.pp}", {"pp": 2 * layout.pp, "dp": layout.dp // 2}

@@ -40,10 +40,14 @@ def memory_figure(answer: TrainAnswer) -> Figure:
         ranks = (*ranks[: RANKS_SHOWN - 1], ranks[-1])
     capacity = answer.job.cluster.device.memory_capacity_bytes
     bars = [
-        Bar(f"rank {r.rank}", [Part(name, size) for name, size in r.parts.items()],
-            mark=capacity if r is ranks[0] else None, mark_name="capacity")
+        Bar(
+            f"rank {r.rank}",
+            [Part(name, size) for name, size in r.parts.items()],
+            mark=capacity if r is ranks[0] else None,
+            mark_name="capacity",
+        )
         for r in ranks
-    ]  # fmt: skip
+    ]
     summary = (
         f"The fullest takes {format_value(answer.peak_memory_bytes, 'bytes')} of {format_value(capacity, 'bytes')}."
     )
@@ -102,12 +106,19 @@ def front_figure(points: Sequence[Layouted], job: TrainingJob) -> Figure | None:
     step = max(1, len(points) // MAX_FRONT)
     fastest = min(points, key=lambda p: p.time_s)
     drawn = [
-        Point(p.time_s, p.memory_bytes, str(p.layout), detail=f"{format_value(p.energy_j, 'j')} a step",
-              kind="the fastest" if p is fastest else "other layouts")
+        Point(
+            p.time_s,
+            p.memory_bytes,
+            str(p.layout),
+            detail=f"{format_value(p.energy_j, 'j')} a step",
+            kind="the fastest" if p is fastest else "other layouts",
+        )
         for p in {id(p): p for p in (fastest, *points[::step])}.values()
-    ]  # fmt: skip
+    ]
     title = "Time of a step against memory of a device"
-    summary = (f"Every point is a layout that no other beats in time, memory and energy at once; "
-            f"{format_value(job.cluster.device.memory_capacity_bytes, 'bytes')} is the device's capacity.")  # fmt: skip
+    summary = (
+        f"Every point is a layout that no other beats in time, memory and energy at once; "
+        f"{format_value(job.cluster.device.memory_capacity_bytes, 'bytes')} is the device's capacity."
+    )
     svg = scatter(drawn, Axis("time of a step", "s", is_log=True), Axis("peak memory", "bytes"), title=title)
     return Figure(title=title, summary=summary, svg=svg)

@@ -58,18 +58,35 @@ def _alternatives(answer: TrainPlanAnswer) -> Section:
     """The next-fastest layouts, the front, and what fell out."""
     best = answer.plans[0]
     rows = tuple(
-        (str(i), _short(p.layout, best.layout), format_value(p.step_time_s, "s"), format_value(p.mfu_frac, "frac"),
-         format_value(p.peak_memory_bytes, "bytes"), format_value(p.usd_per_million_tokens, "usd"),
-         "the answer" if p is best else f"takes {changed(p.step_time_s, best.step_time_s)}")
+        (
+            str(i),
+            _short(p.layout, best.layout),
+            format_value(p.step_time_s, "s"),
+            format_value(p.mfu_frac, "frac"),
+            format_value(p.peak_memory_bytes, "bytes"),
+            format_value(p.usd_per_million_tokens, "usd"),
+            "the answer" if p is best else f"takes {changed(p.step_time_s, best.step_time_s)}",
+        )
         for i, p in enumerate(answer.plans, 1)
-    )  # fmt: skip
+    )
     heads = ("", "layout", "step", "share of peak", "memory", "$ per M tokens", "against the first")
     table = Table(title=f"The fastest {len(rows)} layouts", num_words=2, chosen=0, rows=rows, columns=heads)
     figure = front_figure(answer.front, answer.job)
-    near = ("The first plans lie within the interval of the model's error: measure the best two or three before a long "
-            "run.",) if _is_close(answer) else ()  # fmt: skip
-    return Section(heading="Alternatives", summary=(_counts(answer), *near), tables=(table,),
-                   figures=(figure,) if figure else (), listed=_misses(answer))  # fmt: skip
+    near = (
+        (
+            "The first plans lie within the interval of the model's error: measure the best two or three before a long "
+            "run.",
+        )
+        if _is_close(answer)
+        else ()
+    )
+    return Section(
+        heading="Alternatives",
+        summary=(_counts(answer), *near),
+        tables=(table,),
+        figures=(figure,) if figure else (),
+        listed=_misses(answer),
+    )
 
 
 def _is_close(answer: TrainPlanAnswer) -> bool:
@@ -105,6 +122,9 @@ UNSAID = ("context_kind", "sharding_group", "secondary_group", "is_sequence_para
 
 def _short(layout: TrainingLayout, best: TrainingLayout) -> str:
     """The short form, and what it leaves out where that differs from the answer's."""
-    others = [f"{n.removeprefix('is_').replace('_', ' ')} {getattr(layout, n)}" for n in UNSAID
-              if getattr(layout, n) != getattr(best, n)]  # fmt: skip
+    others = [
+        f"{n.removeprefix('is_').replace('_', ' ')} {getattr(layout, n)}"
+        for n in UNSAID
+        if getattr(layout, n) != getattr(best, n)
+    ]
     return ", ".join([str(layout), *others])

@@ -20,7 +20,7 @@ Trained = TrainAnswer | OffloadAnswer
 TOLD = (
     "Each bar costs the same layout again, in closed form, with one input changed and all others kept. Halving and "
     "doubling keeps sizes that the layout can divide.",
-)  # fmt: skip
+)
 
 METRICS = (
     Metric(name="usd", label="Dollars of the run", unit="usd"),
@@ -32,10 +32,13 @@ METRICS = (
 )
 
 HALVED = (
-    ("global_batch", "sequences in a step"), ("seq_len", "length of a sequence"),
-    ("micro_batch", "size of a micro-batch"), ("storage_bytes_per_s", "what a node writes to storage"),
-    ("node_mtbf_s", "time between failures of a node"), ("device_mtbf_s", "time between failures of a device"),
-)  # fmt: skip
+    ("global_batch", "sequences in a step"),
+    ("seq_len", "length of a sequence"),
+    ("micro_batch", "size of a micro-batch"),
+    ("storage_bytes_per_s", "what a node writes to storage"),
+    ("node_mtbf_s", "time between failures of a node"),
+    ("device_mtbf_s", "time between failures of a device"),
+)
 """Settings that are halved and doubled."""
 
 MAX_DOUBLINGS = 6
@@ -47,8 +50,12 @@ def kept_layout(scenario: Scenario, layout: TrainingLayout) -> Scenario:
     fields["sequence_parallel"] = fields.pop("is_sequence_parallel")
     if modules := fields.pop("recompute_modules", ()):
         fields["recompute"] = ",".join(modules)
-    for name, unused in (("schedule", layout.pp == 1), ("context_kind", layout.cp == 1), ("vp", layout.vp == 1),
-                         ("etp", layout.etp == 1)):  # fmt: skip
+    for name, unused in (
+        ("schedule", layout.pp == 1),
+        ("context_kind", layout.cp == 1),
+        ("vp", layout.vp == 1),
+        ("etp", layout.etp == 1),
+    ):
         if unused:
             fields.pop(name, None)
     return merged(scenario, fields)
@@ -58,10 +65,13 @@ def figures_of(answer: Trained) -> dict[str, float]:
     """What inputs move."""
     run = answer.run
     found = {
-        "usd": run.usd if run else None, "days": run.days if run else None,
-        "usd_per_million_tokens": answer.usd_per_million_tokens, "tokens_per_s": answer.tokens_per_s,
-        "step_time_s": answer.step_time_s, "peak_memory_bytes": answer.peak_memory_bytes,
-    }  # fmt: skip
+        "usd": run.usd if run else None,
+        "days": run.days if run else None,
+        "usd_per_million_tokens": answer.usd_per_million_tokens,
+        "tokens_per_s": answer.tokens_per_s,
+        "step_time_s": answer.step_time_s,
+        "peak_memory_bytes": answer.peak_memory_bytes,
+    }
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -96,8 +106,13 @@ def _sizes(scenario: Scenario, answer: Trained, figures: Figures) -> list[Input]
         if is_count and value < 2:
             low = value
         unit = "s" if key.endswith("mtbf_s") else "bytes" if "bytes" in key else ""
-        out.append(Input(name=name, low=end(format_value(low, unit), figures, {key: low}),
-                         high=end(format_value(high, unit), figures, {key: high})))  # fmt: skip
+        out.append(
+            Input(
+                name=name,
+                low=end(format_value(low, unit), figures, {key: low}),
+                high=end(format_value(high, unit), figures, {key: high}),
+            )
+        )
     return [*out, *_devices(answer, figures), *_recomputation(answer, figures)]
 
 
@@ -115,8 +130,13 @@ def _devices(answer: Trained, figures: Figures) -> list[Input]:
 def _recomputation(answer: Trained, figures: Figures) -> list[Input]:
     if isinstance(answer, OffloadAnswer):
         return []
-    return [Input(name="recomputation", low=end("none", figures, {"recompute": "none", "recompute_layers": None}),
-                  high=end("full", figures, {"recompute": "full", "recompute_layers": None}))]  # fmt: skip
+    return [
+        Input(
+            name="recomputation",
+            low=end("none", figures, {"recompute": "none", "recompute_layers": None}),
+            high=end("full", figures, {"recompute": "full", "recompute_layers": None}),
+        )
+    ]
 
 
 def _money(answer: Trained, figures: Figures) -> list[Input]:
@@ -148,8 +168,10 @@ def _own_error(answer: Trained, base: Mapping[str, float]) -> list[Input]:
 def _flips(scenario: Scenario, answer: Trained) -> list[str]:
     """By doubling: how long sequences and how large micro-batches may become until memory ends it."""
     out: list[str] = []
-    for key, name, value in (("seq_len", "Sequences", scenario.seq_len or 0),
-                             ("micro_batch", "Micro-batches", answer.layout.micro_batch)):  # fmt: skip
+    for key, name, value in (
+        ("seq_len", "Sequences", scenario.seq_len or 0),
+        ("micro_batch", "Micro-batches", answer.layout.micro_batch),
+    ):
         last, why = value, ""
         for _ in range(MAX_DOUBLINGS):
             if why := _refusal(scenario, {key: 2 * last}):

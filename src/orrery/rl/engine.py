@@ -46,23 +46,33 @@ def run(job: RlJob, begun: Begun, arrive_s: Floats | None = None, in_flight: int
     service = Service(
         pools=(Pool(deployment=deployed(job), replicas=job.replicas),),
         router="round-robin" if is_static else "least-loaded",
-    )  # fmt: skip
+    )
     order = _dealt(begun.prompt.size, job.replicas) if is_static else np.arange(begun.prompt.size)
     start, ids, block = _shared_prompts(job, begun, order)
     found = simulate(
         service,
         Requests(
-            arrive_s=np.zeros(order.size) if arrive_s is None else arrive_s, input_tokens=begun.input_tokens[order],
-            output_tokens=begun.output_tokens[order], prefix_start=start, prefix_ids=ids, prefix_block_tokens=block,
-        ), seed=job.seed, concurrency=in_flight,
-    )  # fmt: skip
+            arrive_s=np.zeros(order.size) if arrive_s is None else arrive_s,
+            input_tokens=begun.input_tokens[order],
+            output_tokens=begun.output_tokens[order],
+            prefix_start=start,
+            prefix_ids=ids,
+            prefix_block_tokens=block,
+        ),
+        seed=job.seed,
+        concurrency=in_flight,
+    )
     if isinstance(found, Infeasible):
         return found
     back = np.argsort(order)
     return replace(
-        found, finish_s=found.finish_s[back], first_token_s=found.first_token_s[back], machine=found.machine[back],
-        admitted_s=found.admitted_s[back], preemptions=found.preemptions[back],
-    )  # fmt: skip
+        found,
+        finish_s=found.finish_s[back],
+        first_token_s=found.first_token_s[back],
+        machine=found.machine[back],
+        admitted_s=found.admitted_s[back],
+        preemptions=found.preemptions[back],
+    )
 
 
 def _dealt(count: int, replicas: int) -> Ints:

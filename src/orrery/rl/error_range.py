@@ -17,9 +17,12 @@ OF_ENGINE = ("generation",)
 OF_HANDING_OVER = ("weight sync", "offload", "framework", "reward")
 
 UNSURE = Spread(
-    low_80_ratio=0.6, high_80_ratio=1.6, low_95_ratio=0.4, high_95_ratio=2.5,
+    low_80_ratio=0.6,
+    high_80_ratio=1.6,
+    low_95_ratio=0.4,
+    high_95_ratio=2.5,
     because="single measurements of other runs; assumed",
-)  # fmt: skip
+)
 
 ENDS = ("low_80", "high_80", "low_95", "high_95")
 
@@ -30,8 +33,10 @@ def step_interval(step: RlStep) -> Interval:
     shares = _shares(step)
     ends: dict[str, float] = {}
     for end in ENDS:
-        logs = [shares[name] * log(getattr(spread, f"{end}_ratio"))
-                for name, spread in (("engine", engine), ("trainer", trainer), ("other", UNSURE))]  # fmt: skip
+        logs = [
+            shares[name] * log(getattr(spread, f"{end}_ratio"))
+            for name, spread in (("engine", engine), ("trainer", trainer), ("other", UNSURE))
+        ]
         sign = -1.0 if end.startswith("low") else 1.0
         ends[end] = step.time_s * exp(sign * hypot(*logs))
     return Interval(**ends, because="errors of measured serving and training runs, independent, by their shares")

@@ -96,7 +96,7 @@ def _batches(job: RlJob, count: int) -> tuple[Begun, int]:
         output_tokens=np.concatenate([b.output_tokens for b in found]),
         prompt_tokens=np.concatenate([b.prompt_tokens for b in found]),
         prompt=np.concatenate([b.prompt + i * (size // job.group) for i, b in enumerate(found)]),
-    ), size  # fmt: skip
+    ), size
 
 
 def _full_period_s(job: RlJob) -> float | Infeasible:

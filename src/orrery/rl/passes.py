@@ -15,9 +15,18 @@ from orrery.training.ranks import Rank, costed
 from orrery.training.step import Steps
 
 PHASES = (
-    "generation", "reward", "log-probabilities", "reference log-probabilities", "values", "policy training",
-    "critic training", "weight sync", "offload", "framework", "waiting for rollouts",
-)  # fmt: skip
+    "generation",
+    "reward",
+    "log-probabilities",
+    "reference log-probabilities",
+    "values",
+    "policy training",
+    "critic training",
+    "weight sync",
+    "offload",
+    "framework",
+    "waiting for rollouts",
+)
 """Phases of a step, in the order in which they are shown; those that a step has add up to it."""
 
 
@@ -56,9 +65,12 @@ def packing_of(job: RlJob, lengths: Lengths) -> Packed:
 def update_job(job: RlJob, packing: Packed, model: Model) -> TrainingJob:
     """One optimizer step over packed sequences, as the training floor sees it."""
     return replace(
-        job.training, model=model, seq_len=packing.seq_len, longest_seq_len=0,
+        job.training,
+        model=model,
+        seq_len=packing.seq_len,
+        longest_seq_len=0,
         global_batch=packing.micro_batch * packing.num_micro_batches * job.layout.dp,
-    )  # fmt: skip
+    )
 
 
 def _of_batch(job: RlJob, lengths: Lengths) -> Passes:

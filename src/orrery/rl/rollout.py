@@ -93,9 +93,11 @@ def whole_batch(job: RlJob, batch: int = 0) -> tuple[Begun, Lengths]:
 def begun_of(lengths: Lengths, group: int) -> Begun:
     """Sequences from their first token."""
     return Begun(
-        input_tokens=lengths.prompt, output_tokens=lengths.response, prompt_tokens=lengths.prompt,
+        input_tokens=lengths.prompt,
+        output_tokens=lengths.response,
+        prompt_tokens=lengths.prompt,
         prompt=np.arange(lengths.prompt.size) // group,
-    )  # fmt: skip
+    )
 
 
 def _first(lengths: Lengths, count: int) -> Lengths:
@@ -108,8 +110,10 @@ def _wait(job: RlJob) -> Rollouts | Infeasible:
     if isinstance(found, Infeasible):
         return found
     ends = found.finish_s
-    return Rollouts(rounds=(_round(job, lengths, found, ends, float(ends.max()), float(begun.output_tokens.sum())),),
-                    simulated=found)  # fmt: skip
+    return Rollouts(
+        rounds=(_round(job, lengths, found, ends, float(ends.max()), float(begun.output_tokens.sum())),),
+        simulated=found,
+    )
 
 
 def _round(job: RlJob, lengths: Lengths, found: Simulated, ends: Floats, time_s: float, written: float) -> Round:
@@ -119,9 +123,14 @@ def _round(job: RlJob, lengths: Lengths, found: Simulated, ends: Floats, time_s:
     needed = np.sort(ends[ends <= time_s])
     bulk_s = float(needed[max(0, ceil(BULK_FRAC * needed.size) - 1)])
     return Round(
-        lengths=lengths, time_s=time_s, tail_s=time_s - bulk_s, busy_s=busy, written_tokens=written,
-        preemptions=int(found.preemptions.sum()), energy_j=found.energy_j * time_s / found.duration_s,
-    )  # fmt: skip
+        lengths=lengths,
+        time_s=time_s,
+        tail_s=time_s - bulk_s,
+        busy_s=busy,
+        written_tokens=written,
+        preemptions=int(found.preemptions.sum()),
+        energy_j=found.energy_j * time_s / found.duration_s,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -163,8 +172,16 @@ def _partial(job: RlJob) -> Rollouts | Infeasible:
         time_s = float(ends[done].max())
         written = _written_at(flight, found, time_s)
         lengths = Lengths(prompt=flight.prompt[done].ravel(), response=flight.response[done].ravel())
-        rounds.append(_round(job, _first(lengths, job.num_samples), found, found.finish_s, time_s,
-                             float((written - flight.written).sum())))  # fmt: skip
+        rounds.append(
+            _round(
+                job,
+                _first(lengths, job.num_samples),
+                found,
+                found.finish_s,
+                time_s,
+                float((written - flight.written).sum()),
+            )
+        )
         flight = _Flight(prompt=flight.prompt, response=flight.response, written=written).only(left)
     assert found is not None
     return Rollouts(rounds=tuple(rounds[-SETTLED:]), simulated=found)
@@ -173,10 +190,15 @@ def _partial(job: RlJob) -> Rollouts | Infeasible:
 def _go_on(job: RlJob, flight: _Flight) -> Simulated | Infeasible:
     """Serve what is left of every response: what is written is read again, as a longer prompt."""
     open_, group = flight.written < flight.response, np.indices(flight.prompt.shape)[0]
-    return run(job, Begun(
-        input_tokens=(flight.prompt + flight.written)[open_], output_tokens=(flight.response - flight.written)[open_],
-        prompt_tokens=flight.prompt[open_], prompt=np.unique(group[open_], return_inverse=True)[1],
-    ))  # fmt: skip
+    return run(
+        job,
+        Begun(
+            input_tokens=(flight.prompt + flight.written)[open_],
+            output_tokens=(flight.response - flight.written)[open_],
+            prompt_tokens=flight.prompt[open_],
+            prompt=np.unique(group[open_], return_inverse=True)[1],
+        ),
+    )
 
 
 def _written_at(flight: _Flight, found: Simulated, time_s: float) -> Ints:
@@ -207,25 +229,33 @@ def _batching(job: RlJob) -> Rollouts | Infeasible:
         done, left = order[: job.num_prompts], order[job.num_prompts :]
         time_s = float(each[done].max())
         length = drawn.response.reshape(prompts, responses)
-        taken = Lengths(prompt=np.repeat(drawn.prompt[::responses][done], group),
-                        response=np.take_along_axis(length, quick, axis=1)[done].ravel())  # fmt: skip
+        taken = Lengths(
+            prompt=np.repeat(drawn.prompt[::responses][done], group),
+            response=np.take_along_axis(length, quick, axis=1)[done].ravel(),
+        )
         share = np.clip(time_s / np.maximum(found.finish_s, 1e-12), 0.0, 1.0)
         rounds.append(_round(job, taken, found, found.finish_s, time_s, float((share * drawn.response).sum())))
-        later.append(Lengths(prompt=np.repeat(drawn.prompt[::responses][left], group),
-                             response=length[left][:, :group].ravel()))  # fmt: skip
+        later.append(
+            Lengths(prompt=np.repeat(drawn.prompt[::responses][left], group), response=length[left][:, :group].ravel())
+        )
     if found is None:
         return _wait(job)
-    put_off = _first(Lengths(prompt=np.concatenate([x.prompt for x in later]),
-                             response=np.concatenate([x.response for x in later])), job.num_samples)  # fmt: skip
+    put_off = _first(
+        Lengths(prompt=np.concatenate([x.prompt for x in later]), response=np.concatenate([x.response for x in later])),
+        job.num_samples,
+    )
     found = run(job, begun_of(put_off, group))
     if isinstance(found, Infeasible):
         return found
-    rounds.append(_round(job, put_off, found, found.finish_s, float(found.finish_s.max()),
-                         float(put_off.response.sum())))  # fmt: skip
+    rounds.append(
+        _round(job, put_off, found, found.finish_s, float(found.finish_s.max()), float(put_off.response.sum()))
+    )
     return Rollouts(rounds=tuple(rounds), simulated=found)
 
 
 TAILS: dict[Tail, Callable[[RlJob], Rollouts | Infeasible]] = {
-    "wait": _wait, "partial": _partial, "batching": _batching
-}  # fmt: skip
+    "wait": _wait,
+    "partial": _partial,
+    "batching": _batching,
+}
 """What becomes of the slowest sequences, by name."""

@@ -115,11 +115,19 @@ def rl_step(job: RlJob) -> RlStep | Infeasible:
     phases |= {"weight sync": sync_s, "framework": job.framework.step_s}
     trainer = _trainer(job, done)
     return RlStep(
-        job=job, phases={name: phases[name] for name in PHASES if phases.get(name) or (name == "waiting for rollouts"
-                         and pace is not None)},
-        rollouts=found, passes=done, pace=pace, trainer=trainer, generator=_generator(job, done, memory),
+        job=job,
+        phases={
+            name: phases[name]
+            for name in PHASES
+            if phases.get(name) or (name == "waiting for rollouts" and pace is not None)
+        },
+        rollouts=found,
+        passes=done,
+        pace=pace,
+        trainer=trainer,
+        generator=_generator(job, done, memory),
         trainer_power_w=float(power_w(done.steps)[0]),
-    )  # fmt: skip
+    )
 
 
 def _trainer(job: RlJob, done: Passes) -> PoolMemory:
@@ -139,9 +147,12 @@ def _trainer(job: RlJob, done: Passes) -> PoolMemory:
 def _generator(job: RlJob, done: Passes, memory: Memory) -> PoolMemory:
     """A device while it generates: what the engine takes, and on shared devices what the trainer leaves there."""
     parts = {
-        "weights": memory.weights_bytes, "cache": memory.kv_capacity_bytes, "activations": memory.activation_bytes,
-        "buffers": memory.communication_bytes, "context": memory.context_bytes,
-    }  # fmt: skip
+        "weights": memory.weights_bytes,
+        "cache": memory.kv_capacity_bytes,
+        "activations": memory.activation_bytes,
+        "buffers": memory.communication_bytes,
+        "context": memory.context_bytes,
+    }
     if job.is_colocated:
         state = offloaded_bytes(done.ranks)
         parts["trainer"] = done.ranks[0].parts["fixed"] + (0.0 if job.offloads else state)

@@ -8,6 +8,7 @@ from orrery.reasoning.choice import ShapeKnobs
 from orrery.reasoning.cost import CallCost
 from orrery.reasoning.frontier import frontier
 from orrery.scenario.answer import to_json
+from orrery.scenario.answer_studies import Study
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +44,47 @@ class SampleCount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """One way to spend: a shape with so many samples, what it costs, and how often it is right."""
+
+    shape: str
+    way: SampleCount
+
+    def to_json(self) -> dict[str, Any]:
+        """Its figures by name."""
+        way = self.way
+        return {
+            "reasoning": self.shape,
+            "num_samples": way.num_samples,
+            "usd": way.usd,
+            "right_frac": way.right_frac,
+            "coverage_frac": way.coverage_frac,
+            "time_s": way.time_s,
+            "energy_j": way.energy_j,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """Ways within a budget, the best first; of each shape its best."""
+
+    usd: float
+    ranked: tuple[Spent, ...]
+    cheapest_usd: float  # of all ways: what the budget must reach
+
+    @property
+    def best(self) -> Spent | None:
+        """The way that is right most often; None where the budget pays for none."""
+        return self.ranked[0] if self.ranked else None
+
+    def to_json(self) -> dict[str, Any]:
+        """The budget, and the ways by rank."""
+        return to_json(
+            {"budget_usd": self.usd, "cheapest_usd": self.cheapest_usd, "ranked": [s.to_json() for s in self.ranked]}
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reasoned:
     """An answer under a shape of calls: one plain call, and a way for each number of samples."""
 
@@ -52,6 +94,8 @@ class Reasoned:
     one_call: SampleCount
     ways: tuple[SampleCount, ...]  # by rising samples
     notes: tuple[str, ...]
+    studies: tuple[Study, ...] = ()
+    budget: Budget | None = None
 
     @property
     def worth(self) -> str:
@@ -71,9 +115,16 @@ class Reasoned:
         front = self.front
         rows = [way.to_json() | ({"is_on_front": way in front} if front else {}) for way in self.ways]
         return {
-            "reasoning": self.shape, "knobs": to_json(self.knobs), "num_questions": self.num_questions, **rows[-1],
-            "one_call": self.one_call.to_json(), "ways": rows,
-        }  # fmt: skip
+            "reasoning": self.shape,
+            "knobs": to_json(self.knobs),
+            "num_questions": self.num_questions,
+            **rows[-1],
+            "one_call": self.one_call.to_json(),
+            "ways": rows,
+        } | (
+            ({"studies": {s.name: s.to_json() for s in self.studies}} if self.studies else {})
+            | ({"budget": self.budget.to_json()} if self.budget else {})
+        )
 
 
 def spent(way: SampleCount) -> float:

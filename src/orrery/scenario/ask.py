@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orrery.base.arguments import typed
 from orrery.base.cost import Interval
 from orrery.execution.choice import backend_words, chosen
+from orrery.execution.experts.placed import placed
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible
 from orrery.planner.money import Tariff, idle_notes, tariff_of
@@ -22,6 +23,9 @@ from orrery.scenario.users import at_users
 from orrery.serving.estimate import Estimate
 from orrery.serving.estimate import estimate as estimate_deployment
 from orrery.serving.intervals import ENDS, OTHER_END
+
+if TYPE_CHECKING:
+    from orrery.scenario.show import Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -51,33 +55,65 @@ class Answer:
     @property
     def room(self) -> Room:
         """Tokens of cache, the longest context, and the most sequences in flight."""
-        inputs = self.question.workload
-        return room_of(self.question.deployment, self.estimate.memory, inputs.input_tokens, inputs.output_tokens)
+        inputs, lends = self.question.workload, bool(self.settings.get("lend_cache"))
+        return room_of(
+            self.question.deployment,
+            self.estimate.memory,
+            inputs.input_tokens,
+            inputs.output_tokens,
+            lends_cache=lends,
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The answer in the shape that scripts rely on; SI units."""
         e = self.estimate
-        return to_json(
-            {
-                "ttft_s": e.ttft_s, "tpot_s": e.tpot_s, "latency_s": e.latency_s,
-                "output_tokens_per_s": e.output_tokens_per_s, "total_tokens_per_s": e.total_tokens_per_s,
-                "requests_per_s": e.requests_per_s, "concurrency": e.concurrency, "num_devices": e.num_devices,
-                "memory": {**memory_json(e.memory), "peak_bytes": e.peak_memory_bytes}, "power_w": e.power_w,
-                "host_power_w": e.host_power_w, "energy_j_per_token": e.energy_j_per_token,
-                "energy_j_per_token_with_host": e.energy_j_per_token_with_host, "rate_used_frac": e.rate_used_frac,
-                "usd_per_million_tokens": self.usd_per_million_tokens,
-                "usd_per_million_total_tokens": self.usd_per_million_total_tokens, "bound_by": e.bound_by,
-                "room": self.room, "intervals": self.intervals(),
-                "price": price_json(self.tariff), "deployment": deployment_json(self.question.deployment),
-                "settings": self.settings, "notes": self.notes,
-            }
-        ) | ({"answer": self.reasoned.to_json()} if self.reasoned else {})  # fmt: skip
+        return (
+            to_json(
+                {
+                    "ttft_s": e.ttft_s,
+                    "tpot_s": e.tpot_s,
+                    "latency_s": e.latency_s,
+                    "output_tokens_per_s": e.output_tokens_per_s,
+                    "total_tokens_per_s": e.total_tokens_per_s,
+                    "requests_per_s": e.requests_per_s,
+                    "concurrency": e.concurrency,
+                    "num_devices": e.num_devices,
+                    "memory": {**memory_json(e.memory), "peak_bytes": e.peak_memory_bytes},
+                    "power_w": e.power_w,
+                    "host_power_w": e.host_power_w,
+                    "energy_j_per_token": e.energy_j_per_token,
+                    "energy_j_per_token_with_host": e.energy_j_per_token_with_host,
+                    "rate_used_frac": e.rate_used_frac,
+                    "usd_per_million_tokens": self.usd_per_million_tokens,
+                    "usd_per_million_total_tokens": self.usd_per_million_total_tokens,
+                    "bound_by": e.bound_by,
+                    "room": self.room,
+                    "intervals": self.intervals(),
+                    "price": price_json(self.tariff),
+                    "deployment": deployment_json(self.question.deployment),
+                    "settings": self.settings,
+                    "notes": self.notes,
+                }
+            )
+            | self._more()
+        )
+
+    def _more(self) -> dict[str, Any]:
+        """What only some questions have: an answer of many calls, a draft tree."""
+        drafting = self.question.drafting
+        found: dict[str, Any] = {"answer": self.reasoned.to_json()} if self.reasoned else {}
+        if drafting:
+            found["draft"] = to_json(drafting.to_json())
+        if self.question.selection:
+            found["kv_selection"] = to_json(self.question.selection.to_json())
+        return found
 
     def intervals(self) -> dict[str, Interval]:
         """Intervals of figures that have one. Dollars go with the inverse of the rate; the price is taken as exact."""
         rates = {
-            "usd_per_million_tokens": "output_tokens_per_s", "usd_per_million_total_tokens": "total_tokens_per_s",
-        }  # fmt: skip
+            "usd_per_million_tokens": "output_tokens_per_s",
+            "usd_per_million_total_tokens": "total_tokens_per_s",
+        }
         money = {name: self._money_interval(name, rate) for name, rate in rates.items()}
         return {**self.estimate.intervals, **{k: v for k, v in money.items() if v}}
 
@@ -100,11 +136,34 @@ class Answer:
 def deployment_json(deployment: Deployment) -> dict[str, Any]:
     """What was estimated, by name."""
     return {
-        "model": deployment.model.name, "device": deployment.cluster.device.name,
-        "layout": deployment.layout, "formats": deployment.formats,
-        "engine": deployment.engine.name, "engine_version": deployment.engine.version,
+        "model": deployment.model.name,
+        "device": deployment.cluster.device.name,
+        "layout": deployment.layout,
+        "formats": deployment.formats,
+        "engine": deployment.engine.name,
+        "engine_version": deployment.engine.version,
         "backends": {kind: backend_words(found) for kind, found in chosen(deployment).items()},
-    }  # fmt: skip
+    } | _placement_json(deployment)
+
+
+def _placement_json(deployment: Deployment) -> dict[str, Any]:
+    """Where experts lie and what of a token's ways that leaves; nothing where they lie in order."""
+    if (found := placed(deployment)) is None:
+        return {}
+    return {
+        "expert_placement": {
+            "method": found.method,
+            "leaves_device_frac": found.leaves_device_frac,
+            "leaves_node_frac": found.leaves_node_frac,
+            "ordered_device_frac": found.ordered_device_frac,
+            "ordered_node_frac": found.ordered_node_frac,
+            "fullest_ratio": found.fullest_ratio,
+            "ordered_fullest_ratio": found.ordered_fullest_ratio,
+            "load_gap_frac": found.load_gap_frac,
+            "way_gap_frac": found.way_gap_frac,
+            "rank_of_expert": found.where.tolist(),
+        }
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,10 +173,13 @@ class InfeasibleAnswer:
     infeasible: Infeasible
     notes: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])  # the question, as a scenario file has it
+    tables: tuple["Table", ...] = ()  # what was asked for beside the configuration
 
     def to_json(self) -> dict[str, Any]:
         """``{"infeasible": {"need", "have", "smallest_change", …}}``."""
         out: dict[str, Any] = {"infeasible": to_json(self.infeasible), "notes": list(self.notes)}
+        if self.tables:
+            out["techniques"] = {t.kind: to_json(t.rows) for t in self.tables}
         return out | ({"settings": to_json(self.settings)} if self.settings else {})
 
 
@@ -148,16 +210,33 @@ def _estimated(scenario: Scenario) -> Answer | InfeasibleAnswer:
         *found.notes,
         *tariff.notes,
         *idle_notes(tariff, found.rate_used_frac),
+        *_lending_notes(scenario, question),
         *(many.notes if many else unused(scenario)),
     )
     return Answer(question=question, estimate=found, tariff=tariff, notes=tuple(dict.fromkeys(notes)), reasoned=many)
 
 
+def _lending_notes(scenario: Scenario, question: Question) -> tuple[str, ...]:
+    """What lending means for one answer of the closed form."""
+    if not scenario.lend_cache:
+        return ()
+    if (ranks := question.deployment.layout.dp) == 1:
+        return ("lend_cache = True: no effect on this deployment: dp is 1: there is no other cache to lend from",)
+    return (
+        f"lend_cache: one sequence may fill the cache of all {ranks} ranks; what its remote attention costs the others "
+        "is simulated (orrery simulate --lend-cache --replicas N)",
+    )
+
+
 @typed
 def plan(
-    scenario: Scenario | None = None, /, *, all_plans: bool = False,
-    on_progress: Callable[[int, int], None] = lambda done, total: None, **settings: Any,
-) -> PlanAnswer:  # fmt: skip
+    scenario: Scenario | None = None,
+    /,
+    *,
+    all_plans: bool = False,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    **settings: Any,
+) -> PlanAnswer:
     """The best ways to serve a model on some devices, for your traffic and objectives.
 
     Settings are those of a scenario file; given beside a scenario they override it. Worked out in full are the best

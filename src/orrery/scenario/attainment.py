@@ -47,10 +47,13 @@ class Attained:
         """``slo_is_met`` and ``slo_percentiles``; null without objectives."""
         each = {
             p.limit.name: {
-                "limit_s": p.limit.limit_s, "value_s": p.value_s, "attained_frac": p.attained_frac, "is_met": p.is_met,
+                "limit_s": p.limit.limit_s,
+                "value_s": p.value_s,
+                "attained_frac": p.attained_frac,
+                "is_met": p.is_met,
             }
             for p in self.percentiles
-        }  # fmt: skip
+        }
         return {
             "slo_is_met": self.is_met if self.has_objectives else None,
             "slo_percentiles": to_json(each) if each else None,

@@ -101,36 +101,50 @@ class BitsAnswer:
         options = self.best.options
         rows: list[dict[str, Any]] = [
             {
-                "layer": layer.name, "group": layer.group, "format": options.formats[f],
-                "perturbation": options.perturbation_ratio[i, f], "latency_s": options.latency_s[i, f],
-                "size_bytes": options.size_bytes[i, f], "energy_j": options.energy_j[i, f],
+                "layer": layer.name,
+                "group": layer.group,
+                "format": options.formats[f],
+                "perturbation": options.perturbation_ratio[i, f],
+                "latency_s": options.latency_s[i, f],
+                "size_bytes": options.size_bytes[i, f],
+                "energy_j": options.energy_j[i, f],
             }
             for i, (layer, f) in enumerate(zip(options.layers, map(int, self.best.choice), strict=True))
-        ]  # fmt: skip
+        ]
         return to_json(
             {
-                **_plain(whole("mixed", self.best)), "is_proven": self.best.is_proven, "formats": options.formats,
+                **_plain(whole("mixed", self.best)),
+                "is_proven": self.best.is_proven,
+                "formats": options.formats,
                 "limits": {f"{name}_{UNITS[name]}": limit for name, limit in self.limits.items()},
-                "uniform": [_plain(w) for w in self.uniform], "groups": self.groups, "assignment": rows,
+                "uniform": [_plain(w) for w in self.uniform],
+                "groups": self.groups,
+                "assignment": rows,
                 "front": [{**_plain(whole("mixed", a)), "layers_by_format": Counter(a.formats)} for a in self.front],
                 "notes": self.notes,
             }
-        )  # fmt: skip
+        )
 
 
 def whole(name: str, assignment: Assignment) -> AssignmentTotals:
     """The sums of an assignment."""
     return AssignmentTotals(
-        name=name, perturbation_ratio=assignment.perturbation_ratio, latency_s=assignment.total("latency"),
-        size_bytes=assignment.total("size"), energy_j=assignment.total("energy"),
-    )  # fmt: skip
+        name=name,
+        perturbation_ratio=assignment.perturbation_ratio,
+        latency_s=assignment.total("latency"),
+        size_bytes=assignment.total("size"),
+        energy_j=assignment.total("energy"),
+    )
 
 
 def _plain(found: AssignmentTotals) -> dict[str, Any]:
     return {
-        "name": found.name, "perturbation": found.perturbation_ratio, "latency_s": found.latency_s,
-        "size_bytes": found.size_bytes, "energy_j": found.energy_j,
-    }  # fmt: skip
+        "name": found.name,
+        "perturbation": found.perturbation_ratio,
+        "latency_s": found.latency_s,
+        "size_bytes": found.size_bytes,
+        "energy_j": found.energy_j,
+    }
 
 
 @typed
@@ -212,7 +226,7 @@ def _weighed(layers: tuple[Layer, ...], known: Mapping[str, float | dict[str, fl
 
 def _errors(
     layers: Sequence[Layer], formats: Sequence[str], device: Device, inputs: BitsQuestion, notes: list[str]
-) -> Mapping[str, float]:  # fmt: skip
+) -> Mapping[str, float]:
     """The relative squared error of each format, where some layer has none of its own."""
     if all(f in x.perturbations or f in x.errors for x in layers for f in formats):
         return {}

@@ -46,10 +46,13 @@ def _layer(tensor: Tensor, tokens: int, formats: Sequence[str], weights: Mapping
     rows = np.ascontiguousarray(tensor.read()[::step], dtype=np.float32)
     squares = float(np.mean(rows.astype(np.float64) ** 2)) * n * k if tensor.name in weights else 1.0
     return Layer(
-        name=tensor.name, group=f"{n} x {k}", work=product(tokens, n, k), num_parameters=n * k,
+        name=tensor.name,
+        group=f"{n} x {k}",
+        work=product(tokens, n, k),
+        num_parameters=n * k,
         weight_ratio=weights.get(tensor.name, 1.0),
         errors={format: relative_error(rows, format) * squares for format in formats},
-    )  # fmt: skip
+    )
 
 
 def matrices(path: Path) -> Iterator[Tensor]:

@@ -76,10 +76,17 @@ def _layer(row: Mapping[str, Any], where: str, formats: Sequence[str]) -> Layer:
         if values and (missing := [f for f in formats if f not in values]):
             raise ScenarioError(f"{where}: {kind}_{missing[0]}: is missing; write it for every format, or for none.")
     return Layer(
-        name=read.name, group=read.group or read.name, work=product(read.m, read.n, read.k), count=read.count,
-        num_parameters=read.n * read.k, tied=read.tied, weight_ratio=read.weight_ratio, errors=known["error"],
-        perturbations=known["sensitivity"], times_s=known["time_s"],
-    )  # fmt: skip
+        name=read.name,
+        group=read.group or read.name,
+        work=product(read.m, read.n, read.k),
+        count=read.count,
+        num_parameters=read.n * read.k,
+        tied=read.tied,
+        weight_ratio=read.weight_ratio,
+        errors=known["error"],
+        perturbations=known["sensitivity"],
+        times_s=known["time_s"],
+    )
 
 
 def read_sensitivity(path: Path, formats: Sequence[str]) -> dict[str, float | dict[str, float]]:

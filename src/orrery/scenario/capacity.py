@@ -68,9 +68,11 @@ class Capacity:
     def to_json(self) -> dict[str, Any]:
         """The answer of the run at the capacity, and ``capacity``."""
         found = {
-            "requests_per_s": self.requests_per_s, "requests_per_s_per_device": self.requests_per_s_per_device,
-            "limited_by": self.limited_by, "probes": self.probes,
-        }  # fmt: skip
+            "requests_per_s": self.requests_per_s,
+            "requests_per_s_per_device": self.requests_per_s_per_device,
+            "limited_by": self.limited_by,
+            "probes": self.probes,
+        }
         return self.answer.to_json() | {"capacity": to_json(found)}
 
 
@@ -107,9 +109,13 @@ class _Search:
 
 @typed
 def find_capacity(
-    scenario: Scenario | None = None, /, *, patience: AbstractContextManager[object] | None = None,
-    on_probe: Callable[[Probe], None] = lambda probe: None, **settings: Any,
-) -> Capacity | InfeasibleAnswer:  # fmt: skip
+    scenario: Scenario | None = None,
+    /,
+    *,
+    patience: AbstractContextManager[object] | None = None,
+    on_probe: Callable[[Probe], None] = lambda probe: None,
+    **settings: Any,
+) -> Capacity | InfeasibleAnswer:
     """The highest rate at which enough requests meet the objectives and the queue does not grow without end.
 
     Without objectives, the highest rate that is sustained. Settings are those of a scenario file; given beside a
@@ -132,8 +138,11 @@ def find_capacity(
     if inputs.rate is not None:
         notes = (*notes, f"rate: {inputs.rate:g} requests/s is not used; the search finds its own")
     if (sized.num_requests or 0) < ROUNDS * places:
-        notes = (*notes, f"num_requests: {sized.num_requests} do not fill {places:.0f} places in the batches for long; "
-                 "the capacity may be higher")  # fmt: skip
+        notes = (
+            *notes,
+            f"num_requests: {sized.num_requests} do not fill {places:.0f} places in the batches for long; "
+            "the capacity may be higher",
+        )
     search = _Search(scenario=sized, service=service, notes=notes, on_probe=on_probe)
     best, missed = bisected(search.is_met, likely / 2.0, likely * 1.1, TOLERANCE)
     if not best or search.best is None:
@@ -142,9 +151,11 @@ def find_capacity(
     limit = next((p.limited_by for p in probes if p.requests_per_s >= missed * (1 - 1e-9) and not p.is_met), "")
     seconds = (perf_counter() - started) / len(probes)
     return Capacity(
-        requests_per_s=best, limited_by=limit or "nothing within the rates tried", probes=probes,
+        requests_per_s=best,
+        limited_by=limit or "nothing within the rates tried",
+        probes=probes,
         answer=replace(search.best, seconds=seconds),
-    )  # fmt: skip
+    )
 
 
 def _sized(scenario: Scenario, count: int, places: float) -> Scenario:
@@ -160,11 +171,15 @@ def _probe(rate_per_s: float, answer: SimulatedAnswer) -> Probe:
     keeps_up = is_sustained(answer.simulated)
     limit = "" if keeps_up and found.is_met else found.worst if not found.is_met else figures.saturated.limit
     return Probe(
-        requests_per_s=rate_per_s, is_met=keeps_up and found.is_met, is_sustained=keeps_up,
+        requests_per_s=rate_per_s,
+        is_met=keeps_up and found.is_met,
+        is_sustained=keeps_up,
         attained_frac=found.attained_frac,
         goodput_requests_per_s=figures.goodput.requests_per_s if figures.goodput else None,
-        p99_ttft_s=figures.ttft.percentile_s(99.0), p99_tpot_s=figures.tpot.percentile_s(99.0), limited_by=limit,
-    )  # fmt: skip
+        p99_ttft_s=figures.ttft.percentile_s(99.0),
+        p99_tpot_s=figures.tpot.percentile_s(99.0),
+        limited_by=limit,
+    )
 
 
 def _cannot(search: _Search) -> InfeasibleAnswer:
@@ -179,15 +194,20 @@ def _cannot(search: _Search) -> InfeasibleAnswer:
     if not math.isfinite(found.value_s):
         served = last.summary.completed / last.summary.num_requests
         infeasible = Infeasible(
-            what="share of the requests that fit into the cache", need=limit.share_frac, have=served, unit="of 1",
+            what="share of the requests that fit into the cache",
+            need=limit.share_frac,
+            have=served,
+            unit="of 1",
             smallest_change="Use more devices, a narrower cache format, or shorter requests.",
-        )  # fmt: skip
+        )
         return InfeasibleAnswer(infeasible=infeasible, notes=last.notes)
     infeasible = Infeasible(
         what=f"{limit.metric} of {limit.percent:g} % of the requests, hardly any of them at once",
-        need=limit.limit_s, have=found.value_s, unit="s",
+        need=limit.limit_s,
+        have=found.value_s,
+        unit="s",
         smallest_change=f"Write {limit.metric}:{math.ceil(found.value_s * 1.01e3)} or more, or use faster devices.",
-    )  # fmt: skip
+    )
     return InfeasibleAnswer(infeasible=infeasible, notes=last.notes)
 
 

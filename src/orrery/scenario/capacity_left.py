@@ -12,12 +12,14 @@ from math import isfinite
 from orrery.base.units import figures
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Memory
+from orrery.serving.drafted import room_for_kept
 from orrery.serving.steady import batch_limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """Capacity of the whole deployment, except for the longest context, which one replica holds."""
+    """Capacity of the whole deployment, except for the longest context, which one replica holds, or all of
+    them where they lend each other cache."""
 
     kv_cache_tokens: float  # infinite where nothing grows with length
     longest_context_tokens: float
@@ -32,8 +34,9 @@ class Room:
         tokens = f"{self.kv_cache_tokens:,.0f} tokens{each}" if isfinite(self.kv_cache_tokens) else "any length"
         context = (
             f"{self.longest_context_tokens:,.0f} tokens ({self.longest_context_limit})"
-            if isfinite(self.longest_context_tokens) else "any length"
-        )  # fmt: skip
+            if isfinite(self.longest_context_tokens)
+            else "any length"
+        )
         return (
             f"KV cache: {tokens}. Longest context: {context}. Most sequences in flight: "
             f"{figures(int(self.max_sequences), 7)} of {input_tokens:,.0f} + {output_tokens:,.0f} tokens "
@@ -41,15 +44,24 @@ class Room:
         )
 
 
-def room_of(deployment: Deployment, memory: Memory, input_tokens: float, output_tokens: float) -> Room:
-    """The room of a deployment for traffic of these mean lengths."""
+def room_of(
+    deployment: Deployment, memory: Memory, input_tokens: float, output_tokens: float, *, lends_cache: bool = False
+) -> Room:
+    """The room of a deployment for traffic of these mean lengths.
+
+    Replicas that lend each other cache hold one sequence together.
+    """
     replicas, own = deployment.layout.dp, float(deployment.model.max_context_tokens or 0)
     admitted = float(deployment.max_model_tokens) or own or float("inf")
     word = "max_model_len" if deployment.max_model_tokens else "model"
-    holds = memory.kv_capacity_tokens
-    each = batch_limit(deployment, memory, input_tokens, output_tokens)
+    holds, pooled = memory.kv_capacity_tokens, replicas if lends_cache else 1
+    _, room = room_for_kept(deployment, memory, input_tokens, output_tokens)
+    each = batch_limit(deployment, room, input_tokens, output_tokens)
     return Room(
-        kv_cache_tokens=holds * replicas, longest_context_tokens=min(admitted, holds),
-        longest_context_limit="kv cache" if holds < admitted else word, max_sequences=each * replicas,
-        max_sequences_limit="max_num_seqs" if each >= memory.max_num_seqs else "kv cache", replicas=replicas,
-    )  # fmt: skip
+        kv_cache_tokens=holds * replicas,
+        longest_context_tokens=min(admitted, holds * pooled),
+        longest_context_limit="kv cache" if holds * pooled < admitted else word,
+        max_sequences=each * replicas,
+        max_sequences_limit="max_num_seqs" if each >= memory.max_num_seqs else "kv cache",
+        replicas=replicas,
+    )

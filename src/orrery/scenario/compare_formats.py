@@ -75,8 +75,15 @@ class Compared:
     def to_json(self) -> dict[str, Any]:
         """One object; errors on the first distribution stand at the top."""
         first = asdict(next(iter(self.errors.values()))) if self.errors else {"sqnr_db": None}
-        return {"format": self.format, "bits_per_element": self.bits_per_element, **first, "on": self.errors,
-                "speed": self.speed, "served": self.served, "fronts": self.fronts}  # fmt: skip
+        return {
+            "format": self.format,
+            "bits_per_element": self.bits_per_element,
+            **first,
+            "on": self.errors,
+            "speed": self.speed,
+            "served": self.served,
+            "fronts": self.fronts,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,10 +101,13 @@ class Comparison:
         """The answer in the shape that scripts rely on; SI units, ``null`` for an SQNR without any noise."""
         return to_json(
             {
-                "results": [r.to_json() for r in self.results], "base": self.base.to_json() if self.base else None,
-                "device": self.device, "by_crest": self.by_crest, "notes": self.notes,
+                "results": [r.to_json() for r in self.results],
+                "base": self.base.to_json() if self.base else None,
+                "device": self.device,
+                "by_crest": self.by_crest,
+                "notes": self.notes,
             }
-        )  # fmt: skip
+        )
 
 
 @typed
@@ -126,16 +136,23 @@ def compare_formats(*formats: str, **settings: Any) -> Comparison:
         notes.append(f"on: normal (default; there are also {others}, and files)")
     base = get_format(BASE)
     measured = signal_of(
-        [*chosen, base] if device and base not in chosen else chosen, words(inputs.on or "normal"),
-        rotates=bool(inputs.rotate), seed=inputs.seed or 0, notes=notes,
-    )  # fmt: skip
+        [*chosen, base] if device and base not in chosen else chosen,
+        words(inputs.on or "normal"),
+        rotates=bool(inputs.rotate),
+        seed=inputs.seed or 0,
+        notes=notes,
+    )
     yardstick = _compared(base, measured[BASE], device, None, inputs, notes) if device else None
     rows = [_compared(f, measured[f.name], device, yardstick, inputs, notes) for f in chosen]
     block, by_crest = _by_crest(chosen, inputs.seed or 0)
     return Comparison(
-        results=tuple(_with_fronts(rows)), base=yardstick, device=device.name if device else "", by_crest=by_crest,
-        crest_block_elements=block, notes=tuple(dict.fromkeys(notes)),
-    )  # fmt: skip
+        results=tuple(_with_fronts(rows)),
+        base=yardstick,
+        device=device.name if device else "",
+        by_crest=by_crest,
+        crest_block_elements=block,
+        notes=tuple(dict.fromkeys(notes)),
+    )
 
 
 def _said_products(engine: str) -> str:
@@ -157,9 +174,13 @@ def _by_crest(formats: Sequence[Format], seed: int) -> tuple[int, tuple[CrestRow
 
 
 def _compared(
-    format: Format, errors: dict[str, Pooled], device: Device | None, base: Compared | None, inputs: CompareQuestion,
+    format: Format,
+    errors: dict[str, Pooled],
+    device: Device | None,
+    base: Compared | None,
+    inputs: CompareQuestion,
     notes: list[str],
-) -> Compared:  # fmt: skip
+) -> Compared:
     known = registered(format) if device else None
     speed = served = None
     if device and known is None:
@@ -170,9 +191,13 @@ def _compared(
         _say_what_runs(format, known, speed, device, notes)
         served = _served(known.name, inputs, notes) if inputs.model else None
     return Compared(
-        format=format.name, bits_per_element=format.bits_per_element, errors=errors,
-        speed=speed, served=served, fronts=(),
-    )  # fmt: skip
+        format=format.name,
+        bits_per_element=format.bits_per_element,
+        errors=errors,
+        speed=speed,
+        served=served,
+        fronts=(),
+    )
 
 
 def _say_what_runs(format: Format, known: Format, speed: Speed, device: Device, notes: list[str]) -> None:

@@ -21,7 +21,8 @@ from orrery.planner.search import search
 from orrery.planner.space import Candidate, candidates, formats
 from orrery.scenario.answer import to_json
 from orrery.scenario.capacity import TOLERANCE, Capacity, find_capacity
-from orrery.scenario.plan import goal_of, space_of
+from orrery.scenario.money import is_money_asked
+from orrery.scenario.plan import NOT_PAID, goal_of, space_of
 from orrery.scenario.resolve import device_names, find, words
 from orrery.scenario.schema import Scenario, merged, read_scenario
 from orrery.scenario.service import PREFILL_DEGREES
@@ -112,17 +113,24 @@ class Design:
         found = self.capacity.answer.summary if self.capacity else None
         attained = self.capacity.answer.attained if self.capacity else None
         return {
-            "way": self.way, "prefill": self.prefill, "decode": self.decode, "link": self.link,
+            "way": self.way,
+            "prefill": self.prefill,
+            "decode": self.decode,
+            "link": self.link,
             "num_devices": self.num_devices,
-            "usd_per_hour": self.usd_per_hour, "requests_per_s": self.requests_per_s,
-            "requests_per_s_per_device": self.requests_per_s_per_device, "holds": self.holds,
+            "usd_per_hour": self.usd_per_hour,
+            "requests_per_s": self.requests_per_s,
+            "requests_per_s_per_device": self.requests_per_s_per_device,
+            "holds": self.holds,
             "limited_by": self.limited_by,
             "analytical_requests_per_s": self.analytical_requests_per_s,
             "attained_frac": attained.attained_frac if attained else None,
-            "ttft_s": found.ttft.mean_s if found else None, "tpot_s": found.tpot.mean_s if found else None,
+            "ttft_s": found.ttft.mean_s if found else None,
+            "tpot_s": found.tpot.mean_s if found else None,
             "p99_ttft_s": found.ttft.percentile_s(99.0) if found else None,
-            "p99_tpot_s": found.tpot.percentile_s(99.0) if found else None, "settings": self.settings,
-        }  # fmt: skip
+            "p99_tpot_s": found.tpot.percentile_s(99.0) if found else None,
+            "settings": self.settings,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -164,17 +172,26 @@ class Disaggregated:
 
     def to_json(self) -> dict[str, Any]:
         """The answer in the shape that scripts rely on; SI units."""
-        return to_json({
-            "designs": [d.to_json() for d in self.designs], "gain_ratio": self.gain_ratio,
-            "conclusion": self.conclusion, "goal": self.goal, "notes": self.notes, "settings": self.settings,
-        })  # fmt: skip
+        return to_json(
+            {
+                "designs": [d.to_json() for d in self.designs],
+                "gain_ratio": self.gain_ratio,
+                "conclusion": self.conclusion,
+                "goal": self.goal,
+                "notes": self.notes,
+                "settings": self.settings,
+            }
+        )
 
 
 @typed
 def plan_disaggregated(
-    scenario: Scenario | None = None, /, *, on_design: Callable[[int, int], None] = lambda done, total: None,
+    scenario: Scenario | None = None,
+    /,
+    *,
+    on_design: Callable[[int, int], None] = lambda done, total: None,
     **settings: Any,
-) -> Disaggregated:  # fmt: skip
+) -> Disaggregated:
     """Compare replicas for both phases, split devices, and pools of their own, at no more than ``max_devices``.
 
     Settings are those of a scenario file; given beside a scenario they override it. ``prefill_device`` names devices
@@ -186,18 +203,27 @@ def plan_disaggregated(
         if getattr(inputs, name) is not None:
             raise ScenarioError(f"{name}: is what this search finds; leave it out.")
     goal, notes = goal_of(inputs, is_simulated=True)
+    notes = (*notes, *([NOT_PAID] if is_money_asked(inputs) else []))
     if goal.max_devices < 2:
         raise ScenarioError(f"max_devices: got {goal.max_devices}; two pools take 2 devices or more.")
     measured = _Search(scenario=inputs, goal=goal, on_design=on_design).run()
     if not any(d.way == "separate" for d in measured):
         notes = (*notes, f"separate: no two pools within the SLOs fit into {goal.max_devices} devices")
-    notes = (*notes, *(f"{name}: as the checkpoint has it, the same in every design; name another with --{name}"
-                       for name in ("weights", "kv") if getattr(inputs, name) is None),
-             f"requests/s: simulated, the highest rate at which the SLOs hold, to {TOLERANCE:.1%}")  # fmt: skip
+    notes = (
+        *notes,
+        *(
+            f"{name}: as the checkpoint has it, the same in every design; name another with --{name}"
+            for name in ("weights", "kv")
+            if getattr(inputs, name) is None
+        ),
+        f"requests/s: simulated, the highest rate at which the SLOs hold, to {TOLERANCE:.1%}",
+    )
     return Disaggregated(
-        goal=goal, designs=tuple(sorted(measured, key=lambda d: _rank(d, goal.traffic.request_rate_per_s))),
-        notes=tuple(dict.fromkeys(notes)), settings=inputs.written(),
-    )  # fmt: skip
+        goal=goal,
+        designs=tuple(sorted(measured, key=lambda d: _rank(d, goal.traffic.request_rate_per_s))),
+        notes=tuple(dict.fromkeys(notes)),
+        settings=inputs.written(),
+    )
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -263,13 +289,20 @@ def _joint_designs(goal: Goal, decode: Sequence[Candidate]) -> list[Design]:
 def _pairings(goal: Goal, prefill: Sequence[Candidate], decode: Sequence[Candidate]) -> list[Pairing]:
     return pairings(
         best_of_each_layout(prefill_workers(goal, prefill), WORKERS),
-        best_of_each_layout(decode_workers(goal, decode), WORKERS), goal.max_devices, goal.traffic.request_rate_per_s,
-    )  # fmt: skip
+        best_of_each_layout(decode_workers(goal, decode), WORKERS),
+        goal.max_devices,
+        goal.traffic.request_rate_per_s,
+    )
 
 
 def _split(joint: Design, frac: str) -> Design:
-    return replace(joint, way="split", settings={**joint.settings, "split": frac}, capacity=None,
-                   decode=f"{joint.decode}, split {frac}")  # fmt: skip
+    return replace(
+        joint,
+        way="split",
+        settings={**joint.settings, "split": frac},
+        capacity=None,
+        decode=f"{joint.decode}, split {frac}",
+    )
 
 
 def _candidates(scenario: Scenario, goal: Goal, names: Sequence[str]) -> Iterator[Candidate]:
@@ -280,9 +313,12 @@ def _candidates(scenario: Scenario, goal: Goal, names: Sequence[str]) -> Iterato
         kind = next(formats(space.model, parts.device, space.fixed))
         budget = space.fixed.max_num_batched_tokens or int(parts.engine.max_num_batched_tokens)
         fixed = replace(
-            space.fixed, weights=(kind.weights,), activations=kind.activations, kv=(kind.kv,),
+            space.fixed,
+            weights=(kind.weights,),
+            activations=kind.activations,
+            kv=(kind.kv,),
             max_num_batched_tokens=budget,
-        )  # fmt: skip
+        )
         yield from candidates(replace(space, fixed=fixed))
 
 
@@ -316,22 +352,29 @@ def _separate(pairing: Pairing) -> Design:
     elif pairing.num_devices <= decode.option.device.devices_per_node:
         own["same_node"] = True
     return Design(
-        way="separate", prefill=_describe(pairing.num_prefill, pairing.prefill.layout, prefill.option.device.name),
+        way="separate",
+        prefill=_describe(pairing.num_prefill, pairing.prefill.layout, prefill.option.device.name),
         decode=_describe(pairing.num_decode, pairing.decode.layout, decode.option.device.name),
-        num_devices=pairing.num_devices, usd_per_hour=pairing.usd_per_hour,
-        analytical_requests_per_s=pairing.requests_per_s, capacity=None, infeasible=None,
+        num_devices=pairing.num_devices,
+        usd_per_hour=pairing.usd_per_hour,
+        analytical_requests_per_s=pairing.requests_per_s,
+        capacity=None,
+        infeasible=None,
         settings={**_settings(decode, pairing.num_decode), "prefill_replicas": pairing.num_prefill, **own},
         pairing=pairing,
-    )  # fmt: skip
+    )
 
 
 def _settings(candidate: Candidate, replicas: int) -> dict[str, Any]:
     """A candidate as a scenario file has it."""
     d = candidate.deployment
     return {
-        "device": d.cluster.device.name, **_degrees(d.layout), "replicas": replicas, "weights": d.formats.weights,
+        "device": d.cluster.device.name,
+        **_degrees(d.layout),
+        "replicas": replicas,
+        "weights": d.formats.weights,
         "kv": d.formats.kv,
-    }  # fmt: skip
+    }
 
 
 def _degrees(layout: Layout) -> dict[str, int]:

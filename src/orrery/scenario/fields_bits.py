@@ -4,8 +4,12 @@ from orrery.scenario.setting import Setting, count, number, word
 
 BITS_SETTINGS: tuple[Setting, ...] = (
     word("model", "A model's name, or a config.json: its linear layers and experts.", "llama-3.1-8b", "NAME|PATH"),
-    word("checkpoint", "In place of a model: a .safetensors file or folder, whose weights are also measured.",
-         "model.safetensors", "PATH"),
+    word(
+        "checkpoint",
+        "In place of a model: a .safetensors file or folder, whose weights are also measured.",
+        "model.safetensors",
+        "PATH",
+    ),
     word("layers", "In place of a model: a CSV or TOML list of layers (name, m, n, k, …).", "layers.csv", "FILE"),
     word("device", "A device's name or file.", "b200", "NAME|PATH"),
     word("formats", "Formats to choose from, comma-separated, widest first.", "bf16,fp8,nvfp4", "F,F,…"),
@@ -19,7 +23,7 @@ BITS_SETTINGS: tuple[Setting, ...] = (
     number("size_bytes", "Max size of the weights of all layers, in bytes.", 6e9, most=1e18, metavar="BYTES"),
     number("energy_j", "Max energy of one pass, in joules.", 1.5, most=1e12, metavar="J"),
     count("seed", "Seed of the drawn numbers that errors are estimated on.", 0, least=0, most=2**53),
-)  # fmt: skip
+)
 """In the order of the help page."""
 
 BITS_BY_NAME = {s.name: s for s in BITS_SETTINGS}

@@ -82,43 +82,90 @@ SIZES: tuple[Setting, ...] = (
     _size("spines", "Spine switches of the fabric.", 8, most=4096),
     _size("hosts_per_leaf", "Hosts below a leaf.", 8, most=4096),
     _size("draws", "Placements and hashes that are drawn.", 64, most=10_000),
-)  # fmt: skip
+)
 """What can be swept."""
 
 WORDS: tuple[Setting, ...] = (
     word("device", "Devices, comma-separated: names or files.", "h100-sxm,mi300x", "NAME[,NAME]"),
-    word("format", "Number formats, comma-separated (default: what the operator usually runs in).", "bf16,fp8",
-         "F,F,…"),
-    word("weights", "gemm: a format of the weights alone, such as int5/128:fp16, bipolar2, int4.", "int5/128:fp16",
-         "FORMAT"),
+    word(
+        "format", "Number formats, comma-separated (default: what the operator usually runs in).", "bf16,fp8", "F,F,…"
+    ),
+    word(
+        "weights",
+        "gemm: a format of the weights alone, such as int5/128:fp16, bipolar2, int4.",
+        "int5/128:fp16",
+        "FORMAT",
+    ),
     word("activations", "gemm: of the activations: bipolar2, int8, int4+int8 (blocks of both).", "int4+int8", "FORMAT"),
     word("kv", "attention: format of the cache (default: the operands').", "fp8", "FORMAT"),
-    word("variant", "Ways of computing it, comma-separated (default: all that the device can).", "serial,ping-pong",
-         "NAME,…"),
-    word("engine", "Whose kernels, comma-separated, or 'all' that were measured on the device.", "vllm,sglang",
-         "NAME,…"),
+    word(
+        "variant",
+        "Ways of computing it, comma-separated (default: all that the device can).",
+        "serial,ping-pong",
+        "NAME,…",
+    ),
+    word(
+        "engine", "Whose kernels, comma-separated, or 'all' that were measured on the device.", "vllm,sglang", "NAME,…"
+    ),
     word("phase", "attention: prefill or decode; fused-mlp: inference, forward or training.", "decode", "NAME"),
     word("routing", "moe: balanced, random, power_law_1.2; a fabric: spray, ecmp, singlepath.", "spray,ecmp", "NAME,…"),
-    word("fabric", "Network between hosts: leaf-spine, or fat-tree (as many spines as hosts below a leaf).",
-         "leaf-spine", "NAME"),
-    word("tensors", "Your tensors: activations (tokens, channels) for gemm of int4+int8; q, k and v for attention in "
-         "fp8.", "x.npy", "FILE"),
+    word(
+        "fabric",
+        "Network between hosts: leaf-spine, or fat-tree (as many spines as hosts below a leaf).",
+        "leaf-spine",
+        "NAME",
+    ),
+    word(
+        "tensors",
+        "Your tensors: activations (tokens, channels) for gemm of int4+int8; q, k and v for attention in fp8.",
+        "x.npy",
+        "FILE",
+    ),
     word("model", "launch-queue: the model whose layers are launched.", "llama-3.2-1b", "NAME|PATH"),
     word("hosts", "launch-queue: processors that launch, comma-separated: grace, xeon, epyc.", "grace,xeon", "NAME,…"),
-    word("chain", "chain: products on a dataflow device, rows x widths: 512x768x3072x!768, ! where all input is "
-         "needed first; or a .txt file of it.", "512x768x3072x768", "SIZES|FILE"),
-)  # fmt: skip
+    word(
+        "chain",
+        "chain: products on a dataflow device, rows x widths: 512x768x3072x!768, ! where all input is "
+        "needed first; or a .txt file of it.",
+        "512x768x3072x768",
+        "SIZES|FILE",
+    ),
+)
 
 NUMBERS: tuple[Setting, ...] = (
-    number("wide_frac", "gemm of int4+int8: share of channel blocks with eight bits.", 0.17, most=1.0,
-           excludes_least=False, metavar="FRAC"),
-    number("launch_s", "What one launch takes, nothing hidden (default: assumed, and said).", 5e-6, most=1.0,
-           excludes_least=False, metavar="SECONDS"),
-    number("meeting_s", "rnn: all blocks of a kernel wait for each other (default: assumed, and said).", 1.5e-6,
-           most=1.0, excludes_least=False, metavar="SECONDS"),
-    number("register_frac", "rnn: share of the registers that keep recurrent matrices (default 0.5).", 0.5, most=1.0,
-           excludes_least=False, metavar="FRAC"),
-)  # fmt: skip
+    number(
+        "wide_frac",
+        "gemm of int4+int8: share of channel blocks with eight bits.",
+        0.17,
+        most=1.0,
+        excludes_least=False,
+        metavar="FRAC",
+    ),
+    number(
+        "launch_s",
+        "What one launch takes, nothing hidden (default: assumed, and said).",
+        5e-6,
+        most=1.0,
+        excludes_least=False,
+        metavar="SECONDS",
+    ),
+    number(
+        "meeting_s",
+        "rnn: all blocks of a kernel wait for each other (default: assumed, and said).",
+        1.5e-6,
+        most=1.0,
+        excludes_least=False,
+        metavar="SECONDS",
+    ),
+    number(
+        "register_frac",
+        "rnn: share of the registers that keep recurrent matrices (default 0.5).",
+        0.5,
+        most=1.0,
+        excludes_least=False,
+        metavar="FRAC",
+    ),
+)
 
 SWITCHES: tuple[Setting, ...] = (
     switch("cold", "Operands come from memory, as in a model (default: from whatever cache a loop leaves them in)."),
@@ -128,10 +175,13 @@ SWITCHES: tuple[Setting, ...] = (
 )
 
 SWEEP = Setting(
-    name="sweep", kind="words", metavar="SIZE=A:B:STEP", example='["m=1:4096:x2"]',
+    name="sweep",
+    kind="words",
+    metavar="SIZE=A:B:STEP",
+    example='["m=1:4096:x2"]',
     help="Several sizes: m=1,16,256; m=1:4096:x2 (times 2); m=0:512:+64 (plus 64); m=1:4096:9 (nine, in even ratios). "
     "Several sweeps make a grid.",
-)  # fmt: skip
+)
 
 OPERATOR = word("op", "The operator.", "gemm", "OP")
 
@@ -141,7 +191,12 @@ KERNEL_SETTINGS: tuple[Setting, ...] = (*WORDS, *SIZES, *NUMBERS, *SWITCHES)
 KERNEL_BY_NAME = {s.name: s for s in (OPERATOR, *KERNEL_SETTINGS, SWEEP)}
 
 ALIASES = {
-    "formats": "format", "variants": "variant", "hidden": "hidden_size", "heads": "num_heads",
-    "kv_heads": "num_kv_heads", "engines": "engine", "message_size": "message_bytes",
-}  # fmt: skip
+    "formats": "format",
+    "variants": "variant",
+    "hidden": "hidden_size",
+    "heads": "num_heads",
+    "kv_heads": "num_kv_heads",
+    "engines": "engine",
+    "message_size": "message_bytes",
+}
 """Other names that these settings are taken by."""

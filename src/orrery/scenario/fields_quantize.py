@@ -6,26 +6,35 @@ SEED = count("seed", "Seed of everything that is drawn (default 0).", 0, least=0
 
 QUANTIZE_SETTINGS: tuple[Setting, ...] = (
     word("formats", "Number formats, comma-separated: names or spellings.", "nvfp4,mxfp4,int4/128:fp16", "F,F,…"),
-    word("recipes", "Recipes to try on matrices, comma-separated; + puts one after the other.", "gptq,hadamard+gptq",
-         "R,R,…"),
+    word(
+        "recipes",
+        "Recipes to try on matrices, comma-separated; + puts one after the other.",
+        "gptq,hadamard+gptq",
+        "R,R,…",
+    ),
     word("activations", "What flows into the layers, for recipes: a file of (tokens, features).", "x.npy", "FILE"),
     word("rounding", "nearest-even (default), toward-zero, stochastic, …", "stochastic", "MODE"),
     SEED,
     count("rows", "Rows of a drawn tensor (default 4096).", 4096, most=1_000_000),
     count("columns", "Columns of a drawn tensor (default 1024).", 1024, most=1_000_000),
     word("tensors", "Only tensors whose names match, such as '*mlp*'.", "*mlp*", "GLOB"),
-)  # fmt: skip
+)
 
 COMPARE_SETTINGS: tuple[Setting, ...] = (
-    word("device", "A device's name or file: what runs, how fast, and the front of speed against signal.", "b200",
-         "NAME|PATH"),
-    word("on", "Distributions or a file of tensors, comma-separated (default normal).", "normal,outliers",
-         "D,D,…|FILE"),
+    word(
+        "device",
+        "A device's name or file: what runs, how fast, and the front of speed against signal.",
+        "b200",
+        "NAME|PATH",
+    ),
+    word(
+        "on", "Distributions or a file of tensors, comma-separated (default normal).", "normal,outliers", "D,D,…|FILE"
+    ),
     switch("rotate", "Rotate rows by a random Hadamard matrix first."),
     word("model", "With --device: also tokens/s and TTFT of a model.", "llama-3.1-8b", "NAME|PATH"),
     word("engine", "With --device: whose kernels (default vllm).", "vllm", "NAME"),
     SEED,
-)  # fmt: skip
+)
 
 QUANTIZE_BY_NAME = {s.name: s for s in QUANTIZE_SETTINGS}
 COMPARE_BY_NAME = {s.name: s for s in COMPARE_SETTINGS}

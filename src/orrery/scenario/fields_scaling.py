@@ -9,17 +9,36 @@ SCALING_SETTINGS: tuple[Setting, ...] = (
     count("exponent_bits", "Exponent bits (fp-quantisation).", 4, most=11),
     count("mantissa_bits", "Mantissa bits (fp-quantisation).", 3, least=0, most=23),
     count("block", "Elements that share a scale (fp-quantisation; default 128).", 32, most=2**30),
-    number("compute_flops", "A compute budget in 16-bit operations (default: what the asked run takes).", 1e24,
-           most=1e40, metavar="FLOPS"),
+    number(
+        "compute_flops",
+        "A compute budget in 16-bit operations (default: what the asked run takes).",
+        1e24,
+        most=1e40,
+        metavar="FLOPS",
+    ),
     word("device", "Whose FP4 and FP8 peak rates to compare (quartet).", "b200", "NAME|PATH"),
-    number("fp4_ratio", "FP4 products are so many times as fast as FP8's (quartet; default: the device's, or 2).",
-           1.8, most=100.0),
-    number("parameters_frac", "Effective share of parameters with FP4 forward, eff_N (default: Quartet's own).", 0.64,
-           most=2.0, metavar="FRAC"),
-    number("tokens_frac", "Effective share of tokens with FP4 backward, eff_D (default: Quartet's own).", 0.9, most=2.0,
-           metavar="FRAC"),
+    number(
+        "fp4_ratio",
+        "FP4 products are so many times as fast as FP8's (quartet; default: the device's, or 2).",
+        1.8,
+        most=100.0,
+    ),
+    number(
+        "parameters_frac",
+        "Effective share of parameters with FP4 forward, eff_N (default: Quartet's own).",
+        0.64,
+        most=2.0,
+        metavar="FRAC",
+    ),
+    number(
+        "tokens_frac",
+        "Effective share of tokens with FP4 backward, eff_D (default: Quartet's own).",
+        0.9,
+        most=2.0,
+        metavar="FRAC",
+    ),
     switch("same_size", "The model keeps its size and sees more tokens (default: it grows with the forward speed)."),
-)  # fmt: skip
+)
 """In the order of the help page."""
 
 SCALING_BY_NAME = {s.name: s for s in SCALING_SETTINGS}

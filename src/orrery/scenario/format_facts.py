@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from orrery.base.errors import OrreryError
-from orrery.numerics import elements
 from orrery.numerics.codec.rounding import round_to
 from orrery.numerics.element import MAX_TABULATED_BITS, Element, Ladder
 from orrery.numerics.families.minifloat import Minifloat
 from orrery.numerics.format import Format
-from orrery.numerics.names import named_elements
+from orrery.numerics.names import named_elements, source_of_named
 from orrery.numerics.quantise import round_trip
 from orrery.numerics.scaling import Level
 
@@ -37,11 +36,16 @@ def facts_of(element: Element) -> ElementFacts:
     """The facts of an element."""
     smallest = smallest_of(element)
     return ElementFacts(
-        name=element.name, element_bits=element.bits, highest=element.highest, lowest=lowest_of(element),
-        smallest_normal=2.0**element.min_exponent if isinstance(element, Minifloat) else None, smallest=smallest,
-        range_decades=log10(element.highest) - log10(smallest), num_values=num_values_of(element),
+        name=element.name,
+        element_bits=element.bits,
+        highest=element.highest,
+        lowest=lowest_of(element),
+        smallest_normal=2.0**element.min_exponent if isinstance(element, Minifloat) else None,
+        smallest=smallest,
+        range_decades=log10(element.highest) - log10(smallest),
+        num_values=num_values_of(element),
         source=source_of(element),
-    )  # fmt: skip
+    )
 
 
 def lowest_of(element: Element) -> float:
@@ -72,10 +76,10 @@ def num_values_of(element: Element) -> int:
 
 
 def source_of(element: Element) -> str:
-    """Source that defines the element: what its file, or its family's, says first."""
-    named = named_elements().get(element.name)
-    module = f"{elements.__name__}.{element.name}" if named else type(element).__module__
-    return (import_module(module).__doc__ or "").strip().splitlines()[0]
+    """Source that defines the element: that of its file, or the first line of its family's module."""
+    if element.name in named_elements():
+        return source_of_named(element.name)
+    return (import_module(type(element).__module__).__doc__ or "").strip().splitlines()[0]
 
 
 def table_of(element: Element) -> list[float]:
@@ -186,9 +190,16 @@ def error_curve(element: Element, num_binades: int, points: int) -> list[tuple[f
 def plain_facts(format: Format) -> dict[str, Any]:
     """What a machine sees of a format."""
     return {
-        "name": format.name, "title": format.title, "kind": format.kind, "bits_per_element": format.bits_per_element,
-        "bytes_per_element": format.bytes_per_element, "scale_bits_per_element": format.scaling.bits_per_element,
-        "block_elements": format.block_elements, "rates": format.rates, "is_weight_only": format.weight_only,
-        "aliases": format.aliases, "source": format.source,
+        "name": format.name,
+        "title": format.title,
+        "kind": format.kind,
+        "bits_per_element": format.bits_per_element,
+        "bytes_per_element": format.bytes_per_element,
+        "scale_bits_per_element": format.scaling.bits_per_element,
+        "block_elements": format.block_elements,
+        "rates": format.rates,
+        "is_weight_only": format.weight_only,
+        "aliases": format.aliases,
+        "source": format.source,
         "has_table": format.element is not None and format.element.bits <= MAX_TABULATED_BITS,
-    }  # fmt: skip
+    }

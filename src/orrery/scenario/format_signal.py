@@ -19,7 +19,7 @@ SHAPE = (512, 1024)
 
 def signal_of(
     formats: Sequence[Format], sources: Sequence[str], *, rotates: bool, seed: int, notes: list[str]
-) -> dict[str, dict[str, Pooled]]:  # fmt: skip
+) -> dict[str, dict[str, Pooled]]:
     """Errors by format and source; a format that cannot hold some source has none for it, and a note says why."""
     found: dict[str, dict[str, Pooled]] = {f.name: {} for f in formats}
     for source in sources:

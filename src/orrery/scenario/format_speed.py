@@ -72,10 +72,14 @@ def registered(format: Format) -> Format | None:
     if found := known_formats().get(format.name):
         return found
     same = [
-        f for f in known_formats().values()
-        if f.kind != "mixed" and f.element and format.element and f.scaling == format.scaling
+        f
+        for f in known_formats().values()
+        if f.kind != "mixed"
+        and f.element
+        and format.element
+        and f.scaling == format.scaling
         and _nameless(f.element) == _nameless(format.element)
-    ]  # fmt: skip
+    ]
     return min(same, key=lambda f: f.weight_only, default=None)
 
 
@@ -91,14 +95,17 @@ def speed_of(format: str, device: Device, engine: str, base: Speed | None) -> Sp
     is_cast = not runs.weight_only and runs.element_bits < SIXTEEN
     rate, peak = _peak(runs, device)
     return Speed(
-        runs_as=runs.name, activations=runs.name if is_cast else BASE if runs.weight_only else runs.name, rate=rate,
-        peak_flops_per_s=peak, memory_ratio=get_format(BASE).bytes_per_element / stored.bytes_per_element,
+        runs_as=runs.name,
+        activations=runs.name if is_cast else BASE if runs.weight_only else runs.name,
+        rate=rate,
+        peak_flops_per_s=peak,
+        memory_ratio=get_format(BASE).bytes_per_element / stored.bytes_per_element,
         prefill=_product(runs.name, is_cast, PREFILL_TOKENS, device, engine, base and base.prefill),
         decode=_product(runs.name, is_cast, DECODE_TOKENS, device, engine, base and base.decode),
         cast_bytes_per_element=bytes_each("quantise", runs.name) if is_cast else 0.0,
         cast_flops_per_element=KINDS["quantise"].flops if is_cast else 0.0,
         scales_per_element=1.0 / runs.block_elements if is_cast and runs.block_elements else 0.0,
-    )  # fmt: skip
+    )
 
 
 def _peak(runs: Format, device: Device) -> tuple[str, float]:
@@ -108,9 +115,7 @@ def _peak(runs: Format, device: Device) -> tuple[str, float]:
         return "", device.vector_flops_per_s
 
 
-def _product(
-    format: str, is_cast: bool, tokens: int, device: Device, engine: str, base: Product | None
-) -> Product:  # fmt: skip
+def _product(format: str, is_cast: bool, tokens: int, device: Device, engine: str, base: Product | None) -> Product:
     op = Gemm(m=tokens, n=WIDTH, k=WIDTH, format=format, quantises_input=False)
     product_s = float(kernels.predict(op, device, engine).time_s)
     cast = Elementwise(kind="quantise", tokens=tokens, width=WIDTH, format=format)

@@ -62,11 +62,14 @@ def list_formats() -> FormatList:
     """List every format and element that has a name, and examples of what a name may look like."""
     rows = [
         Row(
-            group="format", name=f.name, bits_per_element=f.bits_per_element, source=f.source,
+            group="format",
+            name=f.name,
+            bits_per_element=f.bits_per_element,
+            source=f.source,
             element=facts_of(f.element) if f.element else None,
         )
         for f in known_formats().values()
-    ]  # fmt: skip
+    ]
     rows += [_of_element("element", e) for e in named_elements().values()]
     rows += [_of_element("spelling", get_element(name)) for name in EXAMPLES]
     return FormatList(rows=tuple(rows))
@@ -95,13 +98,18 @@ class Shown:
         values = np.array(self.values)
         return to_json(
             {
-                **plain_facts(self.format), "element": self.element, "scales": self.scales, "edges": self.edges,
-                "values": self.values, "nan_codes": np.flatnonzero(np.isnan(values)),
-                "infinity_codes": np.flatnonzero(np.isinf(values)), "native_on": self.native_on,
+                **plain_facts(self.format),
+                "element": self.element,
+                "scales": self.scales,
+                "edges": self.edges,
+                "values": self.values,
+                "nan_codes": np.flatnonzero(np.isnan(values)),
+                "infinity_codes": np.flatnonzero(np.isinf(values)),
+                "native_on": self.native_on,
                 "relative_error": [{"binades_below_largest": x, "error_frac": y} for x, y in self.curve],
                 "notes": self.notes,
             }
-        )  # fmt: skip
+        )
 
 
 def show_format(name: str) -> Shown:
@@ -115,13 +123,26 @@ def show_format(name: str) -> Shown:
         notes.append("a spelling: no kernel in it is known, so that no rate of a device is either")
     if element is None:
         notes.append("a mixture of several block formats: only its mean bits are known, and nothing rounds to it")
-        return Shown(format=format, element=None, scales=(), edges={}, values=(), curve=(),
-                     native_on=_native_on(format), notes=tuple(notes))  # fmt: skip
+        return Shown(
+            format=format,
+            element=None,
+            scales=(),
+            edges={},
+            values=(),
+            curve=(),
+            native_on=_native_on(format),
+            notes=tuple(notes),
+        )
     return Shown(
-        format=format, element=facts_of(element), scales=tuple(scales_of(format)), edges=edges_of(format, element),
-        values=tuple(table_of(element)), curve=tuple(error_curve(element, BINADES, CURVE_POINTS)),
-        native_on=_native_on(format), notes=tuple(notes),
-    )  # fmt: skip
+        format=format,
+        element=facts_of(element),
+        scales=tuple(scales_of(format)),
+        edges=edges_of(format, element),
+        values=tuple(table_of(element)),
+        curve=tuple(error_curve(element, BINADES, CURVE_POINTS)),
+        native_on=_native_on(format),
+        notes=tuple(notes),
+    )
 
 
 def _native_on(format: Format) -> dict[str, str]:

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from orrery.base.errors import ScenarioError
 from orrery.base.units import figures
 from orrery.execution.experts.all_to_all import get_dispatcher
+from orrery.execution.layout import TREE_METHODS
 from orrery.execution.memory import Infeasible
+from orrery.fleet.power.phases import clocked
 from orrery.numerics.registry import get_format
 from orrery.planner.detail import detail
 from orrery.planner.goal import Goal, Objectives
@@ -15,11 +17,27 @@ from orrery.planner.money import tariff_of
 from orrery.planner.plan import Operation, Plan, SearchResult
 from orrery.planner.search import search
 from orrery.planner.space import Fixed, Option, Space, candidates
+from orrery.scenario.clock import clock_fracs
+from orrery.scenario.cuts import cut_of, degrees_of
 from orrery.scenario.drafting import draft_head_of, draft_notes
-from orrery.scenario.expert_loads import expert_loads
+from orrery.scenario.expert_loads import expert_loads, expert_routes
+from orrery.scenario.forms import check_knobs, overlap_knobs, with_policy
+from orrery.scenario.images import images_of
+from orrery.scenario.kept_cache import compression_of
+from orrery.scenario.money import is_money_asked, money_of
 from orrery.scenario.objectives import read_objectives
 from orrery.scenario.plan_answer import PlanAnswer, nothing_works
-from orrery.scenario.resolve import Parts, backends_of, device_names, find, recv_interval_of, words
+from orrery.scenario.power_row import power_row_of
+from orrery.scenario.resolve import (
+    REDUNDANCY,
+    Parts,
+    backends_of,
+    device_names,
+    find,
+    placement_of,
+    recv_interval_of,
+    words,
+)
 from orrery.scenario.schema import Scenario
 from orrery.scenario.traffic import traffic_of
 from orrery.scenario.users import think_s, users_rate
@@ -32,6 +50,9 @@ IN_FULL = 5
 
 EVERY_PLAN = 1_000_000
 """A search never has more."""
+
+
+NOT_PAID = "ways to pay (api_price, buy_usd, …): not compared where plans are simulated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,11 +70,19 @@ class Searched:
         """The answer with these plans, best first."""
         found, tariffs = self.found, tuple((o.device.name, o.tariff) for o in self.space.options)
         return PlanAnswer(
-            goal=self.goal, plans=tuple(plans), num_plans=len(found.plans), rejected=found.rejected, front=found.front,
-            infeasible=infeasible, evaluated=found.evaluated, num_candidates=found.num_candidates,
-            seconds=time.perf_counter() - self.started_s, tariffs=tariffs, notes=self.notes,
+            goal=self.goal,
+            plans=tuple(plans),
+            num_plans=len(found.plans),
+            rejected=found.rejected,
+            front=found.front,
+            infeasible=infeasible,
+            evaluated=found.evaluated,
+            num_candidates=found.num_candidates,
+            seconds=time.perf_counter() - self.started_s,
+            tariffs=tariffs,
+            notes=self.notes,
             settings=self.scenario.written(),
-        )  # fmt: skip
+        )
 
 
 def plan_scenario(
@@ -63,7 +92,15 @@ def plan_scenario(
     searched = searched_for(scenario, on_progress=on_progress)
     ranks = worth_detail(searched.found.plans, count)
     plans = tuple(detail(searched.goal, searched.found.plans[rank - 1]) for rank in ranks)
-    return replace(searched.answer(plans, None if plans else nothing_works(searched.found.rejected)), ranks=ranks)
+    answer = replace(searched.answer(plans, None if plans else nothing_works(searched.found.rejected)), ranks=ranks)
+    if plans and (scenario.power_budget_w is not None or scenario.power_cap is not None):
+        row = power_row_of(scenario, plans[0])
+        answer = replace(answer, power_row=row, notes=(*answer.notes, *row.notes))
+    if not plans or not is_money_asked(scenario):
+        return answer
+    tariff = dict(answer.tariffs)[plans[0].operation.deployment.cluster.device.name]
+    found = money_of(scenario, plans[0], tariff)
+    return replace(answer, money=found, notes=(*answer.notes, *found.notes))
 
 
 def worth_detail(found: Sequence[Operation], count: int) -> tuple[int, ...]:
@@ -75,9 +112,10 @@ def worth_detail(found: Sequence[Operation], count: int) -> tuple[int, ...]:
 
 
 def searched_for(
-    scenario: Scenario, is_simulated: bool = False,
+    scenario: Scenario,
+    is_simulated: bool = False,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Searched:  # fmt: skip
+) -> Searched:
     """The search alone. Where plans are simulated afterwards, percentiles are searched for as if they were means."""
     started_s = time.perf_counter()
     found_parts = [find(scenario, name) for name in device_names(scenario)]
@@ -94,7 +132,7 @@ def searched_for(
     notes += draft_notes(scenario, space.fixed.draft_head)
     return Searched(
         scenario=scenario, goal=goal, space=space, found=found, notes=tuple(dict.fromkeys(notes)), started_s=started_s
-    )  # fmt: skip
+    )
 
 
 def _at_users(scenario: Scenario, goal: Goal, found: SearchResult) -> tuple[Goal, str]:
@@ -112,7 +150,11 @@ def goal_of(scenario: Scenario, is_simulated: bool = False) -> tuple[Goal, tuple
         rate = users_rate(scenario)
         traffic = replace(traffic, num_users=float(scenario.users), think_s=think_s(scenario), request_rate_per_s=rate)
     most = scenario.max_devices or scenario.devices or MAX_DEVICES
+    if scenario.objective == "latency" and not traffic.request_rate_per_s:
+        raise ScenarioError("objective: latency is of a load; write rate or users.")
     best = "throughput" if scenario.objective == "throughput" or not traffic.request_rate_per_s else "cost"
+    if scenario.objective in ("latency", "energy"):
+        best = scenario.objective
     return Goal(objectives=_objectives(scenario, is_simulated), traffic=traffic, max_devices=most, best=best), notes
 
 
@@ -132,24 +174,55 @@ def _objectives(scenario: Scenario, is_simulated: bool) -> Objectives:
 
 def space_of(scenario: Scenario, parts: Sequence[Parts], max_devices: int) -> Space:
     """What may be tried: everything the scenario does not fix."""
+    check_knobs(scenario)
+    if scenario.expert_placement == REDUNDANCY and not scenario.num_redundant_experts:
+        raise ScenarioError("expert_placement: redundancy needs a number of copies here; write num_redundant_experts.")
     options = [
         Option(
-            device=p.device, engine=p.engine, tariff=tariff_of(p.device, scenario.usd_per_hour, scenario.electricity)
+            device=clocked(p.device, clock),
+            clock_frac=clock,
+            engine=with_policy(scenario, p.engine),
+            tariff=tariff_of(p.device, scenario.usd_per_hour, scenario.electricity),
         )
         for p in parts
+        for clock in clock_fracs(scenario)
     ]
+    cut = cut_of(scenario, parts[0].model)
+    degrees = degrees_of(cut) if cut else {}
     fixed = Fixed(
-        tp=scenario.tp or 0, pp=scenario.pp or 0, dp=scenario.dp or 0, ep=scenario.ep or 0, cp=scenario.cp or 1,
-        weights=_formats(scenario.weights), kv=_formats(scenario.kv),
+        tp=scenario.tp or degrees.get("tp", 0),
+        pp=scenario.pp or 0,
+        dp=scenario.dp or degrees.get("dp", 0),
+        ep=scenario.ep or degrees.get("ep", 0),
+        etp=degrees.get("etp", 0),
+        cuts="any" if scenario.cut and not cut else "",
+        cp=scenario.cp or 1,
+        weights=_formats(scenario.weights),
+        kv=_formats(scenario.kv),
         activations=get_format(scenario.activations).name if scenario.activations else "",
-        max_num_seqs=scenario.max_num_seqs or 0, max_num_batched_tokens=scenario.max_num_batched_tokens or 0,
-        max_model_tokens=scenario.max_model_len or 0, memory_utilization_frac=scenario.gpu_memory_utilization or 0.0,
-        backends=backends_of(scenario), mode="open", draft_head=draft_head_of(scenario),
+        max_num_seqs=scenario.max_num_seqs or 0,
+        max_num_batched_tokens=scenario.max_num_batched_tokens or 0,
+        max_model_tokens=scenario.max_model_len or 0,
+        memory_utilization_frac=scenario.gpu_memory_utilization or 0.0,
+        backends=backends_of(scenario),
+        mode="open",
+        draft_head=draft_head_of(scenario),
+        compression=compression_of(scenario, parts[0].model),
         expert_loads=expert_loads(scenario.expert_loads, parts[0].model),
+        overlap=scenario.overlap or "",
+        overlap_knobs=overlap_knobs(scenario),
+        expert_placement=placement_of(scenario, parts[0].model),
+        expert_routes=expert_routes(scenario.expert_loads, parts[0].model),
         scheduler_recv_interval=recv_interval_of(scenario, parts[0].engine),
         dispatcher=get_dispatcher(scenario.all2all_backend or ""),
         num_redundant_experts=scenario.num_redundant_experts or 0,
-    )  # fmt: skip
+        images=images_of(scenario, parts[0].model),
+    )
+    if scenario.draft in TREE_METHODS:
+        raise ScenarioError(
+            f'draft: "{scenario.draft}" is chosen for one device and batch, and a plan has many; ask estimate or '
+            'simulate for the best plan\'s layout, or write draft = "eagle3".'
+        )
     return Space(model=parts[0].model, options=options, max_devices=max_devices, fixed=fixed)
 
 
@@ -166,9 +239,17 @@ def _scope_notes(scenario: Scenario, goal: Goal, is_simulated: bool) -> tuple[st
     for name in ("batch", "concurrency"):
         if getattr(scenario, name) is not None:
             notes.append(f"{name}: not used; a plan finds its own")
+    if is_simulated and scenario.power_budget_w is not None:
+        notes.append("power_budget_w: not used where plans are simulated")
+    if scenario.spare_frac is not None:
+        notes.append("spare_frac: not used; add --mix")
     for name in ("attainment", "num_requests"):
         if getattr(scenario, name) is not None and not is_simulated:
             notes.append(f"{name}: not used; add --simulate")
+    if is_simulated and is_money_asked(scenario):
+        notes.append(
+            "ways to pay (api_price, buy_usd, …): not compared with --simulate or --disaggregate; leave it out"
+        )
     if not goal.traffic.request_rate_per_s:
         notes.append("no rate is given: plans are ranked by output tokens/s per device")
     return tuple(notes)

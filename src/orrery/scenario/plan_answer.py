@@ -12,6 +12,8 @@ from orrery.planner.money import Tariff
 from orrery.planner.plan import FrontPoint, Plan, Rejected
 from orrery.planner.space import Candidate
 from orrery.scenario.answer import to_json
+from orrery.scenario.money import Money
+from orrery.scenario.power_row import PowerRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -30,6 +32,8 @@ class PlanAnswer:
     tariffs: tuple[tuple[str, Tariff], ...]  # by device
     notes: tuple[str, ...]
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])  # the question, as a scenario file has it
+    power_row: PowerRow | None = None  # replicas under a power budget, where one is given
+    money: Money | None = None  # ways to pay for the best plan, where they are asked for
     ranks: tuple[int, ...] = ()  # of ``plans`` among all that work, from 1; without them they are the first
 
     @property
@@ -70,28 +74,37 @@ class PlanAnswer:
                 "num_plans": self.num_plans,
                 "rejected": [rejected_json(r) for r in self.rejected],
                 "front": [point_json(p) for p in self.front],
-                "goal": self.goal, "evaluated": self.evaluated, "num_candidates": self.num_candidates,
+                "goal": self.goal,
+                "evaluated": self.evaluated,
+                "num_candidates": self.num_candidates,
                 "prices": {device: price_json(tariff) for device, tariff in self.tariffs},
-                "seconds": self.seconds, "settings": self.settings, "notes": self.notes,
+                "seconds": self.seconds,
+                "settings": self.settings,
+                "notes": self.notes,
             }
-        )  # fmt: skip
+        ) | {name: found.to_json() for name, found in (("money", self.money), ("power_row", self.power_row)) if found}
 
 
 def price_json(tariff: Tariff) -> dict[str, Any]:
     """What a device was taken to cost, and how that was chosen."""
     return {
-        "usd_per_hour": tariff.usd_per_hour, "electricity_usd_per_kwh": tariff.electricity_usd_per_kwh,
-        "because": tariff.because, "is_stale": tariff.is_stale,
-    }  # fmt: skip
+        "usd_per_hour": tariff.usd_per_hour,
+        "electricity_usd_per_kwh": tariff.electricity_usd_per_kwh,
+        "because": tariff.because,
+        "is_stale": tariff.is_stale,
+    }
 
 
 def candidate_json(candidate: Candidate) -> dict[str, Any]:
     """A candidate by name."""
     d = candidate.deployment
     return {
-        "device": d.cluster.device.name, "layout": d.layout, "formats": d.formats,
-        "max_num_batched_tokens": d.max_num_batched_tokens, "engine": d.engine.name,
-    }  # fmt: skip
+        "device": d.cluster.device.name,
+        "layout": d.layout,
+        "formats": d.formats,
+        "max_num_batched_tokens": d.max_num_batched_tokens,
+        "engine": d.engine.name,
+    }
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:
@@ -99,21 +112,34 @@ def plan_json(plan: Plan) -> dict[str, Any]:
     o = plan.operation
     return {
         **candidate_json(o.candidate),
-        "replicas": o.replicas, "num_devices": o.num_devices, "concurrency": o.concurrency * o.replicas,
+        **({"clock_frac": o.candidate.option.clock_frac} if o.candidate.option.clock_frac != 1.0 else {}),
+        "replicas": o.replicas,
+        "num_devices": o.num_devices,
+        "concurrency": o.concurrency * o.replicas,
         "max_num_seqs": max(1, int(o.max_concurrency / o.deployment.layout.dp)),
-        "ttft_s": o.ttft_s, "tpot_s": o.tpot_s, "requests_per_s": o.requests_per_s,
-        "output_tokens_per_s": plan.output_tokens_per_s, "total_tokens_per_s": plan.total_tokens_per_s,
+        "ttft_s": o.ttft_s,
+        "tpot_s": o.tpot_s,
+        "requests_per_s": o.requests_per_s,
+        "output_tokens_per_s": plan.output_tokens_per_s,
+        "total_tokens_per_s": plan.total_tokens_per_s,
         "output_tokens_per_s_per_device": plan.output_tokens_per_s_per_device,
         "output_tokens_per_s_per_user": plan.output_tokens_per_s_per_user,
         "highest_requests_per_s": o.highest_requests_per_s,
         "highest_output_tokens_per_s": o.highest_output_tokens_per_s,
-        "bound_by": plan.bound_by, "memory": memory_json(o.memory), "power_w": plan.power_w,
-        "host_power_w": plan.host_power_w, "energy_j_per_token": plan.energy_j_per_token,
-        "energy_j_per_token_with_host": plan.energy_j_per_token_with_host, "usd_per_hour": plan.usd_per_hour,
+        "bound_by": plan.bound_by,
+        "memory": memory_json(o.memory),
+        "power_w": plan.power_w,
+        "host_power_w": plan.host_power_w,
+        "energy_j_per_token": plan.energy_j_per_token,
+        "energy_j_per_token_with_host": plan.energy_j_per_token_with_host,
+        "usd_per_hour": plan.usd_per_hour,
         "usd_per_million_tokens": plan.usd_per_million_tokens,
         "usd_per_million_total_tokens": plan.usd_per_million_total_tokens,
-        "intervals": plan.intervals, "launch": plan.launch, "launch_notes": plan.launch_notes, "notes": plan.notes,
-    }  # fmt: skip
+        "intervals": plan.intervals,
+        "launch": plan.launch,
+        "launch_notes": plan.launch_notes,
+        "notes": plan.notes,
+    }
 
 
 def rejected_json(rejected: Rejected) -> dict[str, Any]:
@@ -133,23 +159,32 @@ def rejected_json(rejected: Rejected) -> dict[str, Any]:
 def point_json(point: FrontPoint) -> dict[str, Any]:
     """One point of the front."""
     return {
-        **candidate_json(point.candidate), "concurrency": point.concurrency, "ttft_s": point.ttft_s,
-        "tpot_s": point.tpot_s, "output_tokens_per_s_per_user": point.output_tokens_per_s_per_user,
+        **candidate_json(point.candidate),
+        "concurrency": point.concurrency,
+        "ttft_s": point.ttft_s,
+        "tpot_s": point.tpot_s,
+        "output_tokens_per_s_per_user": point.output_tokens_per_s_per_user,
         "output_tokens_per_s_per_device": point.output_tokens_per_s_per_device,
         "meets_objectives": point.meets_objectives,
-    }  # fmt: skip
+    }
 
 
 def memory_json(memory: Memory) -> dict[str, Any]:
     """Memory of the fullest device by category, and the cache it leaves."""
     return {
-        "weights_bytes": memory.weights_bytes, "kv_capacity_bytes": memory.kv_capacity_bytes,
-        "activation_bytes": memory.activation_bytes, "communication_bytes": memory.communication_bytes,
-        "context_bytes": memory.context_bytes, "usable_bytes": memory.usable_bytes,
-        "capacity_bytes": memory.capacity_bytes, "kv_bytes_per_token": memory.cache.bytes_per_token,
-        "state_bytes_per_sequence": memory.cache.bytes_per_sequence, "kv_capacity_tokens": memory.kv_capacity_tokens,
-        "max_num_seqs": memory.max_num_seqs, "max_num_batched_tokens": memory.max_num_batched_tokens,
-    }  # fmt: skip
+        "weights_bytes": memory.weights_bytes,
+        "kv_capacity_bytes": memory.kv_capacity_bytes,
+        "activation_bytes": memory.activation_bytes,
+        "communication_bytes": memory.communication_bytes,
+        "context_bytes": memory.context_bytes,
+        "usable_bytes": memory.usable_bytes,
+        "capacity_bytes": memory.capacity_bytes,
+        "kv_bytes_per_token": memory.cache.bytes_per_token,
+        "state_bytes_per_sequence": memory.cache.bytes_per_sequence,
+        "kv_capacity_tokens": memory.kv_capacity_tokens,
+        "max_num_seqs": memory.max_num_seqs,
+        "max_num_batched_tokens": memory.max_num_batched_tokens,
+    }
 
 
 def nothing_works(rejected: Sequence[Rejected]) -> Infeasible | None:

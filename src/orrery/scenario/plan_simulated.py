@@ -16,6 +16,7 @@ from orrery.planner.goal import Goal
 from orrery.planner.plan import Operation, Plan
 from orrery.planner.search import ranking, with_replicas
 from orrery.scenario.capacity import PROBE_REQUESTS, ROUNDS, WARMUP_FRAC
+from orrery.scenario.knobs import read_knobs
 from orrery.scenario.plan import IN_FULL, searched_for
 from orrery.scenario.plan_answer import PlanAnswer, nothing_works
 from orrery.scenario.requests import requests_for
@@ -28,12 +29,40 @@ from orrery.serving.simulation.simulate import simulate as run
 BATCHES = 4
 """How often as many plans again are tried where none of the best meets the objectives."""
 
-TRAFFIC = ("model", "device", "input_tokens", "output_tokens", "input_tokens_std", "output_tokens_std", "trace",
-           "max_model_len", "usd_per_hour", "electricity", "slo", "attainment", "seed", "rate")  # fmt: skip
+TRAFFIC = (
+    "model",
+    "device",
+    "input_tokens",
+    "output_tokens",
+    "input_tokens_std",
+    "output_tokens_std",
+    "trace",
+    "max_model_len",
+    "usd_per_hour",
+    "electricity",
+    "slo",
+    "attainment",
+    "seed",
+    "rate",
+)
 """Settings of the scenario that a simulated plan takes over; the rest is the plan's."""
 
-LONG = ("timeline", "latency_curves", "goodput_by_slo_scale", "settings", "deployment", "notes", "date", "counters",
-        "endpoint_type", "backend", "label", "model_id", "tokenizer_id", "burstiness")  # fmt: skip
+LONG = (
+    "timeline",
+    "latency_curves",
+    "goodput_by_slo_scale",
+    "settings",
+    "deployment",
+    "notes",
+    "date",
+    "counters",
+    "endpoint_type",
+    "backend",
+    "label",
+    "model_id",
+    "tokenizer_id",
+    "burstiness",
+)
 """Keys of a simulated answer that a plan does not repeat."""
 
 
@@ -74,10 +103,14 @@ class SimulatedPlans:
 
 
 def plan_simulated(
-    scenario: Scenario | None = None, /, *, count: int = IN_FULL,
+    scenario: Scenario | None = None,
+    /,
+    *,
+    count: int = IN_FULL,
     patience: AbstractContextManager[object] | None = None,
-    on_plan: Callable[[int, int], None] = lambda done, total: None, **settings: Any,
-) -> SimulatedPlans:  # fmt: skip
+    on_plan: Callable[[int, int], None] = lambda done, total: None,
+    **settings: Any,
+) -> SimulatedPlans:
     """The best ways to serve a model, the best few simulated on their traffic and ranked by what came out.
 
     Settings are those of a scenario file; given beside a scenario they override it.
@@ -88,7 +121,7 @@ def plan_simulated(
     if not operations:
         return SimulatedPlans(answer=searched.answer((), nothing_works(searched.found.rejected)), simulated=())
     with patience or nullcontext():
-        warm_up(_service(operations[0]))
+        warm_up(_service(inputs, operations[0]))
     tried: list[SimulatedPlan] = []
     for first in range(0, BATCHES * count, count):
         batch = operations[first : first + count]
@@ -130,21 +163,31 @@ def _enough(scenario: Scenario, goal: Goal, operation: Operation) -> SimulatedPl
 def _simulated(scenario: Scenario, goal: Goal, operation: Operation, num_added: int) -> SimulatedPlan | None:
     """One plan on its traffic; None where not one request fits."""
     inputs = _traffic(scenario, goal, operation)
-    service, requests = _service(operation), requests_for(inputs)
+    service, requests = _service(inputs, operation), requests_for(inputs)
     found = run(service, requests, concurrency=inputs.concurrency or 0, seed=inputs.seed or 0)
     if isinstance(found, Infeasible):
         return None
     answer = answer_of(inputs, service, found, requests.notes, WARMUP_FRAC)
     sustained = inputs.concurrency is not None or inputs.users is not None or is_sustained(found)
     return SimulatedPlan(
-        plan=detail(goal, operation), operation=operation, answer=replace(answer, seconds=1.0), is_sustained=sustained,
+        plan=detail(goal, operation),
+        operation=operation,
+        answer=replace(answer, seconds=1.0),
+        is_sustained=sustained,
         num_added=num_added,
-    )  # fmt: skip
+    )
 
 
-def _service(operation: Operation) -> Service:
-    """What the plan's launch command starts, so often."""
-    return Service(pools=(Pool(deployment=limited(operation), replicas=operation.replicas),))
+def _service(scenario: Scenario, operation: Operation) -> Service:
+    """The service of a plan: its replicas, and the policy and overlap that are asked for."""
+    deployment, knobs = limited(operation), read_knobs(scenario.knob)
+    return Service(
+        pools=(Pool(deployment=deployment, replicas=operation.replicas),),
+        policy=scenario.policy or "",
+        policy_knobs=knobs["policy"],
+        overlap=scenario.overlap or "sequential",
+        overlap_knobs=knobs["overlap"],
+    )
 
 
 def _traffic(scenario: Scenario, goal: Goal, operation: Operation) -> Scenario:
@@ -171,18 +214,29 @@ def _nothing_holds(goal: Goal, tried: Sequence[SimulatedPlan]) -> Infeasible | N
     for one in found.percentiles:
         if one.limit.name == found.worst and not one.is_met:
             return Infeasible(
-                what=f"{one.limit.name} in the simulation of the best plan", need=one.limit.limit_s, have=one.value_s,
-                unit="s", smallest_change=change,
-            )  # fmt: skip
+                what=f"{one.limit.name} in the simulation of the best plan",
+                need=one.limit.limit_s,
+                have=one.value_s,
+                unit="s",
+                smallest_change=change,
+            )
     if found.is_met:
         rate = goal.traffic.request_rate_per_s
         served = tried[0].answer.summary.requests_per_s
-        return Infeasible(what="requests served in the simulation of the best plan", need=rate, have=served,
-                          unit="requests/s", smallest_change=change)  # fmt: skip
+        return Infeasible(
+            what="requests served in the simulation of the best plan",
+            need=rate,
+            have=served,
+            unit="requests/s",
+            smallest_change=change,
+        )
     return Infeasible(
         what=f"share of the requests in time in the simulation of the best plan ({found.worst} is missed most)",
-        need=found.needed_frac, have=found.attained_frac or 0.0, unit="of 1", smallest_change=change,
-    )  # fmt: skip
+        need=found.needed_frac,
+        have=found.attained_frac or 0.0,
+        unit="of 1",
+        smallest_change=change,
+    )
 
 
 def _notes(ranked: Sequence[SimulatedPlan]) -> tuple[str, ...]:

@@ -167,10 +167,16 @@ class _Work:
         self.parts[format.name].append((seen, error, size))
         self.results.append(
             Result(
-                source=source, tensor=tensor.name, shape=tensor.shape, format=format.name, size_bytes=size,
-                bits_per_element=format.bits_per_element, crest_factor=seen.crest_factor, error=error,
+                source=source,
+                tensor=tensor.name,
+                shape=tensor.shape,
+                format=format.name,
+                size_bytes=size,
+                bits_per_element=format.bits_per_element,
+                crest_factor=seen.crest_factor,
+                error=error,
             )
-        )  # fmt: skip
+        )
 
     def answer(self, notes: list[str]) -> QuantizeAnswer:
         """Assemble the whole answer, sorted; ScenarioError where nothing came out."""
@@ -182,13 +188,19 @@ class _Work:
         best = on_front([f.bits_per_element for f in known], [p.sqnr_db for p in pooled])
         totals = [
             Total(
-                format=f.name, bits_per_element=f.bits_per_element, error=p, is_best=b,
-                size_bytes=sum(size for _, _, size in self.parts[f.name]), num_tensors=len(self.parts[f.name]),
+                format=f.name,
+                bits_per_element=f.bits_per_element,
+                error=p,
+                is_best=b,
+                size_bytes=sum(size for _, _, size in self.parts[f.name]),
+                num_tensors=len(self.parts[f.name]),
             )
             for f, p, b in zip(known, pooled, best, strict=True)
-        ]  # fmt: skip
+        ]
         return QuantizeAnswer(
-            results=tuple(self.results), layers=tuple(self.measured), declined=tuple(self.declined),
+            results=tuple(self.results),
+            layers=tuple(self.measured),
+            declined=tuple(self.declined),
             totals=tuple(sorted(totals, key=lambda t: (t.bits_per_element, -t.error.sqnr_db))),
             notes=(*notes, *self.layers.notes),
-        )  # fmt: skip
+        )

@@ -70,7 +70,10 @@ class QuantizeAnswer:
         """The answer in the shape that scripts rely on; SI units, ``null`` for an SQNR without any noise."""
         return to_json(
             {
-                "results": [r.to_json() for r in self.results], "totals": [t.to_json() for t in self.totals],
-                "layers": self.layers, "declined": self.declined, "notes": self.notes,
+                "results": [r.to_json() for r in self.results],
+                "totals": [t.to_json() for t in self.totals],
+                "layers": self.layers,
+                "declined": self.declined,
+                "notes": self.notes,
             }
-        )  # fmt: skip
+        )

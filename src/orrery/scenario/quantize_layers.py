@@ -63,7 +63,7 @@ class Layers:
 
     def __init__(
         self, *, recipes: Sequence[tuple[str, ...]], activations: str | None, rounding: Rounding, seed: int
-    ) -> None:  # fmt: skip
+    ) -> None:
         if activations and not recipes:
             raise ScenarioError('activations: serve recipes alone; write some too, such as recipes = "gptq".')
         self._recipes, self._rounding, self._seed = recipes, rounding, seed
@@ -93,12 +93,18 @@ class Layers:
                 continue
             found.append(
                 Measurement(
-                    source=source, tensor=tensor, format=format.name, recipe=name,
-                    bits_per_element=format.bits_per_element, output_sqnr_db=measured.output_sqnr_db,
-                    output_error_frac=measured.output_error_frac, weights_error_frac=measured.weights_error_frac,
-                    extra_bytes=measured.extra_bytes, extra_flops_per_token=measured.extra_flops_per_token,
+                    source=source,
+                    tensor=tensor,
+                    format=format.name,
+                    recipe=name,
+                    bits_per_element=format.bits_per_element,
+                    output_sqnr_db=measured.output_sqnr_db,
+                    output_error_frac=measured.output_error_frac,
+                    weights_error_frac=measured.weights_error_frac,
+                    extra_bytes=measured.extra_bytes,
+                    extra_flops_per_token=measured.extra_flops_per_token,
                 )
-            )  # fmt: skip
+            )
         return found
 
     def _layer(self, tensor: str, weights: NDArray[Any]) -> Layer:

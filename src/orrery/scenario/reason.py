@@ -20,7 +20,9 @@ class Reason:
     def to_json(self) -> dict[str, Any]:
         """The tree as nested objects; facts with their sources."""
         return {
-            "name": self.name, "value": to_json(self.value), "rule": self.rule,
+            "name": self.name,
+            "value": to_json(self.value),
+            "rule": self.rule,
             "facts": [to_json(f) | {"cite": f.cite()} for f in self.facts],
             "parts": [p.to_json() for p in self.parts],
-        }  # fmt: skip
+        }

@@ -12,7 +12,7 @@ from orrery.base.errors import ScenarioError
 from orrery.base.extension_points import knobs_from
 from orrery.base.technique import Technique
 from orrery.catalog.models import get_model
-from orrery.execution.layout import Deployment
+from orrery.execution.layout import TREE_METHODS, Deployment
 from orrery.execution.memory import Infeasible
 from orrery.planner.money import Tariff
 from orrery.reasoning.accuracy import AnswerAccuracy, odds
@@ -22,7 +22,9 @@ from orrery.reasoning.coverage import Difficulty
 from orrery.reasoning.graph import Graph, Problem
 from orrery.reasoning.shape import drawn, shape_of
 from orrery.reasoning.vote import Checker, WrongAnswers
-from orrery.scenario.answer_ways import Reasoned, SampleCount
+from orrery.scenario.answer_budget import COUNTS, SHAPES, ranked
+from orrery.scenario.answer_studies import Subject, parted, studies
+from orrery.scenario.answer_ways import Budget, Reasoned, SampleCount, Spent
 from orrery.scenario.fields_reasoning import REASONING_SETTINGS
 from orrery.scenario.resolve import Question, check_layout
 from orrery.scenario.schema import Scenario
@@ -35,6 +37,8 @@ PLAIN, PLAIN_CHOICE = "majority-vote", Choice(by="vote")
 
 def reasoned(scenario: Scenario, question: Question, call: Estimate, tariff: Tariff) -> Reasoned | Infeasible | None:
     """What an answer takes with the shape of a scenario, beside the estimate of one call; None where it has none."""
+    if scenario.reasoning is None and scenario.budget_usd is not None:
+        scenario = scenario.model_copy(update={"reasoning": "best-of-n", "samples": scenario.samples or "1"})
     if scenario.reasoning is None:
         _refuse_alone(scenario)
         return None
@@ -44,18 +48,22 @@ def reasoned(scenario: Scenario, question: Question, call: Estimate, tariff: Tar
             "reasoning: an answer is estimated for questions that are asked at once; write batch = 1 or "
             "concurrency = 8 in place of a rate."
         )
-    tries = _knobs(scenario, shape)
+    own, for_studies = parted(shape_knobs(scenario.reasoning_knob), shape.name)
+    tries = _knobs(scenario, shape, own)
     _refuse_idle(scenario, shape.name, tries[-1])
     problem = Problem(prompt_tokens=work.input_tokens, answer_tokens=work.output_tokens)
     plain, *graphs = (
-        drawn(s, problem, k) for s, k in ((shape_of(PLAIN), shape_of(PLAIN).knobs(num_samples=1)),
-                                          *((shape, k) for k in tries))
-    )  # fmt: skip
+        drawn(s, problem, k)
+        for s, k in ((shape_of(PLAIN), shape_of(PLAIN).knobs(num_samples=1)), *((shape, k) for k in tries))
+    )
     deployments = dict(_deployments(scenario, question.deployment, graphs[-1]))
     place = _Place(
-        scenario=scenario, deployments=deployments, num_questions=work.batch_size or work.concurrency, tariff=tariff,
+        scenario=scenario,
+        deployments=deployments,
+        num_questions=work.batch_size or work.concurrency,
+        tariff=tariff,
         call=call,
-    )  # fmt: skip
+    )
     one = place.way(plain, 1, 1, _odds(scenario, PLAIN_CHOICE))
     ways = list[SampleCount]()
     for knobs, graph in zip(tries, graphs, strict=True):
@@ -66,10 +74,47 @@ def reasoned(scenario: Scenario, question: Question, call: Estimate, tariff: Tar
         ways.append(found)
     if isinstance(one, Infeasible):
         return one
+    counts = [getattr(k, k.samples) if k.samples else None for k in tries]
+    about = Subject(
+        scenario=scenario,
+        shape=shape.name,
+        knobs=tries[-1],
+        graphs=graphs,
+        samples=counts,
+        deployments=deployments,
+        problem=problem,
+        num_questions=place.num_questions,
+        one_call_usd=one.usd,
+    )
     return Reasoned(
-        shape=shape.name, knobs=tries[-1], num_questions=place.num_questions, one_call=one, ways=tuple(ways),
+        shape=shape.name,
+        studies=tuple(studies(about, for_studies)),
+        budget=_budget(scenario, place, problem, solver=question.deployment),
+        knobs=tries[-1],
+        num_questions=place.num_questions,
+        one_call=one,
+        ways=tuple(ways),
         notes=tuple(_notes(scenario, shape, tries[-1], graphs[-1], place)),
-    )  # fmt: skip
+    )
+
+
+def _budget(scenario: Scenario, place: "_Place", problem: Problem, *, solver: Deployment) -> Budget | None:
+    """The ways to spend a budget, where one is given; shapes that the deployment cannot hold are left out."""
+    if scenario.budget_usd is None:
+        return None
+    if scenario.success is None:
+        raise ScenarioError("budget_usd: needs the chance that one sample is right; write success = 0.3 beside it.")
+    found = list[Spent]()
+    for name in SHAPES:
+        shape = shape_of(name)
+        for count in COUNTS:
+            knobs: ShapeKnobs = shape.knobs(**{str(getattr(shape.knobs, "samples", "")): count})
+            graph = drawn(shape, problem, knobs)
+            at = replace(place, deployments=dict(_deployments(scenario, solver, graph, is_strict=False)))
+            way = at.way(graph, count, knobs.num_answers, _odds(scenario, knobs.choice))
+            if not isinstance(way, Infeasible):
+                found.append(Spent(shape=name, way=way))
+    return ranked(scenario.budget_usd, found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -88,13 +133,20 @@ class _Place:
         inputs = self.scenario.prefix_caching
         return self.deployments["solver"].engine.has_prefix_caching if inputs is None else inputs
 
+    @property
+    def kv_limit_bytes(self) -> float:
+        """Cache that a replica may fill."""
+        return self.scenario.kv_limit_bytes or inf
+
     def way(
         self, graph: Graph, num_samples: int | None, num_answers: int, found: AnswerAccuracy | None
     ) -> SampleCount | Infeasible:
         """The figures of one answer; a graph makes ``num_answers`` of them."""
         replicas = self.deployments["solver"].layout.dp
         each = ceil(self.num_questions / replicas)
-        price = cost(graph.times(each), self.deployments, shares_prefix=self.shares_prefix)
+        price = cost(
+            graph.times(each), self.deployments, shares_prefix=self.shares_prefix, kv_limit_bytes=self.kv_limit_bytes
+        )
         if isinstance(price, Infeasible):
             return price
         answers = each * num_answers  # of one replica
@@ -106,21 +158,29 @@ class _Place:
         devices = sum(d.layout.num_devices for role, d in self.deployments.items() if role in roles)
         usd_per_s = self.tariff.usd_per_s(devices, energy_j * inputs / busy_s)
         return SampleCount(
-            num_samples=num_samples, num_calls=sum(call.count for call in graph.calls) / num_answers,
-            prompt_tokens=max(read, computed), shared_tokens=max(0.0, read - computed),
-            answer_tokens=graph.written_tokens() / num_answers, time_s=price.time_s, offline_s=price.offline_s,
+            num_samples=num_samples,
+            num_calls=sum(call.count for call in graph.calls) / num_answers,
+            prompt_tokens=max(read, computed),
+            shared_tokens=max(0.0, read - computed),
+            answer_tokens=graph.written_tokens() / num_answers,
+            time_s=price.time_s,
+            offline_s=price.offline_s,
             kv_peak_bytes=price.peak_kept_bytes / (answers * replicas),
-            num_waves=max(call.num_waves for call in price.calls), energy_j=energy_j,
-            usd=None if usd_per_s is None else usd_per_s * busy_s / inputs, bound_by=price.bound_by,
+            num_waves=max(call.num_waves for call in price.calls),
+            energy_j=energy_j,
+            usd=None if usd_per_s is None else usd_per_s * busy_s / inputs,
+            bound_by=price.bound_by,
             time_interval=self.call.intervals["latency_s"].scaled(price.time_s / self.call.latency_s),
             calls=price.calls,
-            coverage_frac=found.coverage_frac if found else None, right_frac=found.right_frac if found else None,
-        )  # fmt: skip
+            coverage_frac=found.coverage_frac if found else None,
+            right_frac=found.right_frac if found else None,
+        )
 
 
 def unused(scenario: Scenario) -> Iterator[str]:
     """Settings of simulated runs that an estimate of single calls passes over."""
-    for name in ("draft_model", "prefix_caching"):
+    passed = ("prefix_caching",) if scenario.draft in TREE_METHODS else ("draft_model", "draft_tree", "prefix_caching")
+    for name in passed:
         if scenario.reasoning is None and getattr(scenario, name) is not None:
             yield f"{name}: says nothing about an estimate of single calls; it is not used"
     for name in ("draft_tokens", "acceptance") if scenario.draft is None else ():
@@ -148,9 +208,8 @@ def _refuse_idle(scenario: Scenario, shape: str, knobs: ShapeKnobs) -> None:
         )
 
 
-def _knobs(scenario: Scenario, shape: Technique) -> list[ShapeKnobs]:
+def _knobs(scenario: Scenario, shape: Technique, written: dict[str, str]) -> list[ShapeKnobs]:
     """The shape's knobs for each number of samples, or once as they are."""
-    written = shape_knobs(scenario.reasoning_knob)
     if scenario.seed is not None and "seed" in (f.name for f in fields(shape.knobs)):
         written = {"seed": str(scenario.seed), **written}
     if scenario.samples is None:
@@ -163,7 +222,9 @@ def _knobs(scenario: Scenario, shape: Technique) -> list[ShapeKnobs]:
     return [knobs_from(shape, {**written, name: str(n)}) for n in sample_counts(scenario.samples)]
 
 
-def _deployments(scenario: Scenario, solver: Deployment, graph: Graph) -> Iterator[tuple[str, Deployment]]:
+def _deployments(
+    scenario: Scenario, solver: Deployment, graph: Graph, *, is_strict: bool = True
+) -> Iterator[tuple[str, Deployment]]:
     """The solver's deployment, and those of other models that the calls need."""
     yield "solver", solver
     for role in ("verifier", "draft"):
@@ -173,7 +234,7 @@ def _deployments(scenario: Scenario, solver: Deployment, graph: Graph) -> Iterat
             model = get_model(name, scenario.assume or "")
             check_layout(solver.layout, model)
             yield role, replace(solver, model=model)
-        elif name and role == "verifier":
+        elif name and role == "verifier" and is_strict:
             raise ScenarioError(f"verifier_model: {scenario.reasoning} has nothing verified; leave it out.")
         elif is_used and role == "draft":
             raise ScenarioError(f'draft_model: {scenario.reasoning} needs one; write draft_model = "llama-3.2-1b".')
@@ -185,15 +246,14 @@ def _odds(scenario: Scenario, choice: Choice | None) -> AnswerAccuracy | None:
         return None
     trust = scenario.verifier_accuracy
     return odds(
-        choice, Difficulty(mean_frac=scenario.success, evenness_ratio=scenario.evenness or inf),
+        choice,
+        Difficulty(mean_frac=scenario.success, evenness_ratio=scenario.evenness or inf),
         WrongAnswers(num_answers=scenario.wrong_answers or 1),
         None if trust is None else Checker(right_frac=trust, wrong_frac=1.0 - trust),
-    )  # fmt: skip
+    )
 
 
-def _notes(
-    scenario: Scenario, shape: Technique, knobs: ShapeKnobs, graph: Graph, place: _Place
-) -> Iterator[str]:  # fmt: skip
+def _notes(scenario: Scenario, shape: Technique, knobs: ShapeKnobs, graph: Graph, place: _Place) -> Iterator[str]:
     """What was taken for granted."""
     if not place.shares_prefix:
         yield "prefix_caching: off, so that every call computes its whole prompt"

@@ -6,6 +6,7 @@ from typing import Any
 from orrery.base.errors import ScenarioError
 from orrery.catalog.trace_requests import requests_of
 from orrery.catalog.traces import load_trace
+from orrery.scenario.images import prompt_tokens
 from orrery.scenario.knobs import read_knobs
 from orrery.scenario.schema import Scenario
 from orrery.scenario.users import think_s, users_requests
@@ -43,10 +44,13 @@ def requests_for(scenario: Scenario, rate_per_s: float | None = None) -> Request
         return users_requests(scenario, count, (question, answer))
     if scenario.turns is not None:
         traffic = Conversations(
-            num_turns=scenario.turns, think_s=think_s(scenario),
-            system_tokens=scenario.prefix_tokens or 0, question=question, answer=answer,
+            num_turns=scenario.turns,
+            think_s=think_s(scenario),
+            system_tokens=scenario.prefix_tokens or 0,
+            question=question,
+            answer=answer,
             context_tokens=scenario.max_model_len or 0,
-        )  # fmt: skip
+        )
         return conversations(count, at, seed, traffic, law, **knobs)
     if scenario.calls is not None:
         tasks = Agents(
@@ -74,8 +78,9 @@ def _replayed(scenario: Scenario, rate: float, seed: int) -> Requests:
     if given := [n for n in SHAPES if getattr(scenario, n) is not None]:
         raise ScenarioError(f"{given[0]}: the trace already says it; leave out {given[0]}, or leave out trace.")
     trace = load_trace(scenario.trace or "", seed)
-    found = requests_of(trace, count=scenario.num_requests or 0, rate=rate, seed=seed,
-                        most_tokens=scenario.max_model_len or 0)  # fmt: skip
+    found = requests_of(
+        trace, count=scenario.num_requests or 0, rate=rate, seed=seed, most_tokens=scenario.max_model_len or 0
+    )
     return found
 
 
@@ -86,6 +91,8 @@ def length_of(scenario: Scenario, side: str) -> Length:
     start together march in step for ever, while services see lengths that differ.
     """
     mean, std = getattr(scenario, f"{side}_tokens"), getattr(scenario, f"{side}_tokens_std")
+    if side == "input":
+        mean = prompt_tokens(scenario)
     if mean is None:
         raise ScenarioError(f"{side}_tokens: is missing; write the mean length, such as {side}_tokens = 1024.")
     if is_spread(scenario, side):

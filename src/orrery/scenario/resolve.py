@@ -1,6 +1,6 @@
 """From what a user wrote to what the house understands; every default taken is said in a note."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from orrery.base.errors import ScenarioError
@@ -12,22 +12,34 @@ from orrery.execution.backend import KINDS
 from orrery.execution.choice import chosen
 from orrery.execution.engine import Engine
 from orrery.execution.experts.all_to_all import dispatcher_note, get_dispatcher
+from orrery.execution.experts.placed import placed_note
 from orrery.execution.experts.redundant import redundant_note, why_not
 from orrery.execution.formats import can_multiply
 from orrery.execution.layout import Backends, Deployment, Formats, Layout
+from orrery.execution.routes import BY_ROUTES, IN_ORDER
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
 from orrery.models.model import Model
 from orrery.numerics.registry import get_format
 from orrery.planner.space import activations_for, tensor_degrees, wide_format
+from orrery.scenario.clock import at_clock, clock_notes
+from orrery.scenario.cuts import cut_of, degrees_of
+from orrery.scenario.draft_trees import Drafting, with_tree
 from orrery.scenario.drafting import draft_head_of, draft_notes
-from orrery.scenario.expert_loads import expert_loads
+from orrery.scenario.expert_loads import expert_loads, expert_routes
+from orrery.scenario.forms import check_knobs, form_notes, overlap_knobs, with_policy
+from orrery.scenario.host_experts import host_experts_note, host_experts_of
+from orrery.scenario.images import image_notes, images_of, prompt_tokens
+from orrery.scenario.kept_cache import Selected, compression_notes, compression_of, selected
 from orrery.scenario.schema import Scenario
 from orrery.scenario.traffic import traffic_of
 from orrery.serving.workload import Mode, Workload
 
 DEFAULT_ENGINE = "vllm"
 """The most used open engine; another is one flag away."""
+
+REDUNDANCY = "redundancy"
+"""The placement with copies of popular experts: one a rank where num_redundant_experts says nothing."""
 
 DEGREES = ("tp", "pp", "dp", "ep", "etp", "cp")
 
@@ -49,20 +61,39 @@ class Question:
     deployment: Deployment
     workload: Workload
     notes: tuple[str, ...]
+    drafting: Drafting | None = None  # the draft tree, where one is asked for
+    selection: Selected | None = None  # of cached positions, where they are chosen
 
 
 def resolve(scenario: Scenario) -> Question:
     """The deployment and traffic of a scenario that describes exactly one of each."""
+    check_knobs(scenario)
     parts = find(scenario, one_device(scenario))
+    parts = replace(parts, device=at_clock(scenario, parts.device), engine=with_policy(scenario, parts.engine))
     layout, layout_notes = layout_of(scenario, parts)
     formats, format_notes = formats_of(scenario, parts)
     deployment = deploy(scenario, parts, layout, formats)
     workload, traffic_notes = workload_of(scenario)
+    deployment, drafting = with_tree(scenario, deployment, workload)
     notes = (
-        *parts.notes, *layout_notes, *format_notes, *backend_notes(deployment), *traffic_notes,
+        *parts.notes,
+        *layout_notes,
+        *format_notes,
+        *backend_notes(deployment),
+        *form_notes(scenario, deployment),
+        *clock_notes(scenario, parts.device),
+        *traffic_notes,
         *draft_notes(scenario, deployment.draft_head),
-    )  # fmt: skip
-    return Question(deployment=deployment, workload=workload, notes=notes)
+        *(drafting.notes() if drafting else ()),
+        *compression_notes(scenario, deployment),
+    )
+    return Question(
+        deployment=deployment,
+        workload=workload,
+        notes=notes,
+        drafting=drafting,
+        selection=selected(scenario, round(workload.input_tokens)),
+    )
 
 
 def one_device(scenario: Scenario) -> str:
@@ -95,7 +126,12 @@ def find(scenario: Scenario, device_name: str) -> Parts:
     model, device = get_model(scenario.model, scenario.assume or ""), get_device(device_name)
     engine = engine_on(device, scenario.engine, scenario.engine_version)
     check_context(scenario, model)
-    notes = [*read_as(model), *device.notes, *engine_notes(scenario.engine or "", device)]
+    notes = [
+        *read_as(model),
+        *image_notes(scenario, model),
+        *device.notes,
+        *engine_notes(scenario.engine or "", device),
+    ]
     if scenario.engine is None:
         why = "default" if engine.name == DEFAULT_ENGINE else f"what {device.name} was measured with"
         notes.append(f"engine: {engine.name} ({why})")
@@ -108,7 +144,7 @@ def find(scenario: Scenario, device_name: str) -> Parts:
 def check_context(scenario: Scenario, model: Model) -> None:
     """Refuse requests that are longer than what is let in: ``max_model_len``, or else the model's own context."""
     longest = scenario.max_model_len or model.max_context_tokens
-    inputs = (scenario.input_tokens or 0) + (scenario.output_tokens or 0)
+    inputs = (prompt_tokens(scenario, model) or 0) + (scenario.output_tokens or 0)
     if not longest or inputs <= longest:
         return
     whose = "max_model_len" if scenario.max_model_len else f"the context of {model.name}"
@@ -134,6 +170,10 @@ def engine_on(device: Device, name: str | None, version: str | None = None) -> E
 def layout_of(scenario: Scenario, parts: Parts) -> tuple[Layout, tuple[str, ...]]:
     """The layout that was asked for; devices without a layout become tensor parallelism."""
     given = {d: n for d in DEGREES if (n := getattr(scenario, d)) is not None}
+    if cut := cut_of(scenario, parts.model):
+        given = {**degrees_of(cut), **given}
+    elif scenario.cut is not None:
+        raise ScenarioError("cut: any is of orrery plan; write attention=A,ffn=F.")
     world = {d: n for d, n in given.items() if d not in ("ep", "etp")}
     notes: tuple[str, ...] = ()
     if scenario.devices is not None and "tp" not in given:
@@ -245,7 +285,11 @@ def deploy(scenario: Scenario, parts: Parts, layout: Layout, formats: Formats) -
         cluster=Cluster(
             device=parts.device, num_devices=layout.num_devices, devices_per_node=parts.device.devices_per_node
         ),
-        layout=layout, formats=formats, engine=parts.engine, backends=backends_of(scenario), mode=mode_of(scenario),
+        layout=layout,
+        formats=formats,
+        engine=parts.engine,
+        backends=backends_of(scenario),
+        mode=mode_of(scenario),
         expert_loads=expert_loads(scenario.expert_loads, parts.model),
         max_num_seqs=scenario.max_num_seqs or 0,
         max_num_batched_tokens=scenario.max_num_batched_tokens or 0,
@@ -253,13 +297,37 @@ def deploy(scenario: Scenario, parts: Parts, layout: Layout, formats: Formats) -
         scheduler_recv_interval=recv_interval_of(scenario, parts.engine),
         dispatcher=get_dispatcher(scenario.all2all_backend or ""),
         num_redundant_experts=redundant_experts_of(scenario, parts.model, layout),
-        memory_utilization_frac=scenario.gpu_memory_utilization or 0.0, draft_head=draft_head_of(scenario),
-    )  # fmt: skip
+        memory_utilization_frac=scenario.gpu_memory_utilization or 0.0,
+        draft_head=draft_head_of(scenario),
+        images=images_of(scenario, parts.model),
+        overlap=scenario.overlap or "",
+        overlap_knobs=overlap_knobs(scenario),
+        host_experts=host_experts_of(scenario, parts.model, layout),
+        expert_placement=placement_of(scenario, parts.model),
+        expert_routes=expert_routes(scenario.expert_loads, parts.model),
+        compression=compression_of(scenario, parts.model),
+    )
+
+
+def placement_of(scenario: Scenario, model: Model) -> str:
+    """Where experts lie by their routes; blank where nothing else than the order is asked for."""
+    method = scenario.expert_placement or IN_ORDER
+    if method not in (IN_ORDER, REDUNDANCY, *BY_ROUTES):
+        raise ScenarioError(
+            f"expert_placement: got {method!r}; serving takes {', '.join((IN_ORDER, REDUNDANCY, *BY_ROUTES))}."
+        )
+    if method != IN_ORDER and not any(b.experts for b in model.blocks):
+        raise ScenarioError(f"expert_placement: {model.name} has no experts; leave expert_placement out.")
+    if method in BY_ROUTES and scenario.num_redundant_experts:
+        raise ScenarioError(f"num_redundant_experts and expert_placement = {method} exclude each other; keep one.")
+    return method if method in BY_ROUTES else ""
 
 
 def redundant_experts_of(scenario: Scenario, model: Model, layout: Layout) -> int:
     """Copies of popular experts; refused where the ranks cannot hold so many."""
     count = scenario.num_redundant_experts or 0
+    if scenario.expert_placement == REDUNDANCY and not count and layout.ep > 1:
+        count = layout.ep  # one a rank
     if reason := why_not(model, layout, count):
         raise ScenarioError(f"num_redundant_experts: got {count}: {reason}.")
     return count
@@ -285,7 +353,13 @@ def backend_notes(deployment: Deployment) -> tuple[str, ...]:
     """Which kernels run the experts, how tokens reach those of other ranks, and whose rule says so."""
     found = chosen(deployment).get("moe", ())
     notes = [f"moe_backend: {c.backend} ({c.fact.at})" for c in found if c.fact]
-    notes += [note for note in (dispatcher_note(deployment), redundant_note(deployment)) if note]
+    others = (
+        dispatcher_note(deployment),
+        redundant_note(deployment),
+        placed_note(deployment),
+        host_experts_note(deployment),
+    )
+    notes += [note for note in others if note]
     return tuple(notes)
 
 
@@ -306,11 +380,15 @@ def workload_of(scenario: Scenario) -> tuple[Workload, tuple[str, ...]]:
     if mode == "open" and not traffic.request_rate_per_s:
         raise ScenarioError("batch, concurrency, users and rate: all missing; write one, such as concurrency = 32.")
     return Workload(
-        mode=mode, input_tokens=traffic.input_tokens, output_tokens=traffic.output_tokens,
-        input_tokens_std=traffic.input_tokens_std, output_tokens_std=traffic.output_tokens_std,
-        batch_size=scenario.batch or 0, concurrency=scenario.concurrency or scenario.users or 0,
+        mode=mode,
+        input_tokens=traffic.input_tokens,
+        output_tokens=traffic.output_tokens,
+        input_tokens_std=traffic.input_tokens_std,
+        output_tokens_std=traffic.output_tokens_std,
+        batch_size=scenario.batch or 0,
+        concurrency=scenario.concurrency or scenario.users or 0,
         request_rate_per_s=traffic.request_rate_per_s if mode == "open" else 0.0,
-    ), notes  # fmt: skip
+    ), notes
 
 
 def _describe(degrees: dict[str, int]) -> str:

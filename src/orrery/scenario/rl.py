@@ -65,32 +65,52 @@ class RlAnswer:
         for name in ("samples_per_s", "tokens_per_s"):
             scale = getattr(self, name) * self.step_time_s
             out[name] = Interval(
-                low_80=scale / step.high_80, high_80=scale / step.low_80, low_95=scale / step.high_95,
-                high_95=scale / step.low_95, because=step.because,
-            )  # fmt: skip
+                low_80=scale / step.high_80,
+                high_80=scale / step.low_80,
+                low_95=scale / step.high_95,
+                high_95=scale / step.low_95,
+                because=step.because,
+            )
         return out
 
     def to_json(self) -> dict[str, Any]:
         """The answer in the shape that scripts rely on; SI units."""
         step, job = self.step, self.job
-        return to_json({
-            "step_time_s": self.step_time_s, "phases": step.phases,
-            "shares": {name: s / self.step_time_s for name, s in step.phases.items()},
-            "limited_by": step.limited_by, "samples_per_s": self.samples_per_s, "tokens_per_s": self.tokens_per_s,
-            "tokens_per_s_per_device": self.tokens_per_s / job.num_devices,
-            "rollout": rollout_json(step), "pools": pools_json(step),
-            "micro_batches": step.passes.packing, "usd_per_step": self.usd_per_step,
-            "energy_j_per_step": step.energy_j, "intervals": self.intervals(), "price": price_json(self.tariff),
-            "job": {
-                **job_json(job.training), "framework": job.framework.name, "training_framework":
-                job.training.framework.name, "engine": job.generation.engine.name, "algorithm": job.algorithm,
-                "prompts_per_step": job.num_prompts, "generations_per_prompt": job.group,
-                "updates_per_step": job.num_updates, "epochs": job.num_epochs, "is_colocated": job.is_colocated,
-                "max_staleness": job.max_staleness, "num_devices": job.num_devices,
-            },
-            "because": [fact.cite() for fact in job.framework.facts.values()],
-            "settings": self.settings, "notes": self.notes,
-        })  # fmt: skip
+        return to_json(
+            {
+                "step_time_s": self.step_time_s,
+                "phases": step.phases,
+                "shares": {name: s / self.step_time_s for name, s in step.phases.items()},
+                "limited_by": step.limited_by,
+                "samples_per_s": self.samples_per_s,
+                "tokens_per_s": self.tokens_per_s,
+                "tokens_per_s_per_device": self.tokens_per_s / job.num_devices,
+                "rollout": rollout_json(step),
+                "pools": pools_json(step),
+                "micro_batches": step.passes.packing,
+                "usd_per_step": self.usd_per_step,
+                "energy_j_per_step": step.energy_j,
+                "intervals": self.intervals(),
+                "price": price_json(self.tariff),
+                "job": {
+                    **job_json(job.training),
+                    "framework": job.framework.name,
+                    "training_framework": job.training.framework.name,
+                    "engine": job.generation.engine.name,
+                    "algorithm": job.algorithm,
+                    "prompts_per_step": job.num_prompts,
+                    "generations_per_prompt": job.group,
+                    "updates_per_step": job.num_updates,
+                    "epochs": job.num_epochs,
+                    "is_colocated": job.is_colocated,
+                    "max_staleness": job.max_staleness,
+                    "num_devices": job.num_devices,
+                },
+                "because": [fact.cite() for fact in job.framework.facts.values()],
+                "settings": self.settings,
+                "notes": self.notes,
+            }
+        )
 
 
 def rollout_json(step: RlStep) -> dict[str, Any]:
@@ -98,34 +118,53 @@ def rollout_json(step: RlStep) -> dict[str, Any]:
     lengths = np.concatenate([r.lengths.response for r in step.rollouts.rounds])
     found = step.rollouts
     return {
-        "time_s": found.time_s, "tail_s": found.tail_s, "preemptions": found.preemptions,
-        "output_tokens": {"mean": float(lengths.mean()), "p50": float(np.percentile(lengths, 50)),
-                          "p99": float(np.percentile(lengths, 99)), "max": int(lengths.max())},
+        "time_s": found.time_s,
+        "tail_s": found.tail_s,
+        "preemptions": found.preemptions,
+        "output_tokens": {
+            "mean": float(lengths.mean()),
+            "p50": float(np.percentile(lengths, 50)),
+            "p99": float(np.percentile(lengths, 99)),
+            "max": int(lengths.max()),
+        },
         "cut_frac": float((lengths >= step.job.response.most_tokens).mean()),
         "written_tokens": found.written_tokens,
         "batch_latency_s": step.pace.latency_s if step.pace else found.time_s,
-    }  # fmt: skip
+    }
 
 
 def pools_json(step: RlStep) -> list[dict[str, Any]]:
     """Both pools: devices, layout, idle time and memory."""
     job = step.job
     return [
-        {"role": "training", "num_devices": job.training.cluster.num_devices, "layout": str(job.layout),
-         "idle_s": step.training_idle_s, "idle_frac": step.training_idle_s / step.time_s,
-         "memory": memory_json(step.trainer)},
-        {"role": "generation", "num_devices": job.generation_devices, "layout": str(job.generation.layout),
-         "replicas": job.replicas, "idle_s": step.generation_idle_s,
-         "idle_frac": step.generation_idle_s / step.time_s, "memory": memory_json(step.generator)},
-    ]  # fmt: skip
+        {
+            "role": "training",
+            "num_devices": job.training.cluster.num_devices,
+            "layout": str(job.layout),
+            "idle_s": step.training_idle_s,
+            "idle_frac": step.training_idle_s / step.time_s,
+            "memory": memory_json(step.trainer),
+        },
+        {
+            "role": "generation",
+            "num_devices": job.generation_devices,
+            "layout": str(job.generation.layout),
+            "replicas": job.replicas,
+            "idle_s": step.generation_idle_s,
+            "idle_frac": step.generation_idle_s / step.time_s,
+            "memory": memory_json(step.generator),
+        },
+    ]
 
 
 def memory_json(memory: PoolMemory) -> dict[str, Any]:
     """The fullest device of a pool."""
     return {
-        "peak_bytes": memory.peak_bytes, "room_bytes": memory.room_bytes, "fits": memory.fits,
+        "peak_bytes": memory.peak_bytes,
+        "room_bytes": memory.room_bytes,
+        "fits": memory.fits,
         "parts": {f"{name}_bytes": value for name, value in memory.parts.items()},
-    }  # fmt: skip
+    }
 
 
 @typed
@@ -161,9 +200,11 @@ def missing_memory(step: RlStep) -> Infeasible | None:
         return Infeasible(
             what=f"{job.training.model.name}, trained on {job.training.cluster.num_devices} x "
             f"{job.training.cluster.device.name} ({job.layout})",
-            need=step.trainer.peak_bytes, have=step.trainer.room_bytes, unit="bytes",
+            need=step.trainer.peak_bytes,
+            have=step.trainer.room_bytes,
+            unit="bytes",
             smallest_change=f"{near} fits." if near else "Nothing near it fits: train on more devices, or larger ones.",
-        )  # fmt: skip
+        )
     if step.generator.fits:
         return None
     beside = step.generator.parts.get("trainer", 0.0)
@@ -173,5 +214,8 @@ def missing_memory(step: RlStep) -> Infeasible | None:
         change += ", or let the trainer leave the device: --offload-training"
     return Infeasible(
         what=f"an engine of {job.generation.layout} beside what else is on its devices",
-        need=step.generator.peak_bytes, have=step.generator.room_bytes, unit="bytes", smallest_change=f"{change}.",
-    )  # fmt: skip
+        need=step.generator.peak_bytes,
+        have=step.generator.room_bytes,
+        unit="bytes",
+        smallest_change=f"{change}.",
+    )

@@ -24,6 +24,7 @@ from orrery.scenario.fields_rl import RL_SETTINGS
 from orrery.scenario.resolve import cache_beside, check_layout, one_device
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.train_job import TrainingQuestion, layout_of, training_question
+from orrery.scenario.train_with.refused import refuse_techniques
 from orrery.serving.synthesis.lengths import Length
 from orrery.training.allowed import refusal
 from orrery.training.columns import columns_of
@@ -65,6 +66,7 @@ def check_is_rl(scenario: Scenario) -> None:
 def rl_question(scenario: Scenario) -> RlQuestion:
     """The job of a scenario."""
     check_needed(scenario)
+    refuse_techniques(scenario, "with --rl", "--rl")
     framework, notes = get_rl_framework(scenario.framework or ""), list[str]()
     if scenario.framework is None:
         notes.append(f"framework: {framework.name} (default with --rl)")
@@ -85,7 +87,7 @@ def rl_question(scenario: Scenario) -> RlQuestion:
     return RlQuestion(
         job=job_of(scenario, framework, question, layout, deployment, generating, colocated, lengths, notes),
         notes=tuple(dict.fromkeys(notes)),
-    )  # fmt: skip
+    )
 
 
 def _check_fed(job: TrainingJob, layout: TrainingLayout) -> None:
@@ -99,9 +101,16 @@ def _check_fed(job: TrainingJob, layout: TrainingLayout) -> None:
 
 
 def job_of(
-    scenario: Scenario, framework: RlFramework, question: TrainingQuestion, layout: TrainingLayout,
-    deployment: Deployment, generating: int, colocated: bool, lengths: tuple[Length, Length, int], notes: list[str],
-) -> RlJob:  # fmt: skip
+    scenario: Scenario,
+    framework: RlFramework,
+    question: TrainingQuestion,
+    layout: TrainingLayout,
+    deployment: Deployment,
+    generating: int,
+    colocated: bool,
+    lengths: tuple[Length, Length, int],
+    notes: list[str],
+) -> RlJob:
     """Assemble the job of an RL step; ScenarioError where its parts do not fit together."""
     job, algorithm = question.job, cast(Algorithm, scenario.algorithm or "grpo")
     each = deployment.layout.num_devices
@@ -130,28 +139,43 @@ def job_of(
     tail = _tail(scenario)
     staleness = scenario.max_staleness or 0
     return RlJob(
-        framework=framework, training=job, layout=layout, generation=deployment, replicas=generating // each,
-        num_prompts=prompts, group=group, prompt=lengths[0], response=lengths[1],
-        num_updates=prompts * group // job.global_batch, num_epochs=scenario.ppo_epochs or 1, algorithm=algorithm,
+        framework=framework,
+        training=job,
+        layout=layout,
+        generation=deployment,
+        replicas=generating // each,
+        num_prompts=prompts,
+        group=group,
+        prompt=lengths[0],
+        response=lengths[1],
+        num_updates=prompts * group // job.global_batch,
+        num_epochs=scenario.ppo_epochs or 1,
+        algorithm=algorithm,
         has_reference=has_reference,
-        has_old_logprobs=True if scenario.old_logprobs is None else scenario.old_logprobs, critic=critic,
+        has_old_logprobs=True if scenario.old_logprobs is None else scenario.old_logprobs,
+        critic=critic,
         reward=_reward(scenario, notes),
         is_packed=framework.is_packed if scenario.sequence_packing is None else scenario.sequence_packing,
         is_colocated=colocated,
         offloads=colocated and (True if scenario.offload_training is None else scenario.offload_training),
         max_staleness=staleness,
-        updates_in_flight=True if scenario.updates_in_flight is None else scenario.updates_in_flight, tail=tail,
-        oversampling_ratio=scenario.oversampling or OVERSAMPLING[tail], kept_frac=_retained(scenario, algorithm, notes),
+        updates_in_flight=True if scenario.updates_in_flight is None else scenario.updates_in_flight,
+        tail=tail,
+        oversampling_ratio=scenario.oversampling or OVERSAMPLING[tail],
+        kept_frac=_retained(scenario, algorithm, notes),
         seed=scenario.seed or 0,
-    )  # fmt: skip
+    )
 
 
 def check_needed(scenario: Scenario) -> None:
     """Refuse a step that lacks what no default can give, or has what it cannot use."""
     for name, example in (
-        ("model", '"llama-3.1-8b"'), ("devices", "16"), ("prompts_per_step", "64"), ("generations_per_prompt", "16"),
+        ("model", '"llama-3.1-8b"'),
+        ("devices", "16"),
+        ("prompts_per_step", "64"),
+        ("generations_per_prompt", "16"),
         ("output_tokens", "1024"),
-    ):  # fmt: skip
+    ):
         if getattr(scenario, name) is None:
             raise ScenarioError(f"{name}: is missing; write it, such as {name} = {example}.")
     if given := [name for name in NOT_OF_RL if getattr(scenario, name, None) is not None]:
@@ -219,10 +243,18 @@ def trainer_question(
     usual: dict[str, Any] = {}
     if not is_open and scenario.layout is None:
         usual = {name: getattr(scenario, name) or getattr(framework, name) or None for name in USUAL}
-    return training_question(merged(scenario, {
-        "framework": framework.training, "devices": devices, "seq_len": seq_len,
-        "global_batch": scenario.global_batch or samples, **usual,
-    }))  # fmt: skip
+    return training_question(
+        merged(
+            scenario,
+            {
+                "framework": framework.training,
+                "devices": devices,
+                "seq_len": seq_len,
+                "global_batch": scenario.global_batch or samples,
+                **usual,
+            },
+        )
+    )
 
 
 def engine_for(
@@ -255,10 +287,15 @@ def deployment_of(
 ) -> Deployment:
     """An engine of a layout that may fill a share of its devices' memory."""
     return Deployment(
-        model=model, layout=layout, formats=formats, engine=engine, mode="offline",
+        model=model,
+        layout=layout,
+        formats=formats,
+        engine=engine,
+        mode="offline",
         cluster=Cluster(device=device, num_devices=layout.num_devices, devices_per_node=device.devices_per_node),
-        max_num_seqs=max_num_seqs, memory_utilization_frac=share,
-    )  # fmt: skip
+        max_num_seqs=max_num_seqs,
+        memory_utilization_frac=share,
+    )
 
 
 def formats_for(weights: str, device: Device, engine: Engine) -> Formats:

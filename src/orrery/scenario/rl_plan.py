@@ -46,12 +46,19 @@ class RlPlanAnswer:
     def to_json(self) -> dict[str, Any]:
         """The answer in the shape that scripts rely on; SI units."""
         left_out = ("settings", "notes", "because", "price")
-        return to_json({
-            "plans": [{k: v for k, v in p.to_json().items() if k not in left_out} | {"flags": flags_of(p)}
-                      for p in self.plans],
-            "evaluated": self.evaluated, "rejected": [{"reason": r, "plans": n} for r, n in self.rejected.items()],
-            "seconds": self.search_s, "settings": self.settings, "notes": self.notes,
-        })  # fmt: skip
+        return to_json(
+            {
+                "plans": [
+                    {k: v for k, v in p.to_json().items() if k not in left_out} | {"flags": flags_of(p)}
+                    for p in self.plans
+                ],
+                "evaluated": self.evaluated,
+                "rejected": [{"reason": r, "plans": n} for r, n in self.rejected.items()],
+                "seconds": self.search_s,
+                "settings": self.settings,
+                "notes": self.notes,
+            }
+        )
 
 
 def flags_of(plan: RlAnswer) -> dict[str, Any]:
@@ -93,15 +100,33 @@ def train_rl_plan(
     answers.sort(key=lambda a: a.step_time_s)
     notes = answers[0].notes if answers else ()
     return RlPlanAnswer(
-        plans=tuple(answers), evaluated=evaluated, rejected=dict(why), notes=notes, settings=inputs.written(),
+        plans=tuple(answers),
+        evaluated=evaluated,
+        rejected=dict(why),
+        notes=notes,
+        settings=inputs.written(),
         search_s=time.perf_counter() - started_s,
-    )  # fmt: skip
+    )
 
 
 LAYOUT_FLAGS = (
-    "tp", "cp", "pp", "dp", "vp", "ep", "etp", "micro_batch", "sharding", "sharding_group", "secondary_group",
-    "recompute", "recompute_layers", "schedule", "context_kind", "sequence_parallel",
-)  # fmt: skip
+    "tp",
+    "cp",
+    "pp",
+    "dp",
+    "vp",
+    "ep",
+    "etp",
+    "micro_batch",
+    "sharding",
+    "sharding_group",
+    "secondary_group",
+    "recompute",
+    "recompute_layers",
+    "schedule",
+    "context_kind",
+    "sequence_parallel",
+)
 
 
 def _cut(layout: str) -> dict[str, Any]:

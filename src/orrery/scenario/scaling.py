@@ -65,18 +65,26 @@ class FormatAnswer:
         """The answer in the shape that scripts rely on."""
         return to_json(
             {
-                "law": fp_quantisation.LAW, **_run_json(self.run), "splits": [_run_json(run) for run in self.splits],
-                "budget": _run_json(self.budget), "budgets": [_run_json(run) for run in self.budgets],
-                "coefficients": _cited(fp_quantisation.LAW), "notes": self.notes,
+                "law": fp_quantisation.LAW,
+                **_run_json(self.run),
+                "splits": [_run_json(run) for run in self.splits],
+                "budget": _run_json(self.budget),
+                "budgets": [_run_json(run) for run in self.budgets],
+                "coefficients": _cited(fp_quantisation.LAW),
+                "notes": self.notes,
             }
-        )  # fmt: skip
+        )
 
 
 def _run_json(run: fp_quantisation.Run) -> dict[str, Any]:
     return {
-        **to_json(run), "bits": run.bits, "loss": run.loss, "lossless": run.lossless,
-        "critical_tokens": run.critical_tokens, "compute_flops": run.compute_flops,
-    }  # fmt: skip
+        **to_json(run),
+        "bits": run.bits,
+        "loss": run.loss,
+        "lossless": run.lossless,
+        "critical_tokens": run.critical_tokens,
+        "compute_flops": run.compute_flops,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,22 +106,31 @@ class WidthAnswer:
         (low, high), inputs = self.fp4_wins_tokens, to_json(self.trials[0])
         outcomes = [
             {
-                "forward": t.choice.forward, "backward": t.choice.backward, "forward_ratio": t.speedups[0],
-                "step_ratio": t.speedups[1], "loss": t.loss, "is_best": t is self.best,
+                "forward": t.choice.forward,
+                "backward": t.choice.backward,
+                "forward_ratio": t.speedups[0],
+                "step_ratio": t.speedups[1],
+                "loss": t.loss,
+                "is_best": t is self.best,
             }
             for t in self.trials
-        ]  # fmt: skip
+        ]
         return to_json(
             {
-                "law": quartet.LAW, **{key: value for key, value in inputs.items() if key != "choice"},
-                "outcomes": outcomes, "fp4_wins_from_tokens": low, "fp4_wins_to_tokens": high,
+                "law": quartet.LAW,
+                **{key: value for key, value in inputs.items() if key != "choice"},
+                "outcomes": outcomes,
+                "fp4_wins_from_tokens": low,
+                "fp4_wins_to_tokens": high,
                 "map": {
-                    "num_parameters": MAP_PARAMETERS, "tokens_per_parameter": MAP_TOKENS_PER_PARAMETER,
+                    "num_parameters": MAP_PARAMETERS,
+                    "tokens_per_parameter": MAP_TOKENS_PER_PARAMETER,
                     "best": [[str(quartet.CHOICES[i]) for i in row] for row in self.choices],
                 },
-                "coefficients": _cited(quartet.LAW), "notes": self.notes,
+                "coefficients": _cited(quartet.LAW),
+                "notes": self.notes,
             }
-        )  # fmt: skip
+        )
 
 
 def _cited(law: str) -> list[dict[str, Any]]:
@@ -169,10 +186,12 @@ def _formats(inputs: ScalingQuestion, notes: list[str]) -> FormatAnswer:
     notes.append("constants of the law: as recalled of the paper; `--json` lists each with its source")
     splits = [fp_quantisation.best_split(bits) for bits in fp_quantisation.WIDTHS]
     return FormatAnswer(
-        run=run, splits=tuple(replace(run, exponent_bits=e, mantissa_bits=m) for e, m in splits),
+        run=run,
+        splits=tuple(replace(run, exponent_bits=e, mantissa_bits=m) for e, m in splits),
         budget=fp_quantisation.best_width(inputs.compute_flops or run.compute_flops, block),
-        budgets=tuple(fp_quantisation.best_width(budget, block) for budget in BUDGETS_FLOPS), notes=tuple(notes),
-    )  # fmt: skip
+        budgets=tuple(fp_quantisation.best_width(budget, block) for budget in BUDGETS_FLOPS),
+        notes=tuple(notes),
+    )
 
 
 def _widths(inputs: ScalingQuestion, notes: list[str]) -> WidthAnswer:
@@ -182,7 +201,7 @@ def _widths(inputs: ScalingQuestion, notes: list[str]) -> WidthAnswer:
     method = quartet.Method(
         parameters_frac=inputs.parameters_frac or known.parameters_frac,
         tokens_frac=inputs.tokens_frac or known.tokens_frac,
-    )  # fmt: skip
+    )
     is_resized = not inputs.same_size
     sizes = np.array(MAP_PARAMETERS)[:, None]
     data = sizes * np.array(MAP_TOKENS_PER_PARAMETER)
@@ -190,7 +209,11 @@ def _widths(inputs: ScalingQuestion, notes: list[str]) -> WidthAnswer:
     return WidthAnswer(
         trials=tuple(
             quartet.Trial(
-                choice=choice, num_parameters=size, num_tokens=tokens, fp4_ratio=ratio, method=method,
+                choice=choice,
+                num_parameters=size,
+                num_tokens=tokens,
+                fp4_ratio=ratio,
+                method=method,
                 is_resized=is_resized,
             )
             for choice in quartet.CHOICES
@@ -198,7 +221,7 @@ def _widths(inputs: ScalingQuestion, notes: list[str]) -> WidthAnswer:
         fp4_wins_tokens=quartet.least_tokens(size, ratio, method, is_resized=is_resized),
         choices=tuple(map(tuple, quartet.best_choice(sizes, data, ratio, method, is_resized=is_resized).tolist())),
         notes=tuple(notes),
-    )  # fmt: skip
+    )
 
 
 def _fp4_ratio(inputs: ScalingQuestion, notes: list[str]) -> float:

@@ -9,14 +9,27 @@ from orrery.base.arguments import typed
 from orrery.catalog.workloads import get_workload
 from orrery.scenario.fields import BY_NAME
 from orrery.scenario.names import renamed
+from orrery.scenario.schema_cache_size import CacheSizeScenario
+from orrery.scenario.schema_cold_start import ColdStartScenario
+from orrery.scenario.schema_money import MoneyScenario
 from orrery.scenario.schema_reasoning import ReasoningScenario
 from orrery.scenario.schema_rl import RlScenario
 from orrery.scenario.schema_serving import ServingScenario
 from orrery.scenario.schema_training import TrainingScenario
+from orrery.scenario.schema_training_techniques import TechniqueScenario
 from orrery.scenario.validation_errors import validation_errors
 
 
-class Scenario(RlScenario, TrainingScenario, ReasoningScenario, ServingScenario):
+class Scenario(
+    RlScenario,
+    TechniqueScenario,
+    TrainingScenario,
+    ReasoningScenario,
+    CacheSizeScenario,
+    ColdStartScenario,
+    MoneyScenario,
+    ServingScenario,
+):
     """What a user asks: a deployment with its traffic, or a training job; blank means: take the documented default."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)

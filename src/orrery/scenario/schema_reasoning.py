@@ -20,6 +20,8 @@ class ReasoningScenario(BaseModel):
     verifier_accuracy: Number = Field(**bounds("verifier_accuracy"))
     wrong_answers: Count = Field(**bounds("wrong_answers"))
     evenness: Number = Field(**bounds("evenness"))
+    kv_limit_bytes: Number = Field(**bounds("kv_limit_bytes"))
+    budget_usd: Number = Field(**bounds("budget_usd"))
 
     @field_validator("samples", mode="before")
     @classmethod

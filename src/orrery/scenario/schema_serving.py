@@ -30,12 +30,22 @@ class ServingScenario(BaseModel):
     attention_backend: Word = None
     gemm_backend: Word = None
     expert_loads: Word = None
+    expert_placement: Word = None
+    expert_offload: Word = None
+    expert_cached: Number = Field(**bounds("expert_cached"))
+    expert_cache: Word = None
+    expert_schedule: Word = None
+    expert_prefetch: Number = Field(**bounds("expert_prefetch"))
+    expert_repeat: Number = Field(**bounds("expert_repeat"))
+    host_flops_per_s: Number = Field(**bounds("host_flops_per_s"))
     all2all_backend: Word = None
     num_redundant_experts: Count = Field(**bounds("num_redundant_experts"))
     input_tokens: Count = Field(**bounds("input_tokens"))
     output_tokens: Count = Field(**bounds("output_tokens"))
     input_tokens_std: Number = Field(**bounds("input_tokens_std"))
     output_tokens_std: Number = Field(**bounds("output_tokens_std"))
+    image_count: Count = Field(**bounds("image_count"))
+    image_resolution: Word = None
     batch: Count = Field(**bounds("batch"))
     concurrency: Count = Field(**bounds("concurrency"))
     users: Count = Field(**bounds("users"))
@@ -44,6 +54,8 @@ class ServingScenario(BaseModel):
     workload: Word = None
     slo: tuple[str, ...] = ()
     objective: Word = None
+    cut: Word = None
+    clock_frac: Word = None
     max_devices: Count = Field(**bounds("max_devices"))
     max_num_seqs: Count = Field(**bounds("max_num_seqs"))
     max_num_batched_tokens: Count = Field(**bounds("max_num_batched_tokens"))
@@ -83,10 +95,16 @@ class ServingScenario(BaseModel):
     draft_model: Word = None
     draft_tokens: Count = Field(**bounds("draft_tokens"))
     draft_tree: Word = None
+    draft_batching: Word = None
+    draft_pool: Count = Field(**bounds("draft_pool"))
     acceptance: Number = Field(**bounds("acceptance"))
     acceptance_by_position: Word = None
     kv_kept_tokens: Number = Field(**bounds("kv_kept_tokens"))
     kv_kept_bytes: Number = Field(**bounds("kv_kept_bytes"))
+    kv_kept_layers: Word = None
+    kv_selection: Word = None
+    kv_budget_tokens: Count = Field(**bounds("kv_budget_tokens"))
+    attention_map: Word = None
     lend_cache: Switch = None
     fill_tokens: Count = Field(**bounds("fill_tokens"))
     fill_until_s: Number = Field(**bounds("fill_until_s"))
@@ -126,8 +144,8 @@ class ServingScenario(BaseModel):
     @field_validator("objective")
     @classmethod
     def _known_objective(cls, value: str | None) -> str | None:
-        if value not in (None, "cost", "throughput"):
-            raise ValueError("write cost or throughput")
+        if value not in (None, "cost", "throughput", "latency", "energy"):
+            raise ValueError("write cost, throughput, latency or energy")
         return value
 
     @model_validator(mode="after")

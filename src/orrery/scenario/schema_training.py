@@ -12,7 +12,6 @@ from orrery.scenario.kinds import Count, Number, Switch, Word, bounds
 WORDS = {
     "sharding": ("none", "zero1", "zero2", "zero3", "fsdp"),
     "context_kind": ("ring", "all-to-all"),
-    "expert_placement": ("in-order", "rearranged", "redundancy"),
     "dispatcher": ("all-gather", "all-to-all", "deepep", "hybridep"),
     "task": ("pretrain", "full_finetune", "lora", "qlora", "adapter", "forward_backward"),
 }
@@ -43,7 +42,6 @@ class TrainingScenario(BaseModel):
     sequence_parallel: Switch = None
     tensor_overlap: Word = None
     expert_overlap: Word = None
-    expert_placement: Word = None
     expert_replicas: Count = Field(**bounds("expert_replicas"))
     placement_interval_steps: Count = Field(**bounds("placement_interval_steps"))
     dispatcher: Word = None

@@ -6,11 +6,13 @@ from typing import Any
 from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
 from orrery.catalog.models import get_model
-from orrery.execution.compression import Compression
-from orrery.execution.layout import Deployment, Layout
+from orrery.execution.layout import TREE_METHODS, Deployment, Layout
 from orrery.execution.speculation import Speculation, of_head, with_draft
 from orrery.hardware.cluster import Cluster
+from orrery.scenario.clock import at_clock, clock_notes
+from orrery.scenario.draft_trees import with_tree
 from orrery.scenario.drafting import draft_notes
+from orrery.scenario.kept_cache import compression_notes
 from orrery.scenario.knobs import read_knobs
 from orrery.scenario.objectives import request_limits_s
 from orrery.scenario.resolve import (
@@ -22,9 +24,11 @@ from orrery.scenario.resolve import (
     formats_of,
     layout_of,
     one_device,
+    workload_of,
 )
 from orrery.scenario.schema import Scenario
 from orrery.serving.simulation.service import Filling, Pool, Service, Split
+from orrery.serving.workload import Workload
 
 PREFILL_DEGREES = ("prefill_tp", "prefill_pp", "prefill_dp", "prefill_ep")
 """Parallel degrees of replicas for prompts alone; without any, they are those of the others."""
@@ -33,31 +37,63 @@ PREFILL_DEGREES = ("prefill_tp", "prefill_pp", "prefill_dp", "prefill_ep")
 def service_for(scenario: Scenario) -> tuple[Service, tuple[str, ...]]:
     """The service, and a note for every default that it took."""
     parts = find(scenario, one_device(scenario))
+    parts = replace(parts, device=at_clock(scenario, parts.device))
     layout, layout_notes = layout_of(scenario, parts)
     formats, format_notes = formats_of(scenario, parts)
-    deployment = deploy(scenario, parts, layout, formats)
+    deployment, drafting = with_tree(scenario, deploy(scenario, parts, layout, formats), _steady(scenario))
     given: dict[str, Any] = {
         name: value
-        for name in ("policy", "queue", "router", "overlap", "transfer", "swap", "preemption", "prefix_caching",
-                     "host_cache_bytes")
+        for name in (
+            "policy",
+            "queue",
+            "router",
+            "overlap",
+            "transfer",
+            "swap",
+            "preemption",
+            "prefix_caching",
+            "host_cache_bytes",
+        )
         if (value := getattr(scenario, name)) is not None
-    }  # fmt: skip
+    }
     knobs = read_knobs(scenario.knob)
     for seat in ("policy", "queue", "router", "overlap", "transfer", "swap"):
         if knobs[seat]:
             given[f"{seat}_knobs"] = knobs[seat]
     service = Service(
-        pools=_pools(scenario, deployment), speculation=_speculation(scenario, deployment),
-        compression=Compression(
-            kept_tokens_frac=scenario.kv_kept_tokens or 1.0, kept_bytes_frac=scenario.kv_kept_bytes or 1.0
-        ),
-        split=_split(scenario), filling=_filling(scenario), lends_cache=bool(scenario.lend_cache),
-        is_same_node=bool(scenario.same_node), **given,
-    )  # fmt: skip
+        pools=_pools(scenario, deployment),
+        speculation=_speculation(scenario, deployment),
+        compression=deployment.compression,
+        split=_split(scenario),
+        filling=_filling(scenario),
+        lends_cache=bool(scenario.lend_cache),
+        is_same_node=bool(scenario.same_node),
+        **given,
+    )
     return service, (
-        *parts.notes, *layout_notes, *format_notes, *backend_notes(deployment),
+        *parts.notes,
+        *layout_notes,
+        *format_notes,
+        *backend_notes(deployment),
+        *clock_notes(scenario, parts.device),
         *draft_notes(scenario, deployment.draft_head),
-    )  # fmt: skip
+        *(drafting.notes() if drafting else ()),
+        *compression_notes(scenario, deployment),
+    )
+
+
+def _steady(scenario: Scenario) -> Workload | None:
+    """The traffic of one replica as an estimate has it; None where requests are all there at once, or follow others."""
+    given = [scenario.concurrency, scenario.users, scenario.rate, scenario.trace]
+    has_lengths = scenario.trace is not None or (scenario.input_tokens and scenario.output_tokens)
+    if scenario.draft not in TREE_METHODS or not any(given) or not has_lengths:
+        return None
+    found, replicas = workload_of(scenario)[0], scenario.replicas or 1
+    return replace(
+        found,
+        concurrency=max(1, round(found.concurrency / replicas)) if found.concurrency else 0,
+        request_rate_per_s=found.request_rate_per_s / replicas,
+    )
 
 
 def _pools(scenario: Scenario, deployment: Deployment) -> tuple[Pool, ...]:
@@ -78,7 +114,7 @@ def _for_prompts(scenario: Scenario, deployment: Deployment) -> Deployment:
     """The same model and formats on the devices and in the layout of the replicas for prompts."""
     device, engine = deployment.cluster.device, deployment.engine
     if scenario.prefill_device is not None:
-        device = get_device(scenario.prefill_device)
+        device = at_clock(scenario, get_device(scenario.prefill_device))
         engine = engine_on(device, scenario.engine, scenario.engine_version)
     layout = deployment.layout
     if any(getattr(scenario, name) is not None for name in PREFILL_DEGREES):
@@ -103,9 +139,11 @@ def _speculation(scenario: Scenario, deployment: Deployment) -> Speculation | No
     widths = _numbers("draft_tree", scenario.draft_tree, "4,2,1") if scenario.draft_tree else ()
     kind = "tree" if widths else "draft" if scenario.draft_model else "prompt-lookup"
     found = Speculation(
-        kind=kind, draft_tokens=scenario.draft_tokens or 4, acceptance_frac=scenario.acceptance,
+        kind=kind,
+        draft_tokens=scenario.draft_tokens or 4,
+        acceptance_frac=scenario.acceptance,
         tree_widths=tuple(int(w) for w in widths),
-    )  # fmt: skip
+    )
     if scenario.draft_model is None:
         return found
     draft = replace(deployment, model=get_model(scenario.draft_model, scenario.assume or ""))

@@ -1,6 +1,6 @@
 """What one setting of a scenario is; it imports nothing heavy, so that help stays quick."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 Kind = Literal["word", "count", "number", "words", "switch"]
@@ -8,7 +8,10 @@ Kind = Literal["word", "count", "number", "words", "switch"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One key of a scenario; its flag is the key with dashes. ``least`` and ``most`` bound numbers."""
+    """One key of a scenario; its flag is the key with dashes. ``least`` and ``most`` bound numbers.
+
+    ``group`` is the heading that forms fold it away under.
+    """
 
     name: str
     kind: Kind
@@ -19,6 +22,7 @@ class Setting:
     most: float = 1_000_000
     excludes_least: bool = False
     commands: frozenset[str] = frozenset({"estimate", "why", "plan", "simulate", "emulate"})
+    group: str = ""
 
     @property
     def flag(self) -> str:
@@ -48,19 +52,30 @@ class Setting:
 
 ONE = frozenset({"estimate", "why"})
 PLAN = frozenset({"plan"})
+PAID = PLAN | {"fleet"}
 SIMULATE = frozenset({"simulate"})
 STEPS = SIMULATE | {"emulate"}
 TRAFFIC = ONE | PLAN | SIMULATE
 SERVING = ONE | PLAN | STEPS
 TRAIN = frozenset({"train"})
 EVERY = SERVING | TRAIN
-"""Commands, by what they are about: ``STEPS`` serve a deployment step by step, ``TRAFFIC`` knows what is to come."""
+START = frozenset({"cold-start"})
+CACHE = frozenset({"cache-size"})
+MACHINES = EVERY | START | CACHE
+"""Commands, by what they are about: ``STEPS`` serve a deployment step by step, ``TRAFFIC`` knows what is to come,
+``START`` brings a replica up, ``CACHE`` sizes its cache,
+``MACHINES`` have a model on devices, ``PAID`` compare what serving costs."""
 
 
 def count(
-    name: str, help: str, example: int, *, most: float = 1_000_000, least: float = 1,
+    name: str,
+    help: str,
+    example: int,
+    *,
+    most: float = 1_000_000,
+    least: float = 1,
     commands: frozenset[str] = SERVING,
-) -> Setting:  # fmt: skip
+) -> Setting:
     """A whole number."""
     return Setting(
         name=name, kind="count", help=help, example=str(example), metavar="N", least=least, most=most, commands=commands
@@ -68,14 +83,28 @@ def count(
 
 
 def number(
-    name: str, help: str, example: float, *, most: float, least: float = 0.0, excludes_least: bool = True,
-    metavar: str = "X", commands: frozenset[str] = SERVING,
-) -> Setting:  # fmt: skip
+    name: str,
+    help: str,
+    example: float,
+    *,
+    most: float,
+    least: float = 0.0,
+    excludes_least: bool = True,
+    metavar: str = "X",
+    commands: frozenset[str] = SERVING,
+) -> Setting:
     """A number with a unit."""
     return Setting(
-        name=name, kind="number", help=help, example=f"{example:g}", metavar=metavar, least=least, most=most,
-        excludes_least=excludes_least, commands=commands,
-    )  # fmt: skip
+        name=name,
+        kind="number",
+        help=help,
+        example=f"{example:g}",
+        metavar=metavar,
+        least=least,
+        most=most,
+        excludes_least=excludes_least,
+        commands=commands,
+    )
 
 
 def switch(name: str, help: str, *, commands: frozenset[str] = STEPS) -> Setting:
@@ -86,3 +115,14 @@ def switch(name: str, help: str, *, commands: frozenset[str] = STEPS) -> Setting
 def word(name: str, help: str, example: str, metavar: str, *, commands: frozenset[str] = SERVING) -> Setting:
     """A name, a path, or a few words with commas."""
     return Setting(name=name, kind="word", help=help, example=f'"{example}"', metavar=metavar, commands=commands)
+
+
+def grouped(*listed: Setting | str) -> tuple[Setting, ...]:
+    """Settings, each with the heading that stands before it; one that has a heading keeps it."""
+    heading, found = "", list[Setting]()
+    for one in listed:
+        if isinstance(one, str):
+            heading = one
+        else:
+            found.append(one if one.group else replace(one, group=heading))
+    return tuple(found)

@@ -6,7 +6,8 @@ from typing import Any
 
 from orrery.base.errors import ScenarioError
 from orrery.base.sources import Fact
-from orrery.base.units import UNIT_WORDS, text
+from orrery.base.units import UNIT_WORDS, figures, text
+from orrery.catalog.api_prices import api_price_names, get_api_price
 from orrery.catalog.devices import describe, device_names, get_device
 from orrery.catalog.engines import engine_names, get_engine
 from orrery.catalog.frameworks import framework_names, get_framework
@@ -47,14 +48,18 @@ def show_one(kind: str, name: str) -> Table:
 def _devices() -> Table:
     rows = [
         {
-            "name": d.name, "title": d.title, "vendor": d.vendor, "kind": d.kind, "generation": d.generation,
+            "name": d.name,
+            "title": d.title,
+            "vendor": d.vendor,
+            "kind": d.kind,
+            "generation": d.generation,
             "memory_capacity_bytes": d.memory_capacity_bytes,
             "memory_bandwidth_bytes_per_s": d.memory_bandwidth_bytes_per_s,
             "dense_16bit_flops_per_s": max(d.dense_flops_per_s.get(f, 0.0) for f in ("bf16", "fp16")),
             "power_limit_w": d.power_limit_w,
         }
         for d in map(get_device, device_names())
-    ]  # fmt: skip
+    ]
     return Table(kind="devices", title="Devices", rows=tuple(rows), notes=("`orrery show device NAME` gives sources.",))
 
 
@@ -67,12 +72,16 @@ def _device(name: str) -> Table:
 def _models() -> Table:
     rows = [
         {
-            "name": m.name, "family": m.family, "num_parameters": m.num_parameters,
-            "num_active_parameters": m.num_active_parameters, "num_layers": m.num_layers,
-            "max_context_tokens": m.max_context_tokens, "weights_format": m.weights_format,
+            "name": m.name,
+            "family": m.family,
+            "num_parameters": m.num_parameters,
+            "num_active_parameters": m.num_active_parameters,
+            "num_layers": m.num_layers,
+            "max_context_tokens": m.max_context_tokens,
+            "weights_format": m.weights_format,
         }
         for m in map(get_model, model_names())
-    ]  # fmt: skip
+    ]
     return Table(kind="models", title="Models", rows=tuple(rows), notes=("Any config.json works in place of a name.",))
 
 
@@ -81,11 +90,21 @@ def _model(name: str) -> Table:
     rows: list[dict[str, Any]] = [
         {"fact": key, "value": getattr(model, key)}
         for key in (
-            "name", "family", "num_parameters", "num_active_parameters", "num_layers", "hidden_size", "vocab_size",
-            "max_context_tokens", "weights_format", "is_head_tied", "embedding_parameters", "tower_parameters",
+            "name",
+            "family",
+            "num_parameters",
+            "num_active_parameters",
+            "num_layers",
+            "hidden_size",
+            "vocab_size",
+            "max_context_tokens",
+            "weights_format",
+            "is_head_tied",
+            "embedding_parameters",
+            "tower_parameters",
             "draft_parameters",
         )
-    ]  # fmt: skip
+    ]
     for block in model.blocks:
         mixer = type(block.mixer).__name__ if block.mixer else "no mixer"
         experts = f", {block.experts.num_experts} experts" if block.experts else ""
@@ -99,11 +118,15 @@ def _model(name: str) -> Table:
 def _formats() -> Table:
     rows = [
         {
-            "name": f.name, "bits_per_element": f.bits_per_element, "kind": f.kind,
-            "weight_only": f.weight_only, "title": f.title, "source": f.source,
+            "name": f.name,
+            "bits_per_element": f.bits_per_element,
+            "kind": f.kind,
+            "weight_only": f.weight_only,
+            "title": f.title,
+            "source": f.source,
         }
         for f in known_formats().values()
-    ]  # fmt: skip
+    ]
     return Table(kind="formats", title="Number formats", rows=tuple(rows))
 
 
@@ -151,12 +174,15 @@ def _technique(name: str) -> Table:
 def _engines() -> Table:
     rows = [
         {
-            "name": e.name, "memory_utilization_frac": e.memory_utilization_frac, "max_num_seqs": e.max_num_seqs,
-            "max_num_batched_tokens": e.max_num_batched_tokens, "block_tokens": e.block_tokens,
+            "name": e.name,
+            "memory_utilization_frac": e.memory_utilization_frac,
+            "max_num_seqs": e.max_num_seqs,
+            "max_num_batched_tokens": e.max_num_batched_tokens,
+            "block_tokens": e.block_tokens,
             "is_utilization_of_free": e.is_utilization_of_free,
         }
         for e in map(get_engine, engine_names())
-    ]  # fmt: skip
+    ]
     return Table(kind="engines", title="Serving engines, newest known defaults", rows=tuple(rows))
 
 
@@ -168,31 +194,42 @@ def _engine(name: str) -> Table:
 def _frameworks() -> Table:
     rows = [
         {
-            "name": f.name, "sharding": f.sharding, "recompute": f.recompute, "schedule": f.schedule,
+            "name": f.name,
+            "sharding": f.sharding,
+            "recompute": f.recompute,
+            "schedule": f.schedule,
             "bytes_per_parameter": f.weights_bytes + f.gradient_bytes + f.master_bytes + f.moments_bytes,
-            "has_fused_attention": f.has_fused_attention, "overlaps_gradients": f.overlaps_gradients,
+            "has_fused_attention": f.has_fused_attention,
+            "overlaps_gradients": f.overlaps_gradients,
             "overlaps_parameters": f.overlaps_parameters,
         }
         for f in map(get_framework, framework_names())
-    ]  # fmt: skip
+    ]
     return Table(kind="frameworks", title="Training frameworks, their defaults", rows=tuple(rows))
 
 
 def _framework(name: str) -> Table:
     found = get_framework(name)
-    return Table(kind="frameworks", title=found.name, rows=tuple(_fact_row(f) for f in found.facts.values()),
-                 notes=("Measured constants are those of any device; a device's generation has its own.",))  # fmt: skip
+    return Table(
+        kind="frameworks",
+        title=found.name,
+        rows=tuple(_fact_row(f) for f in found.facts.values()),
+        notes=("Measured constants are those of any device; a device's generation has its own.",),
+    )
 
 
 def _recipes() -> Table:
     rows = [
         {
-            "name": r.name, "title": r.title, "forward_format": r.forward_format,
-            "input_gradient_format": r.input_gradient_format, "weight_gradient_format": r.weight_gradient_format,
+            "name": r.name,
+            "title": r.title,
+            "forward_format": r.forward_format,
+            "input_gradient_format": r.input_gradient_format,
+            "weight_gradient_format": r.weight_gradient_format,
             "wide_layers_frac": r.wide_layers_frac,
         }
         for r in known_recipes().values()
-    ]  # fmt: skip
+    ]
     return Table(kind="recipes", title="Precision recipes of training", rows=tuple(rows))
 
 
@@ -207,14 +244,24 @@ def _recipe(name: str) -> Table:
 def _prices() -> Table:
     rows = [
         {
-            "name": name, "usd_per_device_hour": p.usd_per_device_hour, "low": p.low, "high": p.high,
-            "as_of": p.as_of.isoformat(), "kind": p.kind, "is_stale": p.is_stale, "note": p.note,
+            "name": name,
+            "usd_per_device_hour": p.usd_per_device_hour,
+            "low": p.low,
+            "high": p.high,
+            "as_of": p.as_of.isoformat(),
+            "kind": p.kind,
+            "is_stale": p.is_stale,
+            "note": p.note,
         }
         for name in device_names()
         if (p := price_of(name))
-    ]  # fmt: skip
-    return Table(kind="prices", title="Dollars for one device and hour", rows=tuple(rows),
-                 notes=("Give your own with --usd-per-hour.",))  # fmt: skip
+    ]
+    return Table(
+        kind="prices",
+        title="Dollars for one device and hour",
+        rows=tuple(rows),
+        notes=("Give your own with --usd-per-hour.",),
+    )
 
 
 def _price(name: str) -> Table:
@@ -227,6 +274,28 @@ def _price(name: str) -> Table:
         *(_fact_row(f) for f in price.facts),
     ]
     return Table(kind="prices", title=device.name, rows=tuple(rows), notes=device.notes)
+
+
+def _api_prices() -> Table:
+    rows = [
+        {"name": p.name, **{f.name: f.value for f in p.facts}, "as_of": p.as_of}
+        for p in map(get_api_price, api_price_names())
+    ]
+    return Table(
+        kind="api-prices",
+        title="Dollars that public APIs charge for a million tokens",
+        rows=tuple({k: row.get(k) for k in ("name", *_API_KINDS, "as_of")} for row in rows),
+        notes=("Compare a plan with one: orrery plan --api-price NAME.",),
+    )
+
+
+_API_KINDS = ("input_million_usd", "output_million_usd", "cached_million_usd")
+
+
+def _api_price(name: str) -> Table:
+    found = get_api_price(name)
+    rows = [*(_fact_row(f) for f in found.facts), {"fact": "as_of", "value": found.as_of}]
+    return Table(kind="api-prices", title=found.name, rows=tuple(rows))
 
 
 def _workloads() -> Table:
@@ -245,8 +314,17 @@ def _traces() -> Table:
     return Table(kind="traces", title="Request traces, made from published statistics", rows=tuple(rows))
 
 
-_LISTED = ("num_requests", "request_rate_per_s", "interarrival_cv_ratio", "input_mean_tokens", "input_p50_tokens",
-           "input_p99_tokens", "output_mean_tokens", "output_p50_tokens", "output_p99_tokens")  # fmt: skip
+_LISTED = (
+    "num_requests",
+    "request_rate_per_s",
+    "interarrival_cv_ratio",
+    "input_mean_tokens",
+    "input_p50_tokens",
+    "input_p99_tokens",
+    "output_mean_tokens",
+    "output_p50_tokens",
+    "output_p99_tokens",
+)
 
 
 def _stats(name: str) -> dict[str, Any]:
@@ -282,6 +360,31 @@ def readable(name: str, value: Any) -> str:
     return f"{value:,}"
 
 
+MANY = 1_000_000
+"""Counts from here on are said in billions."""
+
+
+def columns_of(table: Table) -> list[str]:
+    """Keys of the rows, each once, in the order in which they come."""
+    return list(dict.fromkeys(key for row in table.rows for key in row))
+
+
+def cell(column: str, row: Mapping[str, Any]) -> str:
+    """One formatted cell of a table; large counts are in billions."""
+    value = row.get(column)
+    if column.startswith("num_") and isinstance(value, int) and value >= MANY:
+        return f"{figures(value / 1e9)} B"
+    return readable(str(row.get("fact", "")) if column == "value" else column, value)
+
+
+def heading(column: str) -> str:
+    """A column's name without the unit that its values carry."""
+    for unit in ("_bytes_per_s", "_flops_per_s", "_bytes", "_w", "_s", "_usd"):
+        if column.endswith(unit):
+            return column.removesuffix(unit).replace("_", " ")
+    return column.replace("_", " ")
+
+
 _KINDS: dict[str, tuple[Callable[[], Table], Callable[[str], Table]]] = {
     "devices": (_devices, _device),
     "models": (_models, _model),
@@ -291,6 +394,7 @@ _KINDS: dict[str, tuple[Callable[[], Table], Callable[[str], Table]]] = {
     "frameworks": (_frameworks, _framework),
     "recipes": (_recipes, _recipe),
     "prices": (_prices, _price),
+    "api-prices": (_api_prices, _api_price),
     "traces": (_traces, _trace),
     "workloads": (_workloads, _workload),
 }

@@ -45,9 +45,7 @@ def survey(numbers: NDArray[Any]) -> Survey:
         loops.add_sizes(as_floats(flat[start : start + PIECE_ELEMENTS]), MAX_FP32, sums)
         let_go(numbers)
     bad, beyond, squares, largest = sums.tolist()
-    return Survey(
-        num_elements=flat.size, num_bad=int(bad), num_beyond=int(beyond), norm=sqrt(squares), largest=largest
-    )  # fmt: skip
+    return Survey(num_elements=flat.size, num_bad=int(bad), num_beyond=int(beyond), norm=sqrt(squares), largest=largest)
 
 
 def why_not(found: Survey) -> tuple[str, int]:
@@ -113,11 +111,14 @@ def pool(parts: Iterable[tuple[Survey, ErrorReport]]) -> Pooled:
     norm = hypot(*(looked.norm for looked, _ in found))
     relative = sqrt(noise) / norm if norm else float("inf") if noise else 0.0
     return Pooled(
-        num_elements=count, sqnr_db=decibels(relative**2), mean_square_error=noise / count,
+        num_elements=count,
+        sqnr_db=decibels(relative**2),
+        mean_square_error=noise / count,
         max_abs_error=max(report.max_abs_error for report in reports),
         mean_error=sum(report.mean_error * report.num_elements for report in reports) / count,
-        relative_error_frac=relative, zeros_frac=sum(r.zeros_frac * r.num_elements for r in reports) / count,
-    )  # fmt: skip
+        relative_error_frac=relative,
+        zeros_frac=sum(r.zeros_frac * r.num_elements for r in reports) / count,
+    )
 
 
 def on_front(costs: Sequence[float], gains: Sequence[float]) -> list[bool]:

@@ -16,6 +16,8 @@ from orrery.planner.money import BUSY_FRAC, tariff_of
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer, deployment_json
 from orrery.scenario.attainment import Attained, attained
+from orrery.scenario.draft_batching import check_ragged, ragged_way
+from orrery.scenario.images import prompt_tokens
 from orrery.scenario.levers.found import of_service
 from orrery.scenario.levers.idle import idle_notes
 from orrery.scenario.objectives import percentile_limits, request_limits_s
@@ -25,6 +27,7 @@ from orrery.scenario.service import service_for
 from orrery.serving.metrics import PERCENTILES, About, Summary, result_json, summary
 from orrery.serving.mix import SPREAD_FRAC
 from orrery.serving.online import highest_rate
+from orrery.serving.ragged_run import serve_ragged
 from orrery.serving.requests import Ints, Requests
 from orrery.serving.saturation import notes_near
 from orrery.serving.simulation.result import Simulated
@@ -78,21 +81,33 @@ class SimulatedAnswer:
     def to_json(self, *, detailed: bool = False) -> dict[str, Any]:
         """The keys of ``vllm bench serve`` (milliseconds), then ours (SI); ``detailed`` adds a value a request."""
         found = result_json(self.simulated, self.summary, self.about, detailed)
-        return found | self.attained.to_json() | {
-            "requests_simulated_per_s": self.simulated.requests.count / self.seconds,
-            "num_steps": self.simulated.num_steps, "num_devices": self.service.num_devices,
-            "host_power_w": self.service.host_power_w,
-            "energy_j_per_output_token_with_host": self.energy_j_per_output_token_with_host,
-            "deployment": to_json(deployment_json(self.service.pools[-1].deployment)),
-            "settings": self.scenario.written(), "counters": self.simulated.counters, "notes": list(self.notes),
-        }  # fmt: skip
+        return (
+            found
+            | self.attained.to_json()
+            | {
+                "requests_simulated_per_s": self.simulated.requests.count / self.seconds,
+                "num_steps": self.simulated.num_steps,
+                "num_devices": self.service.num_devices,
+                "host_power_w": self.service.host_power_w,
+                "energy_j_per_output_token_with_host": self.energy_j_per_output_token_with_host,
+                "deployment": to_json(deployment_json(self.service.pools[-1].deployment)),
+                "settings": self.scenario.written(),
+                "counters": self.simulated.counters,
+                "notes": list(self.notes),
+            }
+        )
 
 
 @typed
 def simulate(
-    scenario: Scenario | None = None, /, *, window: tuple[float, float] | None = None,
-    patience: AbstractContextManager[object] | None = None, watch: RunObserver | None = None, **settings: Any,
-) -> SimulatedAnswer | InfeasibleAnswer:  # fmt: skip
+    scenario: Scenario | None = None,
+    /,
+    *,
+    window: tuple[float, float] | None = None,
+    patience: AbstractContextManager[object] | None = None,
+    watch: RunObserver | None = None,
+    **settings: Any,
+) -> SimulatedAnswer | InfeasibleAnswer:
     """Serve a scenario's requests step by step, as its engine would.
 
     Settings are those of a scenario file; given beside a scenario they override it. Steps inside ``window`` (start and
@@ -101,6 +116,7 @@ def simulate(
     """
     inputs = merged(scenario, settings)
     check_traffic(inputs)
+    check_ragged(inputs)
     service, notes = service_for(inputs)
     if infeasible := lacking_memory(service):
         return InfeasibleAnswer(infeasible=infeasible, notes=notes, settings=inputs.written())
@@ -142,9 +158,10 @@ def _load_notes(scenario: Scenario, service: Service) -> tuple[str, ...]:
     memory = memory_of(pool.deployment)
     if rate is None or scenario.concurrency is not None or scenario.trace is not None or pool.role != "all":
         return ()
-    if isinstance(memory, Infeasible) or scenario.input_tokens is None or scenario.output_tokens is None:
+    length = prompt_tokens(scenario)
+    if isinstance(memory, Infeasible) or length is None or scenario.output_tokens is None:
         return ()
-    highest = highest_rate(pool.deployment, memory, scenario.input_tokens, scenario.output_tokens) * pool.replicas
+    highest = highest_rate(pool.deployment, memory, length, scenario.output_tokens) * pool.replicas
     return notes_near(rate, highest)
 
 
@@ -171,10 +188,12 @@ def answer_of(
     inputs = {p.percent for p in percentile_limits(scenario.slo)}
     figures = summary(simulated, request_limits_s(scenario.slo), sorted({*PERCENTILES, *inputs}), warmup_frac)
     tariffs = [
-        (tariff_of(p.deployment.cluster.device, scenario.usd_per_hour, scenario.electricity),
-         p.replicas * p.deployment.layout.num_devices)
+        (
+            tariff_of(p.deployment.cluster.device, scenario.usd_per_hour, scenario.electricity),
+            p.replicas * p.deployment.layout.num_devices,
+        )
         for p in service.pools
-    ]  # fmt: skip
+    ]
     each = [t.usd_per_s(n, figures.power_w * n / service.num_devices) for t, n in tariffs]
     usd_per_s = None if any(x is None for x in each) else sum(x for x in each if x is not None)
     text = tuple(
@@ -183,13 +202,21 @@ def answer_of(
         )
     )
     about = About(
-        model_id=service.pools[0].deployment.model.name, request_rate_per_s=_rate(scenario, simulated),
-        max_concurrency=scenario.concurrency, usd_per_s=usd_per_s,
-    )  # fmt: skip
+        model_id=service.pools[0].deployment.model.name,
+        request_rate_per_s=_rate(scenario, simulated),
+        max_concurrency=scenario.concurrency,
+        usd_per_s=usd_per_s,
+    )
     return SimulatedAnswer(
-        scenario=scenario, service=service, simulated=simulated, summary=figures,
-        attained=attained(scenario, simulated, figures, warmup_frac), about=about, seconds=math.nan, notes=text,
-    )  # fmt: skip
+        scenario=scenario,
+        service=service,
+        simulated=simulated,
+        summary=figures,
+        attained=attained(scenario, simulated, figures, warmup_frac),
+        about=about,
+        seconds=math.nan,
+        notes=text,
+    )
 
 
 def _idle_notes(simulated: Simulated, usd_per_s: float | None) -> tuple[str, ...]:
@@ -241,9 +268,22 @@ def warm_up(service: Service) -> None:
 def _served(
     scenario: Scenario, service: Service, requests: Requests, window: tuple[float, float] | None, counts: Ints | None
 ) -> Simulated | Infeasible:
+    if scenario.draft_batching is not None:
+        return serve_ragged(
+            service,
+            requests,
+            way=ragged_way(scenario, service),
+            batch=scenario.concurrency or requests.count,
+            pool=scenario.draft_pool or 0,
+            seed=scenario.seed or 0,
+        )
     rows = MAX_LOGGED_STEPS if window else 0
     start_s, end_s = window or (0.0, 0.0)
     return run(
-        service, requests, concurrency=scenario.concurrency or 0, seed=scenario.seed or 0,
-        window=Window(start_s=start_s, end_s=end_s, rows=rows), counts=counts,
-    )  # fmt: skip
+        service,
+        requests,
+        concurrency=scenario.concurrency or 0,
+        seed=scenario.seed or 0,
+        window=Window(start_s=start_s, end_s=end_s, rows=rows),
+        counts=counts,
+    )

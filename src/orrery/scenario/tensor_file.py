@@ -35,19 +35,41 @@ MAX_PACKING_RATIO = 50
 SUFFIXES = (".npy", ".npz", ".safetensors")
 
 PLAIN = {
-    "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U64": "<u8",
-    "U32": "<u4", "U16": "<u2", "U8": "u1",
-}  # fmt: skip
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "I64": "<i8",
+    "I32": "<i4",
+    "I16": "<i2",
+    "I8": "i1",
+    "U64": "<u8",
+    "U32": "<u4",
+    "U16": "<u2",
+    "U8": "u1",
+}
 CODED = {
-    "BF16": ("<u2", "bf16"), "F8_E4M3": ("u1", "e4m3fn"), "F8_E5M2": ("u1", "e5m2"), "F8_E4M3FNUZ": ("u1", "e4m3fnuz"),
-    "F8_E5M2FNUZ": ("u1", "e5m2fnuz"), "F8_E8M0": ("u1", "ue8m0"),
-}  # fmt: skip
+    "BF16": ("<u2", "bf16"),
+    "F8_E4M3": ("u1", "e4m3fn"),
+    "F8_E5M2": ("u1", "e5m2"),
+    "F8_E4M3FNUZ": ("u1", "e4m3fnuz"),
+    "F8_E5M2FNUZ": ("u1", "e5m2fnuz"),
+    "F8_E8M0": ("u1", "ue8m0"),
+}
 """dtype of a .safetensors file -> how its codes are stored, and the element that they are of."""
 
 DAMAGED = (
-    ValueError, EOFError, OverflowError, SyntaxError, tokenize.TokenError, struct.error, zlib.error, lzma.LZMAError,
-    zipfile.BadZipFile, RuntimeError, OSError,
-)  # fmt: skip
+    ValueError,
+    EOFError,
+    OverflowError,
+    SyntaxError,
+    tokenize.TokenError,
+    struct.error,
+    zlib.error,
+    lzma.LZMAError,
+    zipfile.BadZipFile,
+    RuntimeError,
+    OSError,
+)
 """What readers of archives and array headers raise on files that are not what they say."""
 
 IN_MEMORY_BYTES = 1 << 28
@@ -95,9 +117,11 @@ def tensors_in(path: Path) -> tuple[Tensor, ...]:
 def _of_safetensors(path: Path) -> Iterator[Tensor]:
     for stored in read_header(path):
         yield Tensor(
-            name=stored.name, dtype=stored.dtype, shape=stored.shape,
+            name=stored.name,
+            dtype=stored.dtype,
+            shape=stored.shape,
             read=lambda stored=stored: _stored_numbers(path, stored),
-        )  # fmt: skip
+        )
 
 
 def _stored_numbers(path: Path, stored: Stored) -> Array:
@@ -144,9 +168,11 @@ def _of_npz(path: Path) -> Iterator[Tensor]:
         raise ScenarioError(f"{path}: is no .npz archive: {_why(error)}.") from None
     for member, header in zip(members, headers, strict=True):
         yield Tensor(
-            name=member.filename.removesuffix(".npy"), dtype=str(header.dtype), shape=header.shape,
+            name=member.filename.removesuffix(".npy"),
+            dtype=str(header.dtype),
+            shape=header.shape,
             read=lambda member=member, header=header: _member_numbers(path, member, header),
-        )  # fmt: skip
+        )
 
 
 def _member_header(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> _Npy:

@@ -2,8 +2,9 @@
 
 from orrery.base.errors import ScenarioError
 from orrery.catalog.traces import load_trace, stats
-from orrery.planner.goal import Traffic
+from orrery.scenario.images import prompt_tokens
 from orrery.scenario.schema import Scenario
+from orrery.serving.workload import Traffic
 
 
 def traffic_of(scenario: Scenario) -> tuple[Traffic, tuple[str, ...]]:
@@ -23,9 +24,11 @@ def traffic_of(scenario: Scenario) -> tuple[Traffic, tuple[str, ...]]:
     traffic = Traffic(
         input_tokens=float(scenario.input_tokens or found.input_mean_tokens),
         output_tokens=float(scenario.output_tokens or found.output_mean_tokens),
-        request_rate_per_s=scenario.rate or found.request_rate_per_s, input_tokens_std=found.input_std_tokens,
-        output_tokens_std=found.output_std_tokens, longest_tokens=0.0 if given else float(found.longest_tokens),
-    )  # fmt: skip
+        request_rate_per_s=scenario.rate or found.request_rate_per_s,
+        input_tokens_std=found.input_std_tokens,
+        output_tokens_std=found.output_std_tokens,
+        longest_tokens=0.0 if given else float(found.longest_tokens),
+    )
     return traffic, (*trace.notes, text)
 
 
@@ -33,7 +36,9 @@ def _stated(scenario: Scenario) -> Traffic:
     if scenario.input_tokens is None or scenario.output_tokens is None:
         raise ScenarioError('traffic: is missing; write trace = "chat", or rate with input_tokens and output_tokens.')
     return Traffic(
-        input_tokens=float(scenario.input_tokens), output_tokens=float(scenario.output_tokens),
-        request_rate_per_s=scenario.rate or 0.0, input_tokens_std=scenario.input_tokens_std or 0.0,
+        input_tokens=float(prompt_tokens(scenario) or 0),
+        output_tokens=float(scenario.output_tokens),
+        request_rate_per_s=scenario.rate or 0.0,
+        input_tokens_std=scenario.input_tokens_std or 0.0,
         output_tokens_std=scenario.output_tokens_std or 0.0,
-    )  # fmt: skip
+    )

@@ -19,9 +19,11 @@ from orrery.scenario.levers.idle import idle_notes
 from orrery.scenario.plan_answer import price_json
 from orrery.scenario.rl_job import check_is_rl
 from orrery.scenario.schema import Scenario, merged
+from orrery.scenario.show import Table
 from orrery.scenario.train_job import ANY_SCHEDULE, job_json, layout_of, training_question
 from orrery.scenario.train_offload import OffloadAnswer, first_offload, offloaded, refuse_tiers
 from orrery.scenario.train_run import Run, check_run, costs_of, run_json, run_of
+from orrery.scenario.train_with.apply import with_techniques
 from orrery.training.allowed import refusal
 from orrery.training.columns import columns_of
 from orrery.training.error_range import spread_of
@@ -52,6 +54,7 @@ class TrainAnswer:
     tariff: Tariff
     run: Run | None
     notes: tuple[str, ...]
+    tables: tuple[Table, ...] = ()  # what techniques that were asked for do, each in figures of its own
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])  # the question, as a scenario file has it
 
     @property
@@ -86,34 +89,61 @@ class TrainAnswer:
             out["peak_memory_bytes"] = spread.around(self.peak_memory_bytes)
         return out
 
+    def table(self, kind: str) -> tuple[Mapping[str, Any], ...]:
+        """Rows of what a technique that was asked for does; ScenarioError names the tables that there are."""
+        found = {t.kind: t.rows for t in self.tables}
+        if kind not in found:
+            raise ScenarioError(f"table: there is no {kind!r}; write {' or '.join(map(repr, found)) or 'a technique'}.")
+        return found[kind]
+
     def to_json(self) -> dict[str, Any]:
         """The answer in the shape that scripts rely on; SI units."""
         return to_json(
             {
-                "step_time_s": self.step_time_s, "mfu_frac": self.mfu_frac, "hfu_frac": self.hfu_frac,
-                "tokens_per_s_per_device": self.tokens_per_s_per_device, "tokens_per_s": self.tokens_per_s,
+                "step_time_s": self.step_time_s,
+                "mfu_frac": self.mfu_frac,
+                "hfu_frac": self.hfu_frac,
+                "tokens_per_s_per_device": self.tokens_per_s_per_device,
+                "tokens_per_s": self.tokens_per_s,
                 "model_flops_per_s_per_device": self.model_flops_per_s_per_device,
                 "peak_memory_bytes": self.peak_memory_bytes,
                 "capacity_bytes": self.job.cluster.device.memory_capacity_bytes,
-                "parts": self.parts, "bound_by": self.bound_by,
-                "memory": [{"rank": r.rank, "in_flight": r.in_flight, "peak_bytes": r.peak_bytes,
-                            **{f"{k}_bytes": v for k, v in r.parts.items()}} for r in self.ranks],
-                "power_w": self.power_w, "energy_j_per_step": self.energy_j_per_step,
+                "parts": self.parts,
+                "bound_by": self.bound_by,
+                "memory": [
+                    {
+                        "rank": r.rank,
+                        "in_flight": r.in_flight,
+                        "peak_bytes": r.peak_bytes,
+                        **{f"{k}_bytes": v for k, v in r.parts.items()},
+                    }
+                    for r in self.ranks
+                ],
+                "power_w": self.power_w,
+                "energy_j_per_step": self.energy_j_per_step,
                 "energy_j_per_token": self.energy_j_per_token,
-                "usd_per_million_tokens": self.usd_per_million_tokens, "price": price_json(self.tariff),
+                "usd_per_million_tokens": self.usd_per_million_tokens,
+                "price": price_json(self.tariff),
                 "run": run_json(self.run) if self.run else None,
-                "intervals": self.intervals(), "job": job_json(self.job), "layout": self.layout,
-                "settings": self.settings, "notes": self.notes,
+                "intervals": self.intervals(),
+                "job": job_json(self.job),
+                "layout": self.layout,
+                "settings": self.settings,
+                "notes": self.notes,
+                **({"techniques": {t.kind: t.rows for t in self.tables}} if self.tables else {}),
             }
-        )  # fmt: skip
+        )
 
 
 def _inverse(value: float, spread: Spread) -> Interval:
     """Interval around a rate, whose truth is above where the time's is below."""
     return Interval(
-        low_80=value / spread.high_80_ratio, high_80=value / spread.low_80_ratio,
-        low_95=value / spread.high_95_ratio, high_95=value / spread.low_95_ratio, because=spread.because,
-    )  # fmt: skip
+        low_80=value / spread.high_80_ratio,
+        high_80=value / spread.low_80_ratio,
+        low_95=value / spread.high_95_ratio,
+        high_95=value / spread.low_95_ratio,
+        because=spread.because,
+    )
 
 
 @typed
@@ -135,6 +165,10 @@ def _trained(scenario: Scenario) -> TrainAnswer | OffloadAnswer | InfeasibleAnsw
         raise ScenarioError("against: is for --plan, which ranks a layout among all; write --layout for one alone.")
     if scenario.offload:
         return offloaded(scenario)
+    if scenario.graph is not None:
+        raise ScenarioError("graph: is answered by train_graph; leave it out for a language model.")
+    if scenario.find_largest:
+        raise ScenarioError("find_largest: is of techniques of offloading; write offload, such as all-on-device.")
     refuse_tiers(scenario)
     question = training_question(scenario)
     if scenario.schedule == ANY_SCHEDULE:
@@ -144,45 +178,70 @@ def _trained(scenario: Scenario) -> TrainAnswer | OffloadAnswer | InfeasibleAnsw
     if text := refusal(job, columns_of([layout])):
         near = nearest_sensible(job, layout)
         raise ScenarioError(text + (f" The nearest layout that works: {near}." if near else ""))
-    steps, ranks = costed(job, layout)
-    notes = (*question.notes, *layout_notes, *idle_notes(scenario.written(), of_job(job, layout)))
+    changed = with_techniques(scenario, job, layout, *costed(job, layout))
+    steps, ranks = changed.steps, changed.ranks
+    notes = (*question.notes, *layout_notes, *idle_notes(scenario.written(), of_job(job, layout)), *changed.notes)
     if missing := _missing_memory(scenario, job, layout, ranks):
         return InfeasibleAnswer(infeasible=missing, notes=notes)
     tariff = tariff_of(job.cluster.device, scenario.usd_per_hour, scenario.electricity)
-    run = run_of(scenario, costs_of(steps, ranks), tariff)
-    return answer_of(steps, ranks, tariff, run, (*notes, *tariff.notes))
+    run = run_of(scenario, replace(costs_of(steps, ranks), outage_lost_s=changed.outage_lost_s), tariff)
+    tables = (*changed.tables, *(run.tables if run else ()))
+    return answer_of(steps, ranks, tariff, run, (*notes, *tariff.notes), tables)
 
 
 def answer_of(
-    steps: Steps, ranks: tuple[Rank, ...], tariff: Tariff, run: Run | None, notes: tuple[str, ...]
+    steps: Steps,
+    ranks: tuple[Rank, ...],
+    tariff: Tariff,
+    run: Run | None,
+    notes: tuple[str, ...],
+    tables: tuple[Table, ...] = (),
 ) -> TrainAnswer:
     """The answer for the one layout of ``steps``."""
     job, devices = steps.job, steps.job.cluster.num_devices
     time_s = float(steps.time_s[0])
     parts = {name: float(value[0]) for name, value in steps.parts.items()}
     return TrainAnswer(
-        job=job, layout=steps.columns.layout(0), step_time_s=time_s, parts=parts,
+        job=job,
+        layout=steps.columns.layout(0),
+        step_time_s=time_s,
+        parts=parts,
         mfu_frac=float(mfu_frac(steps)[0]),
         hfu_frac=float(steps.hardware_flops[0]) / (time_s * peak_flops_per_s(job)),
         model_flops_per_s_per_device=float(steps.model_flops[0]) / time_s / devices,
-        tokens_per_s_per_device=float(steps.tokens_per_s_per_device[0]), ranks=ranks,
-        power_w=float(power_w(steps)[0]), energy_j_per_step=float(energy_j(steps)[0]), bound_by=bound_by(parts),
-        tariff=tariff, run=run, notes=tuple(dict.fromkeys(notes)),
-    )  # fmt: skip
+        tokens_per_s_per_device=float(steps.tokens_per_s_per_device[0]),
+        ranks=ranks,
+        power_w=float(power_w(steps)[0]),
+        energy_j_per_step=float(energy_j(steps)[0]),
+        bound_by=bound_by(parts),
+        tariff=tariff,
+        run=run,
+        notes=tuple(dict.fromkeys(notes)),
+        tables=tables,
+    )
 
 
 KINDS = {
-    "compute": ("forward", "backward", "weight gradients", "recomputation"),
-    "network": ("tensor parallel", "context parallel", "expert parallel", "sharding", "hand-overs",
-                "gradient reduction", "parameter gathering"),
-    "bubble": ("bubble",), "memory": ("update",), "overhead": ("launches", "once a step"),
-}  # fmt: skip
+    "compute": ("forward", "backward", "weight gradients", "recomputation", "redundant forward"),
+    "network": (
+        "tensor parallel",
+        "context parallel",
+        "expert parallel",
+        "sharding",
+        "hand-overs",
+        "gradient reduction",
+        "parameter gathering",
+    ),
+    "bubble": ("bubble",),
+    "memory": ("update", "weight sampling"),
+    "overhead": ("launches", "once a step"),
+}
 """What limits a step, and the parts that say so."""
 
 
 def bound_by(parts: dict[str, float]) -> str:
     """The kind of parts that takes most of the step."""
-    return max(KINDS, key=lambda kind: sum(parts[name] for name in KINDS[kind]))
+    return max(KINDS, key=lambda kind: sum(parts.get(name, 0.0) for name in KINDS[kind]))
 
 
 def _missing_memory(
@@ -196,6 +255,8 @@ def _missing_memory(
     return Infeasible(
         what=f"{job.model.name} on {job.cluster.num_devices} x {job.cluster.device.name} ({layout}), "
         f"pipeline rank {fullest.rank}",
-        need=fullest.peak_bytes, have=have, unit="bytes",
+        need=fullest.peak_bytes,
+        have=have,
+        unit="bytes",
         smallest_change=f"{near} fits." if near else "Nothing near it fits: take more devices, or larger ones.",
-    )  # fmt: skip
+    )

@@ -49,15 +49,23 @@ class Against:
         """For scripts; SI units."""
         a = self.answer
         out: dict[str, Any] = {
-            "layout": a.layout, "name": str(a.layout), "rank": self.rank, "num_faster": self.num_faster,
-            "step_time_s": a.step_time_s, "mfu_frac": a.mfu_frac, "parts": a.parts, "fits": self.fits,
-            "need_bytes": self.need_bytes, "have_bytes": self.have_bytes,
-        }  # fmt: skip
+            "layout": a.layout,
+            "name": str(a.layout),
+            "rank": self.rank,
+            "num_faster": self.num_faster,
+            "step_time_s": a.step_time_s,
+            "mfu_frac": a.mfu_frac,
+            "parts": a.parts,
+            "fits": self.fits,
+            "need_bytes": self.need_bytes,
+            "have_bytes": self.have_bytes,
+        }
         if best:
             out |= {
-                "time_ratio": a.step_time_s / best.step_time_s, "seconds_lost": self.seconds_lost(best),
+                "time_ratio": a.step_time_s / best.step_time_s,
+                "seconds_lost": self.seconds_lost(best),
                 "best_does": {name: pair[1] for name, pair in self.differences(best).items()},
-            }  # fmt: skip
+            }
         return to_json(out)
 
 

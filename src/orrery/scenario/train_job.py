@@ -1,6 +1,7 @@
 """From a scenario to a training job and its layout, with a note for every default that was taken."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any, cast, get_args
 
 from orrery.base.errors import ScenarioError
@@ -59,24 +60,32 @@ def training_question(scenario: Scenario) -> TrainingQuestion:
     framework = get_framework(framework_name, device, recipe.name, use)
     per_node = scenario.devices_per_node or device.devices_per_node
     devices = cast(int, scenario.devices)
+    if scenario.node_link_bytes_per_s is not None:
+        device = with_node_link(device, scenario.node_link_bytes_per_s, min(per_node, devices))
     cluster = Cluster(device=device, num_devices=devices, devices_per_node=min(per_node, devices))
     notes += read_as(model)
     job = TrainingJob(
-        model=model, cluster=cluster, framework=framework, recipe=recipe,
-        seq_len=cast(int, scenario.seq_len), global_batch=cast(int, scenario.global_batch),
-        task=task, adapter_rank=scenario.adapter_rank or 16,
-        islands=_islands(scenario, devices), tensor_overlap=scenario.tensor_overlap or "",
-        expert_overlap=scenario.expert_overlap or "", dispatcher=scenario.dispatcher or "",
-        expert_loads=expert_loads(scenario.expert_loads, model), **_placement(scenario, model, notes),
-    )  # fmt: skip
+        model=model,
+        cluster=cluster,
+        framework=framework,
+        recipe=recipe,
+        seq_len=cast(int, scenario.seq_len),
+        global_batch=cast(int, scenario.global_batch),
+        task=task,
+        adapter_rank=scenario.adapter_rank or 16,
+        islands=_islands(scenario, devices),
+        tensor_overlap=scenario.tensor_overlap or "",
+        expert_overlap=scenario.expert_overlap or "",
+        dispatcher=scenario.dispatcher or "",
+        expert_loads=expert_loads(scenario.expert_loads, model),
+        **_placement(scenario, model, notes),
+    )
     return TrainingQuestion(job=job, given=_given(scenario), notes=tuple(notes))
 
 
 def _placement(scenario: Scenario, model: Model, notes: list[str]) -> dict[str, Any]:
     """What moves or copies experts; ScenarioError where a setting means nothing beside the others."""
-    name, copies, interval = (
-        scenario.expert_placement, scenario.expert_replicas, scenario.placement_interval_steps
-    )  # fmt: skip
+    name, copies, interval = (scenario.expert_placement, scenario.expert_replicas, scenario.placement_interval_steps)
     if name in (None, IN_ORDER):
         for field, value in (("expert_replicas", copies), ("placement_interval_steps", interval)):
             if value is not None:
@@ -115,8 +124,13 @@ def _framework_name(scenario: Scenario, notes: list[str]) -> str:
     return name
 
 
+def with_node_link(device: Device, node_bytes_per_s: float, devices_per_node: int) -> Device:
+    """The device with its part of a node's link to other nodes."""
+    return replace(device, scaleout=replace(device.scaleout, each_way_bytes_per_s=node_bytes_per_s / devices_per_node))
+
+
 def _islands(scenario: Scenario, devices: int) -> Islands | None:
-    size, rate = scenario.island_devices, scenario.island_link_bytes_per_s
+    size, rate = _sites(scenario, devices) or (scenario.island_devices, scenario.island_link_bytes_per_s)
     if size is None and rate is None:
         return None
     if size is None or rate is None:
@@ -125,6 +139,22 @@ def _islands(scenario: Scenario, devices: int) -> Islands | None:
     if devices % size:
         raise ScenarioError(f"island_devices: {size} does not divide {devices} devices; write a divisor.")
     return Islands(num_devices=size, link=Link(name="between islands", each_way_bytes_per_s=rate, latency_s=1e-3))
+
+
+def _sites(scenario: Scenario, devices: int) -> tuple[int, float] | None:
+    """Devices of a site, and each one's part of its link; None where nobody speaks of sites."""
+    sites, rate = scenario.sites, scenario.site_link_bytes_per_s
+    if sites is None and rate is None and scenario.sites_train is None:
+        return None
+    if sites is None or rate is None:
+        missing = "sites" if sites is None else "site_link_bytes_per_s"
+        raise ScenarioError(f"{missing}: is missing; sites need their number and the link of each.")
+    if scenario.island_devices is not None or scenario.island_link_bytes_per_s is not None:
+        raise ScenarioError("island_devices: sites are islands too; write sites, or island_devices, not both.")
+    if devices % sites:
+        near = max(n for n in range(1, min(sites, devices) + 1) if devices % n == 0)
+        raise ScenarioError(f"sites: {sites} do not divide {devices} devices; write {near}.")
+    return devices // sites, rate * sites / devices
 
 
 def job_json(job: TrainingJob) -> dict[str, Any]:
@@ -140,17 +170,37 @@ def job_json(job: TrainingJob) -> dict[str, Any]:
         else {}
     )
     return {
-        "model": job.model.name, "device": job.cluster.device.name, "num_devices": job.cluster.num_devices,
-        "devices_per_node": job.cluster.devices_per_node, "framework": job.framework.name,
-        "precision": job.recipe.name, "task": job.task, "seq_len": job.seq_len, "global_batch": job.global_batch,
+        "model": job.model.name,
+        "device": job.cluster.device.name,
+        "num_devices": job.cluster.num_devices,
+        "devices_per_node": job.cluster.devices_per_node,
+        "framework": job.framework.name,
+        "precision": job.recipe.name,
+        "task": job.task,
+        "seq_len": job.seq_len,
+        "global_batch": job.global_batch,
         **routed,
-    }  # fmt: skip
+    }
 
 
 LAYOUT_SETTINGS = (
-    "tp", "cp", "pp", "dp", "vp", "first_stage_layers", "last_stage_layers", "ep", "etp", "micro_batch",
-    "sharding_group", "secondary_group", "recompute", "recompute_layers", "schedule", "context_kind",
-)  # fmt: skip
+    "tp",
+    "cp",
+    "pp",
+    "dp",
+    "vp",
+    "first_stage_layers",
+    "last_stage_layers",
+    "ep",
+    "etp",
+    "micro_batch",
+    "sharding_group",
+    "secondary_group",
+    "recompute",
+    "recompute_layers",
+    "schedule",
+    "context_kind",
+)
 
 
 ANY_SCHEDULE = "any"
@@ -172,6 +222,11 @@ def _settings(scenario: Scenario) -> dict[str, Any]:
     found = {n: v for n in LAYOUT_SETTINGS if (v := getattr(scenario, n)) is not None}
     if scenario.sharding is not None:
         found["sharding"] = "zero3" if scenario.sharding == "fsdp" else scenario.sharding
+    elif is_unsharded(scenario):
+        found["sharding"] = "none"
+    if scenario.seq_lengths is not None and scenario.layout is None and "cp" not in found:
+        ranks = (scenario.devices or 1) // (found.get("tp", 1) * found.get("pp", 1))
+        found["cp"] = max(1, ranks // math.gcd(ranks, scenario.global_batch or 1))  # groups that share a sequence
     if scenario.recompute not in (None, *get_args(Recompute)):
         found |= {"recompute": "selective", "recompute_modules": read_modules(str(scenario.recompute))}
     if scenario.sequence_parallel is not None:
@@ -222,6 +277,12 @@ def layout_of(question: TrainingQuestion) -> tuple[TrainingLayout, tuple[str, ..
     if "schedule" in given and layout.pp == 1:
         notes.append(f"schedule: {layout.schedule} means nothing without a pipeline (pp = 1)")
     return layout, tuple(notes)
+
+
+def is_unsharded(scenario: Scenario) -> bool:
+    """Whether a technique says where states lie, and no layout does: replicas that update alone hold all of them."""
+    is_alone = scenario.local_updates not in (None, "synchronous") or scenario.sites_train == "experts"
+    return (is_alone or scenario.partition is not None) and scenario.layout is None
 
 
 def _multiples(got: int, step: int) -> str:

@@ -18,11 +18,14 @@ from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.plan_answer import price_json
 from orrery.scenario.schema import Scenario, merged
+from orrery.scenario.show import Table
 from orrery.scenario.train_job import job_json
 from orrery.scenario.train_offload_ask import SHARING, Prepared, chosen_rule, prepare
 from orrery.scenario.train_offload_work import parts_of
 from orrery.scenario.train_run import Run, StepCosts, run_json, run_of
 from orrery.scenario.train_tiers import DEVICE_SHARES, exchange_s
+from orrery.scenario.train_with.largest import largest_table
+from orrery.scenario.train_with.refused import refuse_techniques
 from orrery.training.columns import columns_of
 from orrery.training.step import Steps, step_of
 from orrery.training.worth import peak_flops_per_s
@@ -30,9 +33,11 @@ from orrery.training.worth import peak_flops_per_s
 KINDS = {
     "compute": ("forward", "backward", "weight gradients", "recomputation"),
     "network": ("tensor parallel", "waiting for other ranks", "gradient reduction"),
-    "memory": ("update",), "host": ("waiting for the host's update", "waiting for the host link"),
-    "drives": ("waiting for drives",), "overhead": ("launches", "once a step"),
-}  # fmt: skip
+    "memory": ("update",),
+    "host": ("waiting for the host's update", "waiting for the host link"),
+    "drives": ("waiting for drives",),
+    "overhead": ("launches", "once a step"),
+}
 """What limits a step, and the parts that say so."""
 
 NO_INTERVALS = "intervals: none, no measured run with states off the device was compared"
@@ -60,6 +65,7 @@ class OffloadAnswer:
     tariff: Tariff
     run: Run | None
     notes: tuple[str, ...]
+    tables: tuple[Table, ...] = ()  # the largest model, where it was asked for
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])  # the question, as a scenario file has it
 
     @property
@@ -102,43 +108,69 @@ class OffloadAnswer:
         """The answer in the shape that scripts rely on, that of training, with ``tiers``; SI units, bytes a device."""
         return to_json(
             {
-                "step_time_s": self.step_time_s, "mfu_frac": self.mfu_frac, "hfu_frac": self.hfu_frac,
-                "tokens_per_s_per_device": self.tokens_per_s_per_device, "tokens_per_s": self.tokens_per_s,
+                "step_time_s": self.step_time_s,
+                "mfu_frac": self.mfu_frac,
+                "hfu_frac": self.hfu_frac,
+                "tokens_per_s_per_device": self.tokens_per_s_per_device,
+                "tokens_per_s": self.tokens_per_s,
                 "model_flops_per_s_per_device": self.model_flops_per_s_per_device,
                 "peak_memory_bytes": self.peak_memory_bytes,
-                "capacity_bytes": self.job.cluster.device.memory_capacity_bytes, "offload": self.offload,
-                "parts": self.parts, "lanes": self.lanes, "bound_by": self.bound_by, "tiers": self._tiers_json(),
-                "power_w": self.power_w, "energy_j_per_step": self.energy_j_per_step,
+                "capacity_bytes": self.job.cluster.device.memory_capacity_bytes,
+                "offload": self.offload,
+                "parts": self.parts,
+                "lanes": self.lanes,
+                "bound_by": self.bound_by,
+                "tiers": self._tiers_json(),
+                "power_w": self.power_w,
+                "energy_j_per_step": self.energy_j_per_step,
                 "energy_j_per_token": self.energy_j_per_token,
-                "usd_per_million_tokens": self.usd_per_million_tokens, "price": price_json(self.tariff),
-                "run": run_json(self.run) if self.run else None, "intervals": {},
-                "job": job_json(self.job), "layout": self.layout, "settings": self.settings, "notes": self.notes,
+                "usd_per_million_tokens": self.usd_per_million_tokens,
+                "price": price_json(self.tariff),
+                "run": run_json(self.run) if self.run else None,
+                "intervals": {},
+                "job": job_json(self.job),
+                "layout": self.layout,
+                "settings": self.settings,
+                "notes": self.notes,
+                **({"techniques": {t.kind: t.rows for t in self.tables}} if self.tables else {}),
             }
-        )  # fmt: skip
+        )
 
     def _tiers_json(self) -> dict[str, dict[str, float]]:
         """What each tier holds for one device, what of it there is, and how fast it is."""
         t, held = self.tiers, self.held
         return {
-            "device": {"held_bytes": held.gpu_bytes, "have_bytes": t.gpu_bytes,
-                       "bytes_per_s": t.gpu_memory_bytes_per_s},
-            "host": {"held_bytes": held.host_bytes, "have_bytes": t.host_bytes,
-                     "bytes_per_s": t.host_memory_bytes_per_s,
-                     "link_each_way_bytes_per_s": t.host_link_each_way_bytes_per_s},
-            "nvme": {"held_bytes": held.nvme_bytes, "have_bytes": t.nvme_bytes,
-                     "read_bytes_per_s": t.nvme_read_bytes_per_s, "write_bytes_per_s": t.nvme_write_bytes_per_s},
-        }  # fmt: skip
+            "device": {
+                "held_bytes": held.gpu_bytes,
+                "have_bytes": t.gpu_bytes,
+                "bytes_per_s": t.gpu_memory_bytes_per_s,
+            },
+            "host": {
+                "held_bytes": held.host_bytes,
+                "have_bytes": t.host_bytes,
+                "bytes_per_s": t.host_memory_bytes_per_s,
+                "link_each_way_bytes_per_s": t.host_link_each_way_bytes_per_s,
+            },
+            "nvme": {
+                "held_bytes": held.nvme_bytes,
+                "have_bytes": t.nvme_bytes,
+                "read_bytes_per_s": t.nvme_read_bytes_per_s,
+                "write_bytes_per_s": t.nvme_write_bytes_per_s,
+            },
+        }
 
 
 def offloaded(scenario: Scenario) -> OffloadAnswer | InfeasibleAnswer:
     """The answer to a scenario that names a technique of offloading."""
+    refuse_techniques(scenario, "with states off the device", "offload", but="find_largest")
     ready = prepare(scenario)
+    tables = (largest_table(ready),) if scenario.find_largest else ()
     infeasible, notes = _infeasible(ready), _notes(ready)
     tariff = tariff_of(ready.job.cluster.device, scenario.usd_per_hour, scenario.electricity)
     if infeasible:
         change = _enough_of_a_tier(scenario, ready) or first_fit(scenario, _easier(ready))
         text = f"{change} fits." if change else "Nothing near it fits: take more devices, or larger ones."
-        return InfeasibleAnswer(infeasible=replace(infeasible, smallest_change=text), notes=notes)
+        return InfeasibleAnswer(infeasible=replace(infeasible, smallest_change=text), notes=notes, tables=tables)
     rule, step = chosen_rule(ready)
     rounds = step.choices.get("groups", 1.0)  # lanes of a layerwise update are those of a whole round
     parts = parts_of(rule, ready.pieces, ready.memory.tiers, ready.num_forward)
@@ -149,13 +181,23 @@ def offloaded(scenario: Scenario) -> OffloadAnswer | InfeasibleAnswer:
     worth = _worth(ready, step, parts, time_s)
     costs = _step_costs(ready, step, parts, time_s, worth.power_w)
     return OffloadAnswer(
-        job=job, layout=layout, offload=ready.name, step_time_s=time_s, parts=parts,
-        lanes={k: float(v) / rounds for k, v in step.busy_s.items()}, tiers=ready.memory.tiers, held=step.held,
+        job=job,
+        layout=layout,
+        offload=ready.name,
+        step_time_s=time_s,
+        parts=parts,
+        lanes={k: float(v) / rounds for k, v in step.busy_s.items()},
+        tiers=ready.memory.tiers,
+        held=step.held,
         mfu_frac=worth.model_flops / (time_s * peak_flops_per_s(job)),
-        hfu_frac=worth.hardware_flops / (time_s * peak_flops_per_s(job)), power_w=worth.power_w,
-        model_flops_per_s_per_device=worth.model_flops / time_s, tariff=tariff, run=run_of(scenario, costs, tariff),
+        hfu_frac=worth.hardware_flops / (time_s * peak_flops_per_s(job)),
+        power_w=worth.power_w,
+        model_flops_per_s_per_device=worth.model_flops / time_s,
+        tariff=tariff,
+        run=run_of(scenario, costs, tariff),
         notes=tuple(dict.fromkeys((*notes, *tariff.notes, NO_INTERVALS))),
-    )  # fmt: skip
+        tables=tables,
+    )
 
 
 def _notes(ready: Prepared) -> tuple[str, ...]:
@@ -236,9 +278,11 @@ def _step_costs(
     work, tiers, is_shared = ready.pieces.work, ready.memory.tiers, ready.name in SHARING
     each_s = work.num_layers * work.forward_s + work.outer_forward_s
     fetched = work.num_layers * work.layer_bytes / (tiers.num_ranks if is_shared else 1)
-    slowest = {"zero-infinity": min(tiers.nvme_read_bytes_per_s, tiers.host_link_each_way_bytes_per_s),
-               "overlapped-update": min(tiers.nvme_read_bytes_per_s, tiers.host_link_each_way_bytes_per_s),
-               "zeroth-order-streaming": tiers.host_link_each_way_bytes_per_s}.get(ready.name)  # fmt: skip
+    slowest = {
+        "zero-infinity": min(tiers.nvme_read_bytes_per_s, tiers.host_link_each_way_bytes_per_s),
+        "overlapped-update": min(tiers.nvme_read_bytes_per_s, tiers.host_link_each_way_bytes_per_s),
+        "zeroth-order-streaming": tiers.host_link_each_way_bytes_per_s,
+    }.get(ready.name)
     fetch_s = fetched / slowest if slowest else 0.0
     state = work.num_parameters * (work.parameter_bytes + work.state_bytes) / (tiers.num_ranks if is_shared else 1)
     if ready.name == "zeroth-order-streaming":
@@ -246,11 +290,15 @@ def _step_costs(
     elif ready.name == "adapters-only":
         state = ADAPTER_BYTES * step.choices["adapter_parameters"]
     return StepCosts(
-        job=ready.job, step_s=time_s, forward_s=parts["forward"],
+        job=ready.job,
+        step_s=time_s,
+        forward_s=parts["forward"],
         update_s=parts["update"] + parts["waiting for the host's update"],
-        evaluation_s=work.num_micro_batches * max(each_s, fetch_s), state_bytes=state,
-        num_replicas=1 if is_shared else ready.layout.dp, power_w=power_w,
-    )  # fmt: skip
+        evaluation_s=work.num_micro_batches * max(each_s, fetch_s),
+        state_bytes=state,
+        num_replicas=1 if is_shared else ready.layout.dp,
+        power_w=power_w,
+    )
 
 
 LADDER = ("zero-offload", "interleaved-update", "overlapped-update", "zero-infinity")
@@ -282,8 +330,10 @@ def _enough_of_a_tier(scenario: Scenario, ready: Prepared) -> str:
     if held.gpu_bytes > tiers.gpu_bytes:
         return ""
     change: dict[str, Any] = {}
-    for name, need, have in (("host_memory_bytes", held.host_bytes, tiers.host_bytes),
-                             ("nvme_bytes", held.nvme_bytes, tiers.nvme_bytes)):  # fmt: skip
+    for name, need, have in (
+        ("host_memory_bytes", held.host_bytes, tiers.host_bytes),
+        ("nvme_bytes", held.nvme_bytes, tiers.nvme_bytes),
+    ):
         if need > have:
             change[name] = float(f"{1.005 * need * shares:.3g}")
     return first_fit(scenario, iter([change]))
@@ -311,10 +361,26 @@ def _wider(layout: TrainingLayout, job: TrainingJob) -> list[int]:
 
 
 OPEN: dict[str, Any] = dict.fromkeys(
-    ("pp", "cp", "ep", "etp", "vp", "first_stage_layers", "last_stage_layers", "dp", "sharding",
-     "sharding_group", "secondary_group", "schedule", "recompute",
-     "recompute_layers", "context_kind", "framework", "sequence_parallel")
-)  # fmt: skip
+    (
+        "pp",
+        "cp",
+        "ep",
+        "etp",
+        "vp",
+        "first_stage_layers",
+        "last_stage_layers",
+        "dp",
+        "sharding",
+        "sharding_group",
+        "secondary_group",
+        "schedule",
+        "recompute",
+        "recompute_layers",
+        "context_kind",
+        "framework",
+        "sequence_parallel",
+    )
+)
 """Settings that offloading does without."""
 
 
@@ -323,8 +389,9 @@ def first_offload(scenario: Scenario, layout: TrainingLayout) -> str:
     node = min(scenario.devices_per_node or 8, scenario.devices or 1)
     degrees = [n for n in range(1, node + 1) if n >= layout.tp and n % layout.tp == 0] or [layout.tp]
     sizes = dict.fromkeys((layout.micro_batch, 1))
-    changes = ({"offload": name, "tp": tp, "micro_batch": size, **OPEN}
-               for tp in degrees for size in sizes for name in LADDER)  # fmt: skip
+    changes = (
+        {"offload": name, "tp": tp, "micro_batch": size, **OPEN} for tp in degrees for size in sizes for name in LADDER
+    )
     base_settings = {"tp": layout.tp, "micro_batch": layout.micro_batch}
     for change in changes:
         if first_fit(scenario, iter([change])):
@@ -342,6 +409,8 @@ def fits_tiers(scenario: Scenario) -> bool:
 def refuse_tiers(scenario: Scenario) -> None:
     """Refuse sizes and rates of tiers that nothing goes to."""
     for name in DEVICE_SHARES:
+        if name == "host_memory_bytes" and scenario.seq_lengths is not None:
+            continue  # long sequences leave activations there
         if getattr(scenario, name) is not None:
             raise ScenarioError(
                 f"{name}: is given, but nothing leaves the device; write --offload too, or leave it out."

@@ -83,12 +83,24 @@ def prepare(scenario: Scenario) -> Prepared:
     memory = node_memory(scenario, job, layout, pieces.work.layer_bytes)
     late = (f"micro-batches: after the first {MAX_PLAYED} each takes what the last of these adds",)
     return Prepared(
-        name=technique.name, job=job, layout=layout, technique=technique, knobs=knobs, pieces=pieces, memory=memory,
+        name=technique.name,
+        job=job,
+        layout=layout,
+        technique=technique,
+        knobs=knobs,
+        pieces=pieces,
+        memory=memory,
         num_forward=2.0 if technique.name == "zeroth-order-streaming" else 1.0,
         may_recompute=getattr(knobs, "recomputes", True) is False,
-        notes=(*question.notes, *text, *layout_notes, *more, *memory.notes,
-               *(late if pieces.work.num_micro_batches > MAX_PLAYED else ())),
-    )  # fmt: skip
+        notes=(
+            *question.notes,
+            *text,
+            *layout_notes,
+            *more,
+            *memory.notes,
+            *(late if pieces.work.num_micro_batches > MAX_PLAYED else ()),
+        ),
+    )
 
 
 def chosen_rule(ready: Prepared) -> tuple[Rule, OffloadedStep]:
@@ -145,8 +157,11 @@ def _check_layout(given: Mapping[str, Any], name: str) -> None:
             )
 
 
-RECOMPUTES = {"zero-infinity": "whole layers", "overlapped-update": "what it does not swap out",
-              "zeroth-order-streaming": "nothing"}  # fmt: skip
+RECOMPUTES = {
+    "zero-infinity": "whole layers",
+    "overlapped-update": "what it does not swap out",
+    "zeroth-order-streaming": "nothing",
+}
 """What techniques compute again that leave no choice."""
 
 

@@ -56,23 +56,35 @@ def pieces_of(job: TrainingJob, layout: TrainingLayout) -> Pieces:
     forward_s = _sum(pace, "forward_s", "tensor_forward_s", "host_forward_s")
     backward_s = _sum(pace, "input_gradient_s", "weight_gradient_s", "tensor_backward_s", "host_backward_s")
     work = Work(
-        num_layers=found.num_layers, num_layer_parameters=inner / found.num_layers,
+        num_layers=found.num_layers,
+        num_layer_parameters=inner / found.num_layers,
         num_outer_parameters=float(whole.dense_parameters[0] + whole.expert_parameters[0]) - inner,
-        forward_s=forward_s, backward_s=backward_s, weight_gradient_s=float(pace.weight_gradient_s[0]),
-        recompute_s=float(pace.again_full_s[0]), outer_forward_s=sum(e[0] for e in ends),
-        outer_backward_s=sum(e[1] + e[2] for e in ends), activation_bytes=float(layer.everything_bytes[0]),
-        kept_bytes=_kept_bytes(found, layout, wide), boundary_bytes=float(layer.boundary_bytes[0]),
-        logits_bytes=job.framework.logits_bytes * float(found.head.logit_elements[0]), flops=0.0,
+        forward_s=forward_s,
+        backward_s=backward_s,
+        weight_gradient_s=float(pace.weight_gradient_s[0]),
+        recompute_s=float(pace.again_full_s[0]),
+        outer_forward_s=sum(e[0] for e in ends),
+        outer_backward_s=sum(e[1] + e[2] for e in ends),
+        activation_bytes=float(layer.everything_bytes[0]),
+        kept_bytes=_kept_bytes(found, layout, wide),
+        boundary_bytes=float(layer.boundary_bytes[0]),
+        logits_bytes=job.framework.logits_bytes * float(found.head.logit_elements[0]),
+        flops=0.0,
         num_largest_parameters=max(x.num_parameters for b in _blocks(job) for x in b.linears) / layout.tp,
         num_adapter_parameters=found.num_layers * float(layer.trained_parameters[0]) / job.adapter_rank,
-        num_micro_batches=job.num_micro_batches(layout), parameter_bytes=wide, gradient_bytes=wide,
+        num_micro_batches=job.num_micro_batches(layout),
+        parameter_bytes=wide,
+        gradient_bytes=wide,
         state_bytes=WIDE_STATE_BYTES if wide == WIDE_BYTES else NARROW_STATE_BYTES,
-    )  # fmt: skip
+    )
     return Pieces(
-        work=work, tensor_forward_s=float(pace.tensor_forward_s[0]), tensor_backward_s=float(pace.tensor_backward_s[0]),
-        launch_forward_s=float(pace.host_forward_s[0]), launch_backward_s=float(pace.host_backward_s[0]),
+        work=work,
+        tensor_forward_s=float(pace.tensor_forward_s[0]),
+        tensor_backward_s=float(pace.tensor_backward_s[0]),
+        launch_forward_s=float(pace.host_forward_s[0]),
+        launch_backward_s=float(pace.host_backward_s[0]),
         outer_weight_s=sum(e[2] for e in ends),
-    )  # fmt: skip
+    )
 
 
 def _sum(pace: StepTimes, *names: str) -> float:
@@ -163,11 +175,21 @@ def _without(pieces: Pieces) -> list[tuple[str, dict[str, Any]]]:
     p, w = pieces, pieces.work
     own_s = w.backward_s - p.tensor_backward_s - p.launch_backward_s - w.weight_gradient_s
     return [
-        ("tensor parallel", {"forward_s": p.tensor_forward_s, "recompute_s": p.tensor_forward_s,
-                             "backward_s": p.tensor_backward_s}),
-        ("launches", {"forward_s": p.launch_forward_s, "recompute_s": p.launch_forward_s,
-                      "backward_s": p.launch_backward_s}),
-        ("weight gradients", {"backward_s": w.weight_gradient_s, "weight_gradient_s": w.weight_gradient_s,
-                              "outer_backward_s": p.outer_weight_s}),
+        (
+            "tensor parallel",
+            {"forward_s": p.tensor_forward_s, "recompute_s": p.tensor_forward_s, "backward_s": p.tensor_backward_s},
+        ),
+        (
+            "launches",
+            {"forward_s": p.launch_forward_s, "recompute_s": p.launch_forward_s, "backward_s": p.launch_backward_s},
+        ),
+        (
+            "weight gradients",
+            {
+                "backward_s": w.weight_gradient_s,
+                "weight_gradient_s": w.weight_gradient_s,
+                "outer_backward_s": p.outer_weight_s,
+            },
+        ),
         ("backward", {"backward_s": own_s, "outer_backward_s": w.outer_backward_s - p.outer_weight_s}),
-    ]  # fmt: skip
+    ]

@@ -23,6 +23,7 @@ from orrery.scenario.train_job import ANY_SCHEDULE, TrainingQuestion, job_json, 
 from orrery.scenario.train_offload import OffloadAnswer, refuse_tiers
 from orrery.scenario.train_plan_offload import offload_plans
 from orrery.scenario.train_run import check_run, costs_of, run_of
+from orrery.scenario.train_with.refused import refuse_techniques
 from orrery.training.allowed import refusal
 from orrery.training.columns import columns_of
 from orrery.training.memory import room_bytes
@@ -74,18 +75,32 @@ class TrainPlanAnswer:
             | {
                 "plans": [plan_json(p) for p in self.plans],
                 "offload_plans": [plan_json(p) for p in self.offloads],
-                "front": [{"layout": p.layout, "step_time_s": p.time_s, "peak_memory_bytes": p.memory_bytes,
-                           "energy_j_per_step": p.energy_j, "usd_per_step": usd_per_step(self, p)}
-                          for p in self.front],
+                "front": [
+                    {
+                        "layout": p.layout,
+                        "step_time_s": p.time_s,
+                        "peak_memory_bytes": p.memory_bytes,
+                        "energy_j_per_step": p.energy_j,
+                        "usd_per_step": usd_per_step(self, p),
+                    }
+                    for p in self.front
+                ],
                 "against": self.against.to_json(self.plans[0] if self.plans else None) if self.against else None,
                 "why_not": self.why_not(),
                 "rejected": [killed_json(k) for k in self.rejected[:KILLED_SHOWN]],
-                "launch": self.launch, "launch_refusals": self.launch_refusals, "evaluated": self.evaluated,
-                "ruled_out": self.ruled_out, "num_layouts": self.num_layouts, "seconds": self.seconds,
-                "evaluations_per_s": self.evaluated / self.seconds, "job": job_json(self.job),
-                "price": price_json(self.tariff), "settings": self.settings, "notes": self.notes,
+                "launch": self.launch,
+                "launch_refusals": self.launch_refusals,
+                "evaluated": self.evaluated,
+                "ruled_out": self.ruled_out,
+                "num_layouts": self.num_layouts,
+                "seconds": self.seconds,
+                "evaluations_per_s": self.evaluated / self.seconds,
+                "job": job_json(self.job),
+                "price": price_json(self.tariff),
+                "settings": self.settings,
+                "notes": self.notes,
             }
-        )  # fmt: skip
+        )
 
 
 def usd_per_step(answer: TrainPlanAnswer, point: Point) -> float | None:
@@ -104,8 +119,9 @@ def killed_json(rejected: ConstraintRejection) -> dict[str, Any]:
     f = rejected.family
     out: dict[str, Any] = {
         "family": {n: getattr(f, n) for n in ("tp", "cp", "pp", "dp", "ep", "etp")},
-        "constraint": rejected.constraint, "layouts": rejected.layouts,
-    }  # fmt: skip
+        "constraint": rejected.constraint,
+        "layouts": rejected.layouts,
+    }
     if rejected.nearest is not None:
         out |= {"need_bytes": rejected.need_bytes, "have_bytes": rejected.have_bytes, "nearest": rejected.nearest}
     return out
@@ -113,9 +129,13 @@ def killed_json(rejected: ConstraintRejection) -> dict[str, Any]:
 
 @typed
 def train_plan(
-    scenario: Scenario | None = None, /, *, count: int = IN_FULL, progress: Callable[[int, int], None] | None = None,
+    scenario: Scenario | None = None,
+    /,
+    *,
+    count: int = IN_FULL,
+    progress: Callable[[int, int], None] | None = None,
     **settings: Any,
-) -> TrainPlanAnswer:  # fmt: skip
+) -> TrainPlanAnswer:
     """The fastest layouts that fit, the front of time and memory, what falls out and why, and how to launch the best.
 
     Every layout flag and the micro-batch are optional: what is left open is searched. States leave the device where
@@ -133,6 +153,7 @@ def train_plan(
     job = question.job
     _check_searched(question.given)
     check_run(inputs)
+    refuse_techniques(inputs, "by the search", "--plan")
     tried = () if inputs.schedule == ANY_SCHEDULE else SCHEDULES.get(job.framework.name, ())
     fixed = FixedSettings(**question.given, schedules=tried)
     tariff = tariff_of(job.cluster.device, inputs.usd_per_hour, inputs.electricity)
@@ -146,15 +167,23 @@ def train_plan(
     plans = tuple(_in_full(inputs, job, point.layout, tariff) for point in found.best[:count])
     best = plans[0].layout if plans else None
     return TrainPlanAnswer(
-        job=job, plans=plans, launch=launches(job, best) if best else {},
-        launch_refusals=refusals(job, best) if best else {}, front=tuple(found.front),
+        job=job,
+        plans=plans,
+        launch=launches(job, best) if best else {},
+        launch_refusals=refusals(job, best) if best else {},
+        front=tuple(found.front),
         rejected=tuple(sorted(found.rejected, key=_closeness)),
-        infeasible=None if plans or offloads else _nothing(job, found), offloads=offloads,
-        evaluated=found.evaluated, ruled_out=found.ruled_out, num_layouts=found.num_layouts,
-        seconds=time.perf_counter() - started_s, tariff=tariff,
-        notes=(*question.notes, *_schedule_notes(job, fixed), *tariff.notes), against=_against(mine, found),
+        infeasible=None if plans or offloads else _nothing(job, found),
+        offloads=offloads,
+        evaluated=found.evaluated,
+        ruled_out=found.ruled_out,
+        num_layouts=found.num_layouts,
+        seconds=time.perf_counter() - started_s,
+        tariff=tariff,
+        notes=(*question.notes, *_schedule_notes(job, fixed), *tariff.notes),
+        against=_against(mine, found),
         settings=inputs.written(),
-    )  # fmt: skip
+    )
 
 
 def _against(mine: TrainAnswer | None, found: TrainingSearchResult) -> Against | None:
@@ -188,10 +217,12 @@ def _nothing(job: TrainingJob, found: TrainingSearchResult) -> Infeasible:
     more = max(2, round(near.need_bytes / near.have_bytes + 0.5))
     return Infeasible(
         what=f"{job.model.name} on {job.cluster.num_devices} x {job.cluster.device.name}, even with {near.nearest}",
-        need=near.need_bytes, have=near.have_bytes, unit="bytes",
+        need=near.need_bytes,
+        have=near.have_bytes,
+        unit="bytes",
         smallest_change=f"Use some {more} times as many devices, or ones with more memory: with states off the device "
         "nothing fits either.",
-    )  # fmt: skip
+    )
 
 
 def _check_searched(given: dict[str, Any]) -> None:

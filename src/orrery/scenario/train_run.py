@@ -1,6 +1,7 @@
 """The whole run: steps to so many tokens, evaluation, data, failures and checkpoints; days, energy and dollars."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from math import ceil, inf
 from typing import Any
 
@@ -11,6 +12,19 @@ from orrery.execution.train.job import TrainingJob
 from orrery.planner.money import Tariff
 from orrery.scenario.answer import to_json
 from orrery.scenario.schema import Scenario
+from orrery.scenario.show import Table
+from orrery.scenario.train_with.failures import (
+    STORAGE_BYTES_PER_S,
+    check_failures,
+    detection_table,
+    faults_of,
+    from_memory,
+    group_nodes,
+    recovery_table,
+    without_rollback,
+)
+from orrery.scenario.train_with.recovery import REDUNDANT
+from orrery.scenario.train_with.reshape import RESHAPE
 from orrery.training.faults import techniques
 from orrery.training.faults.goodput import Goodput, expected
 from orrery.training.faults.interval import best_steps
@@ -22,16 +36,10 @@ from orrery.training.step import Steps
 from orrery.training.worth import power_w
 
 S_PER_DAY, S_PER_HOUR = 86400.0, 3600.0
-STORAGE_BYTES_PER_S = 2e9
-"""What a node writes to shared storage where nobody says; assumed."""
-
-DETECTION_S, RESTART_S = 600.0, 600.0
-"""Ten minutes until a failure is noticed, ten until the first new step; assumed where nobody says."""
-
 FIRST_INTERVAL_S = 1800.0
 """Where the search for the best interval begins."""
 
-DEFAULT_CHECKPOINT = "snapshot"
+DEFAULT_CHECKPOINT, IN_MEMORY = "snapshot", "in-memory"
 
 OF_A_RUN = ("device_mtbf_s", "node_mtbf_s", "checkpoint", "eval_every_steps", "data_tokens_per_s", "startup_s")
 """Settings that mean nothing without a number of tokens."""
@@ -49,6 +57,9 @@ class StepCosts:
     state_bytes: float  # weights and optimizer: what a checkpoint holds
     num_replicas: int  # devices that hold the same state
     power_w: float  # of one device
+    num_stages: int = 1  # of the pipeline
+    outage_lost_s: float | None = None  # that a lost node costs where the others go on
+    redundant_s: float = 0.0  # that a step gets longer by where stages compute their neighbour's forward pass too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +79,7 @@ class Run:
     checkpoint_interval_s: float = 0.0
     checkpoint_blocked_s: float = 0.0
     checkpoint_bytes: float = 0.0  # of the whole job
+    tables: tuple[Table, ...] = ()  # what techniques against failures do
 
     @property
     def days(self) -> float:
@@ -82,7 +94,8 @@ class Run:
 
 def run_json(run: Run) -> dict[str, Any]:
     """The whole run, with its length in days and device hours too."""
-    return {**to_json(run), "days": run.days, "device_hours": run.device_hours}
+    own = {name: value for name, value in to_json(run).items() if name != "tables"}
+    return {**own, "days": run.days, "device_hours": run.device_hours}
 
 
 def costs_of(steps: Steps, ranks: tuple[Rank, ...]) -> StepCosts:
@@ -90,11 +103,17 @@ def costs_of(steps: Steps, ranks: tuple[Rank, ...]) -> StepCosts:
     layout = steps.columns.layout(0)
     parts = {name: float(v[0]) for name, v in steps.parts.items()}
     return StepCosts(
-        job=steps.job, step_s=float(steps.time_s[0]), forward_s=parts["forward"], update_s=parts["update"],
-        evaluation_s=forward_pass_s(parts), power_w=float(power_w(steps)[0]),
+        job=steps.job,
+        step_s=float(steps.time_s[0]),
+        forward_s=parts["forward"],
+        update_s=parts["update"],
+        evaluation_s=forward_pass_s(parts),
+        power_w=float(power_w(steps)[0]),
         state_bytes=max(r.parts["weights"] + r.parts["optimizer"] for r in ranks),
         num_replicas=layout.dp if layout.sharding == "none" else 1,
-    )  # fmt: skip
+        num_stages=layout.pp,
+        redundant_s=parts.get(REDUNDANT, 0.0) or forward_pass_s(parts),
+    )
 
 
 def check_run(scenario: Scenario) -> None:
@@ -104,6 +123,7 @@ def check_run(scenario: Scenario) -> None:
         raise ScenarioError(f"{missing}: is missing; evaluation needs how often, and how many batches.")
     if scenario.train_tokens is None and (inputs := [n for n in OF_A_RUN if getattr(scenario, n) is not None]):
         raise ScenarioError(f"train_tokens: is missing; {inputs[0]} needs the length of the run.")
+    check_failures(scenario)
     if scenario.checkpoint:
         saving_called(scenario.checkpoint)
 
@@ -124,11 +144,17 @@ def run_of(scenario: Scenario, costs: StepCosts, tariff: Tariff) -> Run | None:
     wall_s, devices = sum(parts.values()), job.cluster.num_devices
     rate = tariff.usd_per_s(devices, devices * costs.power_w)
     return Run(
-        tokens=scenario.train_tokens, num_steps=num_steps, time_s=wall_s, parts=parts,
-        energy_j=wall_s * devices * costs.power_w, usd=None if rate is None else rate * wall_s, goodput=found,
+        tokens=scenario.train_tokens,
+        num_steps=num_steps,
+        time_s=wall_s,
+        parts=parts,
+        energy_j=wall_s * devices * costs.power_w,
+        usd=None if rate is None else rate * wall_s,
+        goodput=found,
         num_devices=devices,
-        num_evaluations=num_evaluations, **extra,
-    )  # fmt: skip
+        num_evaluations=num_evaluations,
+        **extra,
+    )
 
 
 def _work(scenario: Scenario, costs: StepCosts, num_steps: int) -> tuple[int, dict[str, float]]:
@@ -141,46 +167,78 @@ def _work(scenario: Scenario, costs: StepCosts, num_steps: int) -> tuple[int, di
     least_s = costs.job.tokens_per_step / _or(scenario.data_tokens_per_s, inf)
     waiting_s = num_steps * max(0.0, least_s - costs.step_s) + batches * max(0.0, least_s - costs.evaluation_s)
     return evaluations, {
-        "steps": num_steps * costs.step_s, "evaluation": batches * costs.evaluation_s,
+        "steps": num_steps * costs.step_s,
+        "evaluation": batches * costs.evaluation_s,
         "waiting for data": waiting_s,
-    }  # fmt: skip
+    }
 
 
 def _with_failures(scenario: Scenario, costs: StepCosts, run: RunPlan) -> tuple[Goodput, dict[str, Any]]:
     """The goodput of ``run``, whose steps stand for all useful work; starting up joins every restart."""
     cluster = costs.job.cluster
-    faults = FaultModel(
-        num_devices=cluster.num_devices, devices_per_node=cluster.devices_per_node,
-        device_mtbf_s=scenario.device_mtbf_s or inf, node_mtbf_s=scenario.node_mtbf_s or inf,
-        detection_s=_or(scenario.detection_s, DETECTION_S),
-        restart_s=_or(scenario.restart_s, RESTART_S) + _or(scenario.startup_s, 0.0),
-    )  # fmt: skip
+    faults = faults_of(scenario, costs.step_s, cluster.num_devices, cluster.devices_per_node)
+    if costs.outage_lost_s is not None:  # nothing runs in it, as far as the full layout is concerned
+        faults = replace(faults, repair_s=0.0, num_spares=0, diagnosis_s=faults.diagnosis_s + costs.outage_lost_s)
+    saving = _saving(scenario, costs, run)
+    name = (scenario.checkpoint or DEFAULT_CHECKPOINT).removeprefix("checkpoint-")
+    group, parity = group_nodes(scenario, cluster.num_nodes) if name == IN_MEMORY else (0, 0)
+    knobs = {"group_nodes": group, "num_parity": parity} if group > 1 else {}
+    interval = _interval_steps(scenario, faults, saving, name, run, knobs)
+    cost = _save_cost(name, saving, interval, knobs)
+    saves, tables = storage_plan(saving, cost, interval), list[Table]()
+    found = expected(faults, saves, run)
+    if group > 1:
+        found, table = from_memory(faults, cost, saves, run, group, parity)
+        tables.append(table)
+    if scenario.detection is not None:
+        tables.append(detection_table(scenario, faults, costs.step_s, saves, run))
+    extra = {
+        "checkpoint": name,
+        "checkpoint_interval_s": interval * run.step_s,
+        "checkpoint_blocked_s": cost.blocked_s,
+        "checkpoint_bytes": costs.state_bytes * cluster.num_devices / costs.num_replicas,
+    }
+    if scenario.recovery is not None:
+        is_twice = scenario.recovery == "redundant"
+        plain = replace(run, step_s=run.step_s - costs.redundant_s) if is_twice else run
+        rolled = expected(faults, saves, plain)
+        tables.append(
+            recovery_table(scenario, faults, rolled, plain, costs.num_stages, plain.step_s + costs.redundant_s)
+        )
+        if scenario.recovery != "rollback":
+            found = without_rollback(scenario, faults, run, costs.num_stages)
+            extra = {"checkpoint": "none"}
+    return found, extra | {"tables": tuple(tables)}
+
+
+def _saving(scenario: Scenario, costs: StepCosts, run: RunPlan) -> Saving:
+    """What one device has to save, beside which steps, over which links."""
+    cluster = costs.job.cluster
     node_rate = scenario.storage_bytes_per_s or STORAGE_BYTES_PER_S
-    saving = Saving(
-        shard_bytes=costs.state_bytes, num_devices=cluster.num_devices, devices_per_node=cluster.devices_per_node,
-        forward_s=costs.forward_s, update_s=costs.update_s,
+    return Saving(
+        shard_bytes=costs.state_bytes,
+        num_devices=cluster.num_devices,
+        devices_per_node=cluster.devices_per_node,
+        forward_s=costs.forward_s,
+        update_s=costs.update_s,
         backward_s=run.step_s - costs.forward_s - costs.update_s,  # nothing changes in evaluation and waiting either
         device_to_host_bytes_per_s=cluster.device.host.each_way_bytes_per_s,
-        storage_bytes_per_s=node_rate * cluster.num_nodes, node_storage_bytes_per_s=node_rate,
+        storage_bytes_per_s=node_rate * cluster.num_nodes,
+        node_storage_bytes_per_s=node_rate,
+        node_link_bytes_per_s=cluster.device.scaleout.each_way_bytes_per_s * cluster.devices_per_node,
         num_replicas=costs.num_replicas,
-    )  # fmt: skip
-    name = scenario.checkpoint or DEFAULT_CHECKPOINT
-    interval = _interval_steps(scenario, faults, saving, name, run)
-    cost = _save_cost(name, saving, interval)
-    found = expected(faults, storage_plan(saving, cost, interval), run)
-    return found, {
-        "checkpoint": name, "checkpoint_interval_s": interval * run.step_s, "checkpoint_blocked_s": cost.blocked_s,
-        "checkpoint_bytes": costs.state_bytes * cluster.num_devices / costs.num_replicas,
-    }  # fmt: skip
+    )
 
 
-def _interval_steps(scenario: Scenario, faults: FaultModel, saving: Saving, name: str, run: RunPlan) -> int:
+def _interval_steps(
+    scenario: Scenario, faults: FaultModel, saving: Saving, name: str, run: RunPlan, knobs: Mapping[str, int]
+) -> int:
     """The asked interval in whole steps, or the best: what a save blocks depends on it, so it is found twice."""
     if scenario.checkpoint_interval_s is not None:
         return max(1, round(scenario.checkpoint_interval_s / run.step_s))
     steps = min(run.num_steps, max(1, round(FIRST_INTERVAL_S / run.step_s)))
     for _ in range(2):
-        cost = _save_cost(name, saving, steps)
+        cost = _save_cost(name, saving, steps, knobs)
         if cost.blocked_s <= 0.0:  # free while each write is done before the next begins
             return min(run.num_steps, max(1, ceil(cost.durable_lag_s / run.step_s)))
         steps = best_steps(faults, storage_plan(saving, cost, steps), run)
@@ -189,6 +247,8 @@ def _interval_steps(scenario: Scenario, faults: FaultModel, saving: Saving, name
 
 def saving_called(name: str) -> Technique:
     """The way of saving called ``name``, with or without "checkpoint-"; ScenarioError names the known ones."""
+    if name == RESHAPE:
+        name = DEFAULT_CHECKPOINT
     known = {n.removeprefix("checkpoint-"): t for n, t in techniques_at(techniques, "training.checkpoint").items()}
     if (found := known.get(name.removeprefix("checkpoint-"))) is None:
         near = nearest(name, known) or tuple(known)
@@ -196,9 +256,9 @@ def saving_called(name: str) -> Technique:
     return found
 
 
-def _save_cost(name: str, saving: Saving, interval_steps: int) -> SaveCost:
+def _save_cost(name: str, saving: Saving, interval_steps: int, knobs: Mapping[str, int]) -> SaveCost:
     found = saving_called(name)
-    cost: SaveCost = found.rule(saving, interval_steps, found.knobs())
+    cost: SaveCost = found.rule(saving, interval_steps, found.knobs(**knobs))
     return cost
 
 

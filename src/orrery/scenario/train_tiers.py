@@ -41,12 +41,16 @@ def node_memory(scenario: Scenario, job: TrainingJob, layout: TrainingLayout, la
         if stated is None:
             notes.append(f"{name}: {node[name]:.4g} a node (assumed: {why})")
     tiers = tiers_of(
-        job.cluster.device, host_bytes=node["host_memory_bytes"],
-        host_memory_bytes_per_s=node["host_memory_bytes_per_s"], nvme_bytes=node["nvme_bytes"],
-        nvme_read_bytes_per_s=node["nvme_read_bytes_per_s"], nvme_write_bytes_per_s=node["nvme_write_bytes_per_s"],
-        num_sharing=num_sharing, num_ranks=layout.dp,
+        job.cluster.device,
+        host_bytes=node["host_memory_bytes"],
+        host_memory_bytes_per_s=node["host_memory_bytes_per_s"],
+        nvme_bytes=node["nvme_bytes"],
+        nvme_read_bytes_per_s=node["nvme_read_bytes_per_s"],
+        nvme_write_bytes_per_s=node["nvme_write_bytes_per_s"],
+        num_sharing=num_sharing,
+        num_ranks=layout.dp,
         collective_bytes_per_s=_rate_bytes_per_s(job, layout, layer_bytes),
-    )  # fmt: skip
+    )
     return NodeMemory(tiers=tiers, node=node, notes=tuple(notes))
 
 

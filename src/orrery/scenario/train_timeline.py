@@ -103,12 +103,16 @@ def piece_seconds(job: TrainingJob, layout: TrainingLayout, schedule: Schedule) 
     layers = counts[position.astype(np.int64)]
     repeated = np.minimum(layers, layout.recompute_layers / position.shape[1]) if layout.recompute_layers else layers
     below, above = (end_pace(found, end) for end in (found.embedding, found.head))
-    ends = [(position == 0) * float(b[0]) + (position == groups - 1) * float(a[0])
-            for b, a in zip(below, above, strict=True)]  # fmt: skip
+    ends = [
+        (position == 0) * float(b[0]) + (position == groups - 1) * float(a[0])
+        for b, a in zip(below, above, strict=True)
+    ]
     return PieceSeconds(
-        forward_s=layers * forward + ends[0], backward_s=layers * backward + repeated * again + ends[1],
-        weight_s=layers * p["weight_gradient_s"] + ends[2], hand_over_s=_hand_over_s(job, layout),
-    )  # fmt: skip
+        forward_s=layers * forward + ends[0],
+        backward_s=layers * backward + repeated * again + ends[1],
+        weight_s=layers * p["weight_gradient_s"] + ends[2],
+        hand_over_s=_hand_over_s(job, layout),
+    )
 
 
 def _positions(schedule: Schedule, layout: TrainingLayout) -> Floats:

@@ -76,10 +76,13 @@ def users_requests(scenario: Scenario, count: int, lengths: tuple[Length, Length
     after = np.arange(count) - 1
     after[starts] = -1
     return Requests(
-        arrive_s=pause_s, input_tokens=draw(lengths[0], count, stream(seed, "lengths/input")),
-        output_tokens=draw(lengths[1], count, stream(seed, "lengths/output")), after=after, session=person,
+        arrive_s=pause_s,
+        input_tokens=draw(lengths[0], count, stream(seed, "lengths/input")),
+        output_tokens=draw(lengths[1], count, stream(seed, "lengths/output")),
+        after=after,
+        session=person,
         client=person,
-    )  # fmt: skip
+    )
 
 
 def users_rate(scenario: Scenario) -> float:

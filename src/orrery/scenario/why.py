@@ -73,9 +73,12 @@ def of_cost(cost: Cost) -> Reason:
     work = f"{cost.flops:.3g} FLOP, {cost.bytes:.3g} B" if cost.flops or cost.bytes else ""
     bound = f"bound by {cost.bound_by}" if cost.bound_by else ""
     return Reason(
-        name=f"{cost.name}: time_s", value=cost.time_s, rule=", ".join(x for x in (bound, work) if x),
-        parts=tuple(of_cost(p) for p in sorted(cost.parts, key=lambda p: -p.time_s)), facts=cost.because,
-    )  # fmt: skip
+        name=f"{cost.name}: time_s",
+        value=cost.time_s,
+        rule=", ".join(x for x in (bound, work) if x),
+        parts=tuple(of_cost(p) for p in sorted(cost.parts, key=lambda p: -p.time_s)),
+        facts=cost.because,
+    )
 
 
 def _engine_facts(a: Answer, *names: str) -> tuple[Fact, ...]:
@@ -94,95 +97,120 @@ def _ttft(a: Answer) -> Reason:
     entry_s = engine.entry_s(a.question.workload.input_tokens)
     rest = e.ttft_s - entry_s - e.prefill_cost.time_s
     return Reason(
-        name="ttft_s", value=e.ttft_s, rule="front end + a step with the prompt + further steps, the host and waiting",
+        name="ttft_s",
+        value=e.ttft_s,
+        rule="front end + a step with the prompt + further steps, the host and waiting",
         parts=(
-            Reason(name="front end: time_s", value=entry_s,
-                   facts=_engine_facts(a, "request_s", "per_prompt_token_s")),
+            Reason(name="front end: time_s", value=entry_s, facts=_engine_facts(a, "request_s", "per_prompt_token_s")),
             prompt,
-            Reason(name="further steps, host and waiting: time_s", value=rest,
-                   rule="what is left: chunks of a long prompt, prompts ahead, the step under way; less than 0 where "
-                     "the step shown is fuller than the one that carries the first token",
-                   facts=_engine_facts(a, *STEP_FACTS)),
+            Reason(
+                name="further steps, host and waiting: time_s",
+                value=rest,
+                rule="what is left: chunks of a long prompt, prompts ahead, the step under way; less than 0 where "
+                "the step shown is fuller than the one that carries the first token",
+                facts=_engine_facts(a, *STEP_FACTS),
+            ),
         ),
-    )  # fmt: skip
+    )
 
 
 def _tpot(a: Answer) -> Reason:
     e = a.estimate
     rest = e.tpot_s - e.cost.time_s
     return Reason(
-        name="tpot_s", value=e.tpot_s, rule="a decode step on the device + what the host and other prompts add",
+        name="tpot_s",
+        value=e.tpot_s,
+        rule="a decode step on the device + what the host and other prompts add",
         parts=(
             of_cost(e.cost),
-            Reason(name="host, and steps that carry prompts: time_s", value=rest,
-                   rule="mean over all steps, less the pure decode step",
-                   facts=_engine_facts(a, *STEP_FACTS, "overlap_frac")),
+            Reason(
+                name="host, and steps that carry prompts: time_s",
+                value=rest,
+                rule="mean over all steps, less the pure decode step",
+                facts=_engine_facts(a, *STEP_FACTS, "overlap_frac"),
+            ),
         ),
-    )  # fmt: skip
+    )
 
 
 def _latency(a: Answer) -> Reason:
     return Reason(
-        name="latency_s", value=a.estimate.latency_s, rule="ttft + (output tokens - 1) x tpot",
+        name="latency_s",
+        value=a.estimate.latency_s,
+        rule="ttft + (output tokens - 1) x tpot",
         parts=(_ttft(a), _tpot(a)),
-    )  # fmt: skip
+    )
 
 
 def _requests(a: Answer) -> Reason:
     return Reason(
-        name="requests_per_s", value=a.estimate.requests_per_s, rule="Little's law: requests in flight / latency",
+        name="requests_per_s",
+        value=a.estimate.requests_per_s,
+        rule="Little's law: requests in flight / latency",
         parts=(Reason(name="concurrency", value=a.estimate.concurrency), _latency(a)),
-    )  # fmt: skip
+    )
 
 
 def _rate(a: Answer) -> Reason:
     tokens = a.question.workload.output_tokens
     return Reason(
-        name="output_tokens_per_s", value=a.estimate.output_tokens_per_s, rule="requests_per_s x output tokens",
+        name="output_tokens_per_s",
+        value=a.estimate.output_tokens_per_s,
+        rule="requests_per_s x output tokens",
         parts=(_requests(a), Reason(name="output_tokens", value=tokens, rule="given")),
-    )  # fmt: skip
+    )
 
 
 def _total_rate(a: Answer) -> Reason:
     w = a.question.workload
     return Reason(
-        name="total_tokens_per_s", value=a.estimate.total_tokens_per_s, rule="requests_per_s x (input + output tokens)",
+        name="total_tokens_per_s",
+        value=a.estimate.total_tokens_per_s,
+        rule="requests_per_s x (input + output tokens)",
         parts=(
-            _requests(a), Reason(name="input_tokens", value=w.input_tokens, rule="given"),
+            _requests(a),
+            Reason(name="input_tokens", value=w.input_tokens, rule="given"),
             Reason(name="output_tokens", value=w.output_tokens, rule="given"),
         ),
-    )  # fmt: skip
+    )
 
 
 def _power(a: Answer) -> Reason:
     return Reason(
-        name="power_w", value=a.estimate.power_w,
+        name="power_w",
+        value=a.estimate.power_w,
         rule="devices x (idle + busy x what the step's operations and bytes draw), never above the limit",
         parts=(Reason(name="num_devices", value=float(a.estimate.num_devices)), of_cost(a.estimate.cost)),
         facts=_device_facts(a, "idle_power_w", "power_limit_w"),
-    )  # fmt: skip
+    )
 
 
 def _energy(a: Answer) -> Reason:
     return Reason(
-        name="energy_j_per_token", value=a.estimate.energy_j_per_token, rule="power_w / output_tokens_per_s",
+        name="energy_j_per_token",
+        value=a.estimate.energy_j_per_token,
+        rule="power_w / output_tokens_per_s",
         parts=(_power(a), _rate(a)),
-    )  # fmt: skip
+    )
 
 
 def _host_power(a: Answer) -> Reason:
     return Reason(
-        name="host_power_w", value=a.estimate.host_power_w, rule="devices x the machine's share of each",
+        name="host_power_w",
+        value=a.estimate.host_power_w,
+        rule="devices x the machine's share of each",
         parts=(Reason(name="num_devices", value=float(a.estimate.num_devices)),),
         facts=_device_facts(a, "host_power_w"),
-    )  # fmt: skip
+    )
 
 
 def _energy_with_host(a: Answer) -> Reason:
     return Reason(
-        name="energy_j_per_token_with_host", value=a.estimate.energy_j_per_token_with_host,
-        rule="(power_w + host_power_w) / output_tokens_per_s", parts=(_power(a), _host_power(a), _rate(a)),
-    )  # fmt: skip
+        name="energy_j_per_token_with_host",
+        value=a.estimate.energy_j_per_token_with_host,
+        rule="(power_w + host_power_w) / output_tokens_per_s",
+        parts=(_power(a), _host_power(a), _rate(a)),
+    )
 
 
 def _usd(a: Answer, rate: str, value: float | None) -> Reason:
@@ -191,10 +219,11 @@ def _usd(a: Answer, rate: str, value: float | None) -> Reason:
     power = Reason(name="electricity_usd_per_kwh", value=tariff.electricity_usd_per_kwh, rule="given, or none")
     speed = _rate(a) if rate == "output_tokens_per_s" else _total_rate(a)
     return Reason(
-        name=f"usd_per_million_{'' if speed.name.startswith('output') else 'total_'}tokens", value=value,
+        name=f"usd_per_million_{'' if speed.name.startswith('output') else 'total_'}tokens",
+        value=value,
         rule=f"(devices x usd_per_hour / 3600 + power_w x electricity) / {rate} x 1e6",
         parts=(price, Reason(name="num_devices", value=float(a.estimate.num_devices)), power, speed),
-    )  # fmt: skip
+    )
 
 
 def _backend(a: Answer, kind: Kind, found: tuple[Choice, ...]) -> Reason:
@@ -216,72 +245,87 @@ def _version(a: Answer) -> Reason:
 
 def _bound_by(a: Answer) -> Reason:
     return Reason(
-        name="bound_by", value=a.estimate.bound_by, rule="the resource that takes most of a step's time",
+        name="bound_by",
+        value=a.estimate.bound_by,
+        rule="the resource that takes most of a step's time",
         parts=(of_cost(a.estimate.cost), of_cost(a.estimate.prefill_cost)),
-    )  # fmt: skip
+    )
 
 
 def _weights(a: Answer) -> Reason:
     d = a.question.deployment
     parameters = float(d.model.num_parameters)
     return Reason(
-        name="memory.weights_bytes", value=a.estimate.memory.weights_bytes,
+        name="memory.weights_bytes",
+        value=a.estimate.memory.weights_bytes,
         rule=f"parameters on the fullest device of {d.layout}, in {d.formats.weights} where the recipe quantises",
         parts=(
-            Reason(name="num_parameters", value=parameters,
-                   rule="; ".join(where for _, where in d.model.published) or "the model's config"),
+            Reason(
+                name="num_parameters",
+                value=parameters,
+                rule="; ".join(where for _, where in d.model.published) or "the model's config",
+            ),
             Reason(name="layout", value=str(d.layout), rule="tp and pp cut the weights; ep cuts the experts"),
         ),
-    )  # fmt: skip
+    )
 
 
 def _usable(a: Answer) -> Reason:
     return Reason(
-        name="memory.usable_bytes", value=a.estimate.memory.usable_bytes, rule="capacity x the engine's memory share",
+        name="memory.usable_bytes",
+        value=a.estimate.memory.usable_bytes,
+        rule="capacity x the engine's memory share",
         facts=(
             *_device_facts(a, "memory_capacity_bytes"),
             *_engine_facts(a, "memory_utilization_frac", "is_utilization_of_free"),
         ),
-    )  # fmt: skip
+    )
 
 
 def _cache(a: Answer) -> Reason:
     return Reason(
-        name="memory.kv_capacity_bytes", value=a.estimate.memory.kv_capacity_bytes,
+        name="memory.kv_capacity_bytes",
+        value=a.estimate.memory.kv_capacity_bytes,
         rule="usable - weights - activations - buffers - context",
         parts=(_usable(a), _weights(a), _activations(a), _context(a)),
-    )  # fmt: skip
+    )
 
 
 def _cache_tokens(a: Answer) -> Reason:
     return Reason(
-        name="memory.kv_capacity_tokens", value=a.estimate.memory.kv_capacity_tokens,
-        rule="cache / bytes a token, in whole blocks", parts=(_cache(a), _per_token(a)),
+        name="memory.kv_capacity_tokens",
+        value=a.estimate.memory.kv_capacity_tokens,
+        rule="cache / bytes a token, in whole blocks",
+        parts=(_cache(a), _per_token(a)),
         facts=_engine_facts(a, "block_tokens"),
-    )  # fmt: skip
+    )
 
 
 def _per_token(a: Answer) -> Reason:
     d = a.question.deployment
     return Reason(
-        name="memory.kv_bytes_per_token", value=a.estimate.memory.cache.bytes_per_token,
+        name="memory.kv_bytes_per_token",
+        value=a.estimate.memory.cache.bytes_per_token,
         rule=f"keys and values of every layer on one device of {d.layout}, in {d.formats.kv}",
-    )  # fmt: skip
+    )
 
 
 def _activations(a: Answer) -> Reason:
     return Reason(
-        name="memory.activation_bytes", value=a.estimate.memory.activation_bytes,
+        name="memory.activation_bytes",
+        value=a.estimate.memory.activation_bytes,
         rule="the widest pair of tensors at the full token budget, and the logits",
         facts=_engine_facts(a, "max_num_batched_tokens", "max_num_seqs"),
-    )  # fmt: skip
+    )
 
 
 def _context(a: Answer) -> Reason:
     return Reason(
-        name="memory.context_bytes", value=a.estimate.memory.context_bytes,
-        rule="driver, libraries, recorded graphs", facts=_engine_facts(a, "context_bytes"),
-    )  # fmt: skip
+        name="memory.context_bytes",
+        value=a.estimate.memory.context_bytes,
+        rule="driver, libraries, recorded graphs",
+        facts=_engine_facts(a, "context_bytes"),
+    )
 
 
 def _plain(a: Answer, field: str, rule: str) -> Reason:

@@ -20,9 +20,11 @@ def reasons_of(found: Reasoned, tariff: Tariff) -> Mapping[str, Callable[[], Rea
 
 def _time(way: SampleCount) -> Reason:
     return Reason(
-        name="answer.time_s", value=way.time_s, rule="the longest way through the groups of calls",
+        name="answer.time_s",
+        value=way.time_s,
+        rule="the longest way through the groups of calls",
         parts=tuple(Reason(name=f"{c.name}: time_s", value=c.time_s, rule=_describe(c)) for c in way.calls),
-    )  # fmt: skip
+    )
 
 
 def _describe(call: CallCost) -> str:
@@ -32,15 +34,21 @@ def _describe(call: CallCost) -> str:
 
 def _energy(way: SampleCount) -> Reason:
     return Reason(
-        name="answer.energy_j", value=way.energy_j, rule="of all groups of calls, shared by the answers made at once",
+        name="answer.energy_j",
+        value=way.energy_j,
+        rule="of all groups of calls, shared by the answers made at once",
         parts=tuple(Reason(name=f"{c.name}: energy_j", value=c.energy_j, rule=_describe(c)) for c in way.calls),
-    )  # fmt: skip
+    )
 
 
 def _usd(way: SampleCount, tariff: Tariff) -> Reason:
     return Reason(
-        name="answer.usd", value=way.usd, rule="devices x usd_per_hour / 3600 x time, shared by the answers made at "
+        name="answer.usd",
+        value=way.usd,
+        rule="devices x usd_per_hour / 3600 x time, shared by the answers made at "
         "once, and electricity where it is paid for",
-        parts=(Reason(name="usd_per_hour", value=tariff.usd_per_hour, rule=tariff.because, facts=tariff.facts),
-               _time(way)),
-    )  # fmt: skip
+        parts=(
+            Reason(name="usd_per_hour", value=tariff.usd_per_hour, rule=tariff.because, facts=tariff.facts),
+            _time(way),
+        ),
+    )

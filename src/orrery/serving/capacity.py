@@ -27,9 +27,13 @@ FILLING_FRAC = 0.1
 
 
 def highest_rate(
-    make: Callable[[float], Requests], serve: Callable[[Requests], Simulated | Infeasible],
-    meets: Callable[[Simulated], bool], low: float, high: float, tolerance: float = 0.02,
-) -> float:  # fmt: skip
+    make: Callable[[float], Requests],
+    serve: Callable[[Requests], Simulated | Infeasible],
+    meets: Callable[[Simulated], bool],
+    low: float,
+    high: float,
+    tolerance: float = 0.02,
+) -> float:
     """The highest rate of ``make`` whose run ``meets`` the objectives, to a share ``tolerance`` of itself.
 
     ``low`` and ``high`` are where to begin; they move outward where the answer lies outside. 0 where no rate does, or

@@ -8,7 +8,9 @@ import numpy as np
 
 from orrery.base.cost import Cost, Interval
 from orrery.base.errors import ScenarioError
+from orrery.execution.compression import compressed
 from orrery.execution.explain import explain, limit_of
+from orrery.execution.kept_cache import NOTHING, kept_tokens
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible, Memory, memory_of
 from orrery.execution.power import steps_draws, steps_power_w
@@ -141,13 +143,19 @@ def _static(deployment: Deployment, memory: Memory, workload: Workload) -> _Answ
         deployment, memory, max(1.0, batch / deployment.layout.dp), workload.input_tokens, workload.output_tokens
     )
     return _Answer(
-        ttft_s=run.ttft_s, tpot_s=run.tpot_s, latency_s=run.latency_s, requests_per_s=batch / run.latency_s,
+        ttft_s=run.ttft_s,
+        tpot_s=run.tpot_s,
+        latency_s=run.latency_s,
+        requests_per_s=batch / run.latency_s,
         concurrency=run.batch * deployment.layout.dp,
         steps=Steps(
-            ticks=run.ticks, decode_entry=1, prompt_entry=3, prompt_share=run.prompt_share,
+            ticks=run.ticks,
+            decode_entry=1,
+            prompt_entry=3,
+            prompt_share=run.prompt_share,
             busy_frac=busy_frac(deployment, run.batch * deployment.layout.dp, is_open=False),
         ),
-    )  # fmt: skip
+    )
 
 
 def _offline(deployment: Deployment, memory: Memory, workload: Workload) -> _Answer:
@@ -158,18 +166,26 @@ def _offline(deployment: Deployment, memory: Memory, workload: Workload) -> _Ans
         deployment, memory, max(1.0, num_requests / replicas), workload.input_tokens, workload.output_tokens
     )
     return _Answer(
-        ttft_s=run.ttft_s, tpot_s=run.tpot_s, latency_s=run.latency_s, requests_per_s=num_requests / run.latency_s,
+        ttft_s=run.ttft_s,
+        tpot_s=run.tpot_s,
+        latency_s=run.latency_s,
+        requests_per_s=num_requests / run.latency_s,
         concurrency=run.batch * replicas,
         steps=steps_in(deployment, run.state, busy_frac(deployment, run.batch * replicas, is_open=False)),
-    )  # fmt: skip
+    )
 
 
 def _closed(deployment: Deployment, memory: Memory, workload: Workload) -> _Answer:
     concurrency = np.array([float(_positive(workload.concurrency, "concurrency", workload))])
     points = online.sweep(
-        deployment, memory, workload.input_tokens, workload.output_tokens, concurrency,
-        float(workload.num_requests or loop_requests(workload.concurrency)), workload.output_tokens_std,
-    )  # fmt: skip
+        deployment,
+        memory,
+        workload.input_tokens,
+        workload.output_tokens,
+        concurrency,
+        float(workload.num_requests or loop_requests(workload.concurrency)),
+        workload.output_tokens_std,
+    )
     return _online(deployment, workload, points, saturation.waiting_notes(memory, points.state, deployment.layout.dp))
 
 
@@ -190,23 +206,32 @@ def _online(
     state = points.state
     ttft_s, tpot_s = float(points.ttft_s[0]), float(points.tpot_s[0])
     return _Answer(
-        ttft_s=ttft_s, tpot_s=tpot_s, latency_s=ttft_s + max(0.0, workload.output_tokens - 1) * tpot_s,
-        requests_per_s=float(points.requests_per_s[0]), concurrency=float(points.concurrency[0]),
+        ttft_s=ttft_s,
+        tpot_s=tpot_s,
+        latency_s=ttft_s + max(0.0, workload.output_tokens - 1) * tpot_s,
+        requests_per_s=float(points.requests_per_s[0]),
+        concurrency=float(points.concurrency[0]),
         steps=steps_in(
-            deployment, state,
+            deployment,
+            state,
             busy_frac(deployment, float(points.concurrency[0]), is_open=workload.mode == "open"),
         ),
-        load_frac=load_frac, notes=notes, waiting_s=float(state.queue_s[0]) if workload.mode == "closed" else 0.0,
-    )  # fmt: skip
+        load_frac=load_frac,
+        notes=notes,
+        waiting_s=float(state.queue_s[0]) if workload.mode == "closed" else 0.0,
+    )
 
 
 def steps_in(deployment: Deployment, state: Steady, busy: float) -> Steps:
     """The steps that stand for a steady state, at its highest concurrency; ``busy`` of the time one is under way."""
     return Steps(
-        ticks=state.ticks, decode_entry=state.decode_entry, prompt_entry=state.prompt_entry,
-        prompt_share=float(state.mixed_share[-1]), busy_frac=busy,
+        ticks=state.ticks,
+        decode_entry=state.decode_entry,
+        prompt_entry=state.prompt_entry,
+        prompt_share=float(state.mixed_share[-1]),
+        busy_frac=busy,
         prompts_run_alone=not deployment.engine.has_mixed_steps,
-    )  # fmt: skip
+    )
 
 
 def busy_frac(deployment: Deployment, concurrency: float, *, is_open: bool) -> float:
@@ -236,30 +261,47 @@ def _finish(deployment: Deployment, memory: Memory, workload: Workload, a: _Answ
     power_w = layout.num_devices * device_w
     host_w = deployment.cluster.device.host_power_w * layout.num_devices
     values = {
-        "ttft_s": a.ttft_s, "tpot_s": a.tpot_s, "latency_s": a.latency_s, "requests_per_s": a.requests_per_s,
-        "output_tokens_per_s": output_rate, "total_tokens_per_s": total_rate, "power_w": power_w,
-    }  # fmt: skip
+        "ttft_s": a.ttft_s,
+        "tpot_s": a.tpot_s,
+        "latency_s": a.latency_s,
+        "requests_per_s": a.requests_per_s,
+        "output_tokens_per_s": output_rate,
+        "total_tokens_per_s": total_rate,
+        "power_w": power_w,
+    }
     energy_j_per_token = power_w / (output_rate or total_rate)
     doubt = extrapolation_share(done)
     figures = Figures(
-        ttft_s=a.ttft_s, tpot_s=a.tpot_s, latency_s=a.latency_s, requests_per_s=a.requests_per_s, power_w=power_w,
-        steps=max(0.0, workload.output_tokens - 1.0), waiting_s=a.waiting_s, load_frac=a.load_frac,
+        ttft_s=a.ttft_s,
+        tpot_s=a.tpot_s,
+        latency_s=a.latency_s,
+        requests_per_s=a.requests_per_s,
+        power_w=power_w,
+        steps=max(0.0, workload.output_tokens - 1.0),
+        waiting_s=a.waiting_s,
+        load_frac=a.load_frac,
         is_one_request=workload.mode != "offline",
-    )  # fmt: skip
+    )
     factors = factors_of(deployment, kind_of_run(deployment, workload.mode), doubt)
     intervals = joint(
         values | {"energy_j_per_token": energy_j_per_token}, figures, factors, bounds_of(deployment, workload)
     )
     return Estimate(
-        **values, concurrency=a.concurrency, num_devices=layout.num_devices, memory=memory,
+        **values,
+        concurrency=a.concurrency,
+        num_devices=layout.num_devices,
+        memory=memory,
         peak_memory_bytes=_peak_memory_bytes(deployment, memory, workload, a.concurrency / layout.dp),
-        host_power_w=host_w, energy_j_per_token=energy_j_per_token,
+        host_power_w=host_w,
+        energy_j_per_token=energy_j_per_token,
         energy_j_per_token_with_host=(power_w + host_w) / (output_rate or total_rate),
         rate_used_frac=min(1.0, a.load_frac) if workload.mode == "open" else 1.0,
-        bound_by=a.steps.limit(), intervals=intervals,
+        bound_by=a.steps.limit(),
+        intervals=intervals,
         notes=(*notes_of(deployment, doubt), *a.notes, *_throttled(deployment, is_throttled=is_throttled)),
-        deployment=deployment, steps=a.steps,
-    )  # fmt: skip
+        deployment=deployment,
+        steps=a.steps,
+    )
 
 
 def _throttled(deployment: Deployment, *, is_throttled: bool) -> tuple[str, ...]:
@@ -277,6 +319,10 @@ def _peak_memory_bytes(deployment: Deployment, memory: Memory, workload: Workloa
     """Peak memory (bytes): all but the cache, plus the cache: whole where it is reserved, else what sequences fill."""
     if deployment.engine.reserves_cache:
         return memory.usable_bytes
-    each = memory.cache.sequence_bytes(workload.input_tokens + workload.output_tokens)
+    cut = deployment.compression
+    tokens = kept_tokens(cut, round(workload.input_tokens)) + workload.output_tokens
+    if cut == NOTHING:
+        tokens = workload.input_tokens + workload.output_tokens
+    each = compressed(memory.cache, cut).sequence_bytes(tokens)
     filled = min(sequences * each, memory.kv_capacity_bytes)
     return memory.usable_bytes - memory.kv_capacity_bytes + filled

@@ -14,9 +14,12 @@ from orrery.serving.intervals import Bounds, Factors
 from orrery.serving.workload import Workload
 
 UNMEASURED = Spread(
-    low_80_ratio=0.6, high_80_ratio=1.6, low_95_ratio=0.4, high_95_ratio=2.5,
+    low_80_ratio=0.6,
+    high_80_ratio=1.6,
+    low_95_ratio=0.4,
+    high_95_ratio=2.5,
     because="no measured runs of this kind; assumed",
-)  # fmt: skip
+)
 BORROWED = 1.6
 """How much wider an interval becomes when all of the time was predicted with another device's constants."""
 EXTRAPOLATED = 1.5
@@ -115,8 +118,9 @@ def bounds_of(deployment: Deployment, workload: Workload) -> Bounds:
     return Bounds(
         least_tpot_s=read_bytes / device.memory_bandwidth_bytes_per_s / most_tokens,
         least_ttft_s=flops / (peak * layout.num_devices),
-        least_power_w=device.idle_power_w * layout.num_devices, most_power_w=device.power_limit_w * layout.num_devices,
-    )  # fmt: skip
+        least_power_w=device.idle_power_w * layout.num_devices,
+        most_power_w=device.power_limit_w * layout.num_devices,
+    )
 
 
 def shared_frac(a: Deployment, b: Deployment) -> float:

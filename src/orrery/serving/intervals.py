@@ -101,9 +101,11 @@ def _times(f: Figures, factors: Factors, bounds: Bounds, end: str) -> dict[str, 
     ttft_s = _not_below(ttft_s, f.ttft_s, bounds.least_ttft_s)
     before, after = f.ttft_s + f.steps * f.tpot_s, ttft_s + f.steps * tpot_s
     return {
-        "ttft_s": _ratio(ttft_s, f.ttft_s), "tpot_s": _ratio(tpot_s, f.tpot_s),
-        "latency_s": _ratio(after, before) if f.is_one_request else pace, "pace": pace,
-    }  # fmt: skip
+        "ttft_s": _ratio(ttft_s, f.ttft_s),
+        "tpot_s": _ratio(tpot_s, f.tpot_s),
+        "latency_s": _ratio(after, before) if f.is_one_request else pace,
+        "pace": pace,
+    }
 
 
 def _ratio(end: float, value: float) -> float:
@@ -156,9 +158,7 @@ def quotient(over: Spread, under: Spread) -> Spread:
     return _spread({name: end(name) for name in ENDS}, f"power: {over.because}; rate: {under.because}")
 
 
-def difference_interval(
-    a: float, around_a: Interval, b: float, around_b: Interval, *, shared_frac: float
-) -> Interval:  # fmt: skip
+def difference_interval(a: float, around_a: Interval, b: float, around_b: Interval, *, shared_frac: float) -> Interval:
     """The interval of b / a, where a share of both variances is one and the same error (``shared_frac``, 0 to 1).
 
     Half-widths h of logarithms join as those of a difference of correlated errors,

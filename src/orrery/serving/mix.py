@@ -44,10 +44,16 @@ class Mix:
 
 
 def mixed(
-    slots: Floats, prompt: Floats | float, steps: float, budget: float, away: Floats | float,
-    spread_frac: float = SPREAD_FRAC, rounds: Floats | float = np.inf, own_frac: Floats | float = 1.0,
+    slots: Floats,
+    prompt: Floats | float,
+    steps: float,
+    budget: float,
+    away: Floats | float,
+    spread_frac: float = SPREAD_FRAC,
+    rounds: Floats | float = np.inf,
+    own_frac: Floats | float = 1.0,
     gathered: Floats | float = 0.0,
-) -> Mix:  # fmt: skip
+) -> Mix:
     """Prompts and decodes share steps; chunks fill what the decodes leave of the budget.
 
     ``own_frac`` is the part of a life that goes with a request's own lengths: the front end and others' prompts do not.
@@ -74,16 +80,31 @@ def mixed(
     chunks, shares = _chunks(slots, np.minimum(rate * dense, capacity), capacity, crowd, at.alone)
     shares = shares * np.maximum(1.0 / dense, rate / capacity)
     return Mix(
-        decoding=steps * rate, prompts=rate, load=load, waiting=waiting, own_steps=at.own_steps, wait_steps=wait_steps,
-        room_tokens=prompt / size, chunks=chunks * prompt, shares=shares, dense=dense,
-    )  # fmt: skip
+        decoding=steps * rate,
+        prompts=rate,
+        load=load,
+        waiting=waiting,
+        own_steps=at.own_steps,
+        wait_steps=wait_steps,
+        room_tokens=prompt / size,
+        chunks=chunks * prompt,
+        shares=shares,
+        dense=dense,
+    )
 
 
 def apart(
-    slots: Floats, prompt: Floats | float, steps: float, budget: float, away: Floats | float,
-    spread_frac: float = SPREAD_FRAC, rounds: Floats | float = np.inf, own_frac: Floats | float = 1.0,
-    gathered: Floats | float = 0.0, interval: float = 1.0,
-) -> Mix:  # fmt: skip
+    slots: Floats,
+    prompt: Floats | float,
+    steps: float,
+    budget: float,
+    away: Floats | float,
+    spread_frac: float = SPREAD_FRAC,
+    rounds: Floats | float = np.inf,
+    own_frac: Floats | float = 1.0,
+    gathered: Floats | float = 0.0,
+    interval: float = 1.0,
+) -> Mix:
     """Prompts in steps of their own, before the next decode step: all that came since the scheduler last looked for new
     ones, ``interval`` decode steps before, however many.
 
@@ -98,15 +119,26 @@ def apart(
     chunks, shares = _chunks(slots, np.minimum(seen * dense, slots), np.full_like(slots, np.inf), none, one)
     shares = shares / (dense * interval)
     return Mix(
-        decoding=steps * rate, prompts=rate, load=none, waiting=none, own_steps=one, wait_steps=none,
-        room_tokens=one * budget, chunks=chunks * prompt, shares=shares, dense=dense,
-    )  # fmt: skip
+        decoding=steps * rate,
+        prompts=rate,
+        load=none,
+        waiting=none,
+        own_steps=one,
+        wait_steps=none,
+        room_tokens=one * budget,
+        chunks=chunks * prompt,
+        shares=shares,
+        dense=dense,
+    )
 
 
 def bunching(
-    load: Floats, spread_frac: Floats | float, rounds: Floats | float, gather: Floats | float = 0.0,
+    load: Floats,
+    spread_frac: Floats | float,
+    rounds: Floats | float,
+    gather: Floats | float = 0.0,
     least: Floats | float = 0.0,
-) -> Floats:  # fmt: skip
+) -> Floats:
     """How many times closer together prompts come than evenly over a life, on average over the rounds of a run.
 
     All slots start at once. Their prompts are computed over a share ``load`` of a life, and each round adds the spread
@@ -141,7 +173,7 @@ class _Settled:
 
 def _settle(
     slots: Floats, prompt: Floats | float, steps: float, budget: float, life: Floats, spread_frac: float
-) -> _Settled:  # fmt: skip
+) -> _Settled:
     """The room that decodes leave to prompts, and how many wait for it."""
     load, level, excess = _queue(slots, prompt, steps, budget, life)
     decoding = steps * np.maximum(slots - level, 1e-9) / life

@@ -39,9 +39,14 @@ class Points:
 
 
 def sweep(
-    deployment: Deployment, memory: Memory, input_tokens: float, output_tokens: float, concurrencies: Floats,
-    num_requests: float = 0.0, output_tokens_std: float = 0.0,
-) -> Points:  # fmt: skip
+    deployment: Deployment,
+    memory: Memory,
+    input_tokens: float,
+    output_tokens: float,
+    concurrencies: Floats,
+    num_requests: float = 0.0,
+    output_tokens_std: float = 0.0,
+) -> Points:
     """Closed loops at each of ``concurrencies`` (whole deployment); without ``num_requests``, 10 rounds."""
     replicas, engine = deployment.layout.dp, deployment.engine
     each = np.maximum(concurrencies / replicas, 1.0)
@@ -63,9 +68,13 @@ def sweep(
     ttft_s, tpot_s = first * ttft_s + (1 - first) * late_s, first * tpot_s + (1 - first) * state.tpot_s
     rate = concurrencies / (ttft_s + steps * tpot_s)
     return Points(
-        concurrency=concurrencies, ttft_s=ttft_s, tpot_s=tpot_s, requests_per_s=rate,
-        output_tokens_per_s=rate * output_tokens, state=state,
-    )  # fmt: skip
+        concurrency=concurrencies,
+        ttft_s=ttft_s,
+        tpot_s=tpot_s,
+        requests_per_s=rate,
+        output_tokens_per_s=rate * output_tokens,
+        state=state,
+    )
 
 
 def _spread_frac(mean: float, std: float) -> float:
@@ -101,9 +110,13 @@ def open_loop(
     )
     rate = deployment.layout.dp * state.requests_per_s
     return Points(
-        concurrency=concurrencies, ttft_s=state.away_s + state.queue_s + state.behind_s + state.prefill_s,
-        tpot_s=state.tpot_s, requests_per_s=rate, output_tokens_per_s=rate * output_tokens, state=state,
-    )  # fmt: skip
+        concurrency=concurrencies,
+        ttft_s=state.away_s + state.queue_s + state.behind_s + state.prefill_s,
+        tpot_s=state.tpot_s,
+        requests_per_s=rate,
+        output_tokens_per_s=rate * output_tokens,
+        state=state,
+    )
 
 
 def highest_rate(deployment: Deployment, memory: Memory, input_tokens: float, output_tokens: float) -> float:
@@ -114,9 +127,13 @@ def highest_rate(deployment: Deployment, memory: Memory, input_tokens: float, ou
 
 
 def at_rate(
-    deployment: Deployment, memory: Memory, input_tokens: float, output_tokens: float, rate_per_s: float,
+    deployment: Deployment,
+    memory: Memory,
+    input_tokens: float,
+    output_tokens: float,
+    rate_per_s: float,
     num_requests: float = 0.0,
-) -> Points | Infeasible:  # fmt: skip
+) -> Points | Infeasible:
     """Poisson arrivals: the concurrency at which as many requests leave as arrive.
 
     Beyond the highest rate that the deployment sustains, a run of ``num_requests`` ends with a backlog, and its first
@@ -130,16 +147,22 @@ def at_rate(
         if not num_requests:
             return Infeasible(
                 what=f"Arrivals at {deployment.model.name} on {deployment.cluster.device.name} ({deployment.layout})",
-                need=rate_per_s, have=highest, unit="requests/s",
+                need=rate_per_s,
+                have=highest,
+                unit="requests/s",
                 smallest_change=f"Run {ceil(rate_per_s / highest * 1.0001)} replicas of it, or lower the rate.",
-            )  # fmt: skip
+            )
         top = open_loop(deployment, memory, input_tokens, output_tokens, np.array([limit]))
         backlog_s = num_requests / 2 * (1 / highest - 1 / rate_per_s)
         return Points(
-            concurrency=top.concurrency, ttft_s=top.ttft_s + backlog_s, tpot_s=top.tpot_s,
+            concurrency=top.concurrency,
+            ttft_s=top.ttft_s + backlog_s,
+            tpot_s=top.tpot_s,
             highest_requests_per_s=highest,
-            requests_per_s=top.requests_per_s, output_tokens_per_s=top.output_tokens_per_s, state=top.state,
-        )  # fmt: skip
+            requests_per_s=top.requests_per_s,
+            output_tokens_per_s=top.output_tokens_per_s,
+            state=top.state,
+        )
     rates: list[float] = curve.requests_per_s.tolist()
     rising: Floats = np.array(list(accumulate(rates, max)))
     if rate_per_s < rates[0]:
@@ -149,7 +172,11 @@ def at_rate(
     found = open_loop(deployment, memory, input_tokens, output_tokens, np.array([concurrency]))
     life_s = found.ttft_s + max(output_tokens - 1.0, 0.0) * found.tpot_s
     return Points(
-        concurrency=rate_per_s * life_s, ttft_s=found.ttft_s, tpot_s=found.tpot_s, highest_requests_per_s=highest,
-        requests_per_s=np.array([rate_per_s]), output_tokens_per_s=np.array([rate_per_s * output_tokens]),
+        concurrency=rate_per_s * life_s,
+        ttft_s=found.ttft_s,
+        tpot_s=found.tpot_s,
+        highest_requests_per_s=highest,
+        requests_per_s=np.array([rate_per_s]),
+        output_tokens_per_s=np.array([rate_per_s * output_tokens]),
         state=found.state,
-    )  # fmt: skip
+    )

@@ -58,9 +58,13 @@ def static_run(deployment: Deployment, memory: Memory, batch: float, input_token
     steps = max(output_tokens - 1.0, 0.0)
     ttft_s = first.ttft_s + waited / batch if steps else latency
     return Run(
-        batch=together, ttft_s=ttft_s, tpot_s=(latency - ttft_s) / steps if steps else first.tpot_s,
-        latency_s=latency, prompt_share=first.prompt_share, ticks=first.ticks,
-    )  # fmt: skip
+        batch=together,
+        ttft_s=ttft_s,
+        tpot_s=(latency - ttft_s) / steps if steps else first.tpot_s,
+        latency_s=latency,
+        prompt_share=first.prompt_share,
+        ticks=first.ticks,
+    )
 
 
 def _wave(deployment: Deployment, memory: Memory, batch: float, input_tokens: float, output_tokens: float) -> Run:
@@ -72,10 +76,16 @@ def _wave(deployment: Deployment, memory: Memory, batch: float, input_tokens: fl
     tokens = min(input_tokens, budget)
     zero = np.zeros(3)
     prompts = per_step if input_tokens else 0.0
-    ticks = tick(deployment, steps_of(
-        np.append(zero, prompts), np.append(zero, tokens), np.append(zero, (input_tokens + tokens) / 2),
-        np.append(zero + max(1.0, batch / pp), 0.0), np.append(context, 0.0),
-    ))  # fmt: skip
+    ticks = tick(
+        deployment,
+        steps_of(
+            np.append(zero, prompts),
+            np.append(zero, tokens),
+            np.append(zero, (input_tokens + tokens) / 2),
+            np.append(zero + max(1.0, batch / pp), 0.0),
+            np.append(context, 0.0),
+        ),
+    )
     tpot_s = float(_WEIGHTS @ ticks.time_s[:3]) / 2
     num_prompt_steps = batch / per_step * max(1.0, input_tokens / budget) if input_tokens else 0.0
     prefill_s = 0.0
@@ -84,9 +94,13 @@ def _wave(deployment: Deployment, memory: Memory, batch: float, input_tokens: fl
     own_s = prefill_s / max(num_prompt_steps, 1.0)
     latency_s = prefill_s + steps * tpot_s + (0.0 if input_tokens else tpot_s)
     return Run(
-        batch=batch, ttft_s=(prefill_s + own_s) / 2 if input_tokens else tpot_s,
-        tpot_s=tpot_s, latency_s=latency_s, prompt_share=prefill_s / latency_s, ticks=ticks,
-    )  # fmt: skip
+        batch=batch,
+        ttft_s=(prefill_s + own_s) / 2 if input_tokens else tpot_s,
+        tpot_s=tpot_s,
+        latency_s=latency_s,
+        prompt_share=prefill_s / latency_s,
+        ticks=ticks,
+    )
 
 
 def offline_run(
@@ -104,6 +118,9 @@ def offline_run(
     latency = full * cycle_s + (rest_s if rest > 1e-9 else 0.0) + drain_s
     wait = max(0.0, latency - cycle_s) / 2
     return Offline(
-        batch=float(state.decoding[-1]), ttft_s=wait + float(state.behind_s[-1] + state.prefill_s[-1]),
-        tpot_s=float(state.tpot_s[-1]), latency_s=latency, state=state,
-    )  # fmt: skip
+        batch=float(state.decoding[-1]),
+        ttft_s=wait + float(state.behind_s[-1] + state.prefill_s[-1]),
+        tpot_s=float(state.tpot_s[-1]),
+        latency_s=latency,
+        state=state,
+    )

@@ -33,5 +33,7 @@ def waiting_notes(memory: Memory, state: Steady, replicas: int) -> tuple[str, ..
     held = float(state.slots[-1])
     by_cache = held < memory.max_num_seqs
     what = "the cache holds" if by_cache else f"max_num_seqs = {memory.max_num_seqs} admits"
-    return (f"about {ceil(waiting):,} of {float(state.concurrency[-1]) * replicas:,.0f} requests in flight wait for a "
-            f"slot: {what} about {held:,.0f} at a time{' on each replica' if replicas > 1 else ''}",)  # fmt: skip
+    return (
+        f"about {ceil(waiting):,} of {float(state.concurrency[-1]) * replicas:,.0f} requests in flight wait for a "
+        f"slot: {what} about {held:,.0f} at a time{' on each replica' if replicas > 1 else ''}",
+    )

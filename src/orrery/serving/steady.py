@@ -79,9 +79,14 @@ def batch_limit(deployment: Deployment, memory: Memory, input_tokens: float, out
 
 
 def steady(
-    deployment: Deployment, memory: Memory, input_tokens: float, output_tokens: float, concurrency: Floats,
-    rounds: Floats | float = np.inf, spread_frac: float = SPREAD_FRAC,
-) -> Steady:  # fmt: skip
+    deployment: Deployment,
+    memory: Memory,
+    input_tokens: float,
+    output_tokens: float,
+    concurrency: Floats,
+    rounds: Floats | float = np.inf,
+    spread_frac: float = SPREAD_FRAC,
+) -> Steady:
     """The equilibrium of one replica at each of ``concurrency``; of a run that starts at once, over its ``rounds``."""
     engine, pp = deployment.engine, deployment.layout.pp
     limit = batch_limit(deployment, memory, input_tokens, output_tokens)
@@ -120,13 +125,24 @@ def steady(
     rate = slots / (cycle_s + shown_s)
     queue_s = np.maximum(concurrency / rate - cycle_s - away_s, 0.0)
     return Steady(
-        concurrency=concurrency, slots=slots, decoding=mix.decoding * pp, tpot_s=tpot_s, away_s=away_s,
-        behind_s=behind_s, prefill_s=own_s, queue_s=queue_s,
-        requests_per_s=concurrency / (cycle_s + away_s + queue_s), decode_s=costs.decode_s, full_s=costs.full_s,
-        full_prompts=costs.full_prompts * pp, load=mix.load, ticks=ticks,
+        concurrency=concurrency,
+        slots=slots,
+        decoding=mix.decoding * pp,
+        tpot_s=tpot_s,
+        away_s=away_s,
+        behind_s=behind_s,
+        prefill_s=own_s,
+        queue_s=queue_s,
+        requests_per_s=concurrency / (cycle_s + away_s + queue_s),
+        decode_s=costs.decode_s,
+        full_s=costs.full_s,
+        full_prompts=costs.full_prompts * pp,
+        load=mix.load,
+        ticks=ticks,
         mixed_share=1.0 - (1.0 - mix.shares.sum(axis=0)) * costs.decode_s / mean_s,
-        decode_entry=2 * each.size - 1, prompt_entry=4 * each.size - 1,
-    )  # fmt: skip
+        decode_entry=2 * each.size - 1,
+        prompt_entry=4 * each.size - 1,
+    )
 
 
 def _preempted(
@@ -149,9 +165,7 @@ def looks_every(deployment: Deployment, steps: float) -> float:
     return 1.0 if deployment.engine.has_mixed_steps else min(float(recv_interval(deployment)), max(steps, 1.0))
 
 
-def _away_s(
-    entry_s: float, has_mixed_steps: bool, step_s: Floats, costs: _Costs, mix: Mix, slots: Floats
-) -> Floats:  # fmt: skip
+def _away_s(entry_s: float, has_mixed_steps: bool, step_s: Floats, costs: _Costs, mix: Mix, slots: Floats) -> Floats:
     """The front end, and the rest of the step that is under way then.
 
     After the step in which an answer ended come others: with prompts, of t seconds, a share s of those that come where
@@ -182,9 +196,7 @@ def _idle_frac(entry_s: float, step_s: Floats, mix: Mix, slots: Floats) -> Float
     return np.minimum(entry_s / life_s, 1.0) ** np.maximum(slots - 1.0, 0.0)
 
 
-def _unseen_s(
-    entry_s: float, step_s: Floats, decode_s: Floats, mix: Mix, slots: Floats, interval: float
-) -> Floats:  # fmt: skip
+def _unseen_s(entry_s: float, step_s: Floats, decode_s: Floats, mix: Mix, slots: Floats, interval: float) -> Floats:
     """From the end of an answer until the scheduler sees the next request, where it looks every ``interval`` (N) decode
     steps, and after prompts.
 
@@ -238,9 +250,11 @@ def _mean_s(deployment: Deployment, mix: Mix, costs: _Costs) -> Floats:
     own_s = np.maximum(more_s - costs.together_s, 0.0)
     none, small = (1.0 - mix.shares.sum(axis=0)) ** ranks, (1.0 - mix.shares[1]) ** ranks
     return (
-        costs.decode_s + (mix.shares * np.minimum(costs.together_s, more_s)).sum(axis=0)
-        + (small - none) * own_s[0] + (1.0 - small) * own_s[1]
-    )  # fmt: skip
+        costs.decode_s
+        + (mix.shares * np.minimum(costs.together_s, more_s)).sum(axis=0)
+        + (small - none) * own_s[0]
+        + (1.0 - small) * own_s[1]
+    )
 
 
 def _costs(deployment: Deployment, ticks: Ticks, mix: Mix, slots: Floats, prompt: Floats) -> _Costs:
@@ -253,10 +267,15 @@ def _costs(deployment: Deployment, ticks: Ticks, mix: Mix, slots: Floats, prompt
     decode_s: Floats = np.add((1 - part) * few, part * more)
     together_s = _together_s(deployment, ticks, mix.decoding.size)
     costs = _Costs(
-        decode_s=decode_s, chunk_s=time_s[2:4], together_s=together_s[2:4], full_s=full,
-        full_prompts=mix.room_tokens / prompt, node_tokens=_nodes(mix, slots, prompt), node_s=time_s[2:],
+        decode_s=decode_s,
+        chunk_s=time_s[2:4],
+        together_s=together_s[2:4],
+        full_s=full,
+        full_prompts=mix.room_tokens / prompt,
+        node_tokens=_nodes(mix, slots, prompt),
+        node_s=time_s[2:],
         node_together_s=together_s[2:] - together_s[1],
-    )  # fmt: skip
+    )
     return _at_chunks(costs, mix)
 
 
@@ -304,9 +323,7 @@ def _passes_s(deployment: Deployment, ticks: Ticks) -> NDArray[np.float64]:
     return np.asarray(ticks.time_s if pp == 1 else np.maximum(ticks.time_s, pp * ticks.stage_s), np.float64)
 
 
-def _tick_nodes(
-    deployment: Deployment, mix: Mix, slots: Floats, prompt: Floats, context: float
-) -> Ticks:  # fmt: skip
+def _tick_nodes(deployment: Deployment, mix: Mix, slots: Floats, prompt: Floats, context: float) -> Ticks:
     """The steps to be costed, block by block: decodes alone (as many or one fewer, as many or one more), beside a small
     and beside a large chunk, and where a run starts at once, one that is full of prompts.
 
@@ -322,6 +339,4 @@ def _tick_nodes(
     contexts = np.full(chunks.shape, context)
     contexts[:2] *= alone / padded  # padding reads no cache
     ends = (prompt + tokens) / 2
-    return tick(
-        deployment, steps_of(prompts.ravel(), tokens.ravel(), ends.ravel(), decodes.ravel(), contexts.ravel())
-    )  # fmt: skip
+    return tick(deployment, steps_of(prompts.ravel(), tokens.ravel(), ends.ravel(), decodes.ravel(), contexts.ravel()))

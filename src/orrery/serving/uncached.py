@@ -41,14 +41,23 @@ def _as_run(prompts: list[Estimate], workload: Workload, count: int, latency_s: 
     last, batch = prompts[-1], float(workload.batch_size)
     rate = batch / latency_s
     values = {
-        "ttft_s": ttft_s, "tpot_s": (latency_s - ttft_s) / max(1, count - 1), "latency_s": latency_s,
-        "requests_per_s": rate, "output_tokens_per_s": rate * count,
+        "ttft_s": ttft_s,
+        "tpot_s": (latency_s - ttft_s) / max(1, count - 1),
+        "latency_s": latency_s,
+        "requests_per_s": rate,
+        "output_tokens_per_s": rate * count,
         "total_tokens_per_s": rate * (workload.input_tokens + count),
-    }  # fmt: skip
-    intervals = {m: last.intervals[near].scaled(v / getattr(last, near)) for m, v in values.items()
-                 if (near := "latency_s" if m == "tpot_s" else m) in last.intervals}  # fmt: skip
+    }
+    intervals = {
+        m: last.intervals[near].scaled(v / getattr(last, near))
+        for m, v in values.items()
+        if (near := "latency_s" if m == "tpot_s" else m) in last.intervals
+    }
     power = {"power_w": last.intervals["power_w"]} if "power_w" in last.intervals else {}
     return replace(
-        last, **values, intervals=intervals | power, energy_j_per_token=last.power_w / (rate * count),
+        last,
+        **values,
+        intervals=intervals | power,
+        energy_j_per_token=last.power_w / (rate * count),
         notes=(*last.notes, "cache: none is kept, so every token computes its whole context again"),
-    )  # fmt: skip
+    )

@@ -235,7 +235,8 @@ def _says_gradients(_: TrainingJob, x: Columns) -> str:
 
 RULES: tuple[Rule, ...] = (
     Rule(
-        name="devices", says=_devices,
+        name="devices",
+        says=_devices,
         holds=lambda job, x: x.tp * x.cp * x.pp * x.dp == job.cluster.num_devices,
     ),
     Rule(name="heads", holds=_heads_divide, says=_says_heads),
@@ -248,7 +249,7 @@ RULES: tuple[Rule, ...] = (
     Rule(name="schedule", holds=_schedule_runs, says=_says_schedule),
     Rule(name="shards", holds=_shards_divide, says=_says_shards),
     Rule(name="sharded gradients", holds=_shards_gradients, says=_says_gradients),
-)  # fmt: skip
+)
 """In the order in which they are told."""
 
 

@@ -19,9 +19,19 @@ SHARDINGS = ("none", "zero1", "zero2", "zero3")
 RECOMPUTES = ("none", "selective", "full")
 
 COUNTS = (
-    "tp", "cp", "pp", "dp", "vp", "first_stage_layers", "last_stage_layers", "ep", "etp", "micro_batch",
-    "secondary_group", "recompute_layers",
-)  # fmt: skip
+    "tp",
+    "cp",
+    "pp",
+    "dp",
+    "vp",
+    "first_stage_layers",
+    "last_stage_layers",
+    "ep",
+    "etp",
+    "micro_batch",
+    "secondary_group",
+    "recompute_layers",
+)
 """Whole numbers of a layout that stand in a column as they are."""
 
 
@@ -93,7 +103,7 @@ class Columns:
             schedule=self.schedules[int(self.schedule[row])],
             context_kind="ring" if self.is_ring[row] else "all-to-all",
             is_sequence_parallel=bool(self.is_sequence_parallel[row]),
-        )  # fmt: skip
+        )
 
 
 @lru_cache(maxsize=8)  # state, collectives and updates of the same layouts ask for them
@@ -114,21 +124,32 @@ def columns_of(layouts: Sequence[TrainingLayout]) -> Columns:
         is_ring=np.array([x.context_kind == "ring" for x in layouts]),
         is_sequence_parallel=np.array([x.is_sequence_parallel and x.tp > 1 for x in layouts]),
         schedules=schedules,
-    )  # fmt: skip
+    )
 
 
 def choices(columns: Columns) -> tuple[Choice, Ints]:
     """The distinct choices that decide what a layer costs, and which one each layout made."""
-    keys = np.array([
-        columns.tp, columns.cp, columns.ep, columns.etp, columns.micro_batch,
-        columns.is_ring.astype(np.int64), columns.is_sequence_parallel.astype(np.int64),
-    ])  # fmt: skip
+    keys = np.array(
+        [
+            columns.tp,
+            columns.cp,
+            columns.ep,
+            columns.etp,
+            columns.micro_batch,
+            columns.is_ring.astype(np.int64),
+            columns.is_sequence_parallel.astype(np.int64),
+        ]
+    )
     first, which = distinct(keys)
     return Choice(
-        tp=columns.tp[first], cp=columns.cp[first], ep=columns.ep[first], etp=columns.etp[first],
-        micro_batch=columns.micro_batch[first], is_ring=columns.is_ring[first],
+        tp=columns.tp[first],
+        cp=columns.cp[first],
+        ep=columns.ep[first],
+        etp=columns.etp[first],
+        micro_batch=columns.micro_batch[first],
+        is_ring=columns.is_ring[first],
         is_sequence_parallel=columns.is_sequence_parallel[first],
-    ), which  # fmt: skip
+    ), which
 
 
 def choice_rows(choice: Choice) -> list[tuple[int, ...]]:
@@ -140,9 +161,11 @@ def choice_from(rows: Iterable[tuple[int, ...]]) -> Choice:
     """The choices of ``choice_rows`` side by side again."""
     columns = np.array(list(rows), dtype=np.int64).T
     return Choice(
-        **{f.name: c.astype(np.bool_) if f.name.startswith("is_") else c
-           for f, c in zip(fields(Choice), columns, strict=True)}
-    )  # fmt: skip
+        **{
+            f.name: c.astype(np.bool_) if f.name.startswith("is_") else c
+            for f, c in zip(fields(Choice), columns, strict=True)
+        }
+    )
 
 
 def distinct(keys: Ints) -> tuple[Ints, Ints]:

@@ -11,6 +11,9 @@ def spread_of(job: TrainingJob, metric: str) -> Spread | None:
     if not found:
         return None
     return Spread(
-        low_80_ratio=found["low_80"], high_80_ratio=found["high_80"], low_95_ratio=found["low_95"],
-        high_95_ratio=found["high_95"], because="errors of measured runs that were not used to fit",
-    )  # fmt: skip
+        low_80_ratio=found["low_80"],
+        high_80_ratio=found["high_80"],
+        low_95_ratio=found["low_95"],
+        high_95_ratio=found["high_95"],
+        because="errors of measured runs that were not used to fit",
+    )

@@ -57,9 +57,18 @@ class MemoryBytes:
 
 
 def held_bytes(
-    job: TrainingJob, x: Columns, units: Units, which: NDArray[np.int64], *, stage: Stage, layers: Floats,
-    in_flight: Floats, copies: Floats, has_head: NDArray[np.bool_], kinds: Sequence[Floats] = (),
-) -> MemoryBytes:  # fmt: skip
+    job: TrainingJob,
+    x: Columns,
+    units: Units,
+    which: NDArray[np.int64],
+    *,
+    stage: Stage,
+    layers: Floats,
+    in_flight: Floats,
+    copies: Floats,
+    has_head: NDArray[np.bool_],
+    kinds: Sequence[Floats] = (),
+) -> MemoryBytes:
     """Bytes on the devices of one kind of stage; ``in_flight`` counts micro-batches of all the stage's layers.
 
     ``kinds`` are its layers of each kind, in the model's order; empty = in the model's proportion.
@@ -96,9 +105,13 @@ def held_bytes(
     loose = activations + logits + gathered + second + unsummed + bucket
     unread = np.where(x.sharding == 3, 0.0, _unread_gradients(job, units, which, counts))
     parts = {
-        "weights": weights, "gradients": gradients, "optimizer": optimizer, "activations": activations,
-        "logits": logits, "buffers": loose - activations - logits + unread,
-    }  # fmt: skip
+        "weights": weights,
+        "gradients": gradients,
+        "optimizer": optimizer,
+        "activations": activations,
+        "logits": logits,
+        "buffers": loose - activations - logits + unread,
+    }
     parts["fragmentation"] = (f.fragmentation_ratio - 1.0) * loose
     updated = optimizer / max(optimizer_bytes(job), 1.0)  # parameters; activations are gone when they are updated
     parts["update"] = np.maximum(f.update_bytes * updated - f.fragmentation_ratio * loose, 0.0)

@@ -40,13 +40,15 @@ def layer_pace(units: Units) -> StepTimes:
     job, x, f = units.job, units.layer, units.job.framework
     core, core_back = x.core_forward_s(f), x.core_backward_s(f)
     device_forward = (
-        f.matrix_ratio * (x.products.forward_s + x.experts.forward_s) + core
+        f.matrix_ratio * (x.products.forward_s + x.experts.forward_s)
+        + core
         + f.elementwise_ratio * (x.stream_forward_s + x.cast_forward_s)
-    )  # fmt: skip
+    )
     device_inputs = (
         f.matrix_ratio * (x.products.input_gradient_s + x.experts.input_gradient_s)
-        + core_back + f.elementwise_ratio * (x.stream_backward_s + x.cast_backward_s)
-    )  # fmt: skip
+        + core_back
+        + f.elementwise_ratio * (x.stream_backward_s + x.cast_backward_s)
+    )
     device_weights = f.matrix_ratio * (x.products.weight_gradient_s + x.experts.weight_gradient_s)
     tensor_forward, tensor_backward = tensor_exposed(units, network_ratio(units, units.choice.tp))
     span = network_ratio(units, units.choice.tp * units.choice.cp)
@@ -66,14 +68,20 @@ def layer_pace(units: Units) -> StepTimes:
     )
     host = np.maximum(launch - busy, 0.0)
     return StepTimes(
-        forward_s=device_forward, input_gradient_s=device_inputs, weight_gradient_s=device_weights,
-        again_selective_s=again, again_full_s=busy + host,
-        tensor_forward_s=tensor_forward, tensor_backward_s=tensor_backward,
-        context_forward_s=context_forward, context_backward_s=context_backward,
-        expert_forward_s=expert_forward, expert_backward_s=expert_backward,
+        forward_s=device_forward,
+        input_gradient_s=device_inputs,
+        weight_gradient_s=device_weights,
+        again_selective_s=again,
+        again_full_s=busy + host,
+        tensor_forward_s=tensor_forward,
+        tensor_backward_s=tensor_backward,
+        context_forward_s=context_forward,
+        context_backward_s=context_backward,
+        expert_forward_s=expert_forward,
+        expert_backward_s=expert_backward,
         host_forward_s=host,
         host_backward_s=np.maximum(f.host_backward_ratio * launch * _learns(job.task) - busy_back, 0.0),
-    )  # fmt: skip
+    )
 
 
 def _routed_frac(units: Units) -> float:

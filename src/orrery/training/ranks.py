@@ -55,9 +55,17 @@ def ranks_of(job: TrainingJob, layout: TrainingLayout, ready: Units | None = Non
     in_flight = most + (least - most) * rank / max(layout.pp - 1, 1)
     stage = _by_rank(*placed(x, stages(found, x, which, kinds)))
     held = held_bytes(
-        job, x, found, which, stage=stage, layers=layers, in_flight=in_flight,
-        copies=copies, has_head=is_last, kinds=each,
-    )  # fmt: skip
+        job,
+        x,
+        found,
+        which,
+        stage=stage,
+        layers=layers,
+        in_flight=in_flight,
+        copies=copies,
+        has_head=is_last,
+        kinds=each,
+    )
     parts = {name: np.broadcast_to(value, layout.pp) for name, value in held.parts.items()}
     return tuple(
         Rank(rank=r, in_flight=float(in_flight[r]), parts={name: float(value[r]) for name, value in parts.items()})

@@ -70,9 +70,15 @@ class Ranked:
 
 
 def rank_sizes(
-    device: Device, sizes: Sequence[Size], *, seq_len: int, micro_batch: int = 1, tp: int = 1, format: str = "bf16",
+    device: Device,
+    sizes: Sequence[Size],
+    *,
+    seq_len: int,
+    micro_batch: int = 1,
+    tp: int = 1,
+    format: str = "bf16",
     library: str = "",
-) -> list[Ranked]:  # fmt: skip
+) -> list[Ranked]:
     """All ``sizes``, the most efficient first; of equal ones the larger layer.
 
     Heads and the feed-forward part are cut ``tp`` ways. ``library`` names whose kernels (blank: the device's own).
@@ -93,13 +99,15 @@ def rank_sizes(
     ffn_flops = 6.0 * tokens * np.array([s.num_ffn_parameters for s in sizes]) / tp
     found = [
         Ranked(
-            size=size, attention_s=float(attention_s[i]), ffn_s=float(ffn_s[i]),
+            size=size,
+            attention_s=float(attention_s[i]),
+            ffn_s=float(ffn_s[i]),
             attention_efficiency_frac=float(attention_flops[i] / attention_s[i] / peak),
             ffn_efficiency_frac=float(ffn_flops[i] / ffn_s[i] / peak),
             efficiency_frac=float((attention_flops[i] + ffn_flops[i]) / (attention_s[i] + ffn_s[i]) / peak),
         )
         for i, size in enumerate(sizes)
-    ]  # fmt: skip
+    ]
     return sorted(found, key=lambda r: (-r.efficiency_frac, -r.size.num_parameters))
 
 
@@ -135,19 +143,31 @@ def _cores_s(
     out = np.zeros(len(sizes))
     for i, s in enumerate(sizes):
         op = AttentionPrefill(
-            batch=np.array([micro_batch]), query_tokens=seq_len, context_tokens=seq_len,
-            num_heads=np.array([s.num_heads // tp]), num_kv_heads=np.array([s.num_kv_heads // tp]),
-            head_size=s.head_size, value_head_size=s.head_size, format=format, kv_format=format, is_causal=True,
-        )  # fmt: skip
+            batch=np.array([micro_batch]),
+            query_tokens=seq_len,
+            context_tokens=seq_len,
+            num_heads=np.array([s.num_heads // tp]),
+            num_kv_heads=np.array([s.num_kv_heads // tp]),
+            head_size=s.head_size,
+            value_head_size=s.head_size,
+            format=format,
+            kv_format=format,
+            is_causal=True,
+        )
         out[i] = (1.0 + BACKWARD_FLOPS_RATIO) * float(kernels.predict(op, device, library).time_s[0])
     return out
 
 
 def sizes_of(
-    num_parameters: float, *, head_sizes: Sequence[int] = (128,), heads_per_kv: int = 1,
-    ffn_ratios: Sequence[float] = (2.0, 2.667, 3.5, 4.0), multiple: int = 64, is_gated: bool = True,
+    num_parameters: float,
+    *,
+    head_sizes: Sequence[int] = (128,),
+    heads_per_kv: int = 1,
+    ffn_ratios: Sequence[float] = (2.0, 2.667, 3.5, 4.0),
+    multiple: int = 64,
+    is_gated: bool = True,
     most_hidden: int = 32768,
-) -> Iterator[Size]:  # fmt: skip
+) -> Iterator[Size]:
     """Layers of about so many parameters: for each size of heads and each ratio of widths, the nearest hidden size.
 
     Hidden sizes are whole groups of heads (``heads_per_kv`` queries share keys), feed-forward widths multiples of
@@ -159,9 +179,13 @@ def sizes_of(
             for hidden in range(head * heads_per_kv, most_hidden + 1, head * heads_per_kv):
                 heads = hidden // head
                 size = Size(
-                    hidden_size=hidden, ffn_size=max(multiple, round(ratio * hidden / multiple) * multiple),
-                    num_heads=heads, num_kv_heads=heads // heads_per_kv, head_size=head, is_gated=is_gated,
-                )  # fmt: skip
+                    hidden_size=hidden,
+                    ffn_size=max(multiple, round(ratio * hidden / multiple) * multiple),
+                    num_heads=heads,
+                    num_kv_heads=heads // heads_per_kv,
+                    head_size=head,
+                    is_gated=is_gated,
+                )
                 fits.append(size)
                 if size.num_parameters > num_parameters:
                     break

@@ -31,9 +31,10 @@ class StageKinds:
         """Where ranks hold a stage of either end: the mean of both, twice."""
         pairs = tuple(zip(self.first, self.last, strict=True))
         return StageKinds(
-            first=tuple(a + half * (b - a) for a, b in pairs), middle=self.middle,
+            first=tuple(a + half * (b - a) for a, b in pairs),
+            middle=self.middle,
             last=tuple(b + half * (a - b) for a, b in pairs),
-        )  # fmt: skip
+        )
 
 
 def stage_kinds(found: Units, x: Columns, layers: StageLayers) -> StageKinds:

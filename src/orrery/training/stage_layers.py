@@ -66,9 +66,10 @@ def _with_ends(num_layers: int, x: Columns, even: StageLayers) -> StageLayers:
     middle = np.where(x.pp > 2, each, np.maximum(first, last))
     here = is_told(x)
     return StageLayers(
-        num_first=np.where(here, first, even.num_first), num_middle=np.where(here, middle, even.num_middle),
+        num_first=np.where(here, first, even.num_first),
+        num_middle=np.where(here, middle, even.num_middle),
         num_last=np.where(here, last, even.num_last),
-    )  # fmt: skip
+    )
 
 
 def by_chunk(num_layers: int, layout: TrainingLayout, vp: int = 0) -> tuple[int, ...]:

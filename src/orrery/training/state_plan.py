@@ -94,8 +94,12 @@ def every_plan(topology: Topology, like: Plan) -> Iterator[Plan]:
     names = topology.names
     for weights, gradients, optimizer, secondary in product(names, repeat=4):
         plan = replace(
-            like, name=f"{weights}/{secondary}/{gradients}/{optimizer}", weights=weights, gradients=gradients,
-            optimizer=optimizer, secondary=secondary,
-        )  # fmt: skip
+            like,
+            name=f"{weights}/{secondary}/{gradients}/{optimizer}",
+            weights=weights,
+            gradients=gradients,
+            optimizer=optimizer,
+            secondary=secondary,
+        )
         if not plan.refusal(topology):
             yield plan

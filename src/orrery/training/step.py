@@ -28,10 +28,22 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 PARTS = (
-    "forward", "backward", "weight gradients", "recomputation", "tensor parallel", "context parallel",
-    "expert parallel", "sharding", "launches", "bubble", "hand-overs", "gradient reduction", "parameter gathering",
-    "update", "once a step",
-)  # fmt: skip
+    "forward",
+    "backward",
+    "weight gradients",
+    "recomputation",
+    "tensor parallel",
+    "context parallel",
+    "expert parallel",
+    "sharding",
+    "launches",
+    "bubble",
+    "hand-overs",
+    "gradient reduction",
+    "parameter gathering",
+    "update",
+    "once a step",
+)
 """Where the seconds of a step go, in the order in which they are shown; they add up to the step."""
 
 
@@ -96,21 +108,58 @@ def step_of(job: TrainingJob, x: Columns, ready: tuple[Units, Ints] | None = Non
     parts["update"] = update_s(job, x, fuller)
     parts["once a step"] = np.full(len(x), job.framework.step_s)
     one = x.pp == 1
-    first = held_bytes(job, x, found, which, stage=stage_first, layers=layers.num_first, in_flight=in_flight,
-                       copies=copies, has_head=one, kinds=kinds.first)  # fmt: skip
-    last = held_bytes(job, x, found, which, stage=stage_last, layers=layers.num_last, in_flight=in_flight_last,
-                      copies=copies, has_head=np.ones(len(x), dtype=np.bool_), kinds=kinds.last)  # fmt: skip
+    first = held_bytes(
+        job,
+        x,
+        found,
+        which,
+        stage=stage_first,
+        layers=layers.num_first,
+        in_flight=in_flight,
+        copies=copies,
+        has_head=one,
+        kinds=kinds.first,
+    )
+    last = held_bytes(
+        job,
+        x,
+        found,
+        which,
+        stage=stage_last,
+        layers=layers.num_last,
+        in_flight=in_flight_last,
+        copies=copies,
+        has_head=np.ones(len(x), dtype=np.bool_),
+        kinds=kinds.last,
+    )
     inner = None
     is_led = job.model.num_leading_dense_layers > 0 and bool((x.pp > 2).any())
     if is_led or (layers.num_middle > layers.num_first).any():  # the second rank holds more, for less long
         later = in_flight + (in_flight_last - in_flight) / np.maximum(x.pp - 1, 1)
-        inner = held_bytes(job, x, found, which, stage=stage_middle, layers=layers.num_middle, in_flight=later,
-                           copies=copies, has_head=np.zeros(len(x), dtype=np.bool_), kinds=kinds.middle)  # fmt: skip
+        inner = held_bytes(
+            job,
+            x,
+            found,
+            which,
+            stage=stage_middle,
+            layers=layers.num_middle,
+            in_flight=later,
+            copies=copies,
+            has_head=np.zeros(len(x), dtype=np.bool_),
+            kinds=kinds.middle,
+        )
     model, hardware = _flops(job, found, x, which, m)
     return Steps(
-        job=job, columns=x, parts={name: parts[name] for name in PARTS}, first=first, last=last, inner=inner,
-        model_flops=model, hardware_flops=hardware, moved_bytes=_moved(job, found, x, which, m, parts["update"]),
-    )  # fmt: skip
+        job=job,
+        columns=x,
+        parts={name: parts[name] for name in PARTS},
+        first=first,
+        last=last,
+        inner=inner,
+        model_flops=model,
+        hardware_flops=hardware,
+        moved_bytes=_moved(job, found, x, which, m, parts["update"]),
+    )
 
 
 def stages(found: Units, x: Columns, which: Ints, kinds: StageKinds) -> tuple[Stage, Stage, Stage]:
@@ -130,10 +179,12 @@ def stages(found: Units, x: Columns, which: Ints, kinds: StageKinds) -> tuple[St
 
         own, routed = total("dense_parameters"), total("expert_parameters")
         return Stage(
-            dense_parameters=own + ends, expert_parameters=routed, layer_dense_parameters=dense,
+            dense_parameters=own + ends,
+            expert_parameters=routed,
+            layer_dense_parameters=dense,
             layer_expert_parameters=experts,
             trained_parameters=total("trained_parameters") if is_frozen else own + routed + ends,
-        )  # fmt: skip
+        )
 
     return stage(kinds.first, bottom), stage(kinds.middle, np.zeros(len(x))), stage(kinds.last, top)
 
@@ -177,10 +228,16 @@ def _layer_parts(
         gather = _beside(gather, forward, f.contention_ratio)
         rest = _beside(rest, backward + weights + again, f.contention_ratio)
     return {
-        "forward": forward, "backward": backward, "weight gradients": weights, "recomputation": again,
-        "tensor parallel": tensor, "context parallel": context, "expert parallel": expert, "sharding": gather + rest,
+        "forward": forward,
+        "backward": backward,
+        "weight gradients": weights,
+        "recomputation": again,
+        "tensor parallel": tensor,
+        "context parallel": context,
+        "expert parallel": expert,
+        "sharding": gather + rest,
         "launches": pace.host_forward_s[which] + pace.host_backward_s[which],
-    }  # fmt: skip
+    }
 
 
 def _beside(collective_s: Floats, work_s: Floats, contention_ratio: float) -> Floats:
@@ -219,8 +276,10 @@ def _slowest(
         busy[name] = busy[name] + low * embedding[i] + high * head[i]
     others = np.maximum(x.pp - 1, 1)
     left = (found.num_layers - held) / others
-    waits = 0.5 * sum((each[n] for n in ("tensor parallel", "context parallel", "expert parallel", "sharding",
-                                         "launches")), np.zeros(1))  # fmt: skip
+    waits = 0.5 * sum(
+        (each[n] for n in ("tensor parallel", "context parallel", "expert parallel", "sharding", "launches")),
+        np.zeros(1),
+    )
     rest = tuple(((1.0 - low) * e + (1.0 - high) * h) / others for e, h in zip(embedding, head, strict=True))
     return busy, (
         left * (each["forward"] + waits) + rest[0],

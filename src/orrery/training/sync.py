@@ -123,9 +123,12 @@ def sync_of(job: TrainingJob, x: Columns, stage: Stage) -> Sync:
         apart = Groups(job, copies, x.etp * np.maximum(x.ep // copies, 1))
         reduce_s = reduce_s + apart.time_s("all_reduce", wire * copied / own)
     return Sync(
-        reduce_s=reduce_s, gather_s=gather_s, layer_gather_s=layer_gather_s, layer_regather_s=layer_regather_s,
+        reduce_s=reduce_s,
+        gather_s=gather_s,
+        layer_gather_s=layer_gather_s,
+        layer_regather_s=layer_regather_s,
         layer_reduce_s=layer_reduce_s,
-    )  # fmt: skip
+    )
 
 
 def update_s(job: TrainingJob, x: Columns, stage: Stage) -> Floats:

@@ -32,9 +32,11 @@ def mfu_frac(steps: Steps) -> Floats:
 def power_w(steps: Steps) -> Floats:
     """Mean power of one device over a step, from its operations and bytes; devices that wait idle."""
     return energy.power_w(
-        steps.job.cluster.device, steps.job.recipe.forward_format, steps.hardware_flops / steps.time_s,
+        steps.job.cluster.device,
+        steps.job.recipe.forward_format,
+        steps.hardware_flops / steps.time_s,
         steps.moved_bytes / steps.time_s,
-    )  # fmt: skip
+    )
 
 
 def energy_bound_j(job: TrainingJob, x: Columns, time_s: Floats) -> Floats:

@@ -38,11 +38,17 @@ def application(place: Place, hosts: Sequence[str] = ()) -> Starlette:
     rooms = _pages()
     app = Starlette(
         routes=[*(route for room in rooms for route in room.ROUTES), Mount("/static", StaticFiles(directory=STATIC))],
-        middleware=[Middleware(Guard, hosts=hosts)], lifespan=lifespan,
+        middleware=[Middleware(Guard, hosts=hosts)],
+        lifespan=lifespan,
         exception_handlers={OrreryError: _validation_error, HTTPException: _refused, Exception: _broken},
-    )  # fmt: skip
+    )
     app.state.place, app.state.work = place, work
-    app.state.menu = tuple(sorted(Entry(*room.MENU) for room in rooms if hasattr(room, "MENU")))
+    menus = [
+        line
+        for room in rooms
+        for line in (*getattr(room, "MENUS", ()), *([room.MENU] if hasattr(room, "MENU") else []))
+    ]
+    app.state.menu = tuple(sorted(Entry(*line) for line in menus))
     return app
 
 
@@ -68,8 +74,11 @@ async def _refused(request: Request, error: Exception) -> Response:
 async def _broken(request: Request, error: Exception) -> Response:
     log.error("%s %s", request.method, request.url.path, exc_info=error)
     answer = page(
-        request, "error.html", status=500, title="Internal error",
+        request,
+        "error.html",
+        status=500,
+        title="Internal error",
         message="Internal error; see the server log.",
-    )  # fmt: skip
+    )
     answer.headers.update(HEADERS)  # made outside of the guard
     return answer

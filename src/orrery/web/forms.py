@@ -12,28 +12,81 @@ from orrery.catalog.models import model_names
 from orrery.catalog.traces import trace_names
 from orrery.numerics.registry import known_formats
 from orrery.scenario.fields import BY_NAME
+from orrery.scenario.setting import Setting
 from orrery.web.named import NAME, UPLOADED
 
 LABELS = {
-    "model": "Model", "device": "Device", "devices": "Devices (total)", "tp": "Tensor parallel",
-    "pp": "Pipeline parallel", "dp": "Data parallel", "ep": "Expert parallel", "cp": "Context parallel",
-    "weights": "Weights format", "activations": "Activations format", "kv": "KV cache format", "engine": "Engine",
-    "input_tokens": "Input tokens", "output_tokens": "Output tokens", "concurrency": "Concurrency",
-    "rate": "Request rate (requests/s)", "batch": "Static batch", "slo": "SLOs (mean latency, ms)",
-    "usd_per_hour": "$/device-hour", "electricity": "$/kWh", "gpu_memory_utilization": "GPU memory utilization",
-    "max_num_seqs": "Max sequences per step", "max_num_batched_tokens": "Max batched tokens", "trace": "Trace",
+    "model": "Model",
+    "device": "Device",
+    "devices": "Devices (total)",
+    "tp": "Tensor parallel",
+    "pp": "Pipeline parallel",
+    "dp": "Data parallel",
+    "ep": "Expert parallel",
+    "cp": "Context parallel",
+    "weights": "Weights format",
+    "activations": "Activations format",
+    "kv": "KV cache format",
+    "engine": "Engine",
+    "input_tokens": "Input tokens",
+    "output_tokens": "Output tokens",
+    "concurrency": "Concurrency",
+    "rate": "Request rate (requests/s)",
+    "batch": "Static batch",
+    "slo": "SLOs (mean latency, ms)",
+    "usd_per_hour": "$/device-hour",
+    "electricity": "$/kWh",
+    "gpu_memory_utilization": "GPU memory utilization",
+    "max_num_seqs": "Max sequences per step",
+    "max_num_batched_tokens": "Max batched tokens",
+    "trace": "Trace",
     "scheduler_recv_interval": "Decode steps between looks for requests",
-    "global_batch": "Global batch size", "micro_batch": "Micro-batch size", "seq_len": "Sequence length",
-    "vp": "Chunks a stage", "train_tokens": "Total training tokens",
-}  # fmt: skip
+    "global_batch": "Global batch size",
+    "micro_batch": "Micro-batch size",
+    "seq_len": "Sequence length",
+    "vp": "Chunks a stage",
+    "train_tokens": "Total training tokens",
+}
+
+UNITS = {
+    "_usd_per_month": "$/month",
+    "_tokens_per_s": "tokens/s",
+    "_bytes_per_s": "bytes/s",
+    "_flops_per_s": "FLOP/s",
+    "_bytes": "bytes",
+    "_frac": "share",
+    "_usd": "$",
+    "_w": "W",
+    "_s": "s",
+}
+"""Endings of names, and the units that they state; longer ones first."""
+
+CAPITALS = {
+    **{word: word.upper() for word in ("api", "dp", "ep", "etp", "gemm", "kv", "mtbf", "nic", "pp", "pue", "tp")},
+    "nvme": "NVMe",
+    "moe": "MoE",
+    "all2all": "all-to-all",
+}
+"""Words of names that are not written in small letters."""
 
 SUGGESTED = {
-    "model": "models", "device": "devices", "weights": "formats", "activations": "formats", "kv": "formats",
-    "engine": "engines", "trace": "traces",
-}  # fmt: skip
+    "model": "models",
+    "draft_model": "models",
+    "verifier_model": "models",
+    "prefill_device": "devices",
+    "device": "devices",
+    "weights": "formats",
+    "activations": "formats",
+    "kv": "formats",
+    "engine": "engines",
+    "trace": "traces",
+    **dict.fromkeys(
+        ("worker_times", "seq_lengths", "expert_loads", "kv_kept_layers", "acceptance_by_position"), "numbers"
+    ),
+}
 """The list that a field's values may be chosen from."""
 
-ENDINGS = {"models": (".json",), "devices": (".toml",), "traces": (".csv", ".jsonl", ".json")}
+ENDINGS = {"models": (".json",), "devices": (".toml",), "traces": (".csv", ".jsonl", ".json"), "numbers": (".csv",)}
 """Endings of uploaded files, by the list that they stand on."""
 
 
@@ -48,6 +101,8 @@ class Field:
     example: str
     suggested: str = ""
     is_number: bool = False
+    choices: tuple[str, ...] = ()  # all that may be written
+    bounds: str = ""  # of a number, in words
 
 
 def fields(settings: Mapping[str, Any], names: Sequence[str], prefix: str = "") -> tuple[Field, ...]:
@@ -63,13 +118,39 @@ def others(settings: Mapping[str, Any], names: Sequence[str], prefix: str = "") 
 def _field(name: str, value: Any, prefix: str) -> Field:
     setting = BY_NAME[name]
     return Field(
-        name=prefix + name, label=LABELS.get(name, name.replace("_", " ").capitalize()), value=_describe(value),
-        help=setting.help, example=setting.example.strip('[]"').replace('", "', ", "),
-        suggested=SUGGESTED.get(name, ""), is_number=setting.kind in ("count", "number"),
-    )  # fmt: skip
+        name=prefix + name,
+        label=label_of(name),
+        value=_describe(value),
+        help=setting.help,
+        example=setting.example.strip('[]"').replace('", "', ", "),
+        suggested=SUGGESTED.get(name, ""),
+        is_number=setting.kind in ("count", "number"),
+        choices=_choices(setting),
+        bounds=setting.expects if setting.kind in ("count", "number") else "",
+    )
+
+
+def label_of(name: str) -> str:
+    """A setting's name as people read it, its unit in brackets: ``Site link (bytes/s)``."""
+    if name in LABELS:
+        return LABELS[name]
+    ending = next((e for e in UNITS if name.endswith(e)), "")
+    words = [CAPITALS.get(word, word) for word in name.removesuffix(ending).split("_")]
+    text = " ".join(words)
+    return f"{text[:1].upper()}{text[1:]}{f' ({UNITS[ending]})' if ending else ''}"
+
+
+def _choices(setting: Setting) -> tuple[str, ...]:
+    """The words of a setting that takes no other; a metavar in capitals stands for a name."""
+    if setting.kind == "switch":
+        return "true", "false"
+    is_list = "|" in setting.metavar and setting.metavar == setting.metavar.lower()
+    return tuple(setting.metavar.split("|")) if is_list and "=" not in setting.metavar else ()
 
 
 def _describe(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     return "" if value is None else ", ".join(value) if isinstance(value, list | tuple) else str(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
@@ -85,6 +166,10 @@ def suggestions(uploads: Path) -> dict[str, tuple[str, ...]]:
 @cache
 def _catalogued() -> dict[str, tuple[str, ...]]:
     return {
-        "models": model_names(), "devices": device_names(), "formats": tuple(known_formats()),
-        "engines": tuple(engine_names()), "traces": trace_names(),
-    }  # fmt: skip
+        "models": model_names(),
+        "devices": device_names(),
+        "formats": tuple(known_formats()),
+        "engines": tuple(engine_names()),
+        "traces": trace_names(),
+        "numbers": (),
+    }

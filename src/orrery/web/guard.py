@@ -31,9 +31,12 @@ HEADERS = {
         "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
         "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; manifest-src 'self'"
     ),
-    "x-content-type-options": "nosniff", "x-frame-options": "DENY", "referrer-policy": "same-origin",
-    "cross-origin-opener-policy": "same-origin", "cross-origin-resource-policy": "same-origin",
-}  # fmt: skip
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
 
 
 class Guard:

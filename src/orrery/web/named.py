@@ -13,11 +13,14 @@ from orrery.catalog.corrected import is_own_file
 from orrery.catalog.devices import get_device
 from orrery.catalog.models import resolve
 from orrery.catalog.traces import trace_names
-from orrery.scenario.fields import SETTINGS
+from orrery.scenario.fields import BY_NAME, SETTINGS
 
 UPLOADED = "upload:"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,80}(\.[A-Za-z0-9]{1,8}){0,2}")
 """Pattern of an uploaded file's name."""
+
+LAW = re.compile(r"[a-z][a-z-]*(:[0-9.e+-]+)*(\+[a-z]+:[0-9.e+-]+)*|[0-9.,/e+ -]+")
+"""A law with its numbers (``zipf:0.5+affinity:0.3``), or numbers alone, where a setting takes these or a file."""
 
 FILES = frozenset(s.name for s in SETTINGS if "PATH" in s.metavar or "FILE" in s.metavar)
 
@@ -55,12 +58,17 @@ def bare(words: str, uploads: Path) -> str:
 
 def _check(name: str, value: str) -> None:
     """Refuse what is no name. Devices may stand as a list with commas."""
-    known = KNOWN.get(name.removeprefix("prefill_").removeprefix("draft_"))
+    known = KNOWN.get(name.rpartition("_")[2])
     for one in map(str.strip, value.split(",") if name == "device" else (value,)):
         if one.endswith((".json", ".toml")) or one.startswith((".", "/", "~", "\\")) or "\0" in one:
             raise ScenarioError(f"{name}: {one[:80]!r} is a path; give a name here, or upload the file.")
         if known is not None:
             known(one)
+    if name in FILES and known is None and (not LAW.fullmatch(value) or Path(value).exists()):
+        raise ScenarioError(
+            f"{name}: {value[:80]!r} is neither a law nor numbers ({BY_NAME[name].metavar}); "
+            f"a file is uploaded, and written as {UPLOADED}NAME."
+        )
 
 
 def _trace(name: str) -> None:

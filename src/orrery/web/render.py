@@ -29,9 +29,13 @@ class Entry(NamedTuple):
 def environment() -> Environment:
     """Templates, with everything escaped that is not marked as drawn by ourselves."""
     found = Environment(
-        loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True, auto_reload=False,
-    )  # fmt: skip
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
     cast("dict[str, Any]", found.globals).update(version=__version__, svg=Markup, limits=BOUND_BY)
     return found
 

@@ -28,8 +28,18 @@ def serve(
 
 def server_for(place: Place, hosts: Sequence[str] = ()) -> uvicorn.Server:
     """uvicorn around the application, with limits on whoever asks."""
-    return uvicorn.Server(uvicorn.Config(
-        application(place, hosts), http=Connection, ws="none", lifespan="on", log_level="error", access_log=False,
-        server_header=False, proxy_headers=False, limit_concurrency=MAX_CONNECTIONS,
-        timeout_keep_alive=KEEP_ALIVE_S, timeout_graceful_shutdown=GOODBYE_S,
-    ))  # fmt: skip
+    return uvicorn.Server(
+        uvicorn.Config(
+            application(place, hosts),
+            http=Connection,
+            ws="none",
+            lifespan="on",
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=MAX_CONNECTIONS,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=GOODBYE_S,
+        )
+    )

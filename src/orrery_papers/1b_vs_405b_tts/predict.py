@@ -37,6 +37,7 @@ def flops(setup: Setup) -> tuple[float, float, float]:
     often = graph_of("best-of-n", Problem(prompt_tokens=prompt, answer_tokens=small_tokens), num_samples=int(tries))
     small = {"solver": get_model(setup.word("small_model"))}
     return (
-        answer_flops(once, {"solver": get_model(setup.word("model"))}), answer_flops(often, small),
+        answer_flops(once, {"solver": get_model(setup.word("model"))}),
+        answer_flops(often, small),
         answer_flops(often, {**small, "verifier": get_model(VERIFIER)}),
-    )  # fmt: skip
+    )

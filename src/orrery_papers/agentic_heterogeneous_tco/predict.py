@@ -22,10 +22,12 @@ def predict(paper: Paper) -> Iterator[Prediction]:
             ours = best(claim.setup, "old_device", "new_device")
             other = best(claim.setup, "latest_device", "latest_device")
             yield Prediction(
-                claim=claim.id, predicted=other.usd / ours.usd, differs=DIFFERS,
+                claim=claim.id,
+                predicted=other.usd / ours.usd,
+                differs=DIFFERS,
                 because=f"{' + '.join(ours.machines)}: {ours.usd * 1e6:.0f} $ a million in {ours.latency_s:.1f} s; "
                 f"{' + '.join(other.machines)}: {other.usd * 1e6:.0f} $ in {other.latency_s:.1f} s",
-            )  # fmt: skip
+            )
 
 
 def best(setup: Setup, prompts: str, answers: str) -> Placed:
@@ -58,9 +60,11 @@ def passed_bytes(setup: Setup) -> float:
 def owned(setup: Setup, role: str) -> float:
     """Dollars a second of one machine, or of a device where one holds the model."""
     terms = Terms(
-        life_s=setup.number("life_s"), upkeep_frac=setup.number("upkeep_frac"),
-        cooling_ratio=setup.number("cooling_ratio"), electricity_usd_per_j=setup.number("electricity_usd_per_j"),
-    )  # fmt: skip
+        life_s=setup.number("life_s"),
+        upkeep_frac=setup.number("upkeep_frac"),
+        cooling_ratio=setup.number("cooling_ratio"),
+        electricity_usd_per_j=setup.number("electricity_usd_per_j"),
+    )
     count, device = layout_of(setup.word("layout")).num_devices, get_device(setup.word(role))
     price = count * setup.numbers("prices_swept")[ROLES.index(role)]
     return Owned(name=device.name, price_usd=price, power_w=count * device.power_limit_w).usd_per_s(terms)

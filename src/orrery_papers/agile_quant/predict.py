@@ -22,10 +22,12 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         wide = prompt_s(setup, WIDE, WIDE, 1.0)
         narrow, whole = (prompt_s(setup, *bits, retained) for retained in (setup.number("kept_tokens_frac"), 1.0))
         yield Prediction(
-            claim=claim.id, predicted=wide / narrow, differs=DIFFERS,
+            claim=claim.id,
+            predicted=wide / narrow,
+            differs=DIFFERS,
             because=f"{wide:.1f} s in FP16, {whole:.1f} s with weights of {bits[0]} and activations of {bits[1]} bits, "
             f"{narrow:.1f} s with {setup.number('kept_tokens_frac'):.0%} of the tokens",
-        )  # fmt: skip
+        )
 
 
 def prompt_s(setup: Setup, weight_bits: int, activation_bits: int, kept_frac: float) -> float:
@@ -47,7 +49,10 @@ def prompt_s(setup: Setup, weight_bits: int, activation_bits: int, kept_frac: fl
 def cores_of(setup: Setup) -> VectorCores:
     """The set-up's processor."""
     return VectorCores(
-        num_cores=int(setup.number("num_cores")), clock_hz=setup.number("core_clock_hz"),
-        register_bits=int(setup.number("num_register_bits")), num_units=int(setup.number("num_vector_units")),
-        has_dot_products=True, memory_bytes_per_s=setup.number("memory_bytes_per_s"),
-    )  # fmt: skip
+        num_cores=int(setup.number("num_cores")),
+        clock_hz=setup.number("core_clock_hz"),
+        register_bits=int(setup.number("num_register_bits")),
+        num_units=int(setup.number("num_vector_units")),
+        has_dot_products=True,
+        memory_bytes_per_s=setup.number("memory_bytes_per_s"),
+    )

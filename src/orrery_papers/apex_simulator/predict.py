@@ -43,7 +43,7 @@ class Plan:
 def every_layout(setup: Setup) -> Iterator[Layout]:
     """Degrees of data, pipeline, tensor and expert parallelism that fill the cluster with equal replicas."""
     d, devices = deployment(setup, layout="tp1"), int(setup.number("num_devices"))
-    for layout in layouts(d.model, d.cluster.device, devices, Fixed()):
+    for layout in layouts(d.model, d.cluster.device, devices, Fixed(cuts="any")):
         if devices % layout.num_devices == 0 and d.model.num_layers % layout.pp == 0:
             yield layout
 
@@ -61,18 +61,25 @@ def run(setup: Setup, layout: Layout, clock_ratio: float = 1.0) -> Plan | None:
     if isinstance(memory_of(d), Infeasible):
         return None
     served = Service(
-        pools=(Pool(deployment=d, replicas=replicas),), router="round-robin", policy="prefill-first",
-        policy_knobs=MIXED, prefix_caching=False,
-    )  # fmt: skip
+        pools=(Pool(deployment=d, replicas=replicas),),
+        router="round-robin",
+        policy="prefill-first",
+        policy_knobs=MIXED,
+        prefix_caching=False,
+    )
     found = simulate(served, traffic(setup))
     if isinstance(found, Infeasible):
         return None
     done, busy_s = latencies(found), (1.0 - found.idle_frac) * found.duration_s
     waiting_j = d.cluster.device.idle_power_w * found.num_devices * (found.duration_s - busy_s)
     return Plan(
-        layout=layout, replicas=replicas, busy_s=busy_s, ttft_s=float(np.mean(done.ttft_s)),
-        energy_j=(found.energy_j - waiting_j) / found.requests.count, tpot_s=float(np.mean(done.long_tpot_s)),
-    )  # fmt: skip
+        layout=layout,
+        replicas=replicas,
+        busy_s=busy_s,
+        ttft_s=float(np.mean(done.ttft_s)),
+        energy_j=(found.energy_j - waiting_j) / found.requests.count,
+        tpot_s=float(np.mean(done.long_tpot_s)),
+    )
 
 
 def _cut(setup: Setup, layout: Layout, clock_ratio: float) -> Deployment:
@@ -123,8 +130,9 @@ class Bench:
 
 
 SPACE = (
-    "the space and the kernels: here attention and feed-forward layers of a dense model are cut alike, where APEX also "
-    "copies the one and cuts the other; and a step carries the engine's host time, which its profiles leave out"
+    "the space and the kernels: here attention and feed-forward layers of a dense model are cut alike (experts are "
+    "not), where APEX also copies the one and cuts the other; and a step carries the engine's host time, which its "
+    "profiles leave out"
 )
 
 POWER = (
@@ -133,8 +141,10 @@ POWER = (
 )
 
 READ: dict[str, Callable[[Plan], float]] = {
-    "energy": lambda plan: plan.energy_j, "ttft_mean": lambda plan: plan.ttft_s, "tpot_mean": lambda plan: plan.tpot_s,
-}  # fmt: skip
+    "energy": lambda plan: plan.energy_j,
+    "ttft_mean": lambda plan: plan.ttft_s,
+    "tpot_mean": lambda plan: plan.tpot_s,
+}
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:

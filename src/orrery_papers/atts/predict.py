@@ -1,16 +1,15 @@
 """ATTS: drawn chains of a small and a large model, in step and each at its own pace."""
 
 from collections.abc import Iterator
+from typing import Any
 
-from orrery.engine.streams import stream
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.reasoning.chains import Models, Rounds, alone_s, drawn_rounds, in_step_s, own_pace_s
-from orrery.reasoning.paces import models_of
-from orrery_papers.shared.setup import deployment
+from orrery.scenario.ask import Answer, estimate
+from orrery_papers.shared.setup import settings_of
 
 QUESTIONS = 8
-"""In flight when throughput is measured: [unstated] questions."""
+"""Questions in flight when throughput is measured: [unstated] questions."""
 
 DIFFERS = "what the paper compares with, its devices and its lengths, none of which were found"
 
@@ -18,30 +17,41 @@ DIFFERS = "what the paper compares with, its devices and its lengths, none of wh
 def predict(paper: Paper) -> Iterator[Prediction]:
     """One question's latency, and several questions' throughput."""
     setup = paper.setups["aime"]
-    chains = int(setup.number("num_chains"))
-    rounds, models = _drawn(setup, chains), _models(setup, chains)
-    waiting_s, own_s = in_step_s(rounds, models), own_pace_s(rounds, models)
-    large_s = alone_s(rounds, models)
-    words = f"{waiting_s:.0f} s in step, {own_s:.0f} s at their own pace, {large_s:.0f} s by the large model alone"
-    yield Prediction(claim="speedup", predicted=waiting_s / own_s, because=words, differs=DIFFERS)
-    many, served = _drawn(setup, QUESTIONS * chains), _models(setup, QUESTIONS * chains)
-    rates = [many.written_tokens / seconds for seconds in (own_pace_s(many, served), in_step_s(many, served))]
-    words = f"{rates[0]:,.0f} tokens/s against {rates[1]:,.0f} with {QUESTIONS} questions in flight"
-    yield Prediction(claim="throughput", predicted=rates[0] / rates[1], because=words, differs=DIFFERS)
+    one, many = chains(setup, 1), chains(setup, QUESTIONS)
+    yield Prediction(
+        claim="speedup",
+        predicted=one["speedup_ratio"],
+        because=f"{one['in_step_s']:.0f} s in step, {one['own_pace_s']:.0f} s at their own pace, "
+        f"{one['large_model_s']:.0f} s by the large model alone; of new scores {one['held_out_rejected_frac']:.1%} "
+        f"are rejected where {one['rejection_level']:.0%} are asked for",
+        differs=DIFFERS,
+    )
+    yield Prediction(
+        claim="throughput",
+        predicted=many["speedup_ratio"],
+        because=f"{many['tokens_per_s']:,.0f} tokens/s against {many['tokens_per_s'] / many['speedup_ratio']:,.0f} "
+        f"with {QUESTIONS} questions in flight",
+        differs=DIFFERS,
+    )
 
 
-def _drawn(setup: Setup, chains: int) -> Rounds:
-    return drawn_rounds(
-        chains, int(setup.number("num_rounds")), setup.number("block_mean_tokens"), setup.number("block_spread_ratio"),
-        setup.number("rejected_frac"), stream(0, "chains"),
-    )  # fmt: skip
-
-
-def _models(setup: Setup, chains: int) -> Models:
-    """Paces at half of a chain's length."""
-    context = setup.number("input_tokens") + setup.number("num_rounds") * setup.number("block_mean_tokens") / 2
-    draft = deployment(setup, model=setup.word("small_model"), layout=setup.word("small_layout"))
-    return models_of(
-        draft, deployment(setup), context_tokens=context, block_tokens=setup.number("block_mean_tokens"),
-        most_sequences=chains,
-    )  # fmt: skip
+def chains(setup: Setup, questions: int) -> dict[str, Any]:
+    """``orrery estimate --reasoning speculative-chains`` with mode=asynchronous, for so many questions at once."""
+    rounds, block = int(setup.number("num_rounds")), setup.number("block_mean_tokens")
+    knobs = {
+        "num_chains": int(setup.number("num_chains")),
+        "num_blocks": rounds,
+        "rejection_level": setup.number("rejected_frac"),
+        "block_spread": setup.number("block_spread_ratio"),
+    }
+    settings: dict[str, Any] = settings_of(setup) | {
+        "batch": questions,
+        "input_tokens": int(setup.number("input_tokens")),
+        "output_tokens": round(rounds * block),
+        "draft_model": setup.word("small_model"),
+        "reasoning": "speculative-chains",
+        "reasoning_knob": ["mode=asynchronous", *(f"{name}={value:g}" for name, value in knobs.items())],
+    }
+    found = estimate(**settings)
+    assert isinstance(found, Answer)
+    return found.to_json()["answer"]["studies"]["chains"]

@@ -14,27 +14,36 @@ from orrery.training.small.work import Sizes
 KEY = "beyond-backprop-mono-forward"
 
 RULES = {
-    "backpropagation": backpropagation.rule, "cascaded-forward": cascaded_forward.rule,
-    "forward-forward": forward_forward.rule, "mono-forward": mono_forward.rule,
-}  # fmt: skip
+    "backpropagation": backpropagation.rule,
+    "cascaded-forward": cascaded_forward.rule,
+    "forward-forward": forward_forward.rule,
+    "mono-forward": mono_forward.rule,
+}
 IN_TURN = {"cascaded-forward", "mono-forward"}
 """Rules that train one layer after the other."""
 
 RUN = "passes that the run reports, each at the loader's pace; kernels at their power, the device idle between them"
 BECAUSE = {
     "time_reduction": "passes of both runs, each at the loader's pace",
-    "energy_reduction": RUN, "baseline_energy": RUN, "run_energy": RUN, "run_time": RUN, "time_multiple": RUN,
+    "energy_reduction": RUN,
+    "baseline_energy": RUN,
+    "run_energy": RUN,
+    "run_time": RUN,
+    "time_multiple": RUN,
     "energy_multiple": RUN,
     "memory_reduction": "context, weights, gradients and moments of what is trained, and kept activations",
-    "matched_energy_reduction": "energy of one pass of each", "matched_time_reduction": "time of one pass of each",
-}  # fmt: skip
+    "matched_energy_reduction": "energy of one pass of each",
+    "matched_time_reduction": "time of one pass of each",
+}
 
 PACE = (
     "a pass of Mono-Forward took 8 to 12 % less time than one of backpropagation, though the same loader fed both: "
     "work of the host between batches is not modelled"
 )
 DIFFERS = {
-    "time_reduction": PACE, "run_time": PACE, "run_energy": PACE,
+    "time_reduction": PACE,
+    "run_time": PACE,
+    "run_energy": PACE,
     "energy_reduction": PACE,
     "baseline_energy": "the framework's optimizer takes several passes over the weights, and validation is left out",
     "memory_reduction": "the framework's allocator is not modelled: blocks of earlier layers' states may stay reserved",
@@ -43,7 +52,7 @@ DIFFERS = {
     "energy_multiple": "its passes took 2 to 2.5 times as long, as the times show",
     "matched_energy_reduction": "the pace of the later study's loader is not written; that of the first one is taken",
     "matched_time_reduction": "nothing but the loader sets the pace here",
-}  # fmt: skip
+}
 """What explains a difference, by metric."""
 
 
@@ -87,9 +96,11 @@ def one_pass(setup: Setup, rule: str) -> Price:
     """The training set once: the mean over layers where they learn in turn."""
     batch = int(setup.number("num_baseline_batch_points" if rule == "backpropagation" else "num_batch_points"))
     sizes = Sizes(
-        inputs=int(setup.number("num_inputs")), hidden=tuple(int(x) for x in setup.numbers("hidden_widths")),
-        num_classes=int(setup.number("num_classes")), batch=batch,
-    )  # fmt: skip
+        inputs=int(setup.number("num_inputs")),
+        hidden=tuple(int(x) for x in setup.numbers("hidden_widths")),
+        num_classes=int(setup.number("num_classes")),
+        batch=batch,
+    )
     units = range(len(sizes.hidden)) if rule in IN_TURN else range(1)
     device, host_s = get_device(setup.word("device")), batch * loader_s(setup)
     steps = [price(RULES[rule](sizes, unit, NoKnobs()), device, host_s=host_s) for unit in units]

@@ -45,9 +45,10 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     narrow, wide = (f"{word.strip()}/{block}:ue8m0" for word in setup.word("formats_swept").split(","))
     bits = [parse_format(name).bits_per_element for name in (wide, narrow)]
     yield Prediction(
-        claim="memory", predicted=bits[0] / bits[1],
+        claim="memory",
+        predicted=bits[0] / bits[1],
         because=f"{bits[0]:g} bits over {bits[1]:g}, the shared exponent of {block} counted",
-    )  # fmt: skip
+    )
     heads = heads_of(setup)
     yield Prediction(
         claim="scores-kept",
@@ -56,17 +57,19 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     )
     before, after = mean_error(heads, narrow, is_sorted=False), mean_error(heads, narrow, is_sorted=True)
     yield Prediction(
-        claim="sorted-error", predicted=after / before,
+        claim="sorted-error",
+        predicted=after / before,
         because=f"error of scores {before:.1%} before and {after:.1%} after sorting, mean of {len(heads)} heads",
-    )  # fmt: skip
+    )
     wider = mean_error(heads, wide, is_sorted=False)
     yield Prediction(
-        claim="half-width-error", predicted=after / wider,
+        claim="half-width-error",
+        predicted=after / wider,
         because=f"error of scores {after:.1%} sorted with short mantissas, {wider:.1%} with long ones as they are; "
         f"{half_is_enough(setup, narrow, wide)}",
         differs="four bits are 24 dB; sorting wins them back where outliers fill whole blocks, and the assumed heads "
         "have one or two. What the paper calls no significant degradation is of perplexity, which forgives some error",
-    )  # fmt: skip
+    )
 
 
 def half_is_enough(setup: Setup, narrow: str, wide: str) -> str:

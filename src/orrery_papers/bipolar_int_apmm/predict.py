@@ -20,18 +20,20 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     }
     shown = ", ".join(f"W{p}A{q} {ratio:.2f}" for (p, q), ratio in ratios.items())
     yield Prediction(
-        claim="matmul", predicted=max(ratios.values()),
+        claim="matmul",
+        predicted=max(ratios.values()),
         because=f"p q passes at eight times the eight-bit rate against four bits: {shown}",
         differs="two passes at four times the four-bit rate can gain twice at most; more needs a library product "
         "that stays further from its roof than its eight-bit kernels do",
-    )  # fmt: skip
+    )
     tokens = {pair: token_ratio(setup, *pair) for pair in pairs(setup)}
     shown = ", ".join(f"W{p}A{q} {ratio:.2f}" for (p, q), ratio in tokens.items())
     yield Prediction(
-        claim="inference", predicted=max(tokens.values()),
+        claim="inference",
+        predicted=max(tokens.values()),
         because=f"bytes of weights, with head and attention in 16 bits: {shown}",
         differs="head and attention stay in 16 bits here, and each product pays a launch",
-    )  # fmt: skip
+    )
 
 
 def pairs(setup: Setup) -> list[tuple[int, int]]:

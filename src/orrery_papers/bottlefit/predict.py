@@ -23,26 +23,32 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         if claim.metric in ("latency_reduction", "power_reduction"):
             found, rate = best(claim.setup, claim.baseline.split()[0], PARTS[claim.metric])
             yield Prediction(
-                claim=claim.id, predicted=found, because=f"at {rate / 125e3:g} Mb/s, against {claim.baseline}",
+                claim=claim.id,
+                predicted=found,
+                because=f"at {rate / 125e3:g} Mb/s, against {claim.baseline}",
                 differs=AVERAGE if claim.metric == "power_reduction" else ASSUMED,
-            )  # fmt: skip
+            )
     setup = setups["data-compression"]
     _, whole, cut = split_resnet(setup, COUNTS)
     yield Prediction(
-        claim="data-compression", predicted=1.0 - cut.sent_bytes / whole.sent_bytes,
+        claim="data-compression",
+        predicted=1.0 - cut.sent_bytes / whole.sent_bytes,
         because=f"{cut.sent_bytes:.0f} bytes of bottleneck for {whole.sent_bytes:.0f} of picture",
         differs="what the data is compared with (a picture's file, as sent or scaled down) was not found",
-    )  # fmt: skip
+    )
     ours, other = head_parameters(setup), sum(layer.num_parameters for layer in autoencoder_head(setup))
     yield Prediction(
-        claim="head-size", predicted=other / ours, because=f"{other} weights before the autoencoder's cut, {ours} here",
+        claim="head-size",
+        predicted=other / ours,
+        because=f"{other} weights before the autoencoder's cut, {ours} here",
         differs="where the autoencoder was put, and in which network, was not found: here behind the second stage",
-    )  # fmt: skip
+    )
 
 
 PARTS: dict[str, Callable[[EdgeLatency], float]] = {
-    "latency_reduction": lambda found: found.delay_s, "power_reduction": lambda found: found.energy_j
-}  # fmt: skip
+    "latency_reduction": lambda found: found.delay_s,
+    "power_reduction": lambda found: found.energy_j,
+}
 
 
 def best(setup: Setup, against: str, part: Callable[[EdgeLatency], float]) -> tuple[float, float]:

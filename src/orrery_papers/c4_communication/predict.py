@@ -16,27 +16,32 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     before = cost(paper.setups["by-hand"]).overhead_frac
     after = cost(paper.setups["by-rhythm"]).overhead_frac
     yield Prediction(
-        claim="error-overhead", predicted=before - after, because="points of run time that errors no longer take",
+        claim="error-overhead",
+        predicted=before - after,
+        because="points of run time that errors no longer take",
         differs=f"diagnosis by people and numbers of faults are assumed; {SAVES}",
-    )  # fmt: skip
+    )
     yield Prediction(
-        claim="error-overhead-before", predicted=before,
+        claim="error-overhead-before",
+        predicted=before,
         because="a timeout, people who look for the node, a restart, and the work since the last save",
         differs="rates, save interval and times of diagnosis are assumed",
-    )  # fmt: skip
+    )
     yield Prediction(
-        claim="error-overhead-after", predicted=after,
+        claim="error-overhead-after",
+        predicted=after,
         because="a few steps until it shows, the scheduler sets the node aside, a restart",
         differs=f"{SAVES}; and the paper's later months had fewer faults and more frequent saves",
-    )  # fmt: skip
+    )
     moderate = next(claim for claim in paper.claims if claim.id == "runtime").setup
     yield Prediction(
-        claim="runtime", predicted=gain(paper.setups["network"], moderate) - 1.0,
+        claim="runtime",
+        predicted=gain(paper.setups["network"], moderate) - 1.0,
         because="the fullest of the links that hashed flows meet, against one flow a link",
         differs="a ring that crosses leaves in every hop, hashed flow by flow, meets more collisions than one whose "
         "neighbours share a leaf or whose flows are cut into several connections; and the share of communication is "
         "that of the job on four times as many devices, which have less to compute each where the batch is the same",
-    )  # fmt: skip
+    )
 
 
 def cost(s: Setup) -> ErrorCost:
@@ -46,12 +51,14 @@ def cost(s: Setup) -> ErrorCost:
     job = Job(num_devices=devices, interval_s=s.number("save_interval_s"), restart_s=s.number("restart_s"))
     detector = (
         HeartbeatDetection(
-            step_s=s.number("step_s"), num_ranks=devices, report_s=s.number("report_s"),
+            step_s=s.number("step_s"),
+            num_ranks=devices,
+            report_s=s.number("report_s"),
             diagnosis_s=s.number("diagnosis_s"),
         )
         if s.number("report_s")
         else Timeout(timeout_s=s.number("timeout_s"), slow_detection_s=0.0, diagnosis_s=s.number("diagnosis_s"))
-    )  # fmt: skip
+    )
     return error_cost(job, [kind], detector)
 
 

@@ -28,11 +28,12 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         exiting, ours = latencies(claim.setup)
         ratio = exiting / ours
         yield Prediction(
-            claim=claim.id, predicted=1.0 - 1.0 / ratio if claim.metric == "energy_reduction" else ratio,
+            claim=claim.id,
+            predicted=1.0 - 1.0 / ratio if claim.metric == "energy_reduction" else ratio,
             because=f"{exiting * 1e3:.2f} ms expected with an exit that answers {claim.setup.number('easy_frac'):.0%}, "
             f"{ours * 1e3:.2f} ms converted",
             differs=DIFFERS,
-        )  # fmt: skip
+        )
 
 
 def latencies(setup: Setup) -> tuple[float, float]:

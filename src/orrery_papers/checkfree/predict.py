@@ -53,9 +53,11 @@ def answer(claim: Claim) -> float:
         return rollback(s).time_s
     if claim.metric == "train_time_reduction":
         twice = computed_twice(
-            faults(s), int(s.number("num_steps")), s.number("step_s"),
+            faults(s),
+            int(s.number("num_steps")),
+            s.number("step_s"),
             step_ratio=s.number("doubled_step_s") / s.number("step_s"),
-        )  # fmt: skip
+        )
         return 1.0 - averaged(s, swaps_ends=True).time_s / twice.time_s
     return averaged(s, swaps_ends=claim.metric == "swapped_train_time").time_s
 
@@ -63,9 +65,10 @@ def answer(claim: Claim) -> float:
 def faults(s: Setup) -> StageFaults:
     """The stages, and how often each is lost."""
     return StageFaults(
-        num_stages=int(s.number("num_stages")), hourly_failure_frac=s.number("hourly_failure_frac"),
+        num_stages=int(s.number("num_stages")),
+        hourly_failure_frac=s.number("hourly_failure_frac"),
         replace_s=s.number("replace_s"),
-    )  # fmt: skip
+    )
 
 
 def rollback(s: Setup) -> Outcome:

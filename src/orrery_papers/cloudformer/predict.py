@@ -22,11 +22,10 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     yield Prediction(claim="error", predicted=error[ATTENTION], because=f"mean absolute errors: {text}")
     best = min(error[RECURRENCE], error[LINE])
     yield Prediction(claim="margin", predicted=1.0 - error[ATTENTION] / best, because=text, differs=DIFFERS)
+    yield Prediction(claim="margin-line", predicted=1.0 - error[ATTENTION] / error[LINE], because=text, differs=DIFFERS)
     yield Prediction(
-        claim="margin-line", predicted=1.0 - error[ATTENTION] / error[LINE], because=text, differs=DIFFERS
-    )  # fmt: skip
-    yield Prediction(
-        claim="metrics", predicted=float(rows[0]["num_metrics"]),
+        claim="metrics",
+        predicted=float(rows[0]["num_metrics"]),
         because="eleven of each of five tenants, twelve of the host, two of each of eight channels",
         differs="what the mechanism moves, and a few that it does not; more copies of them would teach nothing",
-    )  # fmt: skip
+    )

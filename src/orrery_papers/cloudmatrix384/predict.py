@@ -37,18 +37,21 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         words = claims[name].setup
         batch, tpot_s = largest_batch(words)
         yield Prediction(
-            claim=name, predicted=batch / tpot_s,
+            claim=name,
+            predicted=batch / tpot_s,
             because=f"{batch} sequences a device, {tpot_s * 1e3:.1f} ms a token: halves take turns at the bus "
             "where that is sooner done",
             differs=DIFFERS,
-        )  # fmt: skip
+        )
     words = claims["prefill"].setup
     sequences, tokens = int(words.number("num_batch")), int(words.number("input_tokens"))
     (pass_s,) = passes_s(words, prompts(np.array([tokens]), sequences))
     yield Prediction(
-        claim="prefill", predicted=sequences * tokens / float(pass_s),
-        because=f"{sequences} prompts of {tokens} tokens on each device in {pass_s * 1e3:.0f} ms", differs=DIFFERS,
-    )  # fmt: skip
+        claim="prefill",
+        predicted=sequences * tokens / float(pass_s),
+        because=f"{sequences} prompts of {tokens} tokens on each device in {pass_s * 1e3:.0f} ms",
+        differs=DIFFERS,
+    )
 
 
 def largest_batch(words: Setup) -> tuple[int, float]:
@@ -115,9 +118,13 @@ def exchanges_s(served: Deployment, tokens: Ints) -> Floats:
 
 def _sent_s(served: Deployment, count: int, message_bytes: NDArray[np.float64]) -> Floats:
     work = network.Collective(
-        kind="all_to_all", num_devices=count, message_bytes=message_bytes, library="nccl",
-        devices_per_node=served.cluster.devices_per_node, has_peer_to_peer=True,
-    )  # fmt: skip
+        kind="all_to_all",
+        num_devices=count,
+        message_bytes=message_bytes,
+        library="nccl",
+        devices_per_node=served.cluster.devices_per_node,
+        has_peer_to_peer=True,
+    )
     return np.asarray(network.predict(work, served.cluster.device).time_s)
 
 

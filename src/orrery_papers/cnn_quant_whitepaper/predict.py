@@ -27,16 +27,18 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     }
     for claim, (worse, better) in pairs.items():
         yield Prediction(
-            claim=claim, predicted=loss[worse] / loss[better],
+            claim=claim,
+            predicted=loss[worse] / loss[better],
             because=f"loss {loss[worse]:.3g} against {loss[better]:.3g}, in floating point {float_loss:.3g}",
-        )  # fmt: skip
+        )
     base = products_per_s(paper.setups["cpu"])
     for claim, name in (("cpu-speedup", "cpu-int8"), ("dsp-speedup", "dsp")):
         yield Prediction(
-            claim=claim, predicted=products_per_s(paper.setups[name]) / base,
+            claim=claim,
+            predicted=products_per_s(paper.setups[name]) / base,
             because="byte products a second over FP32 products a second, all vector units busy",
             differs="memory, which bytes relieve fourfold, and layers that are no products are not counted",
-        )  # fmt: skip
+        )
 
 
 def products_per_s(setup: Setup) -> float:

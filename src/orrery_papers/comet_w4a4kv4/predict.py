@@ -31,18 +31,20 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     mean = sum(share.values()) / len(share)
     kernels = [kernel_ratio(model, int(m), device, share) for model in models for m in setup.numbers("batches_swept")]
     yield Prediction(
-        claim="kernel", predicted=geometric_mean(kernels),
+        claim="kernel",
+        predicted=geometric_mean(kernels),
         because=f"{mean:.1%} of the blocks keep eight bits; {min(kernels):.2f} to {max(kernels):.2f} by case",
         differs="small batches are bound by weights, of which four bits are a quarter, and fewer of the paper's may be "
         "small; outliers here are drawn and fill fewer blocks than real ones may",
-    )  # fmt: skip
+    )
     served = [throughput(setup, model, device, share) / baseline(setup, model, device) for model in models]
     yield Prediction(
-        claim="throughput", predicted=geometric_mean(served),
+        claim="throughput",
+        predicted=geometric_mean(served),
         because="the largest batches, with a cache of four bits or sixteen: "
         + ", ".join(f"{model.name.split('/')[-1]} {ratio:.2f}" for model, ratio in zip(models, served, strict=True)),
         differs="norms, sampling and the host, alike for both, are left out",
-    )  # fmt: skip
+    )
     yield Prediction(
         claim="bits",
         predicted=4.0 + 4.0 * mean,

@@ -17,16 +17,18 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     """The best case of all sizes and frequencies, as "up to" has it."""
     cases = [case for setup in paper.setups.values() for case in compared(setup)]
     yield Prediction(
-        claim="checkpoint-speedup", predicted=max(c.plain_s / c.lazy_s for c in cases if c.lazy_s > 0.0),
+        claim="checkpoint-speedup",
+        predicted=max(c.plain_s / c.lazy_s for c in cases if c.lazy_s > 0.0),
         because="stops of all saves, waiting for copy and write against waiting for what of the copy no pass hides",
         differs="where storage keeps up nothing stops at all and the ratio has no bound; where it does not, both wait "
         "for it. Fixed costs of a save, which bound the ratio in between, are not modelled",
-    )  # fmt: skip
+    )
     yield Prediction(
-        claim="run-speedup", predicted=max(c.run_ratio for c in cases),
+        claim="run-speedup",
+        predicted=max(c.run_ratio for c in cases),
         because="the same run with the stops of either way, saving most often",
         differs="step times are assumed; the paper's writes run below the rate of the links",
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +54,12 @@ def compared(setup: Setup) -> Iterator[Case]:
         steps, count = int(each), num_steps // int(each)
         lazy = stops_s(state, steps, state.immutable_s, count, waits_for_write=False)
         yield Case(
-            setup=setup.name, interval_steps=steps, plain_s=count * blocking(state, steps, BlockingKnobs()).blocked_s,
-            lazy_s=sum(lazy), steps_s=num_steps * state.step_s,
-        )  # fmt: skip
+            setup=setup.name,
+            interval_steps=steps,
+            plain_s=count * blocking(state, steps, BlockingKnobs()).blocked_s,
+            lazy_s=sum(lazy),
+            steps_s=num_steps * state.step_s,
+        )
 
 
 def saving(setup: Setup) -> Saving:
@@ -67,8 +72,11 @@ def saving(setup: Setup) -> Saving:
     step_s = FLOPS * parameters * tokens / (devices * device.dense_flops_per_s["bf16"] * PEAK_FRAC)
     shard_bytes = STATE_BYTES * parameters / devices
     return Saving(
-        shard_bytes=shard_bytes, num_devices=devices, devices_per_node=int(setup.number("num_devices_per_node")),
-        forward_s=FORWARD_FRAC * step_s, backward_s=(1.0 - FORWARD_FRAC) * step_s,
+        shard_bytes=shard_bytes,
+        num_devices=devices,
+        devices_per_node=int(setup.number("num_devices_per_node")),
+        forward_s=FORWARD_FRAC * step_s,
+        backward_s=(1.0 - FORWARD_FRAC) * step_s,
         update_s=2.0 * shard_bytes / device.memory_bandwidth_bytes_per_s,
         device_to_host_bytes_per_s=setup.number("host_link_bytes_per_s"),
         storage_bytes_per_s=setup.number("file_system_bytes_per_s"),
@@ -76,4 +84,4 @@ def saving(setup: Setup) -> Saving:
         host_memory_bytes_per_s=setup.number("host_memory_bytes_per_s"),
         host_buffer_bytes=setup.number("host_buffer_bytes"),
         node_link_bytes_per_s=setup.number("node_link_bytes_per_s"),
-    )  # fmt: skip
+    )

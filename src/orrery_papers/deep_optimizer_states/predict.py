@@ -23,26 +23,35 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     stride = int(best.choices["stride"])
     through = "all subgroups" if stride == 1 else f"one subgroup in {stride}"
     yield Prediction(
-        claim="iteration", predicted=before.step_s / best.step_s, differs=LOOPS,
+        claim="iteration",
+        predicted=before.step_s / best.step_s,
+        differs=LOOPS,
         because=f"{through} through the device, as the model chooses; pinned gradients",
-    )  # fmt: skip
+    )
     yield Prediction(
-        claim="log-iteration-baseline", predicted=before.step_s, differs=f"{LOOPS}: its backward pass takes 4.7 s",
+        claim="log-iteration-baseline",
+        predicted=before.step_s,
+        differs=f"{LOOPS}: its backward pass takes 4.7 s",
         because="pageable gradients hold the device up, then the host updates alone",
-    )  # fmt: skip
+    )
     yield Prediction(
-        claim="log-iteration", predicted=sample.step_s, because="every second subgroup through the device",
+        claim="log-iteration",
+        predicted=sample.step_s,
+        because="every second subgroup through the device",
         differs="in the sample run the interleaved update takes as long as the host's alone",
-    )  # fmt: skip
+    )
     yield Prediction(
-        claim="log-update-baseline", predicted=before.choices["update_s"],
+        claim="log-update-baseline",
+        predicted=before.choices["update_s"],
         because="the host's stated rate, 16-bit parameters up behind it",
-    )  # fmt: skip
+    )
     made = work(head)
     yield Prediction(
-        claim="log-forward", predicted=made.num_layers * made.forward_s + made.outer_forward_s,
-        because="kernels of one sequence of 2048 tokens", differs=LOOPS,
-    )  # fmt: skip
+        claim="log-forward",
+        predicted=made.num_layers * made.forward_s + made.outer_forward_s,
+        because="kernels of one sequence of 2048 tokens",
+        differs=LOOPS,
+    )
     yield Prediction(
         claim="log-ratio", predicted=before.step_s / sample.step_s, because="the two iterations above", differs=LOOPS
     )
@@ -53,15 +62,24 @@ def model(setup: Setup) -> Model:
     hidden, heads = int(setup.number("num_hidden")), int(setup.number("num_heads"))
     vocabulary = int(setup.number("num_vocabulary"))
     block = layer(
-        "dense", attention(hidden, heads, int(setup.number("num_kv_heads")), hidden // heads),
-        mlp(hidden, int(setup.number("num_ffn_features"))), hidden_size=hidden,
-    )  # fmt: skip
+        "dense",
+        attention(hidden, heads, int(setup.number("num_kv_heads")), hidden // heads),
+        mlp(hidden, int(setup.number("num_ffn_features"))),
+        hidden_size=hidden,
+    )
     head = Linear(name="head", in_features=hidden, out_features=vocabulary, shard="vocab", role="head")
     return Model(
-        name=setup.name, family="llama", hidden_size=hidden, vocab_size=vocabulary, head=head, is_head_tied=False,
-        max_context_tokens=int(setup.number("sequence_tokens")), embedding_parameters=vocabulary * hidden,
-        blocks=(replace(block, count=int(setup.number("num_layers"))),), other_parameters=hidden,
-    )  # fmt: skip
+        name=setup.name,
+        family="llama",
+        hidden_size=hidden,
+        vocab_size=vocabulary,
+        head=head,
+        is_head_tied=False,
+        max_context_tokens=int(setup.number("sequence_tokens")),
+        embedding_parameters=vocabulary * hidden,
+        blocks=(replace(block, count=int(setup.number("num_layers"))),),
+        other_parameters=hidden,
+    )
 
 
 def work(setup: Setup) -> Work:

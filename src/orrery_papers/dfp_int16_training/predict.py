@@ -22,14 +22,16 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     names = [name.strip() for name in setup.word("models").split(",")]
     gains = {name: gain(setup, name) for name in names}
     yield Prediction(
-        claim="throughput", predicted=sum(gains.values()) / len(gains),
+        claim="throughput",
+        predicted=sum(gains.values()) / len(gains),
         because=", ".join(f"{name} {found:.2f}" for name, found in gains.items()),
         differs="what lies between convolutions, and the cost of spilling accumulators, are not in the text found",
-    )  # fmt: skip
+    )
     yield Prediction(
-        claim="accumulator", predicted=float(safe_chain(LARGEST_CODE, LARGEST_CODE)),
+        claim="accumulator",
+        predicted=float(safe_chain(LARGEST_CODE, LARGEST_CODE)),
         because="products of the largest 16-bit codes that cannot overflow 32 bits",
-    )  # fmt: skip
+    )
 
 
 def gain(setup: Setup, network: str) -> float:

@@ -17,11 +17,13 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     sparse = replace(wide, n=least or wide.n, k=2 * wide.k, is_sparse=True)
     held = replace(sparse, has_left_in_shared=False)
     yield Prediction(
-        claim="width-for-peak", predicted=float(least),
-        because="share of the peak by width: " + ", ".join(f"{n} {share:.0%}" for n, share in reached.items())
+        claim="width-for-peak",
+        predicted=float(least),
+        because="share of the peak by width: "
+        + ", ".join(f"{n} {share:.0%}" for n, share in reached.items())
         + f"; a sparse one of {sparse.n} reaches {peak_frac(sparse, *speeds):.0%} of its own, "
         f"{peak_frac(held, *speeds):.0%} with the left operand in registers",
-    )  # fmt: skip
+    )
 
 
 def instruction(setup: Setup) -> MatrixInstruction:

@@ -35,9 +35,11 @@ def figure_1(setup: Setup, budget_tokens: int) -> Iterator[Prediction]:
     each = _rate(setup, _apart(d, counts), (first, later), output) / sum(counts)
     words = f"{counts[0]} GPUs for prompts, {counts[1]} for answers"
     yield Prediction(
-        claim="figure-1-ratio", predicted=each / both if both else float("inf"),
-        because=f"{each:.3g} against {both:.3g} requests/s a GPU, {words}", differs=EARLY,
-    )  # fmt: skip
+        claim="figure-1-ratio",
+        predicted=each / both if both else float("inf"),
+        because=f"{each:.3g} against {both:.3g} requests/s a GPU, {words}",
+        differs=EARLY,
+    )
     yield Prediction(claim="figure-1-colocated", predicted=both, because="both phases on one GPU", differs=EARLY)
     yield Prediction(claim="figure-1-disaggregated", predicted=each, because=words, differs=EARLY)
     prompts = _rate(setup, Service(pools=(Pool(deployment=d),), policy="prefill-first"), (first,), 1)
@@ -57,7 +59,7 @@ def _apart(d: Deployment, counts: tuple[int, ...]) -> Service:
     """GPUs for prompts and GPUs for answers in one machine."""
     roles: tuple[Role, ...] = ("prompts", "answers")
     pools = tuple(Pool(deployment=d, replicas=n, role=role) for n, role in zip(counts, roles, strict=True))
-    return Service(pools=pools, policy="prefill-first", is_same_node=True)
+    return Service(pools=pools, policy="prefill-first", is_same_node=True, prompts_stream_first=True)
 
 
 def _in_time(setup: Setup, what: str) -> Met:
@@ -76,6 +78,10 @@ def _rate(setup: Setup, served: Service, limits: tuple[Met, ...], output_tokens:
     """The highest rate of equal requests that meets all limits."""
     prompt = int(setup.number("input_tokens"))
     return highest_rate(
-        lambda rate: all_equal(prompt, output_tokens, rate, COUNT), lambda sent: simulate(served, sent),
-        lambda run: all(is_met(run) for is_met in limits), 1.0, 8.0, TOLERANCE,
-    )  # fmt: skip
+        lambda rate: all_equal(prompt, output_tokens, rate, COUNT),
+        lambda sent: simulate(served, sent),
+        lambda run: all(is_met(run) for is_met in limits),
+        1.0,
+        8.0,
+        TOLERANCE,
+    )

@@ -79,9 +79,13 @@ class Trial:
     def rate_per_device(self, service: Service, tolerance: float = 0.03) -> float:
         """The highest rate over the devices at which enough requests are in time."""
         found = highest_rate(
-            self.at, lambda r: simulate(service, r), lambda run: attained_frac(run, *self.limits_s) >= self.share,
-            0.02 * service.num_devices, 0.5 * service.num_devices, tolerance,
-        )  # fmt: skip
+            self.at,
+            lambda r: simulate(service, r),
+            lambda run: attained_frac(run, *self.limits_s) >= self.share,
+            0.02 * service.num_devices,
+            0.5 * service.num_devices,
+            tolerance,
+        )
         return found / service.num_devices
 
     def scale(self, service: Service, rate_per_device: float) -> float:
@@ -106,16 +110,17 @@ def apart(setup: Setup, prompts: str, answers: str, counts: tuple[int, int] = (1
         Pool(deployment=instance(setup, prompts), replicas=counts[0], role="prompts"),
         Pool(deployment=instance(setup, answers), replicas=counts[1], role="answers"),
     )
-    return Service(pools=pools, policy="prefill-first", is_same_node=True)
+    return Service(pools=pools, policy="prefill-first", is_same_node=True, prompts_stream_first=True)
 
 
 def able(setup: Setup) -> list[tuple[int, int]]:
     """(tp, pp) that divide the model's heads and leave room for a cache."""
     heads = head_counts(get_model(setup.word("model")))
     return [
-        (tp, pp) for tp, pp in product(DEGREES, STAGES)
+        (tp, pp)
+        for tp, pp in product(DEGREES, STAGES)
         if not any(h % tp for h in heads) and not isinstance(memory_of(instance(setup, f"tp{tp} pp{pp}")), Infeasible)
-    ]  # fmt: skip
+    ]
 
 
 def placements(setup: Setup) -> list[tuple[str, str, tuple[int, int]]]:

@@ -1,19 +1,16 @@
 """DMC: answer tokens a second at the largest batch that fits, with the whole cache and with a part of its bytes."""
 
 from collections.abc import Iterator
-
-import numpy as np
+from typing import Any
 
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.execution.compression import NOTHING, Compression, compressed
-from orrery.execution.layout import Deployment
-from orrery.execution.memory import Infeasible, memory_of
-from orrery.execution.shard import cache_of
-from orrery.serving.clock import tick
+from orrery.scenario.ask import Answer, estimate
 from orrery_papers.shared.layer_costs import words
-from orrery_papers.shared.passes import decodes
-from orrery_papers.shared.setup import deployment
+from orrery_papers.shared.setup import settings_of
+
+MAX_SEQUENCES = 1024
+"""Sequences of a step: more than any of the caches holds."""
 
 DIFFERS = (
     "lengths and engine are not in the abstract; the gain is the compression itself less what weights and products, "
@@ -29,11 +26,12 @@ def predict(paper: Paper) -> Iterator[Prediction]:
             best = max(gains, key=lambda model: gains[model])
             text = ", ".join(f"{model} {ratio:.2f}" for model, ratio in gains.items())
             yield Prediction(
-                claim=claim.id, predicted=gains[best],
+                claim=claim.id,
+                predicted=gains[best],
                 because=f"{claim.setup.number('kept_bytes_frac'):g} of the bytes kept, each at its largest batch: "
                 f"{text}",
                 differs=DIFFERS,
-            )  # fmt: skip
+            )
 
 
 def sizes(setup: Setup) -> Iterator[tuple[str, str]]:
@@ -43,18 +41,24 @@ def sizes(setup: Setup) -> Iterator[tuple[str, str]]:
 
 def gain(setup: Setup, model: str, layout: str) -> float:
     """How many times more answer tokens a second."""
-    served = deployment(setup, model=model, layout=layout)
-    part = Compression(kept_bytes_frac=setup.number("kept_bytes_frac"))
-    return tokens_per_s(setup, served, part) / tokens_per_s(setup, served, NOTHING)
+    part = tokens_per_s(setup, model, layout, setup.number("kept_bytes_frac"))
+    return part / tokens_per_s(setup, model, layout, 1.0)
 
 
-def tokens_per_s(setup: Setup, served: Deployment, compression: Compression) -> float:
-    """At the largest batch whose prompts and whole answers fit; attention sees half of the answer on average."""
-    memory = memory_of(served)
-    if isinstance(memory, Infeasible):
+def tokens_per_s(setup: Setup, model: str, layout: str, kept_bytes_frac: float) -> float:
+    """``orrery estimate --kv-kept-bytes`` of the largest batch that the cache holds: tokens over a decode step."""
+    settings: dict[str, Any] = settings_of(setup, model=model, layout=layout) | {
+        "engine": "vllm",
+        "engine_version": "0",
+        "max_num_seqs": MAX_SEQUENCES,
+        "input_tokens": int(setup.number("input_tokens")),
+        "output_tokens": int(setup.number("output_tokens")),
+        "kv_kept_bytes": kept_bytes_frac,
+    }
+    one = estimate(**settings, batch=1)
+    if not isinstance(one, Answer):
         return float("nan")
-    prompt, answer = setup.number("input_tokens"), setup.number("output_tokens")
-    each = compressed(cache_of(served), compression).sequence_bytes(prompt + answer)
-    batch = max(1, int(memory.kv_capacity_bytes / each))
-    seen = round((prompt + 0.5 * answer) * compression.kept_bytes_frac)
-    return batch / float(tick(served, decodes(np.array([batch]), np.array([seen]))).time_s[0])
+    batch = max(1, int(one.room.max_sequences))
+    full = estimate(**settings, batch=batch)
+    assert isinstance(full, Answer)
+    return batch / full.estimate.decode_step_s

@@ -50,17 +50,19 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     every = gains(claims["speedup"].setup)
     best = max(every, key=lambda g: g.ratio)
     yield Prediction(
-        claim="speedup", predicted=best.ratio,
+        claim="speedup",
+        predicted=best.ratio,
         because=f"{best.case}: {best.slices}; {best.exposed_frac:.0%} of the baseline's step was sums",
         differs="sizes, lengths and micro-batches that reached the most are recalled, and how much a sum and the "
         "kernels over it slow each other is one ratio fitted over many runs",
-    )  # fmt: skip
+    )
     within = max((g for g in every if g.case.tp <= 8), key=lambda g: g.ratio)
     yield Prediction(
-        claim="speedup-one-node", predicted=within.ratio,
+        claim="speedup-one-node",
+        predicted=within.ratio,
         because=f"{within.case}: {within.slices}; {within.exposed_frac:.0%} of the baseline's step was sums",
         differs="as over several nodes",
-    )  # fmt: skip
+    )
 
 
 def cases(setup: Setup) -> Iterator[Case]:
@@ -91,9 +93,11 @@ def _best(setup: Setup, case: Case, base: Trained) -> Gain:
     tried = {(r, c): trained(sliced(setup, case, r, c), base.layout) for r, c in product(ROW_SLICES, COLUMN_SLICES)}
     (rows, columns), run = min(tried.items(), key=lambda item: item[1].step_s)
     return Gain(
-        case=case, ratio=base.step_s / run.step_s, slices=f"{rows} slices of rows, {columns} of columns",
+        case=case,
+        ratio=base.step_s / run.step_s,
+        slices=f"{rows} slices of rows, {columns} of columns",
         exposed_frac=float(base.steps.parts["tensor parallel"][0]) / base.step_s,
-    )  # fmt: skip
+    )
 
 
 def job_of(setup: Setup, case: Case) -> TrainingJob:
@@ -101,10 +105,13 @@ def job_of(setup: Setup, case: Case) -> TrainingJob:
     device, recipe = training_device(setup), get_recipe(setup.word("weights_format"))
     per_node = int(setup.number("num_devices_per_node"))
     return TrainingJob(
-        model=get_model(case.model), recipe=recipe, seq_len=case.seq_len, global_batch=case.micro_batch,
+        model=get_model(case.model),
+        recipe=recipe,
+        seq_len=case.seq_len,
+        global_batch=case.micro_batch,
         cluster=Cluster(device=device, num_devices=case.tp, devices_per_node=min(per_node, case.tp)),
         framework=get_framework(setup.word("engine"), device, recipe.name),
-    )  # fmt: skip
+    )
 
 
 def sliced(setup: Setup, case: Case, rows: int, columns: int) -> TrainingJob:

@@ -25,23 +25,29 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     """Throughput first, for the sweep; then operations a byte."""
     setup = paper.setups["device"]
     d = deployment(setup)
-    cases = [(batch, tokens, *gain(d, setup, int(batch), int(tokens)))
-             for batch in setup.numbers("batches_swept") for tokens in setup.numbers("input_tokens_swept")]  # fmt: skip
+    cases = [
+        (batch, tokens, *gain(d, setup, int(batch), int(tokens)))
+        for batch in setup.numbers("batches_swept")
+        for tokens in setup.numbers("input_tokens_swept")
+    ]
     batch, tokens, best, words = max(cases, key=lambda case: case[2])
     yield Prediction(
-        claim="throughput", predicted=best,
+        claim="throughput",
+        predicted=best,
         because=f"best of {len(cases)} cases, {batch:g} sequences of {tokens:g} + {tokens:g} tokens: {words}",
         differs="Mixtral alone is run; the logic die's rates are recalled",
-    )  # fmt: skip
+    )
     near, far = processors(d, setup)
     yield Prediction(
-        claim="attention-intensity", predicted=attention_intensity(d),
+        claim="attention-intensity",
+        predicted=attention_intensity(d),
         because=f"one new token of {d.model.name} against {CONTEXT_TOKENS} cached ones; heads share keys and values",
-    )  # fmt: skip
+    )
     yield Prediction(
-        claim="logic-intensity", predicted=takeover_flops_per_byte(near, far),
+        claim="logic-intensity",
+        predicted=takeover_flops_per_byte(near, far),
         because=f"ridge at {near.ridge_flops_per_byte:.3g}; from here on the device's own processor is faster",
-    )  # fmt: skip
+    )
 
 
 def processors(d: Deployment, setup: Setup) -> tuple[Roofs, Roofs]:
@@ -58,8 +64,9 @@ def gain(d: Deployment, setup: Setup, batch: int, tokens: int) -> tuple[float, s
     """Tokens a second over the GPU's: a step that answers, and its part of the prompts, which change nothing."""
     done = step(d, decodes(np.array([batch]), np.array([tokens + tokens // 2])))
     before_s = float(done.time_s[0])
-    saved = {p.name: float(p.time_s[0]) * (1.0 - quicker(p, *processors(d, setup)))
-             for p in done.parts if p.op in SHARED}  # fmt: skip
+    saved = {
+        p.name: float(p.time_s[0]) * (1.0 - quicker(p, *processors(d, setup))) for p in done.parts if p.op in SHARED
+    }
     prompt_s = float(pass_of(d, prompts(np.array([tokens]))).total_s[0]) * batch / tokens
     after_s = before_s - sum(saved.values())
     words = ", ".join(f"{name} less {saved_s * 1e3:.3g} ms" for name, saved_s in saved.items())
@@ -78,8 +85,13 @@ def attention_intensity(d: Deployment) -> float:
     mixer = d.model.blocks[0].mixer
     assert isinstance(mixer, SoftmaxAttention)
     op = AttentionDecode(
-        batch=1, context_tokens=CONTEXT_TOKENS, num_heads=mixer.num_heads, num_kv_heads=mixer.num_kv_heads,
-        head_size=mixer.head_size, format="fp16", kv_format="fp16",
-    )  # fmt: skip
+        batch=1,
+        context_tokens=CONTEXT_TOKENS,
+        num_heads=mixer.num_heads,
+        num_kv_heads=mixer.num_kv_heads,
+        head_size=mixer.head_size,
+        format="fp16",
+        kv_format="fp16",
+    )
     timing = timed(op, d.cluster.device)
     return float(timing.flops / timing.bytes)

@@ -40,16 +40,19 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     share = setup.number("most_parameters_frac")
     ours, plain = searched(setup, machine, share), searched(setup, machine, np.inf)
     yield Prediction(
-        claim="saving", predicted=plain.device_s / ours.device_s,
+        claim="saving",
+        predicted=plain.device_s / ours.device_s,
         because=f"{ours.device_s / DAY_S:.2f} GPU days with a first generation of at most {share:.0%} of the largest "
         f"size, {plain.device_s / DAY_S:.2f} without, at {ours.best_worth_ratio / plain.best_worth_ratio:.1%} of its "
         "worth",
         differs="the searches compared differ in space, epochs and numbers of networks too, of which the filter is one",
-    )  # fmt: skip
+    )
     yield Prediction(
-        claim="cost", predicted=ours.device_s / DAY_S, differs=SPACE,
+        claim="cost",
+        predicted=ours.device_s / DAY_S,
+        differs=SPACE,
         because=f"{ours.num_trained} networks of {ours.num_mean_parameters / 1e6:.2f} million parameters on average",
-    )  # fmt: skip
+    )
 
 
 @cache
@@ -76,15 +79,22 @@ def searched(setup: Setup, machine: Machine, share: float) -> Searched:
 
     fixed = float(size(np.zeros((1, len(space.num_alternatives)), np.int64))[0])
     found = evolved(
-        space, worth, size, fixed + share * largest, int(setup.number("num_population")),
-        int(setup.number("num_generations")), np.random.default_rng(8),
-    )  # fmt: skip
+        space,
+        worth,
+        size,
+        fixed + share * largest,
+        int(setup.number("num_population")),
+        int(setup.number("num_generations")),
+        np.random.default_rng(8),
+    )
     steps = IMAGES / setup.number("num_batch") * setup.number("num_search_epochs")
     total_s = float(machine.latency_s(found.trained).sum()) * TRAINING_RATIO * steps
     return Searched(
-        device_s=total_s, num_trained=len(found.trained), best_worth_ratio=float(worth(found.last).max()),
+        device_s=total_s,
+        num_trained=len(found.trained),
+        best_worth_ratio=float(worth(found.last).max()),
         num_mean_parameters=float(size(found.trained).mean()),
-    )  # fmt: skip
+    )
 
 
 def parameters(machine: Machine) -> Floats:

@@ -26,10 +26,12 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         ours, other = (images_per_s(setup, setup.word(line)) for line in ("network", "baseline_network"))
         is_gain = claim.metric == "throughput_gain"
         yield Prediction(
-            claim=claim.id, predicted=ours / other - (1.0 if is_gain else 0.0), differs=DIFFERS,
+            claim=claim.id,
+            predicted=ours / other - (1.0 if is_gain else 0.0),
+            differs=DIFFERS,
             because=f"{setup.word('network')} {ours:.0f} pictures a second, {setup.word('baseline_network')} "
             f"{other:.0f}",
-        )  # fmt: skip
+        )
 
 
 def images_per_s(setup: Setup, network: str) -> float:

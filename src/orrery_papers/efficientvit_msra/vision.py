@@ -14,11 +14,22 @@ from orrery.predictors.cells.space import Chosen, Route, Space
 NUM_CLASSES = 1000
 
 MOBILENET_V3 = (
-    (3, 16, 16, False, 1), (3, 64, 24, False, 2), (3, 72, 24, False, 1), (5, 72, 40, True, 2), (5, 120, 40, True, 1),
-    (5, 120, 40, True, 1), (3, 240, 80, False, 2), (3, 200, 80, False, 1), (3, 184, 80, False, 1),
-    (3, 184, 80, False, 1), (3, 480, 112, True, 1), (3, 672, 112, True, 1), (5, 672, 160, True, 2),
-    (5, 960, 160, True, 1), (5, 960, 160, True, 1),
-)  # fmt: skip
+    (3, 16, 16, False, 1),
+    (3, 64, 24, False, 2),
+    (3, 72, 24, False, 1),
+    (5, 72, 40, True, 2),
+    (5, 120, 40, True, 1),
+    (5, 120, 40, True, 1),
+    (3, 240, 80, False, 2),
+    (3, 200, 80, False, 1),
+    (3, 184, 80, False, 1),
+    (3, 184, 80, False, 1),
+    (3, 480, 112, True, 1),
+    (3, 672, 112, True, 1),
+    (5, 672, 160, True, 2),
+    (5, 960, 160, True, 1),
+    (5, 960, 160, True, 1),
+)
 """Window, width inside, channels, whether channels are weighed, stride."""
 
 EFFICIENT_VIT = {
@@ -86,9 +97,15 @@ def _cascaded(at: Place, heads: int) -> Block:
         qkv = Place(batch=at.batch, channels=part + 2 * KEY_FEATURES, side=at.side)
         scores = Place(batch=at.batch, channels=tokens, side=at.side)
         found += (
-            *joined, product(qkv, part), each(qkv), depthwise(query, QUERY_TAPS), product(scores, KEY_FEATURES),
-            each(scores), each(scores), product(piece, tokens),
-        )  # fmt: skip
+            *joined,
+            product(qkv, part),
+            each(qkv),
+            depthwise(query, QUERY_TAPS),
+            product(scores, KEY_FEATURES),
+            each(scores),
+            each(scores),
+            product(piece, tokens),
+        )
     return (each(at), *found, each(at), each(at), product(at, at.channels), summed(at))
 
 
@@ -97,9 +114,15 @@ def _merged(to: Place, inputs: int) -> Block:
     entered = Place(batch=to.batch, channels=inputs, side=2 * to.side)
     wide, half = (Place(batch=to.batch, channels=4 * inputs, side=side) for side in (2 * to.side, to.side))
     return (
-        *_mixed(entered), product(wide, inputs), each(wide), depthwise(half, 9), each(half), *_weighed(half),
-        product(to, half.channels), *_mixed(to),
-    )  # fmt: skip
+        *_mixed(entered),
+        product(wide, inputs),
+        each(wide),
+        depthwise(half, 9),
+        each(half),
+        *_weighed(half),
+        product(to, half.channels),
+        *_mixed(to),
+    )
 
 
 def efficientvit(name: str, batch: int) -> Iterator[Block]:
@@ -126,16 +149,36 @@ def _unfolded(at: Place, width: int, layers: int) -> Block:
     twice, tripled = (Place(batch=at.batch, channels=c * width, side=at.side) for c in (2, 3))
     scores = Place(batch=at.batch, channels=at.side**2 // PATCH, side=at.side)
     layer = (
-        each(wide), product(tripled, width), each(tripled), product(scores, width), each(scores), each(scores),
-        product(wide, scores.channels), each(wide), product(wide, width), summed(wide), each(wide),
-        product(twice, width), each(twice), product(wide, twice.channels), summed(wide),
-    )  # fmt: skip
+        each(wide),
+        product(tripled, width),
+        each(tripled),
+        product(scores, width),
+        each(scores),
+        each(scores),
+        product(wide, scores.channels),
+        each(wide),
+        product(wide, width),
+        summed(wide),
+        each(wide),
+        product(twice, width),
+        each(twice),
+        product(wide, twice.channels),
+        summed(wide),
+    )
     both = Place(batch=at.batch, channels=2 * at.channels, side=at.side)
     return (
-        product(at, at.channels, taps=9), each(at), product(wide, at.channels), each(wide), *layer * layers,
-        each(wide), product(at, width), each(at), one_pass(2 * both.elements), product(at, both.channels, taps=9),
+        product(at, at.channels, taps=9),
         each(at),
-    )  # fmt: skip
+        product(wide, at.channels),
+        each(wide),
+        *layer * layers,
+        each(wide),
+        product(at, width),
+        each(at),
+        one_pass(2 * both.elements),
+        product(at, both.channels, taps=9),
+        each(at),
+    )
 
 
 def mobilevit_xxs(batch: int) -> Iterator[Block]:
@@ -156,10 +199,11 @@ def mobilevit_xxs(batch: int) -> Iterator[Block]:
 
 
 NETWORKS: Mapping[str, Callable[[int], Iterator[Block]]] = {
-    "mobilenet-v3-large": mobilenet_v3_large, "mobilevit-xxs": mobilevit_xxs,
+    "mobilenet-v3-large": mobilenet_v3_large,
+    "mobilevit-xxs": mobilevit_xxs,
     "efficientvit-m2": lambda batch: efficientvit("efficientvit-m2", batch),
     "efficientvit-m5": lambda batch: efficientvit("efficientvit-m5", batch),
-}  # fmt: skip
+}
 """By the names that papers use."""
 
 

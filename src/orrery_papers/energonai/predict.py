@@ -35,14 +35,16 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     text = ", ".join(f"{c:.2f}" for c in cuts)
     fill = float(lengths(words.number("input_mean_tokens")).mean()) / LONGEST_TOKENS
     yield Prediction(
-        claim="latency", predicted=float(np.mean(cuts)),
+        claim="latency",
+        predicted=float(np.mean(cuts)),
         because=f"packed against padded batches that are {fill:.0%} full, tp 2, 4 and 8: {text}",
-    )  # fmt: skip
+    )
     gains = [scaling(words, n, blocks=False) / scaling(words, n, blocks=True) - 1.0 for n in STAGES]
     yield Prediction(
-        claim="scalability", predicted=max(gains),
+        claim="scalability",
+        predicted=max(gains),
         because="throughput of the stages over as many lone ones, sends that do not wait against sends that do",
-    )  # fmt: skip
+    )
 
 
 def serving(words: Setup, layout: str, layers: int, device: str = TENSOR_DEVICE) -> Deployment:
@@ -54,9 +56,14 @@ def serving(words: Setup, layout: str, layers: int, device: str = TENSOR_DEVICE)
 def _deployed(setup: str, layout: str, layers: int, device: str) -> Deployment:
     """One object for equal deployments, so that their tables keep."""
     found = deployment(
-        get_paper(KEY).setups[setup], device=device, model=MODEL, layout=layout, engine="fastertransformer",
-        max_num_seqs=BATCH, max_num_batched_tokens=BATCH * LONGEST_TOKENS,
-    )  # fmt: skip
+        get_paper(KEY).setups[setup],
+        device=device,
+        model=MODEL,
+        layout=layout,
+        engine="fastertransformer",
+        max_num_seqs=BATCH,
+        max_num_batched_tokens=BATCH * LONGEST_TOKENS,
+    )
     block = replace(found.model.blocks[0], count=layers)
     library = replace(found.engine, request_s=0.0, per_prompt_token_s=0.0)  # it is given tokens, in their order
     return replace(found, model=replace(found.model, blocks=(block,)), engine=library)
@@ -103,10 +110,12 @@ def scaling(words: Setup, stages: int, *, blocks: bool) -> float:
 def packed(tokens: Ints) -> Batch:
     """Batches of prompts whose tokens stand in one row."""
     return Batch(
-        prompt_sequences=np.full_like(tokens, BATCH), prompt_tokens=tokens // BATCH,
-        prompt_context_tokens=tokens // BATCH, decode_sequences=np.zeros_like(tokens),
+        prompt_sequences=np.full_like(tokens, BATCH),
+        prompt_tokens=tokens // BATCH,
+        prompt_context_tokens=tokens // BATCH,
+        decode_sequences=np.zeros_like(tokens),
         decode_context_tokens=np.zeros_like(tokens),
-    )  # fmt: skip
+    )
 
 
 def through_s(work_s: Floats, send_s: Floats, stages: int, *, blocks: bool) -> float:

@@ -33,11 +33,15 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 
 def _searched(setup: Setup, rule: str, seed: int) -> list[Step]:
     growth = Growth(
-        width=int(setup.number("num_search_candidates")), prompt_tokens=setup.number("input_tokens"),
-        step_tokens=setup.number("search_step_mean_tokens"), most_step_tokens=setup.number("search_step_most_tokens"),
-        most_tokens=setup.number("search_path_most_tokens"), end_frac=setup.number("search_end_frac"),
-        new_idea_ratio=setup.number("new_idea_ratio"), seed=seed,
-    )  # fmt: skip
+        width=int(setup.number("num_search_candidates")),
+        prompt_tokens=setup.number("input_tokens"),
+        step_tokens=setup.number("search_step_mean_tokens"),
+        most_step_tokens=setup.number("search_step_most_tokens"),
+        most_tokens=setup.number("search_path_most_tokens"),
+        end_frac=setup.number("search_end_frac"),
+        new_idea_ratio=setup.number("new_idea_ratio"),
+        seed=seed,
+    )
     knobs = {"score_temperature_ratio": setup.number("score_temperature_ratio")}
     if rule == OURS:
         knobs |= {name: setup.number(name) for name in ("node_price_ratio", "idea_price_ratio")}

@@ -21,32 +21,37 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         shares = setup.number("num_devices") / setup.number("num_index_replicas")
         each_s = index.query_s(on, setup.number("num_probes"), 1.0 / shares)
         yield Prediction(
-            claim=name, predicted=setup.number("num_queries") * each_s / setup.number("num_index_replicas"),
+            claim=name,
+            predicted=setup.number("num_queries") * each_s / setup.number("num_index_replicas"),
             because=f"{each_s * 1e6:.1f} us a query on one of {shares:.0f} shards: "
             f"{on.all_distances_s(index.num_lists, index.num_features) * 1e6:.1f} for centres, then for each of "
             f"{setup.number('num_probes'):.0f} lists {index.table_s(on) * 1e9:.0f} ns for its table and "
             f"{index.scan_s(on, 1.0 / shares) * 1e9:.0f} ns for its codes",
             differs=DIFFERS,
-        )  # fmt: skip
+        )
     setup = claims["exact-sift1m"].setup
     each_s = device(setup).all_distances_s(setup.number("num_index_vectors"), setup.number("num_vector_features"))
     yield Prediction(
-        claim="exact-sift1m", predicted=setup.number("num_queries") * each_s,
+        claim="exact-sift1m",
+        predicted=setup.number("num_queries") * each_s,
         because=f"{each_s * 1e6:.1f} us a query: a row of the product, written and read once",
-    )  # fmt: skip
+    )
 
 
 def lists(setup: Setup) -> InvertedLists:
     """The set-up's index."""
     return InvertedLists(
-        num_vectors=setup.number("num_index_vectors"), num_features=setup.number("num_vector_features"),
-        num_lists=setup.number("num_lists"), code_bytes=setup.number("code_bytes"),
-    )  # fmt: skip
+        num_vectors=setup.number("num_index_vectors"),
+        num_features=setup.number("num_vector_features"),
+        num_lists=setup.number("num_lists"),
+        code_bytes=setup.number("code_bytes"),
+    )
 
 
 def device(setup: Setup) -> SearchDevice:
     """The set-up's device."""
     return SearchDevice(
-        flops_per_s=setup.number("fp32_flops_per_s"), num_lookups_per_s=setup.number("num_lookups_per_s"),
+        flops_per_s=setup.number("fp32_flops_per_s"),
+        num_lookups_per_s=setup.number("num_lookups_per_s"),
         bandwidth_bytes_per_s=setup.number("memory_bandwidth_bytes_per_s"),
-    )  # fmt: skip
+    )

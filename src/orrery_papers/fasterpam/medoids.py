@@ -110,6 +110,4 @@ def _changes(to: Floats, held: tuple[Floats, Floats, Ints, Ints]) -> Floats:
 
 
 def _swapped(medoids: list[int], swaps: int, looks: int, candidates: int) -> Swapped:
-    return Swapped(
-        medoids=tuple(sorted(medoids)), num_swaps=swaps, num_iterations=looks, num_candidates=candidates
-    )  # fmt: skip
+    return Swapped(medoids=tuple(sorted(medoids)), num_swaps=swaps, num_iterations=looks, num_candidates=candidates)

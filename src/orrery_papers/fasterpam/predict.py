@@ -28,7 +28,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         claim="per-iteration",
         predicted=one.num_evaluations(count, is_shared=False) / one.num_evaluations(count, is_shared=True),
         because="every candidate once for all medoids and not once for each; the same swaps",
-    )  # fmt: skip
+    )
     yield Prediction(claim="swap-200", predicted=gain(many), because=words(many), differs=DIFFERS)
     yield Prediction(claim="growth", predicted=gain(many) / gain(few), because="the gain at 200 over that at 100")
 

@@ -20,16 +20,19 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     claims = {claim.id: claim for claim in paper.claims}
     ours, ring = sums(claims["gain-1440"].setup)
     yield Prediction(
-        claim="gain-1440", predicted=ring.time_s / ours.time_s, differs=SLOWER,
+        claim="gain-1440",
+        predicted=ring.time_s / ours.time_s,
+        differs=SLOWER,
         because=f"through the host the {ours.bound_by} sets the pace, in the ring {ring.bound_by} and its many steps",
-    )  # fmt: skip
+    )
     for claim in paper.claims:
         if claim.metric == "all_reduce_bandwidth":
             yield bandwidth(claim)
     setup = claims["cost"].setup
-    few, many = switches(setup), num_switches(
-        int(setup.number("num_baseline_endpoints")), int(setup.number("num_switch_ports")), 3
-    )  # fmt: skip
+    few, many = (
+        switches(setup),
+        num_switches(int(setup.number("num_baseline_endpoints")), int(setup.number("num_switch_ports")), 3),
+    )
     yield Prediction(claim="switches", predicted=few, because="two two-layer trees and what joins them")
     yield Prediction(claim="baseline-switches", predicted=many, because="one three-layer tree, full of machines")
     nodes = ceil(setup.number("num_devices") / setup.number("num_devices_per_node"))
@@ -37,18 +40,21 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     cost = nodes * (per_node * setup.number("device_usd") + setup.number("host_usd")) + few * setup.number("switch_usd")
     other = nodes * setup.number("baseline_node_usd") + many * setup.number("switch_usd")
     yield Prediction(
-        claim="cost", predicted=1.0 - cost / other,
+        claim="cost",
+        predicted=1.0 - cost / other,
         because=f"{nodes} machines and {few} switches for ${cost / 1e6:.0f} M, not ${other / 1e6:.0f} M",
         differs="prices of cards, machines and switches are assumed",
-    )  # fmt: skip
+    )
     drawn, baseline = (
         setup.number(host) + per_node * get_device(setup.word(device)).power_limit_w
         for host, device in (("host_w", "device"), ("baseline_host_w", "baseline_device"))
     )
     yield Prediction(
-        claim="energy", predicted=1.0 - drawn / baseline, because=f"{drawn:.0f} W a machine, not {baseline:.0f} W",
+        claim="energy",
+        predicted=1.0 - drawn / baseline,
+        because=f"{drawn:.0f} W a machine, not {baseline:.0f} W",
         differs="draws of hosts are assumed",
-    )  # fmt: skip
+    )
 
 
 def bandwidth(claim: Claim) -> Prediction:
@@ -56,20 +62,25 @@ def bandwidth(claim: Claim) -> Prediction:
     ours, ring = sums(claim.setup)
     done, buffer_bytes = (ours if claim.id.startswith("host") else ring), claim.setup.number("buffer_bytes")
     return Prediction(
-        claim=claim.id, predicted=done.bandwidth_bytes_per_s(buffer_bytes), differs=SLOWER,
+        claim=claim.id,
+        predicted=done.bandwidth_bytes_per_s(buffer_bytes),
+        differs=SLOWER,
         because=f"{done.bound_by}: {done.pace_bytes_per_s / 1e9:.1f} GB/s; {done.time_s * 1e3:.1f} ms in all",
-    )  # fmt: skip
+    )
 
 
 def sums(setup: Setup) -> tuple[Reduced, Reduced]:
     """Through the host, and as one ring."""
     node = HostedNode(
-        num_devices=int(setup.number("num_devices_per_node")), bus_bytes_per_s=setup.number("host_link_bytes_per_s"),
+        num_devices=int(setup.number("num_devices_per_node")),
+        bus_bytes_per_s=setup.number("host_link_bytes_per_s"),
         num_devices_per_port=int(setup.number("num_devices_per_port")),
         port_bytes_per_s=setup.number("port_bytes_per_s"),
-        host_memory_bytes_per_s=setup.number("host_memory_bytes_per_s"), step_s=setup.number("message_s"),
-        card_bytes_per_s=setup.number("node_link_bytes_per_s"), peer_bytes_per_s=setup.number("peer_bytes_per_s"),
-    )  # fmt: skip
+        host_memory_bytes_per_s=setup.number("host_memory_bytes_per_s"),
+        step_s=setup.number("message_s"),
+        card_bytes_per_s=setup.number("node_link_bytes_per_s"),
+        peer_bytes_per_s=setup.number("peer_bytes_per_s"),
+    )
     num_nodes = ceil(setup.number("num_devices") / node.num_devices)
     buffer_bytes = setup.number("buffer_bytes")
     return host_reduce(node, num_nodes, buffer_bytes), ring_reduce(node, num_nodes, buffer_bytes)

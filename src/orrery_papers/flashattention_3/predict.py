@@ -31,38 +31,46 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     wide = ", ".join(f"{size}: {old / 1e12:.0f} and {new / 1e12:.0f} TFLOP/s" for size, old, new in rates)
     turns = "products at the older instructions' share of the peak, then exponentials, then vector instructions"
     yield Prediction(
-        claim="utilization-before", predicted=float(np.mean(before)) / peak, because=f"{turns}; by width {wide}",
+        claim="utilization-before",
+        predicted=float(np.mean(before)) / peak,
+        because=f"{turns}; by width {wide}",
         differs="loads and addresses that warps of the older kernel compute in between are not counted",
-    )  # fmt: skip
+    )
     ours = f"the slower of products and of exponentials with vector instructions, in whole waves; by width {wide}"
     yield Prediction(claim="utilization", predicted=max(after) / peak, because=ours, differs=ROOF)
     yield Prediction(claim="throughput-fp16", predicted=max(after), because=ours, differs=ROOF)
     yield Prediction(
-        claim="speedup", predicted=float(np.mean([new / old for old, new in zip(before, after, strict=True)])),
+        claim="speedup",
+        predicted=float(np.mean([new / old for old, new in zip(before, after, strict=True)])),
         because=f"mean over widths; {wide}",
-    )  # fmt: skip
+    )
     eight = [flops_per_s(device, paper.setups["fp8"], size, is_overlapped=True) for size in sizes]
     yield Prediction(
-        claim="throughput-fp8", predicted=max(eight),
+        claim="throughput-fp8",
+        predicted=max(eight),
         because="the same kernel with products at the eight-bit rate and exponentials as before: "
         + ", ".join(f"{size}: {rate / 1e12:.0f}" for size, rate in zip(sizes, eight, strict=True)),
         differs="values are transposed and probabilities shuffled in eight bits, and power lowers the clock",
-    )  # fmt: skip
+    )
     plain, turned, both, block = errors(paper.setups["error"])
     yield Prediction(
-        claim="error-reduction", predicted=plain / both,
+        claim="error-reduction",
+        predicted=plain / both,
         because=f"RMSE {plain:.2e} per tensor, {block:.2e} per block, {turned:.2e} rotated, {both:.2e} with both",
         differs="tokens and width of the experiment are not stated; a query's outlier costs more in long sequences",
-    )  # fmt: skip
+    )
 
 
 def flops_per_s(device: Device, setup: Setup, size: int, *, is_overlapped: bool) -> float:
     """Rate of a whole attention, by the rates of instructions."""
     length, heads = int(setup.number("sequence_tokens")), int(setup.number("num_hidden")) // size
     shape = Shape(
-        num_heads=heads * (int(setup.number("step_tokens")) // length), num_queries=length, num_keys=length,
-        num_head_features=size, is_causal=False,
-    )  # fmt: skip
+        num_heads=heads * (int(setup.number("step_tokens")) // length),
+        num_queries=length,
+        num_keys=length,
+        num_head_features=size,
+        is_causal=False,
+    )
     found = run(shape, device, get_format(setup.word("weights_format")), is_overlapped=is_overlapped)
     return found.flops / found.time_s
 
@@ -78,11 +86,13 @@ def errors(setup: Setup) -> tuple[float, float, float, float]:
     for length in lengths:
         q, k, v = (
             with_outliers(
-                (NUM_HEADS, rows, size), rng, outlier_frac=setup.number("outlier_frac"),
+                (NUM_HEADS, rows, size),
+                rng,
+                outlier_frac=setup.number("outlier_frac"),
                 outlier_std_ratio=setup.number("outlier_std_ratio"),
             )
             for rows in (NUM_QUERIES, length, length)
-        )  # fmt: skip
+        )
         exact = attention(q, k, v)
         squares += [np.mean((rounded_attention(q, k, v, form, turn) - exact) ** 2) for form, turn in cases]
     plain, turned, both, blocks = np.sqrt(squares / len(lengths))

@@ -18,9 +18,11 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     eager = launched_s(setup, int(setup.number("num_step_kernels")), setup.number("kernel_dispatch_s"))
     words = f"{setup.number('input_tokens'):g} steps: {eager * 1e3:.2f} ms launched, {fused * 1e3:.2f} ms in one kernel"
     yield Prediction(
-        claim="speedup", predicted=eager / fused, because=words,
+        claim="speedup",
+        predicted=eager / fused,
+        because=words,
         differs="what an operator takes on the host, and a meeting of blocks on the device, is assumed",
-    )  # fmt: skip
+    )
     wide, narrow = widths(paper.setups["widths"])
     words = f"{wide} over all processors, {narrow} on one with sums of gradients"
     yield Prediction(
@@ -29,17 +31,20 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     yield Prediction(claim="one-block-width", predicted=float(narrow), because=words)
     two = launched_s(setup, ALTERNATING_KERNELS, setup.number("kernel_launch_s"))
     yield Prediction(
-        claim="alternating", predicted=two / fused, because=f"two launches a step: {two * 1e3:.2f} ms",
+        claim="alternating",
+        predicted=two / fused,
+        because=f"two launches a step: {two * 1e3:.2f} ms",
         differs="what a launch and a meeting of blocks take is assumed",
-    )  # fmt: skip
+    )
 
 
 def layer(setup: Setup) -> Recurrence:
     """The set-up's layer."""
     return Recurrence(
-        num_gates=int(setup.number("num_gates")), num_heads=int(setup.number("num_recurrent_heads")),
+        num_gates=int(setup.number("num_gates")),
+        num_heads=int(setup.number("num_recurrent_heads")),
         num_head_features=int(setup.number("num_head_features")),
-    )  # fmt: skip
+    )
 
 
 def kept_s(setup: Setup) -> float:

@@ -52,19 +52,21 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     heavy_per_s = words.number("num_requests_per_s")
     for claim, rate in (("finetuning-heavy", heavy_per_s), ("finetuning-light", LIGHT_FRAC * heavy_per_s)):
         yield Prediction(
-            claim=claim, predicted=float(np.mean([against_own_devices(words, c, rate) for c in CASES])),
+            claim=claim,
+            predicted=float(np.mean([against_own_devices(words, c, rate) for c in CASES])),
             because="all devices beside requests, over a quarter of the devices with nothing else to do",
-        )  # fmt: skip
+        )
     heavy = [retained(words, c, heavy_per_s) for c in CASES]
     text = ", ".join(f"{x:.2f}" for x in heavy)
     for claim in ("finetuning-retained", "finetuning-retained-latest"):
         yield Prediction(
-            claim=claim, predicted=min(heavy),
+            claim=claim,
+            predicted=min(heavy),
             because=f"least of the models ({text}) at {heavy_per_s:g} requests a second, over finetuning alone in "
             "steps under the same limit",
             differs="how many replicas share the stated rate, and the lengths of the requests, are not written: each "
             "token served takes the place of half a token trained",
-        )  # fmt: skip
+        )
     yield from _memory(words)
 
 
@@ -79,17 +81,19 @@ def _memory(words: Setup) -> Iterator[Prediction]:
         ratios.append(retained.ratio)
         cuts.append(1.0 - pruned / whole)
     yield Prediction(
-        claim="activation-memory", predicted=max(ratios),
+        claim="activation-memory",
+        predicted=max(ratios),
         because="every operator's output over what adapters need; attention's matrices are kept by neither",
         differs="8 times less follows where the other system also keeps attention's scores and weights: 7.8 times for "
         "8B at sequences of 4096",
-    )  # fmt: skip
+    )
     for claim in ("end-to-end-memory", "memory-latest"):
         yield Prediction(
-            claim=claim, predicted=max(cuts),
+            claim=claim,
+            predicted=max(cuts),
             because="weights, adapters and one sequence's activations, with and without pruning",
             differs="the later abstract compares with a system that keeps attention's matrices, or longer sequences",
-        )  # fmt: skip
+        )
 
 
 def serving(words: Setup, case: Case) -> Deployment:
@@ -129,9 +133,12 @@ def _step_s(d: Deployment, tokens: Ints) -> Floats:
     """Steps of finetuning tokens only; attention is left out, as it is in the steps beside requests."""
     none = np.zeros_like(tokens)
     batch = Batch(
-        prompt_sequences=none + 1, prompt_tokens=tokens, prompt_context_tokens=tokens, decode_sequences=none,
+        prompt_sequences=none + 1,
+        prompt_tokens=tokens,
+        prompt_context_tokens=tokens,
+        decode_sequences=none,
         decode_context_tokens=none,
-    )  # fmt: skip
+    )
     return np.sum([p.time_s for p in step(d, batch).parts if not p.name.startswith("attention")], axis=0)
 
 

@@ -26,50 +26,61 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     large, small = claims["throughput"].setup, claims["energy"].setup
     ours, gpu = tokens_per_s(large), gpu_run(large)
     yield Prediction(
-        claim="throughput", predicted=ours / gpu.output_tokens_per_s,
+        claim="throughput",
+        predicted=ours / gpu.output_tokens_per_s,
         because=f"{ours:.4g} tokens/s from {moved_bytes(large) / 1e9:.3g} GB a token; "
-        f"the GPU {gpu.output_tokens_per_s:.4g}", differs=WIDTHS,
-    )  # fmt: skip
+        f"the GPU {gpu.output_tokens_per_s:.4g}",
+        differs=WIDTHS,
+    )
     ours, gpu = tokens_per_s(small), gpu_run(small)
     each, theirs = ours / small.number("board_w"), gpu.output_tokens_per_s / gpu.power_w
     yield Prediction(
-        claim="energy", predicted=each / theirs,
+        claim="energy",
+        predicted=each / theirs,
         because=f"{ours:.4g} tokens/s at {small.number('board_w'):g} W; "
-        f"the GPU {gpu.output_tokens_per_s:.4g} at {gpu.power_w:.4g} W", differs=DIFFERS,
-    )  # fmt: skip
+        f"the GPU {gpu.output_tokens_per_s:.4g} at {gpu.power_w:.4g} W",
+        differs=DIFFERS,
+    )
     paid = small.number("baseline_usd") / small.number("board_usd")
     yield Prediction(
-        claim="cost", predicted=ours / gpu.output_tokens_per_s * paid,
-        because=f"speeds of {ours:.4g} and {gpu.output_tokens_per_s:.4g}, prices of 1 to {paid:g}", differs=DIFFERS,
-    )  # fmt: skip
+        claim="cost",
+        predicted=ours / gpu.output_tokens_per_s * paid,
+        because=f"speeds of {ours:.4g} and {gpu.output_tokens_per_s:.4g}, prices of 1 to {paid:g}",
+        differs=DIFFERS,
+    )
     for claim in ("vhk158-tokens", "vhk158-tokens-long"):
         found = tokens_per_s(claims[claim].setup)
         yield Prediction(
             claim=claim, predicted=found, because="prompt by the multipliers, answer by the bytes", differs=WIDTHS
-        )  # fmt: skip
+        )
     found = gpu_run(claims["gpu-tokens"].setup).output_tokens_per_s
     yield Prediction(claim="gpu-tokens", predicted=found, because="vLLM's step: weights once a token, and its host")
     prompt_s = prefill_s(claims["vhk158-prompt"].setup)
     yield Prediction(
-        claim="vhk158-prompt", predicted=prompt_s, because="all multipliers at their clock, pruned entries skipped",
+        claim="vhk158-prompt",
+        predicted=prompt_s,
+        because="all multipliers at their clock, pruned entries skipped",
         differs="loads of tiles that no multiplier waits for here, and the share of cycles that multipliers are fed",
-    )  # fmt: skip
+    )
     spilled = claims["off-chip"].setup
     yield Prediction(
-        claim="off-chip", predicted=reached(spilled, keeps_activations=False),
+        claim="off-chip",
+        predicted=reached(spilled, keeps_activations=False),
         because="weights and cache over the memory's rate and the time of a token; "
         f"{reached(spilled, keeps_activations=True):.3g} with activations on chip",
         differs="only the bytes of activations count here; that every operation waits for its small reads does not",
-    )  # fmt: skip
+    )
 
 
 def engine(setup: Setup, *, keeps_activations: bool = True) -> StreamEngine:
     """The board."""
     return StreamEngine(
-        memory_bytes_per_s=setup.number("board_bandwidth_bytes_per_s"), reached_frac=setup.number("reached_frac"),
-        crossing_frac=setup.number("crossing_frac"), keeps_activations=keeps_activations,
+        memory_bytes_per_s=setup.number("board_bandwidth_bytes_per_s"),
+        reached_frac=setup.number("reached_frac"),
+        crossing_frac=setup.number("crossing_frac"),
+        keeps_activations=keeps_activations,
         flops_per_s=2.0 * setup.number("num_multipliers") * setup.number("core_clock_hz"),
-    )  # fmt: skip
+    )
 
 
 def weights(setup: Setup, model: Model) -> tuple[Compressed, ...]:
@@ -110,10 +121,12 @@ def decode_s(setup: Setup, *, keeps_activations: bool = True) -> float:
     """One token of every sequence; weights pass once, caches are each sequence's own."""
     model, batch = get_model(setup.word("model")), setup.number("num_batch")
     return token_s(
-        engine(setup, keeps_activations=keeps_activations), weights(setup, model), tokens=int(batch),
+        engine(setup, keeps_activations=keeps_activations),
+        weights(setup, model),
+        tokens=int(batch),
         cache_bytes=batch * cache_bytes(setup, model, middle_tokens(setup)),
         activation_bytes=activation_bytes(model),
-    )  # fmt: skip
+    )
 
 
 def prefill_s(setup: Setup) -> float:

@@ -32,16 +32,20 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     spent = found.total(METRIC)
     uniform = between_uniform(options, spent)
     yield Prediction(
-        claim="above-uniform", predicted=uniform / found.perturbation_ratio, differs=FEWER,
+        claim="above-uniform",
+        predicted=uniform / found.perturbation_ratio,
+        differs=FEWER,
         because=f"{counted(found)} at {spent / 1e6:.1f} MB (asked {target / 1e6:.1f}); uniform formats of that size "
         f"lose {uniform / found.perturbation_ratio:.2f} times as much",
-    )  # fmt: skip
+    )
     best = solve(options, {METRIC: spent})
     if not isinstance(best, Infeasible):
         yield Prediction(
-            claim="one-shot", predicted=found.perturbation_ratio / best.perturbation_ratio, differs=FEWER,
+            claim="one-shot",
+            predicted=found.perturbation_ratio / best.perturbation_ratio,
+            differs=FEWER,
             because="against the integer program's proven best of the same size",
-        )  # fmt: skip
+        )
 
 
 def options_for(setup: Setup) -> Options:
@@ -57,12 +61,14 @@ def _options(device_name: str, words: str, batch: int) -> Options:
     most = max(x.num_results for x in layers)
     known = tuple(
         Layer(
-            name=f"convolution {i}", group="convolutions", num_parameters=x.num_parameters,
+            name=f"convolution {i}",
+            group="convolutions",
+            num_parameters=x.num_parameters,
             work=product(batch * x.height**2, x.num_outputs, x.kernel**2 * x.num_inputs),
             weight_ratio=x.num_results / most,
         )
         for i, x in enumerate(layers)
-    )  # fmt: skip
+    )
     return options_of(known, formats, device, drawn_errors(formats, device, 0))
 
 

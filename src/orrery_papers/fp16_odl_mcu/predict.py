@@ -49,25 +49,31 @@ def predict(paper: Paper) -> Iterator[Prediction]:
             layer = layer_of(setup, 1 if claim.id == "continual" else TAPS)
             wide, narrow = (step_cycles(layer, cores, n) for n in (1, lanes))
             yield Prediction(
-                claim=claim.id, predicted=wide / narrow, differs=OVERHEAD,
+                claim=claim.id,
+                predicted=wide / narrow,
+                differs=OVERHEAD,
                 because=f"{layer.num_macs / wide:.2f} multiply-adds a cycle in FP32, {layer.num_macs / narrow:.2f}",
-            )  # fmt: skip
+            )
             continue
         layers = list(NETWORKS[setup.word("network")]())
         macs, cycles = sum(x.num_macs for x in layers), sum(step_cycles(x, cores, lanes) for x in layers)
         is_time = claim.metric == "train_step_time"
         yield Prediction(
-            claim=claim.id, predicted=cycles / setup.number("core_clock_hz") if is_time else macs / cycles,
-            because=f"{macs / 1e6:.1f} million multiply-adds in {cycles / 1e6:.2f} million cycles", differs=COUNTED,
-        )  # fmt: skip
+            claim=claim.id,
+            predicted=cycles / setup.number("core_clock_hz") if is_time else macs / cycles,
+            because=f"{macs / 1e6:.1f} million multiply-adds in {cycles / 1e6:.2f} million cycles",
+            differs=COUNTED,
+        )
 
 
 def cores_of(setup: Setup) -> Cores:
     """The set-up's cluster."""
     return Cores(
-        num_cores=int(setup.number("num_cores")), num_float_units=int(setup.number("num_float_units")),
-        num_banks=int(setup.number("num_core_banks")), num_load_cycles=LOAD_CYCLES,
-    )  # fmt: skip
+        num_cores=int(setup.number("num_cores")),
+        num_float_units=int(setup.number("num_float_units")),
+        num_banks=int(setup.number("num_core_banks")),
+        num_load_cycles=LOAD_CYCLES,
+    )
 
 
 def layer_of(setup: Setup, taps: int) -> ClusterLayer:

@@ -20,20 +20,25 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     rows = get_experiment("fp4-design-space")(steps=int(paper.setups["regression"].number("num_steps")))
     front = [row for row in rows if row["is_on_front"]]
     yield Prediction(
-        claim="trio-on-front", predicted=float(sum(map(has_trio, front))), because="; ".join(map(describe, front)),
+        claim="trio-on-front",
+        predicted=float(sum(map(has_trio, front))),
+        because="; ".join(map(describe, front)),
         differs=DIFFERS,
-    )  # fmt: skip
+    )
     best = min(filter(has_trio, rows), key=lambda row: float(row["gap"]))
     bare = plain(rows, str(best["scale"]))
     yield Prediction(
-        claim="trio-over-plain", predicted=float(bare["gap"]) / float(best["gap"]),
-        because=f"{describe(best)} against {describe(bare)}", differs=DIFFERS,
-    )  # fmt: skip
+        claim="trio-over-plain",
+        predicted=float(bare["gap"]) / float(best["gap"]),
+        because=f"{describe(best)} against {describe(bare)}",
+        differs=DIFFERS,
+    )
     narrow, wide = plain(rows, "e4m3fn"), plain(rows, "ue5m3")
     yield Prediction(
-        claim="ue5m3-range", predicted=float(narrow["gap"]) / float(wide["gap"]),
+        claim="ue5m3-range",
+        predicted=float(narrow["gap"]) / float(wide["gap"]),
         because=f"{describe(narrow)} against {describe(wide)}: small gradients fall below the least e4m3 scale",
-    )  # fmt: skip
+    )
 
 
 def has_trio(row: Row) -> bool:
@@ -49,9 +54,11 @@ def plain(rows: tuple[Row, ...], scale: str) -> Row:
 def describe(row: Row) -> str:
     """A recipe in a few words."""
     parts = (
-        str(row["scale"]), "tensor scale" if row["has_tensor_scale"] else "",
-        "rotation" if row["hadamard_elements"] else "", "slope" if row["slope_order"] else "",
+        str(row["scale"]),
+        "tensor scale" if row["has_tensor_scale"] else "",
+        "rotation" if row["hadamard_elements"] else "",
+        "slope" if row["slope_order"] else "",
         STOCHASTIC if row["rounding"] == STOCHASTIC else "",
-    )  # fmt: skip
+    )
     named = ", ".join(part for part in parts if part)
     return f"{named}: gap {float(row['gap']):.3g}, {float(row['extra_operations']):.3g} operations"

@@ -35,6 +35,8 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     least = max(share for name, share in failed.items() if not name.startswith(("e8", "fp32")))
     yield Prediction(claim="exponent-breakdown", predicted=least, because=describe("failed_frac"), differs=differs)
     yield Prediction(
-        claim="exponent-over-mantissa", predicted=failed[FEW_EXPONENT] - failed[FEW_MANTISSA],
-        because="operands without scales: gradients fall below the least number of few exponent bits", differs=differs,
-    )  # fmt: skip
+        claim="exponent-over-mantissa",
+        predicted=failed[FEW_EXPONENT] - failed[FEW_MANTISSA],
+        because="operands without scales: gradients fall below the least number of few exponent bits",
+        differs=differs,
+    )

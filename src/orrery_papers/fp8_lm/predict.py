@@ -8,9 +8,12 @@ from orrery.training.memory import USABLE_FRAC
 from orrery_papers.shared.trained import Trained, trained, training_job, training_layout
 
 SYSTEMS = {
-    "BF16": "bf16", "Transformer Engine": "fp8", "level 1": "fp8-lm-gradients", "level 2": "fp8-lm-optimizer",
+    "BF16": "bf16",
+    "Transformer Engine": "fp8",
+    "level 1": "fp8-lm-gradients",
+    "level 2": "fp8-lm-optimizer",
     "level 3": "fp8-lm",
-}  # fmt: skip
+}
 """Recipes by what the paper calls them."""
 
 
@@ -22,9 +25,11 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     held = ", ".join(f"{name} {run.peak_memory_bytes / 1e9:.1f} GB" for name, run in same.items())
     for claim in ("memory", "memory-first"):
         yield Prediction(
-            claim=claim, predicted=least, because=f"the fullest device: {held}",
+            claim=claim,
+            predicted=least,
+            because=f"the fullest device: {held}",
             differs="what the library keeps beside (scales, 16-bit gradients on their way to 8) is not counted",
-        )  # fmt: skip
+        )
     ours = fastest(setup, SYSTEMS["level 3"])
     alone = same["BF16"].step_s / same["Transformer Engine"].step_s - 1.0
     differs = (
@@ -35,11 +40,12 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         other = same[baseline]
         for claim in claims:
             yield Prediction(
-                claim=claim, predicted=ours.tokens_per_s_per_device / other.tokens_per_s_per_device - 1.0,
+                claim=claim,
+                predicted=ours.tokens_per_s_per_device / other.tokens_per_s_per_device - 1.0,
                 because=f"{ours.layout.micro_batch} sequences a micro-batch for one; the baseline's host is waited for "
                 f"{_host_frac(other):.0%} of its step",
                 differs=differs,
-            )  # fmt: skip
+            )
 
 
 BASELINES = {

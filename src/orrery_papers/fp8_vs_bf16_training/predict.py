@@ -26,15 +26,17 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     times = {recipe: tokens / run.tokens_per_s_per_device for recipe, run in runs.items()}
     text = ", ".join(f"{recipe} {time / 3.6e9:.1f}" for recipe, time in times.items())
     yield Prediction(
-        claim="speedup", predicted=times[BF16] / times[FP8],
+        claim="speedup",
+        predicted=times[BF16] / times[FP8],
         because=f"steps of {runs[BF16].step_s:.1f} and {runs[FP8].step_s:.1f} s; million hours of H100 in all: {text}",
-    )  # fmt: skip
+    )
     found = get_experiment("fp8-and-bf16")(steps=int(paper.setups["decoder"].number("num_steps")))
     rows = {row["recipe"]: float(row["loss"]) for row in found}
     yield Prediction(
-        claim="loss-gap", predicted=rows[FP8_ROW] / rows[BF16],
+        claim="loss-gap",
+        predicted=rows[FP8_ROW] / rows[BF16],
         because=", ".join(f"{name} {loss:.4f}" for name, loss in rows.items()),
-    )  # fmt: skip
+    )
 
 
 def run_of(setup: Setup, recipe: str) -> Trained:

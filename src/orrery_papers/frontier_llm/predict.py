@@ -30,27 +30,31 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         claim="training-compute",
         predicted=OPERATIONS_PER_PARAMETER * one.number("num_parameters") * one.number("num_training_tokens"),
         because="six operations for every parameter and token",
-    )  # fmt: skip
+    )
     for name in ("22b", "175b", "1t"):
         found = best_plan(paper.setups[name])
         yield Prediction(
-            claim=f"throughput-{name}", predicted=found.peak_frac, differs=KERNELS,
+            claim=f"throughput-{name}",
+            predicted=found.peak_frac,
+            differs=KERNELS,
             because=f"the fastest plan that fits: {found.layout}, {found.peak_memory_bytes / 1e9:.0f} GB a device",
-        )  # fmt: skip
+        )
     for name in ("175b", "1t"):
         weak, strong = claims[f"weak-scaling-{name}"].setup, claims[f"strong-scaling-{name}"].setup
         least, most = scaled(weak, is_weak=True)
         yield Prediction(
-            claim=f"weak-scaling-{name}", predicted=_gain(least, most),
+            claim=f"weak-scaling-{name}",
+            predicted=_gain(least, most),
             because="every replica does the same; the gradients' exchange is what is added",
-        )  # fmt: skip
+        )
         least, most = scaled(strong, is_weak=False)
         idle = (float(r.steps.parts["bubble"][0]) / r.step_s for r in (least, most))
         yield Prediction(
-            claim=f"strong-scaling-{name}", predicted=_gain(least, most),
+            claim=f"strong-scaling-{name}",
+            predicted=_gain(least, most),
             because="idle time grows from {:.1%} to {:.1%} of a step as replicas share the batch".format(*idle),
             differs="contention of a machine in use, and a slowest node, are not modelled",
-        )  # fmt: skip
+        )
         yield Prediction(
             claim=f"devices-{name}", predicted=float(most.layout.num_devices), because=f"tp x pp x dp of {most.layout}"
         )
@@ -65,18 +69,24 @@ def job_of(setup: Setup, num_devices: int = 0, global_batch: int = 0) -> Trainin
     job, die = training_job(setup, num_devices=num_devices, global_batch=global_batch), die_of(setup)
     framework = get_framework(setup.word("engine"), die, job.recipe.name)
     return replace(
-        job, cluster=replace(job.cluster, device=die, devices_per_node=die.devices_per_node),
+        job,
+        cluster=replace(job.cluster, device=die, devices_per_node=die.devices_per_node),
         framework=replace(framework, has_fused_attention=True),
-    )  # fmt: skip
+    )
 
 
 def best_plan(setup: Setup) -> Trained:
     """The fastest of all degrees and micro-batches that fits."""
     job = job_of(setup)
     requested = FixedSettings(
-        cp=1, vp=1, schedule="1f1b", sharding=setup.word("sharding"), recompute=setup.word("recompute"),
-        recompute_layers=0, is_sequence_parallel=False,
-    )  # fmt: skip
+        cp=1,
+        vp=1,
+        schedule="1f1b",
+        sharding=setup.word("sharding"),
+        recompute=setup.word("recompute"),
+        recompute_layers=0,
+        is_sequence_parallel=False,
+    )
     return trained(job, search(job, requested, count=1).best[0].layout)
 
 

@@ -29,22 +29,25 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     ours = full[OURS]
     crossing = ours.parts["once a step, between groups"] / ours.time_s
     ratios = {
-        "rate-over-zero-plus-plus": (OURS, NARROW), "zero-plus-plus-over-zero3": (NARROW, PLAIN),
+        "rate-over-zero-plus-plus": (OURS, NARROW),
+        "zero-plus-plus-over-zero3": (NARROW, PLAIN),
         "rate-over-zero3": (OURS, PLAIN),
-    }  # fmt: skip
+    }
     for claim, (better, worse) in ratios.items():
         alone = _ratio(single[better], single[worse])
         yield Prediction(
-            claim=claim, predicted=_ratio(full[better], full[worse]),
+            claim=claim,
+            predicted=_ratio(full[better], full[worse]),
             because=f"{_shown(full[better])}; {_shown(full[worse])}; {crossing:.0%} of our step crosses nodes",
             differs="at the links' rates nearly all traffic hides under layers' work; with one card of a node's four "
             f"and nothing hidden the same plans give {alone:.2f}",
-        )  # fmt: skip
+        )
     small = step_on(setup, OURS, fewest)
     yield Prediction(
-        claim="scaling-efficiency", predicted=ours.model_flops_per_s_per_device / small.model_flops_per_s_per_device,
+        claim="scaling-efficiency",
+        predicted=ours.model_flops_per_s_per_device / small.model_flops_per_s_per_device,
         because=f"only a step's end crosses between nodes, on {most} as on {fewest} devices",
-    )  # fmt: skip
+    )
     yield Prediction(claim="scale", predicted=float(ours.num_devices), because="48 nodes of eight dies")
 
 
@@ -66,9 +69,10 @@ def on_dies(setup: Setup, num_devices: int, slower_ratio: float, hides: bool) ->
     job, die = training_job(setup, num_devices=num_devices, global_batch=each * num_devices), die_of(setup)
     framework = get_framework(setup.word("engine"), die, job.recipe.name)
     job = replace(
-        job, cluster=replace(job.cluster, device=die, devices_per_node=die.devices_per_node),
+        job,
+        cluster=replace(job.cluster, device=die, devices_per_node=die.devices_per_node),
         framework=replace(framework, overlaps_parameters=hides),
-    )  # fmt: skip
+    )
     *inside, system = levels_of(setup, num_devices).levels
     link = replace(system.link, each_way_bytes_per_s=system.link.each_way_bytes_per_s / slower_ratio)
     return job, Topology(levels=(*inside, replace(system, link=link)))
@@ -80,6 +84,9 @@ def step_on(
     """One step under the plan called ``name``."""
     job, topology = on_dies(setup, num_devices, slower_ratio, hides)
     return partitioned_step(
-        job, topology, get_plan(name, topology), micro_batch=int(setup.number("num_micro_batch")),
+        job,
+        topology,
+        get_plan(name, topology),
+        micro_batch=int(setup.number("num_micro_batch")),
         recompute=cast(Recompute, setup.word("recompute")),
-    )  # fmt: skip
+    )

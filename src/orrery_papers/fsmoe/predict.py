@@ -80,21 +80,24 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     clusters[0] = claims["configured"].setup
     means = [mean_gain(grid(c)) for c in clusters]
     yield Prediction(
-        claim="configured", predicted=float(np.mean(means)),
+        claim="configured",
+        predicted=float(np.mean(means)),
         because=f"mean gain over one stream of collectives in {len(grid(clusters[0]).num_hidden)} layers: "
         f"{means[0]:.3f} on the first cluster, {means[1]:.3f} on the second",
         differs=DIFFERS,
-    )  # fmt: skip
+    )
     found: list[float] = []
     for cluster in clusters:
         times = layer_times(of_models(cluster))
         found += [*(times.pipelined_s / times.scheduled_s), *(times.serial_s / times.scheduled_s)]
     for claim, ratio in (("models-least", min(found)), ("models-most", max(found))):
         yield Prediction(
-            claim=claim, predicted=ratio, differs=DIFFERS,
+            claim=claim,
+            predicted=ratio,
+            differs=DIFFERS,
             because=f"three models, two clusters, against one stream and none: {min(found):.2f} to {max(found):.2f}, "
             f"{geometric_mean(found):.2f} in the mean",
-        )  # fmt: skip
+        )
 
 
 def mean_gain(layers: Layers) -> float:
@@ -105,14 +108,26 @@ def mean_gain(layers: Layers) -> float:
 
 def grid(setup: Setup) -> Layers:
     """Every combination of sizes; plain and gated experts."""
-    swept = ("batches_swept", "context_tokens_swept", "hidden_swept", "ffn_ratios_swept", "heads_swept",
-             "capacities_swept")  # fmt: skip
+    swept = (
+        "batches_swept",
+        "context_tokens_swept",
+        "hidden_swept",
+        "ffn_ratios_swept",
+        "heads_swept",
+        "capacities_swept",
+    )
     rows = np.array(list(product(*(setup.numbers(name) for name in swept), (2.0, 3.0))))
     b, t, m, ratio, heads, capacity, matrices = rows.T
     return Layers(
-        setup=setup, sequences=b, tokens=t, num_hidden=m, num_ffn=m * ratio, num_heads=heads, capacity_ratio=capacity,
+        setup=setup,
+        sequences=b,
+        tokens=t,
+        num_hidden=m,
+        num_ffn=m * ratio,
+        num_heads=heads,
+        capacity_ratio=capacity,
         num_matrices=matrices,
-    )  # fmt: skip
+    )
 
 
 def of_models(setup: Setup) -> Layers:
@@ -121,10 +136,15 @@ def of_models(setup: Setup) -> Layers:
     sizes = np.array([_sizes(model) for model in found], dtype=np.float64)
     one = np.ones(len(found))
     return Layers(
-        setup=setup, sequences=one * setup.number("num_micro_batch"), tokens=one * setup.number("sequence_tokens"),
-        num_hidden=sizes[:, 0], num_ffn=sizes[:, 1], num_heads=sizes[:, 2], num_matrices=sizes[:, 3],
+        setup=setup,
+        sequences=one * setup.number("num_micro_batch"),
+        tokens=one * setup.number("sequence_tokens"),
+        num_hidden=sizes[:, 0],
+        num_ffn=sizes[:, 1],
+        num_heads=sizes[:, 2],
+        num_matrices=sizes[:, 3],
         capacity_ratio=one * setup.number("capacity_ratio"),
-    )  # fmt: skip
+    )
 
 
 def _sizes(model: Model) -> tuple[int, int, int, int]:
@@ -148,14 +168,14 @@ def layer_times(layers: Layers) -> Times:
     alike = [
         sum(_rule("expert-pipeline", has_two_streams=0.0, num_chunks=c)(p) for p in (forward, backward))
         for c in range(1, MAX_CHUNKS + 1)
-    ]  # fmt: skip
+    ]
     back_s = best[1] + 2.0 * others_s
     hidden_s = left_over_s(reduce_s, back_s, backward.network_s)
     return Times(
         scheduled_s=others_s + best[0] + back_s + hidden_s,
         pipelined_s=3.0 * others_s + np.min(np.array(alike), axis=0) + reduce_s,
         serial_s=3.0 * others_s + serial[0] + serial[1] + reduce_s,
-    )  # fmt: skip
+    )
 
 
 def _rule(name: str, **knobs: float) -> Callable[[Pair], Floats]:
@@ -178,10 +198,16 @@ def pair_of(layers: Layers, passes: float) -> Pair:
     framework = get_framework(FRAMEWORK, layers.device, layers.setup.word("weights_format"))
     whole_s = experts_s(1)
     return Pair(
-        compute_s=whole_s, network_s=sent_s(1), num_collectives=2.0, cut_compute_s=experts_s, cut_columns_s=experts_s,
-        cut_network_s=sent_s, backward_weight_s=(passes - 1.0) * whole_s, contention_ratio=framework.contention_ratio,
+        compute_s=whole_s,
+        network_s=sent_s(1),
+        num_collectives=2.0,
+        cut_compute_s=experts_s,
+        cut_columns_s=experts_s,
+        cut_network_s=sent_s,
+        backward_weight_s=(passes - 1.0) * whole_s,
+        contention_ratio=framework.contention_ratio,
         inside_s=inside_s,
-    )  # fmt: skip
+    )
 
 
 def _experts_s(layers: Layers, rows: Floats) -> Floats:
@@ -208,9 +234,15 @@ def attention_s(layers: Layers) -> Floats:
         x.astype(np.int64, order="C") for x in np.broadcast_arrays(layers.sequences * node, layers.tokens, heads, size)
     )
     op = AttentionPrefill(
-        batch=batch, query_tokens=query, context_tokens=query, num_heads=count, num_kv_heads=count, head_size=wide,
-        format=layers.setup.word("weights_format"), kv_format=layers.setup.word("weights_format"),
-    )  # fmt: skip
+        batch=batch,
+        query_tokens=query,
+        context_tokens=query,
+        num_heads=count,
+        num_kv_heads=count,
+        head_size=wide,
+        format=layers.setup.word("weights_format"),
+        kv_format=layers.setup.word("weights_format"),
+    )
     moved = inside(layers, tokens * layers.num_hidden * ELEMENT_BYTES)
     return mixed + kernels.predict(op, layers.device).time_s + moved
 
@@ -233,7 +265,11 @@ def across_s(layers: Layers, kind: str, message_bytes: Floats) -> Floats:
 
 def _sent_s(layers: Layers, kind: str, count: int, per_node: int, message_bytes: Floats) -> Floats:
     work = network.Collective(
-        kind=kind, num_devices=count, message_bytes=message_bytes, devices_per_node=per_node, library="nccl",
+        kind=kind,
+        num_devices=count,
+        message_bytes=message_bytes,
+        devices_per_node=per_node,
+        library="nccl",
         has_peer_to_peer=True,
-    )  # fmt: skip
+    )
     return np.asarray(network.predict(work, layers.device).time_s)

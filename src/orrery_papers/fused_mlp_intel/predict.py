@@ -31,9 +31,11 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         ("pytorch-gain", ("pytorch", Phase.INFERENCE)),
     ):
         yield Prediction(
-            claim=claim, predicted=best[key], because="best of the function and image networks of table I",
+            claim=claim,
+            predicted=best[key],
+            because="best of the function and image networks of table I",
             differs=f"{RADIANCE}; {WHY['ipex']}" if claim == "ipex-gain" else WHY.get(key[0], FRAMEWORK),
-        )  # fmt: skip
+        )
     yield from _counts(paper)
 
 
@@ -59,15 +61,17 @@ def _counts(paper: Paper) -> Iterator[Prediction]:
         ("intensity-forward", ours, Phase.FORWARD),
     ):
         yield Prediction(
-            claim=claim, predicted=network(setup).flops(phase) / moved(setup, phase),
+            claim=claim,
+            predicted=network(setup).flops(phase) / moved(setup, phase),
             because=f"{moved(setup, phase):.0f} bytes a row in {phase}, {network(setup).flops(phase):.3g} operations",
-        )  # fmt: skip
+        )
     one = network(ours)
     products_bytes = one.unfused_bytes(Phase.INFERENCE) / 2.0
     yield Prediction(
-        claim="intensity-unfused", predicted=one.flops(Phase.INFERENCE) / products_bytes,
+        claim="intensity-unfused",
+        predicted=one.flops(Phase.INFERENCE) / products_bytes,
         because="each product reads and writes its activations; the activation function's own kernel left out",
-    )  # fmt: skip
+    )
     for claim, setup, phase in (
         ("roof", ours, Phase.INFERENCE),
         ("roof-cuda", theirs, Phase.INFERENCE),
@@ -75,10 +79,11 @@ def _counts(paper: Paper) -> Iterator[Prediction]:
         ("reached", ours, Phase.INFERENCE),
     ):
         yield Prediction(
-            claim=claim, predicted=rows(setup) * network(setup).flops(phase) / fused(setup, phase),
+            claim=claim,
+            predicted=rows(setup) * network(setup).flops(phase) / fused(setup, phase),
             because=f"{phase} of six layers against products, memory and on-chip reads",
             differs=COUNT if phase is Phase.TRAINING else STALLS,
-        )  # fmt: skip
+        )
 
 
 def network(setup: Setup) -> Perceptron:

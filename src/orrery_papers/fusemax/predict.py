@@ -48,26 +48,34 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     gains = [r.before.time_s / r.after.time_s for r in runs]
     spread = f"{len(runs)} runs, {min(gains):.2f} to {max(gains):.2f}"
     yield Prediction(
-        claim="attention-speedup", predicted=float(np.mean(gains)), differs=SPILLS,
+        claim="attention-speedup",
+        predicted=float(np.mean(gains)),
+        differs=SPILLS,
         because=f"softmax on the lanes holds the array up, one pass does not: {spread}; scores that wait on chip: "
         f"{max(r.before.row_buffer_bytes for r in runs):.3g} and "
         f"{max(r.after.row_buffer_bytes for r in runs):.3g} bytes",
-    )  # fmt: skip
+    )
     saved = [1.0 - r.after_j / r.before_j for r in runs]
     yield Prediction(
-        claim="attention-energy", predicted=float(np.mean(saved)), differs=ENERGY,
+        claim="attention-energy",
+        predicted=float(np.mean(saved)),
+        differs=ENERGY,
         because=f"{min(saved):.0%} to {max(saved):.0%} less: no scores in the buffer or memory, dearer exponentials",
-    )  # fmt: skip
+    )
     whole = [(r.before.time_s + r.linear_s) / (r.after.time_s + r.linear_s) for r in runs]
     yield Prediction(
-        claim="speedup", predicted=float(np.mean(whole)), differs=SPILLS,
+        claim="speedup",
+        predicted=float(np.mean(whole)),
+        differs=SPILLS,
         because=f"linear layers take the same time on both: {min(whole):.2f} to {max(whole):.2f}",
-    )  # fmt: skip
+    )
     saved = [1.0 - (r.after_j + r.linear_after_j) / (r.before_j + r.linear_before_j) for r in runs]
     yield Prediction(
-        claim="energy", predicted=float(np.mean(saved)), differs=ENERGY,
+        claim="energy",
+        predicted=float(np.mean(saved)),
+        differs=ENERGY,
         because=f"{min(saved):.0%} to {max(saved):.0%} less with linear layers",
-    )  # fmt: skip
+    )
     busy = [r.after.busy_frac for r in runs]
     yield Prediction(
         claim="utilization", predicted=float(np.mean(busy)), because=f"{min(busy):.3f} to {max(busy):.3f} by length"
@@ -81,9 +89,11 @@ def _single(paper: Paper, claim: Claim) -> Prediction:
     work = attention(paper.setups[model], int(claim.setup.number("input_tokens_swept")), claim.setup)
     run = (three_pass if design == "flat" else one_pass)(work, array(claim.setup))
     return Prediction(
-        claim=claim.id, predicted=run.time_s if what == "time" else run.busy_frac, differs=SPILLS,
+        claim=claim.id,
+        predicted=run.time_s if what == "time" else run.busy_frac,
+        differs=SPILLS,
         because=f"{run.time_s:.4g} s, array busy {run.busy_frac:.1%}, {run.memory_bytes:.3g} bytes from memory",
-    )  # fmt: skip
+    )
 
 
 def compared(model: Setup, length: int, flat: Setup, fusemax: Setup) -> Compared:
@@ -93,12 +103,14 @@ def compared(model: Setup, length: int, flat: Setup, fusemax: Setup) -> Compared
     wide, ffn = model.number("num_hidden"), model.number("num_ffn_features")
     macs = fusemax.number("num_batch") * length * (PROJECTIONS * wide**2 + 2.0 * wide * ffn)
     return Compared(
-        before=before, after=after,
+        before=before,
+        after=after,
         linear_s=macs / (fusemax.number("num_side") ** 2 * fusemax.number("circuit_hz")),
         before_j=three_pass_j(work, before, energies(flat)),
         after_j=one_pass_j(work, after, array(fusemax), energies(fusemax)),
-        linear_before_j=products_j(macs, energies(flat)), linear_after_j=products_j(macs, energies(fusemax)),
-    )  # fmt: skip
+        linear_before_j=products_j(macs, energies(flat)),
+        linear_after_j=products_j(macs, energies(fusemax)),
+    )
 
 
 def attention(model: Setup, length: int, run: Setup) -> Attention:
@@ -110,10 +122,11 @@ def attention(model: Setup, length: int, run: Setup) -> Attention:
 def array(setup: Setup) -> SpatialArray:
     """The set-up's design."""
     return SpatialArray(
-        num_side=int(setup.number("num_side")), clock_hz=setup.number("circuit_hz"),
+        num_side=int(setup.number("num_side")),
+        clock_hz=setup.number("circuit_hz"),
         buffer_bytes=setup.number("array_buffer_bytes"),
         memory_bandwidth_bytes_per_s=setup.number("memory_bandwidth_bytes_per_s"),
-    )  # fmt: skip
+    )
 
 
 def energies(setup: Setup) -> Energies:

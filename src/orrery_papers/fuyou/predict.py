@@ -27,41 +27,54 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     theirs = step_of("zero-infinity", work(small), tiers_for(small))
     swapped = ours.choices["swapped_frac"]
     yield Prediction(
-        claim="rate-13b", predicted=ours.flops_per_s, differs=PRODUCTS,
+        claim="rate-13b",
+        predicted=ours.flops_per_s,
+        differs=PRODUCTS,
         because=f"update under the backward pass; {swapped:.0%} of what saves recomputation is swapped",
-    )  # fmt: skip
+    )
     drives = "the drives' data-sheet rates are taken, which the swapper's own reads and writes do not reach"
     yield Prediction(
-        claim="rate-13b-zero-infinity", predicted=theirs.flops_per_s, differs=drives,
+        claim="rate-13b-zero-infinity",
+        predicted=theirs.flops_per_s,
+        differs=drives,
         because="every layer computed again; states read, updated and written in turn after the backward pass",
-    )  # fmt: skip
+    )
     yield Prediction(
-        claim="rate-ratio", predicted=ours.flops_per_s / theirs.flops_per_s, because="the two rates above",
+        claim="rate-ratio",
+        predicted=ours.flops_per_s / theirs.flops_per_s,
+        because="the two rates above",
         differs=f"{PRODUCTS}; {drives}",
-    )  # fmt: skip
+    )
     made = work(small)
     yield Prediction(
-        claim="activations-13b", predicted=made.num_layers * made.activation_bytes,
+        claim="activations-13b",
+        predicted=made.num_layers * made.activation_bytes,
         because="inputs of products, norms, the activation and attention: 32 bytes a token and element of width",
-    )  # fmt: skip
+    )
     yield Prediction(
-        claim="recompute-13b", predicted=made.num_layers * made.forward_s, because="every layer forward again",
+        claim="recompute-13b",
+        predicted=made.num_layers * made.forward_s,
+        because="every layer forward again",
         differs=PRODUCTS,
-    )  # fmt: skip
+    )
     yield Prediction(
-        claim="states-moved-13b", predicted=made.num_parameters * (made.state_bytes + made.gradient_bytes),
+        claim="states-moved-13b",
+        predicted=made.num_parameters * (made.state_bytes + made.gradient_bytes),
         because="12 bytes of states and 2 of gradients, or of parameters, each way",
-    )  # fmt: skip
+    )
     least = claims["largest"].setup
     yield Prediction(
-        claim="largest", predicted=largest_of("overlapped-update", tiers_for(least), partial(sized, least), 1e9),
+        claim="largest",
+        predicted=largest_of("overlapped-update", tiers_for(least), partial(sized, least), 1e9),
         because="two layers and their gradients on the device, all else on host and drives",
-    )  # fmt: skip
+    )
     batch, step = largest_batch(large)
     yield Prediction(
-        claim="rate-175b", predicted=step.flops_per_s, differs="the batch behind the number was not found",
+        claim="rate-175b",
+        predicted=step.flops_per_s,
+        differs="the batch behind the number was not found",
         because=f"the same schedule with {batch} sequences, the most that fit",
-    )  # fmt: skip
+    )
 
 
 def work(setup: Setup, batch: int = 0) -> Work:
@@ -84,6 +97,9 @@ def sized(setup: Setup, num_parameters: float) -> Work:
     """A model of another size."""
     tokens = int(setup.number("sequence_tokens"))
     return layer_work(
-        gpt_of(num_parameters), device_of(setup), sequences=int(setup.number("num_micro_batch")),
-        sequence_tokens=tokens, loss_tokens=tokens,
-    )  # fmt: skip
+        gpt_of(num_parameters),
+        device_of(setup),
+        sequences=int(setup.number("num_micro_batch")),
+        sequence_tokens=tokens,
+        loss_tokens=tokens,
+    )

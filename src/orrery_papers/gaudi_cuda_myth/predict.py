@@ -28,32 +28,40 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         for size in setup.numbers("vectors_swept")
     ]
     yield Prediction(
-        claim="gather-drop", predicted=geometric_mean(drops),
+        claim="gather-drop",
+        predicted=geometric_mean(drops),
         because="lines moved for each vector, " + ", ".join(f"{drop:.3g}" for drop in drops) + " by size",
         differs="a GPU's DRAM does not reach its rate with scattered sectors either; that is not in it",
-    )  # fmt: skip
+    )
     products = paper.setups["products"]
     gaudi, gpu = (word.strip() for word in products.word("devices").split(","))
     used = [used_frac(products, name) for name in (gaudi, gpu)]
     yield Prediction(
-        claim="utilization", predicted=used[0] - used[1], because=f"means of {used[0]:.2f} and {used[1]:.2f}",
+        claim="utilization",
+        predicted=used[0] - used[1],
+        because=f"means of {used[0]:.2f} and {used[1]:.2f}",
         differs=POOLED,
-    )  # fmt: skip
+    )
     groups = paper.setups["groups"]
     retained = {name: bus_rate(groups, name, few=True) / bus_rate(groups, name, few=False) for name in (gaudi, gpu)}
     yield Prediction(
-        claim="small-groups", predicted=retained[gaudi],
+        claim="small-groups",
+        predicted=retained[gaudi],
         because=f"an all-reduce's bus bandwidth, two devices over eight; {retained[gpu]:.3g} behind the GPUs' switch",
-    )  # fmt: skip
+    )
     for claim, name in (("serving-1", "serving"), ("serving-8", "serving-8")):
         runs = list(pairs(paper.setups[name], gaudi, gpu))
         ratios = [ours.output_tokens_per_s / theirs.output_tokens_per_s for ours, theirs in runs]
         yield Prediction(
-            claim=claim, predicted=geometric_mean(ratios),
-            because=f"{min(ratios):.3g} to {max(ratios):.3g} over batches and lengths", differs=POOLED,
-        )  # fmt: skip
-    saved = [theirs.energy_j_per_token / ours.energy_j_per_token
-             for ours, theirs in pairs(paper.setups["serving"], gaudi, gpu)]  # fmt: skip
+            claim=claim,
+            predicted=geometric_mean(ratios),
+            because=f"{min(ratios):.3g} to {max(ratios):.3g} over batches and lengths",
+            differs=POOLED,
+        )
+    saved = [
+        theirs.energy_j_per_token / ours.energy_j_per_token
+        for ours, theirs in pairs(paper.setups["serving"], gaudi, gpu)
+    ]
     words = f"joules a token, {min(saved):.3g} to {max(saved):.3g} over batches and lengths"
     idle = "power between idle and the limit follows constants of GPUs, where Gaudi-2 switches unused columns off"
     yield Prediction(claim="energy-1", predicted=geometric_mean(saved) - 1.0, because=words, differs=idle)
@@ -73,9 +81,13 @@ def bus_rate(setup: Setup, name: str, *, few: bool) -> float:
     whole, sent = int(setup.number("num_devices_per_node")), setup.number("message_bytes")
     group = int(setup.number("num_devices")) if few else whole
     work = network.Collective(
-        kind="all_reduce", num_devices=group, message_bytes=np.array([sent]), devices_per_node=whole, library="nccl",
+        kind="all_reduce",
+        num_devices=group,
+        message_bytes=np.array([sent]),
+        devices_per_node=whole,
+        library="nccl",
         has_peer_to_peer=True,
-    )  # fmt: skip
+    )
     return 2.0 * (group - 1) / group * sent / float(np.max(network.predict(work, get_device(name)).time_s))
 
 

@@ -38,23 +38,27 @@ def _tiles(setup: Setup) -> Iterator[Prediction]:
     best = [min(runs, key=lambda tile, of=runs: of[tile].time_s) for runs in swept]
     usual = max(set(best), key=best.count)
     yield Prediction(
-        claim="best-tile", predicted=float(usual),
+        claim="best-tile",
+        predicted=float(usual),
         because=f"quickest for {best.count(usual)} of {len(best)} shapes; {_describe(swept[0])}",
-    )  # fmt: skip
+    )
     gain = max(runs[base].time_s / runs[usual].time_s for runs in swept)
     yield Prediction(
-        claim="speed-up", predicted=gain, because=f"tile {usual} over tile {base}: B passes the memory half as often",
+        claim="speed-up",
+        predicted=gain,
+        because=f"tile {usual} over tile {base}: B passes the memory half as often",
         differs="the baseline is a guess; against tile 8 the published times give 0.6 to 3.3, median 1.8: one launch "
         "each, timed once",
-    )  # fmt: skip
+    )
     lower = max(1.0 - _polled_w(runs[usual], setup, device) / _polled_w(runs[base], setup, device) for runs in swept)
     yield Prediction(
-        claim="power-reduction", predicted=lower,
+        claim="power-reduction",
+        predicted=lower,
         because="mean over a process that waits for its host longer than it computes: a quicker kernel is seen to draw "
         f"less, while it draws {swept[0][usual].power_w / swept[0][base].power_w - 1:+.0%} as it runs",
         differs="baseline and host time are guesses: against tile 8 the published readings give up to 0.18; constants "
         "of the power rule are those of data-centre cards' matrix units",
-    )  # fmt: skip
+    )
 
 
 def _times(setup: Setup) -> Iterator[Prediction]:
@@ -62,14 +66,17 @@ def _times(setup: Setup) -> Iterator[Prediction]:
     for tile, run in runs.items():
         claim = f"time-tile-{tile}"
         yield Prediction(
-            claim=claim, predicted=run.time_s, because=f"{run.num_resident_blocks} blocks a unit, {run.bound_by}",
+            claim=claim,
+            predicted=run.time_s,
+            because=f"{run.num_resident_blocks} blocks a unit, {run.bound_by}",
             differs=DIFFERS.get(claim, ""),
-        )  # fmt: skip
+        )
     for tile in (8, 32):
         yield Prediction(
-            claim=f"slowdown-tile-{tile}", predicted=runs[tile].time_s / runs[16].time_s,
+            claim=f"slowdown-tile-{tile}",
+            predicted=runs[tile].time_s / runs[16].time_s,
             because=f"{runs[tile].bound_by} against {runs[16].bound_by}",
-        )  # fmt: skip
+        )
 
 
 def _forest(setup: Setup) -> Iterator[Prediction]:
@@ -77,13 +84,17 @@ def _forest(setup: Setup) -> Iterator[Prediction]:
     row = compared(samples, trees=int(setup.number("num_trees")), names=("forest",))[0]
     noise = "samples are drawn from the rules with the noise of 25 published readings, not the authors' own"
     for claim, column in (
-        ("time-r2", "time_r2"), ("time-mean-error", "time_mean_error_frac"), ("power-r2", "power_r2"),
+        ("time-r2", "time_r2"),
+        ("time-mean-error", "time_mean_error_frac"),
+        ("power-r2", "power_r2"),
         ("power-median-error", "power_median_error_frac"),
-    ):  # fmt: skip
+    ):
         yield Prediction(
-            claim=claim, predicted=float(row[column]), differs=noise,
+            claim=claim,
+            predicted=float(row[column]),
+            differs=noise,
             because=f"{samples.time_s.size:,} drawn samples of 36 shapes, a fifth held out at random, trees 6 deep",
-        )  # fmt: skip
+        )
 
 
 def _swept(setup: Setup, device: Device) -> Iterator[Runs]:

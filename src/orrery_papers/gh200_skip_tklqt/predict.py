@@ -24,11 +24,12 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     for other in ("h100", "a100"):
         theirs, ours = (queue(llama, paper.setups[name], batch) for name in (other, "gh200"))
         yield Prediction(
-            claim=f"prefill-{other}", predicted=theirs.latency_s / ours.latency_s,
+            claim=f"prefill-{other}",
+            predicted=theirs.latency_s / ours.latency_s,
             because=f"batch {batch}: {theirs.latency_s * 1e3:.2f} ms, {theirs.idle_frac:.0%} idle, against "
             f"{ours.latency_s * 1e3:.2f} ms, {ours.idle_frac:.0%} idle",
             differs="prompts, batch and the limits of power of these machines were not found",
-        )  # fmt: skip
+        )
     encoder = paper.setups["encoder"]
     turns = {name: turn(encoder, paper.setups[name], encoder.numbers("batches_swept")) for name in SYSTEMS}
     words = ", ".join(f"{name} {batch:g}" for name, batch in turns.items())

@@ -24,10 +24,11 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     for name in ("devices-3090", "devices-2080-ti"):
         count, held = fewest(claims[name].setup)
         yield Prediction(
-            claim=name, predicted=count,
+            claim=name,
+            predicted=count,
             because=f"{held.weights_bytes / 1e9:.1f} GB of weights on each of {count}, room for "
             f"{held.kv_capacity_tokens:.0f} tokens; half as many do not hold it",
-        )  # fmt: skip
+        )
     counted = get_model(claims["parameters"].setup.word("model")).num_parameters
     yield Prediction(claim="parameters", predicted=counted, because="counted from the configuration")
     timed = claims["weights-int4"].setup
@@ -45,8 +46,11 @@ COMPILED = (
 )
 
 TIMED = {
-    "time-a100-compiled": COMPILED, "encode-a100-compiled": COMPILED, "time-a100": DIFFERS, "time-3090": DIFFERS,
-}  # fmt: skip
+    "time-a100-compiled": COMPILED,
+    "encode-a100-compiled": COMPILED,
+    "time-a100": DIFFERS,
+    "time-3090": DIFFERS,
+}
 
 STEPS = "one token a step: weights over the memory, two sums over the devices a layer"
 

@@ -49,9 +49,10 @@ class Run:
 
 
 READ = {
-    "epoch_time_speedup": "speedup_ratio", "communication_volume_reduction": "volume_ratio",
+    "epoch_time_speedup": "speedup_ratio",
+    "communication_volume_reduction": "volume_ratio",
     "communication_overhead_reduction": "communication_ratio",
-}  # fmt: skip
+}
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
@@ -60,14 +61,17 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     for claim in paper.claims:
         if claim.id == "volume-factor":
             yield Prediction(
-                claim=claim.id, predicted=reduction(claim.setup, 128) / reduction(claim.setup, 8),
+                claim=claim.id,
+                predicted=reduction(claim.setup, 128) / reduction(claim.setup, 8),
                 because="parts exchange in every layer, stages only at their borders: 16 times the layers",
-            )  # fmt: skip
+            )
         else:
             yield Prediction(
-                claim=claim.id, predicted=_read(claim, runs), because=BECAUSE[claim.metric],
+                claim=claim.id,
+                predicted=_read(claim, runs),
+                because=BECAUSE[claim.metric],
                 differs=DIFFERS[claim.metric],
-            )  # fmt: skip
+            )
 
 
 def _read(claim: Claim, runs: list[Run]) -> float:
@@ -96,19 +100,23 @@ def run(setup: Setup, name: str) -> Run:
 
     graph, ours = mode(count), min((mode(1), mode(hybrid)), key=lambda x: x[0].time_s)
     return Run(
-        volume_ratio=graph[1] / ours[1], speedup_ratio=graph[0].time_s / ours[0].time_s,
+        volume_ratio=graph[1] / ours[1],
+        speedup_ratio=graph[0].time_s / ours[0].time_s,
         communication_ratio=graph[0].communication_s / ours[0].communication_s,
-    )  # fmt: skip
+    )
 
 
 def model_of(setup: Setup, name: str, num_layers: int = 0) -> GraphModel:
     """A model of the scripts, at the graph's width."""
     products, passes, passes_first = WORK[name]
     return GraphModel(
-        name=name, num_layers=num_layers or int(setup.number("num_layers")),
-        hidden_size=int(setup.number("num_hidden")), num_products=products, num_elementwise=passes,
+        name=name,
+        num_layers=num_layers or int(setup.number("num_layers")),
+        hidden_size=int(setup.number("num_hidden")),
+        num_products=products,
+        num_elementwise=passes,
         passes_first=passes_first,
-    )  # fmt: skip
+    )
 
 
 def parts(setup: Setup, num_parts: int) -> Parts:

@@ -25,14 +25,19 @@ def resnet50(batch: int = BATCH, has_times: bool = True) -> tuple[Layer, ...]:
     """The 52 layers with traces and errors, and with the authors' times on a T4 unless the kernels floor is to tell."""
     return tuple(
         Layer(
-            name=name, group=name.split(".")[0], work=product(batch * rows, n, k), num_parameters=n * k, tied=tied,
-            weight_ratio=trace, errors={EIGHT: error_8, FOUR: error_4},
+            name=name,
+            group=name.split(".")[0],
+            work=product(batch * rows, n, k),
+            num_parameters=n * k,
+            tied=tied,
+            weight_ratio=trace,
+            errors={EIGHT: error_8, FOUR: error_4},
             times_s={EIGHT: time_8_s, FOUR: time_4_s} if has_times else {},
         )
         for (name, rows, n, k, tied), (trace, error_8, error_4, time_8_s, time_4_s) in zip(
             _shapes(), MEASURED, strict=True
         )
-    )  # fmt: skip
+    )
 
 
 def resnet50_options(device: Device, batch: int = BATCH, has_times: bool = True) -> Options:

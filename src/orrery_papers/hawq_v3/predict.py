@@ -26,11 +26,10 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         left_frac = found.total("latency") / float(options.uniform("latency")[0])
         perturbed = found.perturbation_ratio / float(options.perturbation_ratio[:, 1].sum())
         yield Prediction(
-            claim=f"speedup-{name}", predicted=1.0 / left_frac,
+            claim=f"speedup-{name}",
+            predicted=1.0 / left_frac,
             because=f"{found.formats.count(options.formats[1])} of {len(options.layers)} layers in four bits, with "
             f"{perturbed:.0%} of their perturbation",
             differs=DIFFERS,
-        )  # fmt: skip
-    yield Prediction(
-        claim="latency-mixed", predicted=1.0 - left_frac, because="the tightest limit", differs=DIFFERS
-    )  # fmt: skip
+        )
+    yield Prediction(claim="latency-mixed", predicted=1.0 - left_frac, because="the tightest limit", differs=DIFFERS)

@@ -24,12 +24,13 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     best = max(gains, key=lambda skew: gains[skew])
     text = ", ".join(f"{skew:g}: {ratio:.2f}" for skew, ratio in gains.items())
     yield Prediction(
-        claim=claim.id, predicted=gains[best],
+        claim=claim.id,
+        predicted=gains[best],
         because=f"by exponent of the loads {text}; up to {claim.setup.number('num_gathered_experts'):.0f} experts of a "
         "layer gathered beside attention",
         differs="how uneven loads were and what the compared systems did about it: here they do nothing, where the "
         "paper's rearrange experts from time to time",
-    )  # fmt: skip
+    )
 
 
 def skews(setup: Setup) -> tuple[float, ...]:
@@ -72,14 +73,19 @@ def pair_of(setup: Setup, skew: float, passes: float) -> Pair:
     expert_bytes = 2.0 * hidden * setup.number("num_expert_features") * ELEMENT_BYTES
     framework = get_framework(FRAMEWORK, training_device(setup), setup.word("weights_format"))
     return Pair(
-        compute_s=products, network_s=np.asarray(2.0 * sent_s(setup, "all_to_all", message)), num_collectives=2.0,
-        cut_compute_s=lambda cuts: products, cut_columns_s=lambda cuts: products,
+        compute_s=products,
+        network_s=np.asarray(2.0 * sent_s(setup, "all_to_all", message)),
+        num_collectives=2.0,
+        cut_compute_s=lambda cuts: products,
+        cut_columns_s=lambda cuts: products,
         cut_network_s=lambda cuts: np.asarray(2.0 * cuts * sent_s(setup, "all_to_all", message / cuts)),
-        backward_weight_s=(passes - 1.0) * products, contention_ratio=framework.contention_ratio,
+        backward_weight_s=(passes - 1.0) * products,
+        contention_ratio=framework.contention_ratio,
         other_compute_s=np.asarray(passes * attention_s(setup)),
         expert_gather_s=np.asarray(passes * sent_s(setup, "broadcast", expert_bytes)),
-        expert_share=share, num_ranks=ranks,
-    )  # fmt: skip
+        expert_share=share,
+        num_ranks=ranks,
+    )
 
 
 def experts_s(setup: Setup, rows: float) -> float:
@@ -94,9 +100,15 @@ def attention_s(setup: Setup) -> float:
     batch, length = int(setup.number("num_micro_batch")), int(setup.number("sequence_tokens"))
     form = setup.word("weights_format")
     op = AttentionPrefill(
-        batch=batch, query_tokens=length, context_tokens=length, num_heads=heads, num_kv_heads=heads,
-        head_size=hidden // heads, format=form, kv_format=form,
-    )  # fmt: skip
+        batch=batch,
+        query_tokens=length,
+        context_tokens=length,
+        num_heads=heads,
+        num_kv_heads=heads,
+        head_size=hidden // heads,
+        format=form,
+        kv_format=form,
+    )
     rows = float(batch * length)
     products = _gemm_s(setup, rows, 3 * hidden, hidden) + _gemm_s(setup, rows, hidden, hidden)
     return products + float(kernels.predict(op, training_device(setup)).time_s)
@@ -110,7 +122,11 @@ def _gemm_s(setup: Setup, m: float, n: int, k: int) -> float:
 def sent_s(setup: Setup, kind: str, message_bytes: float) -> float:
     """A collective of all ranks."""
     work = network.Collective(
-        kind=kind, num_devices=int(setup.number("num_devices")), message_bytes=message_bytes, library="nccl",
-        devices_per_node=int(setup.number("num_devices_per_node")), has_peer_to_peer=True,
-    )  # fmt: skip
+        kind=kind,
+        num_devices=int(setup.number("num_devices")),
+        message_bytes=message_bytes,
+        library="nccl",
+        devices_per_node=int(setup.number("num_devices_per_node")),
+        has_peer_to_peer=True,
+    )
     return float(network.predict(work, training_device(setup)).time_s)

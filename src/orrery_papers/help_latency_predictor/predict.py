@@ -16,20 +16,24 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     rank = {name: float(row["rank_correlation"]) for name, row in every.items()}
     ours = every[EMBEDDING]
     yield Prediction(
-        claim="rank-correlation", predicted=rank[EMBEDDING],
+        claim="rank-correlation",
+        predicted=rank[EMBEDDING],
         because=f"{ours['num_machines']} machines, the worst {float(ours['least_rank_correlation']):.3f}; median error "
         f"{float(ours['median_error_frac']):.1%}; simulated machines are more alike than real ones",
-    )  # fmt: skip
+    )
     yield Prediction(
-        claim="flops-rank-correlation", predicted=rank[FLOPS],
+        claim="flops-rank-correlation",
+        predicted=rank[FLOPS],
         because=f"the worst {float(every[FLOPS]['least_rank_correlation']):.3f}, where launches hide kernels",
-    )  # fmt: skip
+    )
     yield Prediction(
-        claim="over-flops", predicted=rank[EMBEDDING] / rank[FLOPS],
+        claim="over-flops",
+        predicted=rank[EMBEDDING] / rank[FLOPS],
         because="the embedding tells what limits a machine; multiply-adds do not",
-    )  # fmt: skip
+    )
     yield Prediction(
-        claim="over-scratch", predicted=rank[EMBEDDING] / rank[SCRATCH],
+        claim="over-scratch",
+        predicted=rank[EMBEDDING] / rank[SCRATCH],
         because=f"{rank[SCRATCH]:.2f} from nothing, {rank['encoded-line']:.2f} by a straight line; the physics refit, "
         f"which knows data sheet and rules, {rank['physics-refit']:.3f}",
-    )  # fmt: skip
+    )

@@ -14,16 +14,18 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     setup = claims["saving"].setup
     layerwise, whole = peak_bytes(setup, "layerwise-update"), peak_bytes(setup, "all-on-device")
     yield Prediction(
-        claim="saving", predicted=1.0 - layerwise / whole,
+        claim="saving",
+        predicted=1.0 - layerwise / whole,
         because="gradients and moments of one layer instead of all, parameters and activations in full",
-    )  # fmt: skip
+    )
     yield Prediction(
         claim="a6000", predicted=layerwise, because="4 bytes a parameter, 12 of one layer, activations, the process"
     )
     yield Prediction(
-        claim="mixed-24gb", predicted=peak_bytes(claims["mixed-24gb"].setup, "layerwise-update"),
+        claim="mixed-24gb",
+        predicted=peak_bytes(claims["mixed-24gb"].setup, "layerwise-update"),
         because="2 bytes a parameter, 14 of one layer, whose FP32 copy comes with it",
-    )  # fmt: skip
+    )
     work = work_of(setup)
     yield Prediction(claim="load-1b", predicted=1e9 * work.parameter_bytes, because="4 bytes a parameter")
 

@@ -1,20 +1,12 @@
 """Holmes: one GPT model on one kind of network card, and on two groups that only Ethernet joins."""
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from orrery.catalog.devices import get_device
-from orrery.catalog.frameworks import get_framework
-from orrery.catalog.models import get_model
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.execution.train.job import TrainingJob
-from orrery.execution.train.layout import TrainingLayout
-from orrery.execution.train.recipe_registry import get_recipe
-from orrery.hardware.cluster import Cluster
-from orrery.hardware.device import Link
-from orrery.training.islands import Fleet, GroupedStep, NodeGroup, adapted_layers, even_layers, grouped_step
-from orrery_papers.shared.setup import joined, layout_of
+from orrery_papers.shared.setup import layout_of
+from orrery_papers.shared.trained_by import trained
 
 ASSUMED = "links, batch and degrees are assumed"
 HOPS = (
@@ -29,60 +21,53 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         setup = claim.setup
         if claim.metric == "device_rate":
             step = alone(setup, "ethernet" in claim.id)
-            devices = int(setup.number("num_nodes") * setup.number("num_devices_per_node"))
+            devices = setup.number("num_nodes") * setup.number("num_devices_per_node")
             yield Prediction(
-                claim=claim.id, predicted=step.flops_per_s_per_device(devices), differs=ASSUMED,
-                because=f"a step of {step.time_s:.2f} s, {max(step.reduce_s):.2f} s of it gradients",
-            )  # fmt: skip
+                claim=claim.id,
+                predicted=step["hardware_flops"] / step["step_s"] / devices,
+                differs=ASSUMED,
+                because=f"a step of {step['step_s']:.2f} s, {step['longest_ring_s']:.2f} s of it gradients",
+            )
         else:
             other, mixed = alone(setup, claim.id != "near-rdma"), grouped(setup)
             yield Prediction(
-                claim=claim.id, predicted=other.time_s / mixed.time_s, differs=HOPS,
-                because=f"{' + '.join(map(str, mixed.layers))} layers: {mixed.time_s:.2f} s, not {other.time_s:.2f} s",
-            )  # fmt: skip
+                claim=claim.id,
+                predicted=other["step_s"] / mixed["step_s"],
+                differs=HOPS,
+                because=f"{mixed['layers']} layers: {mixed['step_s']:.2f} s, not {other['step_s']:.2f} s",
+            )
 
 
-def alone(setup: Setup, is_ethernet: bool) -> GroupedStep:
+def alone(setup: Setup, is_ethernet: bool) -> Mapping[str, Any]:
     """All nodes on one kind of card, layers dealt out evenly."""
-    one, fast, slow = job(setup), *links(setup)
-    link = slow if is_ethernet else fast
-    fleet = Fleet(groups=(NodeGroup(name="one", num_nodes=one.cluster.num_nodes, link=link),), between=link)
-    return grouped_step(one, layout(setup), fleet, even_layers(one.model.num_layers, layout(setup).pp))
+    rate = setup.number("group_link_bytes_per_s" if is_ethernet else "link_bytes_per_s")
+    return placed(setup, f"one:{setup.number('num_nodes'):g}:{rate:g}", "grouped")
 
 
-def grouped(setup: Setup) -> GroupedStep:
+def grouped(setup: Setup) -> Mapping[str, Any]:
     """Half of the nodes on InfiniBand, half on RoCE, Ethernet between them."""
-    one, fast, slow = job(setup), *links(setup)
-    half = one.cluster.num_nodes // 2
-    groups = tuple(NodeGroup(name=name, num_nodes=half, link=fast) for name in ("infiniband", "roce"))
-    return adapted_layers(one, layout(setup), Fleet(groups=groups, between=slow))
+    half, rate = setup.number("num_nodes") // 2, setup.number("link_bytes_per_s")
+    return placed(setup, f"infiniband:{half:g}:{rate:g},roce:{half:g}:{rate:g}", "adapted")
 
 
-def links(setup: Setup) -> tuple[Link, Link]:
-    """One device's part of its machine's cards: RDMA and Ethernet."""
-    device, per_node = get_device(setup.word("device")), int(setup.number("num_devices_per_node"))
-    fast, slow = (
-        joined(device, setup.number(name), per_node).scaleout for name in ("link_bytes_per_s", "group_link_bytes_per_s")
-    )
-    return replace(fast, name="RDMA"), replace(slow, name="Ethernet")
-
-
-def job(setup: Setup) -> TrainingJob:
-    """The set-up under Megatron-LM."""
-    device, per_node = get_device(setup.word("device")), int(setup.number("num_devices_per_node"))
-    num_devices = int(setup.number("num_nodes")) * per_node
-    return TrainingJob(
-        model=get_model(setup.word("model")), framework=get_framework("megatron-lm", device),
-        recipe=get_recipe("bf16"), seq_len=int(setup.number("sequence_tokens")),
+def placed(setup: Setup, groups: str, placement: str) -> Mapping[str, Any]:
+    """``orrery train --nic-groups`` on the set-up: stated stages, data parallelism over the rest."""
+    nodes, per_node = int(setup.number("num_nodes")), int(setup.number("num_devices_per_node"))
+    answer = trained(
+        model=setup.word("model"),
+        device=setup.word("device"),
+        devices=nodes * per_node,
+        devices_per_node=per_node,
+        pp=layout_of(setup.word("layout")).pp,
+        micro_batch=int(setup.number("num_micro_batch")),
         global_batch=int(setup.number("num_global_batch")),
-        cluster=Cluster(device=device, num_devices=num_devices, devices_per_node=per_node),
-    )  # fmt: skip
-
-
-def layout(setup: Setup) -> TrainingLayout:
-    """The stated stages, data parallelism over the rest."""
-    pp = layout_of(setup.word("layout")).pp
-    devices = int(setup.number("num_nodes") * setup.number("num_devices_per_node"))
-    return TrainingLayout(
-        pp=pp, dp=devices // pp, micro_batch=int(setup.number("num_micro_batch")), sharding="zero1", recompute="full"
+        seq_len=int(setup.number("sequence_tokens")),
+        framework="megatron-lm",
+        precision="bf16",
+        sharding="zero1",
+        recompute="full",
+        nic_groups=groups,
+        nic_group_link_bytes_per_s=setup.number("group_link_bytes_per_s"),
+        nic_placement=placement,
     )
+    return next(row for row in answer.table("network_cards") if row["placement"] == placement)

@@ -25,12 +25,13 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     chance = 1.0 / len(learnt[0])
     yield Prediction(
         claim="white-box", predicted=white, because=f"errors in last places of {len(learnt[0])} emulated platforms"
-    )  # fmt: skip
+    )
     yield Prediction(
-        claim="black-box", predicted=black / chance,
+        claim="black-box",
+        predicted=black / chance,
         because=f"shares of set low bits alone name {black:.0%}, where guessing names {chance:.0%}",
         differs="emulated platforms differ in orders that leave trailing zeros; real ones also round logits to 16 bits",
-    )  # fmt: skip
+    )
 
 
 def answers(setup: Setup, seed: int) -> tuple[Points, Points]:

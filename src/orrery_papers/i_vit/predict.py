@@ -20,11 +20,12 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     """The geometric mean over the models."""
     gains = {name: gain(setup) for name, setup in paper.setups.items()}
     yield Prediction(
-        claim="speedup", predicted=prod(gains.values()) ** (1.0 / len(gains)),
+        claim="speedup",
+        predicted=prod(gains.values()) ** (1.0 / len(gains)),
         because=", ".join(f"{name} {found:.2f}" for name, found in gains.items())
         + ": the same kernels with four products an instruction and a quarter of the bytes",
         differs="launches that do not shrink, and kernels that TVM tunes for each format by itself",
-    )  # fmt: skip
+    )
 
 
 def gain(setup: Setup) -> float:
@@ -37,10 +38,11 @@ def gain(setup: Setup) -> float:
 def integer_units(device: Device) -> Device:
     """The device as byte-wide integer code sees it: dot products of four at the FP32 rate, four elements a word."""
     return replace(
-        device, dense_flops_per_s={FORMAT: PRODUCTS_PER_WORD * device.dense_flops_per_s[FORMAT]},
+        device,
+        dense_flops_per_s={FORMAT: PRODUCTS_PER_WORD * device.dense_flops_per_s[FORMAT]},
         memory_bandwidth_bytes_per_s=PRODUCTS_PER_WORD * device.memory_bandwidth_bytes_per_s,
         last_level_cache_bytes=PRODUCTS_PER_WORD * device.last_level_cache_bytes,
-    )  # fmt: skip
+    )
 
 
 def graph(setup: Setup) -> Iterator[tuple[int, Op]]:

@@ -43,9 +43,10 @@ def fine(setup: Setup) -> Iterator[Prediction]:
     yield Prediction(claim="integers-lead", predicted=min(lead, default=0.0), because=because)
     at = crossover("nvint4", "nvfp4", 16)
     yield Prediction(
-        claim="floats-lead", predicted=max(lag, default=0.0),
+        claim="floats-lead",
+        predicted=max(lag, default=0.0),
         because=f"{because}; with scales of sixteen the lead changes at a crest factor of {at:.2f}",
-    )  # fmt: skip
+    )
 
 
 def rotated(setup: Setup) -> Iterator[Prediction]:
@@ -53,13 +54,15 @@ def rotated(setup: Setup) -> Iterator[Prediction]:
     integer, float_ = formats(setup)
     block, mixed = block_of(setup), int(setup.number("num_rotated_channels"))
     yield Prediction(
-        claim="nv-unrotated", predicted=error_ratio(float_, integer, HEAVY_LAWS, block),
+        claim="nv-unrotated",
+        predicted=error_ratio(float_, integer, HEAVY_LAWS, block),
         because="floats over integers, not rotated",
-    )  # fmt: skip
+    )
     yield Prediction(
-        claim="nv-rotated", predicted=error_ratio(integer, float_, HEAVY_LAWS, block, mixed),
+        claim="nv-rotated",
+        predicted=error_ratio(integer, float_, HEAVY_LAWS, block, mixed),
         because=f"integers over floats after random Hadamard rotations of {mixed}",
-    )  # fmt: skip
+    )
 
 
 def clipping(setup: Setup) -> Prediction:
@@ -68,10 +71,11 @@ def clipping(setup: Setup) -> Prediction:
     before = clipping_bias(bits, is_symmetric=False, block_elements=block)
     after = clipping_bias(bits, is_symmetric=True, block_elements=block)
     return Prediction(
-        claim="symmetric-clipping", predicted=1.0 - after.mean_steps / before.mean_steps,
+        claim="symmetric-clipping",
+        predicted=1.0 - after.mean_steps / before.mean_steps,
         because=f"{before.mean_steps:.4f} steps on average with the lowest code, which "
         f"{before.lowest_code_frac:.2%} of numbers take; {after.mean_steps:.4f} without it",
-    )  # fmt: skip
+    )
 
 
 def formats(setup: Setup) -> list[str]:

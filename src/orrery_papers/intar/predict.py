@@ -21,24 +21,27 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     streams = [streamed_s(tasks, machine, pieces) for tasks in found]
     moved = [traffic_bytes(tasks, groups, machine) / 1e6 for tasks, (_, groups) in zip(found, ours, strict=True)]
     description = "; ".join(
-        f"{each * 1e3:.3g} ms in groups of {groups} moving {mega:.3g} MB" for (each, groups), mega in
-        zip(ours, moved, strict=True)
-    )  # fmt: skip
+        f"{each * 1e3:.3g} ms in groups of {groups} moving {mega:.3g} MB"
+        for (each, groups), mega in zip(ours, moved, strict=True)
+    )
     for claim, theirs, differs in (
         ("sequential", turns, "share of the memory's channels that a sequential design uses, and sizes of tensors"),
         ("dataflow", streams, "sizes of the kernels, and how a fixed share of multipliers follows from them"),
     ):
         ratios = [slow / fast for slow, (fast, _) in zip(theirs, ours, strict=True)]
         yield Prediction(
-            claim=claim, predicted=geometric_mean(ratios),
-            because="by chain " + ", ".join(f"{ratio:.3g}" for ratio in ratios) + f"; {description}", differs=differs,
-        )  # fmt: skip
+            claim=claim,
+            predicted=geometric_mean(ratios),
+            because="by chain " + ", ".join(f"{ratio:.3g}" for ratio in ratios) + f"; {description}",
+            differs=differs,
+        )
 
 
 def board(setup: Setup) -> Machine:
     """All multipliers and the memory."""
     return Machine(
         flops_per_s=2.0 * setup.number("num_multipliers") * setup.number("core_clock_hz"),
-        memory_bytes_per_s=setup.number("board_bandwidth_bytes_per_s"), buffer_bytes=setup.number("chip_buffer_bytes"),
+        memory_bytes_per_s=setup.number("board_bandwidth_bytes_per_s"),
+        buffer_bytes=setup.number("chip_buffer_bytes"),
         start_s=setup.number("kernel_start_s"),
-    )  # fmt: skip
+    )

@@ -50,10 +50,15 @@ def strategies(setup: Setup, sparsity: Sparsity | None) -> list[Strategy]:
         questions = Difficulty(mean_frac=one_frac, evenness_ratio=setup.number("difficulty_evenness_ratio"))
         for tries in map(int, setup.numbers("tries_swept")):
             price = _price(setup, model, problem, tries, sparsity)
-            found.append(Strategy(
-                model=model, num_tries=tries, computed_flops=price.computed_flops, total_flops=price.total_flops,
-                covered_frac=questions.coverage(tries),
-            ))  # fmt: skip
+            found.append(
+                Strategy(
+                    model=model,
+                    num_tries=tries,
+                    computed_flops=price.computed_flops,
+                    total_flops=price.total_flops,
+                    covered_frac=questions.coverage(tries),
+                )
+            )
     return found
 
 

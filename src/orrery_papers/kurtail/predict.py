@@ -29,11 +29,12 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     yield from devices(paper.setups["llama-3-70b"])
     learned, drawn, tails = errors(paper.setups["activations"])
     yield Prediction(
-        claim="error-over-hadamard", predicted=learned / min(drawn),
+        claim="error-over-hadamard",
+        predicted=learned / min(drawn),
         because=f"root mean square error of 4-bit tokens that were not seen, over the best of {DRAWS} random Hadamard "
         f"rotations; kurtosis {tails[0]:.1f} as they are, {tails[1]:.2f} after a random and {tails[2]:.2f} after the "
         "learned rotation",
-    )  # fmt: skip
+    )
 
 
 def devices(setup: Setup) -> Iterator[Prediction]:
@@ -41,9 +42,10 @@ def devices(setup: Setup) -> Iterator[Prediction]:
     model, have = get_model(setup.word("model")), get_device(setup.word("device")).memory_capacity_bytes
     alone = layer_wise(model, setup.number("num_calibration_tokens")).total_bytes
     yield Prediction(
-        claim="devices-layer-wise", predicted=float(np.ceil(alone / have)),
+        claim="devices-layer-wise",
+        predicted=float(np.ceil(alone / have)),
         because=f"one layer, its rotation and the activations that it has seen: {alone / 1e9:.0f} GB",
-    )  # fmt: skip
+    )
     tokens = int(setup.number("sequence_tokens"))
     need = {n: end_to_end(model, tokens, n).total_bytes / 1e9 for n in (1, 2, 4)}
     yield Prediction(
@@ -51,7 +53,7 @@ def devices(setup: Setup) -> Iterator[Prediction]:
         predicted=float(devices_end_to_end(model, tokens, have, int(setup.number("num_devices_per_node")))),
         because="the model shared out, a layer that is rotated in 64 bits, inputs of layers and logits: "
         + ", ".join(f"{gb:.0f} GB on each of {n}" for n, gb in need.items()),
-    )  # fmt: skip
+    )
 
 
 def errors(setup: Setup) -> tuple[float, list[float], tuple[float, float, float]]:

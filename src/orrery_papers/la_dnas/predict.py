@@ -31,22 +31,24 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     fewer, more = (float(rows[size]["mean_error_frac"]) for size in sizes)
     at_all = rows[int(setup.number("num_samples"))]
     yield Prediction(
-        claim="relative-error", predicted=float(at_all["mean_error_frac"]),
+        claim="relative-error",
+        predicted=float(at_all["mean_error_frac"]),
         because=f"median {float(at_all['median_error_frac']):.1%}, nearly all of it the noise of timings; "
         "the kernel rules are smoother than a real card",
-    )  # fmt: skip
+    )
     yield Prediction(
         claim="past-40k", predicted=fewer / more, because=f"{fewer:.2%} with {sizes[0]:,}, {more:.2%} with {sizes[1]:,}"
     )
     found = searched(machine, 0, steps, ignore)
     little, by_work = reduction_at(found, "latency", SMALL_LOSS_FRAC), reduction_at(found, "multiply-adds", EQUAL_FRAC)
     yield Prediction(
-        claim="latency-reduction", predicted=reduction_at(found, "latency", EQUAL_FRAC),
+        claim="latency-reduction",
+        predicted=reduction_at(found, "latency", EQUAL_FRAC),
         because=f"where {EQUAL_FRAC:.0%} of what a search gains over drawn networks is lost; {by_work:.0%} with "
         f"multiply-adds in the loss, {little:.0%} where {SMALL_LOSS_FRAC:.0%} is lost",
         differs="quality is a stand-in that the search sees without noise; how much of it counts as preserved, and how "
         "far tasks differ in what suits them (0.23 to 0.34), decide the number",
-    )  # fmt: skip
+    )
 
 
 def spread(machine: Bench, flops: float) -> Prediction:
@@ -56,7 +58,8 @@ def spread(machine: Bench, flops: float) -> Prediction:
     work = plan.total(plan.flops, cells) / plan.batch
     alike = machine.truth.latency_s(cells[np.abs(work / flops - 1.0) < NEAR_FRAC])
     return Prediction(
-        claim="spread-at-equal-work", predicted=float(alike.max() / alike.min()),
+        claim="spread-at-equal-work",
+        predicted=float(alike.max() / alike.min()),
         because=f"{alike.min() * 1e3:.1f} to {alike.max() * 1e3:.1f} ms over {alike.size:,} drawn networks: depthwise "
         "taps, norms and rectifiers cost time and hardly any multiply-adds",
-    )  # fmt: skip
+    )

@@ -57,15 +57,18 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     for claim in paper.claims:
         if claim.id == "parallel-block":
             yield Prediction(
-                claim=claim.id, predicted=side_by_side(serving(claim.setup), int(claim.setup.number("num_batch"))),
+                claim=claim.id,
+                predicted=side_by_side(serving(claim.setup), int(claim.setup.number("num_batch"))),
                 because="attention and feed-forward share one all-reduce, so half of them are left",
                 differs="one norm and the launches that the merged block saves are not taken off",
-            )  # fmt: skip
+            )
         elif claim.metric in BECAUSE:
             yield Prediction(
-                claim=claim.id, predicted=answer(claim), because=BECAUSE[claim.metric],
+                claim=claim.id,
+                predicted=answer(claim),
+                because=BECAUSE[claim.metric],
                 differs=DIFFERS.get(claim.metric, ""),
-            )  # fmt: skip
+            )
 
 
 def answer(claim: Claim) -> float:
@@ -115,11 +118,13 @@ def times(d: Deployment, batch: int, has_peer_to_peer: bool) -> dict[str, float]
         first = with_network(first, through_host_s(d, np.array([batch * INPUT_TOKENS])))
         later = with_network(later, through_host_s(d, np.full(CONTEXTS, batch)))
     return {
-        "plain_prefill": float(first.total_s[0]), "prefill": float(ladder_s(first)[0]),
+        "plain_prefill": float(first.total_s[0]),
+        "prefill": float(ladder_s(first)[0]),
         "plain_decode": OUTPUT_TOKENS * float(later.total_s.mean()),
         "decode": OUTPUT_TOKENS * float(ladder_s(later).mean()),
-        "network": OUTPUT_TOKENS * float(later.network_s.mean()), "prefill_network": float(first.network_s[0]),
-    }  # fmt: skip
+        "network": OUTPUT_TOKENS * float(later.network_s.mean()),
+        "prefill_network": float(first.network_s[0]),
+    }
 
 
 def side_by_side(d: Deployment, batch: int) -> float:
@@ -140,7 +145,11 @@ def through_host_s(d: Deployment, tokens: Ints) -> Floats:
     bus = replace(measured, scaleup=replace(measured.scaleup, each_way_bytes_per_s=host.each_way_bytes_per_s))
     moved_bytes = (tokens * 2.0 * d.model.hidden_size).astype(np.float64)
     work = network.Collective(
-        kind="all_reduce", num_devices=d.layout.tp, message_bytes=moved_bytes, library="nccl",
-        devices_per_node=d.cluster.devices_per_node, has_peer_to_peer=False,
-    )  # fmt: skip
+        kind="all_reduce",
+        num_devices=d.layout.tp,
+        message_bytes=moved_bytes,
+        library="nccl",
+        devices_per_node=d.cluster.devices_per_node,
+        has_peer_to_peer=False,
+    )
     return np.asarray(network.predict(work, bus).time_s) * shard(d).num_reduces

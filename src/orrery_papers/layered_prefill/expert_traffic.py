@@ -19,10 +19,17 @@ def distinct_experts(deployment: Deployment, tokens: Floats) -> Floats:
     """Experts of a layer that so many tokens touch, by the routing that steps are costed with; 0 for no tokens."""
     e = next(x.experts for x in shard(deployment).experts)
     op = MoE(
-        tokens=np.maximum(tokens, 1.0), hidden_size=e.hidden_size, ffn_size=e.ffn_size, num_experts=e.num_experts,
-        experts_per_token=e.experts_per_token, format="bf16", tp=1, ep=1, is_gated=e.is_gated, 
+        tokens=np.maximum(tokens, 1.0),
+        hidden_size=e.hidden_size,
+        ffn_size=e.ffn_size,
+        num_experts=e.num_experts,
+        experts_per_token=e.experts_per_token,
+        format="bf16",
+        tp=1,
+        ep=1,
+        is_gated=e.is_gated,
         popularity=deployment.expert_loads or EXPERT_LOADS,
-    )  # fmt: skip
+    )
     return np.where(tokens > 0, np.minimum(loads(op)[1], e.num_experts), 0.0)
 
 

@@ -79,9 +79,11 @@ def service(setup: Setup, *, layered: bool) -> Service:
     """The paper's system, or chunked prefill with its chunk as the budget of a step."""
     budget = "max_num_batched_tokens" if layered else "chunk_tokens"
     d = deployment(
-        setup, version=VERSION, max_num_seqs=int(setup.number("max_num_seqs")),
+        setup,
+        version=VERSION,
+        max_num_seqs=int(setup.number("max_num_seqs")),
         max_num_batched_tokens=int(setup.number(budget)),
-    )  # fmt: skip
+    )
     return Service(
         pools=(Pool(deployment=d),), policy="layered-prefill" if layered else "chunked-prefill", prefix_caching=False
     )
@@ -231,9 +233,13 @@ def capacity(setup: Setup, *, layered: bool) -> float:
     gap_limit_s, served = 5.0 * decode_step_s(setup), service(setup, layered=layered)
     limit_s, share = FIRST_TOKEN_S[setup.word("dataset")], setup.number("slo_attainment_frac")
     return highest_rate(
-        lambda rate: traffic(setup, rate), lambda sent: simulate(served, sent),
-        lambda run: attained_frac(run, limit_s, gap_limit_s) >= share, 0.5, 4.0, 0.03,
-    )  # fmt: skip
+        lambda rate: traffic(setup, rate),
+        lambda sent: simulate(served, sent),
+        lambda run: attained_frac(run, limit_s, gap_limit_s) >= share,
+        0.5,
+        4.0,
+        0.03,
+    )
 
 
 def decode_step_s(setup: Setup) -> float:

@@ -28,9 +28,10 @@ def predict(paper: Paper) -> Iterator[Prediction]:
             claim=claim, predicted=biased / base, because=f"error of the output {biased:.3f} beside {base:.3f}"
         )
     yield Prediction(
-        claim="biases-equal-scales", predicted=max(map(folding_error_frac, layers)),
+        claim="biases-equal-scales",
+        predicted=max(map(folding_error_frac, layers)),
         because="output with biases folded into the weights and nothing rounded, beside the exact one",
-    )  # fmt: skip
+    )
 
 
 def folding_error_frac(layer: Layer) -> float:
@@ -44,8 +45,11 @@ def _layers(setup: Setup) -> list[Layer]:
     width = int(setup.number("num_hidden"))
     return [
         drawn_layer(
-            seed, width=width, num_outputs=width // 2, num_tokens=int(setup.number("num_calibration_tokens")),
+            seed,
+            width=width,
+            num_outputs=width // 2,
+            num_tokens=int(setup.number("num_calibration_tokens")),
             spread_ratio=setup.number("channel_spread_ratio"),
         )
         for seed in range(2)
-    ]  # fmt: skip
+    ]

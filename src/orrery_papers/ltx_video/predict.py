@@ -24,13 +24,14 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     differs = "the decoder and the number of steps, which were not found"
     yield Prediction(
         claim="faster-than-film", predicted=setup.number("film_s") / time_s, because=words, differs=differs
-    )  # fmt: skip
+    )
     yield Prediction(claim="time", predicted=time_s, because=words, differs=differs)
     pixels = setup.number("num_pixels_per_position") ** 2 * setup.number("num_frames_per_position")
     yield Prediction(
-        claim="compression", predicted=pixels * NUM_COLOURS / setup.number("num_latent_channels"),
+        claim="compression",
+        predicted=pixels * NUM_COLOURS / setup.number("num_latent_channels"),
         because=f"{pixels:.0f} pixels of three colours become {setup.number('num_latent_channels'):.0f} numbers",
-    )  # fmt: skip
+    )
 
 
 def picture(setup: Setup) -> Picture:
@@ -38,9 +39,14 @@ def picture(setup: Setup) -> Picture:
     side = setup.number("num_pixels_per_position")
     frames = ceil((setup.number("num_film_frames") - 1.0) / setup.number("num_frames_per_position")) + 1
     return Picture(
-        layers=tuple(ltx_video()), height=frames * ceil(setup.number("num_frame_rows") / side),
-        width=ceil(setup.number("num_frame_columns") / side), num_guided=int(setup.number("num_guided_passes")),
-        num_text_tokens=int(setup.number("num_text_tokens")), num_steps=int(setup.number("num_denoising_steps")),
-        num_waiting_steps=0, device=get_device(setup.word("device")), num_devices=int(setup.number("num_devices")),
+        layers=tuple(ltx_video()),
+        height=frames * ceil(setup.number("num_frame_rows") / side),
+        width=ceil(setup.number("num_frame_columns") / side),
+        num_guided=int(setup.number("num_guided_passes")),
+        num_text_tokens=int(setup.number("num_text_tokens")),
+        num_steps=int(setup.number("num_denoising_steps")),
+        num_waiting_steps=0,
+        device=get_device(setup.word("device")),
+        num_devices=int(setup.number("num_devices")),
         devices_per_node=1,
-    )  # fmt: skip
+    )

@@ -14,13 +14,15 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     ours = found[entries_of(setup)]
     wide = found["fp16"]
     for claim, value, other in (
-        ("density", ours.density_ratio, wide.density_ratio), ("energy", ours.energy_ratio, wide.energy_ratio)
-    ):  # fmt: skip
+        ("density", ours.density_ratio, wide.density_ratio),
+        ("energy", ours.energy_ratio, wide.energy_ratio),
+    ):
         yield Prediction(
-            claim=claim, predicted=value,
+            claim=claim,
+            predicted=value,
             because="registers, selectors, signs and adders of the tile against multipliers and adders; "
             f"{other:.1f} with 16-bit entries",
-        )  # fmt: skip
+        )
     tile = tile_of(setup, "tile")
     best = smallest_tile(tile.num_products, entries_of(setup))
     because = f"of all tiles of {tile.num_products} products, {best.m} x {best.n} x {best.k} takes the least silicon"

@@ -26,18 +26,21 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         saved = [reduction(game_of(p, machine)) for p in programs]
         better += sum(s > 1e-6 for s in saved)
         yield Prediction(
-            claim=claim, predicted=sum(saved) / len(saved),
+            claim=claim,
+            predicted=sum(saved) / len(saved),
             because=f"{len(saved)} programs; a beam of positions, each played to its end greedily",
-        )  # fmt: skip
+        )
     yield Prediction(claim="some-better", predicted=float(better), because="programs whose mapping got better")
 
 
 def machine_of(setup: Setup) -> Machine:
     """The processor and its two memories."""
     return Machine(
-        flops_per_s=setup.number("processor_flops_per_s"), slow_bytes_per_s=setup.number("slow_memory_bytes_per_s"),
-        fast_bytes_per_s=setup.number("fast_memory_bytes_per_s"), fast_bytes=setup.number("fast_memory_bytes"),
-    )  # fmt: skip
+        flops_per_s=setup.number("processor_flops_per_s"),
+        slow_bytes_per_s=setup.number("slow_memory_bytes_per_s"),
+        fast_bytes_per_s=setup.number("fast_memory_bytes_per_s"),
+        fast_bytes=setup.number("fast_memory_bytes"),
+    )
 
 
 def reduction(game: MappingGame) -> float:

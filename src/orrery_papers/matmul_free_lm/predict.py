@@ -19,14 +19,16 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     packed = held_bytes(setup)
     plain = packed - weight_bytes(model, TERNARY_BITS) + model.num_parameters * stored
     yield Prediction(
-        claim="inference-memory", predicted=plain / packed,
+        claim="inference-memory",
+        predicted=plain / packed,
         because=f"{plain / 1e9:.2f} GB with weights in {setup.word('weights_format')}, {packed / 1e9:.2f} GB with two "
         "bits; no cache in either",
-    )  # fmt: skip
+    )
     yield Prediction(
-        claim="inference-memory-13b", predicted=held_bytes(paper.setups["13b"]),
+        claim="inference-memory-13b",
+        predicted=held_bytes(paper.setups["13b"]),
         because="two bits a ternary weight, 16-bit embedding and head, one vector a layer, one layer's activations",
-    )  # fmt: skip
+    )
     yield Prediction(claim="scale", predicted=float(model.num_parameters), because="the published configuration")
 
 
@@ -39,10 +41,11 @@ def training(setup: Setup) -> Prediction:
         for batch in batches
     ]
     return Prediction(
-        claim="training-memory", predicted=max(saved),
+        claim="training-memory",
+        predicted=max(saved),
         because=f"kept for the backward pass, from {min(saved):.0%} for one sequence up; states are alike",
         differs="what the baseline's framework keeps beyond its graph (workspaces, fragments) is not counted",
-    )  # fmt: skip
+    )
 
 
 def model_of(setup: Setup) -> TernaryModel:

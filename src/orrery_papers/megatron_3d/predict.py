@@ -24,27 +24,34 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         plain, chunks = (run_of(claims[claim].setup, which) for which in ("baseline_layout", "layout"))
         idle = (float(r.steps.parts["bubble"][0]) / r.step_s for r in (plain, chunks))
         yield Prediction(
-            claim=claim, predicted=plain.step_s / chunks.step_s - 1.0,
+            claim=claim,
+            predicted=plain.step_s / chunks.step_s - 1.0,
             because="idle time falls from {:.1%} to {:.1%} of a step with four chunks a device".format(*idle),
-        )  # fmt: skip
+        )
     runs = {name: run_of(paper.setups[name]) for name in SIZES}
     largest = runs["1t"]
     bubble = float(largest.steps.parts["bubble"][0]) / largest.step_s
     devices = largest.layout.num_devices
     yield Prediction(
-        claim="aggregate-throughput", predicted=devices * largest.megatron_flops_per_s_per_device, differs=KERNELS,
-        because=f"{largest.layout} on {devices} devices; {bubble:.1%} of a step is the pipeline's idle time",
-    )  # fmt: skip
-    yield Prediction(
-        claim="fraction-of-peak", predicted=largest.peak_frac, because="the same rate over 312 TFLOP/s a device",
+        claim="aggregate-throughput",
+        predicted=devices * largest.megatron_flops_per_s_per_device,
         differs=KERNELS,
-    )  # fmt: skip
+        because=f"{largest.layout} on {devices} devices; {bubble:.1%} of a step is the pipeline's idle time",
+    )
+    yield Prediction(
+        claim="fraction-of-peak",
+        predicted=largest.peak_frac,
+        because="the same rate over 312 TFLOP/s a device",
+        differs=KERNELS,
+    )
     yield Prediction(claim="cluster-scale", predicted=float(devices), because=f"tp x pp x dp of {largest.layout}")
     for name, run in runs.items():
         yield Prediction(
-            claim=f"rate-{name.replace('.', '-')}", predicted=run.megatron_flops_per_s_per_device,
-            because=f"{run.layout}: {run.step_s:.1f} s a step", differs=ATTENTION if run.layout.pp == 1 else KERNELS,
-        )  # fmt: skip
+            claim=f"rate-{name.replace('.', '-')}",
+            predicted=run.megatron_flops_per_s_per_device,
+            because=f"{run.layout}: {run.step_s:.1f} s a step",
+            differs=ATTENTION if run.layout.pp == 1 else KERNELS,
+        )
 
 
 def run_of(setup: Setup, line: str = "layout") -> Trained:

@@ -1,5 +1,6 @@
 """Mélange: the cheapest mix of four types of devices for three kinds of traffic, against each type alone."""
 
+import math
 from collections.abc import Iterator
 from functools import cache
 
@@ -10,20 +11,18 @@ from orrery.base.errors import FactError
 from orrery.engine.streams import stream
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.fleet.mix import Bucket, ReplicaRates, alone, buckets, cheapest, pace
+from orrery.scenario.ask import InfeasibleAnswer
+from orrery.scenario.mix import plan_mix
+from orrery.scenario.schema import read_scenario
 from orrery.serving.synthesis.clipped import lognormal_centre
 from orrery_papers.shared.layer_costs import words
-from orrery_papers.shared.setup import Lognormal, deployment
+from orrery_papers.shared.setup import Lognormal
 
 Floats = NDArray[np.float64]
-
-EDGES = (64.0, 256.0, 1024.0, 4096.0)
-"""Between kinds of request, for prompts and answers alike."""
+Ints = NDArray[np.int64]
 
 MAX_TOKENS = 8000.0
 """No request is longer, on either side."""
-
-S_PER_HOUR = 3600.0
 
 MOST = (
     "which single type is worst depends on how few requests of a size the largest device is rented for, so on the "
@@ -45,58 +44,57 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         is_most = claim.metric == "cost_reduction"
         value = float(np.nanmax(found) if is_most else np.nanmin(found))
         yield Prediction(
-            claim=claim.id, predicted=value, differs=MOST if is_most else LEAST,
+            claim=claim.id,
+            predicted=value,
+            differs=MOST if is_most else LEAST,
             because=f"{np.isfinite(found).sum()} pairs of a rate and a type that can serve it alone: "
             f"{np.nanmin(found):.2f} to {np.nanmax(found):.2f}",
-        )  # fmt: skip
+        )
 
 
 def savings(setup: Setup) -> Floats:
     """Part of the rent that a mix saves (rates x single types); nan where the type alone cannot serve it."""
-    kinds, paces = profile(_key(setup))
-    names, usd_per_s = words(setup.word("devices")), np.array(setup.numbers("rents_swept")) / S_PER_HOUR
-    single = [names.index(name) for name in words(setup.word("single_devices"))]
-    capacity = np.array([[p.highest_per_s(setup.number("slo_fleet_tpot_s")) for p in row] for row in paces]).T
-    shares = np.array([kind.share_frac for kind in kinds])
-    rows = list[Floats]()
+    devices, single = words(setup.word("devices")), words(setup.word("single_devices"))
+    rents = dict(zip(devices, setup.numbers("rents_swept"), strict=True))
+    scenario = read_scenario(
+        {
+            "model": setup.word("model"),
+            "device": ",".join(devices),
+            "tp": 1,
+            "engine": "vllm",
+            "engine_version": "0",
+            "slo": [f"tpot:{setup.number('slo_fleet_tpot_s') * 1e3:g}"],
+        }
+    )
+    rows = list[list[float]]()
     for rate in setup.numbers("fleet_rates_swept"):
-        with np.errstate(divide="ignore"):
-            loads = shares[:, None] * rate / capacity
-        mix = cheapest(loads, usd_per_s)
-        if mix is None:
-            raise FactError(f"setup {setup.name}: no device is fast enough for some request.")
-        rent = alone(loads, usd_per_s)[single]
-        rows.append(np.where(np.isfinite(rent), 1.0 - mix.usd_per_s / rent, np.nan))
+        found = plan_mix(scenario, lengths=lengths(_key(setup)), rents_usd_per_hour=rents, rate=rate)
+        if isinstance(found, InfeasibleAnswer):
+            raise FactError(f"setup {setup.name}: {found.infeasible}")
+        rows.append([found.saving_frac.get(name, math.nan) for name in single])
     return np.array(rows)
 
 
-Key = tuple[str, str, tuple[tuple[float, float, float], ...], int]
+Key = tuple[tuple[tuple[float, float, float], ...], int]
 
 
 def _key(setup: Setup) -> Key:
-    """Model, devices, kinds of traffic (mean prompt, mean answer, share), requests: all that the profile depends on."""
+    """Kinds of traffic (mean prompt, mean answer, share) and requests: all that the lengths depend on."""
     long = setup.number("long_frac")
     short = (setup.number("input_mean_tokens"), setup.number("output_mean_tokens"), 1.0 - long)
     other = (setup.number("input_long_tokens"), setup.number("output_long_tokens"), long)
-    return (
-        setup.word("model"),
-        setup.word("devices"),
-        (short, other)[: 1 + (long > 0.0)],
-        int(setup.number("num_requests")),
-    )
+    return (short, other)[: 1 + (long > 0.0)], int(setup.number("num_requests"))
 
 
 @cache
-def profile(key: Key) -> tuple[tuple[Bucket, ...], tuple[tuple[ReplicaRates, ...], ...]]:
-    """Kinds of requests, and every device's pace on each."""
-    model, devices, traffic, count = key
+def lengths(key: Key) -> tuple[Ints, Ints]:
+    """Prompts and answers, drawn from each kind's lognormal lengths."""
+    traffic, count = key
     draws = stream(0, "melange/lengths")
     inputs, outputs = (
         np.concatenate([length(kind[side]).draw(round(kind[2] * count), draws) for kind in traffic]) for side in (0, 1)
     )
-    kinds = buckets(inputs, outputs, EDGES)
-    deployments = [deployment(Setup(name=d, inputs={}), model=model, device=d) for d in words(devices)]
-    return kinds, tuple(tuple(pace(d, k.input_tokens, k.output_tokens) for k in kinds) for d in deployments)
+    return inputs, outputs
 
 
 def length(mean_tokens: float) -> Lognormal:

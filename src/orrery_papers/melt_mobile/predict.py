@@ -23,25 +23,29 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     for part in found.cost.parts:
         by[part.bound_by] = by.get(part.bound_by, 0.0) + part.exposed_s
     yield Prediction(
-        claim="memory-bound", predicted=by.get("memory", 0.0) / sum(by.values()),
+        claim="memory-bound",
+        predicted=by.get("memory", 0.0) / sum(by.values()),
         because=", ".join(f"{name} {share / sum(by.values()):.0%}" for name, share in by.items()),
         differs="the batch is larger than one user's",
-    )  # fmt: skip
+    )
     weights = shard(deployed(setup)).weight_bytes
     bandwidth = get_device(setup.word("device")).memory_bandwidth_bytes_per_s
     yield Prediction(
-        claim="follows-bytes", predicted=found.tpot_s * bandwidth / weights,
+        claim="follows-bytes",
+        predicted=found.tpot_s * bandwidth / weights,
         because=f"{found.tpot_s * 1e3:.1f} ms a token, {weights / bandwidth * 1e3:.1f} ms for its bytes at peak",
         differs="products reach a share of the peak bandwidth, and the host adds to every step",
-    )  # fmt: skip
+    )
 
 
 def run(setup: Setup) -> Estimate:
     """One batch from start to end."""
     work = Workload(
-        mode="static", input_tokens=setup.number("input_tokens"), output_tokens=setup.number("output_tokens"),
+        mode="static",
+        input_tokens=setup.number("input_tokens"),
+        output_tokens=setup.number("output_tokens"),
         batch_size=int(setup.number("num_batch")),
-    )  # fmt: skip
+    )
     found = estimate(deployed(setup), work)
     if isinstance(found, Infeasible):
         raise OutOfRange(str(found))

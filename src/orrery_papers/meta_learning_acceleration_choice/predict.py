@@ -17,19 +17,23 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     history = shipped.rows(np.arange(min(len(shipped.tasks), int(paper.setups["history"].number("num_tasks")))))
     rows = {(str(row["unseen"]), str(row["chooser"])): row for row in choosers(history)}
     for claim, unseen, rival in (
-        ("regret-of-chance", "tasks", "chance"), ("regret-of-one-for-all", "tasks", "one for all"),
+        ("regret-of-chance", "tasks", "chance"),
+        ("regret-of-one-for-all", "tasks", "one for all"),
         ("regret-on-unseen-devices", "devices", "one for all"),
-    ):  # fmt: skip
+    ):
         own, other = rows[unseen, "selector"], rows[unseen, rival]
         yield Prediction(
-            claim=claim, predicted=float(other["regret_mean_frac"]) / float(own["regret_mean_frac"]),
+            claim=claim,
+            predicted=float(other["regret_mean_frac"]) / float(own["regret_mean_frac"]),
             because=f"{_describe(own)}; {rival}: {_describe(other)}",
-        )  # fmt: skip
+        )
     own = rows["tasks", "selector"]
     yield Prediction(
-        claim="accuracy-of-a-forest", predicted=float(own["is_best_frac"]), because=_describe(own),
+        claim="accuracy-of-a-forest",
+        predicted=float(own["is_best_frac"]),
+        because=_describe(own),
         differs="other tasks, other accelerations, and simulated runs in place of measured ones",
-    )  # fmt: skip
+    )
 
 
 def _describe(row: Row) -> str:

@@ -48,9 +48,10 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     by_bits = front(transformer, "num_bits")
     floats = len(by_bits) - _integers(by_bits)
     yield Prediction(
-        claim="floats-by-bits", predicted=floats / len(by_bits),
+        claim="floats-by-bits",
+        predicted=floats / len(by_bits),
         because=f"floats are {floats} of {len(by_bits)} points where only bits count",
-    )  # fmt: skip
+    )
     points = {"convolutional": sweep(paper.setups["convolutional"]), "transformer": transformer}
     widths = [get_element(p.weights).bits for p in points["convolutional"]]
     yield Prediction(claim="narrowest", predicted=min(widths), because="of the formats swept")
@@ -76,10 +77,15 @@ def sweep(setup: Setup) -> list[Point]:
         )
         for (i, weights), (j, activations) in product(enumerate(kind), enumerate(kind)):
             pair = get_element(weights), get_element(activations)
-            points.append(Point(
-                weights=weights, activations=activations, error_frac=float(errors[i, j]),
-                num_luts=mac_luts(*pair, int(setup.number("num_sum_terms"))).total, num_bits=sum(e.bits for e in pair),
-            ))  # fmt: skip
+            points.append(
+                Point(
+                    weights=weights,
+                    activations=activations,
+                    error_frac=float(errors[i, j]),
+                    num_luts=mac_luts(*pair, int(setup.number("num_sum_terms"))).total,
+                    num_bits=sum(e.bits for e in pair),
+                )
+            )
     return points
 
 
@@ -109,10 +115,15 @@ def _errors(layer: Layer, formats: Sequence[str], basis: tuple[Recipe, ...], rou
 def _layer(setup: Setup) -> Layer:
     outliers, width = int(setup.number("num_outlier_channels")), int(setup.number("num_hidden"))
     return drawn_layer(
-        0, width=width, num_outputs=width, num_tokens=int(setup.number("num_calibration_tokens")),
-        num_outliers=outliers, has_light_tails=not outliers, is_rectified=not outliers,
+        0,
+        width=width,
+        num_outputs=width,
+        num_tokens=int(setup.number("num_calibration_tokens")),
+        num_outliers=outliers,
+        has_light_tails=not outliers,
+        is_rectified=not outliers,
         spread_ratio=setup.number("channel_spread_ratio"),
-    )  # fmt: skip
+    )
 
 
 def _integers(points: Sequence[Point]) -> int:

@@ -16,15 +16,18 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     (claim,) = (claim for claim in paper.claims if claim.id == "draw")
     setup = claim.setup
     sizes = Sizes(
-        inputs=int(setup.number("num_inputs")), hidden=tuple(int(w) for w in setup.numbers("hidden_widths")),
-        num_classes=int(setup.number("num_classes")), batch=int(setup.number("num_batch_points")),
-    )  # fmt: skip
+        inputs=int(setup.number("num_inputs")),
+        hidden=tuple(int(w) for w in setup.numbers("hidden_widths")),
+        num_classes=int(setup.number("num_classes")),
+        batch=int(setup.number("num_batch_points")),
+    )
     work, device = backpropagation.rule(sizes, 0, NoKnobs()), get_device(setup.word("device"))
     full, half = (draw(w, device, setup.number("host_w")) for w in (work, mixed(work)))
     yield Prediction(
-        claim="draw", predicted=full.wall_w - half.wall_w,
+        claim="draw",
+        predicted=full.wall_w - half.wall_w,
         because=f"{full.wall_w:.0f} W and {full.step_s * 1e6:.0f} us a step, then {half.wall_w:.0f} W and "
         f"{half.step_s * 1e6:.0f} us",
         differs="the device, the network and its batch are assumed; a smaller card or a slow data loader "
         "leaves less to save",
-    )  # fmt: skip
+    )

@@ -18,15 +18,17 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     theirs, ours = (array_on(area, element, *widths) for element in (Element.ELEMENT_SCALED, Element.SHIFT_ADDED))
     cycles, energy = (tuple(values) for values in zip(work(setup, theirs), work(setup, ours), strict=True))
     yield Prediction(
-        claim="speedup", predicted=cycles[0] / cycles[1],
+        claim="speedup",
+        predicted=cycles[0] / cycles[1],
         because=f"arrays of {theirs.side} and {ours.side} elements a side on the same silicon",
         differs="a dequantising element is about 1.6 times as large here, running sum and registers included; the rest "
         "lies in which accelerators the paper compares with, whose elements are wider",
-    )  # fmt: skip
+    )
     yield Prediction(
-        claim="energy", predicted=energy[0] / energy[1],
+        claim="energy",
+        predicted=energy[0] / energy[1],
         because="elements, on-chip memory once a pass and off-chip memory once, of published energies",
-    )  # fmt: skip
+    )
 
 
 def work(setup: Setup, array: Array) -> tuple[float, float]:

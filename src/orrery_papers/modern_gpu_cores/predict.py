@@ -12,9 +12,11 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     setup = paper.setups["core"]
     core = Core(num_warps=int(setup.number("num_warps")), num_registers=int(setup.number("num_warp_registers")))
     counters = counter_bits(
-        core, num_counters=int(setup.number("num_counters")), width=int(setup.number("num_counter_bits")),
+        core,
+        num_counters=int(setup.number("num_counters")),
+        width=int(setup.number("num_counter_bits")),
         stall=int(setup.number("num_stall_bits")),
-    )  # fmt: skip
+    )
     board = scoreboard_bits(core, int(setup.number("num_tracked_readers")))
     description = f"{counters:.0f} bits of counters against {board:.0f} of a scoreboard, on one processor"
     yield Prediction(claim="area-advantage", predicted=board / counters, because=description)

@@ -76,19 +76,21 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     found = list(cases(claims["mean"].setup))
     gains = [case.gain for case in found]
     yield Prediction(
-        claim="mean", predicted=float(np.mean(gains)),
+        claim="mean",
+        predicted=float(np.mean(gains)),
         because=f"{len(found)} cases, {min(gains):.1f} to {max(gains):.1f}: prompts enter beside decodes into a cache "
         "in blocks, against batches of padded prompts that reserve their whole answers; the closed form says "
         f"{np.mean([case.closed_ratio for case in found]):.2f} times the seconds of all passes played",
         differs=DIFFERS,
-    )  # fmt: skip
+    )
     best = max(found, key=lambda case: case.gain)
     yield Prediction(
-        claim="most", predicted=best.gain,
+        claim="most",
+        predicted=best.gain,
         because=f"{best.name}: {best.phased_s:.0f} s against {best.mixed_s:.0f} s, {best.limit_frac:.0%} of what an "
         "endless run would answer a second",
         differs=DIFFERS,
-    )  # fmt: skip
+    )
 
 
 def cases(setup: Setup) -> Iterator[Case]:
@@ -99,9 +101,11 @@ def cases(setup: Setup) -> Iterator[Case]:
         table = products_s(served)
         for room, answer in product(setup.numbers("host_caches_swept"), setup.numbers("output_tokens_swept")):
             yield Case(
-                name=f"{model}, {room / 1e9:.0f} GB of cache, answers of {answer:.0f}", drawn=drawn,
-                work=host_cached(setup, served, table, room, int(answer)), longest_tokens=most,
-            )  # fmt: skip
+                name=f"{model}, {room / 1e9:.0f} GB of cache, answers of {answer:.0f}",
+                drawn=drawn,
+                work=host_cached(setup, served, table, room, int(answer)),
+                longest_tokens=most,
+            )
 
 
 def prompts(setup: Setup) -> Ints:
@@ -119,9 +123,11 @@ def host_cached(setup: Setup, served: Deployment, table: Floats, room: float, an
     return HostCached(
         weights_s=shard(served).weight_bytes / link,
         products_s=lambda tokens: float(np.interp(tokens, TOKENS, table)),
-        attention_s_per_tokens=token_bytes / memory, cache_tokens=room / token_bytes,
-        input_tokens=int(setup.number("input_mean_tokens")), output_tokens=answer,
-    )  # fmt: skip
+        attention_s_per_tokens=token_bytes / memory,
+        cache_tokens=room / token_bytes,
+        input_tokens=int(setup.number("input_mean_tokens")),
+        output_tokens=answer,
+    )
 
 
 def products_s(served: Deployment) -> Floats:

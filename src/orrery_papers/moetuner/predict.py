@@ -5,17 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from orrery import kernels
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.execution.batch import Ints
-from orrery.execution.experts.affinity import Affinity, Floats, transitions
-from orrery.execution.experts.placement import balanced, distances, fullest, hops, in_order
-from orrery.execution.layout import Deployment
+from orrery.execution.experts.placed import Placed, placed
 from orrery.execution.step import step
-from orrery.kernels.ops import MoE
-from orrery.models.model import Experts
-from orrery_papers.exflow.predict import exchange_s
 from orrery_papers.shared.passes import prompts
 from orrery_papers.shared.setup import deployment
 
@@ -26,12 +19,11 @@ DIFFERS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
+class Timed:
     """A placement: seconds of a pass, and what makes them."""
 
     pass_s: float
-    fullest_ratio: float
-    hops_fracs: tuple[float, float]  # that leave the device, the node
+    found: Placed
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
@@ -39,47 +31,30 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     claims = {claim.id: claim for claim in paper.claims}
     for name in ("multi-node", "single-node"):
         words = claims[name].setup
-        served, moves = deployment(words), moves_of(words)
-        distance = distances(int(words.number("num_devices")), int(words.number("num_devices_per_node")))
-        plain = placed(words, served, moves, in_order(*_shape(moves), len(distance)))
-        tuned = placed(words, served, moves, balanced(moves, distance))
+        plain, tuned = (timed(words, method) for method in ("copied-context", "moetuner"))
         yield Prediction(
-            claim=name, predicted=plain.pass_s / tuned.pass_s - 1.0,
-            because=f"fullest device {plain.fullest_ratio:.2f} times the mean in order, {tuned.fullest_ratio:.2f} "
-            f"placed; {plain.hops_fracs[1]:.2f} and {tuned.hops_fracs[1]:.2f} of the ways leave the node",
+            claim=name,
+            predicted=plain.pass_s / tuned.pass_s - 1.0,
+            because=f"fullest device {plain.found.fullest_ratio:.2f} times the mean in order, "
+            f"{tuned.found.fullest_ratio:.2f} placed; {plain.found.leaves_node_frac:.2f} and "
+            f"{tuned.found.leaves_node_frac:.2f} of the ways leave the node; programs proven within "
+            f"{tuned.found.load_gap_frac or 0.0:.1%} (loads) and {tuned.found.way_gap_frac or 0.0:.1%} (ways)",
             differs=DIFFERS,
-        )  # fmt: skip
+        )
 
 
-def _shape(moves: Floats) -> tuple[int, int]:
-    return len(moves) + 1, moves.shape[1]
-
-
-def moves_of(words: Setup) -> Floats:
-    """Routes through the model's layers."""
-    affinity = Affinity(
-        num_experts=int(words.number("num_experts")), num_layers=int(words.number("num_layers")),
-        followed_frac=words.number("followed_frac"), skew_ratio=words.number("expert_skew_ratio"),
-    )  # fmt: skip
-    return transitions(affinity)
-
-
-def placed(words: Setup, served: Deployment, moves: Floats, where: Ints) -> Placed:
-    """A prompt batch of every device: its own attention, the fullest device's experts, a way from layer to layer."""
-    per_node, devices = int(words.number("num_devices_per_node")), int(words.number("num_devices"))
-    batch, experts = words.number("num_batch") * words.number("input_tokens"), _experts(served)
-    ways, full = hops(moves, where, per_node), fullest(moves, where)
-    sent_s = experts.experts_per_token * len(where) * exchange_s(words, devices, batch, *ways)
+def timed(words: Setup, method: str) -> Timed:
+    """A prompt batch of every device, experts placed so."""
+    devices = int(words.number("num_devices"))
+    law = f"zipf:{words.number('expert_skew_ratio'):g}+affinity:{words.number('followed_frac'):g}"
+    served = deployment(
+        words,
+        layout=f"dp{devices} ep{devices}",
+        expert_loads=law,
+        expert_placement=method,
+        all2all_backend="all-to-all",
+    )
     own = prompts(np.array([int(words.number("input_tokens"))]), int(words.number("num_batch")))
-    others_s = sum(float(p.time_s[0]) for p in step(served, own).parts if p.op != "moe")
-    op = MoE(
-        tokens=int(batch) * devices, hidden_size=experts.hidden_size, ffn_size=experts.ffn_size,
-        num_experts=experts.num_experts, experts_per_token=experts.experts_per_token, ep=devices,
-        format=words.word("weights_format"),
-    )  # fmt: skip
-    experts_s = len(where) * float(kernels.predict(op, served.cluster.device, served.engine.kernels).time_s)
-    return Placed(pass_s=others_s + full * experts_s + sent_s, fullest_ratio=full, hops_fracs=ways)
-
-
-def _experts(served: Deployment) -> Experts:
-    return next(b.experts for b in served.model.blocks if b.experts)
+    found = placed(served)
+    assert found is not None, "the law has affinity, and every device has experts of its own"
+    return Timed(pass_s=sum(float(p.time_s[0]) for p in step(served, own).parts), found=found)

@@ -37,9 +37,11 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     for device in ("b200", "rtx-5090"):
         best, batch = fastest_product(paper.setups[f"{device}-layer"])
         yield Prediction(
-            claim=f"layer-{device}", predicted=best, differs=SLOWER,
+            claim=f"layer-{device}",
+            predicted=best,
+            differs=SLOWER,
             because=f"at {batch} tokens, activations rotated, rounded and multiplied",
-        )  # fmt: skip
+        )
         ratio, batch = fastest_prefill(paper.setups[f"{device}-model"])
         yield Prediction(
             claim=f"model-{device}", predicted=ratio, because=f"prompts of a batch of {batch}", differs=PREFILL
@@ -51,15 +53,17 @@ def _errors(setup: Setup) -> Iterator[Prediction]:
     errors = {name: drawn_errors(setup, name) for name in _formats(setup)}
     for name, found in errors.items():
         yield Prediction(
-            claim=f"{name}-rotated", predicted=found["rotated"] / found["nearest"],
+            claim=f"{name}-rotated",
+            predicted=found["rotated"] / found["nearest"],
             because=f"relative error of the output {found['nearest']:.4f} to nearest, {found['rotated']:.4f} rotated, "
             f"{found['mr-gptq']:.4f} with all of MR-GPTQ",
-        )  # fmt: skip
+        )
     before, after = (errors["mxfp4"][what] / errors["nvfp4"][what] for what in ("nearest", "mr-gptq"))
     yield Prediction(
-        claim="gap", predicted=after / before,
+        claim="gap",
+        predicted=after / before,
         because=f"MXFP4's error is {before:.2f} times NVFP4's to nearest and {after:.2f} times with MR-GPTQ",
-    )  # fmt: skip
+    )
 
 
 def drawn_errors(setup: Setup, format: str) -> Mapping[str, float]:
@@ -68,9 +72,10 @@ def drawn_errors(setup: Setup, format: str) -> Mapping[str, float]:
     tokens = int(setup.number("num_calibration_tokens"))
     layers = [drawn_layer(seed, width=width, num_outputs=width // 2, num_tokens=tokens) for seed in range(2)]
     recipes: dict[str, Recipe] = {
-        "nearest": "round-to-nearest", "rotated": ("hadamard", Hadamard(block_channels=block)),
+        "nearest": "round-to-nearest",
+        "rotated": ("hadamard", Hadamard(block_channels=block)),
         "mr-gptq": ("mr-gptq", MicroRotated(block_channels=block)),
-    }  # fmt: skip
+    }
     return {name: mean_error(layers, format, format, [recipe]) for name, recipe in recipes.items()}
 
 

@@ -41,10 +41,14 @@ HEADLINE = "datasets", "tensorrt"
 NEAR_FRAC = 0.9  # of the highest rate: see [unstated] near_highest
 TABLE_2 = (512, 1024)  # prompt and answer whose cache table 2 states: see [unstated] table_2_lengths
 TABLE_2_PARTS = {
-    "step_time_kqv": ("qkv",), "step_time_o": ("out",), "step_time_up_gate": ("gate_up",), "step_time_down": ("down",),
-    "step_time_decode_attention": ("attention decode",), "step_time_prefill_attention": ("attention prefill",),
+    "step_time_kqv": ("qkv",),
+    "step_time_o": ("out",),
+    "step_time_up_gate": ("gate_up",),
+    "step_time_down": ("down",),
+    "step_time_decode_attention": ("attention decode",),
+    "step_time_prefill_attention": ("attention prefill",),
     "step_time_network": ("all-reduce",),
-}  # fmt: skip
+}
 CATALOGUE = {"deepseek-67b": "deepseek-llm-67b-base", "llama-3-70b": "llama-3-70b", "qwen2-72b": "qwen2-72b"}
 """Names of the set-up that the catalogue writes otherwise."""
 
@@ -76,19 +80,22 @@ def steady(dense_tokens: int, input_tokens: int, output_tokens: int) -> Batch:
     prompts = max(1, round((dense_tokens - decodes) / input_tokens))
     new = (dense_tokens - decodes) // prompts
     return Batch(
-        prompt_sequences=np.array([prompts]), prompt_tokens=np.array([new]),
-        prompt_context_tokens=np.array([max(new, input_tokens)]), decode_sequences=np.array([decodes]),
+        prompt_sequences=np.array([prompts]),
+        prompt_tokens=np.array([new]),
+        prompt_context_tokens=np.array([max(new, input_tokens)]),
+        decode_sequences=np.array([decodes]),
         decode_context_tokens=np.array([input_tokens + output_tokens // 2]),
-    )  # fmt: skip
+    )
 
 
 def _steps(claims: Mapping[str, Claim]) -> Iterator[Prediction]:
     words = claims["optimal"].setup
     d = dense(words)
     yield Prediction(
-        claim="optimal", predicted=optimal_tokens_per_s(d),
+        claim="optimal",
+        predicted=optimal_tokens_per_s(d),
         because="16-bit peak of one device over twice the parameters that a token passes",
-    )  # fmt: skip
+    )
     done = step(d, steady(int(words.number("max_num_batched_tokens")), *TABLE_2))
     for claim in claims.values():
         if names := TABLE_2_PARTS.get(claim.metric):
@@ -111,9 +118,10 @@ def _constant(claims: Mapping[str, Claim]) -> Iterator[Prediction]:
     for name, claim in (("vllm", "vllm"), ("deepspeed-fastgen", "fastgen"), ("tensorrt-llm", "tensorrt")):
         theirs = [baseline(words, name, r) for r in runs]
         yield Prediction(
-            claim=f"{claim}-share-of-optimal", predicted=float(np.mean(theirs)) / roof,
+            claim=f"{claim}-share-of-optimal",
+            predicted=float(np.mean(theirs)) / roof,
             because="mean of three pairs under the baseline engine, over the stated optimum",
-        )  # fmt: skip
+        )
 
 
 def _datasets(claims: Mapping[str, Claim], setups: Mapping[str, Setup]) -> Iterator[Prediction]:
@@ -131,7 +139,7 @@ def of_dataset(words: Setup) -> Requests:
 
 def _against(
     claims: Mapping[str, Claim], kind: str, words: Setup, runs: list[Requests], ours: list[float]
-) -> Iterator[Prediction]:  # fmt: skip
+) -> Iterator[Prediction]:
     """NanoFlow over each baseline, mean over the runs."""
     for suffix, name in (("vllm", "vllm"), ("fastgen", "deepspeed-fastgen"), ("tensorrt", "tensorrt-llm")):
         theirs = [baseline(words, name, r) for r in runs]
@@ -165,27 +173,31 @@ def _ablation(claims: Mapping[str, Claim]) -> Iterator[Prediction]:
     prompts = pass_of(d, steady(tokens, int(only.number("input_tokens")), 0))
     whole, halves = float(mixed.total_s[0]), float(mixed.halves_s[0])
     yield Prediction(
-        claim="split-without-overlap", predicted=1.0 - whole / halves,
+        claim="split-without-overlap",
+        predicted=1.0 - whole / halves,
         because="two halves in turn read weights twice and fill waves worse",
-    )  # fmt: skip
+    )
     for claim, done in (("overlap-network", prompts), ("overlap-network-and-memory", mixed)):
         yield Prediction(
-            claim=claim, predicted=float(done.total_s[0] / overlapped_s(done, "nano-batches")[0]),
+            claim=claim,
+            predicted=float(done.total_s[0] / overlapped_s(done, "nano-batches")[0]),
             because="a steady step in sequence over one with nano-batches",
-        )  # fmt: skip
+        )
     words = claims["lmsys-rate"].setup
     run = of_dataset(words)
     yield Prediction(
-        claim="lmsys-rate", predicted=served(dense(words), run, "nano-batches") / baseline(words, "tensorrt-llm", run),
+        claim="lmsys-rate",
+        predicted=served(dense(words), run, "nano-batches") / baseline(words, "tensorrt-llm", run),
         because="ratio of the highest throughputs, which bound the rates that keep the objective",
-    )  # fmt: skip
+    )
     yield Prediction(
         claim="tail-latency", predicted=tail(words, run), because="Poisson requests at nine tenths of the highest rate"
     )
     yield Prediction(
-        claim="offload", predicted=offload_frac(mixed.deployment, mixed, tokens),
+        claim="offload",
+        predicted=offload_frac(mixed.deployment, mixed, tokens),
         because="the copy of a step's new cache to the host, in turn, over a step with nano-batches and the copy",
-    )  # fmt: skip
+    )
 
 
 def tail(words: Setup, run: Requests) -> float:

@@ -33,12 +33,17 @@ def dense(words: Setup, model: str = "", layout: str = "") -> Deployment:
 @cache
 def _deployed(
     setup: str, engine: str, version: str, tokens: int, sequences: int = 0, model: str = "", layout: str = ""
-) -> Deployment:  # fmt: skip
+) -> Deployment:
     """One object for equal deployments, so that their tables keep."""
     return deployment(
-        get_paper(KEY).setups[setup], model=model, layout=layout, engine=engine, version=version,
-        max_num_batched_tokens=tokens, max_num_seqs=sequences,
-    )  # fmt: skip
+        get_paper(KEY).setups[setup],
+        model=model,
+        layout=layout,
+        engine=engine,
+        version=version,
+        max_num_batched_tokens=tokens,
+        max_num_seqs=sequences,
+    )
 
 
 def baseline(words: Setup, name: str, load: Requests) -> float:

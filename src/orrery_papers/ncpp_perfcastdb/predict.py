@@ -17,17 +17,20 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     names = [name.strip() for name in held_out.word("platforms").split(",")]
     generations = {int(name.removeprefix("Max ")[1]) for name in names}
     yield Prediction(
-        claim="generation", predicted=float(max(generations)),
+        claim="generation",
+        predicted=float(max(generations)),
         because=f"second digit of {', '.join(names)}",
-    )  # fmt: skip
+    )
     rows = EXPERIMENT(steps=int(held_out.number("num_steps")))
     error = {str(row["predictor"]): float(row["error_frac"]) for row in rows}
     text = ", ".join(f"{name} {100 * value:.1f} %" for name, value in error.items())
     for claim, baseline in (("over-line", "score-line"), ("over-perceptron", "score-perceptron")):
         yield Prediction(
-            claim=claim, predicted=error[baseline] / error["grouped-attention"],
-            because=f"mean relative error of six suites on held-out processors: {text}", differs=DIFFERS,
-        )  # fmt: skip
+            claim=claim,
+            predicted=error[baseline] / error["grouped-attention"],
+            because=f"mean relative error of six suites on held-out processors: {text}",
+            differs=DIFFERS,
+        )
     yield from _released()
 
 
@@ -35,18 +38,21 @@ def _released() -> Iterator[Prediction]:
     """Bandwidths and ratios of scores that the released rows hold."""
     one = {name: [Machine(processor=get_processor(name))] for name in ("8472C", "8487C", "Max 9460", "Max 9468")}
     yield Prediction(
-        claim="triad", predicted=float(stream_bytes_per_s(one["8472C"])[0]),
+        claim="triad",
+        predicted=float(stream_bytes_per_s(one["8472C"])[0]),
         because="two reads at 85.7 % and a write at 58.8 % of 614.4 GB/s, both measured on the 8476C",
-    )  # fmt: skip
+    )
     yield Prediction(
-        claim="package-mix", predicted=float(stream_bytes_per_s(one["Max 9460"])[0]),
+        claim="package-mix",
+        predicted=float(stream_bytes_per_s(one["Max 9460"])[0]),
         because="389 GB/s a socket of reads alone, and writes that cost as much more as on the 8476C",
-    )  # fmt: skip
+    )
     ratio = instructions_per_s(one["8487C"], COMPUTE) / instructions_per_s(one["Max 9468"], COMPUTE)
     yield Prediction(claim="compute-ratio", predicted=float(ratio[0]), because="56 cores at 2.8 GHz against 48 at 2.6")
     ratio = instructions_per_s(one["Max 9468"], STREAMING) / instructions_per_s(one["8487C"], STREAMING)
     yield Prediction(
-        claim="streaming-ratio", predicted=float(ratio[0]),
+        claim="streaming-ratio",
+        predicted=float(ratio[0]),
         because="389 GB/s of package memory against 263 of eight channels, a kernel that reads 85 % past the cache",
         differs="the assumed kernel waits for latency too, which is the same for both memories",
-    )  # fmt: skip
+    )

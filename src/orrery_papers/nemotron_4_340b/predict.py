@@ -15,9 +15,10 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         setup = claims[name].setup
         count, held = fewest(setup)
         yield Prediction(
-            claim=name, predicted=count,
+            claim=name,
+            predicted=count,
             because=f"{setup.word('weights_format')} over {count} devices: {held.weights_bytes / 1e9:.1f} GB of "
             f"weights on each, room for {held.kv_capacity_tokens:.0f} tokens",
-        )  # fmt: skip
+        )
     counted = get_model(claims["parameters"].setup.word("model")).num_parameters
     yield Prediction(claim="parameters", predicted=counted, because="counted from the configuration")

@@ -17,19 +17,23 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     setup = paper.setups["rays"]
     device, count = get_device(setup.word("device")), int(setup.number("num_devices"))
     batch = RayBatch(
-        num_rays=setup.number("num_step_rays"), num_samples=setup.number("num_ray_samples"),
-        flops_per_sample=setup.number("sample_flops"), reached_frac=setup.number("peak_frac"),
-    )  # fmt: skip
+        num_rays=setup.number("num_step_rays"),
+        num_samples=setup.number("num_ray_samples"),
+        flops_per_sample=setup.number("sample_flops"),
+        reached_frac=setup.number("peak_frac"),
+    )
     alone_s, together_s = batch.step_s(device, 1), batch.step_s(device, count)
     yield Prediction(
-        claim="faster-with-devices", predicted=alone_s / together_s,
+        claim="faster-with-devices",
+        predicted=alone_s / together_s,
         because=f"{alone_s * 1e3:.2f} ms a step on one, {together_s * 1e3:.2f} ms on {count}, which tell each other "
         "four numbers a ray",
-    )  # fmt: skip
+    )
     yield Prediction(
-        claim="equivalent", predicted=largest_difference(setup),
+        claim="equivalent",
+        predicted=largest_difference(setup),
         because=f"{NUM_DRAWN_RAYS} drawn rays of {setup.number('num_ray_samples'):.0f} samples in {count} parts",
-    )  # fmt: skip
+    )
 
 
 def largest_difference(setup: Setup) -> float:

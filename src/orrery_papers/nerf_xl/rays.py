@@ -57,7 +57,8 @@ class RayBatch:
         rate = device.peak_flops_per_s(("fp16",))[1] * self.reached_frac
         computed_s = self.num_rays * self.num_samples * self.flops_per_sample / rate / num_devices
         description = Collective(
-            kind="all_gather", num_devices=num_devices,
+            kind="all_gather",
+            num_devices=num_devices,
             message_bytes=num_devices * self.num_rays * NUM_TOLD * NUMBER_BYTES,
-        )  # fmt: skip
+        )
         return computed_s + NUM_PASSES * float(predict_collective(description, device).time_s)

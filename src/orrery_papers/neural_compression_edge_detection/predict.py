@@ -24,11 +24,12 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     best = max(gain, key=gain.__getitem__)
     between = f"from {min(good) / 125e3:g} to {max(good) / 125e3:g} Mb/s" if good else "at none of the rates"
     yield Prediction(
-        claim="intermediate", predicted=gain[best],
+        claim="intermediate",
+        predicted=gain[best],
         because=f"first {between}, most so at {best / 125e3:g} Mb/s; {max(alone.values()):.2f} without the filter, "
         f"with {cut.sent_bytes / 1e3:.0f} kB of bottleneck",
         differs="bottleneck, boards and channel are assumed",
-    )  # fmt: skip
+    )
 
 
 def gains(setup: Setup, cut: SplitPoint, others: tuple[SplitPoint, ...]) -> dict[float, float]:
@@ -36,7 +37,7 @@ def gains(setup: Setup, cut: SplitPoint, others: tuple[SplitPoint, ...]) -> dict
     return {
         rate: min(at(setup, each, rate).delay_s for each in others) / at(setup, cut, rate).delay_s
         for rate in setup.numbers("radio_rates_swept")
-    }  # fmt: skip
+    }
 
 
 def options(setup: Setup) -> tuple[SplitPoint, SplitPoint, SplitPoint]:

@@ -18,22 +18,25 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     for name in ("speedup-8", "speedup-16", "speedup-32", "speedup-64"):
         one = frame(claims[name].setup)
         yield Prediction(
-            claim=name, predicted=one.speedup_ratio,
+            claim=name,
+            predicted=one.speedup_ratio,
             because=f"{one.engine_frac:.0%} over {one.num_engines:g}, the rest over {one.rest_ratio:g}, whichever is "
             f"longer; more than {one.enough_engines:.0f} engines wait",
             differs=DIFFERS,
-        )  # fmt: skip
+        )
     setup = claims["nerf-rate"].setup
     alone = setup.number("num_wanted_frames_per_s") / setup.number("wanted_frames_ratio")
     yield Prediction(
-        claim="nerf-rate", predicted=alone * frame(setup).speedup_ratio,
+        claim="nerf-rate",
+        predicted=alone * frame(setup).speedup_ratio,
         because=f"{alone:.2f} frames a second alone, {frame(setup).speedup_ratio:.1f} times as many",
-    )  # fmt: skip
+    )
 
 
 def frame(setup: Setup) -> EngineFrame:
     """The set-up's frame."""
     return EngineFrame(
-        engine_frac=setup.number("engine_frac"), num_engines=setup.number("num_engines"),
+        engine_frac=setup.number("engine_frac"),
+        num_engines=setup.number("num_engines"),
         rest_ratio=setup.number("rest_ratio"),
-    )  # fmt: skip
+    )

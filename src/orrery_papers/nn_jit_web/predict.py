@@ -22,20 +22,27 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     found = {name: on_device(setup, name) for name in setup.word("devices").split(", ")}
     gains = {name: each.shipped_s / each.tuned_s for name, each in found.items()}
     yield Prediction(
-        claim="speedup", predicted=max(gains.values()), differs=SMALL,
+        claim="speedup",
+        predicted=max(gains.values()),
+        differs=SMALL,
         because=", ".join(
             f"{name} {gain:.2f} with tiles {found[name].tiles}, {found[name].num_tried} candidates in "
-            f"{found[name].tuning_s:.0f} s" for name, gain in gains.items()
+            f"{found[name].tuning_s:.0f} s"
+            for name, gain in gains.items()
         ),
-    )  # fmt: skip
+    )
 
 
 def on_device(setup: Setup, name: str) -> Tuned:
     """The linear layers of one block, each shape once."""
     tuner = Tuner(
-        tiles=candidates(), shipped_tile=int(setup.number("num_tile_side")), compile_s=setup.number("compile_s"),
-        num_trials=TRIALS, dispatch_s=setup.number("call_s"), budget_s=setup.number("tuning_s"),
-    )  # fmt: skip
+        tiles=candidates(),
+        shipped_tile=int(setup.number("num_tile_side")),
+        compile_s=setup.number("compile_s"),
+        num_trials=TRIALS,
+        dispatch_s=setup.number("call_s"),
+        budget_s=setup.number("tuning_s"),
+    )
     return tuned(shapes(setup), get_device(name), tuner)
 
 

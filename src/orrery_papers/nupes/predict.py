@@ -59,10 +59,11 @@ def whole_numbers(x: Floats, bits: int) -> Prediction:
     found = integer_product(a, b, product_table(bits, exponent, TABLE_BITS)) * a_scale * b_scale.T / 2.0**TABLE_BITS
     exact = values_of(a, a_scale, bits, exponent) @ values_of(b, b_scale, bits, exponent).T
     return Prediction(
-        claim="integers-only", predicted=float(np.vdot(found, exact) / np.vdot(exact, exact)),
+        claim="integers-only",
+        predicted=float(np.vdot(found, exact) / np.vdot(exact, exact)),
         because=f"a table of {(2 ** (bits - 1) - 1) ** 2 + 1} whole numbers turns products of codes back; the largest "
         f"difference is {np.abs(found - exact).max() / np.abs(exact).max():.0e} of the largest product",
-    )  # fmt: skip
+    )
 
 
 def searched(x: Floats, bits: int) -> float:

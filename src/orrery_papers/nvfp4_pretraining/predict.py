@@ -50,12 +50,13 @@ def run_of(setup: Setup, recipe: str) -> Trained:
     device, devices = training_device(setup), int(setup.number("num_devices"))
     precision = get_recipe(recipe)
     job = TrainingJob(
-        model=hybrid(setup), recipe=precision, framework=get_framework(setup.word("engine"), device, precision.name),
-        cluster=Cluster(
-            device=device, num_devices=devices, devices_per_node=int(setup.number("num_devices_per_node"))
-        ),
-        seq_len=int(setup.number("sequence_tokens")), global_batch=int(setup.number("num_global_batch")),
-    )  # fmt: skip
+        model=hybrid(setup),
+        recipe=precision,
+        framework=get_framework(setup.word("engine"), device, precision.name),
+        cluster=Cluster(device=device, num_devices=devices, devices_per_node=int(setup.number("num_devices_per_node"))),
+        seq_len=int(setup.number("sequence_tokens")),
+        global_batch=int(setup.number("num_global_batch")),
+    )
     return trained(job, training_layout(setup, devices))
 
 
@@ -67,12 +68,18 @@ def run_s(setup: Setup, run: Trained) -> float:
 def hybrid(setup: Setup) -> Model:
     """The set-up's mixture of recurrent, attention and feed-forward layers."""
     lines = {
-        "num_hidden_layers": "num_layers", "hidden_size": "num_hidden", "intermediate_size": "num_ffn_features",
-        "num_attention_heads": "num_heads", "num_key_value_heads": "num_kv_heads",
-        "attention_head_dim": "num_head_features", "mamba_num_heads": "num_mixer_heads",
-        "mamba_head_dim": "num_mixer_head_features", "ssm_state_size": "num_state_features",
-        "vocab_size": "num_vocabulary", "max_position_embeddings": "sequence_tokens",
-    }  # fmt: skip
+        "num_hidden_layers": "num_layers",
+        "hidden_size": "num_hidden",
+        "intermediate_size": "num_ffn_features",
+        "num_attention_heads": "num_heads",
+        "num_key_value_heads": "num_kv_heads",
+        "attention_head_dim": "num_head_features",
+        "mamba_num_heads": "num_mixer_heads",
+        "mamba_head_dim": "num_mixer_head_features",
+        "ssm_state_size": "num_state_features",
+        "vocab_size": "num_vocabulary",
+        "max_position_embeddings": "sequence_tokens",
+    }
     config: dict[str, Any] = {key: int(setup.number(line)) for key, line in lines.items()}
     fixed = {"model_type": "nemotron_h", "n_groups": 8, "conv_kernel": 4, "expand": 2, "tie_word_embeddings": False}
     return parse(config | fixed | {"hybrid_override_pattern": setup.word("layer_pattern")}, name=setup.name)
@@ -92,10 +99,11 @@ def layer(setup: Setup) -> Iterator[Prediction]:
     without, rotated = (crest(dy.T, block) for block in (0, BLOCK))
     errors = [weight_gradient_error(x, w, dy, block) for block in (0, BLOCK)]
     yield Prediction(
-        claim="rotation-bounds-outliers", predicted=without / rotated,
+        claim="rotation-bounds-outliers",
+        predicted=without / rotated,
         because=f"crest factor {without:.2f} without, {rotated:.2f} with the transform, some tokens being much larger "
         f"(the weight gradient errs by {errors[0]:.3f} and {errors[1]:.3f}: these floats stand outliers)",
-    )  # fmt: skip
+    )
     word = Nvfp4Knobs().weights
     differ, along = mismatch_frac(w, word), mismatch_frac(w, "nvfp4")
     yield Prediction(

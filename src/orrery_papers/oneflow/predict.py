@@ -32,9 +32,10 @@ def predict(paper: Paper) -> Iterator[Prediction]:
             )
         elif claim.id in CHANGES:
             yield Prediction(
-                claim=claim.id, predicted=sent_ratio(claim.setup, *CHANGES[claim.id]),
+                claim=claim.id,
+                predicted=sent_ratio(claim.setup, *CHANGES[claim.id]),
                 because="bytes that all devices send in the fastest algorithm of the collective, over the tensor's",
-            )  # fmt: skip
+            )
 
 
 def sent_ratio(setup: Setup, before: State, after: State) -> float:

@@ -20,23 +20,28 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     )
     yield Prediction(claim="speedup", predicted=old / new, because=words)
     yield Prediction(
-        claim="sort-rate", predicted=ours.number("num_keys") / new, because=words,
+        claim="sort-rate",
+        predicted=ours.number("num_keys") / new,
+        because=words,
         differs="blocks write short runs at odd places and look back for offsets, so that a pass streams less well",
-    )  # fmt: skip
+    )
     each = swept.num_pass_operations
     yield Prediction(
-        claim="crossings", predicted=each,
+        claim="crossings",
+        predicted=each,
         because=f"every key read and written, and {each - 2.0:.3f} words of offsets a key in tiles of "
         f"{swept.num_tile_keys} that look back",
-    )  # fmt: skip
+    )
 
 
 def one_sweep(setup: Setup) -> RadixSort:
     """All digits counted first, blocks that look back."""
     return RadixSort(
-        digit_bits=int(setup.number("num_digit_bits")), num_counting_reads=0, num_first_reads=1,
+        digit_bits=int(setup.number("num_digit_bits")),
+        num_counting_reads=0,
+        num_first_reads=1,
         num_tile_keys=int(setup.number("num_tile_keys")),
-    )  # fmt: skip
+    )
 
 
 def counting(setup: Setup) -> RadixSort:

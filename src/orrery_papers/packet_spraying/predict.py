@@ -20,7 +20,9 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     most = max(parts_needed(flows) for flows in drawn)
     by_hash = [hashed(flows, random) / sprayed(flows) for flows in drawn]
     yield Prediction(
-        claim="congestion", predicted=worst, differs="flows may not be cut as far as numbers would need",
+        claim="congestion",
+        predicted=worst,
+        differs="flows may not be cut as far as numbers would need",
         because=f"{len(drawn)} permutations over {leaves} leaves and {spines} spines, flows in {most} parts at most; "
         f"by a hash the busiest link carries {min(by_hash):.2f} to {max(by_hash):.2f} times as much",
-    )  # fmt: skip
+    )

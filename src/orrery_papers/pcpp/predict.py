@@ -22,21 +22,23 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     setup = claims["communication"].setup
     parts, whole = spread(setup, "patch-neighbour-context"), spread(setup, "patch-whole-context")
     yield Prediction(
-        claim="communication", predicted=1.0 - parts.received_bytes / whole.received_bytes,
+        claim="communication",
+        predicted=1.0 - parts.received_bytes / whole.received_bytes,
         because=f"{parts.received_bytes / 1e9:.2f} GB a step from neighbours, {whole.received_bytes / 1e9:.2f} GB from "
         "everybody; borders of convolutions go to everybody in both",
         differs="what was measured, bytes or time; and how the passes were shared out",
-    )  # fmt: skip
+    )
     for name, technique in (("speedup", "patch-neighbour-context"), ("speedup-whole", "patch-whole-context")):
         for end in ("most", "least"):
             setup = claims[f"{name}-{end}"].setup
             run, single_s = spread(setup, technique), single(setup)
             yield Prediction(
-                claim=f"{name}-{end}", predicted=single_s / run.time_s,
+                claim=f"{name}-{end}",
+                predicted=single_s / run.time_s,
                 because=f"{single_s:.2f} s alone, {run.time_s:.2f} s: {1e3 * run.compute_s:.1f} ms of kernels a step "
                 f"beside {1e3 * run.exchange_s:.1f} ms of exchange",
                 differs=DIFFERS,
-            )  # fmt: skip
+            )
 
 
 def spread(setup: Setup, technique: str) -> Denoised:
@@ -55,11 +57,17 @@ def picture(setup: Setup) -> Picture:
     """The set-up's picture and devices."""
     side = int(setup.number("num_picture_side_pixels") / setup.number("num_pixels_per_position"))
     return Picture(
-        layers=tuple(_layers()), height=side, width=side, num_guided=int(setup.number("num_guided_passes")),
-        num_text_tokens=int(setup.number("num_text_tokens")), num_steps=int(setup.number("num_denoising_steps")),
-        num_waiting_steps=int(setup.number("num_waiting_steps")), device=get_device(setup.word("device")),
-        num_devices=int(setup.number("num_devices")), devices_per_node=int(setup.number("num_devices_per_node")),
-    )  # fmt: skip
+        layers=tuple(_layers()),
+        height=side,
+        width=side,
+        num_guided=int(setup.number("num_guided_passes")),
+        num_text_tokens=int(setup.number("num_text_tokens")),
+        num_steps=int(setup.number("num_denoising_steps")),
+        num_waiting_steps=int(setup.number("num_waiting_steps")),
+        device=get_device(setup.word("device")),
+        num_devices=int(setup.number("num_devices")),
+        devices_per_node=int(setup.number("num_devices_per_node")),
+    )
 
 
 _layers = cache(lambda: tuple(stable_diffusion_xl()))

@@ -43,9 +43,12 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     for name, theirs in (("gpu", gpu), ("cpu", roofs)):
         for version in ("", "-later"):
             yield compared(
-                f"energy-{name}{version}", theirs, inside, "energy_j",
+                f"energy-{name}{version}",
+                theirs,
+                inside,
+                "energy_j",
                 ENERGY if name == "cpu" else f"{EAGER}; {ENERGY}",
-            )  # fmt: skip
+            )
 
 
 def compared(claim: str, theirs: list[Token], inside: list[Token], what: str, differs: str) -> Prediction:
@@ -82,9 +85,10 @@ def token(setup: Setup, memory: BankedMemory, model: Model, context_tokens: int)
     time_s = sum(count * memory.product_s(n, k, times) for n, k, times, count in whole)
     time_s += block.count * memory.write_s(2.0 * heads * size * memory.element_bytes)
     flops = block.count * (
-        SCORE_FLOPS * heads * context_tokens + NORM_FLOPS * block.norm_elements
+        SCORE_FLOPS * heads * context_tokens
+        + NORM_FLOPS * block.norm_elements
         + ACTIVATION_FLOPS * block.activation_elements
-    )  # fmt: skip
+    )
     time_s += flops / setup.number("fp32_flops_per_s")
     energy_j = sum(count * memory.product_j(n, k, times) for n, k, times, count in whole)
     return Token(time_s=time_s, energy_j=energy_j + setup.number("standby_w") * time_s)

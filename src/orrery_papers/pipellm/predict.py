@@ -31,30 +31,36 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     """Offloaded weights for the larger model, swapped caches for the smaller."""
     large, small = paper.setups["opt-66b"], paper.setups["opt-30b"]
     yield Prediction(
-        claim="drop-opt-66b", predicted=1.0 - offloaded(large, SERIAL) / offloaded(large, PLAIN),
+        claim="drop-opt-66b",
+        predicted=1.0 - offloaded(large, SERIAL) / offloaded(large, PLAIN),
         because="all weights cross in every pass, each layer's behind the cipher and the copy",
-    )  # fmt: skip
+    )
     ahead = 1.0 - offloaded(large, PIPELINED) / offloaded(large, PLAIN)
     yield Prediction(
-        claim="pipelined-overhead", predicted=ahead,
+        claim="pipelined-overhead",
+        predicted=ahead,
         because="the cipher keeps up with the link; the link of a confidential device is slower",
-    )  # fmt: skip
+    )
     missed = 1.0 - offloaded(large, PIPELINED, hit_frac=0.0) / offloaded(large, PIPELINED)
     yield Prediction(
-        claim="no-correct-guess", predicted=missed, because="every layer waits for its cipher, on as many cores",
+        claim="no-correct-guess",
+        predicted=missed,
+        because="every layer waits for its cipher, on as many cores",
         differs="here the copy waits for the whole layer's cipher; cut into pieces, the two would overlap",
-    )  # fmt: skip
+    )
     plain = swapped(small, PLAIN)
     yield Prediction(
-        claim="drop-opt-30b", predicted=1.0 - swapped(small, SERIAL) / plain,
+        claim="drop-opt-30b",
+        predicted=1.0 - swapped(small, SERIAL) / plain,
         because="chat requests at once; sequences that do not fit go to the host and come back through the cipher",
         differs="how often caches overflow follows from lengths and load, which are not written",
-    )  # fmt: skip
+    )
     yield Prediction(
-        claim="pipelined-vllm", predicted=1.0 - swapped(small, PIPELINED) / plain,
+        claim="pipelined-vllm",
+        predicted=1.0 - swapped(small, PIPELINED) / plain,
         because="the same with caches encrypted ahead",
         differs="how often caches overflow follows from lengths and load, which are not written",
-    )  # fmt: skip
+    )
 
 
 def link_bytes_per_s(words: Setup, transfer: str) -> float:
@@ -137,9 +143,12 @@ def swapping_run(words: Setup, transfer: str, hit_frac: float = HIT_FRAC) -> Sim
     rate = link_bytes_per_s(words, transfer) / HOST_RATE_FRAC
     device = replace(d.cluster.device, host=replace(host, each_way_bytes_per_s=rate))
     service = Service(
-        pools=(Pool(deployment=replace(d, cluster=replace(d.cluster, device=device))),), preemption="swap",
-        swap=transfer, swap_knobs=knobs_of(words, transfer, hit_frac, block_bytes(d)), prefix_caching=False,
-    )  # fmt: skip
+        pools=(Pool(deployment=replace(d, cluster=replace(d.cluster, device=device))),),
+        preemption="swap",
+        swap=transfer,
+        swap_knobs=knobs_of(words, transfer, hit_frac, block_bytes(d)),
+        prefix_caching=False,
+    )
     return simulate(service, chat(d))
 
 

@@ -25,18 +25,20 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     batch = int(setup.number("num_batch"))
     old_s, found = compared(setup)
     yield Prediction(
-        claim="gpu-speedup", predicted=old_s / found.latency_s,
+        claim="gpu-speedup",
+        predicted=old_s / found.latency_s,
         because=f"{found.flops / batch / 2e6:.0f} million multiply-adds in {found.latency_s * 1e3:.2f} ms, "
         f"MobileNetV2 {old_s * 1e3:.2f} ms",
         differs="work stands in for accuracy, and the paper's space is wider",
-    )  # fmt: skip
+    )
     _, own = compared(mobile)
     other_s = float(machine(mobile, mbconv()).latency_s(found.cell)[0])
     yield Prediction(
-        claim="specialized", predicted=other_s / own.latency_s,
+        claim="specialized",
+        predicted=other_s / own.latency_s,
         because=f"{own.latency_s * 1e3:.1f} ms searched for it, {other_s * 1e3:.1f} ms searched for the GPU",
-        differs="eight runs end in like networks on both, and the GPU's happens to be the better"
-    )  # fmt: skip
+        differs="eight runs end in like networks on both, and the GPU's happens to be the better",
+    )
     yield Prediction(claim="mobilenet-latency", predicted=old_s, because=f"batch {batch}, launches ahead", differs=HOST)
     yield Prediction(claim="latency", predicted=found.latency_s, because=f"batch {batch}", differs=HOST)
 

@@ -10,9 +10,12 @@ from orrery.kernels.cluster.cores import Cores
 from orrery.kernels.cluster.loops import Loop, loop_cycles
 
 COUNTS = (
-    ("nearest neighbours", 3.0, 3.0, 8), ("means", 3.0, 3.0, 2), ("support vectors", 2.0, 3.0, 2),
-    ("bayes", 4.0, 4.0, 2), ("forest", 0.0, 6.0, 4),
-)  # fmt: skip
+    ("nearest neighbours", 3.0, 3.0, 8),
+    ("means", 3.0, 3.0, 2),
+    ("support vectors", 2.0, 3.0, 2),
+    ("bayes", 4.0, 4.0, 2),
+    ("forest", 0.0, 6.0, 4),
+)
 """Floating-point and other instructions of a turn (two loads and an address; a difference, a product, a sum), and turns
 of merging: the best few neighbours, sums of centres, one score, votes."""
 
@@ -36,21 +39,27 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     libraries = per_loop(gap8, lambda loop: together(gap8, loop, slow) / together(gap8, loop, fast))
     yield Prediction(claim="library", predicted=mean(libraries.values()), because=listed(libraries), differs=CYCLES)
     yield Prediction(
-        claim="library-energy", predicted=mean(1.0 - 1.0 / x for x in libraries.values()),
-        because="the same watts for less time", differs=CYCLES,
-    )  # fmt: skip
+        claim="library-energy",
+        predicted=mean(1.0 - 1.0 / x for x in libraries.values()),
+        because="the same watts for less time",
+        differs=CYCLES,
+    )
     units = per_loop(pulp, lambda loop: together(gap8, loop, slow) / together(pulp, loop, native))
     yield Prediction(claim="native", predicted=max(units.values()), because=listed(units), differs=CYCLES)
     yield Prediction(
-        claim="native-energy", predicted=1.0 - 1.0 / max(units.values()), because="the same watts for less time",
+        claim="native-energy",
+        predicted=1.0 - 1.0 / max(units.values()),
+        because="the same watts for less time",
         differs=WATTS,
-    )  # fmt: skip
+    )
     share = pulp.number("busy_w") / pulp.number("single_core_w")
     best = max(speedups.values())
     yield Prediction(
-        claim="parallel-energy", predicted=1.0 - share / best, because=f"{share:g} times the watts, {best:.2f} times "
-        "as fast", differs=WATTS,
-    )  # fmt: skip
+        claim="parallel-energy",
+        predicted=1.0 - share / best,
+        because=f"{share:g} times the watts, {best:.2f} times as fast",
+        differs=WATTS,
+    )
     yield Prediction(
         claim="parallel-latency",
         predicted=1.0 - 1.0 / best,
@@ -59,14 +68,18 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     )
     slower = per_loop(other, lambda loop: elsewhere(other, loop) / together(pulp, loop, native))
     yield Prediction(
-        claim="m4", predicted=mean(slower.values()), because=listed(slower),
+        claim="m4",
+        predicted=mean(slower.values()),
+        because=listed(slower),
         differs="the other chip's flash and clock, and code of its compiler, are not modelled",
-    )  # fmt: skip
+    )
     watts = pulp.number("busy_w") / other.number("other_busy_w")
     yield Prediction(
-        claim="m4-energy", predicted=1.0 - watts / mean(slower.values()), because=f"{watts:.2f} of its watts",
+        claim="m4-energy",
+        predicted=1.0 - watts / mean(slower.values()),
+        because=f"{watts:.2f} of its watts",
         differs=WATTS,
-    )  # fmt: skip
+    )
 
 
 def per_loop(setup: Setup, of: Callable[[Loop], float]) -> dict[str, float]:
@@ -75,7 +88,7 @@ def per_loop(setup: Setup, of: Callable[[Loop], float]) -> dict[str, float]:
     return {
         name: of(Loop(name=name, num_elements=elements, num_floats=floats, num_others=others, num_serial=serial))
         for name, floats, others, serial in COUNTS
-    }  # fmt: skip
+    }
 
 
 def together(setup: Setup, loop: Loop, float_cycles: float) -> float:
@@ -99,9 +112,11 @@ def elsewhere(setup: Setup, loop: Loop) -> float:
 def cores_of(setup: Setup) -> Cores:
     """The set-up's cluster; no float units where floats are emulated."""
     return Cores(
-        num_cores=int(setup.number("num_cores")), num_float_units=int(setup.number("num_float_units")),
-        num_banks=int(setup.number("num_core_banks")), num_barrier_cycles=setup.number("num_barrier_cycles"),
-    )  # fmt: skip
+        num_cores=int(setup.number("num_cores")),
+        num_float_units=int(setup.number("num_float_units")),
+        num_banks=int(setup.number("num_core_banks")),
+        num_barrier_cycles=setup.number("num_barrier_cycles"),
+    )
 
 
 def listed(found: dict[str, float]) -> str:

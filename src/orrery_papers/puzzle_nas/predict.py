@@ -33,23 +33,29 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     child = rebuilt(get_model(one.word("model")), blocks, "child")
     ours, parent = rate(one, "layout", child), rate(one, "baseline_layout")
     yield Prediction(
-        claim="throughput", predicted=ours / parent, differs=STAND_IN,
+        claim="throughput",
+        predicted=ours / parent,
+        differs=STAND_IN,
         because=f"{child.num_parameters / 1e9:.1f}e9 parameters, {mixture(blocks)}: {ours:.0f} tokens/s a device, "
         f"the parent {parent:.0f}",
-    )  # fmt: skip
+    )
     published = rate(one, "layout", get_model(PUBLISHED))
     yield Prediction(
-        claim="throughput-published", predicted=published / parent, differs=ENGINE,
+        claim="throughput-published",
+        predicted=published / parent,
+        differs=ENGINE,
         because=f"the published layers of Nemotron-49B: {published:.0f} tokens/s a device, the parent {parent:.0f}",
-    )  # fmt: skip
+    )
     for claim in paper.claims:
         if claim.metric == "throughput_per_device":
             side = "layout" if "single" in claim.id or "child" in claim.id else "baseline_layout"
             model = child if "child" in claim.id else None
             yield Prediction(
-                claim=claim.id, predicted=rate(claim.setup, side, model), differs=f"{ENGINE}; {STAND_IN}",
+                claim=claim.id,
+                predicted=rate(claim.setup, side, model),
+                differs=f"{ENGINE}; {STAND_IN}",
                 because=f"offline, {claim.setup.word(side)}, as many sequences as the cache holds",
-            )  # fmt: skip
+            )
 
 
 def searched(setup: Setup) -> tuple[Variant, ...]:
@@ -63,13 +69,15 @@ def searched(setup: Setup) -> tuple[Variant, ...]:
     whole = options[0]
     rest = parent.model.num_parameters - layers * whole.num_parameters
     found = chosen(
-        options, layers,
+        options,
+        layers,
         Limits(
             num_parameters=setup.number("num_child_parameters") - rest,
             memory_bytes=memory.kv_capacity_bytes + layers * whole.weight_bytes,
-            cached_tokens=most * length, step_s=most / rate(setup, "baseline_layout"),
+            cached_tokens=most * length,
+            step_s=most / rate(setup, "baseline_layout"),
         ),
-    )  # fmt: skip
+    )
     if isinstance(found, Infeasible):
         raise OutOfRange(str(found))
     return found
@@ -100,8 +108,10 @@ def sequences(setup: Setup, model: Model) -> float:
 def mixture(blocks: tuple[Variant, ...]) -> str:
     """How many layers keep what."""
     counts = {block: blocks.count(block) for block in dict.fromkeys(blocks)}
-    return ", ".join(f"{n} layers with {b.kv_share_frac:.0%} of the heads and {b.ffn_share_frac:.0%} of the width"
-                     for b, n in counts.items())  # fmt: skip
+    return ", ".join(
+        f"{n} layers with {b.kv_share_frac:.0%} of the heads and {b.ffn_share_frac:.0%} of the width"
+        for b, n in counts.items()
+    )
 
 
 def _fits(at: Deployment) -> Memory:

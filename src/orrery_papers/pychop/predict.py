@@ -28,10 +28,11 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     yield Prediction(claim="rounding-modes", predicted=float(len(modes)), because=f"of {', '.join(Rounding)}")
     agree = [agreement(f, mode, seed) for seed, f in enumerate(formats) for mode in DIRECTED]
     yield Prediction(
-        claim="equal", predicted=float(np.mean(agree)),
+        claim="equal",
+        predicted=float(np.mean(agree)),
         because=f"{len(formats)} formats, {len(DIRECTED)} modes, {NUM_NUMBERS} numbers each, halves between neighbours "
         "and numbers below the smallest normal one among them",
-    )  # fmt: skip
+    )
     yield random_rounding(formats[0])
 
 
@@ -78,6 +79,7 @@ def random_rounding(format: Minifloat) -> Prediction:
     by_distance, by_coin = drawn
     ups = float(np.mean(by_coin > x))
     return Prediction(
-        claim="unbiased", predicted=float(by_distance.mean() / x[0]),
+        claim="unbiased",
+        predicted=float(by_distance.mean() / x[0]),
         because=f"mean of {NUM_DRAWS} draws by distance; equal chances go up {ups:.1%} of the time",
-    )  # fmt: skip
+    )

@@ -31,9 +31,10 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         yield loss_ratio(setup, rows, claim, baseline)
     for claim, num_powers in (("same-numbers", 0), ("multiplier-free", NUM_POWERS)):
         yield Prediction(
-            claim=claim, predicted=equal_frac(num_powers),
+            claim=claim,
+            predicted=equal_frac(num_powers),
             because=f"outputs of {NUM_INPUTS} inputs from whole numbers and shifts alone, against casts of floats",
-        )  # fmt: skip
+        )
 
 
 @cache
@@ -48,10 +49,11 @@ def loss_ratio(setup: Setup, rows: tuple[Row, ...], claim: str, baseline: str) -
     widths = [int(bits) for bits in setup.numbers("bits_swept")]
     ratios = {bits: losses[bits, LEARNED] / losses[bits, baseline] for bits in widths}
     return Prediction(
-        claim=claim, predicted=float(np.prod(list(ratios.values())) ** (1.0 / len(ratios))),
+        claim=claim,
+        predicted=float(np.prod(list(ratios.values())) ** (1.0 / len(ratios))),
         because=f"held-out loss with trained points over points of {baseline}: "
         + ", ".join(f"{ratio:.2f} at {bits} bits" for bits, ratio in ratios.items()),
-    )  # fmt: skip
+    )
 
 
 def equal_frac(num_powers: int) -> float:

@@ -57,10 +57,11 @@ def backward(setup: Setup) -> Prediction:
     size = float(np.linalg.norm(exact))
     off, one = (float(np.linalg.norm(found - exact)) / size for found in (np.mean(samples, axis=0), samples[0]))
     return Prediction(
-        claim="gradient-bias", predicted=off,
+        claim="gradient-bias",
+        predicted=off,
         because=f"{repeats} backward passes: one is off by {one:.3f} of the gradient's size, their mean by {off:.3f}, "
         f"where noise alone leaves {one / repeats**0.5:.3f}",
-    )  # fmt: skip
+    )
 
 
 def best(setup: Setup) -> Prediction:
@@ -69,16 +70,21 @@ def best(setup: Setup) -> Prediction:
     size, tokens = setup.number("num_parameters"), setup.number("num_training_tokens")
     trials = [
         Trial(
-            choice=choice, num_parameters=size, num_tokens=tokens, fp4_ratio=peaks["fp4"] / peaks["fp8"],
-            method=known_method(), is_resized=True,
+            choice=choice,
+            num_parameters=size,
+            num_tokens=tokens,
+            fp4_ratio=peaks["fp4"] / peaks["fp8"],
+            method=known_method(),
+            is_resized=True,
         )
         for choice in CHOICES
-    ]  # fmt: skip
+    ]
     losses = {str(trial.choice): trial.loss for trial in trials}
     eight, four = trials[0].loss, trials[-1].loss
     text = ", ".join(f"{name} {loss:.4f}" for name, loss in losses.items())
     first, _ = least_tokens(size, trials[0].fp4_ratio, known_method(), is_resized=True)
     return Prediction(
-        claim="fp4-beats-fp8", predicted=eight / four,
+        claim="fp4-beats-fp8",
+        predicted=eight / four,
         because=f"nats a token: {text}; FP4 both ways wins from {first / size:.0f} tokens a parameter on",
-    )  # fmt: skip
+    )

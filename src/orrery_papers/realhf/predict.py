@@ -33,9 +33,11 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     largest, num_steps = times_s(setup), setup.number("num_steps")
     for claim, name, why in (("deepspeed-chat", "zero3", GATHERED), ("openrlhf", "disjoint", DEALT)):
         yield Prediction(
-            claim=f"ratio-{claim}", predicted=largest[name] / largest["searched"], differs=why,
+            claim=f"ratio-{claim}",
+            predicted=largest[name] / largest["searched"],
+            differs=why,
             because=f"{name} over the plan found",
-        )  # fmt: skip
+        )
         yield Prediction(
             claim=f"run-{claim}", predicted=num_steps * largest[name], because=f"1600 iterations, {name}", differs=why
         )
@@ -46,15 +48,18 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     ratios = [t[name] / t["searched"] for t in times for name in ("zero3", "disjoint") if name in t]
     gains = [t["symmetric"] / t["searched"] - 1.0 for t in times if "symmetric" in t]
     yield Prediction(
-        claim="speedup", predicted=exp(sum(log(r) for r in ratios) / len(ratios)), differs=f"{GATHERED}; {DEALT}",
+        claim="speedup",
+        predicted=exp(sum(log(r) for r in ratios) / len(ratios)),
+        differs=f"{GATHERED}; {DEALT}",
         because=f"four sizes and both baselines, {min(ratios):.1f} to {max(ratios):.1f}",
-    )  # fmt: skip
+    )
     yield Prediction(
-        claim="plan-improvement", predicted=sum(gains) / len(gains),
+        claim="plan-improvement",
+        predicted=sum(gains) / len(gains),
         because=f"four sizes, {min(gains):.0%} to {max(gains):.0%}; same kernels, only cuts and meshes differ",
         differs="the symmetric plan pays for tensor parallelism over the whole node in every call; "
         "how far the paper's own plan by hand was tuned is not written",
-    )  # fmt: skip
+    )
 
 
 def times_s(setup: Setup) -> dict[str, float]:
@@ -76,10 +81,16 @@ def job(setup: Setup) -> RlhfJob:
     device = get_device(setup.word("device"))
     return RlhfJob(
         models=dict.fromkeys(ROLES, get_model(setup.word("model"))),
-        cluster=Cluster(device=device, num_devices=int(setup.number("num_devices")),
-                        devices_per_node=int(setup.number("num_devices_per_node"))),
-        framework=get_framework("megatron-lm", device), recipe=get_recipe("bf16"),
-        engine=get_engine("vllm", "", device), batch=int(setup.number("num_global_batch")),
-        prompt_tokens=int(setup.number("input_tokens")), output_tokens=int(setup.number("output_tokens")),
+        cluster=Cluster(
+            device=device,
+            num_devices=int(setup.number("num_devices")),
+            devices_per_node=int(setup.number("num_devices_per_node")),
+        ),
+        framework=get_framework("megatron-lm", device),
+        recipe=get_recipe("bf16"),
+        engine=get_engine("vllm", "", device),
+        batch=int(setup.number("num_global_batch")),
+        prompt_tokens=int(setup.number("input_tokens")),
+        output_tokens=int(setup.number("output_tokens")),
         num_mini_batches=int(setup.number("num_mini_batches")),
-    )  # fmt: skip
+    )

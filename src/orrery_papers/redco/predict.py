@@ -9,9 +9,19 @@ from orrery.evidence.prediction import Prediction
 from orrery.training.placement.redco import RULES, DeviceMemory, training_memory
 
 FAMILIES = (
-    "gpt-j-6b", "llama-7b", "llama-13b", "llama-30b", "llama-65b", "t5-3b", "t5-11b", "opt-6.7b", "opt-13b", "opt-30b",
-    "opt-66b", "opt-175b",
-)  # fmt: skip
+    "gpt-j-6b",
+    "llama-7b",
+    "llama-13b",
+    "llama-30b",
+    "llama-65b",
+    "t5-3b",
+    "t5-11b",
+    "opt-6.7b",
+    "opt-13b",
+    "opt-30b",
+    "opt-66b",
+    "opt-175b",
+)
 """Published models of the four families that the paper names."""
 
 
@@ -20,28 +30,33 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     for claim in paper.claims:
         if claim.id == "model-scale":
             yield Prediction(
-                claim=claim.id, predicted=largest_parameters(claim.setup),
+                claim=claim.id,
+                predicted=largest_parameters(claim.setup),
                 because="the largest model of the four families whose training fits the chips under the two rules",
-            )  # fmt: skip
+            )
         elif claim.id == "rules":
             yield Prediction(
-                claim=claim.id, predicted=float(len(RULES)),
+                claim=claim.id,
+                predicted=float(len(RULES)),
                 because="rules from which the layouts of GPT-J, LLaMA, T5 and OPT come out as written by hand",
-            )  # fmt: skip
+            )
         elif claim.metric == "device_memory":
             yield Prediction(
-                claim=claim.id, predicted=memory(claim.setup).total_bytes,
+                claim=claim.id,
+                predicted=memory(claim.setup).total_bytes,
                 because="weights, gradients and moments in 32 bits, over all devices, and one sequence's activations",
                 differs="the batch and recomputation of the table are not written",
-            )  # fmt: skip
+            )
 
 
 def memory(setup: Setup, model: str = "") -> DeviceMemory:
     """Memory (bytes) of one device of a set-up, with its own model or another one."""
     return training_memory(
-        get_model(model or setup.word("model")), int(setup.number("num_devices")),
-        sequence_tokens=int(setup.number("sequence_tokens")), num_sequences=int(setup.number("num_global_batch")),
-    )  # fmt: skip
+        get_model(model or setup.word("model")),
+        int(setup.number("num_devices")),
+        sequence_tokens=int(setup.number("sequence_tokens")),
+        num_sequences=int(setup.number("num_global_batch")),
+    )
 
 
 def largest_parameters(setup: Setup) -> float:

@@ -28,10 +28,11 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     one = snapshot(replace(state, devices_per_node=1), SELDOM_STEPS, SnapshotKnobs()).blocked_s
     shared = in_memory(state, SELDOM_STEPS, KNOBS).blocked_s
     yield Prediction(
-        claim="saving-speedup", predicted=one / shared,
+        claim="saving-speedup",
+        predicted=one / shared,
         because="every replica's own link copies its share, against one link for all",
         differs="as many times faster as there are replicas, each with a link of its own; shared links make it less",
-    )  # fmt: skip
+    )
     frontier = paper.setups["frontier"]
     device = get_device(frontier.word("device"))
     tokens = frontier.number("sequence_tokens") * frontier.number("num_global_batch")
@@ -39,20 +40,26 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     state = saving(frontier, FLOPS * frontier.number("num_parameters") * tokens / (peak * PEAK_FRAC))
     cost = in_memory(state, 1, KNOBS)
     yield Prediction(
-        claim="saving-overhead", predicted=cost.blocked_s / cost.memory_interval_s,
+        claim="saving-overhead",
+        predicted=cost.blocked_s / cost.memory_interval_s,
         because="the copy of a replica's share ends within forward and backward",
         differs="what the copies take of host memory from the step itself is not modelled",
-    )  # fmt: skip
+    )
 
 
 def saving(s: Setup, step_s: float) -> Saving:
     """What a device of a replica saves; storage is not asked, but for a rate."""
     devices, replicas = int(s.number("num_devices")), int(s.number("num_replicas"))
     return Saving(
-        shard_bytes=STATE_BYTES * s.number("num_parameters") * replicas / devices, num_devices=devices,
-        devices_per_node=int(s.number("num_devices_per_node")), num_replicas=replicas,
-        forward_s=FORWARD_FRAC * step_s, backward_s=(1.0 - FORWARD_FRAC) * step_s, update_s=0.0,
-        device_to_host_bytes_per_s=s.number("host_link_bytes_per_s"), storage_bytes_per_s=float("inf"),
+        shard_bytes=STATE_BYTES * s.number("num_parameters") * replicas / devices,
+        num_devices=devices,
+        devices_per_node=int(s.number("num_devices_per_node")),
+        num_replicas=replicas,
+        forward_s=FORWARD_FRAC * step_s,
+        backward_s=(1.0 - FORWARD_FRAC) * step_s,
+        update_s=0.0,
+        device_to_host_bytes_per_s=s.number("host_link_bytes_per_s"),
+        storage_bytes_per_s=float("inf"),
         host_memory_bytes_per_s=s.number("host_memory_bytes_per_s", float("inf")),
         node_link_bytes_per_s=s.number("node_link_bytes_per_s", float("inf")),
-    )  # fmt: skip
+    )

@@ -54,10 +54,11 @@ def _whole_prompt(claim: Claim) -> Prediction:
     d = _engine(claim.setup)
     alone, beside = (step_s(d, prompt, CONTEXT_TOKENS, ANSWERS) for prompt in (0, CONTEXT_TOKENS))
     return Prediction(
-        claim=claim.id, predicted=beside / alone,
+        claim=claim.id,
+        predicted=beside / alone,
         because=f"{beside:.3g} s with a prompt of {CONTEXT_TOKENS} against {alone:.3g} s, {ANSWERS} answers",
         differs="the batch behind the figure, which is drawn: the fewer the answers, the shorter the step without it",
-    )  # fmt: skip
+    )
 
 
 def _ride(claim: Claim) -> Prediction:
@@ -65,10 +66,11 @@ def _ride(claim: Claim) -> Prediction:
     prompt, few = int(setup.number("input_tokens")), int(setup.number("num_batch"))
     alone, beside = step_s(d, 0, prompt, few), step_s(d, prompt - few + 1, prompt, few - 1)
     return Prediction(
-        claim=claim.id, predicted=(alone / few) / (beside / prompt),
+        claim=claim.id,
+        predicted=(alone / few) / (beside / prompt),
         because=f"{few} answers in {alone:.3g} s; {prompt} tokens in {beside:.3g} s, {few - 1} of them of answers",
         differs="the engine of early 2024, whose steps of four answers waited longer for their host",
-    )  # fmt: skip
+    )
 
 
 def _engine(setup: Setup) -> Deployment:
@@ -81,7 +83,10 @@ def step_s(d: Deployment, prompt_tokens: int, context_tokens: int, answers: int)
         np.array([x]) for x in (min(1, prompt_tokens), prompt_tokens, answers, context_tokens)
     )
     batch = Batch(
-        prompt_sequences=prompts, prompt_tokens=tokens, prompt_context_tokens=tokens, decode_sequences=decodes,
+        prompt_sequences=prompts,
+        prompt_tokens=tokens,
+        prompt_context_tokens=tokens,
+        decode_sequences=decodes,
         decode_context_tokens=context,
-    )  # fmt: skip
+    )
     return float(step(d, batch).time_s[0])

@@ -54,15 +54,20 @@ def service(setup: Setup, system: str, budget_tokens: int, layout: str = "") -> 
     if way.is_orca:
         seqs = ORCA_SEQS if setup.number("num_devices") <= 2 else ORCA_SEQS_OF_MANY
     d = served_on(
-        setup, layout=layout or setup.word("layout"), max_num_seqs=seqs,
+        setup,
+        layout=layout or setup.word("layout"),
+        max_num_seqs=seqs,
         budget_tokens=budget_tokens if way.is_chunked else context,
-    )  # fmt: skip
+    )
     return Service(pools=(Pool(deployment=d),), policy=way.policy)
 
 
 def traffic(setup: Setup, rate_per_s: float, count: int = COUNT) -> Requests:
     """Requests of the set-up's data set at a rate."""
     return requests(
-        length_of(setup, "input"), length_of(setup, "output"), rate_per_s, count,
+        length_of(setup, "input"),
+        length_of(setup, "output"),
+        rate_per_s,
+        count,
         most_tokens=setup.number("max_context_tokens"),
-    )  # fmt: skip
+    )

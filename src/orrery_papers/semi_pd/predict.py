@@ -62,29 +62,38 @@ def service(setup: Setup, system: str) -> Service:
     """One of the systems; semi-PD in equal halves."""
     engine, version = ENGINES["semi-pd" if system == "semi-pd" else "vllm"]
     d = deployment(
-        setup, device=setup.word("device") or DEVICE, engine=engine, version=version,
+        setup,
+        device=setup.word("device") or DEVICE,
+        engine=engine,
+        version=version,
         utilization_frac=0.0 if system == "semi-pd" else 0.9,
-    )  # fmt: skip
+    )
     if system == "semi-pd":
         return Service(pools=(Pool(deployment=d),), split=Split(), prefix_caching=False)
     if system == "apart":
         pools = (Pool(deployment=d, role="prompts"), Pool(deployment=d, role="answers"))
-        return Service(pools=pools, policy="prefill-first", is_same_node=True)
+        return Service(pools=pools, policy="prefill-first", is_same_node=True, prompts_stream_first=True)
     return Service(pools=(Pool(deployment=d),), policy=system, prefix_caching=False)
 
 
 def rate_per_device(setup: Setup, served: Service, limits: Limits, count: int = COUNT) -> float:
     """The highest rate a device with enough requests in time."""
     found = highest_rate(
-        lambda rate: traffic(setup, rate, count), lambda sent: simulate(served, sent),
-        lambda run: attained_frac(run, limits.ttft_s, limits.tpot_s) >= limits.share, 2.0, 16.0, 0.03,
-    )  # fmt: skip
+        lambda rate: traffic(setup, rate, count),
+        lambda sent: simulate(served, sent),
+        lambda run: attained_frac(run, limits.ttft_s, limits.tpot_s) >= limits.share,
+        2.0,
+        16.0,
+        0.03,
+    )
     return found / served.num_devices
 
 
 BASELINES = {
-    "rate-vllm-splitfuse": "chunked-prefill", "rate-vllm": "prefill-first", "rate-distserve": "apart",
-}  # fmt: skip
+    "rate-vllm-splitfuse": "chunked-prefill",
+    "rate-vllm": "prefill-first",
+    "rate-distserve": "apart",
+}
 
 TOGETHER = (
     "the phases together: on one device here the two slow each other by what they share of the bandwidth, and a step "
@@ -96,9 +105,7 @@ TOGETHER = (
 def predict(paper: Paper) -> Iterator[Prediction]:
     """Rates within the tight objectives, and mean latencies under load."""
     setup = paper.setups["llama-sharegpt"]
-    limits = Limits(
-        setup.number("slo_ttft_s"), setup.number("slo_tpot_s"), setup.number("slo_attainment_frac")
-    )  # fmt: skip
+    limits = Limits(setup.number("slo_ttft_s"), setup.number("slo_tpot_s"), setup.number("slo_attainment_frac"))
     ours = max(rate_per_device(setup, x, limits) for x in side_by_side(setup, limits.tpot_s))
     ratios: list[float] = []
     for claim, system in BASELINES.items():

@@ -43,14 +43,18 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     seconds = {name: total_s(setup, scheme) for name, scheme in of.items()}
     for name in ("selective", "multiplexed"):
         yield Prediction(
-            claim=f"profile-{name}", predicted=seconds[name], differs=DIFFERS[f"run_time_{name}"],
+            claim=f"profile-{name}",
+            predicted=seconds[name],
+            differs=DIFFERS[f"run_time_{name}"],
             because=f"rounds of a trace with {LATE_FRAC:.0%} stragglers, waiting on where they are too many",
-        )  # fmt: skip
+        )
     for claim in ("headline", "profile-reduction"):
         yield Prediction(
-            claim=claim, predicted=1.0 - seconds["multiplexed"] / seconds["plain"], differs=DIFFERS["time_reduction"],
+            claim=claim,
+            predicted=1.0 - seconds["multiplexed"] / seconds["plain"],
+            differs=DIFFERS["time_reduction"],
             because="total time of the multiplexed scheme against gradient coding over the same trace",
-        )  # fmt: skip
+        )
 
 
 def schemes(setup: Setup) -> dict[str, Scheme]:
@@ -60,11 +64,9 @@ def schemes(setup: Setup) -> dict[str, Scheme]:
     (b1, w1, l1), (b2, w2, l2) = ([int(x) for x in part] for part in tuned[1:])
     return {
         "plain": Plain(code=gradient_code(n, int(tuned[0][-1]))),
-        "selective": SelectiveRepetition.of(
-            n, CodingKnobs(num_stragglers=l1, burst_rounds=b1, window_rounds=w1)
-        ),
+        "selective": SelectiveRepetition.of(n, CodingKnobs(num_stragglers=l1, burst_rounds=b1, window_rounds=w1)),
         "multiplexed": Multiplexed.of(n, CodingKnobs(num_stragglers=l2, burst_rounds=b2, window_rounds=w2)),
-    }  # fmt: skip
+    }
 
 
 def pace(setup: Setup) -> WorkerPace:
@@ -79,7 +81,7 @@ def pace(setup: Setup) -> WorkerPace:
     fixed_s = fastest_s / luckiest - plain.load_frac * load_s
     return WorkerPace(
         fixed_s=fixed_s, per_load_s=load_s, slow_ratio=slowest_s / (fixed_s + load_s / n), scatter_ratio=SCATTER_RATIO
-    )  # fmt: skip
+    )
 
 
 def total_s(setup: Setup, scheme: Scheme) -> float:
@@ -88,9 +90,7 @@ def total_s(setup: Setup, scheme: Scheme) -> float:
     rounds = int(setup.number("num_jobs")) + scheme.delay_rounds
     totals: list[float] = []
     for seed in range(SEEDS):
-        slow = gilbert_elliott(
-            scheme.num_workers, rounds, late_frac=LATE_FRAC, leave_frac=LEAVE_FRAC, seed=seed
-        )  # fmt: skip
+        slow = gilbert_elliott(scheme.num_workers, rounds, late_frac=LATE_FRAC, leave_frac=LEAVE_FRAC, seed=seed)
         times_s = worker_times_s(worker, scheme.load_frac, slow, seed)
         totals.append(float(run_s(scheme, times_s, setup.number("wait_frac"))[0].sum()))
     return float(np.mean(totals))

@@ -51,11 +51,16 @@ def vgg16() -> Iterator[Convolution]:
 
 
 INCEPTIONS = (
-    (28, 192, 64, 96, 128, 16, 32, 32), (28, 256, 128, 128, 192, 32, 96, 64), (14, 480, 192, 96, 208, 16, 48, 64),
-    (14, 512, 160, 112, 224, 24, 64, 64), (14, 512, 128, 128, 256, 24, 64, 64), (14, 512, 112, 144, 288, 32, 64, 64),
-    (14, 528, 256, 160, 320, 32, 128, 128), (7, 832, 256, 160, 320, 32, 128, 128),
+    (28, 192, 64, 96, 128, 16, 32, 32),
+    (28, 256, 128, 128, 192, 32, 96, 64),
+    (14, 480, 192, 96, 208, 16, 48, 64),
+    (14, 512, 160, 112, 224, 24, 64, 64),
+    (14, 512, 128, 128, 256, 24, 64, 64),
+    (14, 512, 112, 144, 288, 32, 64, 64),
+    (14, 528, 256, 160, 320, 32, 128, 128),
+    (7, 832, 256, 160, 320, 32, 128, 128),
     (7, 832, 384, 192, 384, 48, 128, 128),
-)  # fmt: skip
+)
 """Height, inputs, then outputs of 1x1, 3x3 reduce, 3x3, 5x5 reduce, 5x5 and pool projection."""
 
 
@@ -64,9 +69,13 @@ def googlenet() -> Iterator[Convolution]:
     yield from _layers((112, 7, 3, 64), (56, 1, 64, 64), (56, 3, 64, 192))
     for height, inputs, one, reduce3, three, reduce5, five, pool in INCEPTIONS:
         yield from _layers(
-            (height, 1, inputs, one), (height, 1, inputs, reduce3), (height, 3, reduce3, three),
-            (height, 1, inputs, reduce5), (height, 5, reduce5, five), (height, 1, inputs, pool),
-        )  # fmt: skip
+            (height, 1, inputs, one),
+            (height, 1, inputs, reduce3),
+            (height, 3, reduce3, three),
+            (height, 1, inputs, reduce5),
+            (height, 5, reduce5, five),
+            (height, 1, inputs, pool),
+        )
     yield from _layers((1, 1, 1024, 1000))
 
 
@@ -95,6 +104,9 @@ def _layers(*layers: tuple[int, int, int, int]) -> Iterator[Convolution]:
 
 
 NETWORKS: Mapping[str, Callable[[], Iterator[Convolution]]] = {
-    "resnet-50": resnet50, "googlenet-v1": googlenet, "vgg-16": vgg16, "alexnet": alexnet,
-}  # fmt: skip
+    "resnet-50": resnet50,
+    "googlenet-v1": googlenet,
+    "vgg-16": vgg16,
+    "alexnet": alexnet,
+}
 """By the names that papers use."""

@@ -23,9 +23,16 @@ OUTLIER_RATIO = 20.0
 
 
 def drawn_layer(
-    seed: int, *, width: int = 128, num_outputs: int = 64, num_tokens: int = 512, has_light_tails: bool = False,
-    is_rectified: bool = False, num_outliers: int = 0, spread_ratio: float = 1.0,
-) -> Layer:  # fmt: skip
+    seed: int,
+    *,
+    width: int = 128,
+    num_outputs: int = 64,
+    num_tokens: int = 512,
+    has_light_tails: bool = False,
+    is_rectified: bool = False,
+    num_outliers: int = 0,
+    spread_ratio: float = 1.0,
+) -> Layer:
     """A layer with as many tokens to calibrate on as to judge by; Laplace marginals unless the tails are to be light.
 
     ``is_rectified``: negative activations are zero, as after a ReLU. ``spread_ratio``: one standard deviation of the

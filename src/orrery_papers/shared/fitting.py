@@ -13,9 +13,11 @@ MAX_DEVICES = 32
 def deployed(setup: Setup, num_devices: int) -> Deployment:
     """The set-up's model over so many devices, for the prompts that it states."""
     return deployment(
-        setup, layout=f"tp{num_devices}", max_num_seqs=int(setup.number("num_batch", 1)),
+        setup,
+        layout=f"tp{num_devices}",
+        max_num_seqs=int(setup.number("num_batch", 1)),
         max_num_batched_tokens=int(setup.number("max_num_batched_tokens")),
-    )  # fmt: skip
+    )
 
 
 def fewest(setup: Setup) -> tuple[int, Memory]:

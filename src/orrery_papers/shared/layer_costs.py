@@ -30,9 +30,14 @@ def decode_attention_s(model: Model, device: Device, batch: int, context: int, c
         if not isinstance(mixer, SoftmaxAttention):
             raise OutOfRange(f"{model.name}: {block.name} layers have no softmax attention; name another model.")
         op = AttentionDecode(
-            batch=batch, context_tokens=context, num_heads=mixer.num_heads, num_kv_heads=mixer.num_kv_heads,
-            head_size=mixer.head_size, format="fp16", kv_format=cache,
-        )  # fmt: skip
+            batch=batch,
+            context_tokens=context,
+            num_heads=mixer.num_heads,
+            num_kv_heads=mixer.num_kv_heads,
+            head_size=mixer.head_size,
+            format="fp16",
+            kv_format=cache,
+        )
         total += block.count * float(predict(op, device).time_s)
     return total
 

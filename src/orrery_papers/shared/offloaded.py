@@ -38,30 +38,38 @@ def model_of(setup: Setup) -> Model:
     if not setup.number("num_layers"):
         raise FactError(f"setup {setup.name}: states no model; write model, or num_layers and num_hidden.")
     return gpt(
-        int(setup.number("num_layers")), int(setup.number("num_hidden")), num_heads=int(setup.number("num_heads")),
+        int(setup.number("num_layers")),
+        int(setup.number("num_hidden")),
+        num_heads=int(setup.number("num_heads")),
         max_tokens=int(setup.number("sequence_tokens")),
-    )  # fmt: skip
+    )
 
 
 def work_of(setup: Setup, model: Model | None = None, **given: Any) -> Work:
     """A step of the set-up's micro-batch, of its model or another one."""
     requested: dict[str, Any] = {
-        "sequences": int(setup.number("num_micro_batch")), "sequence_tokens": int(setup.number("sequence_tokens")),
-        "precision": setup.word("weights_format") or "fp16", **given,
-    }  # fmt: skip
+        "sequences": int(setup.number("num_micro_batch")),
+        "sequence_tokens": int(setup.number("sequence_tokens")),
+        "precision": setup.word("weights_format") or "fp16",
+        **given,
+    }
     return layer_work(model or model_of(setup), device_of(setup), **requested)
 
 
 def tiers_for(setup: Setup, *, num_ranks: int = 1, num_sharing: int = 1, num_per_link: int = 1) -> Tiers:
     """The tiers below one of ``num_sharing`` devices of the set-up's host, which share what is stated for the host."""
     tiers = tiers_of(
-        device_of(setup), host_bytes=setup.number("host_bytes"), nvme_bytes=setup.number("nvme_bytes"),
+        device_of(setup),
+        host_bytes=setup.number("host_bytes"),
+        nvme_bytes=setup.number("nvme_bytes"),
         host_memory_bytes_per_s=setup.number("host_memory_bytes_per_s", inf),
         nvme_read_bytes_per_s=setup.number("nvme_read_bytes_per_s", inf),
-        nvme_write_bytes_per_s=setup.number("nvme_write_bytes_per_s", inf), num_sharing=num_sharing,
-        num_per_link=num_per_link, num_ranks=num_ranks,
+        nvme_write_bytes_per_s=setup.number("nvme_write_bytes_per_s", inf),
+        num_sharing=num_sharing,
+        num_per_link=num_per_link,
+        num_ranks=num_ranks,
         collective_bytes_per_s=setup.number("link_bytes_per_s", inf),
-    )  # fmt: skip
+    )
     return replace(tiers, pageable_bytes_per_s=tiers.host_link_each_way_bytes_per_s / RELAYED_RATIO)
 
 
@@ -73,7 +81,7 @@ def step_of(name: str, work: Work, tiers: Tiers, **knobs: Any) -> OffloadedStep:
 
 def largest_of(
     name: str, tiers: Tiers, work: Callable[[float], Work], least_parameters: float = 2e8, **knobs: Any
-) -> float:  # fmt: skip
+) -> float:
     """Parameters of the largest model under the schedule ``name``; 0 where not even a small one fits."""
     found: Largest | Infeasible = largest_model(
         lambda w: step_of(name, w, tiers, **knobs), tiers, work, least_parameters=least_parameters

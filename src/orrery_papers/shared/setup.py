@@ -57,22 +57,45 @@ def layout_of(words: str) -> Layout:
     return Layout(**{name: int(degree) for name, degree in found})
 
 
+def settings_of(setup: Setup, *, device: str = "", layout: str = "", model: str = "") -> dict[str, Any]:
+    """The deployment of a set-up as settings of a scenario, for commands that answer it; engines as of today."""
+    degrees = layout_of(layout or setup.word("layout") or "tp1")
+    found: dict[str, Any] = {
+        "model": model or setup.word("model"),
+        "device": device or setup.word("device"),
+        **{name: degree for name in DEGREES if (degree := getattr(degrees, name))},
+    }
+    if stated := setup.word("weights_format"):
+        found["weights"] = stated
+    return found
+
+
 def deployment(
-    setup: Setup, *, device: str = "", layout: str = "", model: str = "", engine: str = "vllm", version: str = "0",
-    max_num_seqs: int = 0, max_num_batched_tokens: int = 0, utilization_frac: float = 0.0,
-) -> Deployment:  # fmt: skip
+    setup: Setup,
+    *,
+    device: str = "",
+    layout: str = "",
+    model: str = "",
+    engine: str = "vllm",
+    version: str = "0",
+    max_num_seqs: int = 0,
+    max_num_batched_tokens: int = 0,
+    utilization_frac: float = 0.0,
+    **settings: str | float,
+) -> Deployment:
     """The deployment that a set-up describes; what is given here stands in place of its lines.
 
+    ``settings`` are further settings of a scenario, by the names of its file.
     The link between machines is shared by the devices of a machine; memory use and context are the set-up's.
     """
-    degrees = layout_of(layout or setup.word("layout") or "tp1")
-    scenario: dict[str, Any] = {
-        "model": model or setup.word("model"), "device": device or setup.word("device"), "engine": engine,
-        "engine_version": version, "batch": 1, "input_tokens": 1, "output_tokens": 1,
-        **{name: degree for name in DEGREES if (degree := getattr(degrees, name))},
-    }  # fmt: skip
-    if stated := setup.word("weights_format"):
-        scenario["weights"] = stated
+    scenario = settings_of(setup, device=device, layout=layout, model=model) | {
+        "engine": engine,
+        "engine_version": version,
+        "batch": 1,
+        "input_tokens": 1,
+        "output_tokens": 1,
+        **settings,
+    }
     if max_num_seqs:
         scenario["max_num_seqs"] = max_num_seqs
     if max_num_batched_tokens:

@@ -12,9 +12,11 @@ BITS_PER_BYTE = 8.0
 def board(setup: Setup) -> Board:
     """The device of a set-up."""
     return Board(
-        flops_per_s=setup.number("device_flops_per_s"), busy_w=setup.number("busy_w"),
-        sending_w=setup.number("sending_w"), idle_w=setup.number("idle_w"),
-    )  # fmt: skip
+        flops_per_s=setup.number("device_flops_per_s"),
+        busy_w=setup.number("busy_w"),
+        sending_w=setup.number("sending_w"),
+        idle_w=setup.number("idle_w"),
+    )
 
 
 def at(setup: Setup, cut: SplitPoint, radio_bytes_per_s: float) -> EdgeLatency:

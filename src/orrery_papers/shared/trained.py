@@ -90,8 +90,11 @@ def training_model(setup: Setup) -> Model:
     config: dict[str, Any] = {key: int(setup.number(line)) for key, line in sizes.items()}
     if not all(config.values()):
         raise FactError(f"setup {setup.name}: states no model; write model, or num_layers, num_hidden and num_heads.")
-    config |= {"model_type": "gpt2", "n_positions": int(setup.number("sequence_tokens")),
-               "vocab_size": int(setup.number("num_vocabulary", 51200))}  # fmt: skip
+    config |= {
+        "model_type": "gpt2",
+        "n_positions": int(setup.number("sequence_tokens")),
+        "vocab_size": int(setup.number("num_vocabulary", 51200)),
+    }
     return parse(config, name=f"GPT of {setup.name}")
 
 
@@ -102,12 +105,13 @@ def training_job(setup: Setup, *, num_devices: int = 0, global_batch: int = 0, r
     devices = num_devices or int(setup.number("num_devices"))
     per_node = int(setup.number("num_devices_per_node", device.devices_per_node))
     return TrainingJob(
-        model=training_model(setup), recipe=precision,
+        model=training_model(setup),
+        recipe=precision,
         cluster=Cluster(device=device, num_devices=devices, devices_per_node=min(per_node, devices)),
         framework=get_framework(setup.word("engine"), device, precision.name),
         seq_len=int(setup.number("sequence_tokens")),
         global_batch=global_batch or int(setup.number("num_global_batch")),
-    )  # fmt: skip
+    )
 
 
 def training_layout(setup: Setup, num_devices: int, words: str = "", micro_batch: int = 0) -> TrainingLayout:
@@ -119,11 +123,14 @@ def training_layout(setup: Setup, num_devices: int, words: str = "", micro_batch
     dp = found.pop("dp", num_devices // used)
     schedule = setup.word("schedule") or ("interleaved" if found.get("vp", 1) > 1 else "1f1b")
     return TrainingLayout(
-        **found, dp=dp, micro_batch=micro_batch or int(setup.number("num_micro_batch", 1)), schedule=schedule,
+        **found,
+        dp=dp,
+        micro_batch=micro_batch or int(setup.number("num_micro_batch", 1)),
+        schedule=schedule,
         sharding=cast(Sharding, setup.word("sharding") or "none") if dp > 1 else "none",
         recompute=cast(Recompute, setup.word("recompute") or "none"),
         is_sequence_parallel=setup.word("sequence_parallelism") == "yes",
-    )  # fmt: skip
+    )
 
 
 def trained(job: TrainingJob, layout: TrainingLayout) -> Trained:

@@ -20,10 +20,11 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     local, _, _ = split_resnet(setup, COUNTS, int(widths[-1]))
     alone_s = at(setup, local, rates[0]).delay_s
     yield Prediction(
-        claim="weak-devices", predicted=alone_s / slim_s,
+        claim="weak-devices",
+        predicted=alone_s / slim_s,
         because=f"{alone_s * 1e3:.0f} ms on the board alone, {slim_s * 1e3:.0f} ms on average with the widest encoder "
         f"that keeps the limit, {fixed_s * 1e3:.0f} ms with {widths[-1]:g} channels throughout",
-    )  # fmt: skip
+    )
 
 
 def followed_s(setup: Setup, rates: Sequence[float], widths: Sequence[float]) -> float:

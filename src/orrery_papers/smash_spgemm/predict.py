@@ -17,8 +17,9 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     rows, columns, partial = (form(left, right) for form in (by_rows, inner, outer))
     rival = min(columns.memory_bytes, partial.memory_bytes)
     yield Prediction(
-        claim="speedup", predicted=rival / rows.memory_bytes,
+        claim="speedup",
+        predicted=rival / rows.memory_bytes,
         because=f"{left.num_rows} rows, {left.num_entries} entries: {rows.memory_bytes:.3g} bytes row by row with "
         f"{rows.num_atomics:.3g} atomics, {partial.memory_bytes:.3g} outer, {columns.memory_bytes:.3g} inner",
         differs="which rival is meant, the matrices, and how its threads and scratchpads are used on that machine",
-    )  # fmt: skip
+    )

@@ -32,23 +32,27 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         )
     gains = list(fused_gains(layers))
     yield Prediction(
-        claim="fused", predicted=geometric_mean(gain for _, gain in gains),
+        claim="fused",
+        predicted=geometric_mean(gain for _, gain in gains),
         because="kernels in turn over streamed layers: " + ", ".join(f"{what} {gain:.2g}" for what, gain in gains),
         differs="benchmarks that gain most (long convolutions, training) are not run",
-    )  # fmt: skip
+    )
     held = ours(node).large_experts(expert_bytes(node))
     needed = [nodes_to_hold(held, expert_bytes(node), theirs(node, name)) for name in gpus(node)]
     yield Prediction(
-        claim="footprint", predicted=float(max(needed)),
+        claim="footprint",
+        predicted=float(max(needed)),
         because=f"one node's DDR holds {held} experts of {expert_bytes(node) / 1e9:.3g} GB; HBM alone takes {needed}",
         differs="how much of either memory experts may fill is not stated",
-    )  # fmt: skip
-    switches = [theirs(node, n).switch_s(expert_bytes(node)) / ours(node).switch_s(expert_bytes(node))
-                for n in gpus(node)]  # fmt: skip
+    )
+    switches = [
+        theirs(node, n).switch_s(expert_bytes(node)) / ours(node).switch_s(expert_bytes(node)) for n in gpus(node)
+    ]
     yield Prediction(
-        claim="switch", predicted=geometric_mean(switches),
+        claim="switch",
+        predicted=geometric_mean(switches),
         because=f"geometric mean of {switches[0]:.3g} and {switches[1]:.3g}: DDR of a node against one host link",
-    )  # fmt: skip
+    )
 
 
 def gpus(setup: Setup) -> list[str]:
@@ -66,18 +70,20 @@ def ours(setup: Setup) -> Node:
     device, count = get_device(setup.word("device")), setup.number("num_devices")
     return Node(
         fast_bytes=USABLE_FRAC * device.memory_capacity_bytes * count,
-        large_bytes=setup.number("large_memory_bytes") * count, switch_bytes_per_s=setup.number("switch_bytes_per_s"),
-    )  # fmt: skip
+        large_bytes=setup.number("large_memory_bytes") * count,
+        switch_bytes_per_s=setup.number("switch_bytes_per_s"),
+    )
 
 
 def theirs(setup: Setup, name: str) -> Node:
     """GPUs behind their host's links; the host's memory is no limit."""
     device, count = get_device(name), setup.number("num_devices")
     return Node(
-        fast_bytes=USABLE_FRAC * device.memory_capacity_bytes * count, large_bytes=np.inf,
+        fast_bytes=USABLE_FRAC * device.memory_capacity_bytes * count,
+        large_bytes=np.inf,
         switch_bytes_per_s=device.host.each_way_bytes_per_s * setup.number("num_switch_links"),
         switch_latency_s=device.host.latency_s,
-    )  # fmt: skip
+    )
 
 
 def request_s(setup: Setup, node: Node, run_s: float) -> tuple[float, str]:
@@ -135,5 +141,6 @@ def spatial(setup: Setup, device: Device, *, is_fused: bool) -> Machine:
     return Machine(
         flops_per_s=reached * device.dense_flops_per_s["bf16"],
         memory_bytes_per_s=reached * device.memory_bandwidth_bytes_per_s,
-        buffer_bytes=device.last_level_cache_bytes if is_fused else 0.0, start_s=setup.number("kernel_start_s"),
-    )  # fmt: skip
+        buffer_bytes=device.last_level_cache_bytes if is_fused else 0.0,
+        start_s=setup.number("kernel_start_s"),
+    )

@@ -50,11 +50,12 @@ def trial_of(setup: Setup) -> Trial:
             num_answers=int(setup.number("num_wrong_answers")), rank_ratio=setup.number("wrong_rank_ratio")
         ),
         checker=Checker(
-            right_frac=setup.number("check_right_frac"), wrong_frac=setup.number("check_wrong_frac"),
+            right_frac=setup.number("check_right_frac"),
+            wrong_frac=setup.number("check_wrong_frac"),
             evenness_ratio=setup.number("check_evenness_ratio"),
         ),
         check_ratio=setup.number("check_ratio"),
-    )  # fmt: skip
+    )
 
 
 def _spent(split: Split) -> float:

@@ -42,9 +42,11 @@ PERCENTS, TIMES = (50, 90, 99), ("ttft", "tbt", "e2e")
 def machine(setup: Setup, device: str, role: Role = "all", count: int = 1, eager: PerLayer = MEASURED) -> Pool:
     """Pool of ``count`` machines of eight devices, each with the whole model."""
     d = deployment(
-        setup, device=device, max_num_seqs=int(setup.number("max_num_seqs")),
+        setup,
+        device=device,
+        max_num_seqs=int(setup.number("max_num_seqs")),
         max_num_batched_tokens=int(setup.number("prefill_max_num_batched_tokens", 2048)),
-    )  # fmt: skip
+    )
     engine = replace(d.engine, per_layer_s=d.engine.per_layer_s + eager.get(device, 0.0))
     return Pool(deployment=replace(d, engine=engine), replicas=count, role=role)
 
@@ -64,9 +66,12 @@ def apart(setup: Setup, *, is_layerwise: bool = True, eager: PerLayer = MEASURED
     )
     layers = pools[0].deployment.model.num_layers
     return Service(
-        pools=pools, policy="prefill-first", policy_knobs=MIXED,
+        prompts_stream_first=True,
+        pools=pools,
+        policy="prefill-first",
+        policy_knobs=MIXED,
         transfer_hidden_frac=1.0 - 1.0 / layers if is_layerwise else 0.0,
-    )  # fmt: skip
+    )
 
 
 def traffic(setup: Setup, rate_per_s: float, count: int = COUNT) -> Requests:
@@ -158,9 +163,13 @@ class Bench:
         """The highest rate at which the set-up's traffic meets all limits."""
         setup, size = self.setups[name], sum(p.replicas for p in served.pools)
         return highest_rate(
-            lambda r: traffic(setup, r, self.count), lambda q: simulate(served, q),
-            lambda run: self.meets(setup, run), 0.1 * size, 1.0 * size, 0.06,
-        )  # fmt: skip
+            lambda r: traffic(setup, r, self.count),
+            lambda q: simulate(served, q),
+            lambda run: self.meets(setup, run),
+            0.1 * size,
+            1.0 * size,
+            0.06,
+        )
 
     def baseline(self, name: str, device: str, machines: int) -> float:
         """Highest rate (requests/s) of ``machines`` machines that do both."""

@@ -1,72 +1,63 @@
-"""STree: a recurrent model checks a tree of guesses in one pass, against guesses in a row and branches alone."""
+"""STree: a recurrent model verifies a tree of draft tokens in one pass, against drafts in a row and branches alone."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.execution.layout import Deployment
-from orrery.execution.speculation import Speculation, expected_tokens, level_nodes, verified_tokens
 from orrery.kernels.recurrent.tree import branch_outputs, full_tree, tree_outputs
-from orrery.serving.clock import tick
-from orrery_papers.shared.passes import prompts
-from orrery_papers.shared.setup import deployment
+from orrery.scenario.ask import Answer, estimate
+from orrery_papers.shared.setup import settings_of
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
-    """Tokens a second of the tree over those of guesses in a row as deep."""
+    """Tokens a second of the tree over those of drafts in a row as deep."""
     (claim,) = (claim for claim in paper.claims if not claim.missing)
-    words = claim.setup
-    row, tree = row_of(words), tree_of(words)
-    target = deployment(words)
-    small = deployment(words, model=words.word("draft_model"))
-    leaves, depth = level_nodes(tree)[-1], 1 + len(tree.widths)
-    unrolled_ratio = pass_s(target, depth, leaves) / pass_s(target, verified_tokens(tree))
-    in_row = expected_tokens(row) / (pass_s(target, verified_tokens(row)) + drafting_s(small, row))
-    in_tree = expected_tokens(tree) / (pass_s(target, verified_tokens(tree)) + drafting_s(small, tree))
+    widths = tuple(int(w) for w in claim.setup.numbers("tree_widths"))
+    row, tree = estimated(claim.setup, (1,) * len(widths)), estimated(claim.setup, widths)
+    drafts = tree.to_json()["draft"]
+    one_pass, branches = drafts["verifying"]
     yield Prediction(
-        claim=claim.id, predicted=in_tree / in_row,
-        because=f"{expected_tokens(tree):.2f} tokens from {verified_tokens(tree)} checked, against "
-        f"{expected_tokens(row):.2f} from {verified_tokens(row)}; {leaves} branches of {depth} tokens, each with a "
-        f"state of its own, would take {unrolled_ratio:.2f} times as long as the tree, from which their outputs differ "
-        f"by {difference(tree):.0e}",
-        differs="second guesses of a tree, which hold less often than first ones",
-    )  # fmt: skip
+        claim=claim.id,
+        predicted=row.estimate.tpot_s / tree.estimate.tpot_s,
+        because=f"{drafts['tokens_per_step']:.2f} tokens from {drafts['verified_tokens']} verified, against "
+        f"{row.to_json()['draft']['tokens_per_step']:.2f} in a row; {branches['num_states']} branches, each with a "
+        f"state of its own ({branches['state_bytes'] / 1e6:.0f} MB, not {one_pass['state_bytes'] / 1e6:.0f}), "
+        f"would take {branches['time_s'] / one_pass['time_s']:.2f} times as long as the tree, from which their "
+        f"outputs differ by {difference(widths):.0e}",
+        differs="second draft tokens of a tree, which are right less often than first ones",
+    )
 
 
-def row_of(words: Setup) -> Speculation:
-    """One guess at each level."""
-    return Speculation(draft_tokens=len(widths(words)), acceptance_frac=words.number("acceptance_frac"))
+def estimated(setup: Setup, widths: tuple[int, ...]) -> Answer:
+    """``orrery estimate --draft tree`` of one sequence."""
+    settings: dict[str, Any] = settings_of(setup) | {
+        "engine": "vllm",
+        "engine_version": "0",
+        "batch": 1,
+        "input_tokens": 128,
+        "output_tokens": 256,
+        "draft": "tree",
+        "draft_model": setup.word("draft_model"),
+        "draft_tree": ",".join(map(str, widths)),
+        "acceptance": setup.number("acceptance_frac"),
+    }
+    found = estimate(**settings)
+    assert isinstance(found, Answer)
+    return found
 
 
-def tree_of(words: Setup) -> Speculation:
-    """The tree's guesses."""
-    return Speculation(kind="tree", tree_widths=widths(words), acceptance_frac=words.number("acceptance_frac"))
-
-
-def widths(words: Setup) -> tuple[int, ...]:
-    """Guesses of a node at each level."""
-    return tuple(int(w) for w in words.numbers("tree_widths"))
-
-
-def pass_s(d: Deployment, tokens: int, sequences: int = 1) -> float:
-    """A pass over so many new tokens of each sequence, with the host's part."""
-    return float(tick(d, prompts(np.array([tokens]), sequences)).time_s[0])
-
-
-def drafting_s(small: Deployment, guessing: Speculation) -> float:
-    """A pass of the guessing model for each level, over the nodes that the next level grows from."""
-    return sum(pass_s(small, nodes) for nodes in (1, *level_nodes(guessing)[:-1]))
-
-
-def difference(tree: Speculation) -> float:
+def difference(widths: tuple[int, ...]) -> float:
     """Largest difference between one pass over the tree and a state for every node, on drawn numbers."""
-    parents, draws = full_tree(tree.widths), np.random.default_rng(0)
+    parents, draws = full_tree(widths), np.random.default_rng(0)
     count, features, channels = len(parents), 16, 8
     given = (
-        draws.standard_normal((features, channels)), draws.uniform(0.5, 1.0, count),
-        draws.standard_normal((count, features)), draws.standard_normal((count, features)),
+        draws.standard_normal((features, channels)),
+        draws.uniform(0.5, 1.0, count),
+        draws.standard_normal((count, features)),
+        draws.standard_normal((count, features)),
         draws.standard_normal((count, channels)),
-    )  # fmt: skip
+    )
     return float(np.abs(tree_outputs(parents, *given) - branch_outputs(parents, *given)).max())

@@ -33,9 +33,11 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     yield Prediction(claim="traffic-max", predicted=1.0 - min(moved), because=words, differs=CACHE)
     large = speedups(paper.setups["large"])
     yield Prediction(
-        claim="speedup-large", predicted=geometric_mean(large) - 1.0, differs=RATES,
+        claim="speedup-large",
+        predicted=geometric_mean(large) - 1.0,
+        differs=RATES,
         because=f"{len(large)} sub-layers, {min(large):.2f} to {max(large):.2f}",
-    )  # fmt: skip
+    )
     for degree in (8, 16):
         before, after = read_chunks(degree, is_triggered=False), read_chunks(degree, is_triggered=True)
         yield Prediction(
@@ -52,22 +54,26 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     )
     ideal = [in_turns(p, ours).time_s / whole_s(p, ours) for p in products(setup)]
     yield Prediction(
-        claim="ideal-max", predicted=max(ideal) - 1.0, differs=RATES,
+        claim="ideal-max",
+        predicted=max(ideal) - 1.0,
+        differs=RATES,
         because="the slower of product and reduce-scatter, then the all-gather; half is the most where all are alike",
-    )  # fmt: skip
+    )
 
 
 def products(setup: Setup) -> list[CutProduct]:
     """The sub-layers of all widths and degrees."""
     return [
         CutProduct(
-            num_tokens=int(setup.number("num_product_tokens")), num_outputs=int(width),
-            num_depth=int(depth * width / degree), num_devices=int(degree),
+            num_tokens=int(setup.number("num_product_tokens")),
+            num_outputs=int(width),
+            num_depth=int(depth * width / degree),
+            num_devices=int(degree),
         )
         for width in setup.numbers("model_widths_swept")
         for degree in setup.numbers("degrees_swept")
         for depth in setup.numbers("depths_swept")
-    ]  # fmt: skip
+    ]
 
 
 def machine(setup: Setup) -> Machine:
@@ -77,7 +83,7 @@ def machine(setup: Setup) -> Machine:
         memory_bandwidth_bytes_per_s=setup.number("memory_bandwidth_bytes_per_s"),
         link_each_way_bytes_per_s=setup.number("link_each_way_bytes_per_s"),
         link_latency_s=setup.number("link_latency_s"),
-    )  # fmt: skip
+    )
 
 
 def speedups(setup: Setup) -> list[float]:

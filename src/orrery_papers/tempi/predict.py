@@ -18,16 +18,19 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     copy_s, kernel_s = setup.number("copy_call_s"), setup.number("kernel_call_s")
     before, after = copied_s(data, device, copy_s), packed_s(data, device, kernel_s)
     yield Prediction(
-        claim="pack", predicted=before / after, differs="what a copy takes on that machine was not found",
+        claim="pack",
+        predicted=before / after,
+        differs="what a copy takes on that machine was not found",
         because=f"{data.num_runs} runs of {data.run_bytes} bytes: {before:.3g} s in copies, "
         f"{after * 1e6:.3g} us in one kernel",
-    )  # fmt: skip
+    )
     before, after = sent_by_copies_s(data, device, copy_s), sent_s(data, device, kernel_s)
     yield Prediction(
-        claim="send", predicted=before / after,
+        claim="send",
+        predicted=before / after,
         because=f"{before:.3g} s with copies on both sides, {after * 1e6:.3g} us packed, sent and unpacked",
         differs="the message's own way through MPI takes longer than its bytes on the wire and one latency",
-    )  # fmt: skip
+    )
 
 
 def strided(setup: Setup) -> Strided:

@@ -11,9 +11,11 @@ from orrery.models.model import Model
 from orrery_papers.shared.layer_costs import geometric_mean, over_linears, words
 
 BASELINES = {
-    "over-triton": Loads.CONVERTED, "over-ladder": Loads.SERIAL, "over-quantllm": Loads.PACKED,
+    "over-triton": Loads.CONVERTED,
+    "over-ladder": Loads.SERIAL,
+    "over-quantllm": Loads.PACKED,
     "over-marlin": Loads.PACKED,
-}  # fmt: skip
+}
 """How each baseline's weights come to the matrix unit."""
 
 BECAUSE = {
@@ -31,9 +33,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     """The geometric mean over models, batches and the widths that the baseline has."""
     for claim in paper.claims:
         loads = BASELINES[claim.id]
-        yield Prediction(
-            claim=claim.id, predicted=speedup(claim, loads), because=BECAUSE[loads], differs=DIFFERS
-        )  # fmt: skip
+        yield Prediction(claim=claim.id, predicted=speedup(claim, loads), because=BECAUSE[loads], differs=DIFFERS)
 
 
 def speedup(claim: Claim, loads: Loads) -> float:

@@ -41,10 +41,13 @@ INTERFERENCE = (
     "the measured overlap is 9 % above its own kernels, ours 2 %"
 )
 DIFFERS = {
-    "baseline_prefill_time": FAST_KERNELS, "prefill_time_no_communication": FAST_KERNELS,
-    "prefill_time": INTERFERENCE, "speedup": INTERFERENCE, "baseline_throughput": FAST_KERNELS,
+    "baseline_prefill_time": FAST_KERNELS,
+    "prefill_time_no_communication": FAST_KERNELS,
+    "prefill_time": INTERFERENCE,
+    "speedup": INTERFERENCE,
+    "baseline_throughput": FAST_KERNELS,
     "throughput": INTERFERENCE,
-}  # fmt: skip
+}
 """What explains a difference, by metric."""
 
 SERVED = {
@@ -73,9 +76,11 @@ def predict(paper: Paper) -> Iterator[Prediction]:
             plain, split = _served(claim)
             gains["throughput"].append(split / plain)
             yield Prediction(
-                claim=claim.id, predicted=split if claim.metric == "throughput" else plain,
-                because=SERVED[claim.metric], differs=DIFFERS[claim.metric],
-            )  # fmt: skip
+                claim=claim.id,
+                predicted=split if claim.metric == "throughput" else plain,
+                because=SERVED[claim.metric],
+                differs=DIFFERS[claim.metric],
+            )
     yield from _headlines(paper, {k: max(v) for k, v in gains.items()})
 
 
@@ -92,8 +97,9 @@ def _headlines(paper: Paper, best: Mapping[str, float]) -> Iterator[Prediction]:
     d = serving(claims["llama-tp8-1024"])
     rows["smallest-useful-step"] = (smallest_useful(d), "smallest power of two of tokens that gains a tenth")
     rows["communication-processors"] = (
-        float(units_that_fill(d)), "link rate reached, over the bytes a processor keeps under way per latency",
-    )  # fmt: skip
+        float(units_that_fill(d)),
+        "link rate reached, over the bytes a processor keeps under way per latency",
+    )
     for claim, (predicted, because) in rows.items():
         yield Prediction(claim=claim, predicted=predicted, because=because, differs=INTERFERENCE)
 
@@ -109,9 +115,7 @@ def serving(claim: Claim, max_num_batched_tokens: int = 0) -> Deployment:
 def _deployed(setup: str, model: str, max_num_batched_tokens: int) -> Deployment:
     """One object for equal deployments, so that their tables keep."""
     words = get_paper(KEY).setups[setup]
-    return symmetric(
-        deployment(words, model=model, version=VERSION, max_num_batched_tokens=max_num_batched_tokens)
-    )  # fmt: skip
+    return symmetric(deployment(words, model=model, version=VERSION, max_num_batched_tokens=max_num_batched_tokens))
 
 
 def symmetric(d: Deployment) -> Deployment:
@@ -142,10 +146,13 @@ def split_s(done: Pass, tokens: Ints) -> Floats:
 def _split_s(done: Pass, entry: int, units: int, fills: int, norms: float) -> float:
     here, slower = slice(entry, entry + 1), max(1.0, fills / units)
     one = replace(
-        done, total_s=done.kernels_s[here] + slower * done.network_s[here], network_s=slower * done.network_s[here],
-        memory_s=done.memory_s[here], split_extra_s=done.split_extra_s[here],
+        done,
+        total_s=done.kernels_s[here] + slower * done.network_s[here],
+        network_s=slower * done.network_s[here],
+        memory_s=done.memory_s[here],
+        split_extra_s=done.split_extra_s[here],
         halves_network_extra_s=slower * done.halves_network_extra_s[here],
-    )  # fmt: skip
+    )
     split = overlapped_s(one, "token-split", communication_units=units, norm_frac=norms)
     return min(float(split[0]), float(done.total_s[entry]))
 
@@ -166,7 +173,7 @@ def prefills(d: Deployment, most_tokens: int) -> dict[int, dict[str, float]]:
             "share": float(done.network_s[i] / (done.total_s[i] + host_s)),
         }
         for i, n in enumerate(tokens)
-    }  # fmt: skip
+    }
 
 
 def _prefill(claim: Claim) -> dict[str, float]:
@@ -202,9 +209,12 @@ def throughput(d: Deployment, input_tokens: int, output_tokens: int) -> tuple[fl
     found: list[float] = []
     for overlap, knobs in (("sequential", {}), ("token-split", {"norm_frac": frac})):
         service = Service(
-            pools=(Pool(deployment=d),), policy="chunked-prefill", overlap=overlap, overlap_knobs=knobs,
+            pools=(Pool(deployment=d),),
+            policy="chunked-prefill",
+            overlap=overlap,
+            overlap_knobs=knobs,
             prefix_caching=False,
-        )  # fmt: skip
+        )
         out = simulate(service, requests)
         if isinstance(out, Infeasible):
             return 0.0, 0.0

@@ -22,15 +22,18 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     small = setup["latency"]
     (_, ours), (_, alone) = tensor_parallel(small), on_demand(small)
     yield Prediction(
-        claim="latency", predicted=1.0 - ours / alone, differs=ASSUMED,
+        claim="latency",
+        predicted=1.0 - ours / alone,
+        differs=ASSUMED,
         because=f"{small.number('num_devices'):.0f} devices {ours:.1f} s a token, one on demand {alone:.1f} s",
-    )  # fmt: skip
+    )
     (ours_first, _), (alone_first, _) = tensor_parallel(small, is_prompt=True), on_demand(small, is_prompt=True)
     yield Prediction(
-        claim="ttft", predicted=1.0 - ours_first / alone_first,
+        claim="ttft",
+        predicted=1.0 - ours_first / alone_first,
         differs=f"sums of a whole prompt pass one home link, whose rate is assumed; {ASSUMED}",
         because=f"{ours_first:.1f} s to the first token against {alone_first:.1f} s",
-    )  # fmt: skip
+    )
     star, ring = (sum_s(small, how) for how in (star_s, ring_s))
     yield Prediction(
         claim="star",
@@ -44,14 +47,18 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     parts = blocks(large, int(large.number("num_devices")), tokens=1)
     peak, whole = peak_bytes(parts, window) + runtime, sum(b.held_bytes for b in parts) + runtime
     yield Prediction(
-        claim="peak", predicted=peak, differs=PEAK,
+        claim="peak",
+        predicted=peak,
+        differs=PEAK,
         because=f"the head in {parts[-1].held_bytes / 1e9:.2f} GB, half as much again while it is read, and a "
         "feed-forward part",
-    )  # fmt: skip
+    )
     yield Prediction(
-        claim="peak-reduction", predicted=1.0 - peak / whole, differs=PEAK,
+        claim="peak-reduction",
+        predicted=1.0 - peak / whole,
+        differs=PEAK,
         because=f"{peak / 1e9:.1f} GB instead of {whole / 1e9:.1f} GB",
-    )  # fmt: skip
+    )
 
 
 def tensor_parallel(setup: Setup, *, is_prompt: bool = False) -> tuple[float, float]:
@@ -101,7 +108,8 @@ def _block(setup: Setup, parameters: float, tokens: float, exchange_s: float) ->
     arithmetic = 2.0 * parameters * tokens / setup.number("device_flops_per_s")
     read = held / setup.number("memory_bytes_per_s") if tokens else 0.0
     return WeightBlock(
-        held_bytes=held, copied_bytes=parameters * FILE_BYTES,
+        held_bytes=held,
+        copied_bytes=parameters * FILE_BYTES,
         load_s=parameters * FILE_BYTES / setup.number("nvme_read_bytes_per_s"),
         busy_s=max(arithmetic, read) + exchange_s,
-    )  # fmt: skip
+    )

@@ -18,10 +18,11 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     for claim in ("speedup-avx512", "speedup-avx2"):
         setup = paper.setups[claim.removeprefix("speedup-")]
         yield Prediction(
-            claim=claim, predicted=time_s(setup, BASELINE) / time_s(setup, OURS) - 1.0,
+            claim=claim,
+            predicted=time_s(setup, BASELINE) / time_s(setup, OURS) - 1.0,
             because=f"memory operations, then instructions: {counted}; traffic alone allows {bound:.0%}",
             differs="how much of the arithmetic hides behind the memory, and how many threads ran",
-        )  # fmt: skip
+        )
     yield Prediction(claim="within-bound-avx512", predicted=bound, because="4 N memory operations against 3 N")
 
 
@@ -31,5 +32,5 @@ def time_s(setup: Setup, name: str) -> float:
     processor = Processor(
         vector_flops_per_s=2.0 * lanes * setup.number("core_clock_hz"),
         bytes_per_s=setup.number("host_memory_bytes_per_s"),
-    )  # fmt: skip
+    )
     return run(name, 1, ROW, processor).time_s

@@ -26,8 +26,11 @@ LARGEST_SAVE = (
 )
 DIFFERS = {
     "conversion_speedup": "nodes convert on many cores and the baseline on one, which storage does not show",
-    "save_time": PACKING, "convert_time": PACKING, "load_time": PACKING, "all_time": PACKING,
-}  # fmt: skip
+    "save_time": PACKING,
+    "convert_time": PACKING,
+    "load_time": PACKING,
+    "all_time": PACKING,
+}
 """What explains a difference, by metric."""
 
 
@@ -36,9 +39,11 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     for claim in paper.claims:
         if claim.metric in BECAUSE:
             yield Prediction(
-                claim=claim.id, predicted=answer(claim), because=BECAUSE[claim.metric],
+                claim=claim.id,
+                predicted=answer(claim),
+                because=BECAUSE[claim.metric],
                 differs=LARGEST_SAVE if claim.id == "1t-save" else DIFFERS.get(claim.metric, ""),
-            )  # fmt: skip
+            )
 
 
 def answer(claim: Claim) -> float:
@@ -70,8 +75,10 @@ def fewer_nodes(setup: Setup, repair_s: float, share: float = 0.5) -> Recovery:
     """Going on with that share of the nodes against waiting for a repair, speed being in proportion to nodes."""
     whole, part, parameters = storage(setup), storage(setup, share), setup.number("num_parameters")
     outage = Outage(
-        repair_s=repair_s, remaining_frac=share, load_s=times(setup).load_s,
+        repair_s=repair_s,
+        remaining_frac=share,
+        load_s=times(setup).load_s,
         reshape_s=reshape_times(parameters, whole, part).reshape_s,
         back_s=reshape_times(parameters, part, whole).all_s,
-    )  # fmt: skip
+    )
     return recovery(outage)

@@ -19,9 +19,15 @@ from orrery.serving.simulation.simulate import simulate
 from orrery_papers.shared.setup import deployment, of_lengths
 
 MODELS = (
-    "bloom-560m", "bloom-1b7", "bloom-3b", "bloom-7b1", "codellama-7b", "codellama-13b", "codellama-34b",
+    "bloom-560m",
+    "bloom-1b7",
+    "bloom-3b",
+    "bloom-7b1",
+    "codellama-7b",
+    "codellama-13b",
+    "codellama-34b",
     "codellama-70b",
-)  # fmt: skip
+)
 """See [unstated] models."""
 
 DEVICES = {"a100": ("a100-sxm-40gb", (1, 2, 4, 8)), "v100": ("v100-sxm-32gb", (1, 2, 4))}
@@ -43,11 +49,12 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     for claim, old, new in (("upgrade", "v100", "a100"), ("downgrade", "a100", "v100")):
         gains = [g for m in MODELS if (g := retuned(found[m, old], found[m, new])) is not None]
         yield Prediction(
-            claim=claim, predicted=float(np.mean(gains)),
+            claim=claim,
+            predicted=float(np.mean(gains)),
             because=f"best setting of {new} over that of {old} on {new}, static batches, mean of {len(gains)} models",
             differs="where memory sets the best batch, the old setting shrinks to the new best one; irregular peaks "
             "that were measured on V100 are not in its smooth kernels, and lengths and models are not written",
-        )  # fmt: skip
+        )
 
 
 def retuned(old: Settings, new: Settings) -> float | None:
@@ -97,13 +104,19 @@ def static_s(d: Deployment, batch: int, answer_tokens: int) -> float:
     sizes, longest = groups(batch)
     none = np.zeros_like(sizes)
     first = Batch(
-        prompt_sequences=sizes, prompt_tokens=longest, prompt_context_tokens=longest, decode_sequences=none,
+        prompt_sequences=sizes,
+        prompt_tokens=longest,
+        prompt_context_tokens=longest,
+        decode_sequences=none,
         decode_context_tokens=none,
-    )  # fmt: skip
+    )
     later = Batch(
-        prompt_sequences=none, prompt_tokens=none, prompt_context_tokens=none, decode_sequences=sizes,
+        prompt_sequences=none,
+        prompt_tokens=none,
+        prompt_context_tokens=none,
+        decode_sequences=sizes,
         decode_context_tokens=longest + answer_tokens // 2,
-    )  # fmt: skip
+    )
     host_s = d.engine.step_s + d.engine.per_sequence_s * sizes
     steps_s = (answer_tokens - 1) * (step(d, later).time_s + host_s)
     return float(np.sum(step(d, first).time_s + host_s + steps_s))

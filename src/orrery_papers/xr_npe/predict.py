@@ -26,10 +26,11 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     bits = np.where(is_narrow, as_format(narrow).element_bits, as_format("posit8_0").element_bits)
     table = ", ".join(f"{name} {np.mean(values):.1f} dB" for name, values in errors.items())
     yield Prediction(
-        claim="intensity", predicted=WIDE_BITS / float(bits.mean()),
+        claim="intensity",
+        predicted=WIDE_BITS / float(bits.mean()),
         because=f"16 bits over a mean of {bits.mean():g} bits an operand; mean errors: {table}",
         differs="the share of four-bit layers is assumed; all of them would give 4, none 2",
-    )  # fmt: skip
+    )
 
 
 def errors_db(setup: Setup) -> dict[str, list[float]]:

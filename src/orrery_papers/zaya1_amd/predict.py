@@ -52,23 +52,33 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     least, run = least_devices(setup)
     lasts = whole_run(setup, run)
     yield Prediction(
-        claim="devices-a-copy", predicted=float(least),
+        claim="devices-a-copy",
+        predicted=float(least),
         because=f"{run.peak_memory_bytes / 1e9:.0f} GB a device without cutting the model ({run.layout}); 14T tokens "
         f"take {lasts.time_s / 86400:.0f} days, of which {lasts.overhead_frac:.1%} are saves and failures",
-    )  # fmt: skip
+    )
 
 
 def model_of(setup: Setup) -> Model:
     """Grouped-query attention of the compressed heads and sixteen gated experts in every layer."""
     n = {name: int(setup.number(name)) for name in setup.inputs if name.startswith("num_")}
     config: dict[str, Any] = {
-        "model_type": "qwen3_moe", "hidden_size": n["num_hidden"], "num_hidden_layers": n["num_layers"],
-        "num_attention_heads": n["num_heads"], "num_key_value_heads": n["num_kv_heads"],
-        "head_dim": n["num_head_features"], "num_experts": n["num_experts"],
-        "num_experts_per_tok": n["num_experts_per_token"], "moe_intermediate_size": n["num_expert_features"],
-        "intermediate_size": n["num_expert_features"], "vocab_size": n["num_vocabulary"], "tie_word_embeddings": True,
-        "max_position_embeddings": 32768, "decoder_sparse_step": 1, "mlp_only_layers": [],
-    }  # fmt: skip
+        "model_type": "qwen3_moe",
+        "hidden_size": n["num_hidden"],
+        "num_hidden_layers": n["num_layers"],
+        "num_attention_heads": n["num_heads"],
+        "num_key_value_heads": n["num_kv_heads"],
+        "head_dim": n["num_head_features"],
+        "num_experts": n["num_experts"],
+        "num_experts_per_tok": n["num_experts_per_token"],
+        "moe_intermediate_size": n["num_expert_features"],
+        "intermediate_size": n["num_expert_features"],
+        "vocab_size": n["num_vocabulary"],
+        "tie_word_embeddings": True,
+        "max_position_embeddings": 32768,
+        "decoder_sparse_step": 1,
+        "mlp_only_layers": [],
+    }
     return parse(config, name="ZAYA1-base")
 
 
@@ -115,16 +125,23 @@ def whole_run(setup: Setup, run: Trained) -> Goodput:
     parts = {name: float(v[0]) for name, v in run.steps.parts.items()}
     node = setup.number("storage_bytes_per_s")
     saving = Saving(
-        shard_bytes=state, num_devices=devices, devices_per_node=job.cluster.devices_per_node,
-        forward_s=parts["forward"], update_s=parts["update"],
+        shard_bytes=state,
+        num_devices=devices,
+        devices_per_node=job.cluster.devices_per_node,
+        forward_s=parts["forward"],
+        update_s=parts["update"],
         backward_s=run.step_s - parts["forward"] - parts["update"],
         device_to_host_bytes_per_s=job.cluster.device.host.each_way_bytes_per_s,
-        storage_bytes_per_s=node * job.cluster.num_nodes, node_storage_bytes_per_s=node,
-    )  # fmt: skip
+        storage_bytes_per_s=node * job.cluster.num_nodes,
+        node_storage_bytes_per_s=node,
+    )
     faults = FaultModel(
-        num_devices=devices, devices_per_node=job.cluster.devices_per_node,
-        device_mtbf_s=setup.number("mean_between_failures_s") * devices, detection_s=DETECTION_S, restart_s=RESTART_S,
-    )  # fmt: skip
+        num_devices=devices,
+        devices_per_node=job.cluster.devices_per_node,
+        device_mtbf_s=setup.number("mean_between_failures_s") * devices,
+        detection_s=DETECTION_S,
+        restart_s=RESTART_S,
+    )
     way = next(t for t in discover(techniques) if t.name == SAVE)
     plan = RunPlan(step_s=run.step_s, num_steps=int(setup.number("num_training_tokens") // job.tokens_per_step))
     steps = max(1, round(1800.0 / run.step_s))
@@ -157,9 +174,12 @@ def message_curves(setup: Setup, num_devices: tuple[int, ...] = (8, 16, 64, 256,
     for kind in KINDS:
         for n in num_devices:
             work = network.Collective(
-                kind=kind, num_devices=n, message_bytes=SIZES_BYTES, has_peer_to_peer=True,
+                kind=kind,
+                num_devices=n,
+                message_bytes=SIZES_BYTES,
+                has_peer_to_peer=True,
                 devices_per_node=int(setup.number("num_devices_per_node")),
-            )  # fmt: skip
+            )
             time_s = np.asarray(network.predict(work, device).time_s, dtype=np.float64)
             out.append(Curve(kind=kind, num_devices=n, message_bytes=SIZES_BYTES, time_s=time_s))
     return out
@@ -168,8 +188,11 @@ def message_curves(setup: Setup, num_devices: tuple[int, ...] = (8, 16, 64, 256,
 def ranked_experts(setup: Setup, widths: tuple[int, ...]) -> list[Ranked]:
     """Layers of the set-up's width with experts of those widths, by how efficient the device makes them."""
     like = Size(
-        hidden_size=int(setup.number("num_hidden")), ffn_size=1, num_heads=int(setup.number("num_heads")),
-        num_kv_heads=int(setup.number("num_kv_heads")), head_size=int(setup.number("num_head_features")),
-    )  # fmt: skip
+        hidden_size=int(setup.number("num_hidden")),
+        ffn_size=1,
+        num_heads=int(setup.number("num_heads")),
+        num_kv_heads=int(setup.number("num_kv_heads")),
+        head_size=int(setup.number("num_head_features")),
+    )
     sizes = [replace(like, ffn_size=w) for w in widths]
     return rank_sizes(training_device(setup), sizes, seq_len=int(setup.number("sequence_tokens")))

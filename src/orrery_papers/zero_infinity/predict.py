@@ -23,10 +23,11 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     claims = {claim.id: claim for claim in paper.claims}
     pod, node = claims["gpus-for-1t"].setup, claims["fine-tune-1t"].setup
     yield Prediction(
-        claim="gpus-for-1t", predicted=devices_for(pod),
+        claim="gpus-for-1t",
+        predicted=devices_for(pod),
         because="16 bytes a parameter over all devices; checkpoints of two sequences, a 16th of a layer on each",
         differs="at section 3's 20 bytes a parameter it would take a quarter more, and fewer with smaller batches",
-    )  # fmt: skip
+    )
     memory = device_of(pod).memory_capacity_bytes
     yield Prediction(
         claim="gpus-for-100b",
@@ -38,9 +39,11 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     total = step.flops_per_s * run.number("num_devices")
     differs = "products and small kernels of a V100 were slower than the catalogue's"
     yield Prediction(
-        claim="petaflops", predicted=total, differs=differs,
+        claim="petaflops",
+        predicted=total,
+        differs=differs,
         because="layers arrive under the computing; states pass the drives after the backward pass",
-    )  # fmt: skip
+    )
     peak = device_of(run).dense_flops_per_s["fp16"] * run.number("num_devices")
     yield Prediction(
         claim="share-of-peak", predicted=total / peak, because="the rate over 125 TFLOP/s", differs=differs
@@ -49,29 +52,35 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         claim="fine-tune-1t",
         predicted=largest_of("zero-infinity", tiers(node), partial(sized, node), 1e9, num_pieces=FINEST_PIECES),
         because="18 bytes a parameter on the node's drives, pieces of layers and a layer's activations on each device",
-    )  # fmt: skip
+    )
     yield Prediction(
-        claim="largest-512", because="the same on the drives of 32 nodes, checkpoints in host memory",
+        claim="largest-512",
+        because="the same on the drives of 32 nodes, checkpoints in host memory",
         predicted=largest_of("zero-infinity", tiers(pod), partial(sized, pod, batch=1), 1e9, num_pieces=FINEST_PIECES),
         differs="a layer's activations of a whole sequence must fit a device here; the paper's tiling cuts those, too",
-    )  # fmt: skip
+    )
 
 
 def tiers(setup: Setup) -> Tiers:
     """One of the devices of a node whose drives, memory and links all share."""
     return tiers_for(
-        setup, num_ranks=int(setup.number("num_devices")), num_sharing=int(setup.number("num_devices_per_node")),
+        setup,
+        num_ranks=int(setup.number("num_devices")),
+        num_sharing=int(setup.number("num_devices_per_node")),
         num_per_link=int(setup.number("num_devices_per_link")),
-    )  # fmt: skip
+    )
 
 
 def sized(setup: Setup, num_parameters: float, batch: int = 0) -> Work:
     """The work of a model of that size with the set-up's batch, its loss one sequence at a time."""
     tokens = int(setup.number("sequence_tokens"))
     return layer_work(
-        gpt_of(num_parameters), device_of(setup), sequences=batch or int(setup.number("num_micro_batch")),
-        sequence_tokens=tokens, loss_tokens=tokens,
-    )  # fmt: skip
+        gpt_of(num_parameters),
+        device_of(setup),
+        sequences=batch or int(setup.number("num_micro_batch")),
+        sequence_tokens=tokens,
+        loss_tokens=tokens,
+    )
 
 
 def devices_for(setup: Setup) -> float:

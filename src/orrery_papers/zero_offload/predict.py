@@ -22,32 +22,40 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     one, many, node = (claims[k].setup for k in ("largest-one-gpu", "scaling-128", "largest-dgx-2"))
     offloaded, plain = largest_on_one(one, "zero-offload"), largest_on_one(one, "all-on-device", has_buckets=True)
     yield Prediction(
-        claim="largest-one-gpu", predicted=offloaded,
+        claim="largest-one-gpu",
+        predicted=offloaded,
         because="two bytes a parameter, two layers' gradients and checkpoints on the device",
-    )  # fmt: skip
+    )
     yield Prediction(
-        claim="largest-one-gpu-pytorch", predicted=plain,
+        claim="largest-one-gpu-pytorch",
+        predicted=plain,
         because="16 bytes a parameter, gradients once more in buckets, checkpoints",
         differs="fragmentation of the allocator and what the framework keeps beside are not counted",
-    )  # fmt: skip
+    )
     yield Prediction(
-        claim="largest-ratio", predicted=offloaded / plain, because="the two sizes above",
+        claim="largest-ratio",
+        predicted=offloaded / plain,
+        because="the two sizes above",
         differs="the plain system holds more here than reported",
-    )  # fmt: skip
+    )
     yield Prediction(
-        claim="rate-10b", predicted=rate(claims["rate-10b"].setup, 1),
+        claim="rate-10b",
+        predicted=rate(claims["rate-10b"].setup, 1),
         because="gradients stream under the backward pass; one update on the host for 51 micro-batches",
         differs=KERNELS,
-    )  # fmt: skip
+    )
     yield Prediction(
-        claim="rate-pytorch", predicted=max(plain_rates(claims["rate-pytorch"].setup)),
-        because="all on the device at the fastest micro-batch that fits", differs=KERNELS,
-    )  # fmt: skip
+        claim="rate-pytorch",
+        predicted=max(plain_rates(claims["rate-pytorch"].setup)),
+        because="all on the device at the fastest micro-batch that fits",
+        differs=KERNELS,
+    )
     alone, together = rate(many, 1), rate(many, 128)
     yield Prediction(
-        claim="scaling-128", predicted=128.0 * together / alone,
+        claim="scaling-128",
+        predicted=128.0 * together / alone,
         because="link and host work shrink with the ranks; gathering parameters over the network is what is added",
-    )  # fmt: skip
+    )
     yield Prediction(
         claim="rate-128", predicted=together, because="the same on 128 devices, four sequences each", differs=KERNELS
     )
@@ -57,23 +65,29 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         claim="largest-dgx-2", predicted=over, because="an eighth of the parameters a device; the host holds the states"
     )
     yield Prediction(
-        claim="largest-dgx-2-ratio", predicted=over / under, because="16 bytes a parameter over 16 devices otherwise",
+        claim="largest-dgx-2-ratio",
+        predicted=over / under,
+        because="16 bytes a parameter over 16 devices otherwise",
         differs="what the baseline keeps beside 16 bytes a parameter is not itemised in the text read",
-    )  # fmt: skip
+    )
     delayed = claims["delayed-update"].setup
     times = [step_of("zero-offload", work(delayed), tiers_for(delayed), is_delayed=x).step_s for x in (False, True)]
     yield Prediction(
-        claim="delayed-update", predicted=times[0] / times[1], because="10B, one micro-batch of 8 a step",
+        claim="delayed-update",
+        predicted=times[0] / times[1],
+        because="10B, one micro-batch of 8 a step",
         differs="other sizes of the figure are in a table that is an image",
-    )  # fmt: skip
+    )
 
 
 def work(setup: Setup, batch: int = 0, num_micro_batches: int = 1) -> Work:
     """A step of the set-up with attention as of 2020."""
     return work_of(
-        setup, is_attention_fused=False, num_micro_batches=num_micro_batches,
+        setup,
+        is_attention_fused=False,
+        num_micro_batches=num_micro_batches,
         sequences=batch or int(setup.number("num_micro_batch")),
-    )  # fmt: skip
+    )
 
 
 def rate(setup: Setup, ranks: int) -> float:
@@ -91,9 +105,13 @@ def plain_rates(setup: Setup) -> Iterator[float]:
     tiers, total = tiers_for(setup), int(setup.number("num_global_batch"))
     for batch in BASELINE_BATCHES:
         made = layer_work(
-            gpt_of(BASELINE_PARAMETERS), device_of(setup), sequences=batch, num_micro_batches=total // batch,
-            sequence_tokens=int(setup.number("sequence_tokens")), is_attention_fused=False,
-        )  # fmt: skip
+            gpt_of(BASELINE_PARAMETERS),
+            device_of(setup),
+            sequences=batch,
+            num_micro_batches=total // batch,
+            sequence_tokens=int(setup.number("sequence_tokens")),
+            is_attention_fused=False,
+        )
         step = step_of("all-on-device", made, tiers, has_buckets=True)
         yield step.flops_per_s if shortage(step.held, tiers) is None else 0.0
 
@@ -101,9 +119,13 @@ def plain_rates(setup: Setup) -> Iterator[float]:
 def sized(setup: Setup, tp: int, hidden_size: int, num_parameters: float) -> Work:
     """The work of a model of that size, cut over ``tp`` devices."""
     return layer_work(
-        gpt_of(num_parameters, hidden_size=hidden_size), device_of(setup), tp=tp, is_attention_fused=False,
-        sequences=int(setup.number("num_micro_batch")), sequence_tokens=int(setup.number("sequence_tokens")),
-    )  # fmt: skip
+        gpt_of(num_parameters, hidden_size=hidden_size),
+        device_of(setup),
+        tp=tp,
+        is_attention_fused=False,
+        sequences=int(setup.number("num_micro_batch")),
+        sequence_tokens=int(setup.number("sequence_tokens")),
+    )
 
 
 def largest_on_one(setup: Setup, name: str, **knobs: bool) -> float:

@@ -27,32 +27,41 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     )
     alone = {name: mean_error(layers, "", name, []) for name in (FP8, INT8)}
     yield Prediction(
-        claim="fp8-activations", predicted=alone[FP8] / alone[INT8],
+        claim="fp8-activations",
+        predicted=alone[FP8] / alone[INT8],
         because=f"exact weights, activations in {FP8}: error {alone[FP8]:.4f}, in {INT8}: {alone[INT8]:.4f}",
-    )  # fmt: skip
+    )
     m1, m2 = (("power-of-two-scales", PowerOfTwoScales(is_relative=is_relative)) for is_relative in (False, True))
     free, other = error(layers, fp4), error(layers, int4)
     absolute, relative, low = error(layers, fp4, m1), error(layers, fp4, m2), error(layers, fp4, after="low-rank")
     found = {
-        "fp4-weights": (free, other), "constraint-m2": (relative, free), "constraint-m1": (absolute, free),
-        "m2-before-m1": (relative, absolute), "low-rank": (low, free),
-    }  # fmt: skip
+        "fp4-weights": (free, other),
+        "constraint-m2": (relative, free),
+        "constraint-m1": (absolute, free),
+        "m2-before-m1": (relative, absolute),
+        "low-rank": (low, free),
+    }
     for claim, (ours, base) in found.items():
         yield Prediction(
-            claim=claim, predicted=ours / base, because=f"error of the output {ours:.4f} beside {base:.4f}",
+            claim=claim,
+            predicted=ours / base,
+            because=f"error of the output {ours:.4f} beside {base:.4f}",
             differs=CONSTRAINT if claim.startswith("constraint") else "",
-        )  # fmt: skip
+        )
 
 
 def _layers(setup: Setup) -> list[Layer]:
     width = int(setup.number("num_hidden"))
     return [
         drawn_layer(
-            seed, width=width, num_outputs=width // 2, num_tokens=int(setup.number("num_calibration_tokens")),
+            seed,
+            width=width,
+            num_outputs=width // 2,
+            num_tokens=int(setup.number("num_calibration_tokens")),
             num_outliers=int(setup.number("num_outlier_channels")),
         )
         for seed in range(2)
-    ]  # fmt: skip
+    ]
 
 
 def error(layers: list[Layer], weights: str, grid: Recipe = "round-to-nearest", after: Recipe = "") -> float:

@@ -16,9 +16,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     """Every row of the table."""
     for claim in paper.claims:
         if claim.metric == "peak_memory":
-            yield Prediction(
-                claim=claim.id, predicted=peak_bytes(claim.setup), because=BECAUSE, differs=DIFFERS
-            )  # fmt: skip
+            yield Prediction(claim=claim.id, predicted=peak_bytes(claim.setup), because=BECAUSE, differs=DIFFERS)
         elif claim.metric == "model_size":
             found = float(model_of(claim.setup).num_parameters)
             yield Prediction(claim=claim.id, predicted=found, because="the model's published config")

@@ -16,20 +16,35 @@ from orrery.evidence.feed.store import Store
 TODAY = date(2026, 11, 20)
 
 PAPERS = (
-    ("2611.00001", "Paging the key-value cache of LLM serving to drives",
-     "We serve large language models with a KV cache that moves to NVMe drives. TTFT falls by 2.1x over vLLM."),
-    ("2611.00002", "Pipeline schedules without bubbles for training",
-     "Training of large transformers on many GPUs with pipeline parallelism; throughput improves by 17% over 1F1B."),
-    ("2611.00003", "<script>alert(1)</script> & other titles",
-     "An abstract with <b>markup</b> & ampersands about quantization to 4 bits of weights and activations."),
-)  # fmt: skip
+    (
+        "2611.00001",
+        "Paging the key-value cache of LLM serving to drives",
+        "We serve large language models with a KV cache that moves to NVMe drives. TTFT falls by 2.1x over vLLM.",
+    ),
+    (
+        "2611.00002",
+        "Pipeline schedules without bubbles for training",
+        "Training of large transformers on many GPUs with pipeline parallelism; throughput improves by 17% over 1F1B.",
+    ),
+    (
+        "2611.00003",
+        "<script>alert(1)</script> & other titles",
+        "An abstract with <b>markup</b> & ampersands about quantization to 4 bits of weights and activations.",
+    ),
+)
 
 
 def entry(id, title, abstract, days_ago=1, **more):
     return Entry(
-        id=id, title=title, abstract=abstract, source="test", num_authors=3, url=f"https://arxiv.org/abs/{id}",
-        published=TODAY - timedelta(days=days_ago), **more,
-    )  # fmt: skip
+        id=id,
+        title=title,
+        abstract=abstract,
+        source="test",
+        num_authors=3,
+        url=f"https://arxiv.org/abs/{id}",
+        published=TODAY - timedelta(days=days_ago),
+        **more,
+    )
 
 
 @pytest.fixture

@@ -92,9 +92,15 @@ def test_the_feed_is_well_formed_and_complete(store):
 
 @pytest.mark.slow
 def test_a_deployment_says_what_a_technique_would_change(store):
-    scenario = read_scenario({
-        "model": "llama-3.1-8b", "device": "h100-sxm", "input_tokens": 512, "output_tokens": 128, "concurrency": 8,
-    })  # fmt: skip
+    scenario = read_scenario(
+        {
+            "model": "llama-3.1-8b",
+            "device": "h100-sxm",
+            "input_tokens": 512,
+            "output_tokens": 128,
+            "concurrency": 8,
+        }
+    )
     issue = compose(store, TODAY, SubscriptionFilter(), deployment=Deployment(scenario))
     meanings = [meaning for item in issue.items for meaning in item.meanings]
     assert meanings

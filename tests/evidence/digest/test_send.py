@@ -93,8 +93,9 @@ def test_one_refusal_does_not_stop_the_others(store, sender, mailbox, ann):
     Subscriptions(store).ask("bob@example.org", SubscriptionFilter(), "active")
     mailbox.says = lambda envelope: "550 unknown" if "ann" in envelope.rcpt_tos[0] else None
     assert {s.address: s.outcome for s in sent(store, sender, mailbox)} == {
-        "ann@example.org": "refused", "bob@example.org": "sent",
-    }  # fmt: skip
+        "ann@example.org": "refused",
+        "bob@example.org": "sent",
+    }
 
 
 def test_a_connection_that_breaks_after_the_letter_leaves_doubt_and_no_second_letter(store, sender, mailbox, ann):
@@ -164,9 +165,10 @@ def test_wherever_it_stops_a_letter_is_never_sent_twice(store, sender, ann, monk
 
     begin = sending._begin
     crashes = {
-        "before it is begun": ("_begin", stop), "once it is begun": ("_begin", lambda *args: begin(*args) and stop()),
+        "before it is begun": ("_begin", stop),
+        "once it is begun": ("_begin", lambda *args: begin(*args) and stop()),
         "once handed over": ("_end", stop),
-    }  # fmt: skip
+    }
     with monkeypatch.context() as patched:
         if point in crashes:
             patched.setattr(sending, *crashes[point])

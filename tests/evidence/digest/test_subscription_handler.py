@@ -104,13 +104,17 @@ def test_a_client_causes_few_letters(site, store):
 @pytest.mark.parametrize(
     ("path", "body", "status"),
     [
-        ("/subscribe", {"address": "nonsense"}, 400), ("/subscribe", {"address": "a@b.cd", "frequency": "hour"}, 400),
-        ("/subscribe", {"address": "a@b.cd\r\nBcc: x@y.zz"}, 400), ("/subscribe", {"address": "a" * 5000}, 413),
-        ("/subscribe", "&".join(f"a{i}=1" for i in range(500)), 400), ("/confirm?token=x", {}, 400),
-        ("/unsubscribe", {}, 400), ("/nowhere", {}, 404),
+        ("/subscribe", {"address": "nonsense"}, 400),
+        ("/subscribe", {"address": "a@b.cd", "frequency": "hour"}, 400),
+        ("/subscribe", {"address": "a@b.cd\r\nBcc: x@y.zz"}, 400),
+        ("/subscribe", {"address": "a" * 5000}, 413),
+        ("/subscribe", "&".join(f"a{i}=1" for i in range(500)), 400),
+        ("/confirm?token=x", {}, 400),
+        ("/unsubscribe", {}, 400),
+        ("/nowhere", {}, 404),
         ("/subscribe", {"address": "a@b.cd", "layers": "servng"}, 400),
     ],
-)  # fmt: skip
+)
 def test_odd_requests_get_an_answer_that_fits(site, path, body, status):
     assert site.ask("POST", path, body)[0].status == status
     assert site.letters == []
@@ -156,15 +160,17 @@ def test_behind_a_proxy_clients_are_told_apart(site):
 @pytest.mark.parametrize(
     ("request_", "status"),
     [
-        (b"HEAD / HTTP/1.1\r\n\r\n", b"200"), (b"PUT / HTTP/1.1\r\n\r\n", b"405"),
+        (b"HEAD / HTTP/1.1\r\n\r\n", b"200"),
+        (b"PUT / HTTP/1.1\r\n\r\n", b"405"),
         (b"OPTIONS * HTTP/1.1\r\n\r\n", b"405"),
-        (b"GET http://[ HTTP/1.1\r\n\r\n", b"404"), (b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n", b"414"),
+        (b"GET http://[ HTTP/1.1\r\n\r\n", b"404"),
+        (b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n", b"414"),
         (b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 200 + b"\r\n", b"431"),
         (b"POST /confirm HTTP/1.1\r\nContent-Length: " + b"0" * 5000 + b"\r\n\r\n", b"413"),
         (b"POST /confirm HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", b"413"),
         (b"GET / HTTP/1.1\r\nConnection: keep-alive\r\n\r\nGET /feed.atom HTTP/1.1\r\n\r\n", b"200"),
     ],
-)  # fmt: skip
+)
 def test_requests_at_the_edge_of_http_get_one_safe_answer(site, request_, status):
     with socket.create_connection(("127.0.0.1", site.server.server_port), timeout=5) as raw:
         raw.sendall(request_)

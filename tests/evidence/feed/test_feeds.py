@@ -88,14 +88,24 @@ def test_an_error_of_arxiv_is_passed_on(arxiv):
 
 
 DAILY = [
-    {"paper": {"id": "2611.00009", "title": "Daily\nTokens", "summary": "They come daily.", "upvotes": 12,
-               "authors": [{"name": "Ada B", "hidden": False}], "publishedAt": "2026-11-19T00:00:00.000Z",
-               "submittedOnDailyAt": "2026-11-21T08:00:00.000Z", "organization": {"name": "acme", "fullname": "Acme"}},
-     "title": "Daily Tokens", "numComments": 3},
+    {
+        "paper": {
+            "id": "2611.00009",
+            "title": "Daily\nTokens",
+            "summary": "They come daily.",
+            "upvotes": 12,
+            "authors": [{"name": "Ada B", "hidden": False}],
+            "publishedAt": "2026-11-19T00:00:00.000Z",
+            "submittedOnDailyAt": "2026-11-21T08:00:00.000Z",
+            "organization": {"name": "acme", "fullname": "Acme"},
+        },
+        "title": "Daily Tokens",
+        "numComments": 3,
+    },
     {"paper": {"id": "2611.00010", "title": "No words"}},
     "nonsense",
     {"paper": {"id": 5, "title": "Odd <i>types</i>", "summary": "Fine.", "upvotes": "many", "authors": "Ada"}},
-]  # fmt: skip
+]
 
 
 def test_daily_papers_of_hugging_face():

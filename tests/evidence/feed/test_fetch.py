@@ -116,16 +116,23 @@ def test_a_list_that_has_not_changed_is_not_read_again(server, arxiv, store, rea
 
 def test_daily_lists_are_asked_for_day_by_day(server, store, reader):
     def day(number):
-        paper = {"id": f"2611.0000{number}", "title": f"Daily {number}", "summary": "Words.", "upvotes": number,
-                 "publishedAt": "2019-01-01T00:00:00Z"}  # fmt: skip
+        paper = {
+            "id": f"2611.0000{number}",
+            "title": f"Daily {number}",
+            "summary": "Words.",
+            "upvotes": number,
+            "publishedAt": "2019-01-01T00:00:00Z",
+        }
         return (200, {}, json.dumps([{"paper": paper, "numComments": 0}]).encode())
 
     server.tell("/daily", day(1), (200, {}, b"{"), day(3))
     requested = Question(source="daily", base=f"{server.url}/daily", since=date(2026, 11, 20))
     found = fetch(store, reader, requested, TODAY)
     assert [re.search(r"date=([\d-]+)", path)[1] for path, _ in server.inputs] == [
-        "2026-11-22", "2026-11-21", "2026-11-20",
-    ]  # fmt: skip
+        "2026-11-22",
+        "2026-11-21",
+        "2026-11-20",
+    ]
     assert [e.num_votes for e in found.entries] == [1, 3]
     assert "daily, page 2" in str(found.skipped[0])
     with pytest.raises(FeedError, match="go back 92 days"):
@@ -146,8 +153,20 @@ def test_a_search_in_arxivs_own_words():
 def test_a_list_that_was_not_kept_whole_is_sent_again(server, arxiv, store, reader):
     feed = arxiv.feed(*(arxiv.entry(f"2611.0000{i}") for i in range(1, 5)))
     server.tell("/api", (200, {"ETag": '"same"'}, feed))
-    ask = lambda most: fetch(store, reader, Question(source="rss", base=f"{server.url}/api", most_papers=most,  # noqa: E731
-                                                     categories=(".",)), TODAY)  # fmt: skip
+
+    def ask(most):
+        return fetch(
+            store,
+            reader,
+            Question(
+                source="rss",
+                base=f"{server.url}/api",
+                most_papers=most,
+                categories=(".",),
+            ),
+            TODAY,
+        )
+
     server.tell("/api/.", (200, {"ETag": '"same"'}, feed))
     assert ask(2).saved == Saved(num_new=2)
     assert ask(200).saved == Saved(num_new=2, num_same=2)

@@ -58,8 +58,11 @@ No Word on Who or When
 def test_a_browsers_text_gives_authors_organisation_date_and_comments():
     cold, warm, bare = read_page(BROWSER, "page", TODAY).entries
     assert (cold.title, cold.num_authors, cold.published, cold.num_comments) == (
-        "Cold Tokens: Serving From the Attic", 7, date(2026, 8, 18), 3,
-    )  # fmt: skip
+        "Cold Tokens: Serving From the Attic",
+        7,
+        date(2026, 8, 18),
+        3,
+    )
     assert (warm.organisation, warm.num_authors, warm.published) == ("Acme Research", 0, date(2024, 3, 2))
     assert (warm.num_comments, warm.num_votes) == (None, None)
     assert (bare.published, bare.num_authors, bare.abstract) == (None, 0, ABSTRACT.strip())

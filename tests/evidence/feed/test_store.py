@@ -36,9 +36,18 @@ def store(tmp_path):
 
 
 def test_a_paper_comes_back_as_it_went_in(store):
-    whole = entry(authors=("Ada", "Cy"), num_authors=2, published=date(2026, 11, 1), updated=date(2026, 11, 2),
-                  organisation="Acme", categories=("cs.DC",), url="https://arxiv.org/abs/2611.00001", version=2,
-                  num_votes=3, num_comments=1)  # fmt: skip
+    whole = entry(
+        authors=("Ada", "Cy"),
+        num_authors=2,
+        published=date(2026, 11, 1),
+        updated=date(2026, 11, 2),
+        organisation="Acme",
+        categories=("cs.DC",),
+        url="https://arxiv.org/abs/2611.00001",
+        version=2,
+        num_votes=3,
+        num_comments=1,
+    )
     assert save_entries(store, [whole], TODAY) == Saved(num_new=1)
     assert get_entry(store, "2611.00001") == whole
     assert find_entry(store, "arXiv:2611.00001v9") == whole

@@ -93,10 +93,19 @@ def test_a_paper_with_a_file_is_known(store):
 
 @pytest.fixture(scope="module")
 def deployment():
-    return Deployment(read_scenario({
-        "model": "llama-3.1-8b", "device": "h100-sxm", "weights": "bf16", "input_tokens": 1024, "output_tokens": 64,
-        "concurrency": 16, "num_requests": 40,
-    }))  # fmt: skip
+    return Deployment(
+        read_scenario(
+            {
+                "model": "llama-3.1-8b",
+                "device": "h100-sxm",
+                "weights": "bf16",
+                "input_tokens": 1024,
+                "output_tokens": 64,
+                "concurrency": 16,
+                "num_requests": 40,
+            }
+        )
+    )
 
 
 def describe(deployment, *names, claims=()):
@@ -112,8 +121,15 @@ def test_a_format_is_computed_with_and_without(deployment):
 
 
 def test_the_metric_is_what_the_paper_speaks_of(deployment):
-    claim = NumericClaim(metric="time_to_first_token_reduction", low=0.3, high=0.3, unit="frac", reading="value",
-                         text="", confidence_frac=0.9)  # fmt: skip
+    claim = NumericClaim(
+        metric="time_to_first_token_reduction",
+        low=0.3,
+        high=0.3,
+        unit="frac",
+        reading="value",
+        text="",
+        confidence_frac=0.9,
+    )
     layered, chunked = describe(deployment, "layered-prefill", "chunked-prefill", claims=(claim,))
     assert layered.metric == chunked.metric == "ttft_s"
     assert 0.01 < layered.after < 2.0
@@ -150,8 +166,17 @@ def test_a_static_batch_and_a_technique_that_is_on_already():
 
 
 def test_training_is_asked_about_training():
-    job = {"model": "llama-3.1-8b", "device": "h100-sxm", "devices": 16, "tp": 2, "pp": 2, "seq_len": 4096,
-           "global_batch": 128, "micro_batch": 1, "precision": "bf16"}  # fmt: skip
+    job = {
+        "model": "llama-3.1-8b",
+        "device": "h100-sxm",
+        "devices": 16,
+        "tp": 2,
+        "pp": 2,
+        "seq_len": 4096,
+        "global_batch": 128,
+        "micro_batch": 1,
+        "precision": "bf16",
+    }
     fp8, serving = describe(Deployment(read_scenario(job)), "fp8-training", "layered-prefill")
     assert (fp8.metric, fp8.ratio < 1.0) == ("step_time_s", True)
     assert serving.because == "the deployment trains, and this is a technique of serving."

@@ -83,9 +83,10 @@ def test_a_test_bed_is_no_claim():
 
 def test_layers_by_words():
     layer, sure = layer_of(
-        "Fair queues for answers", "We schedule requests of language model serving, with continuous batching, prefill "
+        "Fair queues for answers",
+        "We schedule requests of language model serving, with continuous batching, prefill "
         "and decode phases, latency objectives and goodput.",
-    )  # fmt: skip
+    )
     assert (layer, sure > 0.5) == ("serving", True)
     layer, sure = layer_of("Four bits", "Weights are quantized to INT4 with scales, post-training quantization.")
     assert (layer, sure > 0.5) == ("numerics", True)
@@ -99,10 +100,13 @@ def test_weights_are_small_and_hold_no_text():
 
 
 def test_techniques_by_likeness():
-    found = dict(techniques_of(
-        "Splitting the phases", "Prefill and decode run on separate GPUs, and the KV cache is transferred between "
-        "them, disaggregating prefill from decoding to raise goodput.",
-    ))  # fmt: skip
+    found = dict(
+        techniques_of(
+            "Splitting the phases",
+            "Prefill and decode run on separate GPUs, and the KV cache is transferred between "
+            "them, disaggregating prefill from decoding to raise goodput.",
+        )
+    )
     assert next(iter(found)) == "disaggregated"
     assert 0.4 < found["disaggregated"] < 1.0
     assert techniques_of("Cooking", "Boil the potatoes in salted water until they are soft.") == ()
@@ -141,8 +145,10 @@ def test_rows_of_digits_are_no_claims():
 
 def test_likeness_is_kept_until_marks_or_papers_change(tmp_path, monkeypatch):
     day = date(2026, 11, 22)
-    papers = [Entry(id=f"2611.0000{i}", title=t, abstract=f"About {t} in depth.", source="t", published=day)
-              for i, t in enumerate(("caches of keys", "meshes of optics", "drives and caches"))]  # fmt: skip
+    papers = [
+        Entry(id=f"2611.0000{i}", title=t, abstract=f"About {t} in depth.", source="t", published=day)
+        for i, t in enumerate(("caches of keys", "meshes of optics", "drives and caches"))
+    ]
     times = []
     compared = interests._compared
     monkeypatch.setattr(interests, "_compared", lambda *args: times.append(1) or compared(*args))

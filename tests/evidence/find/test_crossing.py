@@ -12,9 +12,17 @@ from orrery.evidence.paper_file import Claim, Setup
 
 def read(values, predicted, *, unit="ratio", baseline="vllm", input="input_mean_tokens", better="more"):
     claim = Claim(
-        id="c", metric="throughput_ratio", low=2.0, high=2.0, unit=unit, baseline=baseline,
-        setup=Setup(name="s", inputs={}), origin="abstract", source=Source(title="t"), at="abstract",
-    )  # fmt: skip
+        id="c",
+        metric="throughput_ratio",
+        low=2.0,
+        high=2.0,
+        unit=unit,
+        baseline=baseline,
+        setup=Setup(name="s", inputs={}),
+        origin="abstract",
+        source=Source(title="t"),
+        at="abstract",
+    )
     return reading(Curve(claim=claim, input=input, values=tuple(values), predicted=tuple(predicted), better=better))
 
 

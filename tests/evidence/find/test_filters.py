@@ -7,12 +7,31 @@ from orrery.evidence.find.document import Document
 from orrery.evidence.find.filters import Filters, select
 
 SHELF = (
-    Document(key="a", title="A", text="", layer="serving", kind="system", fit="core", year=2021,
-             devices=("a100-sxm-80gb",), metrics=("throughput_ratio",), techniques=("chunked-prefill",)),
-    Document(key="b", title="B", text="", layer="moe", kind="system", fit="adjacent", year=2024,
-             devices=("a100-pcie-80gb", "h100-sxm"), metrics=("speedup", "latency_reduction")),
+    Document(
+        key="a",
+        title="A",
+        text="",
+        layer="serving",
+        kind="system",
+        fit="core",
+        year=2021,
+        devices=("a100-sxm-80gb",),
+        metrics=("throughput_ratio",),
+        techniques=("chunked-prefill",),
+    ),
+    Document(
+        key="b",
+        title="B",
+        text="",
+        layer="moe",
+        kind="system",
+        fit="adjacent",
+        year=2024,
+        devices=("a100-pcie-80gb", "h100-sxm"),
+        metrics=("speedup", "latency_reduction"),
+    ),
     Document(key="c", title="C", text="", layer="moe", kind="survey", fit="catalogue"),
-)  # fmt: skip
+)
 
 
 def keys(**filters):

@@ -14,14 +14,28 @@ from orrery.evidence.find.search import Finder
 from orrery.evidence.find.terms import CONCEPT, SYNONYMS, terms, words
 
 SHELF = (
-    Document(key="cold-cache", title="Cold Cache", text="Keys and values of old tokens go to drives.", year=2023,
-             metrics=("throughput_ratio",), claims=("throughput ratio 2.4 against vllm",)),
+    Document(
+        key="cold-cache",
+        title="Cold Cache",
+        text="Keys and values of old tokens go to drives.",
+        year=2023,
+        metrics=("throughput_ratio",),
+        claims=("throughput ratio 2.4 against vllm",),
+    ),
     Document(key="warm-weights", title="Warm Weights", text="Weights stay on the device between jobs.", year=2024),
-    Document(key="quick-draft", title="Quick Draft", text="A small network guesses tokens, a large one checks them.",
-             arxiv="2401.00001"),
-    Document(key="slow-gossip", title="Slow Gossip", text="Neighbours average their weights, round by round.",
-             techniques=("gossip-averaging",)),
-)  # fmt: skip
+    Document(
+        key="quick-draft",
+        title="Quick Draft",
+        text="A small network guesses tokens, a large one checks them.",
+        arxiv="2401.00001",
+    ),
+    Document(
+        key="slow-gossip",
+        title="Slow Gossip",
+        text="Neighbours average their weights, round by round.",
+        techniques=("gossip-averaging",),
+    ),
+)
 
 
 @pytest.fixture(scope="module")
@@ -84,11 +98,23 @@ def test_a_query_without_a_word_is_refused(small, query):
 @pytest.mark.parametrize(
     "query",
     [
-        'weights" OR title:"x', "weights AND", "NOT weights", "NEAR(weights tokens, 2)", "title : weights", "weig*",
-        "^weights", "{title text} : weights", "-weights", "weights;drop table papers", "weights " * 5000, "weights + 1",
-        "(weights", "weights\x00tokens", "weights'--",
+        'weights" OR title:"x',
+        "weights AND",
+        "NOT weights",
+        "NEAR(weights tokens, 2)",
+        "title : weights",
+        "weig*",
+        "^weights",
+        "{title text} : weights",
+        "-weights",
+        "weights;drop table papers",
+        "weights " * 5000,
+        "weights + 1",
+        "(weights",
+        "weights\x00tokens",
+        "weights'--",
     ],
-)  # fmt: skip
+)
 def test_operators_of_the_index_are_only_words(small, query):
     assert set(keys(small.search(query))) <= {document.key for document in SHELF}
 

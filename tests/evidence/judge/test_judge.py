@@ -108,12 +108,18 @@ def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize(
     "damage",
-    ["5", "[]", "null", '{"code": CODE}', '{"code": CODE, "paper": 5}',
-     '{"code": CODE, "paper": "nobody", "found": []}',
-     '{"code": CODE, "paper": "distserve", "found": 5}',
-     '{"code": CODE, "paper": "distserve", "found": [["x", 1, ""]]}',
-     "[" * 100_000],
-)  # fmt: skip
+    [
+        "5",
+        "[]",
+        "null",
+        '{"code": CODE}',
+        '{"code": CODE, "paper": 5}',
+        '{"code": CODE, "paper": "nobody", "found": []}',
+        '{"code": CODE, "paper": "distserve", "found": 5}',
+        '{"code": CODE, "paper": "distserve", "found": [["x", 1, ""]]}',
+        "[" * 100_000,
+    ],
+)
 def test_a_damaged_line_is_passed_over(tmp_path: Path, damage: str) -> None:
     journal = tmp_path / "journal.jsonl"
     rerun(QUICK[:1], num_workers=1, journal=journal)

@@ -22,22 +22,52 @@ SEEDS = tuple(
         {"messages": TURNS, "max_tokens": 5, "stream": True, "stream_options": {"include_usage": True}, "stop": ["a"]},
         {"prompt": ["a", "b"], "n": 2, "max_tokens": 3, "seed": 1, "temperature": 0.5, "priority": 1.5},
         {"prompt": [[1, 2, 3], [4]], "max_tokens": 3, "min_tokens": 1, "ignore_eos": True, "cache_salt": "x"},
-        {"model": "m", "messages": TURNS, "max_tokens": 5, "system": [{"type": "text", "text": "s"}], "tools": [{"a": 1}]},
+        {
+            "model": "m",
+            "messages": TURNS,
+            "max_tokens": 5,
+            "system": [{"type": "text", "text": "s"}],
+            "tools": [{"a": 1}],
+        },
         {"input": ["a", "b"], "encoding_format": "base64", "dimensions": 8},
-        {"tokens": [1, 2]}, {"prompt": "words", "return_token_strs": True},
+        {"tokens": [1, 2]},
+        {"prompt": "words", "return_token_strs": True},
     )
-)  # fmt: skip
+)
 WORDS = (
-    b"null", b"true", b"[]", b"{}", b"-1", b"0", b"1e400", b"9" * 40, b'"n"', b'"stop"', b'"tools"', b'"logprobs"', b'"user"',
-    b'"\\ud800"', b'"\\u0000"', b"[" * 2000, b'"max_completion_tokens"', b'"response_format"', b'"priority"', b'"seed"',
-)  # fmt: skip
+    b"null",
+    b"true",
+    b"[]",
+    b"{}",
+    b"-1",
+    b"0",
+    b"1e400",
+    b"9" * 40,
+    b'"n"',
+    b'"stop"',
+    b'"tools"',
+    b'"logprobs"',
+    b'"user"',
+    b'"\\ud800"',
+    b'"\\u0000"',
+    b"[" * 2000,
+    b'"max_completion_tokens"',
+    b'"response_format"',
+    b'"priority"',
+    b'"seed"',
+)
 REFUSALS = (OrreryError, RequestError)
 
 ASKER = RequestParser(Settings(names=("m",), context_tokens=1024, block_tokens=16, answer=None, embedding_size=64))
 ENDPOINTS = (
-    (Chat, ASKER.chat), (Completion, ASKER.completion), (Claude, ASKER.message), (Counted, ASKER.written),
-    (Embedding, lambda body: ASKER.embedding(body, of_any(body.input, 1024, "input"))), (TokenizeRequest, id), (DetokenizeRequest, id),
-)  # fmt: skip
+    (Chat, ASKER.chat),
+    (Completion, ASKER.completion),
+    (Claude, ASKER.message),
+    (Counted, ASKER.written),
+    (Embedding, lambda body: ASKER.embedding(body, of_any(body.input, 1024, "input"))),
+    (TokenizeRequest, id),
+    (DetokenizeRequest, id),
+)
 
 
 def read(path: Path) -> str:

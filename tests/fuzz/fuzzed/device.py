@@ -26,9 +26,25 @@ range = { m = [1, 4096] }
 )
 SEEDS = (PLAIN, CALIBRATED)
 WORDS = (
-    b"[]", b"{}", b"nan", b"inf", b"true", b"2026-11-23", b"9" * 400, b'"80 GB"', b'"-1 GB"', b'"1e999 B"', b"also = [{",
-    b'basis = "assumed"', b'"3.35 TB/s"', b"[[calibration]]", b"[conditions]", b"[sources.sheet]", b"widen_ratio", b"law",
-)  # fmt: skip
+    b"[]",
+    b"{}",
+    b"nan",
+    b"inf",
+    b"true",
+    b"2026-11-23",
+    b"9" * 400,
+    b'"80 GB"',
+    b'"-1 GB"',
+    b'"1e999 B"',
+    b"also = [{",
+    b'basis = "assumed"',
+    b'"3.35 TB/s"',
+    b"[[calibration]]",
+    b"[conditions]",
+    b"[sources.sheet]",
+    b"widen_ratio",
+    b"law",
+)
 REFUSALS = (OrreryError,)
 
 

@@ -18,11 +18,29 @@ SEEDS = (
     b'[{"paper": {"id": "2401.00001", "title": "T", "summary": "S", "authors": [{"name": "A"}], "upvotes": 3,'
     b'"publishedAt": "2024-01-22T00:00:00.000Z"}, "numComments": 1}]',
     b"Daily Papers\n\nJan 22\n\nA title of a paper\n\nAnn, Bob\n\n12\n\nWe do things.\n",
-)  # fmt: skip
+)
 WORDS = (
-    b"<entry>", b"</entry>", b"&#x0;", b"&#xD800;", b"&amp;", b"<![CDATA[", b"]]>", b"<!DOCTYPE", b"\xff\xfe", b"\xef\xbb\xbf",
-    b"<id>", b"/api/errors", b"0000-00-00", b"9999-99-99", b"<html", b"null", b"{}", b"1e999", b"[" * 2000, b"opensearch:",
-)  # fmt: skip
+    b"<entry>",
+    b"</entry>",
+    b"&#x0;",
+    b"&#xD800;",
+    b"&amp;",
+    b"<![CDATA[",
+    b"]]>",
+    b"<!DOCTYPE",
+    b"\xff\xfe",
+    b"\xef\xbb\xbf",
+    b"<id>",
+    b"/api/errors",
+    b"0000-00-00",
+    b"9999-99-99",
+    b"<html",
+    b"null",
+    b"{}",
+    b"1e999",
+    b"[" * 2000,
+    b"opensearch:",
+)
 REFUSALS = (OrreryError,)
 
 

@@ -13,7 +13,11 @@ NAME = "list"
 SEEDS = (
     b"name,m,n,k,count,group,error_int8,error_fp16\na,16,64,64,2,g,0.1,0.0\nb,16,64,64,1,g,0.2,0.0\n",
     b'[[layer]]\nname = "a"\nm = 16\nn = 64\nk = 64\n',
-    b'{"a": 0.2, "b": {"int8": 0.1, "fp16": 0.0}}', b"[0.5, 0.25, 0.25]", b"0.5,0.25\n0.25\n", b"name,weight\na,0.5\n",
+    b'{"a": 0.2, "b": {"int8": 0.1, "fp16": 0.0}}',
+    b"[0.5, 0.25, 0.25]",
+    b"0.5,0.25\n0.25\n",
+    b"token,layer,expert\n0,0,1\n0,1,0\n1,0,1\n1,1,1\n",
+    b"name,weight\na,0.5\n",
     b'kind = "engine"\nbase = "vllm"\nversion = "0.11.0"\ndevice = "h100-sxm"\nat = "12 runs"\n[sources.runs]\n'
     b'title = "Mine"\n[constants]\nstep_s = 0.002\n[spread."closed.tpot_s"]\nlow_80 = 0.9\nhigh_80 = 1.1\nlow_95 = 0.8\n'
     b"high_95 = 1.2\n",
@@ -21,7 +25,7 @@ SEEDS = (
     b'techniques = []\ngains = "g"\ncosts = "c"\nmissing = "all"\n[sources.paper]\ntitle = "T"\n[[setup]]\nname = "s"\n'
     b'model = { value = "opt-13b", from = "paper", at = "table 1" }\n[[claim]]\nid = "x"\nmetric = "request_rate_ratio"\n'
     b'reported = [2.0, 4.6]\nunit = "ratio"\nbaseline = "vllm"\nsetup = "s"\nfrom = "paper"\nat = "6.2"\nmissing = "m"\n',
-)  # fmt: skip
+)
 WORDS = (
     b"nan",
     b"inf",

@@ -19,13 +19,30 @@ def saved(save: object, *arrays: np.ndarray) -> bytes:
 NAME = "array.npy"
 SMALL = np.arange(6, dtype=np.float32).reshape(2, 3)
 SEEDS = (
-    saved(np.save, SMALL), saved(np.save, np.asfortranarray(SMALL.astype(np.int16))), saved(np.save, np.float64(1.0)),
-    saved(np.savez, SMALL, SMALL.astype(">f8")), saved(np.savez_compressed, SMALL),
-)  # fmt: skip
+    saved(np.save, SMALL),
+    saved(np.save, np.asfortranarray(SMALL.astype(np.int16))),
+    saved(np.save, np.float64(1.0)),
+    saved(np.savez, SMALL, SMALL.astype(">f8")),
+    saved(np.savez_compressed, SMALL),
+)
 WORDS = (
-    b"'<f4'", b"'|O'", b"'<U3'", b"[('a', '<f4')]", b"(True, 3)", b"(-1,)", b"(2, 3)", b"()", b"True", b"1j", b"9" * 20,
-    b"\x93NUMPY\x02\x00", b"\x93NUMPY\x03\x00", b"PK\x03\x04", b"PK\x01\x02", b".npy",
-)  # fmt: skip
+    b"'<f4'",
+    b"'|O'",
+    b"'<U3'",
+    b"[('a', '<f4')]",
+    b"(True, 3)",
+    b"(-1,)",
+    b"(2, 3)",
+    b"()",
+    b"True",
+    b"1j",
+    b"9" * 20,
+    b"\x93NUMPY\x02\x00",
+    b"\x93NUMPY\x03\x00",
+    b"PK\x03\x04",
+    b"PK\x01\x02",
+    b".npy",
+)
 REFUSALS = (OrreryError,)
 
 

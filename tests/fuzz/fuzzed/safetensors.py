@@ -16,11 +16,17 @@ def packed(header: dict[str, object], body: bytes) -> bytes:
 NAME = "model.safetensors"
 SEEDS = (
     packed({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}, bytes(8)),
-    packed({"a": {"dtype": "BF16", "shape": [2, 2], "data_offsets": [0, 8]},
-            "b": {"dtype": "F8_E4M3", "shape": [4], "data_offsets": [8, 12]}, "__metadata__": {"format": "pt"}}, bytes(12)),
+    packed(
+        {
+            "a": {"dtype": "BF16", "shape": [2, 2], "data_offsets": [0, 8]},
+            "b": {"dtype": "F8_E4M3", "shape": [4], "data_offsets": [8, 12]},
+            "__metadata__": {"format": "pt"},
+        },
+        bytes(12),
+    ),
     packed({"a": {"dtype": "I64", "shape": [], "data_offsets": [0, 8]}}, bytes(8)),
     packed({"a": {"dtype": "F16", "shape": [0, 3], "data_offsets": [0, 0]}}, b""),
-)  # fmt: skip
+)
 WORDS = (
     b'"U8"',
     b'"BOOL"',

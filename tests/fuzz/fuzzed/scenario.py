@@ -16,9 +16,28 @@ SEEDS = (
     b'{"settings": {"model": "llama-3.1-8b", "device": "h100-sxm"}, "infeasible": {"need": 1}}',
 )
 WORDS = (
-    b"[[", b"]]", b"'''", b'"""', b"1e400", b"nan", b"inf", b"0x7f", b"2026-11-23", b"true", b"users = 5", b'load = "a"',
-    b"1_000", b"a.b = 1", b"\\u0000", b"concurrency", b"num_requests", b"policy", b"expert_loads", b"9" * 40, b"9" * 5000,
-)  # fmt: skip
+    b"[[",
+    b"]]",
+    b"'''",
+    b'"""',
+    b"1e400",
+    b"nan",
+    b"inf",
+    b"0x7f",
+    b"2026-11-23",
+    b"true",
+    b"users = 5",
+    b'load = "a"',
+    b"1_000",
+    b"a.b = 1",
+    b"\\u0000",
+    b"concurrency",
+    b"num_requests",
+    b"policy",
+    b"expert_loads",
+    b"9" * 40,
+    b"9" * 5000,
+)
 REFUSALS = (OrreryError,)
 
 

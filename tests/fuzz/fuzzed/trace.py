@@ -19,11 +19,26 @@ SEEDS = (
     b'{"chat_id": 2, "parent_chat_id": 1, "timestamp": 62.0, "input_length": 600, "output_length": 65, "hash_ids": [1]}\n',
     b'[{"conversations": [{"from": "human", "value": "hello"}, {"from": "gpt", "value": "hi there"}]}]',
     gzip.compress(b"input_tokens,output_tokens\n1,2\n3,4\n", mtime=0),
-)  # fmt: skip
+)
 WORDS = (
-    b"nan", b"-0.0", b"1e300", b"1e-300", b"[]", b"{}", b"null", b"true", b"9" * 30, b"+00:00", b"0001-01-01", b"9999-12-31",
-    b"\x1f\x8b", b"PAR1", b'"chat_id"', b"\xef\xbb\xbf", b"[" * 2000,
-)  # fmt: skip
+    b"nan",
+    b"-0.0",
+    b"1e300",
+    b"1e-300",
+    b"[]",
+    b"{}",
+    b"null",
+    b"true",
+    b"9" * 30,
+    b"+00:00",
+    b"0001-01-01",
+    b"9999-12-31",
+    b"\x1f\x8b",
+    b"PAR1",
+    b'"chat_id"',
+    b"\xef\xbb\xbf",
+    b"[" * 2000,
+)
 REFUSALS = (OrreryError,)
 
 

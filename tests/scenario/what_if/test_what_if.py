@@ -25,27 +25,59 @@ from orrery.scenario.what_if.side import Side, side_of
 
 SERVING = {"model": "llama-3.1-8b", "device": "h100-sxm", "input_tokens": 512, "output_tokens": 64, "concurrency": 16}
 TRAINING = {
-    "model": "llama-3.1-8b", "device": "h100-sxm", "devices": 16, "tp": 2, "pp": 2, "seq_len": 4096,
-    "global_batch": 64, "micro_batch": 1,
-}  # fmt: skip
+    "model": "llama-3.1-8b",
+    "device": "h100-sxm",
+    "devices": 16,
+    "tp": 2,
+    "pp": 2,
+    "seq_len": 4096,
+    "global_batch": 64,
+    "micro_batch": 1,
+}
 OFFLOADED = {"model": "llama-3.2-1b", "device": "h100-sxm", "devices": 8, "seq_len": 2048, "global_batch": 16}
 MIXTURE = {
-    "model": "mixtral-8x7b", "device": "h100-sxm", "devices": 64, "pp": 4, "ep": 8, "global_batch": 64,
-    "seq_len": 2048, "expert_loads": "zipf:0.8",
-}  # fmt: skip
+    "model": "mixtral-8x7b",
+    "device": "h100-sxm",
+    "devices": 64,
+    "pp": 4,
+    "ep": 8,
+    "global_batch": 64,
+    "seq_len": 2048,
+    "expert_loads": "zipf:0.8",
+}
 RUN = TRAINING | {"train_tokens": 1e11, "node_mtbf_s": 2e6, "storage_bytes_per_s": 1e8}
 HIDDEN = {
-    "execution.mapping", "execution.patches", "fleet.compressor", "fleet.federated", "fleet.power_cap",
-    "network.exchange", "numerics.accumulation", "numerics.gelu",
-    "numerics.layer_norm", "numerics.matmul", "numerics.requantise", "numerics.softmax", "planner.rlhf",
-    "training.learning_rule", "training.local_updates", "training.outage", "training.partition", "training.straggler",
-}  # fmt: skip
+    "execution.mapping",
+    "execution.patches",
+    "fleet.compressor",
+    "fleet.federated",
+    "network.exchange",
+    "numerics.accumulation",
+    "numerics.gelu",
+    "numerics.layer_norm",
+    "numerics.matmul",
+    "numerics.requantise",
+    "numerics.softmax",
+    "planner.rlhf",
+    "training.learning_rule",
+}
 """Seams of which no command takes all techniques yet."""
 
 NEEDED = {
-    "acceptance": 0.7, "draft_tokens": 3, "kv_kept_tokens": 0.5, "split": "0.4,0.6", "fill_tokens": 1024,
-    "success": 0.3, "replicas": 2,
-}  # fmt: skip
+    "acceptance": 0.7,
+    "draft_tokens": 3,
+    "kv_kept_tokens": 0.5,
+    "kv_budget_tokens": 128,
+    "split": "0.4,0.6",
+    "fill_tokens": 1024,
+    "success": 0.3,
+    "replicas": 2,
+    "setback_steps": 20,
+    "reshape_to": "tp=2,pp=1",
+    "worker_times": "docs/data/worker-times.csv",
+    "seq_lengths": "lognormal:1500:1.5",
+    "nic_groups": "ib:1:5e10,roce:1:5e10",
+}
 PLAIN = {"estimate": orrery.estimate, "simulate": orrery.simulate, "plan": orrery.plan, "train": orrery.train}
 ASKABLE = [lever.name for lever in levers().values() if lever.questions]
 
@@ -57,6 +89,20 @@ def changing(name):
     match lever.extension_point, name:
         case "training.checkpoint", _:
             return RUN
+        case "training.straggler", _:
+            return TRAINING | given | {"tp": 1, "pp": 1, "global_batch": 64}
+        case _, "stages-along-groups" | "adapted-partition":
+            return TRAINING | given | {"tp": 1, "recompute": "full", "nic_group_link_bytes_per_s": 1e9}
+        case _, "sequence-balancing":
+            return TRAINING | given | {"tp": 8, "pp": 1, "seq_len": 65536}
+        case "training.partition", _:
+            return {k: v for k, v in TRAINING.items() if k not in ("tp", "pp")}
+        case "training.local_updates", _:
+            return TRAINING | {"tp": 8, "pp": 1}
+        case _, "isolated":
+            return TRAINING | {"tp": 8, "pp": 1, "sites": 2, "site_link_bytes_per_s": 1e9}
+        case _, "neighbour-average" | "redundant-stages" | "collective-detection" | "elastic-restart":
+            return RUN | given | {"node_mtbf_s": 2e7, "repair_s": 40000}
         case (("execution.expert_overlap" | "execution.expert_placement"), _):
             return MIXTURE
         case "execution.offload", _:
@@ -68,8 +114,13 @@ def changing(name):
         case "serving.route", _:
             return SERVING | {"concurrency": 0, "rate": 30, "replicas": 3, "turns": 3, "think_s": 1}
         case "serving.queue", _:
-            return SERVING | {"concurrency": 64, "max_num_seqs": 8, "lengths": "lognormal", "output_tokens_std": 60,
-                              "users": 0}  # fmt: skip
+            return SERVING | {
+                "concurrency": 64,
+                "max_num_seqs": 8,
+                "lengths": "lognormal",
+                "output_tokens_std": 60,
+                "users": 0,
+            }
         case "execution.transfer", _:
             return SERVING | {"prefill_replicas": 1}
         case "serving.arrivals", _:
@@ -78,11 +129,17 @@ def changing(name):
             return SERVING | {"tp": 4}
         case _, "speculative-decoding":
             return SERVING | given | {"draft_tokens": 3}
+        case _, "ragged-speculation":
+            return SERVING | {"draft_tokens": 4, "acceptance": 0.7, "engine": "transformers", "concurrency": 8}
         case _, "prefix-caching":
             return SERVING | {"prefix_tokens": 256}
         case _, "kv-swap":
-            return SERVING | {"concurrency": 400, "input_tokens": 4096, "output_tokens": 512,
-                              "gpu_memory_utilization": 0.35}  # fmt: skip
+            return SERVING | {
+                "concurrency": 400,
+                "input_tokens": 4096,
+                "output_tokens": 512,
+                "gpu_memory_utilization": 0.35,
+            }
         case _, "pooled-kv-cache":
             return SERVING | {"replicas": 2, "concurrency": 4, "input_tokens": 60000, "gpu_memory_utilization": 0.3}
         case _:
@@ -251,8 +308,10 @@ def test_each_technique_of_an_experiment_is_in_it():
 
     import orrery
 
-    studies = {f.stem.replace("_", "-"): f.read_text(encoding="utf-8")
-               for f in Path(orrery.__file__).parent.rglob("studies/*.py")}  # fmt: skip
+    studies = {
+        f.stem.replace("_", "-"): f.read_text(encoding="utf-8")
+        for f in Path(orrery.__file__).parent.rglob("studies/*.py")
+    }
     for lever in levers().values():
         if lever.command.startswith("orrery experiment"):
             text = studies[lever.command.split()[2]]
@@ -269,6 +328,8 @@ def test_a_note_of_no_effect_is_true(data):
     if not lever.is_training:
         base |= {"replicas": data.draw(st.integers(1, 2)), "tp": data.draw(st.sampled_from([1, 2]))}
         base["concurrency"] = data.draw(st.sampled_from([1, 4, 64, 300]))
+    if "local_updates" in lever.on:
+        base["sharding"] = "none"
     question = lever.questions[0]
     having = PLAIN[question](**base, **lever.on)
     if any("no effect on this deployment" in note for note in having.notes):
@@ -318,8 +379,14 @@ def test_disaggregation_takes_no_more_devices():
 
 
 def test_plans_are_compared_by_their_first():
-    inputs = {"model": "llama-3.1-8b", "device": "h100-sxm", "max_devices": 2, "rate": 4, "input_tokens": 512,
-             "output_tokens": 64}  # fmt: skip
+    inputs = {
+        "model": "llama-3.1-8b",
+        "device": "h100-sxm",
+        "max_devices": 2,
+        "rate": 4,
+        "input_tokens": 512,
+        "output_tokens": 64,
+    }
     (found,) = what_if("fp8-kv-cache", break_even=(), metric="cost", **inputs).results
     assert found.without.question == "plan"
     best = orrery.plan(**inputs).plans[0]
@@ -327,8 +394,9 @@ def test_plans_are_compared_by_their_first():
 
 
 def test_a_side_that_does_not_fit_is_infeasible():
-    (found,) = what_if("fp8-weights", model="llama-3.1-70b", device="h100-sxm", tp=1, input_tokens=64,
-                       output_tokens=16, concurrency=1).results  # fmt: skip
+    (found,) = what_if(
+        "fp8-weights", model="llama-3.1-70b", device="h100-sxm", tp=1, input_tokens=64, output_tokens=16, concurrency=1
+    ).results
     assert found.outcome == "infeasible"
     assert isinstance(found.without, Side)
     assert found.to_json()["without"]["infeasible"]["need"] > 0

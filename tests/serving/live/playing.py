@@ -14,9 +14,11 @@ def live_of(service, requests, *, max_requests=None, **limits):
     unit = requests.prefix_block_tokens
     with limiting(requests, **limits):
         live = Live.of(
-            service, max_requests=max_requests or requests.count, prefix_block_tokens=unit,
+            service,
+            max_requests=max_requests or requests.count,
+            prefix_block_tokens=unit,
             sizes=Sizes.of(requests, blocks_of(service, unit)[0]),
-        )  # fmt: skip
+        )
     assert isinstance(live, Live)
     return live
 
@@ -27,11 +29,14 @@ def submit(live, requests, i, *, later_s=0.0):
     if requests.prefix_start.size:
         ids = requests.prefix_ids[requests.prefix_start[i] : requests.prefix_start[i + 1]].tolist()
     return live.submit(
-        now_s=float(requests.arrive_s[i]) + later_s, input_tokens=int(requests.input_tokens[i]),
-        output_tokens=int(requests.output_tokens[i]), priority=float(requests.priority[i]),
-        client=int(requests.client[i]), session=int(requests.session[i]) if requests.session.size else -1,
+        now_s=float(requests.arrive_s[i]) + later_s,
+        input_tokens=int(requests.input_tokens[i]),
+        output_tokens=int(requests.output_tokens[i]),
+        priority=float(requests.priority[i]),
+        client=int(requests.client[i]),
+        session=int(requests.session[i]) if requests.session.size else -1,
         prefix_ids=ids,
-    )  # fmt: skip
+    )
 
 
 class Heard:

@@ -24,9 +24,12 @@ def equal(count=6, *, input_tokens=40, output_tokens=12):
     """Requests that all come at once."""
     zeros = np.zeros(count, dtype=np.int64)
     return Requests(
-        arrive_s=np.zeros(count), input_tokens=zeros + input_tokens, output_tokens=zeros + output_tokens,
-        client=zeros, priority=np.zeros(count),
-    )  # fmt: skip
+        arrive_s=np.zeros(count),
+        input_tokens=zeros + input_tokens,
+        output_tokens=zeros + output_tokens,
+        client=zeros,
+        priority=np.zeros(count),
+    )
 
 
 def all_submitted(requests, *, max_requests=None, blocks=None, seats=None, **chosen):

@@ -27,9 +27,15 @@ def sharing(count, *, rows=8):
     zeros = np.zeros(count, dtype=np.int64)
     start, ids = prefixes(zeros + 96, np.arange(count) % 3, zeros + 3, 16)
     requests = Requests(
-        arrive_s=np.arange(count) * 0.05, input_tokens=zeros + 80, output_tokens=zeros + 16, client=zeros,
-        priority=np.zeros(count), prefix_start=start, prefix_ids=ids, prefix_block_tokens=16,
-    )  # fmt: skip
+        arrive_s=np.arange(count) * 0.05,
+        input_tokens=zeros + 80,
+        output_tokens=zeros + 16,
+        client=zeros,
+        priority=np.zeros(count),
+        prefix_start=start,
+        prefix_ids=ids,
+        prefix_block_tokens=16,
+    )
     return requests, live_of(service_of(), requests, max_requests=rows, blocks=40)
 
 

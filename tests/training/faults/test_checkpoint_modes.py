@@ -24,10 +24,18 @@ from orrery.training.faults.techniques.checkpoint_snapshot import rule as snapsh
 
 GB = 1e9
 STATE = Saving(
-    shard_bytes=10 * GB, num_devices=32, devices_per_node=4, forward_s=1.0, backward_s=2.0, update_s=0.5,
-    device_to_host_bytes_per_s=20 * GB, storage_bytes_per_s=64 * GB, node_storage_bytes_per_s=10 * GB,
-    host_memory_bytes_per_s=160 * GB, node_link_bytes_per_s=25 * GB,
-)  # fmt: skip
+    shard_bytes=10 * GB,
+    num_devices=32,
+    devices_per_node=4,
+    forward_s=1.0,
+    backward_s=2.0,
+    update_s=0.5,
+    device_to_host_bytes_per_s=20 * GB,
+    storage_bytes_per_s=64 * GB,
+    node_storage_bytes_per_s=10 * GB,
+    host_memory_bytes_per_s=160 * GB,
+    node_link_bytes_per_s=25 * GB,
+)
 
 
 def test_all_four_are_found_at_the_seam():
@@ -88,9 +96,12 @@ def filled_bit_by_bit(saving, interval_steps, hidden_s, saves, dt):
 @given(st.floats(2.0, 30.0), st.floats(4.0, 60.0), st.floats(0.5, 4.0), st.integers(1, 4), st.floats(0.0, 2.0))
 def test_the_stream_through_a_buffer_is_as_if_filled_bit_by_bit(shard, buffer, write, steps, hidden):
     saving = replace(
-        STATE, shard_bytes=shard * GB, host_buffer_bytes=4 * buffer * GB, node_storage_bytes_per_s=4 * write * GB,
+        STATE,
+        shard_bytes=shard * GB,
+        host_buffer_bytes=4 * buffer * GB,
+        node_storage_bytes_per_s=4 * write * GB,
         storage_bytes_per_s=1e15,
-    )  # fmt: skip
+    )
     requested = filled_bit_by_bit(saving, steps, hidden, 30, 0.01)
     found = stops_s(saving, steps, hidden, 30, waits_for_write=False)
     assert found == pytest.approx(requested, abs=0.25)  # small steps of time miss the moment when the buffer is full

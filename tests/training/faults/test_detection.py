@@ -25,9 +25,10 @@ from orrery.training.faults.paths import (
 HOUR, YEAR = 3600.0, 365 * 86400.0
 JOB = Job(num_devices=2048, interval_s=1800.0, restart_s=300.0)
 KINDS = (
-    FaultKind(name="crash", device_mtbf_s=12 * YEAR), FaultKind(name="hang", device_mtbf_s=15 * YEAR),
+    FaultKind(name="crash", device_mtbf_s=12 * YEAR),
+    FaultKind(name="hang", device_mtbf_s=15 * YEAR),
     FaultKind(name="straggler", device_mtbf_s=20 * YEAR, slowdown_ratio=1.3),
-)  # fmt: skip
+)
 BY_HAND = Timeout(timeout_s=1800.0, slow_detection_s=6 * HOUR, diagnosis_s=2 * HOUR)
 RHYTHM = HeartbeatDetection(step_s=10.0, num_ranks=2048, report_s=10.0, diagnosis_s=300.0)
 

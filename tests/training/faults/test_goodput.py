@@ -17,9 +17,13 @@ from orrery.training.faults.simulate import simulate
 
 HOUR = 3600.0
 JOB = FaultModel(
-    num_devices=1024, device_mtbf_s=20_000 * HOUR, node_mtbf_s=10_000 * HOUR, detection_s=600.0, diagnosis_s=300.0,
+    num_devices=1024,
+    device_mtbf_s=20_000 * HOUR,
+    node_mtbf_s=10_000 * HOUR,
+    detection_s=600.0,
+    diagnosis_s=300.0,
     restart_s=240.0,
-)  # fmt: skip
+)
 SAVES = CheckpointPlan(interval_s=1800.0, blocked_s=60.0, load_s=60.0)
 RUN = RunPlan(step_s=10.0, num_steps=30_000)
 
@@ -55,9 +59,13 @@ def test_one_stretch_worked_by_hand():
 
 
 @given(
-    st.floats(1e3, 1e9), st.floats(1.0, 1e4), st.floats(0.0, 500.0), st.floats(0.0, 900.0), st.floats(0.0, 900.0),
+    st.floats(1e3, 1e9),
+    st.floats(1.0, 1e4),
+    st.floats(0.0, 500.0),
+    st.floats(0.0, 900.0),
+    st.floats(0.0, 900.0),
     st.integers(1, 5000),
-)  # fmt: skip
+)
 def test_parts_add_up_and_failures_only_cost(mtbf, interval, blocked, down, restart, steps):
     job = FaultModel(num_devices=1, device_mtbf_s=max(mtbf, interval + blocked), detection_s=down, restart_s=restart)
     saves, run = CheckpointPlan(interval_s=interval, blocked_s=blocked), RunPlan(step_s=3.0, num_steps=steps)
@@ -185,12 +193,15 @@ def test_spares_wait_as_a_simulated_pool_does():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: FaultModel(num_devices=0), lambda: FaultModel(num_devices=1, device_mtbf_s=0.0),
-        lambda: FaultModel(num_devices=1, restart_s=-1.0), lambda: CheckpointPlan(interval_s=0.0),
-        lambda: CheckpointPlan(interval_s=1.0, lag_s=math.inf), lambda: RunPlan(step_s=1.0, num_steps=0),
+        lambda: FaultModel(num_devices=0),
+        lambda: FaultModel(num_devices=1, device_mtbf_s=0.0),
+        lambda: FaultModel(num_devices=1, restart_s=-1.0),
+        lambda: CheckpointPlan(interval_s=0.0),
+        lambda: CheckpointPlan(interval_s=1.0, lag_s=math.inf),
+        lambda: RunPlan(step_s=1.0, num_steps=0),
         lambda: simulate(JOB, SAVES, RUN, weibull_shape=0.0),
     ],
-)  # fmt: skip
+)
 def test_what_makes_no_sense_is_refused(make):
     with pytest.raises(ScenarioError, match="write a"):
         make()

@@ -19,17 +19,33 @@ from orrery.evidence.feed.store import Store
 ROOT = Path(__file__).resolve().parents[3]
 
 PAPERS = (
-    Entry(id="2611.00001", title="Chunked prefill at rest", source="arXiv", published=date.today(), num_authors=1,
-          authors=("Ann",), url="https://arxiv.org/abs/2611.00001", categories=("cs.DC",),
-          abstract="We split prompts into chunks beside decodes. Throughput improves by 2.1x over vLLM."),
-    Entry(id="2611.66666", title="<script>alert(1)</script><img src=x onerror=alert(2)>\"'><svg onload=alert(3)> traps",
-          source="<b>arXiv</b>", published=date.today(), url="javascript:alert(4)",
-          authors=("Eve <script>alert(5)</script>",), num_authors=1, categories=("<script>alert(6)</script>",),
-          abstract="<script>alert(7)</script> Throughput of the kv cache is 3.1x higher <img src=x onerror=alert(8)>."),
-)  # fmt: skip
+    Entry(
+        id="2611.00001",
+        title="Chunked prefill at rest",
+        source="arXiv",
+        published=date.today(),
+        num_authors=1,
+        authors=("Ann",),
+        url="https://arxiv.org/abs/2611.00001",
+        categories=("cs.DC",),
+        abstract="We split prompts into chunks beside decodes. Throughput improves by 2.1x over vLLM.",
+    ),
+    Entry(
+        id="2611.66666",
+        title="<script>alert(1)</script><img src=x onerror=alert(2)>\"'><svg onload=alert(3)> traps",
+        source="<b>arXiv</b>",
+        published=date.today(),
+        url="javascript:alert(4)",
+        authors=("Eve <script>alert(5)</script>",),
+        num_authors=1,
+        categories=("<script>alert(6)</script>",),
+        abstract="<script>alert(7)</script> Throughput of the kv cache is 3.1x higher <img src=x onerror=alert(8)>.",
+    ),
+)
 
 VIEWS = {
-    "home": "/",
+    "best": "/",
+    "home": "/plan",
     "plans": "/plans?model=llama-3.1-8b&device=h100-sxm&max_devices=2&trace=chat&slo=tpot:50&weights=fp8,bf16&whole=1",
     "design": "/design?model=llama-3.1-8b&device=h100-sxm&input_tokens=1024&output_tokens=256&concurrency=32",
     "why": "/design/why?model=llama-3.1-8b&device=h100-sxm&input_tokens=1024&output_tokens=256&concurrency=32",
@@ -40,8 +56,10 @@ VIEWS = {
     "uploads": "/uploads",
     "runs": "/runs",
     "new run": "/runs/new",
-    "papers": "/papers?layer=release",
-    "papers of a day": "/papers/day",
+    "papers": "/papers/library?layer=release",
+    "papers of a day": "/papers",
+    "papers of a month": "/papers/day/2024-03",
+    "month without papers": "/papers/day/2017-05",
     "trending": "/papers/trending",
     "paper": "/papers/distserve",
     "new paper": "/papers/2611.00001",
@@ -52,7 +70,7 @@ VIEWS = {
 }
 """Every kind of page, by name."""
 
-OFTEN = ("home", "plans", "design", "paper", "error")
+OFTEN = ("best", "home", "plans", "design", "paper", "error")
 """Those that the default run looks at."""
 
 
@@ -159,8 +177,17 @@ def tab(profile):
 @pytest.fixture(scope="package")
 def finished_run(server):
     """The path of a small simulation that is done."""
-    settings = {"kind": "simulate", "model": "llama-3.1-8b", "device": "h100-sxm", "rate": "10", "input_tokens": "100",
-                "output_tokens": "20", "num_requests": "50", "seed": "0", "window": "0:2"}  # fmt: skip
+    settings = {
+        "kind": "simulate",
+        "model": "llama-3.1-8b",
+        "device": "h100-sxm",
+        "rate": "10",
+        "input_tokens": "100",
+        "output_tokens": "20",
+        "num_requests": "50",
+        "seed": "0",
+        "window": "0:2",
+    }
     with urllib.request.urlopen(f"{server}/runs", urllib.parse.urlencode(settings).encode()) as answer:
         address = answer.url
     until_s = time.monotonic() + 180

@@ -75,7 +75,7 @@ def test_axe_finds_nothing_serious_by_any_rule_with_all_unfolded(profile, view, 
 SELDOM = [pytest.param(name, marks=pytest.mark.slow) for name in ("sweep", "papers", "uploads", "new run")]
 
 
-@pytest.mark.parametrize("name", ["home", "plans", "design", *SELDOM])
+@pytest.mark.parametrize("name", ["home", "plans", "design", "papers of a day", *SELDOM])
 def test_every_stop_of_the_tab_key_is_seen_and_none_holds_it(profile, views, name):
     page = opened(profile, views[name])
     most = page.locator("a, button, input, select, textarea, summary, [tabindex]").count() + 5

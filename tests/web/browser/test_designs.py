@@ -15,8 +15,8 @@ def requested(page):
 
 
 def test_from_the_question_to_a_point_of_the_front_by_keyboard(tab):
-    tab.goto("/")
-    tab.get_by_label("Model").fill("llama-3.1-8b")
+    tab.goto("/plan")
+    tab.get_by_label("Model", exact=True).fill("llama-3.1-8b")
     tab.get_by_label("Max devices").fill("2")
     tab.get_by_label("Time to first token").fill("")
     tab.get_by_label("Time to first token").press("Enter")  # a form is sent by Enter

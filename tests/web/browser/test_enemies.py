@@ -10,18 +10,37 @@ from playwright.sync_api import expect
 
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)><svg onload=alert(3)>"
 CONFIG = {
-    "model_type": "llama", "architectures": [EVIL], "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
-    "intermediate_size": 128, "vocab_size": 1000,
-}  # fmt: skip
+    "model_type": "llama",
+    "architectures": [EVIL],
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 128,
+    "vocab_size": 1000,
+}
 QUERIES = (
-    "/?model={}&device={}&trace={}", "/plans?model={}&device={}&trace={}&whole=1", "/design?model={}&device=h100-sxm",
-    "/design?model=llama-3.1-8b&device=h100-sxm&weights={}&slo={}", "/training?model={}",
-    "/design/why?model=llama-3.1-8b&path={}&at={}", "/compare?a.model={}&b.device={}", "/sweep?vary={}&by={}&lines={}",
-    "/sweep?vary=concurrency&values={}", "/runs?kind={}&state={}&text={}", "/runs/new?kind={}&model={}&window={}",
-    "/papers?q={}&technique={}", "/papers/{}", "/papers/day/{}", "/papers/subscribe?address={}&search={}", "/runs/{}",
-    "/design?model=javascript:alert(4)&device=upload:../../etc/passwd", "/papers/2611.66666", "/papers/day",
-    "/papers/search?q=kv+cache+traps", "/papers/trending",
-)  # fmt: skip
+    "/?model={}&device={}&trace={}",
+    "/plans?model={}&device={}&trace={}&whole=1",
+    "/design?model={}&device=h100-sxm",
+    "/design?model=llama-3.1-8b&device=h100-sxm&weights={}&slo={}",
+    "/training?model={}",
+    "/design/why?model=llama-3.1-8b&path={}&at={}",
+    "/compare?a.model={}&b.device={}",
+    "/sweep?vary={}&by={}&lines={}",
+    "/sweep?vary=concurrency&values={}",
+    "/runs?kind={}&state={}&text={}",
+    "/runs/new?kind={}&model={}&window={}",
+    "/papers?q={}&technique={}",
+    "/papers/{}",
+    "/papers/day/{}",
+    "/papers/subscribe?address={}&search={}",
+    "/runs/{}",
+    "/design?model=javascript:alert(4)&device=upload:../../etc/passwd",
+    "/papers/2611.66666",
+    "/papers/day",
+    "/papers/search?q=kv+cache+traps",
+    "/papers/trending",
+)
 
 
 def nodes(page):

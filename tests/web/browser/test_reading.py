@@ -7,12 +7,14 @@ from playwright.sync_api import expect
 
 
 def test_papers_are_found_while_one_types(tab):
-    tab.goto("/papers")
+    tab.goto("/papers/library")
     whole = tab.locator("#found h2").inner_text()
     tab.get_by_label("Find papers by what they are about").press_sequentially("long prompts stall decodes", delay=5)
     expect(tab.locator("#found h2")).not_to_have_text(whole)
     expect(tab.locator(".paper h3").first).to_contain_text("Sarathi-Serve")
-    expect(tab).to_have_url(re.compile(r"/papers\?q=long(\+|%20)prompts\1stall\1decodes$"))  # no blank fields in it
+    expect(tab).to_have_url(
+        re.compile(r"/papers/library\?q=long(\+|%20)prompts\1stall\1decodes$")
+    )  # no blank fields in it
     expect(tab.locator("#said")).to_have_text(re.compile(r"^\d+ of \d+ papers$"))
     tab.locator(".paper h3 a").first.click()
     expect(tab.locator("h1")).to_contain_text("Sarathi-Serve")

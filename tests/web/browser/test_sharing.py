@@ -10,9 +10,14 @@ import pytest
 from playwright.sync_api import expect
 
 CONFIG = {
-    "model_type": "llama", "hidden_size": 2048, "num_hidden_layers": 16, "num_attention_heads": 32,
-    "num_key_value_heads": 8, "intermediate_size": 8192, "vocab_size": 128256,
-}  # fmt: skip
+    "model_type": "llama",
+    "hidden_size": 2048,
+    "num_hidden_layers": 16,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "intermediate_size": 8192,
+    "vocab_size": 128256,
+}
 
 
 def saved(page, click):
@@ -24,6 +29,7 @@ def saved(page, click):
 
 def test_a_design_is_handed_out_as_tables_and_pictures(tab, views):
     tab.goto(views["design"])
+    tab.get_by_text("Export", exact=True).click()
     answer, name = saved(tab, tab.get_by_role("link", name="JSON", exact=True).click)
     assert name == "design-llama-3.1-8b-h100-sxm.json"
     assert json.loads(answer)["settings"]["concurrency"] == "32"
@@ -108,7 +114,7 @@ def bare(profile):
 
 
 def test_without_script_a_plan_is_found_and_opened(bare):
-    bare.goto("/")
+    bare.goto("/plan")
     bare.locator("#f-model").fill("llama-3.1-8b")
     bare.locator("#f-max_devices").fill("2")
     bare.get_by_role("button", name="Find plans").click()

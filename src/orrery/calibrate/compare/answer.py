@@ -67,9 +67,11 @@ class Comparison:
         """The causes, likeliest first."""
         rows = [
             {
-                "cause": s.cause, "evidence_frac": s.evidence_frac, "explained_frac": s.explained_frac,
+                "cause": s.cause,
+                "evidence_frac": s.evidence_frac,
+                "explained_frac": s.explained_frac,
                 "severity": s.severity_said,
             }
             for s in self.suspects
-        ]  # fmt: skip
+        ]
         return Table(kind="causes", title=self.summary, rows=tuple(rows))

@@ -36,10 +36,19 @@ KINDS: dict[str, tuple[str, ...]] = {
 SPEEDS = frozenset({"throughput", "first token", "each token", "end-to-end latency", "step"})
 """Kinds whose errors have a common part: all of them are made of the same steps."""
 
-FALLING = frozenset({
-    "output_tokens_per_s", "total_tokens_per_s", "requests_per_s", "decode_tokens_per_s", "tokens_per_s_per_device",
-    "model_flops_per_s_per_device", "mfu_frac", "power_w", "kv_cache_tokens",
-})  # fmt: skip
+FALLING = frozenset(
+    {
+        "output_tokens_per_s",
+        "total_tokens_per_s",
+        "requests_per_s",
+        "decode_tokens_per_s",
+        "tokens_per_s_per_device",
+        "model_flops_per_s_per_device",
+        "mfu_frac",
+        "power_w",
+        "kv_cache_tokens",
+    }
+)
 """Metrics that fall when something is slow."""
 
 OF_DEPLOYMENT, OF_METRIC, OF_RUN, OWN = 0.35, 0.25, 0.15, 0.25

@@ -26,11 +26,12 @@ def _replaced(thing: Any, changes: tuple[tuple[str, Any], ...]) -> Any:
 def slowed(device: Device, compute_frac: float = 1.0, memory_frac: float = 1.0) -> Device:
     """The device at a share of its arithmetic rates, and of its memory bandwidth."""
     return replace(
-        device, dense_flops_per_s={k: v * compute_frac for k, v in device.dense_flops_per_s.items()},
+        device,
+        dense_flops_per_s={k: v * compute_frac for k, v in device.dense_flops_per_s.items()},
         vector_flops_per_s=device.vector_flops_per_s * compute_frac,
         compute_clock_hz=device.compute_clock_hz * compute_frac,
         memory_bandwidth_bytes_per_s=device.memory_bandwidth_bytes_per_s * memory_frac,
-    )  # fmt: skip
+    )
 
 
 def on_device(run: Run, change: Callable[[Device], Device]) -> Run:

@@ -49,9 +49,14 @@ def next_run(runs: Sequence[Run], first: Fitted, second: Fitted) -> NextRun | No
             difference = abs(log(one.value / other.value)) / bounded(one.deviation_ratio)
             if difference > max(TELLING, best.difference_ratio if best else 0.0):
                 best = NextRun(
-                    what=what, metric=metric, first=first.cause.name, first_value=one.value,
-                    second=second.cause.name, second_value=other.value, difference_ratio=difference,
-                )  # fmt: skip
+                    what=what,
+                    metric=metric,
+                    first=first.cause.name,
+                    first_value=one.value,
+                    second=second.cause.name,
+                    second_value=other.value,
+                    difference_ratio=difference,
+                )
     return best
 
 

@@ -65,9 +65,11 @@ class Problem:
     def beyond(self, cause: Cause, severity: float, effect_ratio: Floats) -> "Problem":
         """What is left to explain once a fault is taken as given."""
         return Problem(
-            runs=self.changed(cause, severity), cells=self.cells, told_ratio=self.told_ratio + effect_ratio,
+            runs=self.changed(cause, severity),
+            cells=self.cells,
+            told_ratio=self.told_ratio + effect_ratio,
             residual_ratio=self.residual_ratio - effect_ratio,
-        )  # fmt: skip
+        )
 
 
 def problem_of(runs: Sequence[Run], cells: Sequence[Cell]) -> Problem:

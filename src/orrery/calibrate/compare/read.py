@@ -80,9 +80,11 @@ def _run_of(table: Table, number: int, kind: str, name: str) -> tuple[Run, Row]:
 def _traffic(workload: Workload) -> str:
     """The load and the lengths in a few words."""
     load = {
-        "static": f"batch {workload.batch_size}", "closed": f"{workload.concurrency} in flight",
-        "open": f"{workload.request_rate_per_s:.3g} a second", "offline": "all at once",
-    }[workload.mode]  # fmt: skip
+        "static": f"batch {workload.batch_size}",
+        "closed": f"{workload.concurrency} in flight",
+        "open": f"{workload.request_rate_per_s:.3g} a second",
+        "offline": "all at once",
+    }[workload.mode]
     return f"{load}, {workload.input_tokens:.0f}+{workload.output_tokens:.0f}"
 
 
@@ -96,13 +98,18 @@ def _cells_of(run: Run, row: Row, kind: str, number: int) -> list[Cell]:
         raise OrreryError("predicted not to fit in memory")
     cells = [
         Cell(
-            run=number, system=_system(run), metric=m, kind=kind_of(base_metric(m)), measured=measured,
-            predicted=found[m].value, deviation_ratio=bounded(found[m].deviation_ratio),
+            run=number,
+            system=_system(run),
+            metric=m,
+            kind=kind_of(base_metric(m)),
+            measured=measured,
+            predicted=found[m].value,
+            deviation_ratio=bounded(found[m].deviation_ratio),
             noise_ratio=_noise_ratio(run, m),
         )
         for m, measured in stated.items()
         if m in found and isfinite(found[m].value) and found[m].value > 0
-    ]  # fmt: skip
+    ]
     if not cells:
         raise OrreryError("no measurement that is predicted")
     return cells

@@ -28,9 +28,14 @@ TOLD = 3
 
 
 def answer_of(
-    problem: Problem, measured: Measured, order: Sequence[tuple[float, Fitted]], first: Fitted | None,
-    second: Fitted | None, nothing: float, excluded: Mapping[str, str],
-) -> Comparison:  # fmt: skip
+    problem: Problem,
+    measured: Measured,
+    order: Sequence[tuple[float, Fitted]],
+    first: Fitted | None,
+    second: Fitted | None,
+    nothing: float,
+    excluded: Mapping[str, str],
+) -> Comparison:
     """Return the comparison as an answer, with its summary as text."""
     effect: Floats = np.zeros(len(problem.cells))
     if first is not None:
@@ -45,12 +50,18 @@ def answer_of(
     verdict = _verdict(problem, nothing, explained)
     other = _suspect(problem, measured, second, 1.0, ()) if second else None
     return Comparison(
-        verdict=verdict, summary=_summary(verdict, problem, suspects, other, explained, nothing), nothing_frac=nothing,
-        suspects=suspects, second=other, excluded=excluded,
+        verdict=verdict,
+        summary=_summary(verdict, problem, suspects, other, explained, nothing),
+        nothing_frac=nothing,
+        suspects=suspects,
+        second=other,
+        excluded=excluded,
         next_run=next_run(measured.runs, order[0][1], order[1][1]) if first is not None and len(order) > 1 else None,
         cells=tuple(_compared(measured, c, float(e)) for c, e in zip(problem.cells, effect, strict=True)),
-        num_runs=len(measured.runs), declined=measured.declined, assumed=measured.assumed,
-    )  # fmt: skip
+        num_runs=len(measured.runs),
+        declined=measured.declined,
+        assumed=measured.assumed,
+    )
 
 
 def _verdict(problem: Problem, nothing: float, explained: float) -> Verdict:
@@ -93,12 +104,19 @@ def _suspect(
     close = tuple(f.cause.name for s, f in order if f is not fitted and s >= CLOSE * share and share >= CLOSE * top)
     speaks_for, against = _pattern(problem, measured, fitted)
     return CauseFit(
-        cause=fitted.cause.name, title=fitted.cause.title, evidence_frac=share,
+        cause=fitted.cause.name,
+        title=fitted.cause.title,
+        evidence_frac=share,
         explained_frac=max(0.0, 1.0 - fitted.misfit_ratio / max(problem.misfit_ratio(), 1e-12)),
-        severity=fitted.severity, severity_said=_describe(measured, fitted), shows=fitted.cause.shows,
-        hides=fitted.cause.hides, speaks_for=speaks_for, speaks_against=against, checks=fitted.cause.checks,
+        severity=fitted.severity,
+        severity_said=_describe(measured, fitted),
+        shows=fitted.cause.shows,
+        hides=fitted.cause.hides,
+        speaks_for=speaks_for,
+        speaks_against=against,
+        checks=fitted.cause.checks,
         not_told_from=close,
-    )  # fmt: skip
+    )
 
 
 def _describe(measured: Measured, fitted: Fitted) -> str:
@@ -127,10 +145,15 @@ def _compared(measured: Measured, cell: Cell, effect: float) -> Compared:
     slower = cell.slower_ratio
     run = measured.runs[cell.run]
     return Compared(
-        run=run.name, source=run.source, metric=cell.metric, measured=cell.measured, predicted=cell.predicted,
-        slower_frac=_slower_frac(slower), with_cause_frac=_slower_frac(slower - effect),
+        run=run.name,
+        source=run.source,
+        metric=cell.metric,
+        measured=cell.measured,
+        predicted=cell.predicted,
+        slower_frac=_slower_frac(slower),
+        with_cause_frac=_slower_frac(slower - effect),
         is_inside=abs(slower) <= Z_80 * cell.deviation_ratio,
-    )  # fmt: skip
+    )
 
 
 def _slower_frac(ratio: float) -> float:

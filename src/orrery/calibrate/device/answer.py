@@ -25,10 +25,14 @@ class MeasuredRow:
     def of(cls, m: Measured) -> "MeasuredRow":
         """The row of one measurement."""
         return cls(
-            work=m.work.name, foreseen_s=m.foreseen_s, time_s=m.timed.time_s,
-            error_frac=m.foreseen_s / m.timed.time_s - 1.0, sigma_frac=m.foreseen_spread_frac,
-            spread_frac=m.timed.spread_frac, slowness_ratio=m.slowness_ratio,
-        )  # fmt: skip
+            work=m.work.name,
+            foreseen_s=m.foreseen_s,
+            time_s=m.timed.time_s,
+            error_frac=m.foreseen_s / m.timed.time_s - 1.0,
+            sigma_frac=m.foreseen_spread_frac,
+            spread_frac=m.timed.spread_frac,
+            slowness_ratio=m.slowness_ratio,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +52,17 @@ class DeviceAnswer:
     def to_json(self) -> dict[str, Any]:
         """Every field by its name; ``measurements`` are the rows."""
         return {
-            "file": self.file, "device": self.device, "backend": self.backend, "facts": dict(self.facts),
-            "num_measurements": len(self.rows), "uncertainty_frac": self.uncertainty_frac,
-            "quiet_ratio": self.quiet_ratio, "measurements": to_json(self.rows), "conditions": to_json(self.conditions),
+            "file": self.file,
+            "device": self.device,
+            "backend": self.backend,
+            "facts": dict(self.facts),
+            "num_measurements": len(self.rows),
+            "uncertainty_frac": self.uncertainty_frac,
+            "quiet_ratio": self.quiet_ratio,
+            "measurements": to_json(self.rows),
+            "conditions": to_json(self.conditions),
             "notes": list(self.notes),
-        }  # fmt: skip
+        }
 
     def table(self) -> Table:
         """The measurements, for people."""
@@ -61,5 +71,9 @@ class DeviceAnswer:
             f"Kernels are predicted within {self.uncertainty_frac:.0%} (one sigma, on the average).",
             *self.notes,
         )
-        return Table(kind="measurements", title=f"{self.device}: {len(self.rows)} measurements",
-                     rows=tuple(to_json(self.rows)), notes=notes)  # fmt: skip
+        return Table(
+            kind="measurements",
+            title=f"{self.device}: {len(self.rows)} measurements",
+            rows=tuple(to_json(self.rows)),
+            notes=notes,
+        )

@@ -66,10 +66,18 @@ class _Bench:
 
 @typed
 def calibrate_device(
-    out: Path | str, *, backend: str = "", formats: Sequence[str] = (), minutes: float = 5.0, measurements: int = 0,
-    has_exchange: bool = True, patience_s: float = PATIENCE_S, replace_file: bool = False, table: Path | str = "",
+    out: Path | str,
+    *,
+    backend: str = "",
+    formats: Sequence[str] = (),
+    minutes: float = 5.0,
+    measurements: int = 0,
+    has_exchange: bool = True,
+    patience_s: float = PATIENCE_S,
+    replace_file: bool = False,
+    table: Path | str = "",
     on_progress: Progress = lambda done, total: None,
-) -> DeviceAnswer:  # fmt: skip
+) -> DeviceAnswer:
     """Measure this machine for ``minutes``, or by ``measurements``, and write it to ``out`` as a device file.
 
     Two anchors set the roofs; then each measurement is the one that leaves the least doubt about all kernels of the
@@ -180,26 +188,38 @@ def _written(
     device = replace(search.unknowns.device, calibrations=own)
     facts = facts_of(device, backend, run)
     recorded: Mapping[str, Any] = {
-        "backend": backend.name, "measured_on": today, "num_measurements": count,
-        "uncertainty_frac": round(search.uncertainty() * verdict.widen_ratio, 4), **now.to_json(),
-        "widen_ratio": round(verdict.widen_ratio, 4), "disturbed_by": verdict.words, **levels.to_json(),
+        "backend": backend.name,
+        "measured_on": today,
+        "num_measurements": count,
+        "uncertainty_frac": round(search.uncertainty() * verdict.widen_ratio, 4),
+        **now.to_json(),
+        "widen_ratio": round(verdict.widen_ratio, 4),
+        "disturbed_by": verdict.words,
+        **levels.to_json(),
         "not_told": (*now.missing, *verdict.missing, *facts.absent),
-    }  # fmt: skip
+    }
     known = known_device(backend)
     write_device(out, device, facts.stated, recorded, run, measured_as=known.name if known else "")
     rows = [row_of(m.work, str(out), run.title, **_cells(m)) for m in search.measured]
     if table:
         write_atomically(table, table_text(rows, COLUMNS))
     return DeviceAnswer(
-        file=str(out), device=device.name, backend=backend.name, conditions=recorded,
-        uncertainty_frac=recorded["uncertainty_frac"], quiet_ratio=max(quiet.slowness, default=1.0),
+        file=str(out),
+        device=device.name,
+        backend=backend.name,
+        conditions=recorded,
+        uncertainty_frac=recorded["uncertainty_frac"],
+        quiet_ratio=max(quiet.slowness, default=1.0),
         rows=tuple(MeasuredRow.of(m) for m in search.measured),
-        facts={name: fact.value for name, fact in facts.stated.items()}, notes=verdict.words,
-    )  # fmt: skip
+        facts={name: fact.value for name, fact in facts.stated.items()},
+        notes=verdict.words,
+    )
 
 
 def _cells(m: Measured) -> dict[str, str]:
     return {
-        "time_s": f"{m.timed.time_s:.6g}", "spread_frac": f"{m.timed.spread_frac:.3f}",
-        "slowness_ratio": f"{m.slowness_ratio:.3f}", "foreseen_s": f"{m.foreseen_s:.6g}",
-    }  # fmt: skip
+        "time_s": f"{m.timed.time_s:.6g}",
+        "spread_frac": f"{m.timed.spread_frac:.3f}",
+        "slowness_ratio": f"{m.slowness_ratio:.3f}",
+        "foreseen_s": f"{m.foreseen_s:.6g}",
+    }

@@ -53,15 +53,24 @@ def draft(backend: Backend, found: Mapping[str, Anchors], *, name: str) -> Devic
     bandwidth = moved / stream_s / HEADROOM
     nowhere = Link(name="none", each_way_bytes_per_s=bandwidth, latency_s=1e-6, topology="bus")
     return Device(
-        name=name, title=str(facts.get("title", name)), vendor=str(facts.get("vendor", "unknown")),
-        kind=str(facts.get("kind", backend.device_kind)), generation=GENERATION[backend.device_kind],
-        memory_capacity_bytes=float(facts["memory_capacity_bytes"]), memory_bandwidth_bytes_per_s=bandwidth,
-        dense_flops_per_s=peaks, vector_flops_per_s=peaks.get("fp32", max(peaks.values())),
+        name=name,
+        title=str(facts.get("title", name)),
+        vendor=str(facts.get("vendor", "unknown")),
+        kind=str(facts.get("kind", backend.device_kind)),
+        generation=GENERATION[backend.device_kind],
+        memory_capacity_bytes=float(facts["memory_capacity_bytes"]),
+        memory_bandwidth_bytes_per_s=bandwidth,
+        dense_flops_per_s=peaks,
+        vector_flops_per_s=peaks.get("fp32", max(peaks.values())),
         num_compute_units=int(float(facts.get("num_compute_units", 1))),
         compute_clock_hz=float(facts.get("compute_clock_hz", 1e9)),
         last_level_cache_bytes=float(facts.get("last_level_cache_bytes", 2**25)),
-        power_limit_w=100.0, idle_power_w=10.0, scaleup=nowhere, scaleout=nowhere, host=nowhere,
-    )  # fmt: skip
+        power_limit_w=100.0,
+        idle_power_w=10.0,
+        scaleup=nowhere,
+        scaleout=nowhere,
+        host=nowhere,
+    )
 
 
 def known_device(backend: Backend) -> Device | None:

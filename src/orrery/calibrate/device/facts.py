@@ -34,15 +34,19 @@ def facts_of(device: Device, backend: Backend, run: Source) -> Facts:
     if not device.facts:
         found |= {
             f"dense_{format}_flops_per_s": _measured(
-                f"dense_{format}_flops_per_s", peak, run,
+                f"dense_{format}_flops_per_s",
+                peak,
+                run,
                 f"product of {side} x {side} x {side} over {HEADROOM} of the peak",
             )
             for format, peak in device.dense_flops_per_s.items()
-        }  # fmt: skip
+        }
         found["memory_bandwidth_bytes_per_s"] = _measured(
-            "memory_bandwidth_bytes_per_s", device.memory_bandwidth_bytes_per_s, run,
+            "memory_bandwidth_bytes_per_s",
+            device.memory_bandwidth_bytes_per_s,
+            run,
             f"one stream of reads over {moved} bytes, over {HEADROOM} of the peak",
-        )  # fmt: skip
+        )
     found |= {fact.name: fact for fact in power}
     order = {fact.name: i for i, fact in enumerate(_assumed(device))}
     return Facts(stated=dict(sorted(found.items(), key=lambda item: order.get(item[0], -1))), absent=absent)

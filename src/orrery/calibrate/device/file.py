@@ -38,9 +38,13 @@ def refuse_table(path: Path, *, is_replaced: bool) -> None:
 
 
 def write_device(
-    path: Path, device: Device, facts: Mapping[str, Fact], conditions: Mapping[str, Any], run: Source,
+    path: Path,
+    device: Device,
+    facts: Mapping[str, Fact],
+    conditions: Mapping[str, Any],
+    run: Source,
     measured_as: str = "",
-) -> None:  # fmt: skip
+) -> None:
     """Write the device file whole or not at all; the catalogue's reader takes it as it takes its own.
 
     ``measured_as`` names the catalogue's device of the same silicon, whose other measurements serve here too.
@@ -56,15 +60,25 @@ def write_device(
     head = {"title": device.title, "vendor": device.vendor, "kind": device.kind, "generation": device.generation}
     head |= {"measured_as": measured_as} if measured_as else {}
     own = [_calibration(c) for _, c in sorted(device.calibrations.items())]
-    text = "\n".join([
-        "# made by: orrery calibrate device", tomli_w.dumps(head), "[facts]", *lines, "",
-        tomli_w.dumps({
-            "sources": {key: {k: v for k, v in (("title", s.title), ("url", s.url), ("retrieved", s.retrieved)) if v}
-                        for key, s in sources.items()},
-            "conditions": _describe(conditions),
-            **({"calibration": own} if own else {}),
-        }),
-    ])  # fmt: skip
+    text = "\n".join(
+        [
+            "# made by: orrery calibrate device",
+            tomli_w.dumps(head),
+            "[facts]",
+            *lines,
+            "",
+            tomli_w.dumps(
+                {
+                    "sources": {
+                        key: {k: v for k, v in (("title", s.title), ("url", s.url), ("retrieved", s.retrieved)) if v}
+                        for key, s in sources.items()
+                    },
+                    "conditions": _describe(conditions),
+                    **({"calibration": own} if own else {}),
+                }
+            ),
+        ]
+    )
     write_atomically(path, text)
 
 
@@ -109,10 +123,16 @@ def _calibration(found: Calibration) -> dict[str, Any]:
     """One ``[[calibration]]`` table."""
     spread = found.spread
     return {
-        "op": found.op, "format": found.format, "engine": found.engine, **({"law": found.law} if found.law else {}),
-        "from": RUN, "at": spread.because or "measured",
+        "op": found.op,
+        "format": found.format,
+        "engine": found.engine,
+        **({"law": found.law} if found.law else {}),
+        "from": RUN,
+        "at": spread.because or "measured",
         "constants": {name: float(f"{value:.6g}") for name, value in found.constants.items()},
-        "spread": {word: float(f"{getattr(spread, f'{word}_ratio'):.4g}")
-                   for word in ("low_80", "high_80", "low_95", "high_95")},
+        "spread": {
+            word: float(f"{getattr(spread, f'{word}_ratio'):.4g}")
+            for word in ("low_80", "high_80", "low_95", "high_95")
+        },
         "range": {name: [float(low), float(high)] for name, (low, high) in found.range.items()},
-    }  # fmt: skip
+    }

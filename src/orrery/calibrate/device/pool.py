@@ -14,9 +14,20 @@ from orrery.network.collective import Collective
 
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 2048)
 WEIGHTS = (
-    (64, 256), (512, 96), (256, 256), (768, 256), (512, 1024), (1024, 512), (2048, 768), (768, 2048), (2048, 2048),
-    (4096, 1024), (8192, 2048), (4096, 4096), (14336, 4096),
-)  # fmt: skip
+    (64, 256),
+    (512, 96),
+    (256, 256),
+    (768, 256),
+    (512, 1024),
+    (1024, 512),
+    (2048, 768),
+    (768, 2048),
+    (2048, 2048),
+    (4096, 1024),
+    (8192, 2048),
+    (4096, 4096),
+    (14336, 4096),
+)
 """Columns and depth of weights, small to large."""
 
 HEADS = ((4, 4, 64), (8, 2, 64), (12, 12, 64), (32, 8, 128))
@@ -54,12 +65,21 @@ def exchanges_of(engine: str, num_devices: int) -> tuple[Work, ...]:
     """Collectives between the devices of this machine."""
     kinds = ("send_recv", "all_reduce")
     return tuple(
-        Work(op=Collective(kind=kind, num_devices=num_devices, message_bytes=float(size), devices_per_node=num_devices,
-                           library=engine, has_peer_to_peer=True),
-             engine=engine, weight_frac=EXCHANGES_SHARE / len(kinds) / len(MESSAGES))
+        Work(
+            op=Collective(
+                kind=kind,
+                num_devices=num_devices,
+                message_bytes=float(size),
+                devices_per_node=num_devices,
+                library=engine,
+                has_peer_to_peer=True,
+            ),
+            engine=engine,
+            weight_frac=EXCHANGES_SHARE / len(kinds) / len(MESSAGES),
+        )
         for kind in kinds
         for size in MESSAGES
-    )  # fmt: skip
+    )
 
 
 def _works(engine: str, format: str) -> Iterator[Work]:
@@ -69,16 +89,33 @@ def _works(engine: str, format: str) -> Iterator[Work]:
                 yield Work(op=Gemm(m=m, n=n, k=k, format=format, is_cold=is_cold, quantises_input=False), engine=engine)
     for heads, kv_heads, size in HEADS:
         for tokens in PROMPTS:
-            yield Work(op=AttentionPrefill(
-                batch=1, query_tokens=tokens, context_tokens=tokens, num_heads=heads, num_kv_heads=kv_heads,
-                head_size=size, format=format, kv_format=format,
-            ), engine=engine)  # fmt: skip
+            yield Work(
+                op=AttentionPrefill(
+                    batch=1,
+                    query_tokens=tokens,
+                    context_tokens=tokens,
+                    num_heads=heads,
+                    num_kv_heads=kv_heads,
+                    head_size=size,
+                    format=format,
+                    kv_format=format,
+                ),
+                engine=engine,
+            )
         for batch in BATCHES:
             for context in CONTEXTS:
-                yield Work(op=AttentionDecode(
-                    batch=batch, context_tokens=context, num_heads=heads, num_kv_heads=kv_heads, head_size=size,
-                    format=format, kv_format=format,
-                ), engine=engine)  # fmt: skip
+                yield Work(
+                    op=AttentionDecode(
+                        batch=batch,
+                        context_tokens=context,
+                        num_heads=heads,
+                        num_kv_heads=kv_heads,
+                        head_size=size,
+                        format=format,
+                        kv_format=format,
+                    ),
+                    engine=engine,
+                )
     for kind, widths in (("norm", WIDTHS), ("gated_activation", WIDTHS), ("sample", VOCABULARY)):
         for tokens in TOKENS:
             for width in widths:

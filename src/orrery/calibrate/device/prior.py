@@ -76,6 +76,11 @@ def _like(known: Calibration, format: str) -> str:
 def _loopback() -> Iterator[Calibration]:
     for kind in ("send_recv", "all_reduce"):
         yield Calibration(
-            op=kind, format="any", engine="tcp", origin="any", constants=LOOPBACK, spread=LOOPBACK_SPREAD,
+            op=kind,
+            format="any",
+            engine="tcp",
+            origin="any",
+            constants=LOOPBACK,
+            spread=LOOPBACK_SPREAD,
             range={"num_devices": (2.0, 2.0)},
-        )  # fmt: skip
+        )

@@ -69,9 +69,12 @@ class Search:
         foreseen, slopes = self.unknowns.predict([work], self.believed.mean)
         variance = float(self.believed.variance_of(slopes)[0]) + self.misfit(work.key) ** 2
         found = Measured(
-            work=work, timed=timed, slowness_ratio=slowness_ratio, foreseen_s=float(foreseen[0]),
+            work=work,
+            timed=timed,
+            slowness_ratio=slowness_ratio,
+            foreseen_s=float(foreseen[0]),
             foreseen_spread_frac=float(np.sqrt(variance)),
-        )  # fmt: skip
+        )
         self.skip(work)
         self.measured.append(found)
         works, time_s = [m.work for m in self.measured], np.array([m.timed.time_s for m in self.measured])
@@ -121,6 +124,9 @@ class Search:
         sigma = float(np.sqrt(np.mean(self.believed.variance_of(slopes)) + law))
         wide_80, wide_95 = (float(np.exp(z * sigma)) * widen_ratio for z in (Z_80, Z_95))
         return Spread(
-            low_80_ratio=1 / wide_80, high_80_ratio=wide_80, low_95_ratio=1 / wide_95, high_95_ratio=wide_95,
+            low_80_ratio=1 / wide_80,
+            high_80_ratio=wide_80,
+            low_95_ratio=1 / wide_95,
+            high_95_ratio=wide_95,
             because=because,
-        )  # fmt: skip
+        )

@@ -31,10 +31,18 @@ SHARED, OWN = 0.3, 0.2
 that anchors set on the machine itself differ by a third from machine to machine, and by a fifth each on its own."""
 
 NATURES: Mapping[str, str] = {
-    "product": "arithmetic", "peak": "arithmetic", "score": "arithmetic",
-    "memory": "memory", "bandwidth": "memory", "rate": "memory", "gemv": "memory", "feed": "memory",
-    "cache": "caches", "entry": "caches", "stream": "caches",
-}  # fmt: skip
+    "product": "arithmetic",
+    "peak": "arithmetic",
+    "score": "arithmetic",
+    "memory": "memory",
+    "bandwidth": "memory",
+    "rate": "memory",
+    "gemv": "memory",
+    "feed": "memory",
+    "cache": "caches",
+    "entry": "caches",
+    "stream": "caches",
+}
 """A word in a constant's name -> what it shares its factor with; the last that occurs. Seconds are calls'."""
 
 STEP = 1e-4
@@ -105,10 +113,11 @@ class FitParameters:
             found = host.amounts(work.op, self.device, constants)
             retained = [name for name, amount in found.items() if float(amount) > 0]
             known = self._sums[id(work)] = _Sum(
-                work=work, unknowns=np.array([index[work.key, name] for name in retained], dtype=np.int64),
+                work=work,
+                unknowns=np.array([index[work.key, name] for name in retained], dtype=np.int64),
                 amounts=np.array([float(found[name]) for name in retained]),
                 signs=np.array([1.0 if name.endswith("_s") else -1.0 for name in retained]),
-            )  # fmt: skip
+            )
         return known
 
 

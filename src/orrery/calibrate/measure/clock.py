@@ -54,9 +54,13 @@ class Timed:
     def over(self, count: int) -> "Timed":
         """The time of one op, where one call did ``count`` of them."""
         return Timed(
-            time_s=self.time_s / count, fastest_s=self.fastest_s / count, spread_frac=self.spread_frac,
-            num_samples=self.num_samples, num_outliers=self.num_outliers, first_s=self.first_s / count,
-        )  # fmt: skip
+            time_s=self.time_s / count,
+            fastest_s=self.fastest_s / count,
+            spread_frac=self.spread_frac,
+            num_samples=self.num_samples,
+            num_outliers=self.num_outliers,
+            first_s=self.first_s / count,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,9 +88,13 @@ def nothing() -> None:
 
 
 def time_call(
-    call: Callable[[], Any], *, synchronise: Callable[[], Any] = nothing, budget_s: float = 0.25,
-    least_samples: int = 7, clock: Clock | None = None,
-) -> Timed:  # fmt: skip
+    call: Callable[[], Any],
+    *,
+    synchronise: Callable[[], Any] = nothing,
+    budget_s: float = 0.25,
+    least_samples: int = 7,
+    clock: Clock | None = None,
+) -> Timed:
     """The time of one ``call()`` and what it leaves to do; ``synchronise`` waits until the device is idle.
 
     Waiting for an idle device takes time too: a sample is long beside that, as it is beside the clock's step.

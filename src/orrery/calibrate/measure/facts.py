@@ -33,9 +33,14 @@ def make_fact(name: str, value: float | str, at: str, source: Source = SYSTEM) -
 def host_facts() -> Mapping[str, Fact]:
     """Facts of the processor that runs this process, as one device; what the system does not tell is left out."""
     found = (
-        cpu_title(), _vendor(), make_fact("kind", "cpu", "by nature"), memory_capacity(), _compute_units(), cpu_clock(),
+        cpu_title(),
+        _vendor(),
+        make_fact("kind", "cpu", "by nature"),
+        memory_capacity(),
+        _compute_units(),
+        cpu_clock(),
         last_level_cache(),
-    )  # fmt: skip
+    )
     return {fact.name: fact for fact in found if fact}
 
 

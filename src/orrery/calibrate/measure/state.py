@@ -45,16 +45,30 @@ def conditions() -> Conditions:
     clock_hz, max_clock_hz = _clocks()
     governor, threads, load = _governor(), num_blas_threads(), _load()
     absent = {
-        "the clock now": clock_hz, "the highest clock": max_clock_hz, "the frequency governor": governor,
-        "the number of BLAS threads": threads, "the load average": load, "whether it is virtual": is_virtual(),
-    }  # fmt: skip
+        "the clock now": clock_hz,
+        "the highest clock": max_clock_hz,
+        "the frequency governor": governor,
+        "the number of BLAS threads": threads,
+        "the load average": load,
+        "whether it is virtual": is_virtual(),
+    }
     return Conditions(
-        system=platform.platform(), cpu=str(cpu_title().value), is_virtual=is_virtual(), num_cores=num_cores(),
-        num_quota_cores=quota_cores(), python=platform.python_version(), numpy=np.__version__, blas=_blas(),
-        num_blas_threads=threads, torch=_version("torch"), load_ratio=load, clock_hz=clock_hz,
-        max_clock_hz=max_clock_hz, governor=governor,
+        system=platform.platform(),
+        cpu=str(cpu_title().value),
+        is_virtual=is_virtual(),
+        num_cores=num_cores(),
+        num_quota_cores=quota_cores(),
+        python=platform.python_version(),
+        numpy=np.__version__,
+        blas=_blas(),
+        num_blas_threads=threads,
+        torch=_version("torch"),
+        load_ratio=load,
+        clock_hz=clock_hz,
+        max_clock_hz=max_clock_hz,
+        governor=governor,
         missing=tuple(f"{name} is not told by this system" for name, value in absent.items() if value is None),
-    )  # fmt: skip
+    )
 
 
 def num_blas_threads() -> int | None:

@@ -110,9 +110,14 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 def attend(
-    query: Tensor, key: Tensor, value: Tensor, keys: Tensor, values: Tensor, table: tuple[Tensor, Tensor],
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    table: tuple[Tensor, Tensor],
     past_tokens: int,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Causal attention of a batch of sequences that are equally long: prompts, chunks, or one token each.
 
     ``query`` is batch x tokens x heads x size, ``key`` and ``value`` batch x tokens x kv_heads x size; ``keys`` and

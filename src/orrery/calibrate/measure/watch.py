@@ -131,9 +131,12 @@ class LoadMonitor:
         """Takes a reading: 20 to 40 ms."""
         compute_s, memory_s, jitter_frac = self._canary.look()
         reading = Reading(
-            at_s=self._canary.read_clock(), compute_s=compute_s, memory_s=memory_s, jitter_frac=jitter_frac,
+            at_s=self._canary.read_clock(),
+            compute_s=compute_s,
+            memory_s=memory_s,
+            jitter_frac=jitter_frac,
             spent=self._spent(),
-        )  # fmt: skip
+        )
         self.readings.append(reading)
         return reading
 
@@ -161,18 +164,22 @@ class LoadMonitor:
             moved = ()
         uncounted = "time that the host kept for other guests is not counted by this system"
         return Verdict(
-            widen_ratio=self._widen(), drift_ratio=drift_ratio, is_busy=bool(busy), is_throttling=is_throttling,
-            words=(*busy, *moved), missing=() if stolen_frac is not None else (uncounted,),
-        )  # fmt: skip
+            widen_ratio=self._widen(),
+            drift_ratio=drift_ratio,
+            is_busy=bool(busy),
+            is_throttling=is_throttling,
+            words=(*busy, *moved),
+            missing=() if stolen_frac is not None else (uncounted,),
+        )
 
     def _busy_words(self, others_frac: float, stolen_frac: float | None) -> tuple[str, ...]:
         jitter_frac = median(r.jitter_frac for r in self.readings)
         words = {
             f"Other processes took {others_frac:.0%} of the cores' time.": others_frac > OTHERS_BUSY_FRAC,
-            f"The host kept {stolen_frac or 0.0:.0%} of the processor's time for other guests.":
-                (stolen_frac or 0.0) > STOLEN_FRAC,
+            f"The host kept {stolen_frac or 0.0:.0%} of the processor's time for other guests.": (stolen_frac or 0.0)
+            > STOLEN_FRAC,
             f"The same small kernel, timed again at once, differs by {jitter_frac:.0%}.": jitter_frac > JITTER_FRAC,
-        }  # fmt: skip
+        }
         return tuple(word for word, is_true in words.items() if is_true)
 
     def _taken(self) -> tuple[float, float | None]:

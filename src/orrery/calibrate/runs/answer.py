@@ -64,10 +64,15 @@ class RunsAnswer:
     def to_json(self) -> dict[str, Any]:
         """Plain data; scores as before and after."""
         return {
-            "name": self.name, "written": to_json(self.written), "subject": to_json(self.subject),
-            "num_runs": self.num_runs, "num_measurements": self.num_measurements,
+            "name": self.name,
+            "written": to_json(self.written),
+            "subject": to_json(self.subject),
+            "num_runs": self.num_runs,
+            "num_measurements": self.num_measurements,
             "constants": [to_json(c) | {"identified": c.word} for c in self.constants],
             "left_out": {m: {"before": to_json(b), "after": to_json(a)} for m, (b, a) in self.scores.items()},
-            "spreads": to_json(self.spreads), "share_frac": self.share_frac, "predicted": to_json(self.predicted),
+            "spreads": to_json(self.spreads),
+            "share_frac": self.share_frac,
+            "predicted": to_json(self.predicted),
             "notes": list(self.notes),
-        }  # fmt: skip
+        }

@@ -103,10 +103,18 @@ def calibrate_runs(
     if on_progress:
         on_progress(tell.total, tell.total)
     return RunsAnswer(
-        name=path.stem, written=path if is_written else None, subject=runs.subject, num_runs=len(runs.table),
-        num_measurements=len(runs.cells), constants=tuple(updates), scores=settled.left_out.scores(runs.cells),
-        spreads=intervals, share_frac=settled.share, predicted=_predicted(runs, settled.left_out), notes=tuple(notes),
-    )  # fmt: skip
+        name=path.stem,
+        written=path if is_written else None,
+        subject=runs.subject,
+        num_runs=len(runs.table),
+        num_measurements=len(runs.cells),
+        constants=tuple(updates),
+        scores=settled.left_out.scores(runs.cells),
+        spreads=intervals,
+        share_frac=settled.share,
+        predicted=_predicted(runs, settled.left_out),
+        notes=tuple(notes),
+    )
 
 
 def _runs(table: Table) -> Runs:
@@ -123,9 +131,12 @@ def _runs(table: Table) -> Runs:
 
 
 def _settle(
-    problem: Predicts, groups: Sequence[int], weights: Floats, tell: Callable[[], None],
+    problem: Predicts,
+    groups: Sequence[int],
+    weights: Floats,
+    tell: Callable[[], None],
     references: Sequence[reference_predictions.Reference],
-) -> _Settled:  # fmt: skip
+) -> _Settled:
     """Fit, keep what the runs identify, go as far as other predictions allow, and check on runs left out."""
     before = errors_of(problem, problem.start, tell)
     whole = fit(problem, problem.constants, weights, tell)
@@ -147,21 +158,30 @@ def _constant_updates(
     values = retained.values(problem.start, retained.towards(share))
     sd = np.sqrt(np.diag(whole.posterior.covariance))
     return tuple(
-        ConstantUpdate(name=c.name, before=problem.start[c.name], after=values[c.name], sd_log=float(s), left=float(x),
-             needs=c.needs)
+        ConstantUpdate(
+            name=c.name,
+            before=problem.start[c.name],
+            after=values[c.name],
+            sd_log=float(s),
+            left=float(x),
+            needs=c.needs,
+        )
         for c, s, x in zip(problem.constants, sd, left, strict=True)
-    )  # fmt: skip
+    )
 
 
 def _predicted(runs: Runs, left_out: LeftOut) -> tuple[Predicted, ...]:
     names = runs.table.columns[RUN]
     return tuple(
         Predicted(
-            run=names[c.run], metric=c.metric, measured=c.measured, before=float(c.measured * np.exp(b)),
+            run=names[c.run],
+            metric=c.metric,
+            measured=c.measured,
+            before=float(c.measured * np.exp(b)),
             after=float(c.measured * np.exp(a)),
         )
         for c, b, a in zip(runs.cells, left_out.before, left_out.after, strict=True)
-    )  # fmt: skip
+    )
 
 
 def _notes(table: Table, runs: Runs, against: Sequence[Contradiction], settled: _Settled) -> list[str]:

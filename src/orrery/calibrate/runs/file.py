@@ -21,8 +21,10 @@ def path_of(name: str, *, replace: bool) -> Path:
         raise ScenarioError("name: is blank; write a name, such as --name my-box.")
     path = user_path(name if name.endswith(SUFFIX) else name + SUFFIX)
     if path.is_dir() or not path.parent.is_dir():
-        raise ScenarioError(f"{path}: cannot be written: {'it' if path.is_dir() else path.parent} is "
-                            f"{'a folder' if path.is_dir() else 'no folder'}.")  # fmt: skip
+        raise ScenarioError(
+            f"{path}: cannot be written: {'it' if path.is_dir() else path.parent} is "
+            f"{'a folder' if path.is_dir() else 'no folder'}."
+        )
     if path.exists() and not replace:
         raise ScenarioError(f"{path}: is there already; write --replace to overwrite it, or take another name.")
     return path
@@ -41,17 +43,26 @@ def write(
     moved = [t for t in updates if t.left <= OPEN]
     at = f"{num_runs} runs of {', '.join(subject.models)} on {subject.device}, {day}"
     content: dict[str, Any] = {
-        "kind": subject.kind, "base": subject.base, "version": subject.version, "precision": subject.precision,
-        "device": subject.device, "at": at,
+        "kind": subject.kind,
+        "base": subject.base,
+        "version": subject.version,
+        "precision": subject.precision,
+        "device": subject.device,
+        "at": at,
         "sources": {"runs": {"title": f"Own runs: {', '.join(subject.tools) or 'a table'}", "retrieved": day}},
         "constants": {t.name: float(f"{t.after:.4g}") for t in moved},
         "spread": {key: dict(value) for key, value in spreads.items()},
         "conditions": {
-            "basis": "measured", "runs": num_runs, "models": list(subject.models), "tools": list(subject.tools),
-            "date": day, "stays_as_shipped": [t.name for t in updates if t.left > OPEN],
-            "sd_log": {t.name: float(f"{t.sd_log:.3g}") for t in moved}, "notes": list(notes),
+            "basis": "measured",
+            "runs": num_runs,
+            "models": list(subject.models),
+            "tools": list(subject.tools),
+            "date": day,
+            "stays_as_shipped": [t.name for t in updates if t.left > OPEN],
+            "sd_log": {t.name: float(f"{t.sd_log:.3g}") for t in moved},
+            "notes": list(notes),
         },
-    }  # fmt: skip
+    }
     text = f"# made by: orrery calibrate runs\n{tomli_w.dumps({k: v for k, v in content.items() if v != ''})}"
     try:
         write_atomically(path, text)

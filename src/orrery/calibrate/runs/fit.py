@@ -135,9 +135,12 @@ def fit(problem: Predicts, free: Sequence[Constant], weights: Floats, tell: Call
         return errors_of(problem, {**problem.start, **dict(zip(names, map(float, np.exp(x)), strict=True))}, tell)
 
     search = _Search(
-        at=at, prior=prior, low=np.log([c.low for c in free]), high=np.log([c.high for c in free]),
+        at=at,
+        prior=prior,
+        low=np.log([c.low for c in free]),
+        high=np.log([c.high for c in free]),
         stated=np.array([c.noise for c in problem.cells], dtype=np.float64) / np.sqrt(weights),
-    )  # fmt: skip
+    )
     first = at(prior.mean)
     slopes = search.slopes(prior.mean, first)
     ends = [search.descend(prior.mean, first, slopes)]
@@ -151,9 +154,15 @@ def fit(problem: Predicts, free: Sequence[Constant], weights: Floats, tell: Call
     noise = search.noise(x, error, slopes)
     left = settle(linear(error, slopes, x), prior, noise)
     return Fitted(
-        names=names, low=search.low, high=search.high, prior=prior, error=error, slopes=slopes, noise=noise,
+        names=names,
+        low=search.low,
+        high=search.high,
+        prior=prior,
+        error=error,
+        slopes=slopes,
+        noise=noise,
         posterior=Posterior(mean=x, covariance=left.covariance),
-    )  # fmt: skip
+    )
 
 
 def linear(error: Floats, slopes: Floats, x: Floats) -> Callable[[Floats], tuple[Floats, Floats]]:
@@ -177,9 +186,14 @@ def keep(fitted: Fitted, retained: np.ndarray) -> Fitted:
     found = settle(linear(error, slopes, x[retained]), narrow, fitted.noise) if retained.any() else narrow
     return Fitted(
         names=tuple(n for n, is_kept in zip(fitted.names, retained, strict=True) if is_kept),
-        low=fitted.low[retained], high=fitted.high[retained], prior=narrow, posterior=found,
-        error=error + slopes @ (found.mean - x[retained]), slopes=slopes, noise=fitted.noise,
-    )  # fmt: skip
+        low=fitted.low[retained],
+        high=fitted.high[retained],
+        prior=narrow,
+        posterior=found,
+        error=error + slopes @ (found.mean - x[retained]),
+        slopes=slopes,
+        noise=fitted.noise,
+    )
 
 
 def known_share(fitted: Fitted) -> Floats:

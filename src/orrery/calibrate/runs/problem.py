@@ -108,8 +108,15 @@ class Runs(Protocol):
         ...
 
 
-RATES = frozenset({
-    "output_tokens_per_s", "total_tokens_per_s", "requests_per_s", "decode_tokens_per_s", "tokens_per_s_per_device",
-    "model_flops_per_s_per_device", "mfu_frac",
-})  # fmt: skip
+RATES = frozenset(
+    {
+        "output_tokens_per_s",
+        "total_tokens_per_s",
+        "requests_per_s",
+        "decode_tokens_per_s",
+        "tokens_per_s_per_device",
+        "model_flops_per_s_per_device",
+        "mfu_frac",
+    }
+)
 """Metrics that are larger where a run is faster."""

@@ -43,9 +43,11 @@ WORKLOADS = (
 )
 METRICS = ("ttft_s", "tpot_s", "latency_s", "output_tokens_per_s")
 TRAINING: tuple[tuple[str, int, int, int, Sharding], ...] = (  # model, tp, pp, dp, sharding
-    ("llama-3.2-1b", 1, 1, 1, "none"), ("llama-3.1-8b", 1, 1, 8, "zero3"), ("llama-3.1-8b", 8, 1, 1, "none"),
+    ("llama-3.2-1b", 1, 1, 1, "none"),
+    ("llama-3.1-8b", 1, 1, 8, "zero3"),
+    ("llama-3.1-8b", 8, 1, 1, "none"),
     ("llama-3.1-70b", 8, 4, 4, "zero1"),
-)  # fmt: skip
+)
 
 INSIDE = 0.9
 """Largest move over the (log) way to the end of an interval: questions between the references stay inside, too."""
@@ -98,9 +100,12 @@ def serving_references(engine: Engine, device: Device) -> Iterator[Reference]:
     for model in map(get_model, MODELS):
         for tp in (t for t in TENSOR if t <= max(1, device.devices_per_node)):
             deployment = Deployment(
-                model=model, layout=Layout(tp=tp), formats=Formats(weights=wide, activations=wide, kv=wide),
-                cluster=Cluster(device=device, num_devices=tp, devices_per_node=device.devices_per_node), engine=engine,
-            )  # fmt: skip
+                model=model,
+                layout=Layout(tp=tp),
+                formats=Formats(weights=wide, activations=wide, kv=wide),
+                cluster=Cluster(device=device, num_devices=tp, devices_per_node=device.devices_per_node),
+                engine=engine,
+            )
             found = [r for w in WORKLOADS if (r := _serving(deployment, w))]
             if found:
                 yield from found
@@ -129,13 +134,18 @@ def training_references(framework: Framework, device: Device, recipe: Recipe) ->
     for model, tp, pp, dp, sharding in TRAINING:
         layout = TrainingLayout(tp=tp, pp=pp, dp=dp, sharding=sharding)
         cluster = Cluster(
-            device=device, num_devices=layout.num_devices,
+            device=device,
+            num_devices=layout.num_devices,
             devices_per_node=min(device.devices_per_node, layout.num_devices),
-        )  # fmt: skip
+        )
         job = TrainingJob(
-            model=get_model(model), cluster=cluster, framework=framework, recipe=recipe, seq_len=4096,
+            model=get_model(model),
+            cluster=cluster,
+            framework=framework,
+            recipe=recipe,
+            seq_len=4096,
             global_batch=8 * dp,
-        )  # fmt: skip
+        )
         if found := _training(job, layout):
             yield found
 

@@ -7,10 +7,17 @@ from orrery.base.errors import ScenarioError
 from orrery.evidence.metrics import METRICS, base_metric
 
 LIMITS = {
-    "ttft_s": (1e-5, 7200.0), "tpot_s": (2e-6, 60.0), "itl_s": (2e-6, 60.0), "latency_s": (1e-5, 1e6),
-    "output_tokens_per_s": (1e-4, 1e9), "total_tokens_per_s": (1e-4, 1e10), "requests_per_s": (1e-7, 1e7),
-    "step_time_s": (1e-5, 3.6e4), "tokens_per_s_per_device": (1e-3, 1e8), "peak_memory_bytes": (1e6, 1e13),
-}  # fmt: skip
+    "ttft_s": (1e-5, 7200.0),
+    "tpot_s": (2e-6, 60.0),
+    "itl_s": (2e-6, 60.0),
+    "latency_s": (1e-5, 1e6),
+    "output_tokens_per_s": (1e-4, 1e9),
+    "total_tokens_per_s": (1e-4, 1e10),
+    "requests_per_s": (1e-7, 1e7),
+    "step_time_s": (1e-5, 3.6e4),
+    "tokens_per_s_per_device": (1e-3, 1e8),
+    "peak_memory_bytes": (1e6, 1e13),
+}
 """Between these a measurement is possible at all."""
 
 APART = 5.0

@@ -22,19 +22,45 @@ from orrery.serving.simulation.service import Service
 from orrery.serving.workload import Workload
 
 CONSTANTS = (
-    Constant(name="step_s", stiffness=0.7, low=1e-5, high=0.2,
-             needs="a small model at concurrency 1 to 8, whose steps are so short that the host shows"),
-    Constant(name="per_sequence_s", stiffness=0.8, low=1e-7, high=5e-3,
-             needs="a small model at concurrency 128 and more, where each sequence's share of the host adds up"),
-    Constant(name="per_layer_s", stiffness=0.7, low=1e-7, high=1e-3,
-             needs="two models of different depth at concurrency 1"),
-    Constant(name="request_s", stiffness=0.7, low=1e-4, high=2.0,
-             needs="first tokens of short prompts (256 tokens) on an idle server: concurrency 1"),
-    Constant(name="memory_ratio", stiffness=0.3, low=0.1, high=50.0,
-             needs="long answers of a large model at concurrency 1: steps that only read weights"),
-    Constant(name="compute_ratio", stiffness=0.3, low=0.1, high=50.0,
-             needs="first tokens of long prompts (8,000 tokens and more) at concurrency 1"),
-)  # fmt: skip
+    Constant(
+        name="step_s",
+        stiffness=0.7,
+        low=1e-5,
+        high=0.2,
+        needs="a small model at concurrency 1 to 8, whose steps are so short that the host shows",
+    ),
+    Constant(
+        name="per_sequence_s",
+        stiffness=0.8,
+        low=1e-7,
+        high=5e-3,
+        needs="a small model at concurrency 128 and more, where each sequence's share of the host adds up",
+    ),
+    Constant(
+        name="per_layer_s", stiffness=0.7, low=1e-7, high=1e-3, needs="two models of different depth at concurrency 1"
+    ),
+    Constant(
+        name="request_s",
+        stiffness=0.7,
+        low=1e-4,
+        high=2.0,
+        needs="first tokens of short prompts (256 tokens) on an idle server: concurrency 1",
+    ),
+    Constant(
+        name="memory_ratio",
+        stiffness=0.3,
+        low=0.1,
+        high=50.0,
+        needs="long answers of a large model at concurrency 1: steps that only read weights",
+    ),
+    Constant(
+        name="compute_ratio",
+        stiffness=0.3,
+        low=0.1,
+        high=50.0,
+        needs="first tokens of long prompts (8,000 tokens and more) at concurrency 1",
+    ),
+)
 """Stiffness of the host's constants is the standard deviation of their logarithms over the shipped entries (0.43 to
 0.82); the ratios spread as far (0.6), but over devices whose kernels nobody measured, so they are held tighter."""
 
@@ -45,9 +71,15 @@ TAIL = 2.0
 """Percentiles away from the middle are so much noisier."""
 
 FAMILIES = {
-    "output_tokens_per_s": "rate", "total_tokens_per_s": "rate", "requests_per_s": "rate", "itl_s": "gap",
-    "tpot_s": "gap", "decode_tokens_per_s": "gap", "latency_s": "whole", "ttft_s": "first",
-}  # fmt: skip
+    "output_tokens_per_s": "rate",
+    "total_tokens_per_s": "rate",
+    "requests_per_s": "rate",
+    "itl_s": "gap",
+    "tpot_s": "gap",
+    "decode_tokens_per_s": "gap",
+    "latency_s": "whole",
+    "ttft_s": "first",
+}
 """Metrics that say the same thing twice; those of a family share the weight of one."""
 
 
@@ -163,6 +195,11 @@ def _subject(table: Table, runs: Sequence[Served]) -> Subject:
     models = tuple(dict.fromkeys(r.service.pools[-1].deployment.model.name for r in runs))
     tools = one_of([{TOOL: t} for t in table.columns.get(TOOL, ())], TOOL)
     return Subject(
-        kind="engine", base=next(iter(found["engine"])), version=list(versions)[-1], precision="",
-        device=next(iter(found["device"])), models=models, tools=tools,
-    )  # fmt: skip
+        kind="engine",
+        base=next(iter(found["engine"])),
+        version=list(versions)[-1],
+        precision="",
+        device=next(iter(found["device"])),
+        models=models,
+        tools=tools,
+    )

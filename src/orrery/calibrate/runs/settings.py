@@ -35,14 +35,19 @@ RUN_SETTINGS: tuple[Setting, ...] = (
     word("sharding", "What data-parallel ranks share.", "zero1", "NAME"),
     word("recompute", "What the backward pass computes again.", "selective", "NAME"),
     word("date", "The day of the runs: stands for the version where that is not said.", "2026-11-01", "DATE"),
-)  # fmt: skip
+)
 """In the order of the help page."""
 
 COLUMNS = {
-    "devices": "num_devices", "weights": "weights_format", "activations": "activations_format", "kv": "kv_format",
-    "batch": "batch_size", "rate": "request_rate_per_s", "gpu_memory_utilization": "gpu_memory_utilization_frac",
+    "devices": "num_devices",
+    "weights": "weights_format",
+    "activations": "activations_format",
+    "kv": "kv_format",
+    "batch": "batch_size",
+    "rate": "request_rate_per_s",
+    "gpu_memory_utilization": "gpu_memory_utilization_frac",
     "date": "measured_date",
-}  # fmt: skip
+}
 """Settings whose column in a measured table has another name."""
 
 BY_NAME = {s.name: s for s in RUN_SETTINGS}

@@ -21,35 +21,81 @@ from orrery.training.columns import Columns, choices, columns_of
 from orrery.training.step import step_of
 
 CONSTANTS = (
-    Constant(name="host_layer_s", stiffness=0.5, low=1e-5, high=5e-3,
-             needs="short samples or a small micro-batch, where a layer is done before its kernels are launched"),
-    Constant(name="host_backward_ratio", stiffness=0.4, low=0.5, high=5.0,
-             needs="the same: steps that wait for launches"),
-    Constant(name="host_expert_s", stiffness=0.5, low=1e-5, high=2e-2,
-             needs="a model with experts and a small micro-batch"),
-    Constant(name="host_collective_s", stiffness=1.0, low=1e-6, high=3e-3,
-             needs="tensor parallelism with small micro-batches"),
-    Constant(name="step_s", stiffness=1.0, low=1e-4, high=2.0,
-             needs="two global batches on the same devices: what does not grow with the batch"),
-    Constant(name="matrix_ratio", stiffness=0.25, low=0.5, high=3.0,
-             needs="one node with long samples, where products take most of the step"),
-    Constant(name="elementwise_ratio", stiffness=0.25, low=0.3, high=6.0,
-             needs="runs with and without fusion or recomputation"),
-    Constant(name="attention_ratio", stiffness=0.5, low=0.3, high=6.0,
-             needs="two sample lengths, one of 16,384 tokens or more"),
-    Constant(name="network_ratio", stiffness=0.25, low=0.5, high=6.0,
-             needs="tensor or data parallelism inside a node"),
-    Constant(name="scaleout_ratio", stiffness=0.25, low=0.5, high=8.0,
-             needs="several nodes with the same work on each"),
-    Constant(name="contention_ratio", stiffness=0.25, low=1.0, high=4.0,
-             needs="runs with collectives beside compute, and without"),
-    Constant(name="fragmentation_ratio", stiffness=0.25, low=1.0, high=2.0,
-             needs="the peak of memory of several micro-batch sizes"),
-    Constant(name="fixed_bytes", stiffness=2.0, low=1e6, high=2e10,
-             needs="the peak of memory of a small model"),
-    Constant(name="update_bytes", stiffness=2.0, low=0.01, high=32.0,
-             needs="the peak of memory of a model whose optimizer is not sharded"),
-)  # fmt: skip
+    Constant(
+        name="host_layer_s",
+        stiffness=0.5,
+        low=1e-5,
+        high=5e-3,
+        needs="short samples or a small micro-batch, where a layer is done before its kernels are launched",
+    ),
+    Constant(
+        name="host_backward_ratio", stiffness=0.4, low=0.5, high=5.0, needs="the same: steps that wait for launches"
+    ),
+    Constant(
+        name="host_expert_s", stiffness=0.5, low=1e-5, high=2e-2, needs="a model with experts and a small micro-batch"
+    ),
+    Constant(
+        name="host_collective_s",
+        stiffness=1.0,
+        low=1e-6,
+        high=3e-3,
+        needs="tensor parallelism with small micro-batches",
+    ),
+    Constant(
+        name="step_s",
+        stiffness=1.0,
+        low=1e-4,
+        high=2.0,
+        needs="two global batches on the same devices: what does not grow with the batch",
+    ),
+    Constant(
+        name="matrix_ratio",
+        stiffness=0.25,
+        low=0.5,
+        high=3.0,
+        needs="one node with long samples, where products take most of the step",
+    ),
+    Constant(
+        name="elementwise_ratio",
+        stiffness=0.25,
+        low=0.3,
+        high=6.0,
+        needs="runs with and without fusion or recomputation",
+    ),
+    Constant(
+        name="attention_ratio",
+        stiffness=0.5,
+        low=0.3,
+        high=6.0,
+        needs="two sample lengths, one of 16,384 tokens or more",
+    ),
+    Constant(name="network_ratio", stiffness=0.25, low=0.5, high=6.0, needs="tensor or data parallelism inside a node"),
+    Constant(
+        name="scaleout_ratio", stiffness=0.25, low=0.5, high=8.0, needs="several nodes with the same work on each"
+    ),
+    Constant(
+        name="contention_ratio",
+        stiffness=0.25,
+        low=1.0,
+        high=4.0,
+        needs="runs with collectives beside compute, and without",
+    ),
+    Constant(
+        name="fragmentation_ratio",
+        stiffness=0.25,
+        low=1.0,
+        high=2.0,
+        needs="the peak of memory of several micro-batch sizes",
+    ),
+    Constant(name="fixed_bytes", stiffness=2.0, low=1e6, high=2e10, needs="the peak of memory of a small model"),
+    Constant(
+        name="update_bytes",
+        stiffness=2.0,
+        low=0.01,
+        high=32.0,
+        needs="the peak of memory of a model whose optimizer is not sharded",
+    ),
+)
 """Stiffness as in the fit of the shipped constants (tools/fit/training.py)."""
 
 TIMES = ("step_time_s", "tokens_per_s_per_device", "micro_step_time_s", "model_flops_per_s_per_device", "mfu_frac")
@@ -89,8 +135,9 @@ class TrainingRuns:
         self.start: Constants = {c: getattr(self.runs[0].member.job.framework, c) for c in ASSUMED}
         self.cells = tuple(
             Cell(run=i, mode=_kind(run), metric=m, measured=run.member.row.number(m), noise=NOISE.get(m, TIME_NOISE))
-            for i, run in enumerate(self.runs) for m in run.metrics
-        )  # fmt: skip
+            for i, run in enumerate(self.runs)
+            for m in run.metrics
+        )
 
     def predict(self, run: int, constants: Constants) -> Mapping[str, float]:
         """Time and peak of one run."""
@@ -138,7 +185,11 @@ def _subject(table: Table, runs: Sequence[Trained]) -> Subject:
             )
     job = jobs[0]
     return Subject(
-        kind="framework", base=job.framework.name, version="", precision=job.recipe.name,
-        device=job.cluster.device.name, models=tuple(dict.fromkeys(j.model.name for j in jobs)),
+        kind="framework",
+        base=job.framework.name,
+        version="",
+        precision=job.recipe.name,
+        device=job.cluster.device.name,
+        models=tuple(dict.fromkeys(j.model.name for j in jobs)),
         tools=one_of([{TOOL: t} for t in table.columns.get(TOOL, ())], TOOL),
-    )  # fmt: skip
+    )

@@ -30,11 +30,17 @@ class Network:
     def config(self) -> dict[str, Any]:
         """Its config.json."""
         return {
-            "model_type": "llama", "hidden_size": self.hidden_size, "num_hidden_layers": self.num_layers,
-            "num_attention_heads": self.num_heads, "num_key_value_heads": self.num_kv_heads,
-            "intermediate_size": self.ffn_size, "vocab_size": self.vocab_size, "max_position_embeddings": 2048,
-            "tie_word_embeddings": False, "torch_dtype": "float32",
-        }  # fmt: skip
+            "model_type": "llama",
+            "hidden_size": self.hidden_size,
+            "num_hidden_layers": self.num_layers,
+            "num_attention_heads": self.num_heads,
+            "num_key_value_heads": self.num_kv_heads,
+            "intermediate_size": self.ffn_size,
+            "vocab_size": self.vocab_size,
+            "max_position_embeddings": 2048,
+            "tie_word_embeddings": False,
+            "torch_dtype": "float32",
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,8 +177,10 @@ TINY = Suite(
     steps=steps((SMALL,), prompts=(24, 200), batches=(1, 12), contexts=(150,)),
     exchanges=exchanges(1 << 12, 1 << 22, 0.2),
     servers=(Server(network=SMALL, input_tokens=96, output_tokens=24, range_ratio=0.45, num_requests=16),),
-    rounds=1, load_rounds=1, loads_frac=(0.4,),
-)  # fmt: skip
+    rounds=1,
+    load_rounds=1,
+    loads_frac=(0.4,),
+)
 """A few seconds: for the default tests."""
 
 QUICK = Suite(
@@ -180,8 +188,9 @@ QUICK = Suite(
     steps=steps((SMALL, MIDDLE), prompts=(24, 200), batches=(1, 3, 12), contexts=(150,)),
     exchanges=exchanges(1 << 10, 1 << 24, 0.5),
     servers=(Server(network=SMALL, input_tokens=96, output_tokens=24, range_ratio=0.45, num_requests=32),),
-    rounds=3, load_rounds=3,
-)  # fmt: skip
+    rounds=3,
+    load_rounds=3,
+)
 """Under a minute: for a user who wants to know."""
 
 LONG = Suite(
@@ -193,6 +202,7 @@ LONG = Suite(
         Server(network=SMALL, input_tokens=32, output_tokens=64, range_ratio=0.45, num_requests=100),
         Server(network=MIDDLE, input_tokens=190, output_tokens=16, range_ratio=0.45, num_requests=60),
     ),
-    rounds=3, load_rounds=2,
-)  # fmt: skip
+    rounds=3,
+    load_rounds=2,
+)
 """Minutes: for the benchmark."""

@@ -133,7 +133,7 @@ class _Bench:
             self.pair = self.opened.enter_context(Team(LIBRARY))
         take = partial(
             self.pair.time, COLLECTIVE, case.message_bytes, budget_s=EXCHANGE_BUDGET_S, least_samples=MIN_SAMPLES
-        )  # fmt: skip
+        )
         return {"time_s": self.quiet.take(take)[0].time_s}
 
     def _model(self, network: Network) -> Transformer:
@@ -195,9 +195,13 @@ def described(case: Case, configs: Path) -> Row:
             return {**about, "kind": "kernel", "op": "gemm", "format": "fp32", "m": case.m, "n": case.n, "k": case.k}
         case Exchange():
             return {
-                "kind": "collective", "collective": COLLECTIVE, "library": LIBRARY, "num_devices": 2, "format": "fp32",
+                "kind": "collective",
+                "collective": COLLECTIVE,
+                "library": LIBRARY,
+                "num_devices": 2,
+                "format": "fp32",
                 "message_bytes": case.message_bytes,
-            }  # fmt: skip
+            }
         case Prefill():
             return about | _static(case.network, configs, batch=1, inputs=case.prompt_tokens, outputs=1)
         case Decode():
@@ -208,9 +212,13 @@ def described(case: Case, configs: Path) -> Row:
 
 def _static(network: Network, configs: Path, *, batch: int, inputs: int, outputs: int) -> Row:
     return {
-        "model": str(config_path(network, configs)), **FORMATS, "mode": "static", "batch_size": batch,
-        "input_tokens": inputs, "output_tokens": outputs,
-    }  # fmt: skip
+        "model": str(config_path(network, configs)),
+        **FORMATS,
+        "mode": "static",
+        "batch_size": batch,
+        "input_tokens": inputs,
+        "output_tokens": outputs,
+    }
 
 
 def _open(load: Load, configs: Path) -> Row:
@@ -218,8 +226,13 @@ def _open(load: Load, configs: Path) -> Row:
     means = {"input_tokens": server.input_tokens, "output_tokens": server.output_tokens}
     deviation_frac = server.range_ratio / sqrt(3.0)  # of a uniform law, over its mean
     return {
-        "model": str(config_path(server.network, configs)), **FORMATS, "mode": "open",
-        "max_num_seqs": server.limits.max_num_seqs, "max_num_batched_tokens": server.limits.max_num_batched_tokens,
-        "request_rate_per_s": load.request_rate_per_s, "num_requests": server.num_requests,
-        **means, **{f"{name}_std": mean * deviation_frac for name, mean in means.items()},
-    }  # fmt: skip
+        "model": str(config_path(server.network, configs)),
+        **FORMATS,
+        "mode": "open",
+        "max_num_seqs": server.limits.max_num_seqs,
+        "max_num_batched_tokens": server.limits.max_num_batched_tokens,
+        "request_rate_per_s": load.request_rate_per_s,
+        "num_requests": server.num_requests,
+        **means,
+        **{f"{name}_std": mean * deviation_frac for name, mean in means.items()},
+    }

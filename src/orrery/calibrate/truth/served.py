@@ -57,9 +57,11 @@ class Served:
         long = outputs > 1
         gaps = [np.diff(t) for t, is_done in zip(self.token_times_s, done.tolist(), strict=True) if is_done]
         return {
-            "ttft": first_s - arrive_s, "tpot": (finish_s - first_s)[long] / (outputs[long] - 1),
-            "itl": np.concatenate([*gaps, np.zeros(0)]), "e2el": finish_s - arrive_s,
-        }  # fmt: skip
+            "ttft": first_s - arrive_s,
+            "tpot": (finish_s - first_s)[long] / (outputs[long] - 1),
+            "itl": np.concatenate([*gaps, np.zeros(0)]),
+            "e2el": finish_s - arrive_s,
+        }
 
     @property
     def duration_s(self) -> float:
@@ -88,20 +90,31 @@ class Served:
                 found |= {f"{names[name]}_p{p}": float(np.percentile(values, p)) for p in (50, 90)}
         rates = self._rates()
         return found | {
-            "requests_per_s": rates["request_throughput"], "output_tokens_per_s": rates["output_throughput"],
+            "requests_per_s": rates["request_throughput"],
+            "output_tokens_per_s": rates["output_throughput"],
             "total_tokens_per_s": rates["total_token_throughput"],
-        }  # fmt: skip
+        }
 
     def to_json(self, *, model_id: str, request_rate_per_s: float, detailed: bool = False) -> dict[str, Any]:
         """The run as ``vllm bench serve`` writes it: latencies in milliseconds, detailed columns in seconds."""
         done = np.isfinite(self.finish_s)
         found: dict[str, Any] = {
-            "date": datetime.now(UTC).strftime("%Y%m%d-%H%M%S"), "endpoint_type": "numpy", "backend": "numpy",
-            "label": None, "model_id": model_id, "tokenizer_id": model_id, "num_prompts": self.requests.count,
-            "request_rate": request_rate_per_s if np.isfinite(request_rate_per_s) else "inf", "burstiness": 1.0,
-            "max_concurrency": None, "duration": self.duration_s, "completed": int(done.sum()),
-            "failed": int((~done).sum()), **self._totals(), **self._rates(),
-        }  # fmt: skip
+            "date": datetime.now(UTC).strftime("%Y%m%d-%H%M%S"),
+            "endpoint_type": "numpy",
+            "backend": "numpy",
+            "label": None,
+            "model_id": model_id,
+            "tokenizer_id": model_id,
+            "num_prompts": self.requests.count,
+            "request_rate": request_rate_per_s if np.isfinite(request_rate_per_s) else "inf",
+            "burstiness": 1.0,
+            "max_concurrency": None,
+            "duration": self.duration_s,
+            "completed": int(done.sum()),
+            "failed": int((~done).sum()),
+            **self._totals(),
+            **self._rates(),
+        }
         for name, values in self.latencies_s.items():
             found |= {f"{word}_{name}_ms": value for word, value in _spread_ms(values).items()}
         return found | (self._details() if detailed else {})
@@ -129,9 +142,10 @@ class Served:
             "input_lens": self.requests.input_tokens.tolist(),
             "output_lens": [int(times.size) for times in self.token_times_s],
             "ttfts": np.where(done, self.first_token_s - arrive_s, 0.0).tolist(),
-            "itls": [np.diff(times).tolist() for times in self.token_times_s], "start_times": arrive_s.tolist(),
+            "itls": [np.diff(times).tolist() for times in self.token_times_s],
+            "start_times": arrive_s.tolist(),
             "errors": ["" if one else "unfinished when the run ended" for one in done.tolist()],
-        }  # fmt: skip
+        }
 
 
 def _spread_ms(values_s: Floats) -> Mapping[str, float | None]:

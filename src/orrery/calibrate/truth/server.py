@@ -114,10 +114,16 @@ class _Loop:
         began_s = self.clock.now_s() - start_s
         tokens = self.model.step(work)
         ended_s = self.clock.now_s() - start_s
-        self.steps.append(StepRecord(
-            began_s=began_s, ended_s=ended_s, num_prompts=num_prompts, num_sequences=len(batch),
-            num_tokens=sum(len(new) for _, new in work), has_waited=self.has_waited,
-        ))  # fmt: skip
+        self.steps.append(
+            StepRecord(
+                began_s=began_s,
+                ended_s=ended_s,
+                num_prompts=num_prompts,
+                num_sequences=len(batch),
+                num_tokens=sum(len(new) for _, new in work),
+                has_waited=self.has_waited,
+            )
+        )
         self.has_waited = False
         for place, sequence in enumerate(batch):
             sequence.tokens = tokens[place : place + 1]
@@ -131,9 +137,14 @@ class _Loop:
 
 
 def serve(
-    model: Steps, requests: Requests, limits: Limits | None = None, *, clock: Clock | None = None, most_s: float = inf,
+    model: Steps,
+    requests: Requests,
+    limits: Limits | None = None,
+    *,
+    clock: Clock | None = None,
+    most_s: float = inf,
     seed: int = 0,
-) -> Served:  # fmt: skip
+) -> Served:
     """Serve ``requests`` as they arrive, their prompts drawn by ``seed``; what is not done after ``most_s`` failed."""
     limits = limits or Limits()
     longest = int(requests.input_tokens.max())
@@ -144,16 +155,22 @@ def serve(
         )
     capacity = int((requests.input_tokens + requests.output_tokens).max())
     loop = _Loop(
-        model=model, requests=requests, limits=limits, clock=clock or WallClock(),
+        model=model,
+        requests=requests,
+        limits=limits,
+        clock=clock or WallClock(),
         prompts=_prompts(requests, model.vocab_size, seed),
         free=[model.new_cache(capacity) for _ in range(limits.max_num_seqs)],
-        admitted_s=[np.nan] * requests.count, token_times_s=[[] for _ in range(requests.count)],
-    )  # fmt: skip
+        admitted_s=[np.nan] * requests.count,
+        token_times_s=[[] for _ in range(requests.count)],
+    )
     loop.run(most_s)
     return Served(
-        requests=requests, admitted_s=np.array(loop.admitted_s), steps=tuple(loop.steps),
+        requests=requests,
+        admitted_s=np.array(loop.admitted_s),
+        steps=tuple(loop.steps),
         token_times_s=tuple(np.array(times) for times in loop.token_times_s),
-    )  # fmt: skip
+    )
 
 
 def _prompts(requests: Requests, vocab_size: int, seed: int) -> list[Tokens]:

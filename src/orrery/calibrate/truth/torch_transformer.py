@@ -68,9 +68,11 @@ class TorchTransformer:
             query, key, value = heads[:, start : start + len(tokens)].split(
                 (a.num_heads, a.num_kv_heads, a.num_kv_heads), dim=2
             )
-            mixed.append(kernels.attend(
-                query, key, value, cache.keys[layer], cache.values[layer], self.turns, cache.num_tokens
-            )[0])  # fmt: skip
+            mixed.append(
+                kernels.attend(query, key, value, cache.keys[layer], cache.values[layer], self.turns, cache.num_tokens)[
+                    0
+                ]
+            )
             start += len(tokens)
         return self.torch.cat(mixed) if len(mixed) > 1 else mixed[0]
 
@@ -86,7 +88,11 @@ def on_torch(model: Transformer, device: str = "cpu", dtype: str = "float32") ->
 
     embedding = tensor(model.embedding)
     return TorchTransformer(
-        plain=model, torch=torch, embedding=embedding, final_gain=tensor(model.final_gain), head=tensor(model.head),
+        plain=model,
+        torch=torch,
+        embedding=embedding,
+        final_gain=tensor(model.final_gain),
+        head=tensor(model.head),
         layers=tuple({name: tensor(getattr(x, name)) for name in (*LINEARS, *GAINS)} for x in model.layers),
         turns=kernels.turns(model.attention.head_size, model.model.max_context_tokens, embedding),
-    )  # fmt: skip
+    )

@@ -97,9 +97,13 @@ class Transformer:
         for cache, tokens in work:
             end = start + len(tokens)
             mixed[start:end] = kernels.attend(
-                heads[start:end, :keys_from], heads[start:end, keys_from:values_from], heads[start:end, values_from:],
-                cache.keys[layer], cache.values[layer], cache.num_tokens,
-            )  # fmt: skip
+                heads[start:end, :keys_from],
+                heads[start:end, keys_from:values_from],
+                heads[start:end, values_from:],
+                cache.keys[layer],
+                cache.values[layer],
+                cache.num_tokens,
+            )
             start = end
         return mixed
 
@@ -122,11 +126,13 @@ def transformer(config: Mapping[str, Any], seed: int = 0) -> Transformer:
         return Layer(**weights, attention_gain=gain(), feed_gain=gain())
 
     return Transformer(
-        model=model, attention=attention,
+        model=model,
+        attention=attention,
         embedding=random.standard_normal((model.vocab_size, model.hidden_size), np.float32),
-        layers=tuple(layer() for _ in range(block.count)), final_gain=gain(),
+        layers=tuple(layer() for _ in range(block.count)),
+        final_gain=gain(),
         head=weight(model.head.in_features, model.head.out_features),
-    )  # fmt: skip
+    )
 
 
 LINEARS = ("qkv", "out", "gate_up", "down")
@@ -137,11 +143,16 @@ def _plain(model: Model) -> tuple[Block, SoftmaxAttention]:
     block = model.blocks[0]
     mixer, linears = block.mixer, block.linears
     is_plain = (
-        len(model.blocks) == 1 and isinstance(mixer, SoftmaxAttention) and mixer.rotary
+        len(model.blocks) == 1
+        and isinstance(mixer, SoftmaxAttention)
+        and mixer.rotary
         and not (mixer.window_tokens or mixer.chunk_tokens or mixer.has_sinks or mixer.index_heads)
-        and tuple(x.name for x in linears) == LINEARS and not any(x.has_bias or x.groups > 1 for x in linears)
-        and block.norm_elements == 2 * model.hidden_size and model.head is not None and not model.is_head_tied
-    )  # fmt: skip
+        and tuple(x.name for x in linears) == LINEARS
+        and not any(x.has_bias or x.groups > 1 for x in linears)
+        and block.norm_elements == 2 * model.hidden_size
+        and model.head is not None
+        and not model.is_head_tied
+    )
     if not is_plain or not isinstance(mixer, SoftmaxAttention) or mixer.head_size % 2:
         raise ScenarioError(
             f"{model.name}: is not what the reference loop runs; write the config of a Llama without biases, windows, "

@@ -80,22 +80,31 @@ class Verified:
         """The errors by group, for people."""
         rows = [
             {
-                "what": GROUPS[group][1], "metric": metric, "rows": score.rows,
-                "median_error_frac": score.median_abs_error_frac, "mean_error_frac": score.mean_abs_error_frac,
-                "p90_error_frac": score.p90_abs_error_frac, "bias_frac": score.bias_frac,
+                "what": GROUPS[group][1],
+                "metric": metric,
+                "rows": score.rows,
+                "median_error_frac": score.median_abs_error_frac,
+                "mean_error_frac": score.mean_abs_error_frac,
+                "p90_error_frac": score.p90_abs_error_frac,
+                "bias_frac": score.bias_frac,
                 "inside_80_frac": score.covered_80_frac,
             }
             for (group, metric), score in self.scores().items()
-        ]  # fmt: skip
+        ]
         note = "Errors of predictions made before the work was done."
         return Table(kind="groups", title=f"{self.device}, {self.suite} suite", rows=tuple(rows), notes=(note,))
 
 
 def verify_device(
-    device: Path | str, *, suite: str = "quick", groups: Sequence[str] = (), table: Path | str = "",
+    device: Path | str,
+    *,
+    suite: str = "quick",
+    groups: Sequence[str] = (),
+    table: Path | str = "",
     replace_file: bool = False,
-    patience_s: float = PATIENCE_S, on_progress: Progress = lambda done, total: None,
-) -> Verified:  # fmt: skip
+    patience_s: float = PATIENCE_S,
+    on_progress: Progress = lambda done, total: None,
+) -> Verified:
     """Predict the cases of a suite on a calibrated ``device`` file, then run them here with NumPy.
 
     ``groups`` names some of ``GROUPS`` (all, if empty); ``table`` a CSV file for the measured rows.
@@ -122,15 +131,20 @@ def verify_device(
         ):
             if part:
                 found += measure(
-                    part, device=str(device), configs=configs, rounds=rounds, quiet=quiet,
+                    part,
+                    device=str(device),
+                    configs=configs,
+                    rounds=rounds,
+                    quiet=quiet,
                     on_progress=lambda done, _, before=before: on_progress(before + done, total),
-                )  # fmt: skip
+                )
         if table:
             write_atomically(Path(table), table_text(found))
         return Verified(
-            device=str(device), suite=suite,
+            device=str(device),
+            suite=suite,
             rows=tuple(_rows(cases, [*brief, *loads], found, predicted)),
-        )  # fmt: skip
+        )
 
 
 def _suite(name: str) -> Suite:
@@ -154,10 +168,13 @@ def _cases(suite: Suite, device: str, configs: Path) -> list[Case]:
     loads: list[Case] = []
     for server in suite.servers:
         full = estimate(
-            model=str(configs / f"{server.network.name}.json"), device=device, engine="numpy",
-            input_tokens=server.input_tokens, output_tokens=server.output_tokens,
+            model=str(configs / f"{server.network.name}.json"),
+            device=device,
+            engine="numpy",
+            input_tokens=server.input_tokens,
+            output_tokens=server.output_tokens,
             concurrency=server.limits.max_num_seqs,
-        )  # fmt: skip
+        )
         capacity = full.to_json()["requests_per_s"]
         loads += [server.load(share * capacity) for share in suite.loads_frac]
     return [*suite.products, *suite.steps, *suite.exchanges, *loads]
@@ -169,9 +186,7 @@ Predicted = dict[str, tuple[float, float, float]]
 
 def _predictions(cases: Sequence[Case], device: str, configs: Path) -> list[Predicted]:
     """What a table of these runs would be predicted as; its measured cells hold ones, which no prediction reads."""
-    rows = [
-        {**described(case, configs), "device": device, **dict.fromkeys(_columns(case), 1.0)} for case in cases
-    ]  # fmt: skip
+    rows = [{**described(case, configs), "device": device, **dict.fromkeys(_columns(case), 1.0)} for case in cases]
     path = configs / "cases.csv"
     path.write_text(table_text(rows))
     answers = check_table(read_table(path)).answers
@@ -181,13 +196,15 @@ def _predictions(cases: Sequence[Case], device: str, configs: Path) -> list[Pred
     return [
         {
             metric: _seconds(
-                case, float(answers.predicted[column][i]),
-                float(answers.intervals[column]["low_80"][i]), float(answers.intervals[column]["high_80"][i]),
+                case,
+                float(answers.predicted[column][i]),
+                float(answers.intervals[column]["low_80"][i]),
+                float(answers.intervals[column]["high_80"][i]),
             )
             for metric, column in zip(_metrics(case), _columns(case), strict=True)
         }
         for i, case in enumerate(cases)
-    ]  # fmt: skip
+    ]
 
 
 def _columns(case: Case) -> tuple[str, ...]:
@@ -223,10 +240,18 @@ def _rows(
     for case, text in zip(cases, predicted, strict=True):
         for metric, (value, low, high) in text.items():
             if (truth := measured[id(case)].get(metric)) is not None:
-                rows.append(VerifiedRow(
-                    group=_group(case), case=_words(case), metric=metric, predicted_s=value, measured_s=float(truth),
-                    error_frac=value / float(truth) - 1.0, low_80_s=low, high_80_s=high,
-                ))  # fmt: skip
+                rows.append(
+                    VerifiedRow(
+                        group=_group(case),
+                        case=_words(case),
+                        metric=metric,
+                        predicted_s=value,
+                        measured_s=float(truth),
+                        error_frac=value / float(truth) - 1.0,
+                        low_80_s=low,
+                        high_80_s=high,
+                    )
+                )
     return rows
 
 

@@ -18,10 +18,19 @@ from orrery.base.errors import ScenarioError
 from orrery.serving.metrics.distribution import CURVE_SHARES
 from orrery.serving.requests import Floats
 
-PER_REQUEST = frozenset({
-    "input_lens", "output_lens", "ttfts", "itls", "start_times", "latencies", "queue_times", "generated_texts",
-    "errors",
-})  # fmt: skip
+PER_REQUEST = frozenset(
+    {
+        "input_lens",
+        "output_lens",
+        "ttfts",
+        "itls",
+        "start_times",
+        "latencies",
+        "queue_times",
+        "generated_texts",
+        "errors",
+    }
+)
 """Columns with a value a request: drawn as curves, never embedded."""
 
 MAX_POINTS = 2000
@@ -36,9 +45,11 @@ def report_html(results: Sequence[Mapping[str, Any]]) -> str:
     if not results:
         raise ScenarioError("a report needs at least one result; pass the object that `orrery simulate --json` prints")
     parts = {
-        "TITLE": html.escape(_title(results)), "CSS": _template("report.css"), "JS": _script(),
+        "TITLE": html.escape(_title(results)),
+        "CSS": _template("report.css"),
+        "JS": _script(),
         "DATA": _embedded([_slim(result) for result in results]),
-    }  # fmt: skip
+    }
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _template("report.html"))
 
 

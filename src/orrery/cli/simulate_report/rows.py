@@ -22,11 +22,18 @@ def request_columns(simulated: Simulated) -> Columns:
         return column if column.size == count else np.full(count, value, dtype=np.int64)
 
     return {
-        "arrive_s": simulated.arrive_s, "admitted_s": simulated.admitted_s, "first_token_s": simulated.first_token_s,
-        "finish_s": simulated.finish_s, "input_tokens": requests.input_tokens, "output_tokens": requests.output_tokens,
-        "cached_tokens": simulated.cached_tokens, "preemptions": simulated.preemptions, "machine": simulated.machine,
-        "session": or_all(requests.session, -1), "client": or_all(requests.client, 0),
-    }  # fmt: skip
+        "arrive_s": simulated.arrive_s,
+        "admitted_s": simulated.admitted_s,
+        "first_token_s": simulated.first_token_s,
+        "finish_s": simulated.finish_s,
+        "input_tokens": requests.input_tokens,
+        "output_tokens": requests.output_tokens,
+        "cached_tokens": simulated.cached_tokens,
+        "preemptions": simulated.preemptions,
+        "machine": simulated.machine,
+        "session": or_all(requests.session, -1),
+        "client": or_all(requests.client, 0),
+    }
 
 
 def csv_text(columns: Columns) -> str:

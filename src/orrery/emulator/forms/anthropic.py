@@ -19,13 +19,19 @@ class Message:
 
     def _about(self, content: list[dict[str, str]], reason: str | None, usage: Usage) -> dict[str, Any]:
         return {
-            "id": self._id, "type": "message", "role": "assistant", "model": self._model, "content": content,
-            "stop_reason": reason, "stop_sequence": self._stop if reason else None,
+            "id": self._id,
+            "type": "message",
+            "role": "assistant",
+            "model": self._model,
+            "content": content,
+            "stop_reason": reason,
+            "stop_sequence": self._stop if reason else None,
             "usage": {
                 "input_tokens": usage.prompt_tokens - usage.cached_tokens,
-                "cache_read_input_tokens": usage.cached_tokens, "output_tokens": usage.completion_tokens,
+                "cache_read_input_tokens": usage.cached_tokens,
+                "output_tokens": usage.completion_tokens,
             },
-        }  # fmt: skip
+        }
 
     def whole(self, texts: list[str], reasons: list[str], usage: Usage) -> dict[str, Any]:
         """The message at once."""

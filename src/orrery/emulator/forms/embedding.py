@@ -36,9 +36,11 @@ class Embeddings:
             for k, tokens in enumerate(self._inputs)
         ]
         usage_json = {
-            "prompt_tokens": usage.prompt_tokens, "total_tokens": usage.prompt_tokens, "completion_tokens": 0,
+            "prompt_tokens": usage.prompt_tokens,
+            "total_tokens": usage.prompt_tokens,
+            "completion_tokens": 0,
             "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
-        }  # fmt: skip
+        }
         return {**self._about, "data": data, "usage": usage_json}
 
     def _written(self, found: NDArray[np.float32]) -> Any:

@@ -21,9 +21,11 @@ class Usage:
     def to_json(self) -> dict[str, Any]:
         """In the words of OpenAI's interface."""
         return {
-            "prompt_tokens": self.prompt_tokens, "total_tokens": self.prompt_tokens + self.completion_tokens,
-            "completion_tokens": self.completion_tokens, "prompt_tokens_details": {"cached_tokens": self.cached_tokens},
-        }  # fmt: skip
+            "prompt_tokens": self.prompt_tokens,
+            "total_tokens": self.prompt_tokens + self.completion_tokens,
+            "completion_tokens": self.completion_tokens,
+            "prompt_tokens_details": {"cached_tokens": self.cached_tokens},
+        }
 
 
 class CompleteResponse(Protocol):

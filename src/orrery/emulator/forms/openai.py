@@ -30,8 +30,12 @@ class _Chunked:
         ends = f'"{reason}"'.encode() if reason else b"null"
         usage_json = b',"usage":' + msgspec.json.encode(usage.to_json()) if usage else b""
         return b'%b,"choices":[{"index":%d,%b,"logprobs":null,"finish_reason":%b}]%b}\n\n' % (
-            self._head, index, middle, ends, usage_json,
-        )  # fmt: skip
+            self._head,
+            index,
+            middle,
+            ends,
+            usage_json,
+        )
 
     def piece(self, index: int, text: str, reason: str, usage: Usage | None) -> bytes:
         """One chunk."""

@@ -74,9 +74,14 @@ def compose(
 
 
 def chosen(
-    trends: Sequence[Trend], until: date, selection: SubscriptionFilter, *, without: Collection[str] = (),
-    deployment: Deployment | None = None, most: int = MAX_ITEMS,
-) -> DigestIssue:  # fmt: skip
+    trends: Sequence[Trend],
+    until: date,
+    selection: SubscriptionFilter,
+    *,
+    without: Collection[str] = (),
+    deployment: Deployment | None = None,
+    most: int = MAX_ITEMS,
+) -> DigestIssue:
     """The issue made of the papers of its period. A paper that got its id since it was sent is known by its title."""
     fresh = [t for t in trends if t.entry.id not in without and title_id(t.entry.title) not in without]
     fitting = [(t, why) for t in fresh if (why := tuple(_reasons(t, selection))) or not _is_choosy(selection)]

@@ -53,9 +53,12 @@ class Server:
                 f"smtps://user@host, with the password in {PASSWORD}."
             )
         return Server(
-            host=parts.hostname, port=port or PORTS[parts.scheme], user=unquote(parts.username or ""),
-            is_tls_at_once=parts.scheme == "smtps", certificates=certificates,
-        )  # fmt: skip
+            host=parts.hostname,
+            port=port or PORTS[parts.scheme],
+            user=unquote(parts.username or ""),
+            is_tls_at_once=parts.scheme == "smtps",
+            certificates=certificates,
+        )
 
     @property
     def is_here(self) -> bool:

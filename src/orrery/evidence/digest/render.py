@@ -71,10 +71,14 @@ def _end(issue: DigestIssue) -> list[str]:
 def as_html(issue: DigestIssue, links: Mapping[str, str] | None = None) -> str:
     """The issue as a page that stands alone: no pictures, scripts or fonts from elsewhere; everything escaped."""
     items = [
-        {"title": item.trend.entry.title, "link": _web(item.link), "lines": list(lines_of(item)),
-         "abstract": shorten(item.trend.entry.abstract, ABSTRACT, placeholder=" …")}
+        {
+            "title": item.trend.entry.title,
+            "link": _web(item.link),
+            "lines": list(lines_of(item)),
+            "abstract": shorten(item.trend.entry.abstract, ABSTRACT, placeholder=" …"),
+        }
         for item in issue.items
-    ]  # fmt: skip
+    ]
     return template("email.html").render(title=issue.title, items=items, end=_end(issue)[:1], links=links or {})
 
 

@@ -35,9 +35,14 @@ class Sent:
 
 
 def send_due(
-    store: Store, today: date, sender: Sender, connection: Connection, *, deployment: Deployment | None = None,
+    store: Store,
+    today: date,
+    sender: Sender,
+    connection: Connection,
+    *,
+    deployment: Deployment | None = None,
     clock: Callable[[], float] = time.time,
-) -> Iterator[Sent]:  # fmt: skip
+) -> Iterator[Sent]:
     """Send what is due, one letter after the other. An issue without papers sends nothing, and stays due."""
     subscriptions, tokens = Subscriptions(store, clock), Tokens(store, clock)
     trends: dict[Frequency, list[Trend]] = {}

@@ -22,9 +22,11 @@ PATIENCE_S = 10.0
 METHODS = "GET, HEAD, POST"
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'",
-    "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
-}  # fmt: skip
+}
 
 
 def serve(desk: SubscriptionHandler, host: str = "127.0.0.1", port: int = 0) -> ThreadingHTTPServer:

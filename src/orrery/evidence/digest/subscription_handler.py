@@ -45,8 +45,9 @@ class Page:
     kind: str = "text/html; charset=utf-8"
 
 
-def page(title: str, text: str, *, status: HTTPStatus = HTTPStatus.OK, action: str = "", token: str = "",
-         button: str = "") -> Page:  # fmt: skip
+def page(
+    title: str, text: str, *, status: HTTPStatus = HTTPStatus.OK, action: str = "", token: str = "", button: str = ""
+) -> Page:
     """A page of a line of text, with the form or the button that it is for."""
     body = template("subscription.html").render(title=title, text=text, action=action, token=token, button=button)
     return Page(status=status, body=body)

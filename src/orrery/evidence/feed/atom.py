@@ -105,10 +105,18 @@ def _entry(raw: Raw, source: str, skipped: list[Skipped]) -> Entry | None:
     authors = _authors(raw)
     published = _day(raw, "published")
     return Entry(
-        id=found or title_id(title), version=version, title=title, abstract=abstract, source=source, authors=authors,
-        num_authors=len(authors), published=published, updated=_day(raw, "updated") or published,
-        categories=_categories(raw), url=f"https://arxiv.org/abs/{found}" if found else _web(str(raw.get("link", ""))),
-    )  # fmt: skip
+        id=found or title_id(title),
+        version=version,
+        title=title,
+        abstract=abstract,
+        source=source,
+        authors=authors,
+        num_authors=len(authors),
+        published=published,
+        updated=_day(raw, "updated") or published,
+        categories=_categories(raw),
+        url=f"https://arxiv.org/abs/{found}" if found else _web(str(raw.get("link", ""))),
+    )
 
 
 def _authors(raw: Raw) -> tuple[str, ...]:

@@ -40,12 +40,19 @@ def _entry(item: Any, number: int, source: str, skipped: list[Skipped]) -> Entry
     authors = tuple(name for a in _list(paper.get("authors")) if (name := plain(_text(_table(a).get("name")))))
     found = whole_arxiv_id(_text(paper.get("id")))
     return Entry(
-        id=found or title_id(title), title=title, abstract=abstract, source=source, authors=authors,
-        num_authors=len(authors), published=_day(paper.get("publishedAt")) or _day(outer.get("publishedAt")),
-        updated=_day(paper.get("submittedOnDailyAt")), organisation=_organisation(paper, outer),
-        url=f"https://arxiv.org/abs/{found}" if found else "", num_votes=_count(paper.get("upvotes")),
+        id=found or title_id(title),
+        title=title,
+        abstract=abstract,
+        source=source,
+        authors=authors,
+        num_authors=len(authors),
+        published=_day(paper.get("publishedAt")) or _day(outer.get("publishedAt")),
+        updated=_day(paper.get("submittedOnDailyAt")),
+        organisation=_organisation(paper, outer),
+        url=f"https://arxiv.org/abs/{found}" if found else "",
+        num_votes=_count(paper.get("upvotes")),
         num_comments=_count(outer.get("numComments")),
-    )  # fmt: skip
+    )
 
 
 def _organisation(paper: Raw, outer: Raw) -> str:

@@ -41,9 +41,13 @@ class _Running:
 
 
 def fetch(
-    store: Store, reader: Reader, question: Question, today: date,
-    on_progress: Callable[[int, int], None] = lambda done, total: None, now_s: Callable[[], float] = time.time,
-) -> Fetched:  # fmt: skip
+    store: Store,
+    reader: Reader,
+    question: Question,
+    today: date,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    now_s: Callable[[], float] = time.time,
+) -> Fetched:
     """Every page of a list, from where an earlier fetch of the same question stopped. Failures are said, not raised."""
     source = source_of(question)
     num_pages, first = source.num_pages(question, today), _next_page(store, question, now_s())
@@ -70,9 +74,14 @@ def fetch(
             break
     on_progress(num_pages, num_pages)
     return Fetched(
-        saved=run.saved, skipped=tuple(run.skipped), entries=tuple(run.entries.values()), num_pages=run.num_pages,
-        num_unchanged=run.num_unchanged, went_on_from=first, is_complete=is_complete,
-    )  # fmt: skip
+        saved=run.saved,
+        skipped=tuple(run.skipped),
+        entries=tuple(run.entries.values()),
+        num_pages=run.num_pages,
+        num_unchanged=run.num_unchanged,
+        went_on_from=first,
+        is_complete=is_complete,
+    )
 
 
 def fetch_ids(store: Store, reader: Reader, ids: tuple[str, ...], today: date, base: str = "") -> Fetched:

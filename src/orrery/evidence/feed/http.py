@@ -88,9 +88,10 @@ class Reader:
     def _try(self, url: str, etag: str, last_modified: str) -> Document:
         """One try, redirects followed."""
         headers = {
-            "User-Agent": USER_AGENT, "Accept": "application/atom+xml, application/json, */*;q=0.5",
+            "User-Agent": USER_AGENT,
+            "Accept": "application/atom+xml, application/json, */*;q=0.5",
             "Accept-Encoding": "gzip",
-        }  # fmt: skip
+        }
         headers |= {"If-None-Match": etag} if etag else {}
         headers |= {"If-Modified-Since": last_modified} if last_modified else {}
         target = url
@@ -143,9 +144,12 @@ class Reader:
         if answer.status_code != 200:
             raise FeedError(f"{shown(url)}: the server answers {answer.status_code} {shown(answer.reason_phrase)}.")
         return Document(
-            url=url, body=self._body(url, answer), content_type=head.get("content-type", ""),
-            etag=_sent_back(head.get("etag", "")), last_modified=_sent_back(head.get("last-modified", "")),
-        )  # fmt: skip
+            url=url,
+            body=self._body(url, answer),
+            content_type=head.get("content-type", ""),
+            etag=_sent_back(head.get("etag", "")),
+            last_modified=_sent_back(head.get("last-modified", "")),
+        )
 
     def _body(self, url: str, answer: Any) -> bytes:
         """All of it, unpacked; given up when it is too large, packed or unpacked."""

@@ -29,8 +29,10 @@ def read_marks(store: Store) -> Marks:
     return Marks(
         read=frozenset(row["entry"] for row in rows if row["is_read"]),
         upvoted=frozenset(row["entry"] for row in rows if row["is_upvoted"]),
-        layers=by_kind["layer"], techniques=by_kind["technique"], words=by_kind["words"],
-    )  # fmt: skip
+        layers=by_kind["layer"],
+        techniques=by_kind["technique"],
+        words=by_kind["words"],
+    )
 
 
 def mark(store: Store, ids: Iterable[str], *, is_read: bool | None = None, is_upvoted: bool | None = None) -> None:

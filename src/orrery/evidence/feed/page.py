@@ -28,8 +28,9 @@ _DATE = re.compile(r"([A-Z][a-z]{2})[a-z]* (\d{1,2})(?:, (\d{4}))?(?: (\d{1,6}))
 _AUTHORS = re.compile(r"•\s*(\d{1,5}) authors?")
 _FURNITURE = re.compile(
     r"new|get trending papers in your email inbox.{0,20}|subscribe|(?:daily|weekly|monthly|trending) papers"
-    r"|by ?AK and the research community|submitted by|upvote|view all", re.IGNORECASE
-)  # fmt: skip
+    r"|by ?AK and the research community|submitted by|upvote|view all",
+    re.IGNORECASE,
+)
 _GLUED = re.compile(r"Subscribe(?=[A-Z0-9])")
 _SENTENCE = re.compile(r"[.!?](?:\s|$)")
 
@@ -116,9 +117,13 @@ def _below(lines: Sequence[str], at: int) -> tuple[_Below | None, int]:
     if at + 2 < len(lines) and lines[at + 1] == "·" and (when := _date_below(lines[at + 2])):
         authors = _AUTHORS.fullmatch(lines[at])
         return _Below(
-            num_authors=int(authors[1]) if authors else 0, organisation="" if authors else _organisation(lines[at]),
-            month=when.month, day=when.day, year=when.year, num_comments=when.num_comments,
-        ), 3  # fmt: skip
+            num_authors=int(authors[1]) if authors else 0,
+            organisation="" if authors else _organisation(lines[at]),
+            month=when.month,
+            day=when.day,
+            year=when.year,
+            num_comments=when.num_comments,
+        ), 3
     if at < len(lines) and (authors := _AUTHORS.fullmatch(lines[at])):
         return _Below(num_authors=int(authors[1])), 2 if at + 1 < len(lines) and lines[at + 1] == "·" else 1
     return None, 0
@@ -143,10 +148,15 @@ def _date_below(line: str) -> _Below | None:
 def _entry(title: str, abstract: str, below: _Below, source: str, today: date, own_year: int) -> Entry:
     title = title[:MAX_TITLE_CHARACTERS]
     return Entry(
-        id=title_id(title), title=title, abstract=abstract, source=source, num_authors=below.num_authors,
-        organisation=below.organisation, num_comments=below.num_comments,
+        id=title_id(title),
+        title=title,
+        abstract=abstract,
+        source=source,
+        num_authors=below.num_authors,
+        organisation=below.organisation,
+        num_comments=below.num_comments,
         published=_day(below, own_year, today) if below.month else None,
-    )  # fmt: skip
+    )
 
 
 def _day(below: _Below, own_year: int, today: date) -> date | None:

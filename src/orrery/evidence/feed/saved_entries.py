@@ -25,9 +25,10 @@ class Saved:
 
     def __add__(self, other: "Saved") -> "Saved":
         return Saved(
-            num_new=self.num_new + other.num_new, num_updated=self.num_updated + other.num_updated,
+            num_new=self.num_new + other.num_new,
+            num_updated=self.num_updated + other.num_updated,
             num_same=self.num_same + other.num_same,
-        )  # fmt: skip
+        )
 
 
 def save_entries(store: Store, entries: Iterable[Entry], today: date) -> Saved:
@@ -144,6 +145,12 @@ def num_by_day(store: Store) -> dict[date, int]:
         "select coalesce(published, first_seen_on) as day, count(*) as num from entries group by day order by day desc"
     )
     return {date.fromisoformat(row["day"]): row["num"] for row in rows}
+
+
+def days_by_id(store: Store) -> dict[str, tuple[str, date]]:
+    """The title, as it is compared, and the day of each paper by its id."""
+    rows = store.rows("select id, title_key, coalesce(published, first_seen_on) as day from entries")
+    return {row["id"]: (row["title_key"], date.fromisoformat(row["day"])) for row in rows}
 
 
 def first_seen(store: Store) -> dict[str, date]:

@@ -70,9 +70,12 @@ def source_of(question: Question) -> Source:
 
 def _arxiv_url(question: Question, page: int, today: date) -> str:
     query = {
-        "search_query": _search(question, today), "start": page * question.page_papers,
-        "max_results": question.page_papers, "sortBy": "submittedDate", "sortOrder": "descending",
-    }  # fmt: skip
+        "search_query": _search(question, today),
+        "start": page * question.page_papers,
+        "max_results": question.page_papers,
+        "sortBy": "submittedDate",
+        "sortOrder": "descending",
+    }
     return f"{_base(question)}?{urlencode(query)}"
 
 
@@ -134,14 +137,16 @@ def _base(question: Question) -> str:
 
 _SOURCES = {
     "arxiv": Source(
-        url=_arxiv_url, read=lambda document, name: read_atom(document.body, name, document.content_type),
+        url=_arxiv_url,
+        read=lambda document, name: read_atom(document.body, name, document.content_type),
         num_pages=lambda question, today: -(-question.most_papers // question.page_papers),
     ),
     "rss": Source(
-        url=_rss_url, read=lambda document, name: read_atom(document.body, name, document.content_type),
+        url=_rss_url,
+        read=lambda document, name: read_atom(document.body, name, document.content_type),
         num_pages=lambda question, today: 1,
     ),
     "daily": Source(
         url=_daily_url, read=lambda document, name: read_daily(document.body, name), num_pages=_daily_pages
     ),
-}  # fmt: skip
+}

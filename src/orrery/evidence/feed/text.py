@@ -11,8 +11,20 @@ MAX_CHARACTERS = 20_000
 _TERMINAL = re.compile(r"\x1b\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)?|(?:\x1b\[|\x9b)[0-?]{0,40}[ -/]{0,4}[@-~]|\x1b[@-_]?")
 _TAG = re.compile(r"<!--.*?(?:-->|$)|<([/!?]?)([A-Za-z][A-Za-z0-9:]*)[^<>]*>", re.DOTALL)
 _SILENT = frozenset({"script", "style", "template", "noscript", "iframe"})
-_LATEX_WORDS = {r"\times": "\u00d7", r"\%": "%", r"\sim": "~", r"\approx": "~", r"\&": "&", r"\_": "_", r"\$": "$",
-                r"\leq": "≤", r"\geq": "≥", r"\mu": "µ", r"\rightarrow": "→", r"\to": "→"}  # fmt: skip
+_LATEX_WORDS = {
+    r"\times": "\u00d7",
+    r"\%": "%",
+    r"\sim": "~",
+    r"\approx": "~",
+    r"\&": "&",
+    r"\_": "_",
+    r"\$": "$",
+    r"\leq": "≤",
+    r"\geq": "≥",
+    r"\mu": "µ",
+    r"\rightarrow": "→",
+    r"\to": "→",
+}
 _LATEX_WORD = re.compile(r"\\(?:[A-Za-z]+|[%&_$])")
 _LATEX_STYLE = re.compile(
     r"\\(?:emph|textbf|textit|texttt|textsc|text|mathrm|mathbf|underline|url)\s*\{([^{}]{0,400})\}"

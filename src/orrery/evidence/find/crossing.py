@@ -49,10 +49,17 @@ def reading(curve: Curve) -> Reading:
     )
     crossings, shape = _crossings(curve, points), _shape(curve.predicted)
     return Reading(
-        claim=claim.id, metric=claim.metric, unit=claim.unit, baseline=claim.baseline, input=curve.input,
-        neutral=curve.neutral, points=points, crossings=crossings, shape=shape,
+        claim=claim.id,
+        metric=claim.metric,
+        unit=claim.unit,
+        baseline=claim.baseline,
+        input=curve.input,
+        neutral=curve.neutral,
+        points=points,
+        crossings=crossings,
+        shape=shape,
         sentence=" ".join(part for part in (_where(curve, points, crossings), _how(curve, points, shape)) if part),
-    )  # fmt: skip
+    )
 
 
 def _is_better(curve: Curve, predicted: float) -> bool | None:

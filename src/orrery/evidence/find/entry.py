@@ -75,13 +75,27 @@ def entry_of(
     curve, no_curve = _curve(paper, card) if has_curve else (None, "left out, as asked")
     techniques = _techniques(paper.techniques)
     return PaperEntry(
-        key=paper.key, title=paper.title, year=paper.year, layer=paper.layer, kind=paper.kind, fit=paper.fit,
-        arxiv=paper.arxiv, links=_links(paper), mechanism=paper.mechanism, techniques=techniques,
+        key=paper.key,
+        title=paper.title,
+        year=paper.year,
+        layer=paper.layer,
+        kind=paper.kind,
+        fit=paper.fit,
+        arxiv=paper.arxiv,
+        links=_links(paper),
+        mechanism=paper.mechanism,
+        techniques=techniques,
         other_mechanisms=tuple(name for name in paper.techniques if name not in {t.name for t in techniques}),
-        gains=paper.gains, costs=paper.costs, modules=modules_behind(paper.key), curve=curve,
-        no_curve=no_curve, claims=recorded((paper.key,), card), missing=paper.missing,
-        unstated=paper.unstated, related=_related(paper, finder) if finder else (),
-    )  # fmt: skip
+        gains=paper.gains,
+        costs=paper.costs,
+        modules=modules_behind(paper.key),
+        curve=curve,
+        no_curve=no_curve,
+        claims=recorded((paper.key,), card),
+        missing=paper.missing,
+        unstated=paper.unstated,
+        related=_related(paper, finder) if finder else (),
+    )
 
 
 def _links(paper: Paper) -> dict[str, str]:
@@ -120,10 +134,14 @@ def _related(paper: Paper, finder: Finder) -> tuple[Related, ...]:
     mine = set(paper.techniques)
     hits = [hit for hit in finder.related(paper.key) if hit.document.source == LIBRARY]
     return tuple(
-        Related(key=hit.document.key, title=hit.document.title, because=hit.because,
-                shared_techniques=_shared(mine, hit.document))
+        Related(
+            key=hit.document.key,
+            title=hit.document.title,
+            because=hit.because,
+            shared_techniques=_shared(mine, hit.document),
+        )
         for hit in hits
-    )  # fmt: skip
+    )
 
 
 def _shared(mine: set[str], other: Document) -> tuple[str, ...]:

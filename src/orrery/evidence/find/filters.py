@@ -40,12 +40,13 @@ def select(documents: Sequence[Document], filters: Filters) -> tuple[Document, .
     low, high = _years(filters.year) if filters.year else (None, None)
     judged = _judged(filters.verdict, documents) if filters.verdict else None
     return tuple(
-        d for d in documents
+        d
+        for d in documents
         if all(names & set(_names(d, name)) for name, names in required.items())
         and (judged is None or d.key in judged)
         and (low is None or (d.year is not None and d.year >= low))
         and (high is None or (d.year is not None and d.year <= high))
-    )  # fmt: skip
+    )
 
 
 def _judged(verdict: str, documents: Sequence[Document]) -> set[str]:

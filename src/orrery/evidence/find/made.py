@@ -17,24 +17,38 @@ SETTING = ("model", "models", "engine", "baseline_engine", "dataset", "weights_f
 def document_of_paper(paper: Paper) -> Document:
     """A paper that has a file."""
     return Document(
-        key=paper.key, title=paper.title, text=paper.mechanism, claims=_once(map(claim_text, paper.claims)),
-        layer=paper.layer, kind=paper.kind, fit=paper.fit,
+        key=paper.key,
+        title=paper.title,
+        text=paper.mechanism,
+        claims=_once(map(claim_text, paper.claims)),
+        layer=paper.layer,
+        kind=paper.kind,
+        fit=paper.fit,
         devices=_once(part.strip() for word in _inputs(paper, DEVICES) for part in word.split(",")),
-        setting=(*_inputs(paper, SETTING), *_sizes(paper)), techniques=paper.techniques,
-        metrics=_once(claim.metric for claim in paper.claims), year=paper.year, arxiv=paper.arxiv, url=paper.link,
-    )  # fmt: skip
+        setting=(*_inputs(paper, SETTING), *_sizes(paper)),
+        techniques=paper.techniques,
+        metrics=_once(claim.metric for claim in paper.claims),
+        year=paper.year,
+        arxiv=paper.arxiv,
+        url=paper.link,
+    )
 
 
 def document_of_entry(entry: Entry, understood: Classification) -> Document:
     """A fetched paper, with what was understood of it."""
     return Document(
-        key=entry.id, title=entry.title, text=entry.abstract,
+        key=entry.id,
+        title=entry.title,
+        text=entry.abstract,
         claims=_once(_phrase(c.metric, c.reading, c.low, c.high, c.unit, c.baseline) for c in understood.claims),
-        layer=understood.layer, techniques=tuple(name for name, _ in understood.techniques),
+        layer=understood.layer,
+        techniques=tuple(name for name, _ in understood.techniques),
         metrics=_once(claim.metric for claim in understood.claims),
         year=entry.published.year if entry.published else None,
-        arxiv="" if entry.id.startswith("title:") else entry.id, url=entry.url, source=entry.source,
-    )  # fmt: skip
+        arxiv="" if entry.id.startswith("title:") else entry.id,
+        url=entry.url,
+        source=entry.source,
+    )
 
 
 def claim_text(claim: Claim) -> str:

@@ -70,9 +70,14 @@ class Finder:
         self._place = {document.key: i for i, document in enumerate(documents)}
 
     def search(
-        self, query: str, *, among: Sequence[Document] | None = None, limit: int = 10, kind: Kind = "both",
+        self,
+        query: str,
+        *,
+        among: Sequence[Document] | None = None,
+        limit: int = 10,
+        kind: Kind = "both",
         words_frac: float = WORDS_FRAC,
-    ) -> QueryResult:  # fmt: skip
+    ) -> QueryResult:
         """The best papers for a query, of all or of some. Raises where the query says nothing."""
         query_terms, read_as = self._inputs(query)
         allowed = range(len(self.documents)) if among is None else [self._place[d.key] for d in among]
@@ -89,11 +94,20 @@ class Finder:
             hits.append((named.get(i, 0.0) + share * w + (1.0 - share) * v, i, w, v))
         hits.sort(key=lambda hit: (-hit[0], hit[1]))
         best = [hit for hit in hits[:limit] if hit[0] > MIN_FRAC * hits[0][0]]
-        return QueryResult(query=query, read_as=read_as, hits=tuple(
-            Hit(document=self.documents[i], score_ratio=score, words_ratio=w, likeness_ratio=v,
-                because=self._because(query_terms, i))
-            for score, i, w, v in best
-        ))  # fmt: skip
+        return QueryResult(
+            query=query,
+            read_as=read_as,
+            hits=tuple(
+                Hit(
+                    document=self.documents[i],
+                    score_ratio=score,
+                    words_ratio=w,
+                    likeness_ratio=v,
+                    because=self._because(query_terms, i),
+                )
+                for score, i, w, v in best
+            ),
+        )
 
     def related(self, key: str, limit: int = 5) -> tuple[Hit, ...]:
         """The papers that are most like one of them: the same topics, and techniques that both use."""
@@ -105,11 +119,16 @@ class Finder:
         ]
         order = sorted((i for i in range(len(scores)) if i != one), key=lambda i: -scores[i])[:limit]
         return tuple(
-            Hit(document=self.documents[i], score_ratio=scores[i], words_ratio=0.0, likeness_ratio=float(likeness[i]),
-                because=self._likeness.because_like(one, i, BECAUSE))
+            Hit(
+                document=self.documents[i],
+                score_ratio=scores[i],
+                words_ratio=0.0,
+                likeness_ratio=float(likeness[i]),
+                because=self._likeness.because_like(one, i, BECAUSE),
+            )
             for i in order
             if scores[i] > MIN_ALIKE
-        )  # fmt: skip
+        )
 
     def _inputs(self, query: str) -> tuple[list[str], dict[str, str]]:
         """The query's terms, each once, with misspelled words put right."""

@@ -46,11 +46,20 @@ class ClaimResult:
         """One object of ``orrery reproduce --json``."""
         c = self.claim
         return {
-            "paper": self.paper, "claim": c.id, "metric": c.metric, "unit": c.unit, "baseline": c.baseline,
-            "reported": c.low if c.low == c.high else [c.low, c.high], "reading": c.reading,
-            "predicted": self.predicted, "assumed_range": list(c.assumed), "ratio": self.ratio,
-            "verdict": self.verdict, "verdict_because": c.because, "because": self.because,
-        }  # fmt: skip
+            "paper": self.paper,
+            "claim": c.id,
+            "metric": c.metric,
+            "unit": c.unit,
+            "baseline": c.baseline,
+            "reported": c.low if c.low == c.high else [c.low, c.high],
+            "reading": c.reading,
+            "predicted": self.predicted,
+            "assumed_range": list(c.assumed),
+            "ratio": self.ratio,
+            "verdict": self.verdict,
+            "verdict_because": c.because,
+            "because": self.because,
+        }
 
 
 def judge(paper: Paper) -> tuple[ClaimResult, ...]:
@@ -85,10 +94,13 @@ def _is_complete(paper: Paper, found: Mapping[str, Prediction]) -> None:
         "neither predicted nor said to be missing": claims.keys() - found.keys() - missing,
         "no number": {c for c, p in found.items() if not math.isfinite(p.predicted)},
         "far off, and nothing says why": {
-            c for c, p in found.items()
-            if c in claims and verdict(claims[c], p.predicted) == "not reproduced" and not p.differs
+            c
+            for c, p in found.items()
+            if c in claims
+            and verdict(claims[c], p.predicted) == "not reproduced"
+            and not p.differs
             and abs(ratio(claims[c], p.predicted) - 1.0) > EXPLAINED_BEYOND_FRAC
         },
-    }  # fmt: skip
+    }
     if text := [f"{', '.join(sorted(ids))}: {what}" for what, ids in wrong.items() if ids]:
         raise IncompleteReproduction(f"paper {paper.key}: {'; '.join(text)}.")

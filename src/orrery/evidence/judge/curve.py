@@ -27,9 +27,12 @@ class Curve:
         assert sweep is not None, paper.key
         values = tuple(fact.value for fact in sweep.values)
         return Curve(
-            claim=_claim(paper, sweep), input=sweep.input, values=values, predicted=tuple(predicted),
+            claim=_claim(paper, sweep),
+            input=sweep.input,
+            values=values,
+            predicted=tuple(predicted),
             better=sweep.better,
-        )  # fmt: skip
+        )
 
     @property
     def neutral(self) -> float | None:

@@ -124,9 +124,13 @@ def _row(j: ClaimResult) -> str:
     assert j.predicted is not None
     cells = (
         f"`{j.claim.id}`" + (f" against {j.claim.baseline}" if j.claim.baseline else ""),
-        j.claim.setup.name, f"{reported(j)} ({j.claim.at})", f"**{predicted(j)}**",
-        "" if j.ratio is None else f"{j.ratio:.2f}", j.verdict, j.why,
-    )  # fmt: skip
+        j.claim.setup.name,
+        f"{reported(j)} ({j.claim.at})",
+        f"**{predicted(j)}**",
+        "" if j.ratio is None else f"{j.ratio:.2f}",
+        j.verdict,
+        j.why,
+    )
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 

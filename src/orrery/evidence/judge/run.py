@@ -4,15 +4,14 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, cast
 
 from platformdirs import user_cache_dir
 
 from orrery.base.errors import OrreryError
+from orrery.base.tasks import LostTask, results
 from orrery.evidence.judge.claim_result import ClaimResult, judge
 from orrery.evidence.judge.curve import Curve, across
 from orrery.evidence.library import FOLDER
@@ -48,18 +47,24 @@ class ReproductionRun:
 
 
 def rerun(
-    keys: Sequence[str], *, num_workers: int = 0, journal: Path | None = None, progress: Progress = lambda d, t: None
+    keys: Sequence[str],
+    *,
+    num_workers: int = 0,
+    journal: Path | None = None,
+    progress: Progress = lambda d, t: None,
+    ray: str = "",
 ) -> ReproductionRun:
     """Judge the claims of those papers, a paper a task.
 
-    ``num_workers`` 0: one a core; 1: in this process. What a ``journal`` holds of the same code is not run again, and
-    each paper is added to it as it is finished. A paper that fails does not stop the others.
+    ``num_workers`` 0: one a core; 1: in this process; ``ray`` is the address of a cluster to run on instead. Papers
+    that a ``journal`` holds of the same code are not run again, and each paper is added to it as it is finished. A
+    paper that fails does not stop the others.
     """
     left = dict(_finished(journal, keys)) if journal else {}
     found, failed = dict(left), dict[str, str]()
     progress(len(found), len(keys))
     with _Journal(journal) as write:
-        for key, outcome in _outcomes([key for key in keys if key not in left], num_workers):
+        for key, outcome in _outcomes([key for key in keys if key not in left], num_workers, ray):
             if isinstance(outcome, str):
                 failed[key] = outcome
             else:
@@ -71,20 +76,15 @@ def rerun(
     )
 
 
-def _outcomes(keys: Sequence[str], num_workers: int) -> Iterator[tuple[str, PaperResult | str]]:
-    """Each paper as it is finished, or what went wrong with it."""
+def _outcomes(keys: Sequence[str], num_workers: int, ray: str) -> Iterator[tuple[str, PaperResult | str]]:
+    """Yield each paper as it is finished, or what went wrong with it."""
     num_workers = min(num_workers or os.cpu_count() or 1, len(keys))
-    if num_workers <= 1:
+    if num_workers <= 1 and not ray:
         for key in keys:
             yield key, _outcome(key)
         return
-    with ProcessPoolExecutor(num_workers, mp_context=get_context("spawn")) as pool:
-        tasks: dict[Future[PaperResult | str], str] = {pool.submit(_outcome, key): key for key in keys}
-        try:
-            for task in as_completed(tasks):
-                yield tasks[task], task.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
+    for key, found in results(_outcome, {key: (key,) for key in keys}, jobs=num_workers, ray=ray):
+        yield key, f"{found.kind}: {found.message}" if isinstance(found, LostTask) else found
 
 
 def _outcome(key: str) -> PaperResult | str:

@@ -68,20 +68,27 @@ def read_scorecard(path: Path = ACCURACY) -> Scorecard:
 
 def _scored(entry: Mapping[str, Any]) -> Scored:
     return Scored(
-        predicted=float(entry["predicted"]), ratio=entry.get("ratio"), verdict=entry["verdict"],
+        predicted=float(entry["predicted"]),
+        ratio=entry.get("ratio"),
+        verdict=entry["verdict"],
         because=entry["because"],
-    )  # fmt: skip
+    )
 
 
 def recorded(keys: Iterable[str], card: Scorecard | None = None) -> tuple[ClaimResult, ...]:
     """The claims of those papers as the file has them, without running anything."""
     card = card or read_scorecard()
     return tuple(
-        ClaimResult(paper=key, claim=claim, predicted=None if scored is None else scored.predicted,
-               because=claim.missing if scored is None else scored.because)
-        for key in keys for claim in get_paper(key).claims
+        ClaimResult(
+            paper=key,
+            claim=claim,
+            predicted=None if scored is None else scored.predicted,
+            because=claim.missing if scored is None else scored.because,
+        )
+        for key in keys
+        for claim in get_paper(key).claims
         for scored in [card.papers.get(key, {}).get(claim.id)]
-    )  # fmt: skip
+    )
 
 
 def recorded_curve(paper: Paper, card: Scorecard | None = None) -> Curve | None:

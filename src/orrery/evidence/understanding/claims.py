@@ -49,14 +49,20 @@ _METRICS: tuple[tuple[str, str], ...] = (
     ("context", r"context|sequence lengths?"),
     ("parameters", r"parameters?|models?"),
     ("scale", r"gpus?|devices|nodes|npus?"),
-)  # fmt: skip
+)
 """What a claim is of, by the nearest such word."""
 
 _METRIC = re.compile("|".join(rf"(?P<{name}>\b(?:{pattern}))" for name, pattern in _METRICS), re.IGNORECASE)
-_DOWN = re.compile(r"\b(?:reduc\w+|lower\w*|less|sav\w+|cut\w*|decreas\w+|drop\w*|fewer|smaller|shrink\w*|cheaper"
-                   r"|shorten\w*|minimi\w+|eliminat\w+)\b", re.IGNORECASE)  # fmt: skip
-_UP = re.compile(r"\b(?:increas\w+|improv\w+|higher|more|gain\w*|faster|speed\w*|boost\w*|outperform\w*|accelerat\w+"
-                 r"|better|larger|greater|surpass\w+|enhanc\w+|exceed\w*)\b", re.IGNORECASE)  # fmt: skip
+_DOWN = re.compile(
+    r"\b(?:reduc\w+|lower\w*|less|sav\w+|cut\w*|decreas\w+|drop\w*|fewer|smaller|shrink\w*|cheaper"
+    r"|shorten\w*|minimi\w+|eliminat\w+)\b",
+    re.IGNORECASE,
+)
+_UP = re.compile(
+    r"\b(?:increas\w+|improv\w+|higher|more|gain\w*|faster|speed\w*|boost\w*|outperform\w*|accelerat\w+"
+    r"|better|larger|greater|surpass\w+|enhanc\w+|exceed\w*)\b",
+    re.IGNORECASE,
+)
 _READINGS = (
     ("up to", r"up to|as (?:much|high|many|low) as|at most|maximum(?: of)?|max|a peak of"),
     ("at least", r"at least|more than|over|exceed(?:s|ing)?|above|beyond|>|≥|a minimum of"),
@@ -64,8 +70,10 @@ _READINGS = (
     ("about", r"about|around|approximately|nearly|almost|roughly|~|sim|close to|some"),
     ("mean", r"on average|averag(?:e|es|ing)(?: of)?|a geo(?:metric )?mean(?: of)?|geomean|mean"),
 )
-_READING = re.compile("(?:" + "|".join(f"(?P<r{i}>{p})" for i, (_, p) in enumerate(_READINGS))
-                      + r")(?:\s(?:a|an|the|by|to|of))*\s*$", re.IGNORECASE)  # fmt: skip
+_READING = re.compile(
+    "(?:" + "|".join(f"(?P<r{i}>{p})" for i, (_, p) in enumerate(_READINGS)) + r")(?:\s(?:a|an|the|by|to|of))*\s*$",
+    re.IGNORECASE,
+)
 _MEAN_AFTER = re.compile(r"^[^,.;]{0,40}\bon average\b", re.IGNORECASE)
 _BASELINE = re.compile(
     r"\b(?:compared (?:to|with)|in comparison (?:to|with)|relative to|with respect to|over|than|against|versus|vs\.?)"
@@ -103,9 +111,15 @@ def candidates(abstract: str, weights: Mapping[str, float] | None = None) -> Ite
             features = _features(quantity, before, after, metric, reading, baseline, place)
             confidence = 1.0 / (1.0 + math.exp(-sum(known.get(f, 0.0) for f in features)))
             claim = NumericClaim(
-                metric=metric, low=quantity.low, high=quantity.high, unit=quantity.unit, reading=reading,
-                baseline=baseline, text=_clause(sentence, quantity), confidence_frac=round(confidence, 3),
-            )  # fmt: skip
+                metric=metric,
+                low=quantity.low,
+                high=quantity.high,
+                unit=quantity.unit,
+                reading=reading,
+                baseline=baseline,
+                text=_clause(sentence, quantity),
+                confidence_frac=round(confidence, 3),
+            )
             yield Candidate(claim=claim, features=features)
 
 
@@ -164,7 +178,7 @@ def _clause(sentence: str, quantity: Quantity) -> str:
 
 def _features(
     quantity: Quantity, before: str, after: str, metric: str, reading: str, baseline: str, place: int
-) -> tuple[str, ...]:  # fmt: skip
+) -> tuple[str, ...]:
     """What the weighing looks at."""
     left, right = words(before[-NEAR_CHARACTERS:])[-4:], words(after[:NEAR_CHARACTERS])[:4]
     near = {f"near:{word}" for word in (*left[-2:], *right[:2])}

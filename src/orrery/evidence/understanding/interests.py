@@ -52,7 +52,7 @@ class Interests:
 
     def __init__(
         self, store: Store, marks: Marks, entries: Sequence[Entry], classification: Mapping[str, Classification]
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._marks, self._entries, self._description = marks, entries, classification
         liked = [e for id in sorted(marks.upvoted) if (e := get_entry(store, id) or filed_entry(id))]
         queries = [_Asked(because=f"like {words!r}, which you follow", words=words) for words in marks.words]
@@ -86,9 +86,12 @@ def filed_entry(id: str) -> Entry | None:
 
 
 def _retained(
-    store: Store, entries: Sequence[Entry], liked: Sequence[Entry], classification: Mapping[str, Classification],
+    store: Store,
+    entries: Sequence[Entry],
+    liked: Sequence[Entry],
+    classification: Mapping[str, Classification],
     queries: Sequence[_Asked],
-) -> list[Met]:  # fmt: skip
+) -> list[Met]:
     """Likeness of each paper, as it was kept for the same papers and the same questions, or computed now."""
     store.extend("likeness", TABLES)
     text = [house(), *(f"{e.id} {e.title} {e.abstract}" for e in (*entries, *liked)), *map(repr, queries)]

@@ -14,9 +14,13 @@ from orrery.scenario.what_if import Comparer, WhatIf
 from orrery.scenario.what_if.metrics import Metric
 
 _METRICS = {
-    "time_to_first_token": "ttft", "ttft": "ttft", "time_per_output_token": "tpot", "tpot": "tpot",
-    "latency": "latency", "time": "latency",
-}  # fmt: skip
+    "time_to_first_token": "ttft",
+    "ttft": "ttft",
+    "time_per_output_token": "tpot",
+    "tpot": "tpot",
+    "latency": "latency",
+    "time": "latency",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,11 +91,17 @@ def _describe(found: WhatIf, sure: float) -> DeploymentEffect:
         return known
     before, after = found.without.figures[found.metric.name], found.having.figures[found.metric.name]
     return DeploymentEffect(
-        technique=known.technique, confidence_frac=sure, metric=found.metric.name, before=before, after=after,
-        ratio=after / before if before else None, low_80=None if d.low_80 is None else 1.0 + d.low_80,
-        high_80=None if d.high_80 is None else 1.0 + d.high_80, because=found.because,
+        technique=known.technique,
+        confidence_frac=sure,
+        metric=found.metric.name,
+        before=before,
+        after=after,
+        ratio=after / before if before else None,
+        low_80=None if d.low_80 is None else 1.0 + d.low_80,
+        high_80=None if d.high_80 is None else 1.0 + d.high_80,
+        because=found.because,
         must_be_measured=known.must_be_measured,
-    )  # fmt: skip
+    )
 
 
 def is_of_training(technique: str) -> bool | None:

@@ -64,10 +64,20 @@ def check_followed(followed: Sequence[tuple[str, str]]) -> None:
 def understood_paper(paper: Paper) -> Classification:
     """A paper that has a file, as what is understood of it: nothing of it is a guess."""
     return Classification(
-        layer=paper.layer, layer_confidence_frac=1.0, techniques=tuple((name, 1.0) for name in paper.techniques),
+        layer=paper.layer,
+        layer_confidence_frac=1.0,
+        techniques=tuple((name, 1.0) for name in paper.techniques),
         claims=tuple(
-            NumericClaim(metric=c.metric, low=c.low, high=c.high, unit=c.unit, reading=c.reading, text=c.at,
-                         confidence_frac=1.0, baseline=c.baseline)
+            NumericClaim(
+                metric=c.metric,
+                low=c.low,
+                high=c.high,
+                unit=c.unit,
+                reading=c.reading,
+                text=c.at,
+                confidence_frac=1.0,
+                baseline=c.baseline,
+            )
             for c in paper.claims
         ),
-    )  # fmt: skip
+    )

@@ -5,10 +5,35 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
-_WORDS = {"two": 2.0, "three": 3.0, "four": 4.0, "five": 5.0, "six": 6.0, "seven": 7.0, "eight": 8.0, "nine": 9.0,
-          "ten": 10.0, "one": 1.0, "an": 1.0, "half": 0.5, "several": 0.0}  # fmt: skip
-_SCALES = {"": 1.0, "k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "b": 1e9, "billion": 1e9, "g": 1e9,
-           "t": 1e12, "trillion": 1e12, "p": 1e15, "e": 1e18}  # fmt: skip
+_WORDS = {
+    "two": 2.0,
+    "three": 3.0,
+    "four": 4.0,
+    "five": 5.0,
+    "six": 6.0,
+    "seven": 7.0,
+    "eight": 8.0,
+    "nine": 9.0,
+    "ten": 10.0,
+    "one": 1.0,
+    "an": 1.0,
+    "half": 0.5,
+    "several": 0.0,
+}
+_SCALES = {
+    "": 1.0,
+    "k": 1e3,
+    "thousand": 1e3,
+    "m": 1e6,
+    "million": 1e6,
+    "b": 1e9,
+    "billion": 1e9,
+    "g": 1e9,
+    "t": 1e12,
+    "trillion": 1e12,
+    "p": 1e15,
+    "e": 1e18,
+}
 _SCALE = r"(?P<scale>k|m|b|t|thousand|million|billion|trillion)?"
 _PREFIX = r"(?P<scale>k|m|g|t|p|e)"
 _DEVICES = r"gpus?|npus?|tpus?|accelerators|devices|gcds|nodes|workers|machines|servers|dies"
@@ -40,7 +65,7 @@ UNITS: tuple[tuple[str, float, str], ...] = (
     ("db", 1.0, r"\s?db\b"),
     ("usd", 1.0, r"\s?(?:usd|dollars)\b"),
     ("bits", 1.0, r"[\s-]bits?\b"),
-)  # fmt: skip
+)
 """Unit, what one of it is in SI, and how it is written behind a number; the first that fits counts."""
 
 _COUNTED = "|".join(_WORDS)

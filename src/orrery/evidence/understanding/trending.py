@@ -59,9 +59,12 @@ class Trend:
 
 
 def trending(
-    store: Store, until: date, by: str = "week", layers: Sequence[str] = (),
+    store: Store,
+    until: date,
+    by: str = "week",
+    layers: Sequence[str] = (),
     on_progress: Callable[[int, int], None] = lambda done, total: None,
-) -> list[Trend]:  # fmt: skip
+) -> list[Trend]:
     """The papers of the days up to ``until``, published, changed or new to the library in them; the best first."""
     since = until - timedelta(days=DAYS[by] - 1)
     seen, marks = first_seen(store), read_marks(store)
@@ -72,15 +75,20 @@ def trending(
     interests = Interests(store, marks, listed, classifications)
     found = [
         Trend(
-            entry=e, understood=classifications[e.id], is_read=e.id in marks.read, is_upvoted=e.id in marks.upvoted,
+            entry=e,
+            understood=classifications[e.id],
+            is_read=e.id in marks.read,
+            is_upvoted=e.id in marks.upvoted,
             library_key=filed.get(e.id) or filed.get(title_key(e.title), ""),
             parts=(
-                _recency(e, seen[e.id], until, DAYS[by] / 2.0), _velocity(e, counts.get(e.id, []), until),
-                _interest(*interests.strongest(i)), *_read(e, marks),
+                _recency(e, seen[e.id], until, DAYS[by] / 2.0),
+                _velocity(e, counts.get(e.id, []), until),
+                _interest(*interests.strongest(i)),
+                *_read(e, marks),
             ),
         )
         for i, e in enumerate(listed)
-    ]  # fmt: skip
+    ]
     return sorted(found, key=lambda t: (-t.score, t.entry.id))
 
 

@@ -24,9 +24,11 @@ def understand(entry: Entry) -> Classification:
     """What the rules make of a paper."""
     layer, sure = layer_of(entry.title, entry.abstract)
     return Classification(
-        layer=layer, layer_confidence_frac=round(sure, 3),
-        techniques=techniques_of(entry.title, entry.abstract), claims=claims_of(entry.abstract),
-    )  # fmt: skip
+        layer=layer,
+        layer_confidence_frac=round(sure, 3),
+        techniques=techniques_of(entry.title, entry.abstract),
+        claims=claims_of(entry.abstract),
+    )
 
 
 def understood(
@@ -68,7 +70,8 @@ def _keep(store: Store, fresh: list[tuple[str, str, str]]) -> None:
 def _read(body: str) -> Classification:
     raw = json.loads(body)
     return Classification(
-        layer=raw["layer"], layer_confidence_frac=raw["layer_confidence_frac"],
+        layer=raw["layer"],
+        layer_confidence_frac=raw["layer_confidence_frac"],
         techniques=tuple((name, sure) for name, sure in raw["techniques"]),
         claims=tuple(NumericClaim(**claim) for claim in raw["claims"]),
-    )  # fmt: skip
+    )

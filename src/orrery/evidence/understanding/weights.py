@@ -40,11 +40,12 @@ def shipped() -> Weights:
         places={str(word): i for i, word in enumerate(found["words"])},
         rarities=found["rarities"].astype(np.float32),
         layer_weights=found["layer_weights"].astype(np.float32) * scales,
-        layer_biases=found["layer_biases"].astype(np.float32), sharpness_ratio=float(found["sharpness_ratio"]),
+        layer_biases=found["layer_biases"].astype(np.float32),
+        sharpness_ratio=float(found["sharpness_ratio"]),
         claim_weights={
             str(name): float(weight)
             for name, weight in zip(found["claim_features"], found["claim_weights"], strict=True)
         },
         technique_curve=(float(found["technique_curve"][0]), float(found["technique_curve"][1])),
         mark=sha256(FILE.read_bytes()).hexdigest()[:16],
-    )  # fmt: skip
+    )

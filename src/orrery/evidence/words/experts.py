@@ -16,5 +16,6 @@ INPUTS: dict[str, str] = {
     "num_host_flops_per_s": "products of the host's cores at work, at the rate that they reach",
     "cached_fracs_swept": "such shares tried, by comma",
     "repeat_frac": "correlation of the routers' scores of a token with those of the one before it",
+    "prefetch_frac": "share of guesses of the next layer's experts that are right",
     "num_gathered_experts": "experts of a layer that every rank may gather beside its own",
 }

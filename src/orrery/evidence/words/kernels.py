@@ -52,4 +52,4 @@ INPUTS: dict[str, str] = {
     "num_row_doublings": "rows of a matrix are two to this power",
     "num_entries_per_row": "of a sparse matrix, drawn",
     "kernel_call_s": "one kernel, launched and waited for",
-}  # fmt: skip
+}

@@ -32,20 +32,38 @@ def layer_tasks(
     tasks += [_linear(x, tokens, bytes_each, ranks) for x in _of(block, "attention", is_row=False)]
     queries = tasks[-1].output_bytes
     tasks += [
-        Task(name="scores", flops=2.0 * scores * mixer.head_size, weight_bytes=keys, input_bytes=queries,
-             output_bytes=scores * bytes_each),
-        Task(name="softmax", flops=SOFTMAX_FLOPS * scores, input_bytes=scores * bytes_each,
-             output_bytes=scores * bytes_each),
-        Task(name="mix", flops=2.0 * scores * mixer.value_head_size, weight_bytes=values,
-             input_bytes=scores * bytes_each, output_bytes=mixed),
-    ]  # fmt: skip
+        Task(
+            name="scores",
+            flops=2.0 * scores * mixer.head_size,
+            weight_bytes=keys,
+            input_bytes=queries,
+            output_bytes=scores * bytes_each,
+        ),
+        Task(
+            name="softmax",
+            flops=SOFTMAX_FLOPS * scores,
+            input_bytes=scores * bytes_each,
+            output_bytes=scores * bytes_each,
+        ),
+        Task(
+            name="mix",
+            flops=2.0 * scores * mixer.value_head_size,
+            weight_bytes=values,
+            input_bytes=scores * bytes_each,
+            output_bytes=mixed,
+        ),
+    ]
     tasks += [_linear(x, tokens, bytes_each, ranks) for x in _of(block, "attention", is_row=True)]
     tasks += [_sum("add 1", wide), Task(name="norm 2", flops=norm_flops, input_bytes=wide, output_bytes=wide)]
     tasks += [_linear(x, tokens, bytes_each, ranks) for x in _of(block, "mlp", is_row=False)]
     tasks += [
-        Task(name="activation", flops=ACTIVATION_FLOPS * inner, input_bytes=tasks[-1].output_bytes,
-             output_bytes=inner * bytes_each)
-    ]  # fmt: skip
+        Task(
+            name="activation",
+            flops=ACTIVATION_FLOPS * inner,
+            input_bytes=tasks[-1].output_bytes,
+            output_bytes=inner * bytes_each,
+        )
+    ]
     tasks += [_linear(x, tokens, bytes_each, ranks) for x in _of(block, "mlp", is_row=True)]
     return (*tasks, _sum("add 2", wide))
 
@@ -59,9 +77,12 @@ def _linear(linear: Linear, tokens: int, bytes_each: float, ranks: int) -> Task:
     cut_in, cut_out = (ranks, 1) if linear.shard == "row" else (1, ranks)
     inputs, outputs = linear.in_features / cut_in, linear.out_features / cut_out
     return Task(
-        name=linear.name, flops=2.0 * tokens * inputs * outputs, weight_bytes=inputs * outputs * bytes_each,
-        input_bytes=tokens * inputs * bytes_each, output_bytes=tokens * outputs * bytes_each,
-    )  # fmt: skip
+        name=linear.name,
+        flops=2.0 * tokens * inputs * outputs,
+        weight_bytes=inputs * outputs * bytes_each,
+        input_bytes=tokens * inputs * bytes_each,
+        output_bytes=tokens * outputs * bytes_each,
+    )
 
 
 def _sum(name: str, wide_bytes: float) -> Task:

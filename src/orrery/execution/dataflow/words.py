@@ -18,17 +18,22 @@ def read_chain(words: str) -> tuple[Task, ...]:
     first, *widths = (part.strip() for part in words.strip().casefold().split("x"))
     plain = [width.removeprefix(WAITS) for width in widths]
     if len(widths) < 2 or not all(part.isdigit() and int(part) > 0 for part in (first, *plain)):
-        raise ScenarioError(f"chain: got {words!r}; write rows and widths, such as 512x768x3072x768, with ! before a "
-                            "width whose product needs all of its input first.")  # fmt: skip
+        raise ScenarioError(
+            f"chain: got {words!r}; write rows and widths, such as 512x768x3072x768, with ! before a "
+            "width whose product needs all of its input first."
+        )
     rows = int(first)
     tasks: list[Task] = []
     for before, after in pairwise(widths):
         inputs, outputs = (int(width.removeprefix(WAITS)) for width in (before, after))
         tasks.append(
             Task(
-                name=f"{inputs} to {outputs}", flops=2.0 * rows * inputs * outputs,
-                weight_bytes=BYTES * inputs * outputs, input_bytes=BYTES * rows * inputs,
-                output_bytes=BYTES * rows * outputs, needs_all=after.startswith(WAITS),
+                name=f"{inputs} to {outputs}",
+                flops=2.0 * rows * inputs * outputs,
+                weight_bytes=BYTES * inputs * outputs,
+                input_bytes=BYTES * rows * inputs,
+                output_bytes=BYTES * rows * outputs,
+                needs_all=after.startswith(WAITS),
             )
-        )  # fmt: skip
+        )
     return tuple(tasks)

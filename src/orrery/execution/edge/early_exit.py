@@ -24,8 +24,6 @@ def run_s(layer_flops: Sequence[float], runtime: Runtime) -> float:
     return len(layer_flops) * runtime.call_s + sum(layer_flops) / runtime.flops_per_s
 
 
-def exiting_s(
-    early: Sequence[float], rest: Sequence[float], easy_frac: float, runtime: Runtime
-) -> float:  # fmt: skip
+def exiting_s(early: Sequence[float], rest: Sequence[float], easy_frac: float, runtime: Runtime) -> float:
     """Expected: trunk and branch always, the rest for inputs that the branch does not answer; the test is a call."""
     return run_s(early, runtime) + runtime.call_s + (1.0 - easy_frac) * run_s(rest, runtime)

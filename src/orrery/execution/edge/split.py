@@ -59,17 +59,20 @@ def trip(cut: SplitPoint, board: Board, radio: Radio, server_flops_per_s: float)
     sending_s = cut.sent_bytes / radio.each_way_bytes_per_s
     waiting_s = cut.tail_flops / server_flops_per_s + (radio.way_s if cut.sent_bytes else 0.0)
     return EdgeLatency(
-        head_s=head_s, sending_s=sending_s, waiting_s=waiting_s,
+        head_s=head_s,
+        sending_s=sending_s,
+        waiting_s=waiting_s,
         energy_j=board.busy_w * head_s + board.sending_w * sending_s + board.idle_w * waiting_s,
-    )  # fmt: skip
+    )
 
 
 def filtered(cut: SplitPoint, filter_flops: float, sent_frac: float) -> SplitPoint:
     """The mean over inputs where a filter on the device passes on a share of them only."""
     return SplitPoint(
-        head_flops=cut.head_flops + filter_flops, sent_bytes=sent_frac * cut.sent_bytes,
+        head_flops=cut.head_flops + filter_flops,
+        sent_bytes=sent_frac * cut.sent_bytes,
         tail_flops=sent_frac * cut.tail_flops,
-    )  # fmt: skip
+    )
 
 
 def widest_within(trips: Sequence[EdgeLatency], limit_s: float) -> int:

@@ -2,18 +2,25 @@
 
 from orrery.base.errors import ScenarioError, UnknownName
 from orrery.base.sources import Fact
-from orrery.execution.experts.dispatch import DEEPEP, GATHER, dispatcher_of
+from orrery.execution.experts.dispatch import ALL_TO_ALL, DEEPEP, GATHER, dispatcher_of
+from orrery.execution.experts.placed import placed
 from orrery.execution.layout import Deployment
 from orrery.execution.shard import has_exchange, shard
 
 SPELLINGS = {
-    GATHER: ("allgather-reducescatter", "naive", "none", "allgather", "nccl"), DEEPEP: ("deep-ep",),
-    "deepep-normal": ("deepep-high-throughput",), "deepep-low-latency": ("deepeplowlatency",),
+    GATHER: ("allgather-reducescatter", "naive", "none", "allgather", "nccl"),
+    ALL_TO_ALL: ("alltoall", "all2all"),
+    DEEPEP: ("deep-ep",),
+    "deepep-normal": ("deepep-high-throughput",),
+    "deepep-low-latency": ("deepeplowlatency",),
     "tensorrt-llm-one-sided": ("flashinfer-nvlink-one-sided", "nvlinkonesided", "nvlink-one-sided", "flashinfer"),
     "tensorrt-llm-two-sided": (
-        "flashinfer-nvlink-two-sided", "flashinfer-all2allv", "nvlinktwosided", "nvlink-two-sided",
+        "flashinfer-nvlink-two-sided",
+        "flashinfer-all2allv",
+        "nvlinktwosided",
+        "nvlink-two-sided",
     ),
-}  # fmt: skip
+}
 """Our names and those of vLLM (--all2all-backend), SGLang (--moe-a2a-backend) and TensorRT-LLM (moe_comm_method), in
 lower case with dashes. SGLang's ``flashinfer`` is FlashInfer's one-sided kernel, which came from TensorRT-LLM."""
 
@@ -44,6 +51,8 @@ def dispatcher_note(deployment: Deployment) -> str:
         )
     experts = shard(deployment).experts[0]
     way = dispatcher_of(deployment, experts)
+    if (found := placed(deployment)) and found.is_copied:
+        return "all2all_backend: all-to-all, one a layer: every device keeps the context of all"
     if requested:
         return f"all2all_backend: {way}, not {requested}; experts are cut over {experts.tp} devices" * (
             way != requested

@@ -48,9 +48,13 @@ def balanced(moves: Floats, distance: Floats) -> Ints:
 
     Groups are filled from the busiest expert down, each into the lightest group that has room.
     """
-    load, num_devices = loads(moves), len(distance)
-    groups = np.array([_even_groups(row, num_devices) for row in load])
-    placed = groups.copy()
+    groups = np.array([even_groups(row, len(distance)) for row in loads(moves)])
+    return near_groups(moves, distance, groups)
+
+
+def near_groups(moves: Floats, distance: Floats, groups: Ints) -> Ints:
+    """Groups of experts (layers x experts) on the devices nearest to those that they follow, by exchanges of two."""
+    num_devices, placed = len(distance), groups.copy()
     for _ in range(MAX_ROUNDS):
         changed = 0
         for layer in range(len(groups)):
@@ -108,8 +112,8 @@ def _exchange(device: Ints, cost: Floats) -> int:
         count += 1
 
 
-def _even_groups(load: Floats, num_groups: int) -> Ints:
-    """A group for each expert."""
+def even_groups(load: Floats, num_groups: int) -> Ints:
+    """A group for each expert, as many in each: from the busiest down, each into the lightest group with room."""
     room = np.full(num_groups, len(load) // num_groups)
     total, found = np.zeros(num_groups), np.zeros(len(load), dtype=np.int64)
     for expert in np.argsort(-load, kind="stable"):

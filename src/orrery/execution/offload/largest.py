@@ -23,9 +23,13 @@ class Largest:
 
 
 def largest_model(
-    schedule: Callable[[Work], OffloadedStep], tiers: Tiers, work_of: Callable[[float], Work], *,
-    least_parameters: float = 1e8, most_parameters: float = 1e14,
-) -> Largest | Infeasible:  # fmt: skip
+    schedule: Callable[[Work], OffloadedStep],
+    tiers: Tiers,
+    work_of: Callable[[float], Work],
+    *,
+    least_parameters: float = 1e8,
+    most_parameters: float = 1e14,
+) -> Largest | Infeasible:
     """Sizes are doubled until one does not fit, then bisected; Infeasible where even the least does not fit.
 
     ``schedule`` is a technique's rule with its tiers and knobs filled in; ``work_of`` makes the work of one device for

@@ -22,9 +22,17 @@ LOSS_BYTES = 3 * FP32_BYTES  # of a logit beside itself: widened, log-softmax, g
 
 
 def layer_work(
-    model: Model, device: Device, *, sequences: int, sequence_tokens: int, precision: str = "fp16", tp: int = 1,
-    num_micro_batches: int = 1, is_attention_fused: bool = True, loss_tokens: int = 0,
-) -> Work:  # fmt: skip
+    model: Model,
+    device: Device,
+    *,
+    sequences: int,
+    sequence_tokens: int,
+    precision: str = "fp16",
+    tp: int = 1,
+    num_micro_batches: int = 1,
+    is_attention_fused: bool = True,
+    loss_tokens: int = 0,
+) -> Work:
     """The work of one device of ``tp`` that cut every layer; dense decoders whose layers are all alike in size.
 
     ``sequences`` of ``sequence_tokens`` make one micro-batch; the loss takes ``loss_tokens`` at a time (0: all).
@@ -47,24 +55,30 @@ def layer_work(
     linear = sum(x.num_parameters for x in block.linears)
     step_tokens = num_micro_batches * tokens
     return Work(
-        num_layers=count, num_layer_parameters=_parameters(model) / count / tp,
+        num_layers=count,
+        num_layer_parameters=_parameters(model) / count / tp,
         num_outer_parameters=(model.num_parameters - _parameters(model)) / tp,
         forward_s=sum(p[0] for p in products) + attention_s + light_s,
-        backward_s=sum(p[1] + p[2] for p in products) + BACKWARD_ATTENTION_RATIO * attention_s
+        backward_s=sum(p[1] + p[2] for p in products)
+        + BACKWARD_ATTENTION_RATIO * attention_s
         + ELEMENTWISE_BACKWARD_RATIO * light_s,
         weight_gradient_s=sum(p[2] for p in products),
         recompute_s=sum(p[0] for p in products[:-1]) + attention_s,
-        outer_forward_s=head[0], outer_backward_s=head[1] + head[2],
+        outer_forward_s=head[0],
+        outer_backward_s=head[1] + head[2],
         activation_bytes=tokens * (wide * (read + made) + FP32_BYTES * heads / tp + matrices),
-        kept_bytes=tokens * wide * (made + mixed + model.hidden_size), boundary_bytes=boundary,
+        kept_bytes=tokens * wide * (made + mixed + model.hidden_size),
+        boundary_bytes=boundary,
         logits_bytes=(loss_tokens or tokens) * model.vocab_size * (wide + LOSS_BYTES) / tp,
         flops=step_tokens * 6.0 * (linear * count + (model.head.num_parameters if model.head else 0)) / tp
         + 3.0 * num_micro_batches * count * attention_flops,
         num_largest_parameters=max(x.num_parameters for x in block.linears) / tp,
         num_adapter_parameters=count * sum(x.in_features + x.out_features for x in block.linears) / tp,
-        num_micro_batches=num_micro_batches, parameter_bytes=wide, gradient_bytes=wide,
+        num_micro_batches=num_micro_batches,
+        parameter_bytes=wide,
+        gradient_bytes=wide,
         state_bytes=8.0 if precision == "fp32" else 12.0,
-    )  # fmt: skip
+    )
 
 
 class _Part:
@@ -95,10 +109,16 @@ class _Part:
             return 0.0, 0.0
         heads = max(1, mixer.num_heads // self._tp)
         fused = AttentionPrefill(
-            batch=sequences, query_tokens=tokens, context_tokens=tokens, num_heads=heads,
-            num_kv_heads=max(1, mixer.num_kv_heads // self._tp), head_size=mixer.head_size, format=self._format,
-            kv_format=self._format, is_causal=mixer.is_causal,
-        )  # fmt: skip
+            batch=sequences,
+            query_tokens=tokens,
+            context_tokens=tokens,
+            num_heads=heads,
+            num_kv_heads=max(1, mixer.num_kv_heads // self._tp),
+            head_size=mixer.head_size,
+            format=self._format,
+            kv_format=self._format,
+            is_causal=mixer.is_causal,
+        )
         fused_s, flops = self._s(fused) if is_fused else (0.0, 0.0)
         if is_fused:
             return fused_s, flops

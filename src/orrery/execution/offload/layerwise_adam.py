@@ -23,9 +23,16 @@ class LayerwiseAdamW:
     __slots__ = ("_beta1", "_beta2", "_decay", "_epsilon", "_order", "_parked", "_steps", "_turn")
 
     def __init__(
-        self, num_groups: int, order: Order = "bottom-up", *, seed: int = 0, beta1: float = 0.9, beta2: float = 0.999,
-        weight_decay: float = 0.0, epsilon: float = 1e-8,
-    ) -> None:  # fmt: skip
+        self,
+        num_groups: int,
+        order: Order = "bottom-up",
+        *,
+        seed: int = 0,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        weight_decay: float = 0.0,
+        epsilon: float = 1e-8,
+    ) -> None:
         if num_groups < 1:
             raise ScenarioError(f"num_groups = {num_groups} in LayerwiseAdamW; write 1 or more.")
         turns = list(range(num_groups))
@@ -50,8 +57,9 @@ class LayerwiseAdamW:
     def step(self, parameters: Sequence[Floats], gradients: Sequence[Floats], rate: float) -> None:
         """Update the active group's arrays with their gradients, park its moments and pass the turn on."""
         first, second = self._parked.get(self.active) or (
-            [np.zeros_like(p) for p in parameters], [np.zeros_like(p) for p in parameters],
-        )  # fmt: skip
+            [np.zeros_like(p) for p in parameters],
+            [np.zeros_like(p) for p in parameters],
+        )
         times = self.rounds + 1
         for p, g, m, v in zip(parameters, gradients, first, second, strict=True):
             m += (1.0 - self._beta1) * (g - m)

@@ -48,8 +48,10 @@ def game_of(operations: Sequence[Operation], machine: Machine) -> MappingGame:
                 end[name] = i
         moved = sum(sizes[t] for t in touched)
         slow_s, fast_s, compute_s = (
-            moved / machine.slow_bytes_per_s, moved / machine.fast_bytes_per_s, o.flops / machine.flops_per_s
-        )  # fmt: skip
+            moved / machine.slow_bytes_per_s,
+            moved / machine.fast_bytes_per_s,
+            o.flops / machine.flops_per_s,
+        )
         base_s += max(slow_s, compute_s)
         gain_s = max(0.0, slow_s - max(fast_s, compute_s))
         for name in touched:

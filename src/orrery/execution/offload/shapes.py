@@ -16,16 +16,25 @@ def gpt(num_layers: int, hidden_size: int, *, num_heads: int = 0, max_tokens: in
     """About 12 x layers x hidden size squared parameters."""
     heads = num_heads or max(1, hidden_size // HEAD_SIZE)
     block = layer(
-        "dense", attention(hidden_size, heads, heads, hidden_size // heads, qkv_bias=True, out_bias=True, rotary=False),
-        mlp(hidden_size, 4 * hidden_size, is_gated=False, bias=True), hidden_size=hidden_size, norm_parameters=2,
-    )  # fmt: skip
+        "dense",
+        attention(hidden_size, heads, heads, hidden_size // heads, qkv_bias=True, out_bias=True, rotary=False),
+        mlp(hidden_size, 4 * hidden_size, is_gated=False, bias=True),
+        hidden_size=hidden_size,
+        norm_parameters=2,
+    )
     head = Linear(name="head", in_features=hidden_size, out_features=VOCAB_SIZE, shard="vocab", role="head")
     return Model(
-        name=f"gpt {num_layers} x {hidden_size}", family="gpt2", hidden_size=hidden_size, vocab_size=VOCAB_SIZE,
-        max_context_tokens=max_tokens, blocks=(replace(block, count=num_layers),),
-        embedding_parameters=(VOCAB_SIZE + max_tokens) * hidden_size, head=head, is_head_tied=True,
+        name=f"gpt {num_layers} x {hidden_size}",
+        family="gpt2",
+        hidden_size=hidden_size,
+        vocab_size=VOCAB_SIZE,
+        max_context_tokens=max_tokens,
+        blocks=(replace(block, count=num_layers),),
+        embedding_parameters=(VOCAB_SIZE + max_tokens) * hidden_size,
+        head=head,
+        is_head_tied=True,
         other_parameters=2 * hidden_size,
-    )  # fmt: skip
+    )
 
 
 def gpt_of(num_parameters: float, *, hidden_size: int = 0) -> Model:

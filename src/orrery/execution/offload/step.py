@@ -26,7 +26,7 @@ class OffloadedStep:
 
 def finished(
     lanes: Lanes, work: Work, held: MemoryUse, *, step_s: float = 0.0, choices: Mapping[str, float] | None = None
-) -> OffloadedStep:  # fmt: skip
+) -> OffloadedStep:
     """The answer when everything ran; ``step_s`` where a step is shorter than the time until all lanes are free."""
     return OffloadedStep(
         step_s=step_s or lanes.end_s, held=held, busy_s=lanes.busy_s, flops=work.flops, choices=choices or {}

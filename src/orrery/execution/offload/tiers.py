@@ -4,12 +4,9 @@ from dataclasses import dataclass
 from math import inf
 
 from orrery.base.errors import ScenarioError
+from orrery.execution.host_rates import HOST_MEMORY_FRAC as HOST_MEMORY_FRAC
 from orrery.execution.memory import USABLE_FRAC, Infeasible
 from orrery.hardware.device import Device
-
-HOST_MEMORY_FRAC = 0.76
-"""Share of the host memory's peak that streaming programs reach: over 260 GB/s on two AMD EPYC 7551, whose 16 channels
-of DDR4-2666 make 341 GB/s (Azure, HB-series)."""
 
 LINK_FRAC = 0.82
 """Share of a host link's stated rate that copies of pinned memory reach: nvbandwidth shows 52.8 of 63 GB/s on H100s
@@ -38,9 +35,18 @@ class Tiers:
     collective_bytes_per_s: float = inf  # rate at which one rank gathers, or scatters, what the ranks share
 
     def __post_init__(self) -> None:
-        for name in ("gpu_bytes", "gpu_memory_bytes_per_s", "host_memory_bytes_per_s", "update_bytes_per_s",
-                     "host_link_each_way_bytes_per_s", "pageable_bytes_per_s", "nvme_read_bytes_per_s",
-                     "nvme_write_bytes_per_s", "collective_bytes_per_s", "num_ranks"):  # fmt: skip
+        for name in (
+            "gpu_bytes",
+            "gpu_memory_bytes_per_s",
+            "host_memory_bytes_per_s",
+            "update_bytes_per_s",
+            "host_link_each_way_bytes_per_s",
+            "pageable_bytes_per_s",
+            "nvme_read_bytes_per_s",
+            "nvme_write_bytes_per_s",
+            "collective_bytes_per_s",
+            "num_ranks",
+        ):
             if not (got := getattr(self, name)) > 0:
                 raise ScenarioError(f"{name} = {got:g} in Tiers; write more than 0.")
 
@@ -55,23 +61,34 @@ class MemoryUse:
 
 
 def tiers_of(
-    device: Device, *, host_bytes: float = 0.0, host_memory_bytes_per_s: float = inf, nvme_bytes: float = 0.0,
-    nvme_read_bytes_per_s: float = inf, nvme_write_bytes_per_s: float = inf, num_sharing: int = 1,
-    num_per_link: int = 1, num_ranks: int = 1, collective_bytes_per_s: float = inf,
-) -> Tiers:  # fmt: skip
+    device: Device,
+    *,
+    host_bytes: float = 0.0,
+    host_memory_bytes_per_s: float = inf,
+    nvme_bytes: float = 0.0,
+    nvme_read_bytes_per_s: float = inf,
+    nvme_write_bytes_per_s: float = inf,
+    num_sharing: int = 1,
+    num_per_link: int = 1,
+    num_ranks: int = 1,
+    collective_bytes_per_s: float = inf,
+) -> Tiers:
     """The tiers of one of ``num_sharing`` devices of a host whose sizes and peak rates are given for the whole host.
 
     ``num_per_link`` devices share one host link (both directions at once).
     """
     return Tiers(
         gpu_bytes=USABLE_FRAC * device.memory_capacity_bytes - CONTEXT_BYTES,
-        gpu_memory_bytes_per_s=device.memory_bandwidth_bytes_per_s, host_bytes=host_bytes / num_sharing,
+        gpu_memory_bytes_per_s=device.memory_bandwidth_bytes_per_s,
+        host_bytes=host_bytes / num_sharing,
         host_memory_bytes_per_s=HOST_MEMORY_FRAC * host_memory_bytes_per_s / num_sharing,
         host_link_each_way_bytes_per_s=LINK_FRAC * device.host.each_way_bytes_per_s / num_per_link,
-        nvme_bytes=nvme_bytes / num_sharing, nvme_read_bytes_per_s=nvme_read_bytes_per_s / num_sharing,
-        nvme_write_bytes_per_s=nvme_write_bytes_per_s / num_sharing, num_ranks=num_ranks,
+        nvme_bytes=nvme_bytes / num_sharing,
+        nvme_read_bytes_per_s=nvme_read_bytes_per_s / num_sharing,
+        nvme_write_bytes_per_s=nvme_write_bytes_per_s / num_sharing,
+        num_ranks=num_ranks,
         collective_bytes_per_s=collective_bytes_per_s,
-    )  # fmt: skip
+    )
 
 
 def shortage(held: MemoryUse, tiers: Tiers, what: str = "training step") -> Infeasible | None:

@@ -92,9 +92,11 @@ def denoised(picture: Picture, *, read_patches: float, exchange_s: float, receiv
     steady_s = max(compute_s, exchange_s)
     waiting = min(picture.num_waiting_steps, picture.num_steps)
     return Denoised(
-        time_s=waiting * waiting_s + (picture.num_steps - waiting) * steady_s, compute_s=compute_s,
-        exchange_s=exchange_s, received_bytes=received_bytes,
-    )  # fmt: skip
+        time_s=waiting * waiting_s + (picture.num_steps - waiting) * steady_s,
+        compute_s=compute_s,
+        exchange_s=exchange_s,
+        received_bytes=received_bytes,
+    )
 
 
 def gathering_s(picture: Picture, patch_bytes: float, num_calls: int) -> float:
@@ -140,13 +142,26 @@ def _attending(picture: Picture, read_patches: float) -> Iterator[Op]:
     heads = np.array([t.num_heads for t in layers], dtype=np.int64)
     ffn = np.array([t.ffn_size for t in layers], dtype=np.int64)
     first = np.array([t.ffn_inputs for t in layers], dtype=np.int64)
-    for outputs, inputs in ((3 * width, width), (width, width), (width, width), (width, width), (first, width),
-                            (width, ffn)):  # fmt: skip
+    for outputs, inputs in (
+        (3 * width, width),
+        (width, width),
+        (width, width),
+        (width, width),
+        (first, width),
+        (width, ffn),
+    ):
         yield Gemm(m=guided * own, n=outputs, k=inputs, format="fp16")
     for _ in range(NORMS):
         yield Elementwise(kind="norm", tokens=guided * own, width=width, format="fp16")
     for context in (np.maximum(own, np.rint(own * read_patches).astype(np.int64)), np.full_like(own, text)):
         yield AttentionPrefill(
-            batch=guided, query_tokens=own, context_tokens=context, num_heads=heads, num_kv_heads=heads,
-            head_size=width // heads, format="fp16", kv_format="fp16", is_causal=False,
-        )  # fmt: skip
+            batch=guided,
+            query_tokens=own,
+            context_tokens=context,
+            num_heads=heads,
+            num_kv_heads=heads,
+            head_size=width // heads,
+            format="fp16",
+            kv_format="fp16",
+            is_causal=False,
+        )

@@ -77,9 +77,17 @@ def _add_prompts(table: Floats5, which: int, out: Floats, i: int, u: float, j: i
 
 @compiled
 def device_cost(
-    surface: Surface, which: int, out: Floats, prompts: float, new_tokens: float, pairs_tokens2: float, decodes: float,
-    context_tokens: float, rows: float, extra_tokens: float,
-) -> None:  # fmt: skip
+    surface: Surface,
+    which: int,
+    out: Floats,
+    prompts: float,
+    new_tokens: float,
+    pairs_tokens2: float,
+    decodes: float,
+    context_tokens: float,
+    rows: float,
+    extra_tokens: float,
+) -> None:
     """Fill ``out`` with the channels of one pass of a rank of deployment ``which``: all but shared experts and host.
 
     ``prompts`` bring ``new_tokens`` in all, whose attention pairs sum to ``pairs_tokens2``: q (c + q/2) for q new

@@ -6,6 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from orrery.execution.batch import Batch, Ints, Part, slower
+from orrery.execution.experts.placed import crowded
 from orrery.execution.layout import Deployment
 from orrery.execution.mixing import mixer_parts
 from orrery.execution.shard import has_exchange, shard
@@ -13,6 +14,7 @@ from orrery.execution.step import step
 from orrery.execution.surface import nodes
 from orrery.execution.surface._kernel import CHANNELS, Floats, Surface
 from orrery.execution.surface.channels import channels
+from orrery.execution.vision import vision_parts
 
 DECODE_STEPS, CONTEXT_STEPS = 32, 2
 """Nodes to a doubling of the sequences that decode (which fill a device in waves; so, every one up to 46), and of
@@ -52,12 +54,18 @@ def _surface(deployment: Deployment, most_tokens: int, sequences: int, context: 
     prompts, new = nodes.ladder(1, min(sequences, MAX_PROMPTS), PROMPT_STEPS), nodes.ladder(1, prompt, NEW_STEPS)
     cached = np.append(0, nodes.ladder(FIRST_CONTEXT_TOKENS, context, CACHED_STEPS))
     return Surface(
-        tokens=each, graph_tokens=each[np.minimum(padded, most_tokens)], shared=shared, rows=rows,
-        decode_nodes=decodes.astype(np.float64), decode_context_nodes=contexts.astype(np.float64),
+        tokens=each,
+        graph_tokens=each[np.minimum(padded, most_tokens)],
+        shared=shared,
+        rows=rows,
+        decode_nodes=decodes.astype(np.float64),
+        decode_context_nodes=contexts.astype(np.float64),
         decode=_decode_table(deployment, decodes, contexts),
-        prompt_nodes=prompts.astype(np.float64), prompt_token_nodes=new.astype(np.float64),
-        prompt_context_nodes=cached.astype(np.float64), prompt=_prompt_table(deployment, prompts, new, cached),
-    )  # fmt: skip
+        prompt_nodes=prompts.astype(np.float64),
+        prompt_token_nodes=new.astype(np.float64),
+        prompt_context_nodes=cached.astype(np.float64),
+        prompt=_prompt_table(deployment, prompts, new, cached),
+    )
 
 
 def stacked(surfaces: Sequence[Surface]) -> Surface:
@@ -116,15 +124,21 @@ def _prompt_table(deployment: Deployment, prompts: Ints, new: Ints, cached: Ints
 
 
 def _mixer_channels(deployment: Deployment, batch: Batch) -> Floats:
-    """The channels of token mixers alone, as a step has them."""
-    engine = deployment.engine
-    parts = mixer_parts(deployment, shard(deployment).mixers, batch, batch.largest())
+    """The channels of token mixers and of the tower that encodes images, as a step has them."""
+    engine, own = deployment.engine, crowded(deployment, batch)
+    parts = [
+        *mixer_parts(deployment, shard(deployment).mixers, own, own.largest()),
+        *vision_parts(deployment, batch),
+    ]
     scaled = [slower(p, engine.memory_ratio, engine.compute_ratio) for p in parts]
     return channels(deployment, scaled, batch.num_tokens.size)
 
 
 def _batch(prompts: Ints, new: Ints, ends: Ints, decodes: Ints, contexts: Ints) -> Batch:
     return Batch(
-        prompt_sequences=prompts, prompt_tokens=new, prompt_context_tokens=ends, decode_sequences=decodes,
+        prompt_sequences=prompts,
+        prompt_tokens=new,
+        prompt_context_tokens=ends,
+        decode_sequences=decodes,
         decode_context_tokens=contexts,
-    )  # fmt: skip
+    )

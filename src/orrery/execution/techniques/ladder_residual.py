@@ -20,9 +20,14 @@ class LadderKnobs:
 
 
 def rule(
-    total_s: float, network_s: float, memory_s: float, split_extra_s: float, halves_network_extra_s: float,
-    num_layers: float, knobs: Floats,
-) -> float:  # fmt: skip
+    total_s: float,
+    network_s: float,
+    memory_s: float,
+    split_extra_s: float,
+    halves_network_extra_s: float,
+    num_layers: float,
+    knobs: Floats,
+) -> float:
     """B = 2 num_layers blocks of c = compute/B and n = network/B: c + (B - 1) max(n, c + u n) + n.
 
     u is the share of the units that the collective holds, and counts for compute-bound kernels only. The first block

@@ -45,9 +45,14 @@ class NanoBatchKnobs:
 
 
 def rule(
-    total_s: float, network_s: float, memory_s: float, split_extra_s: float, halves_network_extra_s: float,
-    num_layers: float, knobs: Floats,
-) -> float:  # fmt: skip
+    total_s: float,
+    network_s: float,
+    memory_s: float,
+    split_extra_s: float,
+    halves_network_extra_s: float,
+    num_layers: float,
+    knobs: Floats,
+) -> float:
     """min over shares of max(compute/r1, memory/p(r2), network/q(r3)), r1 + r2 + r3 = 1, once nano-batches flow.
 
     The least time T is found by bisection: in time T each kind needs the share at which it is just done. The first and

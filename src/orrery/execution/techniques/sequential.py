@@ -6,9 +6,14 @@ from orrery.execution.batch import Floats
 
 
 def rule(
-    total_s: float, network_s: float, memory_s: float, split_extra_s: float, halves_network_extra_s: float,
-    num_layers: float, knobs: Floats,
-) -> float:  # fmt: skip
+    total_s: float,
+    network_s: float,
+    memory_s: float,
+    split_extra_s: float,
+    halves_network_extra_s: float,
+    num_layers: float,
+    knobs: Floats,
+) -> float:
     """The sum of everything."""
     return total_s
 

@@ -29,9 +29,14 @@ class TokenSplitKnobs:
 
 
 def rule(
-    total_s: float, network_s: float, memory_s: float, split_extra_s: float, halves_network_extra_s: float,
-    num_layers: float, knobs: Floats,
-) -> float:  # fmt: skip
+    total_s: float,
+    network_s: float,
+    memory_s: float,
+    split_extra_s: float,
+    halves_network_extra_s: float,
+    num_layers: float,
+    knobs: Floats,
+) -> float:
     """2 B stages of half a block (B = 2 num_layers), each c = kernels/2B and n = network/2B: c + (2B - 1) max + n.
 
     The longer of n and c + u n counts, u being the share of units that the fused kernel holds (compute-bound kernels

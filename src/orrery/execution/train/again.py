@@ -49,8 +49,10 @@ def _of_block(job: TrainingJob, block: Block, choice: Choice) -> Floats:
     if block.mixer:
         scores = score_times(job, block.mixer, choice)
         out[:, at["core_attn"]] = (
-            scores.products_s, attention_times(job, block.mixer, choice)[0], scores.stream_forward_s,
-        )  # fmt: skip
+            scores.products_s,
+            attention_times(job, block.mixer, choice)[0],
+            scores.stream_forward_s,
+        )
     t = tokens(job, choice)
     rows, width = np.maximum(t // choice.norm_ways, 1), job.model.hidden_size
     out[2, at["layernorm"]] = elementwise_s(job, "norm", rows, width) * (block.normed_elements / width)

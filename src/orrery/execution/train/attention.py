@@ -131,33 +131,57 @@ def _op(job: TrainingJob, mixer: Mixer, choice: Choice, seq: int | Ints) -> Op:
     wide = job.framework.attention_format or job.recipe.wide_format
     if isinstance(mixer, SoftmaxAttention):
         return AttentionPrefill(
-            batch=choice.micro_batch, query_tokens=seq, context_tokens=seq, num_heads=num_heads,
-            num_kv_heads=num_kv_heads, head_size=mixer.head_size, value_head_size=mixer.value_head_size, format=wide,
-            kv_format=wide, window_tokens=np.minimum(mixer.window_tokens or mixer.chunk_tokens, seq),
+            batch=choice.micro_batch,
+            query_tokens=seq,
+            context_tokens=seq,
+            num_heads=num_heads,
+            num_kv_heads=num_kv_heads,
+            head_size=mixer.head_size,
+            value_head_size=mixer.value_head_size,
+            format=wide,
+            kv_format=wide,
+            window_tokens=np.minimum(mixer.window_tokens or mixer.chunk_tokens, seq),
             is_causal=mixer.is_causal,
-        )  # fmt: skip
+        )
     if isinstance(mixer, LatentAttention):
         return LatentPrefill(
-            batch=choice.micro_batch, query_tokens=seq, context_tokens=seq, num_heads=num_heads, format=wide,
-            kv_format=wide, head_size=mixer.nope_head_size + mixer.rope_head_size,
+            batch=choice.micro_batch,
+            query_tokens=seq,
+            context_tokens=seq,
+            num_heads=num_heads,
+            format=wide,
+            kv_format=wide,
+            head_size=mixer.nope_head_size + mixer.rope_head_size,
             value_head_size=mixer.value_head_size,
-        )  # fmt: skip
+        )
     if isinstance(mixer, CompressedAttention):
         seen = mixer.window_tokens + (seq // mixer.ratio if mixer.ratio else 0)
         return AttentionPrefill(
-            batch=choice.micro_batch, query_tokens=seq, context_tokens=seq, num_heads=num_heads, num_kv_heads=1,
-            head_size=mixer.head_size, value_head_size=mixer.head_size, format=wide, kv_format=wide,
+            batch=choice.micro_batch,
+            query_tokens=seq,
+            context_tokens=seq,
+            num_heads=num_heads,
+            num_kv_heads=1,
+            head_size=mixer.head_size,
+            value_head_size=mixer.head_size,
+            format=wide,
+            kv_format=wide,
             window_tokens=np.minimum(seen, seq),
-        )  # fmt: skip
+        )
     share = num_heads / max(1, mixer.num_heads)
     return Recurrent(
-        tokens=choice.micro_batch * job.seq_len // choice.cp, sequences=choice.micro_batch,
+        tokens=choice.micro_batch * job.seq_len // choice.cp,
+        sequences=choice.micro_batch,
         state_elements=np.rint(mixer.state_elements * share).astype(np.int64),
-        state_bytes_per_element=mixer.state_bytes_per_element, flops_per_token=mixer.flops_per_token * share,
-        format=wide, is_decode=False, kind=mixer.kind, num_heads=num_heads,
+        state_bytes_per_element=mixer.state_bytes_per_element,
+        flops_per_token=mixer.flops_per_token * share,
+        format=wide,
+        is_decode=False,
+        kind=mixer.kind,
+        num_heads=num_heads,
         width=np.rint(mixer.width * share).astype(np.int64),
         conv_elements=np.rint(mixer.conv_elements * share).astype(np.int64),
-    )  # fmt: skip
+    )
 
 
 def score_times(job: TrainingJob, mixer: Mixer | None, choice: Choice) -> Scores:
@@ -177,9 +201,10 @@ def score_times(job: TrainingJob, mixer: Mixer | None, choice: Choice) -> Scores
     if job.framework.has_dropout:
         drops = DROPOUT_RATIO * _predict(job, Elementwise(kind="add", tokens=batch * rows, width=seq))
     return Scores(
-        products_s=_predict(job, scores) + _predict(job, mixed), stream_forward_s=ahead * soft + drops,
+        products_s=_predict(job, scores) + _predict(job, mixed),
+        stream_forward_s=ahead * soft + drops,
         stream_backward_s=back * soft + drops,
-    )  # fmt: skip
+    )
 
 
 def attention_flops(job: TrainingJob, mixer: Mixer, choice: Choice) -> Floats:

@@ -44,10 +44,14 @@ def choice_of(layouts: Iterable[TrainingLayout]) -> Choice:
         np.array([getattr(x, name) for x in rows], dtype=np.int64) for name in ("tp", "cp", "ep", "etp", "micro_batch")
     )
     return Choice(
-        tp=tp, cp=cp, ep=ep, etp=etp, micro_batch=mb,
+        tp=tp,
+        cp=cp,
+        ep=ep,
+        etp=etp,
+        micro_batch=mb,
         is_sequence_parallel=np.array([x.is_sequence_parallel for x in rows]),
         is_ring=np.array([x.context_kind == "ring" for x in rows]),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -44,8 +44,11 @@ def layer_exchanges(job: TrainingJob, block: Block, choice: Choice, cuts: int = 
     tensor = tensor_s(job, block.num_reduces, choice, cuts)
     forward, backward = _context(job, block, choice)
     return Exchanges(
-        tensor_forward_s=tensor, tensor_backward_s=tensor, context_forward_s=forward, context_backward_s=backward,
-    )  # fmt: skip
+        tensor_forward_s=tensor,
+        tensor_backward_s=tensor,
+        context_forward_s=forward,
+        context_backward_s=backward,
+    )
 
 
 def tensor_s(job: TrainingJob, num_reduces: int, choice: Choice, cuts: int = 1) -> Floats:
@@ -110,9 +113,14 @@ def curves_of(job: TrainingJob, kind: str, groups: tuple[tuple[int, int], ...]) 
     found: list[tuple[float, Floats]] = []
     for ranks, stride in groups:
         work = network.Collective(
-            kind=kind, num_devices=ranks, message_bytes=0.0, stride=stride, library="nccl",
-            devices_per_node=job.cluster.devices_per_node, has_peer_to_peer=True,
-        )  # fmt: skip
+            kind=kind,
+            num_devices=ranks,
+            message_bytes=0.0,
+            stride=stride,
+            library="nccl",
+            devices_per_node=job.cluster.devices_per_node,
+            has_peer_to_peer=True,
+        )
         found.append(network.coefficients(work, device_across(job, ranks * stride)))
     most = max((rows.shape[0] for _, rows in found), default=1)
     table = np.zeros((len(found), max(most, 1), 3))

@@ -50,9 +50,15 @@ def _once_s(job: TrainingJob, experts: Experts, choice: Choice, own: Floats, lib
         if ep * etp > 1:
             here = (choice.ep == ep) & (choice.etp == etp)
             work = network.TokenExchange(
-                kind="moe_combine", num_devices=ep * etp, tokens=own[here], hidden_size=experts.hidden_size,
-                num_experts=experts.num_experts * etp, experts_per_token=experts.experts_per_token * etp,
-                format="bf16", library=library, devices_per_node=job.cluster.devices_per_node,
-            )  # fmt: skip
+                kind="moe_combine",
+                num_devices=ep * etp,
+                tokens=own[here],
+                hidden_size=experts.hidden_size,
+                num_experts=experts.num_experts * etp,
+                experts_per_token=experts.experts_per_token * etp,
+                format="bf16",
+                library=library,
+                devices_per_node=job.cluster.devices_per_node,
+            )
             out[here] = 2.0 * np.asarray(network.predict(work, device_across(job, ep * etp)).time_s)
     return out

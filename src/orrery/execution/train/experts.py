@@ -71,10 +71,11 @@ def routed(job: TrainingJob, experts: Experts, choice: Choice, cuts: int = 1) ->
     own = tokens(job, choice) / (choice.tp * cuts)
     ratio = by_ranks(job, experts, choice.ep, "fullest_ratio")
     return Routed(
-        own_tokens=own, rows=own * experts.experts_per_token * choice.etp * ratio,
+        own_tokens=own,
+        rows=own * experts.experts_per_token * choice.etp * ratio,
         local_experts=np.maximum(by_ranks(job, experts, choice.ep, "slots_each").astype(np.int64), 1),
         ffn_size=np.maximum(-(-experts.ffn_size // choice.etp), 1),
-    )  # fmt: skip
+    )
 
 
 def expert_times(job: TrainingJob, experts: Experts, choice: Choice, cuts: int = 1) -> Passes:

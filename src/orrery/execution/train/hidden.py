@@ -47,12 +47,16 @@ def tensor_exposed(units: Units, ratio: Floats) -> tuple[Floats, Floats]:
 
     def pair(compute_s: Floats, weight_s: Floats, network_s: Floats, kind: str, other_s: Floats) -> Pair:
         return Pair(
-            compute_s=compute_s, network_s=ratio * network_s, num_collectives=2.0,
+            compute_s=compute_s,
+            network_s=ratio * network_s,
+            num_collectives=2.0,
             cut_compute_s=lambda cuts: mr * getattr(_cut(units, cuts, 1), kind),
             cut_columns_s=lambda cuts: mr * getattr(_cut(units, 1, cuts), kind),
-            cut_network_s=lambda cuts: ratio * _cut_tensor(units, cuts), backward_weight_s=weight_s,
-            contention_ratio=f.contention_ratio, other_compute_s=other_s,
-        )  # fmt: skip
+            cut_network_s=lambda cuts: ratio * _cut_tensor(units, cuts),
+            backward_weight_s=weight_s,
+            contention_ratio=f.contention_ratio,
+            other_compute_s=other_s,
+        )
 
     zero = np.zeros(ratio.shape)
     forward, inputs = mr * x.products.forward_s, mr * x.products.input_gradient_s
@@ -129,13 +133,19 @@ def expert_exposed(units: Units, ratio: Floats) -> tuple[Floats, Floats]:
         out = np.zeros(compute_s.shape)
         for ranks in set(choice.ep.tolist()):  # whose loads differ with how many share the experts out
             pair = Pair(
-                compute_s=compute_s, network_s=network_s, num_collectives=2.0, backward_weight_s=weight_s,
+                compute_s=compute_s,
+                network_s=network_s,
+                num_collectives=2.0,
+                backward_weight_s=weight_s,
                 cut_compute_s=lambda cuts: share * mr * getattr(expert_times(job, experts, choice, cuts), kind),
                 cut_columns_s=lambda cuts: compute_s,
                 cut_network_s=lambda cuts: share * ratio * expert_s(job, block, choice, cuts),
-                contention_ratio=f.contention_ratio, other_compute_s=other_s, expert_gather_s=gathers * gather_s,
-                expert_share=standing(job, experts, ranks).share, num_ranks=ranks,
-            )  # fmt: skip
+                contention_ratio=f.contention_ratio,
+                other_compute_s=other_s,
+                expert_gather_s=gathers * gather_s,
+                expert_share=standing(job, experts, ranks).share,
+                num_ranks=ranks,
+            )
             out = np.where(choice.ep == ranks, technique.rule(pair, knobs), out)
         return out - compute_s - weight_s
 

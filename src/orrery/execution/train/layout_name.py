@@ -12,9 +12,19 @@ from orrery.execution.train.layout import ContextKind, Recompute, Sharding
 from orrery.execution.train.modules import MODULES
 
 COUNTS = {
-    "tp": "tp", "cp": "cp", "pp": "pp", "vp": "vp", "ep": "ep", "etp": "etp", "dp": "dp", "mb": "micro_batch",
-    "group": "sharding_group", "near": "secondary_group", "first": "first_stage_layers", "last": "last_stage_layers",
-}  # fmt: skip
+    "tp": "tp",
+    "cp": "cp",
+    "pp": "pp",
+    "vp": "vp",
+    "ep": "ep",
+    "etp": "etp",
+    "dp": "dp",
+    "mb": "micro_batch",
+    "group": "sharding_group",
+    "near": "secondary_group",
+    "first": "first_stage_layers",
+    "last": "last_stage_layers",
+}
 """Letters before a number, and the field that they are."""
 
 _COUNT = re.compile(rf"({'|'.join(COUNTS)})([1-9][0-9]{{0,6}})")

@@ -2,7 +2,8 @@
 
 Loads are even unless told otherwise: routers are trained with a loss or a bias that balances them. A law of popularity
 says how often each expert is chosen, not where it stands: the mean over random placements counts. A list of shares is
-in the order of the experts, which stand on the ranks in that order, as frameworks place them.
+in the order of the experts, which stand on the ranks in that order, as frameworks place them; so is a routing trace's,
+layer by layer.
 """
 
 from functools import lru_cache
@@ -10,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.kernels.moe.routing import chosen_fracs
+from orrery.kernels.moe.routing import chosen_by, chosen_fracs
 from orrery.kernels.ops import Popularity
 
 Floats = NDArray[np.float64]
@@ -22,8 +23,11 @@ NUM_PLACEMENTS, SEED = 64, 1
 @lru_cache(maxsize=256)
 def shares_of(num_experts: int, experts_per_token: int, law: Popularity) -> Floats:
     """Share of a layer's assignments that each expert gets, first to last: a row for each way they may fall."""
-    if law.is_dealt or (not law.shares and law.exponent == 0.0):
+    if law.is_dealt or (not law.shares and not law.layers and law.exponent == 0.0):
         return np.full((1, num_experts), 1.0 / num_experts)
+    if law.layers:
+        rows = np.array([chosen_by(np.array(row), experts_per_token) for row in law.layers])
+        return rows / min(experts_per_token, num_experts)
     falling = chosen_fracs(num_experts, experts_per_token, law) / min(experts_per_token, num_experts)
     if law.shares:  # back into the order of the list
         order = np.argsort(-np.array(law.shares), kind="stable")

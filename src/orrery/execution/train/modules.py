@@ -49,11 +49,12 @@ def modules_in(model: Model) -> tuple[str, ...]:
     """What the model's layers have of them."""
     blocks = model.blocks
     has = {
-        "moe_act": any(b.experts for b in blocks), "moe": any(b.experts for b in blocks),
+        "moe_act": any(b.experts for b in blocks),
+        "moe": any(b.experts for b in blocks),
         "mla_up_proj": any(isinstance(b.mixer, LatentAttention) for b in blocks),
         "mlp": any(x.role == "mlp" for b in blocks for x in b.linears),
         "shared_experts": any(x.role == "shared_expert" for b in blocks for x in b.linears),
-    }  # fmt: skip
+    }
     return tuple(name for name in MODULES if has.get(name, True))
 
 

@@ -80,9 +80,13 @@ def standing(job: TrainingJob, experts: Experts, num_ranks: int) -> Standing:
 
 @lru_cache(maxsize=1024)
 def _standing(
-    num_experts: int, experts_per_token: int, law: Popularity, num_ranks: int, name: str,
+    num_experts: int,
+    experts_per_token: int,
+    law: Popularity,
+    num_ranks: int,
+    name: str,
     knobs: tuple[tuple[str, float], ...],
-) -> Standing:  # fmt: skip
+) -> Standing:
     share = shares_of(num_experts, experts_per_token, law)
     if num_ranks == 1:
         name, knobs = IN_ORDER, ()

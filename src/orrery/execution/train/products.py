@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from orrery import kernels
 from orrery.execution.train.cut import Choice, Ints, Product, tokens
 from orrery.execution.train.job import FROZEN, TrainingJob
-from orrery.kernels.ops import Gemm
+from orrery.kernels.ops import Gemm, Size
 from orrery.numerics.registry import get_format
 
 Floats = NDArray[np.float64]
@@ -30,16 +30,18 @@ class Passes:
 
     def __add__(self, other: "Passes") -> "Passes":
         return Passes(
-            forward_s=self.forward_s + other.forward_s, input_gradient_s=self.input_gradient_s + other.input_gradient_s,
+            forward_s=self.forward_s + other.forward_s,
+            input_gradient_s=self.input_gradient_s + other.input_gradient_s,
             weight_gradient_s=self.weight_gradient_s + other.weight_gradient_s,
-        )  # fmt: skip
+        )
 
     def times(self, factor: float) -> "Passes":
         """Multiply the seconds of every pass by ``factor``."""
         return Passes(
-            forward_s=self.forward_s * factor, input_gradient_s=self.input_gradient_s * factor,
+            forward_s=self.forward_s * factor,
+            input_gradient_s=self.input_gradient_s * factor,
             weight_gradient_s=self.weight_gradient_s * factor,
-        )  # fmt: skip
+        )
 
 
 def nothing(choice: Choice) -> Passes:
@@ -111,12 +113,16 @@ def summed_bytes(job: TrainingJob) -> float:
     return 2.0 * gradient_bytes if job.framework.fuses_gradient_sums else 0.0
 
 
-def _time(
-    job: TrainingJob, m: object, n: object, k: object, groups: object, format: str, result_bytes: float = 0.0
-) -> Floats:
-    op = Gemm(  # pyright: ignore[reportArgumentType]
-        m=m, n=n, k=k, batch=groups, format=format, quantises_input=False, result_bytes=result_bytes,  # pyright: ignore[reportArgumentType]
-    )  # fmt: skip
+def _time(job: TrainingJob, m: Size, n: Size, k: Size, groups: Size, format: str, result_bytes: float = 0.0) -> Floats:
+    op = Gemm(
+        m=m,
+        n=n,
+        k=k,
+        batch=groups,
+        format=format,
+        quantises_input=False,
+        result_bytes=result_bytes,
+    )
     return kernels.predict(op, job.cluster.device, job.framework.kernels).time_s
 
 

@@ -140,10 +140,15 @@ def units(job: TrainingJob, choice: Choice) -> Units:
         above = ends_streams(behind, choice)[1]
     kinds = tuple((block.count, layer) for block, layer in zip(blocks, layers, strict=True))
     return Units(
-        job=job, choice=choice, num_layers=num_layers, layer=_average([(n / num_layers, x) for n, x in kinds]),
-        kinds=kinds, shapes=_shapes(blocks, cut, choice), embedding=_embedding(job, below, choice),
+        job=job,
+        choice=choice,
+        num_layers=num_layers,
+        layer=_average([(n / num_layers, x) for n, x in kinds]),
+        kinds=kinds,
+        shapes=_shapes(blocks, cut, choice),
+        embedding=_embedding(job, below, choice),
         head=_head(behind, above, top, times, choice),
-    )  # fmt: skip
+    )
 
 
 def _shapes(blocks: tuple[Block, ...], cut: list[list[Product]], choice: Choice) -> tuple[WeightShape, ...]:
@@ -192,22 +197,35 @@ def _layer(job: TrainingJob, block: Block, products: list[Product], total: Passe
         widths = sum((p.linear.in_features + p.n * p.groups for p in beside), np.zeros_like(choice.tp))
         trained = job.adapter_rank * widths.astype(np.float64)
     return Layer(
-        products=total, experts=expert_times(job, block.experts, choice) if block.experts else nothing(choice),
-        attention_forward_s=core[0], attention_backward_s=core[1], score_products_s=scores.products_s,
-        score_forward_s=scores.stream_forward_s, score_backward_s=scores.stream_backward_s,
-        stream_forward_s=streams.forward_s + context[0], stream_backward_s=streams.backward_s + context[1],
-        cast_forward_s=casts.forward_s + widened, cast_backward_s=casts.backward_s + widened,
-        tensor_forward_s=exchanges.tensor_forward_s, tensor_backward_s=exchanges.tensor_backward_s,
-        context_forward_s=exchanges.context_forward_s, context_backward_s=exchanges.context_backward_s,
-        expert_forward_s=sent_s, expert_backward_s=sent_s,
-        forward_flops=flops + extra, attention_flops=np.asarray(seen, dtype=np.float64),
+        products=total,
+        experts=expert_times(job, block.experts, choice) if block.experts else nothing(choice),
+        attention_forward_s=core[0],
+        attention_backward_s=core[1],
+        score_products_s=scores.products_s,
+        score_forward_s=scores.stream_forward_s,
+        score_backward_s=scores.stream_backward_s,
+        stream_forward_s=streams.forward_s + context[0],
+        stream_backward_s=streams.backward_s + context[1],
+        cast_forward_s=casts.forward_s + widened,
+        cast_backward_s=casts.backward_s + widened,
+        tensor_forward_s=exchanges.tensor_forward_s,
+        tensor_backward_s=exchanges.tensor_backward_s,
+        context_forward_s=exchanges.context_forward_s,
+        context_backward_s=exchanges.context_backward_s,
+        expert_forward_s=sent_s,
+        expert_backward_s=sent_s,
+        forward_flops=flops + extra,
+        attention_flops=np.asarray(seen, dtype=np.float64),
         forward_bytes=moved,
-        dense_parameters=parameters.dense_parameters, expert_parameters=parameters.expert_parameters,
+        dense_parameters=parameters.dense_parameters,
+        expert_parameters=parameters.expert_parameters,
         trained_parameters=trained,
-        everything_bytes=kept_bytes.everything_bytes, selective_bytes=kept_bytes.selective_bytes,
-        boundary_bytes=kept_bytes.boundary_bytes, working_bytes=kept_bytes.working_bytes,
+        everything_bytes=kept_bytes.everything_bytes,
+        selective_bytes=kept_bytes.selective_bytes,
+        boundary_bytes=kept_bytes.boundary_bytes,
+        working_bytes=kept_bytes.working_bytes,
         module_bytes=kept_bytes.module_bytes,
-    )  # fmt: skip
+    )
 
 
 def _average(layers: list[tuple[float, Layer]]) -> Layer:
@@ -231,9 +249,13 @@ def _embedding(job: TrainingJob, streams: Streams, choice: Choice) -> End:
     zero = np.zeros(choice.tp.shape)
     parameters = job.model.embedding_parameters / choice.tp + job.model.tower_parameters
     return End(
-        products=nothing(choice), stream_forward_s=streams.forward_s, stream_backward_s=streams.backward_s,
-        forward_flops=zero, parameters=np.asarray(parameters, dtype=np.float64), logit_elements=zero,
-    )  # fmt: skip
+        products=nothing(choice),
+        stream_forward_s=streams.forward_s,
+        stream_backward_s=streams.backward_s,
+        forward_flops=zero,
+        parameters=np.asarray(parameters, dtype=np.float64),
+        logit_elements=zero,
+    )
 
 
 def _head(job: TrainingJob, streams: Streams, top: list[Product], times: list[Passes], choice: Choice) -> End:
@@ -241,11 +263,18 @@ def _head(job: TrainingJob, streams: Streams, top: list[Product], times: list[Pa
     other = float(job.model.other_parameters)
     if not top:
         return End(
-            products=nothing(choice), stream_forward_s=streams.forward_s, stream_backward_s=streams.backward_s,
-            forward_flops=zero, parameters=zero + other, logit_elements=zero,
-        )  # fmt: skip
+            products=nothing(choice),
+            stream_forward_s=streams.forward_s,
+            stream_backward_s=streams.backward_s,
+            forward_flops=zero,
+            parameters=zero + other,
+            logit_elements=zero,
+        )
     return End(
-        products=times[0], stream_forward_s=streams.forward_s, stream_backward_s=streams.backward_s,
-        forward_flops=product_flops(job, top, choice), parameters=top[0].parameters + other,
+        products=times[0],
+        stream_forward_s=streams.forward_s,
+        stream_backward_s=streams.backward_s,
+        forward_flops=product_flops(job, top, choice),
+        parameters=top[0].parameters + other,
         logit_elements=tokens(job, choice).astype(np.float64) * top[0].n,
-    )  # fmt: skip
+    )

@@ -44,9 +44,14 @@ def widths(job: TrainingJob, block: Block, products: list[Product], choice: Choi
         routed_in = (2.0 if e.is_gated else 1.0) * routed_out
         received, returned = x.rows * e.hidden_size, x.own_tokens * e.experts_per_token * e.hidden_size
     return Widths(
-        stream_elements=stream, dense_in_elements=gated * out, dense_out_elements=out, routed_in_elements=routed_in,
-        routed_out_elements=routed_out, received_elements=received, returned_elements=returned,
-    )  # fmt: skip
+        stream_elements=stream,
+        dense_in_elements=gated * out,
+        dense_out_elements=out,
+        routed_in_elements=routed_in,
+        routed_out_elements=routed_out,
+        received_elements=received,
+        returned_elements=returned,
+    )
 
 
 def working_bytes(job: TrainingJob, choice: Choice, w: Widths, element: float) -> Floats:
@@ -56,9 +61,17 @@ def working_bytes(job: TrainingJob, choice: Choice, w: Widths, element: float) -
 
 
 def module_bytes(
-    job: TrainingJob, block: Block, products: list[Product], choice: Choice, w: Widths, *, saved: float,
-    element: float, scores: Floats | float, core: Floats,
-) -> Floats:  # fmt: skip
+    job: TrainingJob,
+    block: Block,
+    products: list[Product],
+    choice: Choice,
+    w: Widths,
+    *,
+    saved: float,
+    element: float,
+    scores: Floats | float,
+    core: Floats,
+) -> Floats:
     """Bytes that a layer keeps less of where a module is recomputed; a row a module (in their order)."""
     t, mixer = tokens(job, choice).astype(np.float64), block.mixer
     zero = np.zeros(choice.tp.shape)

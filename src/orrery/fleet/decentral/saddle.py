@@ -89,9 +89,11 @@ def game(num_workers: int, size: int, weight_ratio: float, spread_ratio: float, 
     mean: Floats = matrices.mean(axis=0)
     solution = np.asarray(np.linalg.solve(mean, -offsets.mean(axis=0)), dtype=np.float64)
     return Game(
-        matrices=matrices, offsets=offsets, solution=solution,
+        matrices=matrices,
+        offsets=offsets,
+        solution=solution,
         steepness_ratio=float(np.linalg.norm(mean, 2)),
-    )  # fmt: skip
+    )
 
 
 LOST_FRAC = 1e6
@@ -114,10 +116,24 @@ def extragradient(of: Game, step_ratio: float, num_steps: int, until_frac: float
 
 
 def compressed(
-    of: Game, technique: Technique, knobs: object, *, remembers: bool, move_frac: float, step_ratio: float,
-    num_steps: int, until_frac: float, seed: int = 0,
-) -> Path:  # fmt: skip
-    """Differences to a reference point, compressed up and down; the reference moves with probability ``move_frac``."""
+    of: Game,
+    technique: Technique,
+    knobs: object,
+    *,
+    remembers: bool,
+    move_frac: float,
+    step_ratio: float,
+    num_steps: int,
+    until_frac: float,
+    seed: int = 0,
+    participating_frac: float = 1.0,
+    compresses_down: bool = True,
+) -> Path:
+    """Differences to a reference point, compressed up and down; the reference moves with probability ``move_frac``.
+
+    In each step ``participating_frac`` of the workers, drawn anew, send; bits are of the mean worker. Without
+    ``compresses_down`` the server's messages travel whole, and only what workers send counts.
+    """
     size, draw = int(of.offsets.shape[1]), stream(seed, "saddle/steps")
     channels = [
         _Channel(technique=technique, knobs=knobs, remembers=remembers, draw=draw, left_out=np.zeros(size))
@@ -125,16 +141,21 @@ def compressed(
     ]
     matrix, offset = of.matrices.mean(axis=0), of.offsets.mean(axis=0)
     point, step = np.zeros(size), step_ratio / of.steepness_ratio
-    reference, known, whole = point, matrix @ point + offset, 2.0 * NUMBER_BITS * size
+    ways = 2.0 if compresses_down else 1.0
+    reference, known, whole = point, matrix @ point + offset, ways * NUMBER_BITS * size
     bits, errors, server = [whole], [of.error(point)], channels.pop()
     for _ in range(num_steps):
         centre = (1.0 - move_frac) * point + move_frac * reference
         half = centre - step * known
-        sent = [channel.send(m @ (half - reference)) for channel, m in zip(channels, of.matrices, strict=True)]
-        point = centre - step * (known + server.send(np.mean(sent, axis=0)))
+        present: list[int] = list(range(of.num_workers))
+        if participating_frac < 1.0:
+            present = draw.permutation(of.num_workers)[: max(1, round(participating_frac * of.num_workers))].tolist()
+        sent = [channels[i].send(of.matrices[i] @ (half - reference)) for i in present]
+        arrived = np.mean(sent, axis=0)
+        point = centre - step * (known + (server.send(arrived) if compresses_down else arrived))
         if draw.random() < move_frac:
-            reference, known, whole = point, matrix @ point + offset, whole + 2.0 * NUMBER_BITS * size
-        bits.append(whole + channels[0].num_bits + server.num_bits)
+            reference, known, whole = point, matrix @ point + offset, whole + ways * NUMBER_BITS * size
+        bits.append(whole + sum(c.num_bits for c in channels) / of.num_workers + server.num_bits)
         errors.append(of.error(point))
         if not until_frac < errors[-1] < LOST_FRAC:
             break

@@ -35,9 +35,12 @@ class Fit:
 
 
 def largest_row(
-    row: Row, at_clock: Callable[[float], Phases], rule: Callable[[Reading], Clocks], tolerance: Tolerance,
+    row: Row,
+    at_clock: Callable[[float], Phases],
+    rule: Callable[[Reading], Clocks],
+    tolerance: Tolerance,
     most_frac: float = 1.0,
-) -> Fit:  # fmt: skip
+) -> Fit:
     """By bisection between ``row`` as it is and ``most_frac`` more: no brake, and latencies within tolerance."""
     good, bad = row.num_servers, int(row.num_servers * (1.0 + most_frac)) + 1
     best = run(row, at_clock, rule)

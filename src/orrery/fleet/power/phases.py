@@ -38,19 +38,27 @@ class Phases:
 
 def clocked(device: Device, clock_ratio: float) -> Device:
     """The device at a part of its clock: arithmetic slower by it, and less drawn above idle."""
+    if clock_ratio == 1.0:
+        return device
     voltage = MIN_VOLTAGE_FRAC + (1.0 - MIN_VOLTAGE_FRAC) * clock_ratio
     span_w = (device.power_limit_w - device.idle_power_w) * clock_ratio * voltage**2
     return replace(
-        device, dense_flops_per_s={name: rate * clock_ratio for name, rate in device.dense_flops_per_s.items()},
+        device,
+        dense_flops_per_s={name: rate * clock_ratio for name, rate in device.dense_flops_per_s.items()},
         vector_flops_per_s=device.vector_flops_per_s * clock_ratio,
-        compute_clock_hz=device.compute_clock_hz * clock_ratio, power_limit_w=device.idle_power_w + span_w,
-    )  # fmt: skip
+        compute_clock_hz=device.compute_clock_hz * clock_ratio,
+        power_limit_w=device.idle_power_w + span_w,
+    )
 
 
 def phases(
-    deployment: Deployment, batch: float, input_tokens: float, output_tokens: float, host_w: float,
+    deployment: Deployment,
+    batch: float,
+    input_tokens: float,
+    output_tokens: float,
+    host_w: float,
     clock_ratio: float = 1.0,
-) -> Phases | Infeasible:  # fmt: skip
+) -> Phases | Infeasible:
     """A batch of equal requests on one server that draws ``host_w`` besides its devices."""
     device = clocked(deployment.cluster.device, clock_ratio)
     lowered = replace(deployment, cluster=replace(deployment.cluster, device=device))
@@ -64,7 +72,9 @@ def phases(
     )
     count = deployment.layout.num_devices
     return Phases(
-        prompt_s=run.latency_s * run.prompt_share, prompt_w=host_w + count * prompt_w,
-        decode_s=run.latency_s * (1.0 - run.prompt_share), decode_w=host_w + count * decode_w,
+        prompt_s=run.latency_s * run.prompt_share,
+        prompt_w=host_w + count * prompt_w,
+        decode_s=run.latency_s * (1.0 - run.prompt_share),
+        decode_w=host_w + count * decode_w,
         idle_w=host_w + count * device.idle_power_w,
-    )  # fmt: skip
+    )

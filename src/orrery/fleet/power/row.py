@@ -91,10 +91,11 @@ def run(row: Row, at_clock: Callable[[float], Phases], rule: Rule) -> Drawn:
 def _start(row: Row) -> _Servers:
     """All idle."""
     return _Servers(
-        phase=np.zeros(row.num_servers, dtype=np.int64), left_frac=np.zeros(row.num_servers),
+        phase=np.zeros(row.num_servers, dtype=np.int64),
+        left_frac=np.zeros(row.num_servers),
         waiting=np.zeros(row.num_servers, dtype=np.int64),
         queues=[deque() for _ in range(row.num_servers)],
-    )  # fmt: skip
+    )
 
 
 def _is_low(row: Row) -> NDArray[np.bool_]:
@@ -113,9 +114,13 @@ def _arrivals(row: Row, batch_s: float) -> NDArray[np.int64]:
 
 
 def _advance(
-    servers: _Servers, tick_s: float, now_s: float, is_low: NDArray[np.int64], rates: Floats,
+    servers: _Servers,
+    tick_s: float,
+    now_s: float,
+    is_low: NDArray[np.int64],
+    rates: Floats,
     latency: tuple[list[float], list[float]],
-) -> None:  # fmt: skip
+) -> None:
     """One tick: what is left of each phase shrinks; phases that end give way to the next, what is over is noted."""
     servers.left_frac -= tick_s * rates[is_low, servers.phase]
     idle = servers.phase == IDLE

@@ -59,7 +59,7 @@ def choose(device: Device, op: str, format: str, kv_format: str, engine: str) ->
         peak_flops_per_s=matrix_peak_flops_per_s(device, runs_in),
         element_bytes=runs_in.bytes_per_element,
         kv_element_bytes=kv.bytes_per_element,
-    )  # fmt: skip
+    )
 
 
 def matrix_peak_flops_per_s(device: Device, number: Format) -> float:

@@ -17,6 +17,7 @@ from orrery.hardware.device import Device
 from orrery.kernels.attention import _kernel as kernel
 from orrery.kernels.attention import prefill
 from orrery.kernels.attention.choice import choose
+from orrery.kernels.attention.features import _kernel as features_kernel
 from orrery.kernels.attention.learned import Ready, corrected, ready_for
 from orrery.kernels.attention.timing import timing
 from orrery.kernels.columns import flat_columns
@@ -58,7 +59,7 @@ def _ready(device: Device, format: str, kv_format: str, engine: str) -> Ready:
     choice = choose(device, OP, format, kv_format, engine)
     constants = vector(choice.calibration.constants)
     machine = prefill.machine(device, choice)
-    return ready_for(choice.calibration, machine, constants, prefill.COLUMNS, kernel.PREFILL_FEATURES)
+    return ready_for(choice.calibration, machine, constants, prefill.COLUMNS, features_kernel.PREFILL_FEATURES)
 
 
 def calibration(op: AttentionPrefill, device: Device, engine: str = "") -> Calibration:
@@ -74,7 +75,7 @@ def predict(op: AttentionPrefill, device: Device, engine: str = "") -> Timing:
     if ready.trees is None:
         rows = kernel.prefill(*wide, *fixed)
     else:
-        rows = corrected(kernel.prefill_features, fixed, ready.trees, wide, ready.within)
+        rows = corrected(features_kernel.prefill_features, fixed, ready.trees, wide, ready.within)
     own = kernel.prefill(*columns, *fixed)
     own[0], own[3] = np.maximum(rows[0], own[1]), rows[3]
     found = timing(own, shape)

@@ -38,8 +38,9 @@ def ready_for(
     return Ready(calibration, machine, constants, known, within)
 
 
-def factor(features: Floats, trees: ResidualTrees, sizes: Sequence[Size],
-           within: Sequence[tuple[int, float, float]]) -> float:  # fmt: skip
+def factor(
+    features: Floats, trees: ResidualTrees, sizes: Sequence[Size], within: Sequence[tuple[int, float, float]]
+) -> float:
     """The correction of one kernel whose sizes are plain numbers; ``features`` has one row."""
     out = np.empty(1)
     total(features, trees.roots, trees.depths, trees.feature, trees.threshold, trees.low, trees.value, out)
@@ -52,8 +53,13 @@ def factor(features: Floats, trees: ResidualTrees, sizes: Sequence[Size],
     return math.exp(log)
 
 
-def corrected(features: Features, fixed: Sequence[object], trees: ResidualTrees, columns: Sequence[Size],
-              within: Sequence[tuple[int, float, float]]) -> Floats:  # fmt: skip
+def corrected(
+    features: Features,
+    fixed: Sequence[object],
+    trees: ResidualTrees,
+    columns: Sequence[Size],
+    within: Sequence[tuple[int, float, float]],
+) -> Floats:
     """The kernel's six rows with the time corrected, a cache-full at a time."""
     count = len(columns[0])  # type: ignore[arg-type]
     rows = np.empty((6, count))

@@ -96,8 +96,15 @@ def run(shape: Shape, device: Device, number: Format, *, is_overlapped: bool) ->
     busy = max(products, exponential + vector) if is_overlapped else products + exponential + vector
     waves = shape.num_blocks / device.num_compute_units
     return Run(
-        time_s=busy * ceil(waves) / waves, flops=4.0 * shape.num_scores * shape.num_head_features,
-        peak_flops_per_s=peak, products_s=products, exponentials_s=exponential, vector_s=vector, num_waves=waves,
-        because=(f"products at {frac:.1%} of the {rate} peak, {exponentials_per_s(device):.3g} exponentials a second, "
-                 f"{VECTOR_INSTRUCTIONS:g} vector instructions a score; loads and clocks under power limits left out",),
-    )  # fmt: skip
+        time_s=busy * ceil(waves) / waves,
+        flops=4.0 * shape.num_scores * shape.num_head_features,
+        peak_flops_per_s=peak,
+        products_s=products,
+        exponentials_s=exponential,
+        vector_s=vector,
+        num_waves=waves,
+        because=(
+            f"products at {frac:.1%} of the {rate} peak, {exponentials_per_s(device):.3g} exponentials a second, "
+            f"{VECTOR_INSTRUCTIONS:g} vector instructions a score; loads and clocks under power limits left out",
+        ),
+    )

@@ -22,6 +22,4 @@ def timing(rows: Floats, shape: tuple[int, ...] | None = None) -> Timing:
     """The kernel's six rows: time, compute roof, memory roof, overhead, flops, bytes."""
     if shape is not None:
         rows = rows.reshape(6, *shape)
-    return Timing(
-        time_s=rows[0], compute_s=rows[1], memory_s=rows[2], overhead_s=rows[3], flops=rows[4], bytes=rows[5]
-    )  # fmt: skip
+    return Timing(time_s=rows[0], compute_s=rows[1], memory_s=rows[2], overhead_s=rows[3], flops=rows[4], bytes=rows[5])

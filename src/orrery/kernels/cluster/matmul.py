@@ -44,12 +44,13 @@ def cycles(product: Product, cores: Cores, lanes: int) -> float:
     return min(
         _tiled(rows, columns, product.k, u, v, cores, lanes)
         for rows, columns in (
-            (ceil(product.m / cores.num_cores), product.n), (product.m, ceil(product.n / cores.num_cores)),
+            (ceil(product.m / cores.num_cores), product.n),
+            (product.m, ceil(product.n / cores.num_cores)),
         )
         for u in UNROLLS
         for v in UNROLLS
         if u * v + u + v <= cores.num_registers
-    )  # fmt: skip
+    )
 
 
 def _tiled(rows: int, columns: int, k: int, u: int, v: int, cores: Cores, lanes: int) -> float:

@@ -35,8 +35,9 @@ def step_cycles(layer: ClusterLayer, cores: Cores, lanes: int) -> float:
         return passes * depthwise_cycles(layer.positions * layer.outputs, layer.taps, cores)
     window = layer.taps * layer.inputs
     products = [
-        Product(m=layer.outputs, n=layer.positions, k=window), Product(m=layer.outputs, n=window, k=layer.positions),
-    ]  # fmt: skip
+        Product(m=layer.outputs, n=layer.positions, k=window),
+        Product(m=layer.outputs, n=window, k=layer.positions),
+    ]
     if not layer.is_first:
         products.append(Product(m=layer.inputs, n=layer.positions, k=layer.taps * layer.outputs))
     return sum(cycles(p, cores, lanes) + _shaping(p, layer, cores, lanes) for p in products)

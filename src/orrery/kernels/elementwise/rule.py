@@ -45,7 +45,7 @@ KINDS: Mapping[str, Kind] = {
     "mhc_post": Kind(moves=1, flops=4),
     # logits in, turned to 32 bits and kept, then read for the softmax and again for the draw
     "sample": Kind(moves=1, moves_32bit=3, flops=12, measured_as="softmax"),
-}  # fmt: skip
+}
 
 SIXTEEN_BIT_BYTES, THIRTY_TWO_BIT_BYTES = 2.0, 4.0
 
@@ -92,18 +92,26 @@ def constants_vector(constants: Mapping[str, float]) -> Floats:
 
 def machine_vector(device: Device) -> Floats:
     """Vector rate, bandwidth and cache."""
-    return np.array([
-        device.vector_flops_per_s, device.memory_bandwidth_bytes_per_s, max(device.last_level_cache_bytes, 1.0),
-    ])  # fmt: skip
+    return np.array(
+        [
+            device.vector_flops_per_s,
+            device.memory_bandwidth_bytes_per_s,
+            max(device.last_level_cache_bytes, 1.0),
+        ]
+    )
 
 
 def predict(op: Elementwise, device: Device, engine: str = "") -> Timing:
     """Time of ``op`` on ``device``; engines share the same kernels' measurements unless one was measured itself."""
     rows = _columns(op, *_ready(device, op.kind, op.format, engine))
     return Timing(
-        time_s=rows[kernel.TIME], compute_s=rows[kernel.COMPUTE], memory_s=rows[kernel.MEMORY],
-        overhead_s=rows[kernel.OVERHEAD], flops=rows[kernel.FLOPS], bytes=rows[kernel.BYTES],
-    )  # fmt: skip
+        time_s=rows[kernel.TIME],
+        compute_s=rows[kernel.COMPUTE],
+        memory_s=rows[kernel.MEMORY],
+        overhead_s=rows[kernel.OVERHEAD],
+        flops=rows[kernel.FLOPS],
+        bytes=rows[kernel.BYTES],
+    )
 
 
 def _columns(op: Elementwise, bytes_each: float, flops_each: float, constants: Floats, machine: Floats) -> Floats:

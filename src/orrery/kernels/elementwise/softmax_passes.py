@@ -24,8 +24,10 @@ FLOPS_PER_INSTRUCTION = 2.0
 """A vector rate counts a multiply-add twice."""
 
 ALGORITHMS: Mapping[str, str] = {
-    "reload": "three-pass-reload", "recompute": "three-pass-recompute", "two-pass": "two-pass",
-}  # fmt: skip
+    "reload": "three-pass-reload",
+    "recompute": "three-pass-recompute",
+    "two-pass": "two-pass",
+}
 """What a user calls them, and the technique that computes so."""
 
 COMPULSORY_ELEMENTS = 2.0
@@ -72,9 +74,10 @@ def counts(name: str) -> Counts:
 def processor_of(device: Device) -> Processor:
     """A device's vector units and memory."""
     return Processor(
-        vector_flops_per_s=device.vector_flops_per_s, bytes_per_s=device.memory_bandwidth_bytes_per_s,
+        vector_flops_per_s=device.vector_flops_per_s,
+        bytes_per_s=device.memory_bandwidth_bytes_per_s,
         cache_bytes=device.last_level_cache_bytes,
-    )  # fmt: skip
+    )
 
 
 def fits(num_columns: float, processor: Processor, element_bytes: float) -> bool:
@@ -91,6 +94,9 @@ def run(name: str, num_rows: float, num_columns: float, processor: Processor, el
     memory_s = moved / processor.bytes_per_s
     instructions_s = done * FLOPS_PER_INSTRUCTION / processor.vector_flops_per_s
     return Run(
-        time_s=memory_s + instructions_s, memory_bytes=moved, num_instructions=done, memory_s=memory_s,
+        time_s=memory_s + instructions_s,
+        memory_bytes=moved,
+        num_instructions=done,
+        memory_s=memory_s,
         instructions_s=instructions_s,
-    )  # fmt: skip
+    )

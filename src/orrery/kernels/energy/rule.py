@@ -66,7 +66,7 @@ def power_w(device: Device, format: str, flops_per_s: Rate, bytes_per_s: Rate, o
 
 def power_spread(
     device: Device, format: str, flops_per_s: Rate, bytes_per_s: Rate, op: str = ""
-) -> Spread | learned.Spreads:  # fmt: skip
+) -> Spread | learned.Spreads:
     """The relative error of ``power_w``: row by row where that was measured."""
     found = calibration(device, format)
     if not op or not learned.is_known(found, op):

@@ -63,9 +63,12 @@ def step_law(device: Device) -> StepLaw:
     """The law for a device."""
     matrix, memory, power = (step_calibration(device).constants[name] for name in CONSTANTS)
     return StepLaw(
-        idle_w=device.idle_power_w, span_w=device.power_limit_w - device.idle_power_w,
-        matrix_weight=matrix ** (1.0 / power), memory_weight=memory ** (1.0 / power), concave_power=power,
-    )  # fmt: skip
+        idle_w=device.idle_power_w,
+        span_w=device.power_limit_w - device.idle_power_w,
+        matrix_weight=matrix ** (1.0 / power),
+        memory_weight=memory ** (1.0 / power),
+        concave_power=power,
+    )
 
 
 @lru_cache(maxsize=1024)

@@ -6,10 +6,19 @@ from orrery.base.errors import OutOfRange
 from orrery.hardware.device import Device
 
 SHARED_BYTES: Mapping[str, float] = {
-    "pascal": 48 * 1024.0, "volta": 96 * 1024.0, "turing": 64 * 1024.0, "ada": 99 * 1024.0, "hopper": 227 * 1024.0,
-    "blackwell": 227 * 1024.0, "blackwell-consumer": 99 * 1024.0, "xe-hpc": 128 * 1024.0, "cdna1": 64 * 1024.0,
-    "cdna2": 64 * 1024.0, "cdna3": 64 * 1024.0, "cdna4": 160 * 1024.0,
-}  # fmt: skip
+    "pascal": 48 * 1024.0,
+    "volta": 96 * 1024.0,
+    "turing": 64 * 1024.0,
+    "ada": 99 * 1024.0,
+    "hopper": 227 * 1024.0,
+    "blackwell": 227 * 1024.0,
+    "blackwell-consumer": 99 * 1024.0,
+    "xe-hpc": 128 * 1024.0,
+    "cdna1": 64 * 1024.0,
+    "cdna2": 64 * 1024.0,
+    "cdna3": 64 * 1024.0,
+    "cdna4": 160 * 1024.0,
+}
 """That one block may take: CUDA C++ Programming Guide, technical specifications by compute capability (6.0 to 12.0);
 shared local memory of an Xe core (Intel, oneAPI GPU optimisation guide); local data share of a compute unit (AMD, CDNA
 instruction set guides)."""

@@ -55,9 +55,15 @@ def kept_bytes(
 
 
 def widest_head(
-    num_gates: int, num_processors: int, *, register_frac: float, gradient_bytes: float = 0.0,
-    is_power_of_two: bool = False, element_bytes: float = 2.0, shared_bytes: float = SHARED_BYTES,
-) -> int:  # fmt: skip
+    num_gates: int,
+    num_processors: int,
+    *,
+    register_frac: float,
+    gradient_bytes: float = 0.0,
+    is_power_of_two: bool = False,
+    element_bytes: float = 2.0,
+    shared_bytes: float = SHARED_BYTES,
+) -> int:
     """The widest head whose matrices stay on ``num_processors``: a whole number of tiles, dealt out in whole columns.
 
     Columns are tiles of gates x d; the processor with most of them must hold them all.

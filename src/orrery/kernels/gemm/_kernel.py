@@ -21,19 +21,52 @@ import numpy as np
 from orrery.base.compiled import Floats, Floats2, compiled
 
 CONSTANTS = (
-    "peak_frac", "bandwidth_frac", "overhead_s", "feed_ratio", "overlap_frac", "step_s", "split_s", "ramp_s",
-    "reread_ratio", "cache_ratio", "cache_gain_frac", "dequantise_ratio", "max_splits", "min_rows",
-    "gemv_rows", "gemv_s", "gemv_ratio", "quantise_s", "quantise_frac", "host_s",
-)  # fmt: skip
+    "peak_frac",
+    "bandwidth_frac",
+    "overhead_s",
+    "feed_ratio",
+    "overlap_frac",
+    "step_s",
+    "split_s",
+    "ramp_s",
+    "reread_ratio",
+    "cache_ratio",
+    "cache_gain_frac",
+    "dequantise_ratio",
+    "max_splits",
+    "min_rows",
+    "gemv_rows",
+    "gemv_s",
+    "gemv_ratio",
+    "quantise_s",
+    "quantise_frac",
+    "host_s",
+)
 MACHINE = ("units", "flops", "vector", "bandwidth", "cache", "a_bytes", "b_bytes", "c_bytes", "input_bytes")
 
 TIME, COMPUTE, MEMORY, OVERHEAD, FLOPS, BYTES, MMA, FEED, DRAM, FILLED, WAVES, CHOICE = range(12)
 COLUMNS = 12
 
 FEATURES = (
-    "log_m", "log_n", "log_k", "log_nk", "log_mn", "log_mk", "log_n_k", "mma", "feed", "dram", "overhead",
-    "log_waves", "wave_loss", "filled", "tile", "splits", "cache_load", "log_balance",
-)  # fmt: skip
+    "log_m",
+    "log_n",
+    "log_k",
+    "log_nk",
+    "log_mn",
+    "log_mk",
+    "log_n_k",
+    "mma",
+    "feed",
+    "dram",
+    "overhead",
+    "log_waves",
+    "wave_loss",
+    "filled",
+    "tile",
+    "splits",
+    "cache_load",
+    "log_balance",
+)
 
 COPIES = 5.0  # weight matrices that the measured loops take turns with; what fits the cache five times stays there
 FILL = 256.0  # bytes of k that a tile waits for before its first product: a pipeline of four stages of 64
@@ -79,15 +112,28 @@ def _rates(constants: Floats, machine: Floats, tiles: Floats2) -> Floats2:
 
 
 def _one(
-    m: float, n: float, k: float, batch: float, constants: Floats, machine: Floats, tiles: Floats2, rates: Floats2,
-    is_cold: bool, quantises: bool, out: Floats,
-) -> None:  # fmt: skip
+    m: float,
+    n: float,
+    k: float,
+    batch: float,
+    constants: Floats,
+    machine: Floats,
+    tiles: Floats2,
+    rates: Floats2,
+    is_cold: bool,
+    quantises: bool,
+    out: Floats,
+) -> None:
     """Fill ``out`` (COLUMNS long) for one shape; ``rates`` are the tiles'."""
     overhead, overlap, step, split_s = constants[2], constants[4], constants[5], constants[6]
     max_splits, min_rows = constants[12], constants[13]
     gemv_rows, gemv_s, gemv, quantise_s, quantise = (
-        constants[14], constants[15], constants[16], constants[17], constants[18],
-    )  # fmt: skip
+        constants[14],
+        constants[15],
+        constants[16],
+        constants[17],
+        constants[18],
+    )
     units, flops, vector, bandwidth = machine[0], machine[1], machine[2], machine[3]
     ba, bb, bc, bi = machine[5], machine[6], machine[7], machine[8]
     outputs = batch * m * n
@@ -144,9 +190,17 @@ def _one(
 
 @compiled
 def many(
-    m: Floats, n: Floats, k: Floats, batch: Floats, constants: Floats, machine: Floats, tiles: Floats2, is_cold: bool,
-    quantises: bool, out: Floats2,
-) -> None:  # fmt: skip
+    m: Floats,
+    n: Floats,
+    k: Floats,
+    batch: Floats,
+    constants: Floats,
+    machine: Floats,
+    tiles: Floats2,
+    is_cold: bool,
+    quantises: bool,
+    out: Floats2,
+) -> None:
     """One row of ``out`` for every shape."""
     rates: Floats2 = _rates(constants, machine, tiles)
     for i in range(m.size):
@@ -155,9 +209,16 @@ def many(
 
 @compiled
 def scalar(
-    m: float, n: float, k: float, batch: float, constants: Floats, machine: Floats, tiles: Floats2, is_cold: bool,
+    m: float,
+    n: float,
+    k: float,
+    batch: float,
+    constants: Floats,
+    machine: Floats,
+    tiles: Floats2,
+    is_cold: bool,
     quantises: bool,
-) -> Floats:  # fmt: skip
+) -> Floats:
     """The row for one shape, without arrays on the way in."""
     out: Floats = np.zeros(COLUMNS)
     rates: Floats2 = _rates(constants, machine, tiles)

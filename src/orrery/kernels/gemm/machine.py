@@ -13,10 +13,19 @@ from orrery.numerics.format import Format
 Floats = NDArray[np.float64]
 
 OFF: Mapping[str, float] = {
-    "dequantise_ratio": 1e9, "max_splits": 1.0, "min_rows": 0.0, "gemv_rows": 0.0, "gemv_s": 1.0, "gemv_ratio": 1.0,
-    "quantise_s": 0.0, "quantise_frac": 1e9, "split_s": 0.0, "ramp_s": 1e-12, "reread_ratio": 1.0,
+    "dequantise_ratio": 1e9,
+    "max_splits": 1.0,
+    "min_rows": 0.0,
+    "gemv_rows": 0.0,
+    "gemv_s": 1.0,
+    "gemv_ratio": 1.0,
+    "quantise_s": 0.0,
+    "quantise_frac": 1e9,
+    "split_s": 0.0,
+    "ramp_s": 1e-12,
+    "reread_ratio": 1.0,
     "host_s": 0.0,
-}  # fmt: skip
+}
 """Values at which a mechanism takes no time: constants that a group does not have."""
 
 SIXTEEN_BIT_BYTES = 2.0
@@ -36,11 +45,19 @@ def machine_vector(device: Device, number: Format) -> Floats:
     weight = number.bytes_per_element
     activation = SIXTEEN_BIT_BYTES if number.weight_only else weight
     result = max(SIXTEEN_BIT_BYTES, activation)
-    return np.array([
-        num_units(device), peak_flops_per_s(device, number), device.vector_flops_per_s,
-        device.memory_bandwidth_bytes_per_s, max(device.last_level_cache_bytes, 1.0),
-        activation, weight, result, activation,
-    ])  # fmt: skip
+    return np.array(
+        [
+            num_units(device),
+            peak_flops_per_s(device, number),
+            device.vector_flops_per_s,
+            device.memory_bandwidth_bytes_per_s,
+            max(device.last_level_cache_bytes, 1.0),
+            activation,
+            weight,
+            result,
+            activation,
+        ]
+    )
 
 
 def num_units(device: Device) -> float:

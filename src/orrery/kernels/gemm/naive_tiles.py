@@ -53,11 +53,23 @@ class Unit:
 
 
 UNITS = {
-    "ada": Unit(num_threads=1536, num_blocks=24, num_registers=65536, shared_bytes=100 * 1024,
-                num_memory_cycles=541, num_shared_cycles=30),
-    "hopper": Unit(num_threads=2048, num_blocks=32, num_registers=65536, shared_bytes=228 * 1024,
-                   num_memory_cycles=479, num_shared_cycles=29),
-}  # fmt: skip
+    "ada": Unit(
+        num_threads=1536,
+        num_blocks=24,
+        num_registers=65536,
+        shared_bytes=100 * 1024,
+        num_memory_cycles=541,
+        num_shared_cycles=30,
+    ),
+    "hopper": Unit(
+        num_threads=2048,
+        num_blocks=32,
+        num_registers=65536,
+        shared_bytes=228 * 1024,
+        num_memory_cycles=479,
+        num_shared_cycles=29,
+    ),
+}
 """By generation; "ampere" is two compute capabilities with unlike limits, so it has no entry."""
 
 
@@ -106,14 +118,16 @@ def tiled_run(m: int, n: int, k: int, tile: int, device: Device) -> TiledRun:
     time_s = max(unit_s, memory_s)
     flops = 2.0 * m * n * k
     return TiledRun(
-        tile=tile, num_resident_blocks=resident,
+        tile=tile,
+        num_resident_blocks=resident,
         occupancy_frac=resident * _warps(tile) * WARP / unit.num_threads,
-        flops=flops, dram_bytes=dram_bytes,
+        flops=flops,
+        dram_bytes=dram_bytes,
         cache_bytes=2.0 * rows * columns * steps * tile * ceil(tile * NUM_BYTES / SECTOR_BYTES) * SECTOR_BYTES,
         time_s=time_s,
         power_w=float(energy.power_w(device, FORMAT, flops / time_s, dram_bytes / time_s)),
         bound_by="memory" if memory_s >= unit_s else bound_by,
-    )  # fmt: skip
+    )
 
 
 def _warps(tile: int) -> int:

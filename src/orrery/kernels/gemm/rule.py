@@ -116,9 +116,13 @@ def predict(op: Gemm, device: Device, engine: str = "") -> Timing:
     """Time of ``op`` on ``device``; arrays of the op's broadcast shape."""
     rows = _rows(op, _ready(device, op.format, engine))
     return Timing(
-        time_s=rows[kernel.TIME], compute_s=rows[kernel.COMPUTE], memory_s=rows[kernel.MEMORY],
-        overhead_s=rows[kernel.OVERHEAD], flops=rows[kernel.FLOPS], bytes=rows[kernel.BYTES],
-    )  # fmt: skip
+        time_s=rows[kernel.TIME],
+        compute_s=rows[kernel.COMPUTE],
+        memory_s=rows[kernel.MEMORY],
+        overhead_s=rows[kernel.OVERHEAD],
+        flops=rows[kernel.FLOPS],
+        bytes=rows[kernel.BYTES],
+    )
 
 
 def explain(op: Gemm, device: Device, engine: str = "") -> Terms:
@@ -131,8 +135,14 @@ def explain(op: Gemm, device: Device, engine: str = "") -> Terms:
     return Terms(
         calibration=ready.calibration,
         tile=(np.where(is_tiled, ready.tiles[index, 0], 0.0), np.where(is_tiled, ready.tiles[index, 1], 0.0)),
-        num_splits=np.where(is_tiled, choice % 100, 1.0), num_waves=rows[kernel.WAVES],
-        tile_fill_frac=rows[kernel.FILLED], mma_s=rows[kernel.MMA], feed_s=rows[kernel.FEED], dram_s=rows[kernel.DRAM],
-        compute_s=rows[kernel.COMPUTE], memory_s=rows[kernel.MEMORY], overhead_s=rows[kernel.OVERHEAD],
+        num_splits=np.where(is_tiled, choice % 100, 1.0),
+        num_waves=rows[kernel.WAVES],
+        tile_fill_frac=rows[kernel.FILLED],
+        mma_s=rows[kernel.MMA],
+        feed_s=rows[kernel.FEED],
+        dram_s=rows[kernel.DRAM],
+        compute_s=rows[kernel.COMPUTE],
+        memory_s=rows[kernel.MEMORY],
+        overhead_s=rows[kernel.OVERHEAD],
         time_s=rows[kernel.TIME],
-    )  # fmt: skip
+    )

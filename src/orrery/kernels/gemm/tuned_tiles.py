@@ -51,9 +51,12 @@ def tuned(shapes: Sequence[Shape], device: Device, tuner: Tuner) -> Tuned:
             spent, tried, found = spent + trial_s, tried + 1, min(found, (run_s, tile))
         best.append(found)
     return Tuned(
-        shipped_s=sum(shipped), tuned_s=sum(s for s, _ in best), tuning_s=spent, num_tried=tried,
+        shipped_s=sum(shipped),
+        tuned_s=sum(s for s, _ in best),
+        tuning_s=spent,
+        num_tried=tried,
         tiles=tuple(tile for _, tile in best),
-    )  # fmt: skip
+    )
 
 
 def _run_s(shape: Shape, tile: int, device: Device, tuner: Tuner) -> float:

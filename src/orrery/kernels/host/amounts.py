@@ -58,9 +58,14 @@ def _attention(op: AttentionPrefill | AttentionDecode, device: Device, constants
     is_prompt = isinstance(op, AttentionPrefill)
     is_cold = not is_prompt and op.is_cold  # a prompt's keys and values were written just now
     batch, query, context, heads, kv_heads, size, value_size = _floats(
-        op.batch, op.query_tokens, op.context_tokens, op.num_heads, op.num_kv_heads, op.head_size,
+        op.batch,
+        op.query_tokens,
+        op.context_tokens,
+        op.num_heads,
+        op.num_kv_heads,
+        op.head_size,
         op.value_head_size if is_prompt else 0,
-    )  # fmt: skip
+    )
     value_size = np.where(value_size > 0, value_size, size)
     seen = _seen(op, context, query)
     scores = batch * heads * query * seen
@@ -124,8 +129,11 @@ def _seen(op: AttentionPrefill | AttentionDecode, context: Floats, query: Floats
 
 
 _AMOUNTS: Mapping[type, Callable[..., Amounts]] = {
-    Gemm: _gemm, AttentionPrefill: _attention, AttentionDecode: _attention, Elementwise: _elementwise,
-}  # fmt: skip
+    Gemm: _gemm,
+    AttentionPrefill: _attention,
+    AttentionDecode: _attention,
+    Elementwise: _elementwise,
+}
 
 
 def _levels(name: str, seconds: Floats, far: Floats) -> Amounts:

@@ -59,7 +59,10 @@ def predict(op: Op, device: Device, engine: str) -> Timing:
     flops, moved, peak = least(op, device)
     compute_s, memory_s = flops / peak, moved / device.memory_bandwidth_bytes_per_s
     return Timing(
-        time_s=np.maximum(np.sum(list(found.values()), axis=0), compute_s), compute_s=compute_s, memory_s=memory_s,
+        time_s=np.maximum(np.sum(list(found.values()), axis=0), compute_s),
+        compute_s=compute_s,
+        memory_s=memory_s,
         overhead_s=np.zeros_like(compute_s) if isinstance(op, Elementwise) else found["call_s"],
-        flops=flops, bytes=moved,
-    )  # fmt: skip
+        flops=flops,
+        bytes=moved,
+    )

@@ -15,15 +15,33 @@ TERMS = 11
 """Rows that one decode step's answer takes: the six, then reading, moving, entering, columns a unit, and splits."""
 
 DECODE_FEATURES = (
-    "log_batch", "log_context", "log_heads", "log_query", "log_columns_ratio", "wave_rest", "num_splits",
-    "launch_frac", "entry_frac", "log_reading_ratio", "log_cache_ratio", "log_launch_ratio",
-)  # fmt: skip
+    "log_batch",
+    "log_context",
+    "log_heads",
+    "log_query",
+    "log_columns_ratio",
+    "wave_rest",
+    "num_splits",
+    "launch_frac",
+    "entry_frac",
+    "log_reading_ratio",
+    "log_cache_ratio",
+    "log_launch_ratio",
+)
 
 
 def decode_one(
-    batch: int, context: int, heads: int, size: int, value_size: int, query: int, is_cold: bool, machine: Floats,
-    constants: Floats, out: Floats,
-) -> None:  # fmt: skip
+    batch: int,
+    context: int,
+    heads: int,
+    size: int,
+    value_size: int,
+    query: int,
+    is_cold: bool,
+    machine: Floats,
+    constants: Floats,
+    out: Floats,
+) -> None:
     """All heads of a sequence share one latent a token; blocks of query rows stream it, splitting the context."""
     peak, bandwidth, units, cache, element, kv_element = machine
     launch, c_memory, c_feed, c_product, c_start, again, c_split, c_cache, c_rows = constants[:9]
@@ -69,34 +87,44 @@ def decode_one(
 
 @compiled
 def decode(
-    batch: Ints, context: Ints, heads: Ints, size: Ints, value_size: Ints, query: Ints, is_cold: bool, machine: Floats,
+    batch: Ints,
+    context: Ints,
+    heads: Ints,
+    size: Ints,
+    value_size: Ints,
+    query: Ints,
+    is_cold: bool,
+    machine: Floats,
     constants: Floats,
-) -> Floats2:  # fmt: skip
+) -> Floats2:
     """``decode_one`` for every element."""
     answer: Floats2 = np.empty((6, batch.size))
     out: Floats = np.empty(TERMS)
     for i in range(batch.size):
-        decode_one(
-            batch[i], context[i], heads[i], size[i], value_size[i], query[i], is_cold, machine, constants, out
-        )  # fmt: skip
+        decode_one(batch[i], context[i], heads[i], size[i], value_size[i], query[i], is_cold, machine, constants, out)
         put(out, answer, i)
     return answer
 
 
 @compiled
 def decode_scalar(
-    batch: int, context: int, heads: int, size: int, value_size: int, query: int, is_cold: bool, machine: Floats,
+    batch: int,
+    context: int,
+    heads: int,
+    size: int,
+    value_size: int,
+    query: int,
+    is_cold: bool,
+    machine: Floats,
     constants: Floats,
-) -> Floats:  # fmt: skip
+) -> Floats:
     """``decode_one`` for plain numbers."""
     out: Floats = np.empty(TERMS)
     decode_one(batch, context, heads, size, value_size, query, is_cold, machine, constants, out)
     return out
 
 
-def decode_row(
-    batch: int, context: int, heads: int, query: int, cache: float, out: Floats, x: Floats
-) -> None:  # fmt: skip
+def decode_row(batch: int, context: int, heads: int, query: int, cache: float, out: Floats, x: Floats) -> None:
     """What a learned correction may know of a decode step: ratios and logs, no plain seconds. In ``DECODE_FEATURES``.
 
     A step of nothing takes no time, and its features do not matter.
@@ -118,16 +146,22 @@ def decode_row(
 
 @compiled
 def decode_features(
-    batch: Ints, context: Ints, heads: Ints, size: Ints, value_size: Ints, query: Ints, is_cold: bool, machine: Floats,
-    constants: Floats, answer: Floats2,
-) -> Floats2:  # fmt: skip
+    batch: Ints,
+    context: Ints,
+    heads: Ints,
+    size: Ints,
+    value_size: Ints,
+    query: Ints,
+    is_cold: bool,
+    machine: Floats,
+    constants: Floats,
+    answer: Floats2,
+) -> Floats2:
     """``decode_row`` for every element; ``answer`` takes the six rows."""
     x: Floats2 = np.empty((batch.size, 12))
     out: Floats = np.empty(TERMS)
     for i in range(batch.size):
-        decode_one(
-            batch[i], context[i], heads[i], size[i], value_size[i], query[i], is_cold, machine, constants, out
-        )  # fmt: skip
+        decode_one(batch[i], context[i], heads[i], size[i], value_size[i], query[i], is_cold, machine, constants, out)
         put(out, answer, i)
         decode_row(batch[i], context[i], heads[i], query[i], machine[3], out, x[i])
     return x
@@ -135,9 +169,17 @@ def decode_features(
 
 @compiled
 def decode_features_scalar(
-    batch: int, context: int, heads: int, size: int, value_size: int, query: int, is_cold: bool, machine: Floats,
-    constants: Floats, out: Floats,
-) -> Floats2:  # fmt: skip
+    batch: int,
+    context: int,
+    heads: int,
+    size: int,
+    value_size: int,
+    query: int,
+    is_cold: bool,
+    machine: Floats,
+    constants: Floats,
+    out: Floats,
+) -> Floats2:
     """``decode_row`` for plain numbers; ``out`` takes the answer's rows."""
     x: Floats2 = np.empty((1, 12))
     decode_one(batch, context, heads, size, value_size, query, is_cold, machine, constants, out)
@@ -147,7 +189,7 @@ def decode_features_scalar(
 
 def absorb_one(
     m: int, n: int, k: int, heads: int, is_cold: bool, machine: Floats, constants: Floats, out: Floats
-) -> None:  # fmt: skip
+) -> None:
     """``heads`` products of (m, k) by (k, n): tiles over the units, a memory floor, a pass to convert.
 
     Tiles are 128 x 128, halved (down to 32) as long as there are fewer than units.
@@ -183,9 +225,7 @@ def absorb_one(
 
 
 @compiled
-def absorb(
-    m: Ints, n: Ints, k: Ints, heads: Ints, is_cold: bool, machine: Floats, constants: Floats
-) -> Floats2:  # fmt: skip
+def absorb(m: Ints, n: Ints, k: Ints, heads: Ints, is_cold: bool, machine: Floats, constants: Floats) -> Floats2:
     """``absorb_one`` for every element."""
     answer: Floats2 = np.empty((6, m.size))
     out: Floats = np.empty(6)
@@ -196,9 +236,7 @@ def absorb(
 
 
 @compiled
-def absorb_scalar(
-    m: int, n: int, k: int, heads: int, is_cold: bool, machine: Floats, constants: Floats
-) -> Floats:  # fmt: skip
+def absorb_scalar(m: int, n: int, k: int, heads: int, is_cold: bool, machine: Floats, constants: Floats) -> Floats:
     """``absorb_one`` for plain numbers."""
     out: Floats = np.empty(6)
     absorb_one(m, n, k, heads, is_cold, machine, constants, out)

@@ -15,19 +15,22 @@ from orrery.kernels.ops import Floats, LatentAbsorb, Timing
 from orrery.kernels.resolve import find
 from orrery.numerics.registry import get_format
 
-CONSTANTS = (
-    "launch_s", "product_frac", "memory_frac", "start_depth", "cache_ratio", "entry_frac", "enters"
-)  # fmt: skip
+CONSTANTS = ("launch_s", "product_frac", "memory_frac", "start_depth", "cache_ratio", "entry_frac", "enters")
 """Order of the kernel's constants; ``enters`` says what is converted before the product: nothing, inputs, weights."""
 
 
 def machine(device: Device, format: str) -> Floats:
     """The device as the kernel sees it."""
     number = get_format(format)
-    return np.array([
-        matrix_peak_flops_per_s(device, number), device.memory_bandwidth_bytes_per_s,
-        float(device.num_compute_units), device.last_level_cache_bytes, number.bytes_per_element,
-    ])  # fmt: skip
+    return np.array(
+        [
+            matrix_peak_flops_per_s(device, number),
+            device.memory_bandwidth_bytes_per_s,
+            float(device.num_compute_units),
+            device.last_level_cache_bytes,
+            number.bytes_per_element,
+        ]
+    )
 
 
 def vector(constants: Mapping[str, float]) -> Floats:

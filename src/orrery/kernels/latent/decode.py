@@ -15,9 +15,17 @@ from orrery.kernels.latent import _kernel as kernel
 from orrery.kernels.ops import Floats, LatentDecode, Timing
 
 CONSTANTS = (
-    "launch_s", "memory_frac", "feed_ratio", "product_frac", "start_latents", "again_s", "split_keys", "cache_ratio",
-    "entry_frac", "row_tile",
-)  # fmt: skip
+    "launch_s",
+    "memory_frac",
+    "feed_ratio",
+    "product_frac",
+    "start_latents",
+    "again_s",
+    "split_keys",
+    "cache_ratio",
+    "entry_frac",
+    "row_tile",
+)
 """Order of the kernel's constants; the last says how the kernel is built and is a whole number."""
 
 

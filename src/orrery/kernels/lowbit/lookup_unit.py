@@ -52,9 +52,12 @@ def table_counts(tile: Tile, entry_bits: int) -> TableCounts:
     """Table sizes and look-ups of one tile; halving by symmetry leaves 2^(k - 1) entries a table."""
     entries = tile.m * (1 << (tile.k - 1))
     return TableCounts(
-        num_entries=entries, table_bits=entries * entry_bits, weight_bits=tile.n * tile.k,
-        num_lookups=tile.m * tile.n, num_uses=tile.n,
-    )  # fmt: skip
+        num_entries=entries,
+        table_bits=entries * entry_bits,
+        weight_bits=tile.n * tile.k,
+        num_lookups=tile.m * tile.n,
+        num_uses=tile.n,
+    )
 
 
 def lookup_circuit(tile: Tile, entries: Numbers) -> Circuit:

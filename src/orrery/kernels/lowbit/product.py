@@ -74,9 +74,17 @@ def time_s(
 ) -> Floats:
     """Time of a product with operands from memory on units of that rate."""
     activation = operands.activation_bits / BITS_PER_BYTE
-    machine = np.array([
-        num_units(device), flops_per_s, device.vector_flops_per_s, device.memory_bandwidth_bytes_per_s,
-        max(device.last_level_cache_bytes, 1.0), activation, operands.weight_bytes,
-        operands.result_bits / BITS_PER_BYTE, activation,
-    ])  # fmt: skip
+    machine = np.array(
+        [
+            num_units(device),
+            flops_per_s,
+            device.vector_flops_per_s,
+            device.memory_bandwidth_bytes_per_s,
+            max(device.last_level_cache_bytes, 1.0),
+            activation,
+            operands.weight_bytes,
+            operands.result_bits / BITS_PER_BYTE,
+            activation,
+        ]
+    )
     return time_on(Gemm(m=m, n=n, k=k, format=found.format, quantises_input=False), machine, found)

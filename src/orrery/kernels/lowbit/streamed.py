@@ -47,9 +47,13 @@ class Compressed:
 
 
 def token_s(
-    engine: StreamEngine, weights: tuple[Compressed, ...], *, cache_bytes: float = 0.0, activation_bytes: float = 0.0,
+    engine: StreamEngine,
+    weights: tuple[Compressed, ...],
+    *,
+    cache_bytes: float = 0.0,
+    activation_bytes: float = 0.0,
     tokens: int = 1,
-) -> float:  # fmt: skip
+) -> float:
     """``tokens`` that pass the weights together; the multipliers do them one after the other."""
     read = sum(w.moved_bytes for w in weights) / engine.reached_frac
     spilled = 0.0 if engine.keeps_activations else tokens * activation_bytes

@@ -22,19 +22,44 @@ import numpy as np
 from orrery.base.compiled import Floats, Floats2, Floats3, Ints, compiled
 
 CONSTANTS = (
-    "overhead_s", "plain_overhead_s", "expert_s", "peak_frac", "bandwidth_frac", "row_ratio", "token_ratio",
-    "fill_elements", "cache_ratio", "uneven_frac", "sees_all", "runs_all", "passes_all",
-)  # fmt: skip
+    "overhead_s",
+    "plain_overhead_s",
+    "expert_s",
+    "peak_frac",
+    "bandwidth_frac",
+    "row_ratio",
+    "token_ratio",
+    "fill_elements",
+    "cache_ratio",
+    "uneven_frac",
+    "sees_all",
+    "runs_all",
+    "passes_all",
+)
 MACHINE = ("units", "flops", "bandwidth", "cache", "activation_bytes", "weight_bytes")
 
 TIME, COMPUTE, MEMORY, OVERHEAD, FLOPS, BYTES, HIT, ROWS = range(8)
 COLUMNS = 8
 
 FEATURES = (
-    "log2_tokens", "log2_hidden", "log2_ffn", "log2_experts", "experts_per_token", "log2_ep", "gated", "log2_seen",
-    "log2_rows", "log2_hit", "log2_load", "hit_frac", "products_frac", "dram_frac", "elementwise_frac", "overhead_frac",
+    "log2_tokens",
+    "log2_hidden",
+    "log2_ffn",
+    "log2_experts",
+    "experts_per_token",
+    "log2_ep",
+    "gated",
+    "log2_seen",
+    "log2_rows",
+    "log2_hit",
+    "log2_load",
+    "hit_frac",
+    "products_frac",
+    "dram_frac",
+    "elementwise_frac",
+    "overhead_frac",
     "is_drawn",
-)  # fmt: skip
+)
 """What a learned correction may know of a block: logs of counts and shares of the time, no plain seconds."""
 
 SIZES = ("tokens", "hidden_size", "ffn_size", "num_experts")
@@ -87,9 +112,15 @@ def _drawn(tokens: float, table: Floats2, load: Floats) -> None:
 
 
 def _products(
-    load: Floats, height_index: int, extra: float, hidden: float, ffn: float, ups: float, constants: Floats,
+    load: Floats,
+    height_index: int,
+    extra: float,
+    hidden: float,
+    ffn: float,
+    ups: float,
+    constants: Floats,
     machine: Floats,
-) -> float:  # fmt: skip
+) -> float:
     """Time of the two grouped products with tiles of one height; ``extra`` rows are computed for nothing."""
     peak, fill = constants[3], constants[7]
     units, flops = machine[0], machine[1]
@@ -105,9 +136,20 @@ def _products(
 
 
 def _one(
-    tokens: float, hidden: float, ffn_size: float, num_experts: float, topk: float, tp: float, ep: float, ups: float,
-    table: Floats2, constants: Floats, machine: Floats, load: Floats, out: Floats,
-) -> None:  # fmt: skip
+    tokens: float,
+    hidden: float,
+    ffn_size: float,
+    num_experts: float,
+    topk: float,
+    tp: float,
+    ep: float,
+    ups: float,
+    table: Floats2,
+    constants: Floats,
+    machine: Floats,
+    load: Floats,
+    out: Floats,
+) -> None:
     """Fill ``out`` for one block, with the features where it is long enough; an empty ``table`` deals out evenly."""
     if tokens <= 0.0 or topk <= 0.0:
         out[:] = 0.0
@@ -246,6 +288,17 @@ def many(
     for i in range(tokens.size):
         table = none if which[i] < 0 else tables[which[i]]
         _one(
-            tokens[i], hidden[i], ffn[i], experts[i], topk[i], tp[i], ep[i], ups, table, constants, machine, load,
+            tokens[i],
+            hidden[i],
+            ffn[i],
+            experts[i],
+            topk[i],
+            tp[i],
+            ep[i],
+            ups,
+            table,
+            constants,
+            machine,
+            load,
             out[i],
-        )  # fmt: skip
+        )

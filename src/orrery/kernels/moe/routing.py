@@ -106,6 +106,8 @@ def popular_table(
     num_experts: int, experts_per_token: int, ep: int, popularity: Popularity, num_redundant: int = 0
 ) -> Floats:
     """The same rows as ``load_table`` by a law of popularity; the distinct experts of a single rank are exact."""
+    if popularity.layers:
+        return layered_table(num_experts, experts_per_token, ep, popularity, num_redundant)
     chosen = chosen_fracs(num_experts, experts_per_token, popularity)
     ep = min(ep, num_experts)
     generator = np.random.default_rng(SEED)
@@ -132,6 +134,59 @@ def popular_table(
     return np.maximum.accumulate(np.array(rows), axis=0)
 
 
+def layered_table(
+    num_experts: int, experts_per_token: int, ep: int, popularity: Popularity, num_redundant: int = 0
+) -> Floats:
+    """The same rows where every layer has shares and a placement of its own: draws go round the layers.
+
+    With redundant experts each layer's copies are placed by its own shares, and ``ranks`` are not used.
+    """
+    if wrong := next((len(row) for row in popularity.layers if len(row) != num_experts), 0):
+        raise OutOfRange(f"expert loads: {wrong} shares a layer for {num_experts} experts; write one for each expert.")
+    ep, layers = min(ep, num_experts), len(popularity.layers)
+    by_layer = np.array([chosen_by(np.array(row), experts_per_token) for row in popularity.layers])
+    of_draw = np.arange(layers * -(-NUM_DRAWS // layers)) % layers
+    chosen, places = by_layer[of_draw], _places(popularity, num_experts)[of_draw]
+    copies = [placed(row, copies_of(row, num_redundant), ep) for row in by_layer] if num_redundant else []
+    generator = np.random.default_rng(SEED)
+    drawn = np.zeros(chosen.shape)
+    known: dict[int, Floats] = {0: np.zeros(2 + NUM_HEIGHTS)}
+    rows: list[Floats] = []
+    at = 0
+    for step in range(NUM_OCTAVES * GRID_PER_OCTAVE + 1):
+        tokens = 2.0 ** (step / GRID_PER_OCTAVE)
+        below = floor(tokens + 1e-9)
+        for whole in (below, below + 1):
+            if whole not in known:
+                drawn += generator.binomial(whole - at, chosen)
+                held = _copied(drawn, copies, of_draw) if copies else np.take_along_axis(drawn, places, axis=1)
+                at, known[whole] = whole, _busiest(held, ep)
+        share = max(0.0, tokens - below)
+        row = (1.0 - share) * known[below] + share * known[below + 1]
+        row[0] = max(row[0], tokens * experts_per_token / ep)
+        if ep == 1:
+            row[0] = tokens * experts_per_token
+            row[1] = float(np.sum(1.0 - (1.0 - by_layer) ** tokens)) / layers
+        rows.append(row)
+    return np.maximum.accumulate(np.array(rows), axis=0)
+
+
+def _places(popularity: Popularity, num_experts: int) -> NDArray[np.int64]:
+    """The expert of every place, rank after rank, by layer."""
+    if not popularity.ranks:
+        return np.tile(np.arange(num_experts), (len(popularity.layers), 1))
+    return np.argsort(np.array(popularity.ranks), axis=1, kind="stable")
+
+
+def _copied(drawn: Floats, copies: list[NDArray[np.int64]], of_draw: NDArray[np.int64]) -> Floats:
+    """Tokens of every place of each draw's own layer."""
+    held = np.empty((len(drawn), len(copies[0])))
+    for layer, places in enumerate(copies):
+        mine = of_draw == layer
+        held[mine] = spread_over(drawn[mine], places)
+    return held
+
+
 @lru_cache(maxsize=1024)
 def chosen_fracs(num_experts: int, experts_per_token: int, popularity: Popularity) -> Floats:
     """How likely a token is to choose each expert, most popular first: they add up to ``experts_per_token``."""
@@ -140,6 +195,12 @@ def chosen_fracs(num_experts: int, experts_per_token: int, popularity: Popularit
             f"expert loads: {len(popularity.shares)} shares for {num_experts} experts; write one for each expert."
         )
     shares = np.sort(np.array(popularity.shares))[::-1] if popularity.shares else _by_rank(num_experts, popularity)
+    return chosen_by(shares, experts_per_token)
+
+
+def chosen_by(shares: Floats, experts_per_token: int) -> Floats:
+    """How likely a token is to choose each expert by their shares of all assignments, in the order of the shares."""
+    num_experts = len(shares)
     num_chosen = min(experts_per_token, num_experts)
     chosen = num_chosen * shares / shares.sum()
     while (chosen > 1.0).any():

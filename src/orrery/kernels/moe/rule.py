@@ -61,10 +61,16 @@ def constants_vector(constants: Mapping[str, float]) -> Floats:
 
 def machine_vector(device: Device, number: Format) -> Floats:
     """Units, roofs, cache, and the bytes of one element of the activations and of the weights."""
-    return np.array([
-        float(device.num_compute_units), peak_flops_per_s(device, number), device.memory_bandwidth_bytes_per_s,
-        max(device.last_level_cache_bytes, 1.0), activation_bytes(number), number.bytes_per_element,
-    ])  # fmt: skip
+    return np.array(
+        [
+            float(device.num_compute_units),
+            peak_flops_per_s(device, number),
+            device.memory_bandwidth_bytes_per_s,
+            max(device.last_level_cache_bytes, 1.0),
+            activation_bytes(number),
+            number.bytes_per_element,
+        ]
+    )
 
 
 def peak_flops_per_s(device: Device, number: Format) -> float:
@@ -110,9 +116,13 @@ def predict(op: MoE, device: Device, engine: str = "") -> Timing:
     if ready.residual is not None:
         time_s = _corrected(op, rows, ready)
     return Timing(
-        time_s=time_s, compute_s=rows[kernel.COMPUTE], memory_s=rows[kernel.MEMORY],
-        overhead_s=np.minimum(rows[kernel.OVERHEAD], time_s), flops=rows[kernel.FLOPS], bytes=rows[kernel.BYTES],
-    )  # fmt: skip
+        time_s=time_s,
+        compute_s=rows[kernel.COMPUTE],
+        memory_s=rows[kernel.MEMORY],
+        overhead_s=np.minimum(rows[kernel.OVERHEAD], time_s),
+        flops=rows[kernel.FLOPS],
+        bytes=rows[kernel.BYTES],
+    )
 
 
 def _corrected(op: MoE, rows: Floats, ready: _Ready) -> Floats:

@@ -53,9 +53,15 @@ def _found(held: float, cache: float, ratio: float, is_cold: bool, edge: float) 
 
 
 def prefill_s(
-    tokens: float, sequences: float, state_bytes: float, width: float, heads: float, is_cold: bool, c: Floats,
+    tokens: float,
+    sequences: float,
+    state_bytes: float,
+    width: float,
+    heads: float,
+    is_cold: bool,
+    c: Floats,
     machine: Floats,
-) -> tuple[float, float]:  # fmt: skip
+) -> tuple[float, float]:
     """The recurrence over prompts: seconds, and how much of it is the launch."""
     moved = 2.0 * state_bytes * sequences / c[1] + 2.0 * tokens * width * SIXTEEN_BIT_BYTES / c[2]
     held = state_bytes * sequences + 2.0 * tokens * width * SIXTEEN_BIT_BYTES
@@ -83,10 +89,21 @@ def convolution_s(moved: float, is_cold: bool, c: Floats, machine: Floats) -> tu
 
 
 def _one(
-    tokens: float, sequences: float, state: float, flops_each: float, width: float, heads: float, conv_state: float,
-    state_size: float, is_decode: bool, is_cold: bool, recurrence: Floats, convolution: Floats, machine: Floats,
+    tokens: float,
+    sequences: float,
+    state: float,
+    flops_each: float,
+    width: float,
+    heads: float,
+    conv_state: float,
+    state_size: float,
+    is_decode: bool,
+    is_cold: bool,
+    recurrence: Floats,
+    convolution: Floats,
+    machine: Floats,
     out: Floats,
-) -> None:  # fmt: skip
+) -> None:
     """Fill ``out`` for one layer."""
     if tokens <= 0.0:
         for column in range(COLUMNS):
@@ -127,9 +144,21 @@ def scalar(
     """One layer; returns the columns."""
     out: Floats = np.empty(COLUMNS)
     _one(
-        tokens, sequences, state, flops_each, width, heads, conv_state, state_size, is_decode, is_cold, recurrence,
-        convolution, machine, out,
-    )  # fmt: skip
+        tokens,
+        sequences,
+        state,
+        flops_each,
+        width,
+        heads,
+        conv_state,
+        state_size,
+        is_decode,
+        is_cold,
+        recurrence,
+        convolution,
+        machine,
+        out,
+    )
     return out
 
 
@@ -153,6 +182,18 @@ def many(
     """Many layers, a line of ``out`` each."""
     for i in range(tokens.size):
         _one(
-            tokens[i], sequences[i], state[i], flops_each[i], width[i], heads[i], conv_state[i], state_size, is_decode,
-            is_cold, recurrence, convolution, machine, out[i],
-        )  # fmt: skip
+            tokens[i],
+            sequences[i],
+            state[i],
+            flops_each[i],
+            width[i],
+            heads[i],
+            conv_state[i],
+            state_size,
+            is_decode,
+            is_cold,
+            recurrence,
+            convolution,
+            machine,
+            out[i],
+        )

@@ -62,28 +62,34 @@ def _ready(kind: str, is_decode: bool, format: str, device: Device, engine: str)
     return (
         np.array([recurrence[name] for name in names]),
         np.array([convolution[name] for name in kernel.CONVOLUTION]),
-        np.array([
-            flops, device.memory_bandwidth_bytes_per_s, max(device.num_compute_units, 1),
-            device.last_level_cache_bytes,
-        ]),
-    )  # fmt: skip
+        np.array(
+            [
+                flops,
+                device.memory_bandwidth_bytes_per_s,
+                max(device.num_compute_units, 1),
+                device.last_level_cache_bytes,
+            ]
+        ),
+    )
 
 
 def predict(op: Recurrent, device: Device, engine: str = "") -> Timing:
     """Time of ``op`` on ``device`` with the kernels of ``engine``; arrays of the op's broadcast shape."""
     rows = _columns(op, *_ready(op.kind, op.is_decode, op.format, device, engine))
     return Timing(
-        time_s=rows[kernel.TIME], compute_s=rows[kernel.COMPUTE], memory_s=rows[kernel.MEMORY],
-        overhead_s=rows[kernel.OVERHEAD], flops=rows[kernel.FLOPS], bytes=rows[kernel.BYTES],
-    )  # fmt: skip
+        time_s=rows[kernel.TIME],
+        compute_s=rows[kernel.COMPUTE],
+        memory_s=rows[kernel.MEMORY],
+        overhead_s=rows[kernel.OVERHEAD],
+        flops=rows[kernel.FLOPS],
+        bytes=rows[kernel.BYTES],
+    )
 
 
 def _columns(op: Recurrent, recurrence: Floats, convolution: Floats, machine: Floats) -> Floats:
     """The kernel's columns, first axis; further axes are the op's broadcast shape."""
     fixed = (float(op.state_bytes_per_element), op.is_decode, op.is_cold, recurrence, convolution, machine)
-    sizes = (
-        op.tokens, op.sequences, op.state_elements, op.flops_per_token, op.width, op.num_heads, op.conv_elements
-    )  # fmt: skip
+    sizes = (op.tokens, op.sequences, op.state_elements, op.flops_per_token, op.width, op.num_heads, op.conv_elements)
     if all(isinstance(x, int | float) for x in sizes):
         return kernel.scalar(*(float(x) for x in sizes), *fixed)
     shape, flat = flat_columns(sizes, np.float64)

@@ -38,9 +38,12 @@ class Spreads:
         ratios = (self.low_80_ratio, self.high_80_ratio, self.low_95_ratio, self.high_95_ratio)
         low_80, high_80, low_95, high_95 = (float(ratio.item()) for ratio in ratios)
         return Spread(
-            low_80_ratio=low_80, high_80_ratio=high_80, low_95_ratio=low_95, high_95_ratio=high_95,
+            low_80_ratio=low_80,
+            high_80_ratio=high_80,
+            low_95_ratio=low_95,
+            high_95_ratio=high_95,
             because=self.because,
-        )  # fmt: skip
+        )
 
 
 def spreads(op: Op, timing: Timing, device: Device, found: Calibration) -> Spreads | None:
@@ -65,9 +68,12 @@ def around(known: RowSpread, scale: Floats, near: Floats, shape: tuple[int, ...]
         for level, edge in zip(known.levels, edges, strict=True)
     )
     return Spreads(
-        low_80_ratio=low_80, high_80_ratio=high_80, low_95_ratio=low_95, high_95_ratio=high_95,
+        low_80_ratio=low_80,
+        high_80_ratio=high_80,
+        low_95_ratio=low_95,
+        high_95_ratio=high_95,
         because=everywhere.because,
-    )  # fmt: skip
+    )
 
 
 def scales(features: Floats, known: RowSpread) -> Floats:

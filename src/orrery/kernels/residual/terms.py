@@ -17,9 +17,7 @@ from orrery.kernels.ops import Op, Timing
 
 Floats = NDArray[np.float64]
 
-SHARES = (
-    "compute_frac", "memory_frac", "launch_frac", "log_launch_ratio", "log_balance", "log_cache_ratio"
-)  # fmt: skip
+SHARES = ("compute_frac", "memory_frac", "launch_frac", "log_launch_ratio", "log_balance", "log_cache_ratio")
 SIGNED = ("skew",)
 """Sizes that may be zero or negative, taken as they are."""
 
@@ -51,9 +49,13 @@ def terms(op: Op, timing: Timing, cache_bytes: float) -> Floats:
         is_plain = name in SIGNED or isinstance(getattr(op, name), bool)
         x[:, i] = size if is_plain else np.log2(np.maximum(size, 0.5))
     shares = (
-        compute_s / time_s, memory_s / time_s, launch_s / time_s, np.log2(time_s / np.maximum(launch_s, 1e-9)),
-        np.log2(compute_s / memory_s), np.log2(np.maximum(np.ravel(timing.bytes), 1.0) / max(cache_bytes, 1.0)),
-    )  # fmt: skip
+        compute_s / time_s,
+        memory_s / time_s,
+        launch_s / time_s,
+        np.log2(time_s / np.maximum(launch_s, 1e-9)),
+        np.log2(compute_s / memory_s),
+        np.log2(np.maximum(np.ravel(timing.bytes), 1.0) / max(cache_bytes, 1.0)),
+    )
     for i, share in enumerate(shares, start=len(sizes_of(kind))):
         x[:, i] = share
     return x

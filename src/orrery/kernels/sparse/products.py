@@ -83,9 +83,7 @@ def inner(left: Sparse, right: Sparse) -> Traffic:
     """Rows of A once, all of B for each row of A that has an entry."""
     rows = int(np.count_nonzero(_counts(left.rows, left.num_rows)))
     read = left.num_entries + float(rows) * right.num_entries
-    return Traffic(
-        read_bytes=ENTRY_BYTES * read, written_bytes=ENTRY_BYTES * num_results(left, right), num_atomics=0
-    )  # fmt: skip
+    return Traffic(read_bytes=ENTRY_BYTES * read, written_bytes=ENTRY_BYTES * num_results(left, right), num_atomics=0)
 
 
 def outer(left: Sparse, right: Sparse) -> Traffic:
@@ -93,8 +91,9 @@ def outer(left: Sparse, right: Sparse) -> Traffic:
     partial = float(num_partial_products(left, right))
     return Traffic(
         read_bytes=ENTRY_BYTES * (left.num_entries + right.num_entries + partial),
-        written_bytes=ENTRY_BYTES * (partial + num_results(left, right)), num_atomics=0,
-    )  # fmt: skip
+        written_bytes=ENTRY_BYTES * (partial + num_results(left, right)),
+        num_atomics=0,
+    )
 
 
 def by_rows(left: Sparse, right: Sparse) -> Traffic:
@@ -102,8 +101,9 @@ def by_rows(left: Sparse, right: Sparse) -> Traffic:
     partial = num_partial_products(left, right)
     return Traffic(
         read_bytes=ENTRY_BYTES * (left.num_entries + partial),
-        written_bytes=ENTRY_BYTES * num_results(left, right), num_atomics=partial,
-    )  # fmt: skip
+        written_bytes=ENTRY_BYTES * num_results(left, right),
+        num_atomics=partial,
+    )
 
 
 def _counts(places: Ints, size: int) -> Ints:

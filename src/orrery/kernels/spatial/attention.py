@@ -79,9 +79,13 @@ def three_pass(work: Attention, array: SpatialArray) -> ArrayRun:
     moved = _operand_bytes(work, side * max(math.floor(array.buffer_bytes / row_bytes), 1)) + spilled
     time_s = max(products_s, lanes_s, moved / array.memory_bandwidth_bytes_per_s)
     return ArrayRun(
-        time_s=time_s, busy_frac=products_s / time_s, memory_bytes=moved, row_buffer_bytes=row_bytes, lanes_s=lanes_s,
+        time_s=time_s,
+        busy_frac=products_s / time_s,
+        memory_bytes=moved,
+        row_buffer_bytes=row_bytes,
+        lanes_s=lanes_s,
         spilled_bytes=spilled,
-    )  # fmt: skip
+    )
 
 
 def two_pass(work: Attention, array: SpatialArray) -> ArrayRun:
@@ -95,9 +99,13 @@ def two_pass(work: Attention, array: SpatialArray) -> ArrayRun:
     moved = _operand_bytes(work, side * max(math.floor(array.buffer_bytes / row_bytes), 1)) + spilled
     time_s = max(products_s, lanes_s, moved / array.memory_bandwidth_bytes_per_s)
     return ArrayRun(
-        time_s=time_s, busy_frac=products_s / time_s, memory_bytes=moved, row_buffer_bytes=row_bytes, lanes_s=lanes_s,
+        time_s=time_s,
+        busy_frac=products_s / time_s,
+        memory_bytes=moved,
+        row_buffer_bytes=row_bytes,
+        lanes_s=lanes_s,
         spilled_bytes=spilled,
-    )  # fmt: skip
+    )
 
 
 def one_pass_on_lanes(work: Attention, array: SpatialArray) -> ArrayRun:
@@ -107,9 +115,12 @@ def one_pass_on_lanes(work: Attention, array: SpatialArray) -> ArrayRun:
     products_s = 2.0 * work.num_scores * work.num_head_features / array.num_side**2 / array.clock_hz
     time_s = max(products_s, lanes_s, alone.memory_bytes / array.memory_bandwidth_bytes_per_s)
     return ArrayRun(
-        time_s=time_s, busy_frac=products_s / time_s, memory_bytes=alone.memory_bytes,
-        row_buffer_bytes=alone.row_buffer_bytes, lanes_s=lanes_s,
-    )  # fmt: skip
+        time_s=time_s,
+        busy_frac=products_s / time_s,
+        memory_bytes=alone.memory_bytes,
+        row_buffer_bytes=alone.row_buffer_bytes,
+        lanes_s=lanes_s,
+    )
 
 
 def one_pass(work: Attention, array: SpatialArray) -> ArrayRun:
@@ -132,9 +143,12 @@ def one_pass(work: Attention, array: SpatialArray) -> ArrayRun:
     busy = (scores + exponentials + values) / cycles * compute_s / time_s
     lanes = lanes_update + lanes_correct + wide
     return ArrayRun(
-        time_s=time_s, busy_frac=busy, memory_bytes=moved, row_buffer_bytes=WORD_BYTES * side**2,
+        time_s=time_s,
+        busy_frac=busy,
+        memory_bytes=moved,
+        row_buffer_bytes=WORD_BYTES * side**2,
         lanes_s=work.num_scores / side**2 * lanes / array.clock_hz,
-    )  # fmt: skip
+    )
 
 
 def _operand_bytes(work: Attention, rows_together: int) -> float:

@@ -35,10 +35,11 @@ def array_of(device: Device) -> SpatialArray:
         )
     peak = max(device.dense_flops_per_s.get(rate, 0.0) for rate in ("fp16", "bf16"))
     return SpatialArray(
-        num_side=round(sqrt(peak / (2.0 * device.compute_clock_hz))), clock_hz=device.compute_clock_hz,
+        num_side=round(sqrt(peak / (2.0 * device.compute_clock_hz))),
+        clock_hz=device.compute_clock_hz,
         buffer_bytes=device.last_level_cache_bytes,
         memory_bandwidth_bytes_per_s=device.memory_bandwidth_bytes_per_s,
-    )  # fmt: skip
+    )
 
 
 def run(variant: str, work: Attention, array: SpatialArray) -> ArrayRun:

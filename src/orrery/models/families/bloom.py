@@ -12,7 +12,7 @@ def _build(c: Fields, name: str) -> Model:
     c = c.with_defaults(vocab_size=250880)
     recipe = Recipe(
         qkv_bias=True, out_bias=True, mlp_bias=True, is_gated=False, norm_parameters=2, is_tied=True, rotary=False
-    )  # fmt: skip
+    )
     hidden = sizes(c).hidden
     model = decoder(c, name, recipe, ffn=4 * hidden)
     return replace(model, other_parameters=model.other_parameters + 2 * hidden)

@@ -16,9 +16,14 @@ def _build(c: Fields, name: str) -> Model:
         kinds = [Kind(window=w) for w in windows(c, s.layers, c.count("sliding_window", default=4096), default)]
     bias = c.flag("attention_bias")
     recipe = Recipe(
-        qkv_bias=bias, out_bias=bias, num_norms=1, num_reduces=1, is_tied=True,
-        qk_norm="whole" if c.flag("use_qk_norm") else "", default_context=8192,
-    )  # fmt: skip
+        qkv_bias=bias,
+        out_bias=bias,
+        num_norms=1,
+        num_reduces=1,
+        is_tied=True,
+        qk_norm="whole" if c.flag("use_qk_norm") else "",
+        default_context=8192,
+    )
     return decoder(c, name, recipe, kinds=kinds)
 
 

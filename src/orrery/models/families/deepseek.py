@@ -11,14 +11,41 @@ from orrery.models.model import Block, Model
 from orrery.models.parts import Part, layer, mlp, moe, stack
 
 V2 = {
-    "vocab_size": 32000, "kv_lora_rank": 512, "q_lora_rank": 1536, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128,
-    "v_head_dim": 128, "n_routed_experts": 64, "num_experts_per_tok": 8, "moe_intermediate_size": 1407,
+    "vocab_size": 32000,
+    "kv_lora_rank": 512,
+    "q_lora_rank": 1536,
+    "qk_rope_head_dim": 64,
+    "qk_nope_head_dim": 128,
+    "v_head_dim": 128,
+    "n_routed_experts": 64,
+    "num_experts_per_tok": 8,
+    "moe_intermediate_size": 1407,
     "n_shared_experts": 2,
-}  # fmt: skip
+}
 V3 = V2 | {
-    "vocab_size": 129280, "n_routed_experts": 256, "num_experts_per_tok": 8, "moe_intermediate_size": 2048,
-    "n_shared_experts": 1, "first_k_dense_replace": 3,
-}  # fmt: skip
+    "vocab_size": 129280,
+    "n_routed_experts": 256,
+    "num_experts_per_tok": 8,
+    "moe_intermediate_size": 2048,
+    "n_shared_experts": 1,
+    "first_k_dense_replace": 3,
+}
+V32 = V3 | {"index_topk": 2048, "index_n_heads": 64, "index_head_dim": 128}
+GLM = V3 | {"vocab_size": 154880, "qk_nope_head_dim": 192, "v_head_dim": 256}
+DEFAULTS = {
+    "deepseek_v2": V2,
+    "deepseek_v32": V32,
+    "glm_moe_dsa": V32 | GLM | {"q_lora_rank": 2048, "index_n_heads": 32},
+    "glm4_moe_lite": GLM
+    | {
+        "q_lora_rank": 768,
+        "n_routed_experts": 64,
+        "num_experts_per_tok": 4,
+        "moe_intermediate_size": 1536,
+        "first_k_dense_replace": 1,
+    },
+}
+"""What a missing key means, by ``model_type``; V3's values for the others."""
 
 
 def is_sparse(c: Fields, num_layers: int) -> list[bool]:
@@ -35,10 +62,12 @@ def routed(c: Fields, hidden: int) -> Part:
     """The routed and shared experts that the config describes."""
     width = c.size("moe_intermediate_size")
     return moe(
-        hidden, width, c.size("n_routed_experts", "num_experts"),
+        hidden,
+        width,
+        c.size("n_routed_experts", "num_experts"),
         c.size("num_experts_per_tok", "num_experts_per_token"),
         shared_ffn_size=width * c.count("n_shared_experts", "num_shared_experts"),
-    )  # fmt: skip
+    )
 
 
 def draft(block: Block, hidden: int, count: int) -> int:
@@ -51,7 +80,7 @@ def _build(c: Fields, name: str) -> Model:
     # null says that queries are projected directly; only a config that leaves the key out means the default rank.
     if "q_lora_rank" in c.data and c.data["q_lora_rank"] is None:
         c = c.with_defaults(q_lora_rank=0)
-    c = c.with_defaults(**(V2 if kind == "deepseek_v2" else V3))
+    c = c.with_defaults(**DEFAULTS.get(kind, V3))
     hidden, heads, layers = c.size("hidden_size"), c.size("num_attention_heads"), c.size("num_hidden_layers")
     owners = c.words("indexer_types")
     has_indexer = [t == "full" for t in owners] if owners else [c.count("index_topk") > 0] * layers
@@ -71,9 +100,13 @@ def _build(c: Fields, name: str) -> Model:
 def _build_first(c: Fields, name: str) -> Model:
     """DeepSeek V1 (MoE 16B): ordinary attention, experts of V2's kind."""
     c = c.with_defaults(
-        vocab_size=102400, first_k_dense_replace=0, n_routed_experts=64, n_shared_experts=2, num_experts_per_tok=6,
+        vocab_size=102400,
+        first_k_dense_replace=0,
+        n_routed_experts=64,
+        n_shared_experts=2,
+        num_experts_per_tok=6,
         moe_intermediate_size=1407,
-    )  # fmt: skip
+    )
     s = sizes(c)
     kinds = [ordinary.Kind(is_moe=x) for x in is_sparse(c, s.layers)]
     bias = c.flag("attention_bias")

@@ -20,17 +20,32 @@ INDEXED_RATIO = 4
 
 RATIOS = {"sliding_attention": 0, "compressed_sparse_attention": 4, "heavily_compressed_attention": 128}
 DEFAULTS = {
-    "vocab_size": 129280, "head_dim": 512, "q_lora_rank": 1024, "o_lora_rank": 1024, "o_groups": 8,
-    "index_n_heads": 64, "index_head_dim": 128, "index_topk": 512, "sliding_window": 128, "hc_mult": 4,
-    "n_routed_experts": 256, "n_shared_experts": 1, "num_experts_per_tok": 6, "moe_intermediate_size": 2048,
-}  # fmt: skip
+    "vocab_size": 129280,
+    "head_dim": 512,
+    "q_lora_rank": 1024,
+    "o_lora_rank": 1024,
+    "o_groups": 8,
+    "index_n_heads": 64,
+    "index_head_dim": 128,
+    "index_topk": 512,
+    "sliding_window": 128,
+    "hc_mult": 4,
+    "n_routed_experts": 256,
+    "n_shared_experts": 1,
+    "num_experts_per_tok": 6,
+    "moe_intermediate_size": 2048,
+}
 
 
 def _linear(name: str, inputs: int, outputs: int, groups: int = 1, sharded: str = "") -> Linear:
     return Linear(
-        name=name, in_features=inputs, out_features=outputs, role="attention", groups=groups,
+        name=name,
+        in_features=inputs,
+        out_features=outputs,
+        role="attention",
+        groups=groups,
         shard="column" if sharded == "column" else "row" if sharded == "row" else "replicated",
-    )  # fmt: skip
+    )
 
 
 def _attention(c: Fields, hidden: int, ratio: int) -> Part:
@@ -62,12 +77,17 @@ def _attention(c: Fields, hidden: int, ratio: int) -> Part:
     return Part(
         linears=tuple(linears),
         mixer=CompressedAttention(
-            num_heads=heads, head_size=head, window_tokens=c.size("sliding_window"), ratio=ratio,
-            index_heads=index_heads, index_head_size=index_head, top_tokens=c.size("index_topk") if indexed else 0,
+            num_heads=heads,
+            head_size=head,
+            window_tokens=c.size("sliding_window"),
+            ratio=ratio,
+            index_heads=index_heads,
+            index_head_size=index_head,
+            top_tokens=c.size("index_topk") if indexed else 0,
         ),
         other_parameters=other,
         norm_elements=norms,
-    )  # fmt: skip
+    )
 
 
 def _ratios(c: Fields, layers: int) -> tuple[int, ...]:
@@ -89,22 +109,26 @@ def _build(c: Fields, name: str) -> Model:
 
     def build(ratio: int) -> Block:
         feed = moe(
-            hidden, width, c.size("n_routed_experts"), c.size("num_experts_per_tok"),
+            hidden,
+            width,
+            c.size("n_routed_experts"),
+            c.size("num_experts_per_tok"),
             shared_ffn_size=width * c.count("n_shared_experts"),
-        )  # fmt: skip
+        )
         block = layer(
-            f"compressed {ratio}" if ratio else "window", _attention(c, hidden, ratio), feed, hidden_size=hidden,
+            f"compressed {ratio}" if ratio else "window",
+            _attention(c, hidden, ratio),
+            feed,
+            hidden_size=hidden,
             other_parameters=connections,
-        )  # fmt: skip
+        )
         return replace(block, connection_elements=CONNECTIONS * streams * hidden)
 
     blocks = stack(_ratios(c, layers), build)
     head = streams * streams * hidden + streams + 1
     count = c.count("num_nextn_predict_layers")
     drafts = count * (build(0).num_parameters + 2 * hidden * hidden + 3 * hidden + head)
-    model = assemble(
-        c, name, blocks, hidden, default_context=1048576, other_parameters=head, draft_parameters=drafts
-    )  # fmt: skip
+    model = assemble(c, name, blocks, hidden, default_context=1048576, other_parameters=head, draft_parameters=drafts)
     return replace(model, experts_format="mxfp4" if c.word("expert_dtype") == "fp4" else "")
 
 

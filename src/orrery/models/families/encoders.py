@@ -25,9 +25,16 @@ def _bert(c: Fields, name: str) -> Model:
     positions = c.size("max_position_embeddings") + c.size("type_vocab_size", default=2)
     pooler = s.hidden * s.hidden + s.hidden
     return assemble(
-        c, name, stack([0] * s.layers, build), s.hidden, positions=positions, final_norm=2, other_parameters=pooler,
-        has_head=False, default_context=512,
-    )  # fmt: skip
+        c,
+        name,
+        stack([0] * s.layers, build),
+        s.hidden,
+        positions=positions,
+        final_norm=2,
+        other_parameters=pooler,
+        has_head=False,
+        default_context=512,
+    )
 
 
 def _cross(hidden: int, heads: int, head: int) -> Part:
@@ -58,15 +65,26 @@ def _t5(c: Fields, name: str) -> Model:
         feed = mlp(hidden, c.size("d_ff"), is_gated=gated)
         cross = [_cross(hidden, heads, head)] if is_decoder else []
         return layer(
-            "decoder" if is_decoder else "encoder", mixer, *cross, feed, hidden_size=hidden,
+            "decoder" if is_decoder else "encoder",
+            mixer,
+            *cross,
+            feed,
+            hidden_size=hidden,
             num_reduces=3 if is_decoder else 2,
-        )  # fmt: skip
+        )
 
     decoder = replace(build(True), count=c.size("num_decoder_layers", default=layers))
     return assemble(
-        c, name, (decoder,), hidden, is_tied=True, encoder=(replace(build(False), count=layers),), final_norm=2,
-        other_parameters=2 * table, default_context=512,
-    )  # fmt: skip
+        c,
+        name,
+        (decoder,),
+        hidden,
+        is_tied=True,
+        encoder=(replace(build(False), count=layers),),
+        final_norm=2,
+        other_parameters=2 * table,
+        default_context=512,
+    )
 
 
 BUILD = {"bert": _bert, "roberta": _bert, "xlm-roberta": _bert, "t5": _t5, "mt5": _t5}

@@ -18,9 +18,16 @@ def _build(c: Fields, name: str) -> Model:
     norms = c.count("num_ln_in_parallel_attn", default=2 if new else 1) or 1
     bias = c.flag("bias")
     recipe = Recipe(
-        qkv_bias=bias, out_bias=bias, mlp_bias=bias, is_gated=False, norm_parameters=2, is_tied=True,
-        num_norms=norms if parallel else 2, num_reduces=1 if parallel else 2, rotary=not c.flag("alibi"),
-    )  # fmt: skip
+        qkv_bias=bias,
+        out_bias=bias,
+        mlp_bias=bias,
+        is_gated=False,
+        norm_parameters=2,
+        is_tied=True,
+        num_norms=norms if parallel else 2,
+        num_reduces=1 if parallel else 2,
+        rotary=not c.flag("alibi"),
+    )
     ffn = c.count("ffn_hidden_size") or 4 * s.hidden
     return decoder(c.with_defaults(num_key_value_heads=shared), name, recipe, ffn=ffn)
 

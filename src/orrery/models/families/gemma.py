@@ -25,18 +25,25 @@ def _second(c: Fields, name: str) -> Model:
     """Gemma 2 and 3: norms before and after each half; Gemma 3 norms queries and keys by head."""
     is_third = c.word("model_type").startswith("gemma3")
     c = c.with_defaults(
-        vocab_size=262208 if is_third else 256000, head_dim=256, num_attention_heads=8, num_key_value_heads=4,
+        vocab_size=262208 if is_third else 256000,
+        head_dim=256,
+        num_attention_heads=8,
+        num_key_value_heads=4,
         intermediate_size=9216,
-    )  # fmt: skip
+    )
     s = sizes(c)
     every = c.size("sliding_window_pattern", default=6) if is_third else 2
     window = c.count("sliding_window", default=4096)
     kinds = [Kind(window=window if t == SLIDING else 0) for t in types_of(c, s.layers, every)]
     bias = c.flag("attention_bias")
     recipe = Recipe(
-        qkv_bias=bias, out_bias=bias, is_tied=True, num_norms=4, qk_norm="head" if is_third else "",
+        qkv_bias=bias,
+        out_bias=bias,
+        is_tied=True,
+        num_norms=4,
+        qk_norm="head" if is_third else "",
         default_context=131072 if is_third else 8192,
-    )  # fmt: skip
+    )
     return decoder(c, name, recipe, kinds=kinds)
 
 
@@ -46,10 +53,17 @@ def _attention(c: Fields, s: Sizes, *, is_full: bool, reuses: bool) -> Part:
     few = c.size("num_global_key_value_heads", default=s.kv_heads) if same else s.kv_heads
     bias = c.flag("attention_bias")
     return attention(
-        s.hidden, s.heads, few, c.size("global_head_dim", default=512) if is_full else s.head, qk_norm="head",
-        window=0 if is_full else c.size("sliding_window", default=512), owns_cache=not reuses, shares_projection=same,
-        qkv_bias=bias, out_bias=bias,
-    )  # fmt: skip
+        s.hidden,
+        s.heads,
+        few,
+        c.size("global_head_dim", default=512) if is_full else s.head,
+        qk_norm="head",
+        window=0 if is_full else c.size("sliding_window", default=512),
+        owns_cache=not reuses,
+        shares_projection=same,
+        qkv_bias=bias,
+        out_bias=bias,
+    )
 
 
 def per_layer_input(hidden: int, width: int) -> Part:
@@ -99,14 +113,24 @@ def _fourth(c: Fields, name: str) -> Model:
     kinds = [(t == FULL, i >= shared_from) for i, t in enumerate(types)]
     rows, projection = per_layer_embeddings(c, s.hidden, width, s.layers)
     return assemble(
-        c, name, stack(kinds, build), s.hidden, is_tied=True, default_context=131072, other_parameters=projection,
+        c,
+        name,
+        stack(kinds, build),
+        s.hidden,
+        is_tied=True,
+        default_context=131072,
+        other_parameters=projection,
         extra_embedding=rows,
-    )  # fmt: skip
+    )
 
 
 BUILD = {
-    "gemma": _first, "gemma2": _second, "gemma3": _second, "gemma3_text": _second, "gemma4_text": _fourth,
+    "gemma": _first,
+    "gemma2": _second,
+    "gemma3": _second,
+    "gemma3_text": _second,
+    "gemma4_text": _fourth,
     "gemma4": _fourth,
-}  # fmt: skip
+}
 
 FAMILY = Family(model_types=tuple(BUILD), build=lambda c, name: BUILD[c.word("model_type")](c, name))

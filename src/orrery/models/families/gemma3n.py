@@ -42,23 +42,40 @@ def _build(c: Fields, name: str) -> Model:
     def build(kind: tuple[bool, bool, int]) -> Block:
         is_full, reuses, ffn = kind
         mixer = attention(
-            s.hidden, s.heads, s.kv_heads, s.head, qk_norm="head", window=0 if is_full else window,
+            s.hidden,
+            s.heads,
+            s.kv_heads,
+            s.head,
+            qk_norm="head",
+            window=0 if is_full else window,
             owns_cache=not reuses,
-        )  # fmt: skip
+        )
         label = ("full" if is_full else "sliding") + reuses * " reusing"
         return layer(
-            label, mixer, mlp(s.hidden, ffn), _laurel(s.hidden, rank), _alternating(s.hidden, streams),
-            per_layer_input(s.hidden, width), hidden_size=s.hidden, num_norms=4,
-        )  # fmt: skip
+            label,
+            mixer,
+            mlp(s.hidden, ffn),
+            _laurel(s.hidden, rank),
+            _alternating(s.hidden, streams),
+            per_layer_input(s.hidden, width),
+            hidden_size=s.hidden,
+            num_norms=4,
+        )
 
     types = types_of(c, s.layers, 5)
     kinds = [(t == FULL, i >= shared_from, widths[i]) for i, t in enumerate(types)]
     rows, projection = per_layer_embeddings(c, s.hidden, width, s.layers)
     between = 2 * (streams - 1) * s.hidden * s.hidden
     return assemble(
-        c, name, stack(kinds, build), s.hidden, is_tied=True, default_context=32768,
-        other_parameters=projection + between, extra_embedding=rows,
-    )  # fmt: skip
+        c,
+        name,
+        stack(kinds, build),
+        s.hidden,
+        is_tied=True,
+        default_context=32768,
+        other_parameters=projection + between,
+        extra_embedding=rows,
+    )
 
 
 FAMILY = Family(model_types=("gemma3n_text", "gemma3n"), build=_build)

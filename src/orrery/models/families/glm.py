@@ -16,15 +16,21 @@ def _dense(c: Fields, name: str) -> Model:
     is_new = c.word("model_type") == "glm4"
     recipe = Recipe(
         qkv_bias=c.flag("attention_bias", default=True), num_norms=4 if is_new else 2, default_context=131072
-    )  # fmt: skip
+    )
     return decoder(c, name, recipe)
 
 
 def _moe(c: Fields, name: str) -> Model:
     c = c.with_defaults(
-        vocab_size=151552, num_key_value_heads=8, n_routed_experts=128, n_shared_experts=1,
-        num_experts_per_tok=8, moe_intermediate_size=1408, first_k_dense_replace=1, intermediate_size=10944,
-    )  # fmt: skip
+        vocab_size=151552,
+        num_key_value_heads=8,
+        n_routed_experts=128,
+        n_shared_experts=1,
+        num_experts_per_tok=8,
+        moe_intermediate_size=1408,
+        first_k_dense_replace=1,
+        intermediate_size=10944,
+    )
     s = sizes(c)
     recipe = Recipe(
         qkv_bias=c.flag("attention_bias"), qk_norm="head" if c.flag("use_qk_norm") else "", default_context=131072
@@ -40,19 +46,27 @@ def _chat(c: Fields, name: str) -> Model:
     grouped = c.flag("multi_query_attention")
     heads = c.size("num_attention_heads")
     c = c.with_defaults(
-        vocab_size=c.data.get("padded_vocab_size"), head_dim=c.data.get("kv_channels"),
+        vocab_size=c.data.get("padded_vocab_size"),
+        head_dim=c.data.get("kv_channels"),
         num_key_value_heads=c.data.get("multi_query_group_num") if grouped else heads,
-    )  # fmt: skip
+    )
     recipe = Recipe(
-        qkv_bias=c.flag("add_qkv_bias", "add_bias_linear"), out_bias=c.flag("add_bias_linear"),
-        mlp_bias=c.flag("add_bias_linear"), norm_parameters=1 if c.flag("rmsnorm", default=True) else 2,
+        qkv_bias=c.flag("add_qkv_bias", "add_bias_linear"),
+        out_bias=c.flag("add_bias_linear"),
+        mlp_bias=c.flag("add_bias_linear"),
+        norm_parameters=1 if c.flag("rmsnorm", default=True) else 2,
         default_context=32768,
-    )  # fmt: skip
+    )
     return decoder(c, name, recipe, ffn=c.size("ffn_hidden_size"))
 
 
 BUILD = {
-    "glm": _dense, "glm4": _dense, "glm4_moe": _moe, "glm4v_text": _dense, "glm4v_moe_text": _moe, "chatglm": _chat
-}  # fmt: skip
+    "glm": _dense,
+    "glm4": _dense,
+    "glm4_moe": _moe,
+    "glm4v_text": _dense,
+    "glm4v_moe_text": _moe,
+    "chatglm": _chat,
+}
 
 FAMILY = Family(model_types=tuple(BUILD), build=lambda c, name: BUILD[c.word("model_type")](c, name))

@@ -13,9 +13,15 @@ def _gpt2(c: Fields, name: str) -> Model:
     if c.word("model_type") == "gpt_bigcode" and c.flag("multi_query", default=True):
         c = c.with_defaults(num_key_value_heads=1)
     recipe = Recipe(
-        qkv_bias=True, out_bias=True, mlp_bias=True, is_gated=False, norm_parameters=2, rotary=False, is_tied=True,
+        qkv_bias=True,
+        out_bias=True,
+        mlp_bias=True,
+        is_gated=False,
+        norm_parameters=2,
+        rotary=False,
+        is_tied=True,
         default_context=1024,
-    )  # fmt: skip
+    )
     return decoder(
         c, name, recipe, ffn=c.count("n_inner", "intermediate_size") or 4 * s.hidden, positions=c.size(*CONTEXT)
     )
@@ -40,9 +46,7 @@ def _gpt_neo(c: Fields, name: str) -> Model:
     types = c.words("attention_layers") or _expanded(c) or ("global", "local") * (s.layers // 2 + 1)
     window = c.count("window_size", default=256)
     kinds = [Kind(window=window if t == "local" else 0) for t in c.per_layer(types, "attention_layers", s.layers)]
-    recipe = Recipe(
-        out_bias=True, mlp_bias=True, is_gated=False, norm_parameters=2, rotary=False, is_tied=True
-    )  # fmt: skip
+    recipe = Recipe(out_bias=True, mlp_bias=True, is_gated=False, norm_parameters=2, rotary=False, is_tied=True)
     return decoder(
         c, name, recipe, kinds=kinds, ffn=c.count("intermediate_size") or 4 * s.hidden, positions=c.size(*CONTEXT)
     )
@@ -51,9 +55,7 @@ def _gpt_neo(c: Fields, name: str) -> Model:
 def _gpt_j(c: Fields, name: str) -> Model:
     """GPT-J: one norm feeds attention and feed-forward side by side; no bias in attention; a head with bias."""
     c = c.with_defaults(vocab_size=50400, n_positions=2048)
-    recipe = Recipe(
-        mlp_bias=True, is_gated=False, num_norms=1, norm_parameters=2, num_reduces=1, has_head_bias=True
-    )  # fmt: skip
+    recipe = Recipe(mlp_bias=True, is_gated=False, num_norms=1, norm_parameters=2, num_reduces=1, has_head_bias=True)
     return decoder(c, name, recipe, ffn=c.count("n_inner") or 4 * sizes(c).hidden)
 
 
@@ -62,9 +64,13 @@ def _gpt_neox(c: Fields, name: str) -> Model:
     c = c.with_defaults(vocab_size=50432, intermediate_size=24576)
     bias = c.flag("attention_bias", default=True)
     recipe = Recipe(
-        qkv_bias=bias, out_bias=bias, mlp_bias=True, is_gated=False, norm_parameters=2,
+        qkv_bias=bias,
+        out_bias=bias,
+        mlp_bias=True,
+        is_gated=False,
+        norm_parameters=2,
         num_reduces=1 if c.flag("use_parallel_residual", default=True) else 2,
-    )  # fmt: skip
+    )
     return decoder(c, name, recipe)
 
 

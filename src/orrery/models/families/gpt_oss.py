@@ -11,10 +11,14 @@ def _build(c: Fields, name: str) -> Model:
     c = c.with_defaults(num_key_value_heads=8, head_dim=64, vocab_size=201088, intermediate_size=2880)
     s = sizes(c)
     experts = moe(
-        s.hidden, c.size("intermediate_size"), c.size("num_local_experts", "num_experts", default=128),
-        c.size("num_experts_per_tok", "experts_per_token", default=4), bias=True, router_bias=True,
+        s.hidden,
+        c.size("intermediate_size"),
+        c.size("num_local_experts", "num_experts", default=128),
+        c.size("num_experts_per_tok", "experts_per_token", default=4),
+        bias=True,
+        router_bias=True,
         is_clamped=True,
-    )  # fmt: skip
+    )
     alternating = ["full_attention" if (i + 1) % 2 == 0 else "sliding_attention" for i in range(s.layers)]
     kinds = [
         Kind(window=w, is_moe=True)

@@ -17,9 +17,12 @@ def _dense(c: Fields, name: str) -> Model:
 
 def _experts_of(c: Fields, hidden: int) -> Part:
     return moe(
-        hidden, c.size("intermediate_size", default=11008), c.size("num_local_experts", default=8),
-        c.size("num_experts_per_tok", default=2), shared_ffn_size=c.count("shared_intermediate_size"),
-    )  # fmt: skip
+        hidden,
+        c.size("intermediate_size", default=11008),
+        c.size("num_local_experts", default=8),
+        c.size("num_experts_per_tok", default=2),
+        shared_ffn_size=c.count("shared_intermediate_size"),
+    )
 
 
 def _moe(c: Fields, name: str) -> Model:
@@ -36,10 +39,15 @@ def _mamba(c: Fields, hidden: int) -> Part:
     inner = c.size("mamba_expand", default=2) * hidden
     head = c.size("mamba_d_head") if isinstance(stated, int) else c.divide(inner, "inner size", heads, "mamba_n_heads")
     return mamba2(
-        hidden, heads, head, c.size("mamba_d_state", default=256), c.size("mamba_n_groups", default=1),
-        c.size("mamba_d_conv", default=4), conv_bias=c.flag("mamba_conv_bias", default=True),
+        hidden,
+        heads,
+        head,
+        c.size("mamba_d_state", default=256),
+        c.size("mamba_n_groups", default=1),
+        c.size("mamba_d_conv", default=4),
+        conv_bias=c.flag("mamba_conv_bias", default=True),
         bias=c.flag("mamba_proj_bias"),
-    )  # fmt: skip
+    )
 
 
 def _hybrid(c: Fields, name: str) -> Model:

@@ -14,9 +14,15 @@ from orrery.models.parts import Part, layer, mlp, moe, stack
 from orrery.models.recurrent import kimi_delta
 
 DEFAULTS = {
-    "vocab_size": 163840, "kv_lora_rank": 512, "q_lora_rank": 0, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128,
-    "v_head_dim": 128, "moe_intermediate_size": 1024, "first_k_dense_replace": 1,
-}  # fmt: skip
+    "vocab_size": 163840,
+    "kv_lora_rank": 512,
+    "q_lora_rank": 0,
+    "qk_rope_head_dim": 64,
+    "qk_nope_head_dim": 128,
+    "v_head_dim": 128,
+    "moe_intermediate_size": 1024,
+    "first_k_dense_replace": 1,
+}
 
 
 def _full_layers(c: Fields, layers: int) -> list[bool]:
@@ -43,9 +49,13 @@ def _experts(c: Fields, hidden: int) -> tuple[Part, ...]:
     width, latent = c.size("moe_intermediate_size"), c.count("routed_expert_hidden_size")
     shared = width * c.count("num_shared_experts", "n_shared_experts", default=1)
     routed = moe(
-        hidden, width, c.size("num_experts", "n_routed_experts", "num_local_experts", default=256),
-        c.size("num_experts_per_token", "num_experts_per_tok", default=8), shared_ffn_size=shared, latent_size=latent,
-    )  # fmt: skip
+        hidden,
+        width,
+        c.size("num_experts", "n_routed_experts", "num_local_experts", default=256),
+        c.size("num_experts_per_token", "num_experts_per_tok", default=8),
+        shared_ffn_size=shared,
+        latent_size=latent,
+    )
     if not latent:
         return (routed,)
     norm = latent if c.flag("latent_moe_use_norm") else 0
@@ -74,10 +84,8 @@ def _build(c: Fields, name: str) -> Model:
         mixer = (
             latent_attention(c, hidden, heads, gate=gate)
             if is_full
-            else kimi_delta(
-                hidden, delta_heads, delta_head, kernel, has_full_gate=table.flag("use_full_rank_gate")
-            )
-        )  # fmt: skip
+            else kimi_delta(hidden, delta_heads, delta_head, kernel, has_full_gate=table.flag("use_full_rank_gate"))
+        )
         feed = _experts(c, hidden) if is_moe else (mlp(hidden, c.size("intermediate_size")),)
         label = ("full " if is_full else "delta ") + ("moe" if is_moe else "dense")
         return layer(label, mixer, *feed, hidden_size=hidden)

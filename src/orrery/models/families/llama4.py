@@ -12,9 +12,13 @@ FULL_EVERY = 4
 
 def _build(c: Fields, name: str) -> Model:
     c = c.with_defaults(
-        vocab_size=202048, intermediate_size=8192, intermediate_size_mlp=16384, num_key_value_heads=8, head_dim=128,
+        vocab_size=202048,
+        intermediate_size=8192,
+        intermediate_size_mlp=16384,
+        num_key_value_heads=8,
+        head_dim=128,
         attention_chunk_size=8192,
-    )  # fmt: skip
+    )
     s = sizes(c)
     # no_rope_layers lists 1 where positions are rotary (and attention chunked), 0 where not
     rotary = c.sizes("no_rope_layers") or tuple(int((i + 1) % FULL_EVERY != 0) for i in range(s.layers))
@@ -32,9 +36,12 @@ def _build(c: Fields, name: str) -> Model:
     ]
     width = c.size("intermediate_size")
     experts = moe(
-        s.hidden, width, c.size("num_local_experts", default=16), c.size("num_experts_per_tok", default=1),
+        s.hidden,
+        width,
+        c.size("num_local_experts", default=16),
+        c.size("num_experts_per_tok", default=1),
         shared_ffn_size=width,
-    )  # fmt: skip
+    )
     bias = c.flag("attention_bias")
     recipe = Recipe(qkv_bias=bias, out_bias=bias, default_context=131072)
     return decoder(c, name, recipe, kinds=kinds, experts=experts, ffn=c.size("intermediate_size_mlp"))

@@ -20,9 +20,14 @@ def _first(c: Fields, name: str) -> Model:
     hidden, layers = c.size(*HIDDEN), c.size(*LAYERS)
     inner = c.count("intermediate_size", "d_inner") or c.size("expand", default=2) * hidden
     part = mamba1(
-        hidden, inner, c.size("state_size", default=16), _rank(c, "time_step_rank", hidden),
-        c.size("conv_kernel", default=4), conv_bias=c.flag("use_conv_bias", default=True), bias=c.flag("use_bias"),
-    )  # fmt: skip
+        hidden,
+        inner,
+        c.size("state_size", default=16),
+        _rank(c, "time_step_rank", hidden),
+        c.size("conv_kernel", default=4),
+        conv_bias=c.flag("use_conv_bias", default=True),
+        bias=c.flag("use_bias"),
+    )
 
     def build(_: int) -> Block:
         return layer("mamba", part, hidden_size=hidden, num_norms=1, num_reduces=1)
@@ -36,9 +41,15 @@ def _second(c: Fields, name: str) -> Model:
     head = c.size("head_dim", default=64)
     heads = c.size("num_heads", default=max(1, c.size("expand", default=2) * hidden // head))
     part = mamba2(
-        hidden, heads, head, c.size("state_size", default=128), c.size("n_groups", default=8),
-        c.size("conv_kernel", default=4), conv_bias=c.flag("use_conv_bias", default=True), bias=c.flag("use_bias"),
-    )  # fmt: skip
+        hidden,
+        heads,
+        head,
+        c.size("state_size", default=128),
+        c.size("n_groups", default=8),
+        c.size("conv_kernel", default=4),
+        conv_bias=c.flag("use_conv_bias", default=True),
+        bias=c.flag("use_bias"),
+    )
 
     def build(_: int) -> Block:
         return layer("mamba", part, hidden_size=hidden, num_norms=1, num_reduces=1)
@@ -60,19 +71,22 @@ def _jamba(c: Fields, name: str) -> Model:
             attention(s.hidden, s.heads, s.kv_heads, s.head, rotary=False)
             if is_full
             else mamba1(
-                s.hidden, inner, c.size("mamba_d_state", default=16), _rank(c, "mamba_dt_rank", s.hidden),
-                c.size("mamba_d_conv", default=4), has_norms=True, bias=c.flag("mamba_proj_bias"),
+                s.hidden,
+                inner,
+                c.size("mamba_d_state", default=16),
+                _rank(c, "mamba_dt_rank", s.hidden),
+                c.size("mamba_d_conv", default=4),
+                has_norms=True,
+                bias=c.flag("mamba_proj_bias"),
                 conv_bias=c.flag("mamba_conv_bias", default=True),
             )
-        )  # fmt: skip
+        )
         width = c.size("intermediate_size")
         feed = moe(s.hidden, width, count, c.size("num_experts_per_tok", default=2)) if is_moe else mlp(s.hidden, width)
         label = ("attention " if is_full else "mamba ") + ("moe" if is_moe else "dense")
         return layer(label, mixer, feed, hidden_size=s.hidden)
 
-    kinds = [
-        (i % every == first, count > 1 and i % sparse_every == sparse_first) for i in range(s.layers)
-    ]  # fmt: skip
+    kinds = [(i % every == first, count > 1 and i % sparse_every == sparse_first) for i in range(s.layers)]
     return assemble(c, name, stack(kinds, build), s.hidden, default_context=262144)
 
 

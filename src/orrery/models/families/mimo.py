@@ -21,9 +21,15 @@ def _dense(c: Fields, name: str) -> Model:
 
 def _flash(c: Fields, name: str) -> Model:
     c = c.with_defaults(
-        vocab_size=152576, num_key_value_heads=4, head_dim=192, v_head_dim=128, moe_intermediate_size=2048,
-        n_routed_experts=256, num_experts_per_tok=8, sliding_window=128,
-    )  # fmt: skip
+        vocab_size=152576,
+        num_key_value_heads=4,
+        head_dim=192,
+        v_head_dim=128,
+        moe_intermediate_size=2048,
+        n_routed_experts=256,
+        num_experts_per_tok=8,
+        sliding_window=128,
+    )
     s = sizes(c)
     value, bias = c.size("v_head_dim"), c.flag("attention_bias")
     sliding_kv = c.size("swa_num_key_value_heads", default=2 * s.kv_heads)
@@ -39,20 +45,28 @@ def _flash(c: Fields, name: str) -> Model:
     def build(kind: tuple[bool, int]) -> Block:
         is_sliding, is_moe = kind
         mixer = attention(
-            s.hidden, s.heads, sliding_kv if is_sliding else s.kv_heads, s.head, value_head_size=value, qkv_bias=bias,
+            s.hidden,
+            s.heads,
+            sliding_kv if is_sliding else s.kv_heads,
+            s.head,
+            value_head_size=value,
+            qkv_bias=bias,
             window=c.size("sliding_window") if is_sliding else 0,
             has_sinks=c.flag("add_swa_attention_sink_bias", default=True)
             if is_sliding
             else c.flag("add_full_attention_sink_bias"),
-        )  # fmt: skip
+        )
         feed = (
             moe(
-                s.hidden, c.size("moe_intermediate_size"), c.size("n_routed_experts"), c.size("num_experts_per_tok"),
+                s.hidden,
+                c.size("moe_intermediate_size"),
+                c.size("n_routed_experts"),
+                c.size("num_experts_per_tok"),
                 shared_ffn_size=c.size("moe_intermediate_size") * c.count("n_shared_experts"),
             )
             if is_moe
             else mlp(s.hidden, c.size("intermediate_size"))
-        )  # fmt: skip
+        )
         label = ("sliding " if is_sliding else "full ") + ("moe" if is_moe else "dense")
         return layer(label, mixer, feed, hidden_size=s.hidden)
 

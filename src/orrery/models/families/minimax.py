@@ -36,15 +36,22 @@ def _first(c: Fields, name: str) -> Model:
 def _second(c: Fields, name: str) -> Model:
     """M2 to M2.7: full attention, queries and keys normed over all heads, no shared expert."""
     c = c.with_defaults(
-        vocab_size=200064, num_key_value_heads=8, head_dim=128, intermediate_size=1536, num_local_experts=256,
+        vocab_size=200064,
+        num_key_value_heads=8,
+        head_dim=128,
+        intermediate_size=1536,
+        num_local_experts=256,
         num_experts_per_tok=8,
-    )  # fmt: skip
+    )
     s = sizes(c)
     experts = moe(s.hidden, c.size("intermediate_size"), c.size("num_local_experts"), c.size("num_experts_per_tok"))
     model = decoder(
-        c, name, Recipe(qk_norm="whole" if c.flag("use_qk_norm", default=True) else "", default_context=196608),
-        kinds=[Kind(is_moe=True)] * s.layers, experts=experts,
-    )  # fmt: skip
+        c,
+        name,
+        Recipe(qk_norm="whole" if c.flag("use_qk_norm", default=True) else "", default_context=196608),
+        kinds=[Kind(is_moe=True)] * s.layers,
+        experts=experts,
+    )
     count = c.count("num_mtp_modules") * c.count("mtp_transformer_layers", default=1) if c.flag("use_mtp") else 0
     each = replace(model.blocks[0], count=1).num_parameters + 2 * s.hidden * s.hidden + 3 * s.hidden
     return replace(model, draft_parameters=count * each)
@@ -73,9 +80,15 @@ def _sparse_attention(c: Fields, part: Part, hidden: int) -> Part:
 def _third(c: Fields, name: str) -> Model:
     """M3: dense layers first, then block-sparse attention, shared and routed experts; norms by head."""
     c = c.with_defaults(
-        vocab_size=200064, num_key_value_heads=4, head_dim=128, intermediate_size=3072, dense_intermediate_size=12288,
-        shared_intermediate_size=3072, num_local_experts=128, num_experts_per_tok=4,
-    )  # fmt: skip
+        vocab_size=200064,
+        num_key_value_heads=4,
+        head_dim=128,
+        intermediate_size=3072,
+        dense_intermediate_size=12288,
+        shared_intermediate_size=3072,
+        num_local_experts=128,
+        num_experts_per_tok=4,
+    )
     s = sizes(c)
     table = c.table("sparse_attention_config")
     sparse = table.sizes("sparse_attention_freq") if table else ()
@@ -90,12 +103,15 @@ def _third(c: Fields, name: str) -> Model:
             mixer = _sparse_attention(c, mixer, s.hidden)
         feed = (
             moe(
-                s.hidden, c.size("intermediate_size"), c.size("num_local_experts"), c.size("num_experts_per_tok"),
+                s.hidden,
+                c.size("intermediate_size"),
+                c.size("num_local_experts"),
+                c.size("num_experts_per_tok"),
                 shared_ffn_size=c.size("shared_intermediate_size"),
             )
             if is_moe
             else mlp(s.hidden, c.size("dense_intermediate_size"))
-        )  # fmt: skip
+        )
         label = ("sparse " if is_sparse else "full ") + ("moe" if is_moe else "dense")
         return layer(label, mixer, feed, hidden_size=s.hidden)
 
@@ -106,8 +122,14 @@ def _third(c: Fields, name: str) -> Model:
 
 
 BUILD = {
-    "minimax": _first, "minimax_text_01": _first, "minimax_m1": _first, "MiniMaxText01": _first, "minimax_m2": _second,
-    "minimax_m3": _third, "minimax_m3_vl_text": _third, "minimax_m3_vl": _third,
-}  # fmt: skip
+    "minimax": _first,
+    "minimax_text_01": _first,
+    "minimax_m1": _first,
+    "MiniMaxText01": _first,
+    "minimax_m2": _second,
+    "minimax_m3": _third,
+    "minimax_m3_vl_text": _third,
+    "minimax_m3_vl": _third,
+}
 
 FAMILY = Family(model_types=tuple(BUILD), build=lambda c, name: BUILD[c.word("model_type")](c, name))

@@ -11,9 +11,11 @@ def _build(c: Fields, name: str) -> Model:
     c = c.with_defaults(num_key_value_heads=8, intermediate_size=14336, vocab_size=32000)
     s = sizes(c)
     experts = moe(
-        s.hidden, c.size("intermediate_size"), c.size("num_local_experts", default=8),
+        s.hidden,
+        c.size("intermediate_size"),
+        c.size("num_local_experts", default=8),
         c.size("num_experts_per_tok", default=2),
-    )  # fmt: skip
+    )
     kinds = [Kind(window=c.count("sliding_window"), is_moe=True)] * s.layers
     return decoder(c, name, Recipe(default_context=131072), kinds=kinds, experts=experts)
 

@@ -12,9 +12,13 @@ def _stablelm(c: Fields, name: str) -> Model:
     s = sizes(c)
     parallel = c.flag("use_parallel_residual")
     recipe = Recipe(
-        qkv_bias=c.flag("use_qkv_bias"), norm_parameters=2, num_norms=1 if parallel else 2,
-        num_reduces=1 if parallel else 2, qk_norm="whole" if c.flag("qk_layernorm") else "", default_context=4096,
-    )  # fmt: skip
+        qkv_bias=c.flag("use_qkv_bias"),
+        norm_parameters=2,
+        num_norms=1 if parallel else 2,
+        num_reduces=1 if parallel else 2,
+        qk_norm="whole" if c.flag("qk_layernorm") else "",
+        default_context=4096,
+    )
     return decoder(c.with_defaults(num_key_value_heads=s.heads), name, recipe)
 
 
@@ -23,9 +27,14 @@ def _starcoder2(c: Fields, name: str) -> Model:
     s = sizes(c)
     bias = c.flag("use_bias", default=True)
     recipe = Recipe(
-        qkv_bias=bias, out_bias=bias, mlp_bias=bias, is_gated=False, norm_parameters=2, is_tied=True,
+        qkv_bias=bias,
+        out_bias=bias,
+        mlp_bias=bias,
+        is_gated=False,
+        norm_parameters=2,
+        is_tied=True,
         default_context=4096,
-    )  # fmt: skip
+    )
     return decoder(c, name, recipe, kinds=[Kind(window=c.count("sliding_window"))] * s.layers)
 
 
@@ -50,9 +59,11 @@ def _internlm(c: Fields, name: str) -> Model:
     kind = c.word("model_type")
     bias = c.flag("bias", default=kind == "internlm")
     recipe = Recipe(
-        qkv_bias=c.flag("qkv_bias", default=bias), out_bias=bias, mlp_bias=bias and kind == "internlm3",
+        qkv_bias=c.flag("qkv_bias", default=bias),
+        out_bias=bias,
+        mlp_bias=bias and kind == "internlm3",
         default_context=32768 if kind != "internlm" else 2048,
-    )  # fmt: skip
+    )
     return decoder(c.with_defaults(vocab_size=103168), name, recipe)
 
 
@@ -76,9 +87,11 @@ def _hunyuan(c: Fields, name: str) -> Model:
     c = c.with_defaults(vocab_size=290943, intermediate_size=11008)
     bias = c.flag("attention_bias")
     recipe = Recipe(
-        qkv_bias=bias, out_bias=bias, mlp_bias=c.flag("mlp_bias"),
+        qkv_bias=bias,
+        out_bias=bias,
+        mlp_bias=c.flag("mlp_bias"),
         qk_norm="head" if c.flag("use_qk_norm", default=True) else "",
-    )  # fmt: skip
+    )
     return decoder(c, name, recipe)
 
 
@@ -92,16 +105,28 @@ def _smollm3(c: Fields, name: str) -> Model:
 def _seed_oss(c: Fields, name: str) -> Model:
     c = c.with_defaults(vocab_size=155136, num_key_value_heads=8, head_dim=128, intermediate_size=27648)
     recipe = Recipe(
-        qkv_bias=c.flag("attention_bias", default=True), out_bias=c.flag("attention_out_bias"),
-        mlp_bias=c.flag("mlp_bias"), default_context=524288,
-    )  # fmt: skip
+        qkv_bias=c.flag("attention_bias", default=True),
+        out_bias=c.flag("attention_out_bias"),
+        mlp_bias=c.flag("mlp_bias"),
+        default_context=524288,
+    )
     return decoder(c, name, recipe)
 
 
 BUILD = {
-    "stablelm": _stablelm, "stablelm_epoch": _stablelm, "starcoder2": _starcoder2, "mpt": _mpt, "baichuan": _baichuan,
-    "internlm": _internlm, "internlm2": _internlm, "internlm3": _internlm, "exaone": _exaone, "exaone4": _exaone,
-    "hunyuan_v1_dense": _hunyuan, "smollm3": _smollm3, "seed_oss": _seed_oss,
-}  # fmt: skip
+    "stablelm": _stablelm,
+    "stablelm_epoch": _stablelm,
+    "starcoder2": _starcoder2,
+    "mpt": _mpt,
+    "baichuan": _baichuan,
+    "internlm": _internlm,
+    "internlm2": _internlm,
+    "internlm3": _internlm,
+    "exaone": _exaone,
+    "exaone4": _exaone,
+    "hunyuan_v1_dense": _hunyuan,
+    "smollm3": _smollm3,
+    "seed_oss": _seed_oss,
+}
 
 FAMILY = Family(model_types=tuple(BUILD), build=lambda c, name: BUILD[c.word("model_type")](c, name))

@@ -21,12 +21,13 @@ def _hunyuan(c: Fields, name: str) -> Model:
     bias = c.flag("attention_bias")
     shared = width if c.flag("use_mixed_mlp_moe", default=True) else 0
     experts = moe(
-        s.hidden, _largest(c, "moe_intermediate_size", width), _largest(c, "num_experts", 1),
-        _largest(c, "moe_topk", 1), shared_ffn_size=shared * _largest(c, "num_shared_expert", 1),
-    )  # fmt: skip
-    recipe = Recipe(
-        qkv_bias=bias, out_bias=bias, qk_norm="head" if c.flag("use_qk_norm", default=True) else ""
-    )  # fmt: skip
+        s.hidden,
+        _largest(c, "moe_intermediate_size", width),
+        _largest(c, "num_experts", 1),
+        _largest(c, "moe_topk", 1),
+        shared_ffn_size=shared * _largest(c, "num_shared_expert", 1),
+    )
+    recipe = Recipe(qkv_bias=bias, out_bias=bias, qk_norm="head" if c.flag("use_qk_norm", default=True) else "")
     return decoder(c, name, recipe, kinds=[Kind(is_moe=True)] * s.layers, experts=experts)
 
 
@@ -45,9 +46,15 @@ def _ernie(c: Fields, name: str) -> Model:
     end = s.layers - 1 if last == -1 else last
     count, width = c.size("moe_num_experts", default=64), c.size("moe_intermediate_size", default=1536)
     experts = moe(
-        s.hidden, width, count, c.size("moe_k", default=6), bias=bias, shared_bias=bias,
-        shared_ffn_size=width * c.count("moe_num_shared_experts", default=2), correction_parameters=count,
-    )  # fmt: skip
+        s.hidden,
+        width,
+        count,
+        c.size("moe_k", default=6),
+        bias=bias,
+        shared_bias=bias,
+        shared_ffn_size=width * c.count("moe_num_shared_experts", default=2),
+        correction_parameters=count,
+    )
     kinds = [Kind(is_moe=(i + 1) % step == 0 and first <= i <= end) for i in range(s.layers)]
     return decoder(c, name, recipe, kinds=kinds, experts=experts)
 
@@ -59,9 +66,11 @@ def _dbrx(c: Fields, name: str) -> Model:
     c = c.with_defaults(vocab_size=100352, num_key_value_heads=mixer.size("kv_n_heads", default=1))
     s = sizes(c)
     experts = moe(
-        s.hidden, feed.size("ffn_hidden_size", default=3584), feed.size("moe_num_experts", default=4),
+        s.hidden,
+        feed.size("ffn_hidden_size", default=3584),
+        feed.size("moe_num_experts", default=4),
         feed.size("moe_top_k", default=1),
-    )  # fmt: skip
+    )
     recipe = Recipe(default_context=32768)
     return decoder(c, name, recipe, kinds=[Kind(is_moe=True)] * s.layers, experts=experts)
 

@@ -14,20 +14,33 @@ FFN_MULTIPLE = 256
 LETTERS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
 WORDS = {"linear_attention": "mamba", "full_attention": "attention"}
 H_DEFAULTS = {
-    "vocab_size": 131072, "head_dim": 128, "num_key_value_heads": 8, "intermediate_size": 21504,
-    "ssm_state_size": 128, "mamba_num_heads": 128, "mamba_head_dim": 64, "n_groups": 8, "conv_kernel": 4,
-    "n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 7688,
+    "vocab_size": 131072,
+    "head_dim": 128,
+    "num_key_value_heads": 8,
+    "intermediate_size": 21504,
+    "ssm_state_size": 128,
+    "mamba_num_heads": 128,
+    "mamba_head_dim": 64,
+    "n_groups": 8,
+    "conv_kernel": 4,
+    "n_routed_experts": 8,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 7688,
     "moe_shared_expert_intermediate_size": 7688,
-}  # fmt: skip
+}
 
 
 def _minitron(c: Fields, name: str) -> Model:
     c = c.with_defaults(vocab_size=256000, intermediate_size=24576)
     bias = c.flag("attention_bias")
     recipe = Recipe(
-        qkv_bias=bias, out_bias=bias, mlp_bias=c.flag("mlp_bias"), is_gated=False, norm_parameters=2,
+        qkv_bias=bias,
+        out_bias=bias,
+        mlp_bias=c.flag("mlp_bias"),
+        is_gated=False,
+        norm_parameters=2,
         default_context=4096,
-    )  # fmt: skip
+    )
     return decoder(c, name, recipe)
 
 
@@ -94,9 +107,14 @@ def _experts(c: Fields, hidden: int) -> tuple[Part, ...]:
     """Experts of one hidden product (squared ReLU); with moe_latent_size they work in a narrower space."""
     latent = c.count("moe_latent_size")
     routed = moe(
-        hidden, c.size("moe_intermediate_size"), c.size("n_routed_experts"), c.size("num_experts_per_tok"),
-        shared_ffn_size=c.count("moe_shared_expert_intermediate_size"), is_gated=False, latent_size=latent,
-    )  # fmt: skip
+        hidden,
+        c.size("moe_intermediate_size"),
+        c.size("n_routed_experts"),
+        c.size("num_experts_per_tok"),
+        shared_ffn_size=c.count("moe_shared_expert_intermediate_size"),
+        is_gated=False,
+        latent_size=latent,
+    )
     if not latent:
         return (routed,)
     projections = Part(
@@ -119,11 +137,16 @@ def _hybrid(c: Fields, name: str) -> Model:
             case "mamba":
                 parts = (
                     mamba2(
-                        s.hidden, c.size("mamba_num_heads"), c.size("mamba_head_dim"), c.size("ssm_state_size"),
-                        c.size("n_groups", "mamba_n_groups"), c.size("conv_kernel", "mamba_d_conv"), bias=bias,
+                        s.hidden,
+                        c.size("mamba_num_heads"),
+                        c.size("mamba_head_dim"),
+                        c.size("ssm_state_size"),
+                        c.size("n_groups", "mamba_n_groups"),
+                        c.size("conv_kernel", "mamba_d_conv"),
+                        bias=bias,
                         conv_bias=c.flag("use_conv_bias", default=True),
                     ),
-                )  # fmt: skip
+                )
             case "attention":
                 parts = (attention(s.hidden, s.heads, s.kv_heads, s.head),)
             case "mlp":
@@ -145,8 +168,11 @@ def _hybrid(c: Fields, name: str) -> Model:
 
 
 BUILD = {
-    "nemotron": _minitron, "nemotron-nas": _searched, "deci": _searched, "nemotron_nas": _searched,
+    "nemotron": _minitron,
+    "nemotron-nas": _searched,
+    "deci": _searched,
+    "nemotron_nas": _searched,
     "nemotron_h": _hybrid,
-}  # fmt: skip
+}
 
 FAMILY = Family(model_types=tuple(BUILD), build=lambda c, name: BUILD[c.word("model_type")](c, name))

@@ -17,9 +17,11 @@ def _dense(c: Fields, name: str) -> Model:
         kinds = [Kind(window=w) for w in windows(c, s.layers, c.count("sliding_window", default=4096), default)]
     bias = c.flag("attention_bias")
     recipe = Recipe(
-        qkv_bias=bias, out_bias=bias, norm_parameters=0 if kind == "olmo" else 1,
+        qkv_bias=bias,
+        out_bias=bias,
+        norm_parameters=0 if kind == "olmo" else 1,
         qk_norm="" if kind == "olmo" else "whole",
-    )  # fmt: skip
+    )
     return decoder(c, name, recipe, kinds=kinds)
 
 
@@ -28,9 +30,11 @@ def _experts(c: Fields, name: str) -> Model:
     s = sizes(c)
     bias = c.flag("attention_bias")
     experts = moe(
-        s.hidden, c.size("intermediate_size"), c.size("num_experts", default=64),
+        s.hidden,
+        c.size("intermediate_size"),
+        c.size("num_experts", default=64),
         c.size("num_experts_per_tok", default=8),
-    )  # fmt: skip
+    )
     recipe = Recipe(qkv_bias=bias, out_bias=bias, qk_norm="whole", default_context=4096)
     return decoder(c, name, recipe, kinds=[Kind(is_moe=True)] * s.layers, experts=experts)
 

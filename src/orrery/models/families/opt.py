@@ -14,9 +14,14 @@ def _build(c: Fields, name: str) -> Model:
     bias = c.flag("enable_bias", default=True)
     affine = 2 if c.flag("layer_norm_elementwise_affine", default=True) else 0
     recipe = Recipe(
-        qkv_bias=bias, out_bias=bias, mlp_bias=bias, is_gated=False, norm_parameters=affine, is_tied=True,
+        qkv_bias=bias,
+        out_bias=bias,
+        mlp_bias=bias,
+        is_gated=False,
+        norm_parameters=affine,
+        is_tied=True,
         rotary=False,
-    )  # fmt: skip
+    )
     positions = c.size("max_position_embeddings") + SPARE_POSITIONS
     model = decoder(c, name, recipe, ffn=c.size("ffn_dim"), positions=positions)
     hidden, width = model.hidden_size, c.size("word_embed_proj_dim", default=model.hidden_size)
@@ -24,9 +29,16 @@ def _build(c: Fields, name: str) -> Model:
         return model
     final = affine if c.flag("do_layer_norm_before", default=True) and not c.flag("_remove_final_layer_norm") else 0
     return assemble(
-        c, name, model.blocks, hidden, is_tied=True, positions=positions, final_norm=final, embedding_size=width,
+        c,
+        name,
+        model.blocks,
+        hidden,
+        is_tied=True,
+        positions=positions,
+        final_norm=final,
+        embedding_size=width,
         other_parameters=2 * width * hidden,
-    )  # fmt: skip
+    )
 
 
 FAMILY = Family(model_types=("opt",), build=_build)

@@ -10,9 +10,16 @@ from orrery.models.parts import moe
 def _first(c: Fields, name: str) -> Model:
     c = c.with_defaults(vocab_size=51200)
     recipe = Recipe(
-        qkv_bias=True, out_bias=True, mlp_bias=True, is_gated=False, num_norms=1, norm_parameters=2, num_reduces=1,
-        has_head_bias=True, qk_norm="head" if c.flag("qk_layernorm") else "",
-    )  # fmt: skip
+        qkv_bias=True,
+        out_bias=True,
+        mlp_bias=True,
+        is_gated=False,
+        num_norms=1,
+        norm_parameters=2,
+        num_reduces=1,
+        has_head_bias=True,
+        qk_norm="head" if c.flag("qk_layernorm") else "",
+    )
     return decoder(c, name, recipe, ffn=c.count("intermediate_size", "n_inner") or 4 * sizes(c).hidden)
 
 
@@ -29,9 +36,11 @@ def _experts(c: Fields, name: str) -> Model:
     s = sizes(c)
     bias = c.flag("attention_bias")
     experts = moe(
-        s.hidden, c.size("intermediate_size"), c.size("num_local_experts", default=16),
+        s.hidden,
+        c.size("intermediate_size"),
+        c.size("num_local_experts", default=16),
         c.size("num_experts_per_tok", default=2),
-    )  # fmt: skip
+    )
     recipe = Recipe(
         qkv_bias=bias, out_bias=bias, norm_parameters=2, has_head_bias=c.flag("lm_head_bias"), default_context=131072
     )

@@ -6,8 +6,7 @@ from orrery.models.fields import Fields
 from orrery.models.model import Model
 from orrery.models.parts import moe
 
-QWEN2_MOE = {"num_experts_per_tok": 4, "moe_intermediate_size": 1408,
-             "shared_expert_intermediate_size": 5632}  # fmt: skip
+QWEN2_MOE = {"num_experts_per_tok": 4, "moe_intermediate_size": 1408, "shared_expert_intermediate_size": 5632}
 QWEN3_MOE = {"num_experts_per_tok": 8, "moe_intermediate_size": 768}
 
 
@@ -42,10 +41,13 @@ def _build(c: Fields, name: str) -> Model:
     if has_experts:
         shared = c.count("shared_expert_intermediate_size")
         experts = moe(
-            s.hidden, c.size("moe_intermediate_size"),
+            s.hidden,
+            c.size("moe_intermediate_size"),
             c.size("num_experts", "num_local_experts", default=128 if is_third else 60),
-            c.size("num_experts_per_tok"), shared_ffn_size=shared, has_shared_gate=shared > 0,
-        )  # fmt: skip
+            c.size("num_experts_per_tok"),
+            shared_ffn_size=shared,
+            has_shared_gate=shared > 0,
+        )
     bias = c.flag("attention_bias")
     recipe = Recipe(
         qkv_bias=bias if is_third else c.flag("qkv_bias", default=True),
@@ -68,8 +70,17 @@ def _any(c: Fields, name: str) -> Model:
 
 FAMILY = Family(
     model_types=(
-        "qwen", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "qwen3_vl_text", "qwen3_vl_moe_text", "qwen2_vl_text",
-        "qwen2_5_vl_text", "qwen2_vl", "qwen2_5_vl",
+        "qwen",
+        "qwen2",
+        "qwen2_moe",
+        "qwen3",
+        "qwen3_moe",
+        "qwen3_vl_text",
+        "qwen3_vl_moe_text",
+        "qwen2_vl_text",
+        "qwen2_5_vl_text",
+        "qwen2_vl",
+        "qwen2_5_vl",
     ),
     build=_any,
-)  # fmt: skip
+)

@@ -9,11 +9,19 @@ from orrery.models.recurrent import gated_delta_net
 
 FULL_EVERY = 4
 NEXT = {
-    "vocab_size": 151936, "linear_num_value_heads": 32, "linear_num_key_heads": 16, "linear_key_head_dim": 128,
-    "linear_value_head_dim": 128, "linear_conv_kernel_dim": 4, "head_dim": 256, "num_key_value_heads": 2,
-    "num_experts": 512, "num_experts_per_tok": 10, "moe_intermediate_size": 512,
+    "vocab_size": 151936,
+    "linear_num_value_heads": 32,
+    "linear_num_key_heads": 16,
+    "linear_key_head_dim": 128,
+    "linear_value_head_dim": 128,
+    "linear_conv_kernel_dim": 4,
+    "head_dim": 256,
+    "num_key_value_heads": 2,
+    "num_experts": 512,
+    "num_experts_per_tok": 10,
+    "moe_intermediate_size": 512,
     "shared_expert_intermediate_size": 512,
-}  # fmt: skip
+}
 _SHARED = {k: v for k, v in NEXT.items() if "expert" not in k and "moe" not in k}
 DENSE = _SHARED | {"vocab_size": 248320, "num_key_value_heads": 4, "linear_num_value_heads": 48}
 SPARSE = NEXT | {"vocab_size": 248320, "num_experts": 256, "num_experts_per_tok": 8}
@@ -22,16 +30,26 @@ DEFAULTS = {"qwen3_next": NEXT, "qwen3_5_text": DENSE, "qwen3_5_moe_text": SPARS
 
 def _full(c: Fields, s: Sizes) -> Part:
     return attention(
-        s.hidden, s.heads, s.kv_heads, s.head, qkv_bias=c.flag("attention_bias"), out_bias=c.flag("attention_bias"),
-        qk_norm="head", gate_features=s.heads * s.head,
-    )  # fmt: skip
+        s.hidden,
+        s.heads,
+        s.kv_heads,
+        s.head,
+        qkv_bias=c.flag("attention_bias"),
+        out_bias=c.flag("attention_bias"),
+        qk_norm="head",
+        gate_features=s.heads * s.head,
+    )
 
 
 def _linear(c: Fields, s: Sizes) -> Part:
     return gated_delta_net(
-        s.hidden, c.size("linear_num_key_heads"), c.size("linear_num_value_heads"), c.size("linear_key_head_dim"),
-        c.size("linear_value_head_dim"), c.size("linear_conv_kernel_dim"),
-    )  # fmt: skip
+        s.hidden,
+        c.size("linear_num_key_heads"),
+        c.size("linear_num_value_heads"),
+        c.size("linear_key_head_dim"),
+        c.size("linear_value_head_dim"),
+        c.size("linear_conv_kernel_dim"),
+    )
 
 
 def _build(c: Fields, name: str) -> Model:
@@ -63,9 +81,13 @@ def _build(c: Fields, name: str) -> Model:
 
 def _experts(c: Fields, hidden: int) -> Part:
     return moe(
-        hidden, c.size("moe_intermediate_size"), c.size("num_experts"), c.size("num_experts_per_tok"),
-        shared_ffn_size=c.size("shared_expert_intermediate_size"), has_shared_gate=True,
-    )  # fmt: skip
+        hidden,
+        c.size("moe_intermediate_size"),
+        c.size("num_experts"),
+        c.size("num_experts_per_tok"),
+        shared_ffn_size=c.size("shared_expert_intermediate_size"),
+        has_shared_gate=True,
+    )
 
 
 FAMILY = Family(model_types=("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"), build=_build)

@@ -22,9 +22,13 @@ def _sparse(c: Fields, layers: int) -> set[int]:
 
 def _build(c: Fields, name: str) -> Model:
     c = c.with_defaults(
-        vocab_size=128815, num_key_value_heads=c.data.get("num_attention_groups") or 8, head_dim=128,
-        moe_intermediate_size=1280, share_expert_dim=1280, num_experts_per_tok=c.data.get("moe_top_k") or 8,
-    )  # fmt: skip
+        vocab_size=128815,
+        num_key_value_heads=c.data.get("num_attention_groups") or 8,
+        head_dim=128,
+        moe_intermediate_size=1280,
+        share_expert_dim=1280,
+        num_experts_per_tok=c.data.get("moe_top_k") or 8,
+    )
     s = sizes(c)
     other = c.table("attention_other_setting")
     few = other.size("num_attention_heads", default=s.heads) if other else s.heads
@@ -36,18 +40,27 @@ def _build(c: Fields, name: str) -> Model:
         window, is_moe = kind
         heads = window_heads if window else s.heads
         mixer = attention(
-            s.hidden, heads, s.kv_heads, s.head, qkv_bias=bias, out_bias=bias, qk_norm="head", window=window,
+            s.hidden,
+            heads,
+            s.kv_heads,
+            s.head,
+            qkv_bias=bias,
+            out_bias=bias,
+            qk_norm="head",
+            window=window,
             gate_features=heads,
-        )  # fmt: skip
+        )
         feed = (
             moe(
-                s.hidden, c.size("moe_intermediate_size"),
+                s.hidden,
+                c.size("moe_intermediate_size"),
                 c.size("n_routed_experts", "moe_num_experts", "num_experts", default=288),
-                c.size("num_experts_per_tok"), shared_ffn_size=c.count("share_expert_dim", "share_expert_dims"),
+                c.size("num_experts_per_tok"),
+                shared_ffn_size=c.count("share_expert_dim", "share_expert_dims"),
             )
             if is_moe
             else mlp(s.hidden, c.size("intermediate_size", default=11264), bias=c.flag("mlp_bias"))
-        )  # fmt: skip
+        )
         label = ("sliding " if window else "full ") + ("moe" if is_moe else "dense")
         return layer(label, mixer, feed, hidden_size=s.hidden)
 

@@ -1,8 +1,9 @@
 """Hierarchical: reduce-scatter inside the node, the collective of each n-th across nodes, all-gather inside."""
 
+from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.network.group import Group
-from orrery.network.traffic import SHARE, NoKnobs, Traffic
+from orrery.network.traffic import SHARE, Traffic
 
 
 def rule(group: Group) -> Traffic | None:
@@ -14,8 +15,9 @@ def rule(group: Group) -> Traffic | None:
     return Traffic(
         num_steps=passes * (inside - 1),
         wire_ratio=passes * (inside - 1) / inside * group.num_dimensions * group.crowding_ratio,
-        num_out_steps=passes * (nodes - 1), out_ratio=passes * (nodes - 1) / nodes / inside,
-    )  # fmt: skip
+        num_out_steps=passes * (nodes - 1),
+        out_ratio=passes * (nodes - 1) / nodes / inside,
+    )
 
 
 TECHNIQUE = Technique(

@@ -2,9 +2,10 @@
 
 import math
 
+from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.network.group import Group
-from orrery.network.traffic import NoKnobs, Traffic, double_tree_ratio
+from orrery.network.traffic import Traffic, double_tree_ratio
 
 
 def rule(group: Group) -> Traffic | None:
@@ -17,11 +18,13 @@ def rule(group: Group) -> Traffic | None:
     if group.kind != "all_reduce" or not group.has_reduction or inside < 3:
         return None
     return Traffic(
-        num_steps=2, wire_ratio=1.0 + 1.0 / inside,
+        num_steps=2,
+        wire_ratio=1.0 + 1.0 / inside,
         num_out_steps=2 * math.ceil(math.log2(nodes)),
         out_ratio=double_tree_ratio(nodes) / inside if nodes > 1 else 0.0,
-        staged_ratio=1.0 / inside, transports=("in_switch",),
-    )  # fmt: skip
+        staged_ratio=1.0 / inside,
+        transports=("in_switch",),
+    )
 
 
 TECHNIQUE = Technique(

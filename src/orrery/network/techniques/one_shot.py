@@ -1,8 +1,9 @@
 """One-shot all-reduce: every device reads the whole buffer of every other and adds; an engine's own kernel."""
 
+from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.network.group import Group
-from orrery.network.traffic import NoKnobs, Traffic
+from orrery.network.traffic import Traffic
 
 
 def rule(group: Group) -> Traffic | None:
@@ -12,9 +13,12 @@ def rule(group: Group) -> Traffic | None:
     if group.kind != "all_reduce" or group.num_nodes > 1 or (group.topology == "bus" and group.num_devices > 2):
         return None
     return Traffic(
-        num_steps=1, wire_ratio=(group.num_devices - 1.0) * group.crowding_ratio * group.num_dimensions,
-        staged_ratio=1.0, num_peers=group.num_devices - 1, transports=("one_shot",),
-    )  # fmt: skip
+        num_steps=1,
+        wire_ratio=(group.num_devices - 1.0) * group.crowding_ratio * group.num_dimensions,
+        staged_ratio=1.0,
+        num_peers=group.num_devices - 1,
+        transports=("one_shot",),
+    )
 
 
 TECHNIQUE = Technique(

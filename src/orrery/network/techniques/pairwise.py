@@ -1,8 +1,9 @@
 """Pairwise exchange: every device sends each other one its part, all at once."""
 
+from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.network.group import Group
-from orrery.network.traffic import NoKnobs, Traffic
+from orrery.network.traffic import Traffic
 
 TRANSPORTS = ("low_latency", "bulk")
 """NCCL sends between two peers without LL128. [nccl]"""
@@ -19,18 +20,24 @@ def rule(group: Group) -> Traffic | None:
         alone = float(group.links or 1) if group.topology == "mesh" else 2.0 * group.num_dimensions
         near = alone if group.topology == "mesh" or group.topology.startswith("torus") else 1.0
         return Traffic(
-            num_steps=0 if far else 1, wire_ratio=0.0 if far else near,
-            num_out_steps=1 if far else 0, out_ratio=1.0 if far else 0.0, transports=TRANSPORTS,
-        )  # fmt: skip
+            num_steps=0 if far else 1,
+            wire_ratio=0.0 if far else near,
+            num_out_steps=1 if far else 0,
+            out_ratio=1.0 if far else 0.0,
+            transports=TRANSPORTS,
+        )
     if group.kind != "all_to_all":
         return None
     hops = 1.0
     if group.topology.startswith("torus"):
         hops = max(group.num_dimensions * inside ** (1.0 / group.num_dimensions) / 4.0, 1.0)
     return Traffic(
-        num_steps=1 if inside > 1 else 0, wire_ratio=(inside - 1) / n * hops * group.crowding_ratio,
-        num_out_steps=1 if nodes > 1 else 0, out_ratio=(n - inside) / n, transports=TRANSPORTS,
-    )  # fmt: skip
+        num_steps=1 if inside > 1 else 0,
+        wire_ratio=(inside - 1) / n * hops * group.crowding_ratio,
+        num_out_steps=1 if nodes > 1 else 0,
+        out_ratio=(n - inside) / n,
+        transports=TRANSPORTS,
+    )
 
 
 TECHNIQUE = Technique(

@@ -2,9 +2,9 @@
 
 import math
 
+from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.network.routing import Copies, Routing
-from orrery.network.traffic import NoKnobs
 
 
 def rule(routing: Routing) -> Copies:
@@ -18,9 +18,12 @@ def rule(routing: Routing) -> Copies:
     hit = routing.places_hit(n)
     across = routing.places_hit(nodes) * (nodes - 1) / nodes if nodes > 1 else 0.0
     return Copies(
-        inside_ratio=hit * (inside - 1) / inside, across_ratio=across, local_ratio=hit,
-        num_out_steps=2 * math.ceil(math.log2(nodes)), transport="per_device",
-    )  # fmt: skip
+        inside_ratio=hit * (inside - 1) / inside,
+        across_ratio=across,
+        local_ratio=hit,
+        num_out_steps=2 * math.ceil(math.log2(nodes)),
+        transport="per_device",
+    )
 
 
 TECHNIQUE = Technique(

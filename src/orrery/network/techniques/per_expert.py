@@ -1,8 +1,8 @@
 """Low-latency exchange: a token is sent once to each of its experts, straight into that expert's buffer."""
 
+from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.network.routing import Copies, Routing
-from orrery.network.traffic import NoKnobs
 
 
 def rule(routing: Routing) -> Copies:
@@ -10,9 +10,12 @@ def rule(routing: Routing) -> Copies:
     group, k = routing.group, float(routing.experts_per_token)
     n, inside = group.num_devices, min(group.num_devices, group.per_node)
     return Copies(
-        inside_ratio=k * (inside - 1) / n, across_ratio=k * (n - inside) / n, local_ratio=k,
-        num_out_steps=1 if group.num_nodes > 1 else 0, transport="per_expert",
-    )  # fmt: skip
+        inside_ratio=k * (inside - 1) / n,
+        across_ratio=k * (n - inside) / n,
+        local_ratio=k,
+        num_out_steps=1 if group.num_nodes > 1 else 0,
+        transport="per_expert",
+    )
 
 
 TECHNIQUE = Technique(

@@ -1,8 +1,9 @@
 """Ring: every device passes one n-th of the buffer to its neighbour, again and again."""
 
+from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.network.group import Group
-from orrery.network.traffic import SHARE, NoKnobs, Traffic
+from orrery.network.traffic import SHARE, Traffic
 
 
 def rule(group: Group) -> Traffic | None:
@@ -20,9 +21,11 @@ def rule(group: Group) -> Traffic | None:
     out_steps = (passes or 1) * (nodes - 1)
     wire = ratio * group.num_dimensions * group.crowding_ratio if inside > 1 else 0.0
     return Traffic(
-        num_steps=steps - out_steps, wire_ratio=wire,
-        num_out_steps=out_steps, out_ratio=ratio / inside if nodes > 1 else 0.0,
-    )  # fmt: skip
+        num_steps=steps - out_steps,
+        wire_ratio=wire,
+        num_out_steps=out_steps,
+        out_ratio=ratio / inside if nodes > 1 else 0.0,
+    )
 
 
 TECHNIQUE = Technique(

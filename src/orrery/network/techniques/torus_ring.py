@@ -2,9 +2,10 @@
 
 import math
 
+from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.network.group import Group
-from orrery.network.traffic import SHARE, NoKnobs, Traffic
+from orrery.network.traffic import SHARE, Traffic
 
 
 def rule(group: Group) -> Traffic | None:

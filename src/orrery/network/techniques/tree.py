@@ -2,9 +2,10 @@
 
 import math
 
+from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.network.group import Group
-from orrery.network.traffic import NoKnobs, Traffic, double_tree_ratio
+from orrery.network.traffic import Traffic, double_tree_ratio
 
 
 def rule(group: Group) -> Traffic | None:
@@ -18,9 +19,11 @@ def rule(group: Group) -> Traffic | None:
     inside = min(group.num_devices, group.per_node)
     across = double_tree_ratio(group.num_nodes) if ways == 2 else 1.0
     return Traffic(
-        num_steps=ways * (inside - 1), wire_ratio=ways * group.num_dimensions * group.crowding_ratio * (inside > 1),
-        num_out_steps=ways * math.ceil(math.log2(group.num_nodes)), out_ratio=across / inside,
-    )  # fmt: skip
+        num_steps=ways * (inside - 1),
+        wire_ratio=ways * group.num_dimensions * group.crowding_ratio * (inside > 1),
+        num_out_steps=ways * math.ceil(math.log2(group.num_nodes)),
+        out_ratio=across / inside,
+    )
 
 
 TECHNIQUE = Technique(

@@ -1,8 +1,9 @@
 """Two-shot all-reduce: each device sums its n-th of the buffer, then all read the sums; an engine's own kernel."""
 
+from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.network.group import Group
-from orrery.network.traffic import NoKnobs, Traffic
+from orrery.network.traffic import Traffic
 
 
 def rule(group: Group) -> Traffic | None:
@@ -17,9 +18,11 @@ def rule(group: Group) -> Traffic | None:
     if group.topology == "bus":
         return None
     return Traffic(
-        num_steps=2, wire_ratio=2.0 * (n - 1) / n * group.crowding_ratio * group.num_dimensions,
-        staged_ratio=1.0, transports=("two_shot",),
-    )  # fmt: skip
+        num_steps=2,
+        wire_ratio=2.0 * (n - 1) / n * group.crowding_ratio * group.num_dimensions,
+        staged_ratio=1.0,
+        transports=("two_shot",),
+    )
 
 
 TECHNIQUE = Technique(

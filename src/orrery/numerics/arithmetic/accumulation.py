@@ -42,14 +42,16 @@ class Platform:
                 raise ScenarioError(f"{name} = {getattr(self, name)} in Platform; write 1 or more.")
 
 
-PLATFORMS: Mapping[str, Platform] = MappingProxyType({
-    "volta": Platform(num_fused=4, num_guard_bits=0),
-    "ampere": Platform(num_fused=8, num_guard_bits=1),
-    "hopper": Platform(num_fused=16, num_guard_bits=2),
-    "hopper split-k": Platform(num_fused=16, num_guard_bits=2, num_splits=4),
-    "tiled": Platform(num_fused=8, num_guard_bits=1, tile_products=64),
-    "vector": Platform(num_fused=1, num_guard_bits=None, num_lanes=16),
-})  # fmt: skip
+PLATFORMS: Mapping[str, Platform] = MappingProxyType(
+    {
+        "volta": Platform(num_fused=4, num_guard_bits=0),
+        "ampere": Platform(num_fused=8, num_guard_bits=1),
+        "hopper": Platform(num_fused=16, num_guard_bits=2),
+        "hopper split-k": Platform(num_fused=16, num_guard_bits=2, num_splits=4),
+        "tiled": Platform(num_fused=8, num_guard_bits=1, tile_products=64),
+        "vector": Platform(num_fused=1, num_guard_bits=None, num_lanes=16),
+    }
+)
 """Emulated devices and kernels that differ in every way that is modelled; a name stands for a family of devices."""
 
 

@@ -47,9 +47,7 @@ def attention(q: Array, k: Array, v: Array) -> Floats:
     return weights @ v.astype(np.float64) / total
 
 
-def rounded_attention(
-    q: Array, k: Array, v: Array, form: AttentionFormat, rotation: Array | None = None
-) -> Floats:  # fmt: skip
+def rounded_attention(q: Array, k: Array, v: Array, form: AttentionFormat, rotation: Array | None = None) -> Floats:
     """The same with rounded operands; ``rotation`` is an orthogonal (d, d) matrix."""
     if rotation is not None:
         q, k = q @ rotation, k @ rotation

@@ -84,9 +84,15 @@ class IntegerLinear:
 
 
 def folded_linear(
-    weights: Array, bias: Array, norm_ratio: Array, norm_shift: Array, *,
-    input_step_ratio: float, output_step_ratio: float, num_bits: int = 8,
-) -> IntegerLinear:  # fmt: skip
+    weights: Array,
+    bias: Array,
+    norm_ratio: Array,
+    norm_shift: Array,
+    *,
+    input_step_ratio: float,
+    output_step_ratio: float,
+    num_bits: int = 8,
+) -> IntegerLinear:
     """A float layer y = norm_ratio * (W x + bias) + norm_shift as integers: batch norm goes into weights and bias."""
     folded = weights * norm_ratio[:, None]
     step = float(np.abs(folded).max()) / ((1 << (num_bits - 1)) - 1)

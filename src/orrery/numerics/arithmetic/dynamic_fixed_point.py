@@ -92,6 +92,8 @@ def product(
         num_overflows += int(np.count_nonzero(wrapped != partial))
         sums = sums + wrapped.astype(spill)
     return Product(
-        sums=sums, exponent=x.exponent + weights.exponent, num_overflows=num_overflows,
+        sums=sums,
+        exponent=x.exponent + weights.exponent,
+        num_overflows=num_overflows,
         num_spills=math.ceil(length / num_chained),
-    )  # fmt: skip
+    )

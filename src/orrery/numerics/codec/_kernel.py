@@ -25,7 +25,7 @@ from orrery.base.compiled import (
     single,
     single_of_bits,
     word,
-)  # fmt: skip
+)
 
 NEAREST_EVEN, NEAREST_AWAY, TOWARD_ZERO, UP, DOWN, NEAREST_ZERO, ODD, STOCHASTIC, STOCHASTIC_EQUAL = range(9)
 
@@ -74,9 +74,15 @@ def round_powers_f32(x: Singles, out: Singles, above: single) -> None:
 
 @compiled
 def round_f64(
-    x: Numbers, out: Numbers, min_exponent: int, mantissa_bits: int, sub_exponent: int, limits: Floats, mode: int,
+    x: Numbers,
+    out: Numbers,
+    min_exponent: int,
+    mantissa_bits: int,
+    sub_exponent: int,
+    limits: Floats,
+    mode: int,
     chance: Floats,
-) -> None:  # fmt: skip
+) -> None:
     """Any mode on any ladder, computed in FP64; ``chance``: a number in (0, 1] for each element if drawn.
 
     ``limits``: highest, lowest, what is beyond them becomes, what NaN becomes, and what is added to keep or drop
@@ -175,9 +181,17 @@ WHOLE = 2.0**52
 
 @compiled
 def encode_f32(
-    y: Singles, codes: Codes, cut: int, offset: int, smallest: float, scale: float, sign_bit: int, nan_code: int,
-    nan_sign: int, most: int,
-) -> None:  # fmt: skip
+    y: Singles,
+    codes: Codes,
+    cut: int,
+    offset: int,
+    smallest: float,
+    scale: float,
+    sign_bit: int,
+    nan_code: int,
+    nan_sign: int,
+    most: int,
+) -> None:
     """Codes of numbers on a ladder of floats: sign, biased exponent, mantissa.
 
     From ``smallest`` on a code is the number's own bits without the ``cut`` last ones, less ``offset``; below, the
@@ -200,9 +214,17 @@ def encode_f32(
 
 @compiled
 def encode_f64(
-    y: Floats, codes: LongCodes, cut: int, offset: int, smallest: float, scale: float, sign_bit: int, nan_code: int,
-    nan_sign: int, most: int,
-) -> None:  # fmt: skip
+    y: Floats,
+    codes: LongCodes,
+    cut: int,
+    offset: int,
+    smallest: float,
+    scale: float,
+    sign_bit: int,
+    nan_code: int,
+    nan_sign: int,
+    most: int,
+) -> None:
     """``encode_f32`` for ladders that need FP64."""
     mask = np.int64(1) << (sign_bit - 1) if sign_bit > 0 else np.int64(0)
     nan, flipped, dropped = np.int64(nan_code), np.int64(nan_code ^ nan_sign), np.uint64(cut)
@@ -299,9 +321,17 @@ LANES = 16
 
 @compiled
 def round_groups_f32(
-    x: Singles2, size: int, encode: Singles2, divides: bool, decode: Singles2, out: Singles2, min_exponent: int,
-    mantissa_bits: int, sub_exponent: int, limits: Singles,
-) -> None:  # fmt: skip
+    x: Singles2,
+    size: int,
+    encode: Singles2,
+    divides: bool,
+    decode: Singles2,
+    out: Singles2,
+    min_exponent: int,
+    mantissa_bits: int,
+    sub_exponent: int,
+    limits: Singles,
+) -> None:
     """Every number over (or times) its group's ``encode``, rounded as ``round_nearest_f32``, times ``decode``.
 
     What is too large saturates. A group whose divisor is 0 holds zeros; one with NaN in it has the scale NaN.

@@ -80,9 +80,14 @@ def round_to(
 
 
 def round_flat(
-    x: NDArray[Any], element: Element, out: NDArray[Any], *, rounding: Rounding, rng: np.random.Generator | None,
+    x: NDArray[Any],
+    element: Element,
+    out: NDArray[Any],
+    *,
+    rounding: Rounding,
+    rng: np.random.Generator | None,
     saturates: bool,
-) -> None:  # fmt: skip
+) -> None:
     """``round_to`` on flat arrays, into ``out``."""
     if x.dtype != out.dtype:
         wide = x.astype(np.float64)
@@ -146,9 +151,14 @@ def _limits(ladder: Ladder, saturates: bool) -> NDArray[np.float64]:
 def has_fp32_exponents(element: Element) -> TypeGuard[Minifloat]:
     """Whether an element is FP32 with fewer bits of mantissa."""
     return (
-        isinstance(element, Minifloat) and element.exponent_bits == 8 and element.bias == 127 and element.is_signed
-        and element.specials == "ieee" and element.has_subnormals and element.mantissa_bits <= 23
-    )  # fmt: skip
+        isinstance(element, Minifloat)
+        and element.exponent_bits == 8
+        and element.bias == 127
+        and element.is_signed
+        and element.specials == "ieee"
+        and element.has_subnormals
+        and element.mantissa_bits <= 23
+    )
 
 
 @lru_cache(maxsize=256)

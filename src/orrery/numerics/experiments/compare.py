@@ -36,9 +36,15 @@ def small_text(seed: int) -> Task:
 
 
 def compare(
-    rules: Mapping[str, RuleOf], *, seed: int, num_seeds: int, steps: int, progress: Progress,
-    learning_rate: float = 1e-2, network: Decoder = NETWORK,
-) -> dict[str, Runs]:  # fmt: skip
+    rules: Mapping[str, RuleOf],
+    *,
+    seed: int,
+    num_seeds: int,
+    steps: int,
+    progress: Progress,
+    learning_rate: float = 1e-2,
+    network: Decoder = NETWORK,
+) -> dict[str, Runs]:
     """Every rule with the same seeds: same text, same first weights, same batches."""
     seeds = [seed * num_seeds + s for s in range(num_seeds)]
     tick = counter(progress, len(rules) * num_seeds * steps)

@@ -62,9 +62,14 @@ def but_for(rule: Linear, names: Collection[str]) -> RuleOf:
 
 
 def loss_and_gradients(
-    network: Network, weights: Mapping[str, Array], x: Array, targets: Targets, loss: Loss, rule_of: RuleOf,
+    network: Network,
+    weights: Mapping[str, Array],
+    x: Array,
+    targets: Targets,
+    loss: Loss,
+    rule_of: RuleOf,
     rng: np.random.Generator,
-) -> tuple[float, dict[str, Array]]:  # fmt: skip
+) -> tuple[float, dict[str, Array]]:
     """The loss of one batch, and the gradient of every weight."""
     run = Pass(weights=weights, rule_of=rule_of, rng=rng)
     y, back = network.step(run)(x)
@@ -74,9 +79,14 @@ def loss_and_gradients(
 
 
 def fit(
-    network: Network, task: Task, rule_of: RuleOf, plan: Plan, *,
-    begin: Mapping[str, Array] | None = None, on_step: Callable[[], None] = lambda: None,
-) -> Fit:  # fmt: skip
+    network: Network,
+    task: Task,
+    rule_of: RuleOf,
+    plan: Plan,
+    *,
+    begin: Mapping[str, Array] | None = None,
+    on_step: Callable[[], None] = lambda: None,
+) -> Fit:
     """Train from ``begin``, or from random weights; runs with one seed see the same weights, batches and judges.
 
     Weights are kept in 32 bits; a run whose loss is no number any more stops there.
@@ -102,9 +112,13 @@ def fit(
 
 
 def answers(
-    network: Network, weights: Mapping[str, Array], task: Task, rule_of: RuleOf, seed: int,
+    network: Network,
+    weights: Mapping[str, Array],
+    task: Task,
+    rule_of: RuleOf,
+    seed: int,
     points: int = HELD_OUT,
-) -> tuple[Array, Targets]:  # fmt: skip
+) -> tuple[Array, Targets]:
     """What the network says to the held-out points, and what is wanted."""
     x, targets = task.draw(points, np.random.default_rng([seed, 7]))
     return network.step(Pass(weights=weights, rule_of=rule_of, rng=np.random.default_rng([seed, 8])))(x)[0], targets

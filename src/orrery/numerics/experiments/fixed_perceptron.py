@@ -63,9 +63,7 @@ class FixedPerceptron:
         """The hardware that computes the same, to the bit."""
         points = self.points(weights)
         codes = [self._codes(weights[name], points[2 * i + 1]) for i, name in enumerate(self.layers)]
-        return Circuit(
-            width_bits=self.width_bits, points=points, weights=tuple(codes), num_powers=self.num_powers
-        )  # fmt: skip
+        return Circuit(width_bits=self.width_bits, points=points, weights=tuple(codes), num_powers=self.num_powers)
 
     def _codes(self, weights: Array, point: int) -> Ints:
         """A layer's weights as words."""

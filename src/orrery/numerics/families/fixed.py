@@ -56,9 +56,16 @@ class Fixed(Element):
         """Constant spacing; what lies outside saturates."""
         highest, lowest = self.highest, self.lowest_code * 2.0**-self.fraction_bits
         return Ladder(
-            min_exponent=CONSTANT_SPACING, mantissa_bits=0, sub_exponent=-self.fraction_bits, highest=highest,
-            lowest=lowest, above=highest, below=lowest, nan_as=0.0, has_negative_zero=False,
-        )  # fmt: skip
+            min_exponent=CONSTANT_SPACING,
+            mantissa_bits=0,
+            sub_exponent=-self.fraction_bits,
+            highest=highest,
+            lowest=lowest,
+            above=highest,
+            below=lowest,
+            nan_as=0.0,
+            has_negative_zero=False,
+        )
 
     def values(self) -> Floats:
         """Every code's value; the code that ``sym`` leaves out stands for the one above it."""
@@ -76,6 +83,9 @@ def read(name: str) -> Fixed | None:
         return None
     unsigned_int, int_bits, int_sym, unsigned, bits, fraction, sym = found.groups()
     return Fixed(
-        name=name, bits=int(int_bits or bits), fraction_bits=int(fraction or 0),
-        is_signed=not (unsigned_int or unsigned), is_symmetric=bool(int_sym or sym),
-    )  # fmt: skip
+        name=name,
+        bits=int(int_bits or bits),
+        fraction_bits=int(fraction or 0),
+        is_signed=not (unsigned_int or unsigned),
+        is_symmetric=bool(int_sym or sym),
+    )

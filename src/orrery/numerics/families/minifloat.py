@@ -97,10 +97,16 @@ class Minifloat(Element):
         nan_as = math.nan if self.specials != "finite" else (-0.0 if self.is_signed else 0.0)
         sub = self.min_exponent - (self.mantissa_bits if self.has_subnormals else 0)
         return Ladder(
-            min_exponent=self.min_exponent, mantissa_bits=self.mantissa_bits, sub_exponent=sub, highest=highest,
-            lowest=lowest, above=above, below=below, nan_as=nan_as,
+            min_exponent=self.min_exponent,
+            mantissa_bits=self.mantissa_bits,
+            sub_exponent=sub,
+            highest=highest,
+            lowest=lowest,
+            above=above,
+            below=below,
+            nan_as=nan_as,
             has_negative_zero=self.is_signed and self.specials != "fnuz",
-        )  # fmt: skip
+        )
 
     @property
     def nan_code(self) -> int:
@@ -142,6 +148,11 @@ def read(name: str) -> Minifloat | None:
     usual: Specials = "finite" if 1 + e + m <= 7 else "fn" if (e, m) == (4, 3) or unsigned else "ieee"
     specials = usual if suffix in (None, "flush") else cast(Specials, suffix)
     return Minifloat(
-        name=name, exponent_bits=e, mantissa_bits=m, specials=specials, is_signed=not unsigned,
-        bias=int(bias) if bias else (1 << max(0, e - 1)) - (specials != "fnuz"), has_subnormals=suffix != "flush",
-    )  # fmt: skip
+        name=name,
+        exponent_bits=e,
+        mantissa_bits=m,
+        specials=specials,
+        is_signed=not unsigned,
+        bias=int(bias) if bias else (1 << max(0, e - 1)) - (specials != "fnuz"),
+        has_subnormals=suffix != "flush",
+    )

@@ -118,9 +118,12 @@ def spend(compute: float, bits: int, block: int) -> Run:
     losses = np.asarray(loss(SIZES, tokens, exponent, mantissa, block))
     best = int(losses.argmin())
     return Run(
-        num_parameters=float(SIZES[best]), num_tokens=float(tokens[best]), exponent_bits=exponent,
-        mantissa_bits=mantissa, block_elements=block,
-    )  # fmt: skip
+        num_parameters=float(SIZES[best]),
+        num_tokens=float(tokens[best]),
+        exponent_bits=exponent,
+        mantissa_bits=mantissa,
+        block_elements=block,
+    )
 
 
 def best_width(compute: float, block: int) -> Run:

@@ -54,9 +54,11 @@ class Choice:
 
 
 CHOICES = (
-    Choice(forward="fp8", backward="fp8"), Choice(forward="fp4", backward="fp8"),
-    Choice(forward="fp8", backward="fp4"), Choice(forward="fp4", backward="fp4"),
-)  # fmt: skip
+    Choice(forward="fp8", backward="fp8"),
+    Choice(forward="fp4", backward="fp8"),
+    Choice(forward="fp8", backward="fp4"),
+    Choice(forward="fp4", backward="fp4"),
+)
 
 
 def known_method() -> Method:

@@ -26,8 +26,14 @@ class Layer:
     def __post_init__(self) -> None:
         width = self.weights.shape[-1]
         rows = (None, width)
-        shapes = {"weights": rows, "inputs": rows, "held_out": rows, "bias": (len(self.weights),),
-                  "previous_weights": (width, None), "previous_bias": (width,)}  # fmt: skip
+        shapes = {
+            "weights": rows,
+            "inputs": rows,
+            "held_out": rows,
+            "bias": (len(self.weights),),
+            "previous_weights": (width, None),
+            "previous_bias": (width,),
+        }
         for name, shape in shapes.items():
             if (values := getattr(self, name)) is not None:
                 _check(name, values, shape)

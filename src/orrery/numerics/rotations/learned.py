@@ -28,7 +28,7 @@ JUDGES = 4
 
 def lighter_tails(
     x: NDArray[np.floating], *, num_steps: int, turn_ratio: float, seed: int | np.random.Generator
-) -> Matrix:  # fmt: skip
+) -> Matrix:
     """The rotation of (samples, size) rows after so many steps from a random Hadamard or orthogonal matrix.
 
     ``turn_ratio`` is how far all columns turn at first, arc over radius, falling to zero in a straight line.

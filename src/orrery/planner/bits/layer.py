@@ -53,14 +53,20 @@ def _block(block: Block, tokens: int, retained: frozenset[str]) -> Iterator[Laye
                 yield _linear(linear, f"{block.name}.{index}.{linear.name}", f"{block.name} {linear.name}", tokens)
         if experts := block.experts:
             work = MoE(
-                tokens=tokens, hidden_size=experts.hidden_size, ffn_size=experts.ffn_size,
-                num_experts=experts.num_experts, experts_per_token=experts.experts_per_token, format=ANY_FORMAT,
+                tokens=tokens,
+                hidden_size=experts.hidden_size,
+                ffn_size=experts.ffn_size,
+                num_experts=experts.num_experts,
+                experts_per_token=experts.experts_per_token,
+                format=ANY_FORMAT,
                 is_gated=experts.is_gated,
-            )  # fmt: skip
+            )
             yield Layer(
-                name=f"{block.name}.{index}.experts", group=f"{block.name} experts", work=work,
+                name=f"{block.name}.{index}.experts",
+                group=f"{block.name} experts",
+                work=work,
                 num_parameters=experts.num_experts * experts.num_parameters_each,
-            )  # fmt: skip
+            )
 
 
 def _linear(linear: Linear, name: str, group: str, tokens: int) -> Layer:

@@ -42,17 +42,23 @@ class Options:
 
 
 def options_of(
-    layers: Sequence[Layer], formats: Sequence[str], device: Device, relative_error: Mapping[str, float],
+    layers: Sequence[Layer],
+    formats: Sequence[str],
+    device: Device,
+    relative_error: Mapping[str, float],
     engine: str = "",
-) -> Options:  # fmt: skip
+) -> Options:
     """Costs by the kernels floor; ``relative_error`` of a format stands in where a layer has none of its own."""
     times, energies = _timed(layers, formats, device, engine)
     sizes = [[x.num_parameters * x.count * bytes_per_element(f) for f in formats] for x in layers]
     return Options(
-        layers=tuple(layers), formats=tuple(formats), latency_s=times, energy_j=energies,
+        layers=tuple(layers),
+        formats=tuple(formats),
+        latency_s=times,
+        energy_j=energies,
         perturbation_ratio=np.array([[perturbation(x, f, relative_error) for f in formats] for x in layers]),
         size_bytes=np.array(sizes, dtype=np.float64),
-    )  # fmt: skip
+    )
 
 
 def perturbation(layer: Layer, format: str, relative_error: Mapping[str, float]) -> float:
@@ -62,9 +68,7 @@ def perturbation(layer: Layer, format: str, relative_error: Mapping[str, float])
     return layer.weight_ratio * layer.errors.get(format, relative_error.get(format, 0.0) * layer.count)
 
 
-def _timed(
-    layers: Sequence[Layer], formats: Sequence[str], device: Device, engine: str
-) -> tuple[Floats, Floats]:  # fmt: skip
+def _timed(layers: Sequence[Layer], formats: Sequence[str], device: Device, engine: str) -> tuple[Floats, Floats]:
     """Seconds and joules; measured times where a layer brings them, with the kernels' power."""
     times, energies = np.empty((len(layers), len(formats))), np.empty((len(layers), len(formats)))
     for column, format in enumerate(formats):

@@ -97,9 +97,12 @@ def _classes(options: Options) -> _Classes:
     found: tuple[Floats, Ints, Ints] = np.unique(added, axis=0, return_inverse=True, return_counts=True)
     rows, of_unit, counts = found
     return _Classes(
-        unit_of_layer=unit_of_layer, class_of_unit=of_unit.reshape(-1), num_units=counts,
-        perturbation_ratio=rows[:, 0], costs={metric: rows[:, i + 1] for i, metric in enumerate(UNITS)},
-    )  # fmt: skip
+        unit_of_layer=unit_of_layer,
+        class_of_unit=of_unit.reshape(-1),
+        num_units=counts,
+        perturbation_ratio=rows[:, 0],
+        costs={metric: rows[:, i + 1] for i, metric in enumerate(UNITS)},
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -119,11 +122,13 @@ def _program(classes: _Classes, objective: Floats, limits: Mapping[str, float]) 
     matrix = np.array([*rows, *capped], dtype=np.float64).reshape(-1, size)
     units = classes.num_units.astype(np.float64)
     program = Program(
-        cost=objective.reshape(-1) / (float(np.abs(objective).max()) or 1.0), matrix=matrix,
+        cost=objective.reshape(-1) / (float(np.abs(objective).max()) or 1.0),
+        matrix=matrix,
         row_low=np.concatenate([units, np.full(len(capped), -np.inf)]),
         row_high=np.concatenate([units, np.ones(len(capped))]),
-        most=np.repeat(units, num_formats), is_whole=np.full(len(matrix[0]), True),
-    )  # fmt: skip
+        most=np.repeat(units, num_formats),
+        is_whole=np.full(len(matrix[0]), True),
+    )
     solution = solved(program, gap_frac=0.0, most_s=MAX_S)
     if solution is None:
         return None
@@ -145,9 +150,11 @@ def _shortfall(options: Options, classes: _Classes, limits: Mapping[str, float])
             beside = f" with {' and '.join(retained)} within the limits" if retained else ""
             return Infeasible(
                 what=f"{metric} of {len(options.layers)} layers in any mixture of {', '.join(options.formats)}{beside}",
-                need=need, have=limit, unit=UNITS[metric],
+                need=need,
+                have=limit,
+                unit=UNITS[metric],
                 smallest_change=f"Allow {need / limit:.3g} times the {metric}, or offer a format that costs less.",
-            )  # fmt: skip
+            )
         retained[metric] = limit
     raise OutOfRange(
         f"No assignment was found within {MAX_S:g} s, and none was shown to be impossible; loosen a limit."

@@ -30,16 +30,21 @@ def chosen(costs: Sequence[BlockCost], num_layers: int, limits: Limits) -> tuple
     """A variant for each layer; Infeasible where even the least of everything passes a limit."""
     rows = {
         "parameters": (np.array([c.num_parameters for c in costs]), limits.num_parameters),
-        "bytes": (np.array([c.weight_bytes + c.cache_bytes * limits.cached_tokens for c in costs]),
-                  limits.memory_bytes),
+        "bytes": (
+            np.array([c.weight_bytes + c.cache_bytes * limits.cached_tokens for c in costs]),
+            limits.memory_bytes,
+        ),
         "s": (np.array([c.step_s for c in costs]), limits.step_s),
-    }  # fmt: skip
+    }
     for unit, (each, limit) in rows.items():
         if (need := float(each.min()) * num_layers) > limit:
             return Infeasible(
-                what=f"{num_layers} layers of the smallest blocks", need=need, have=limit, unit=unit,
+                what=f"{num_layers} layers of the smallest blocks",
+                need=need,
+                have=limit,
+                unit=unit,
                 smallest_change="Loosen the limit, or leave layers out.",
-            )  # fmt: skip
+            )
     capped = [(each / limit, 1.0) for each, limit in rows.values() if np.isfinite(limit)]
     solution = solved(
         Program(
@@ -47,14 +52,18 @@ def chosen(costs: Sequence[BlockCost], num_layers: int, limits: Limits) -> tuple
             matrix=np.array([np.ones(len(costs)), *(row for row, _ in capped)]),
             row_low=np.array([num_layers, *(-np.inf for _ in capped)]),
             row_high=np.array([num_layers, *(high for _, high in capped)]),
-            most=np.full(len(costs), float(num_layers)), is_whole=np.ones(len(costs), dtype=np.bool_),
+            most=np.full(len(costs), float(num_layers)),
+            is_whole=np.ones(len(costs), dtype=np.bool_),
         )
-    )  # fmt: skip
+    )
     if solution is None:
         return Infeasible(
-            what=f"{num_layers} layers within all limits at once", need=num_layers, have=0, unit="layers",
+            what=f"{num_layers} layers within all limits at once",
+            need=num_layers,
+            have=0,
+            unit="layers",
             smallest_change="Loosen one of the limits.",
-        )  # fmt: skip
+        )
     return tuple(
         cost.variant for cost, count in zip(costs, np.rint(solution.x), strict=True) for _ in range(int(count))
     )

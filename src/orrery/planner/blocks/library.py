@@ -57,20 +57,29 @@ def rebuilt(parent: Model, layers: Sequence[Variant], name: str) -> Model:
     assert isinstance(mixer, SoftmaxAttention)
     multiple = 1.5 * block.activation_elements / parent.hidden_size
     config = {
-        "model_type": "nemotron-nas", "hidden_size": parent.hidden_size, "num_attention_heads": mixer.num_heads,
-        "num_hidden_layers": len(layers), "head_dim": mixer.head_size, "vocab_size": parent.vocab_size,
-        "tie_word_embeddings": parent.is_head_tied, "max_position_embeddings": parent.max_context_tokens,
+        "model_type": "nemotron-nas",
+        "hidden_size": parent.hidden_size,
+        "num_attention_heads": mixer.num_heads,
+        "num_hidden_layers": len(layers),
+        "head_dim": mixer.head_size,
+        "vocab_size": parent.vocab_size,
+        "tie_word_embeddings": parent.is_head_tied,
+        "max_position_embeddings": parent.max_context_tokens,
         "block_configs": [_entry(x, mixer, multiple) for x in layers],
-    }  # fmt: skip
+    }
     return parse(config, name=name)
 
 
 def costs(deployment: Deployment, sequences: float, context_tokens: float) -> tuple[BlockCost, ...]:
     """Every variant of the deployment's model, in a decode step of so many sequences; its two parts add up."""
-    mixers = {kv: _part(deployment, Variant(kv_share_frac=kv, ffn_share_frac=0.0), sequences, context_tokens)
-              for kv in KV_SHARES}  # fmt: skip
-    feeds = {ffn: _part(deployment, Variant(kv_share_frac=0.0, ffn_share_frac=ffn), sequences, context_tokens)
-             for ffn in FFN_SHARES}  # fmt: skip
+    mixers = {
+        kv: _part(deployment, Variant(kv_share_frac=kv, ffn_share_frac=0.0), sequences, context_tokens)
+        for kv in KV_SHARES
+    }
+    feeds = {
+        ffn: _part(deployment, Variant(kv_share_frac=0.0, ffn_share_frac=ffn), sequences, context_tokens)
+        for ffn in FFN_SHARES
+    }
     return tuple(_joined(v, mixers[v.kv_share_frac], feeds[v.ffn_share_frac], mixers[0.0]) for v in variants())
 
 
@@ -80,25 +89,29 @@ def _part(deployment: Deployment, variant: Variant, sequences: float, context_to
     whole = replace(deployment, model=rebuilt(deployment.model, (variant,) * layers, "blocks"))
     step = steps_of(0.0, 0.0, 0.0, np.array([sequences]), context_tokens)
     return BlockCost(
-        variant=variant, num_parameters=whole.model.num_parameters / layers,
-        weight_bytes=shard(whole).weight_bytes / layers, cache_bytes=cache_of(whole).bytes_per_token / layers,
+        variant=variant,
+        num_parameters=whole.model.num_parameters / layers,
+        weight_bytes=shard(whole).weight_bytes / layers,
+        cache_bytes=cache_of(whole).bytes_per_token / layers,
         step_s=float(tick(whole, step).done.time_s[0]) / layers,
-    )  # fmt: skip
+    )
 
 
 def _joined(variant: Variant, mixer: BlockCost, feed: BlockCost, empty: BlockCost) -> BlockCost:
     """Both parts, each without what an empty model costs."""
     return BlockCost(
-        variant=variant, num_parameters=mixer.num_parameters + feed.num_parameters - 2 * empty.num_parameters,
+        variant=variant,
+        num_parameters=mixer.num_parameters + feed.num_parameters - 2 * empty.num_parameters,
         weight_bytes=mixer.weight_bytes + feed.weight_bytes - 2 * empty.weight_bytes,
-        cache_bytes=mixer.cache_bytes, step_s=mixer.step_s + feed.step_s - 2 * empty.step_s,
-    )  # fmt: skip
+        cache_bytes=mixer.cache_bytes,
+        step_s=mixer.step_s + feed.step_s - 2 * empty.step_s,
+    )
 
 
 def _entry(variant: Variant, mixer: SoftmaxAttention, multiple: float) -> dict[str, dict[str, object]]:
     heads = round(mixer.num_kv_heads * variant.kv_share_frac)
     attention: dict[str, object] = {"n_heads_in_group": mixer.num_heads // heads} if heads else {"no_op": True}
-    ffn: dict[str, object] = {"ffn_mult": multiple * variant.ffn_share_frac} if variant.ffn_share_frac else {
-        "no_op": True
-    }  # fmt: skip
+    ffn: dict[str, object] = (
+        {"ffn_mult": multiple * variant.ffn_share_frac} if variant.ffn_share_frac else {"no_op": True}
+    )
     return {"attention": attention, "ffn": ffn}

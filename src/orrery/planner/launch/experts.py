@@ -10,21 +10,29 @@ from orrery.planner.launch.command import Draft
 from orrery.planner.launch.manifest import Manifest
 
 VLLM: Mapping[str, tuple[str, ...]] = {
-    GATHER: ("allgather_reducescatter",), DEEPEP: ("deepep_low_latency",), "deepep-normal": ("deepep_high_throughput",),
-    "deepep-low-latency": ("deepep_low_latency",), "tensorrt-llm-one-sided": ("flashinfer_nvlink_one_sided",),
+    GATHER: ("allgather_reducescatter",),
+    DEEPEP: ("deepep_low_latency",),
+    "deepep-normal": ("deepep_high_throughput",),
+    "deepep-low-latency": ("deepep_low_latency",),
+    "tensorrt-llm-one-sided": ("flashinfer_nvlink_one_sided",),
     "tensorrt-llm-two-sided": ("flashinfer_nvlink_two_sided",),
-}  # fmt: skip
+}
 SGLANG: Mapping[str, tuple[str, ...]] = {
-    GATHER: ("none",), DEEPEP: ("deepep", "auto"), "deepep-normal": ("deepep", "normal"),
-    "deepep-low-latency": ("deepep", "low_latency"), "tensorrt-llm-one-sided": ("flashinfer",),
-}  # fmt: skip
+    GATHER: ("none",),
+    DEEPEP: ("deepep", "auto"),
+    "deepep-normal": ("deepep", "normal"),
+    "deepep-low-latency": ("deepep", "low_latency"),
+    "tensorrt-llm-one-sided": ("flashinfer",),
+}
 """What the engines call a dispatcher; SGLang's second word is DeepEP's mode."""
 
 
 def vllm(draft: Draft, deployment: Deployment, manifest: Manifest) -> None:
     """--all2all-backend, an environment variable before 0.12; copies in --eplb-config."""
     way = deployment.dispatcher if has_exchange(deployment) else ""
-    if way:
+    if way and way not in VLLM:
+        draft.notes.append(f"has no {way} exchange of tokens; the command leaves its own default")
+    elif way:
         name = VLLM[way][0]
         if flag := manifest.first("--all2all-backend"):
             draft.add(flag, name)
@@ -32,6 +40,7 @@ def vllm(draft: Draft, deployment: Deployment, manifest: Manifest) -> None:
             draft.notes.append(f"set VLLM_ALL2ALL_BACKEND={name}: this version has no flag for it")
         if way == DEEPEP:
             draft.notes.append("workers for prompts alone take --all2all-backend deepep_high_throughput")
+    _placement(draft, deployment)
     if count := deployment.num_redundant_experts:
         draft.add("--enable-eplb")
         draft.add("--eplb-config", json.dumps({"num_redundant_experts": count}))
@@ -49,13 +58,21 @@ def sglang(draft: Draft, deployment: Deployment, manifest: Manifest) -> None:
             draft.add(manifest.first("--deepep-mode"), mode[0])
     elif way:
         draft.notes.append(f"set {way} as this version says: it has no --moe-a2a-backend")
+    _placement(draft, deployment)
     if count := deployment.num_redundant_experts:
         draft.add("--enable-eplb")
         draft.add("--ep-num-redundant-experts", count)
 
 
+def _placement(draft: Draft, deployment: Deployment) -> None:
+    """No engine takes a placement by routes."""
+    if deployment.expert_placement and has_exchange(deployment):
+        draft.notes.append(f"has no flag for {deployment.expert_placement}: experts must be placed in its code")
+
+
 def tensorrt_llm(draft: Draft, deployment: Deployment) -> None:
     """Both stand in files of their own there."""
+    _placement(draft, deployment)
     if deployment.dispatcher and has_exchange(deployment):
         draft.notes.append(
             f"TRTLLM_FORCE_COMM_METHOD chooses how tokens travel; the plan takes {deployment.dispatcher}"

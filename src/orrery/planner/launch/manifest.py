@@ -46,9 +46,12 @@ def manifest_for(engine: str, version: str = "") -> Manifest:
 def _read(path: Path) -> Manifest:
     raw = read_toml(path)
     return Manifest(
-        engine=raw["engine"], version=raw["version"], flags=frozenset(raw["flags"]),
-        config_keys=frozenset(raw.get("config_keys", ())), source=raw["source"]["title"],
-    )  # fmt: skip
+        engine=raw["engine"],
+        version=raw["version"],
+        flags=frozenset(raw["flags"]),
+        config_keys=frozenset(raw.get("config_keys", ())),
+        source=raw["source"]["title"],
+    )
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -34,17 +34,21 @@ def symmetric(space: Space) -> Plan | Infeasible:
     evaluator, tried = Evaluator(job), list[Plan]()
     for pp in (1 << i for i in range((n // tp).bit_length())):
         choices = [
-            [w for w in by_size.get(n, ()) if (w.tp, w.pp) == (tp, pp) and not w.is_offloaded]
-            for by_size in space.ways
-        ]  # fmt: skip
+            [w for w in by_size.get(n, ()) if (w.tp, w.pp) == (tp, pp) and not w.is_offloaded] for by_size in space.ways
+        ]
         if all(choices):
             tried.append(_fastest_that_fits(evaluator, choices, [Mesh(first=0, num_devices=n)] * len(choices)))
     fitting = [p for p in tried if p.fits]
     if fitting:
         return min(fitting, key=lambda p: p.time_s)
     need = min((p.memory_bytes for p in tried), default=float("inf"))
-    return Infeasible(what=f"one layout with tp = {tp} for every call", need=need, have=evaluator.capacity_bytes,
-                      unit="bytes", smallest_change="Use more devices, or search for a plan.")  # fmt: skip
+    return Infeasible(
+        what=f"one layout with tp = {tp} for every call",
+        need=need,
+        have=evaluator.capacity_bytes,
+        unit="bytes",
+        smallest_change="Use more devices, or search for a plan.",
+    )
 
 
 def _fastest_that_fits(evaluator: Evaluator, choices: Sequence[Sequence[CallPlacement]], where: Sequence[Mesh]) -> Plan:
@@ -84,14 +88,20 @@ def disjoint(job: RlhfJob, framework: Framework) -> Plan | Infeasible:
         first += size
     where["values"] = where["train critic"]
     if first > n:
-        return Infeasible(what="five groups side by side", need=float(first), have=float(n), unit="devices",
-                          smallest_change=f"Use {first} devices or more.")  # fmt: skip
+        return Infeasible(
+            what="five groups side by side",
+            need=float(first),
+            have=float(n),
+            unit="devices",
+            smallest_change=f"Use {first} devices or more.",
+        )
     meshes = [where[call.name] for call in job.calls]
     choices = [
-        _engines(job, call.role, mesh.num_devices) if call.kind == "generate"
+        _engines(job, call.role, mesh.num_devices)
+        if call.kind == "generate"
         else _sharded(_with_room(job, mesh.num_devices), call.role, call.kind, mesh.num_devices, framework)
         for call, mesh in zip(job.calls, meshes, strict=True)
-    ]  # fmt: skip
+    ]
     if not all(choices):
         return _refused(job, "five groups", n)
     return _checked(_fastest_that_fits(Evaluator(job), choices, meshes), "every model on devices of its own")
@@ -134,10 +144,19 @@ def _gathered_generation(job: RlhfJob, role: str, num_devices: int, framework: F
             run = Generation(job, role).run(1, 1, job.batch // (num_devices * waves))
             passes_s = job.output_tokens * max(run.step_s, gather_s)
             prefill_s = max(run.time_s - (job.output_tokens - 1) * run.step_s, gather_s) - run.step_s
-            out.append(CallPlacement(
-                tp=1, pp=1, dp=num_devices, micro_batch=waves, time_s=waves * (passes_s + max(prefill_s, 0.0)),
-                resident_bytes=0.0, weights_bytes=0.0, work_bytes=run.work_bytes + 2.0 * layer_bytes, sharding="zero3",
-            ))  # fmt: skip
+            out.append(
+                CallPlacement(
+                    tp=1,
+                    pp=1,
+                    dp=num_devices,
+                    micro_batch=waves,
+                    time_s=waves * (passes_s + max(prefill_s, 0.0)),
+                    resident_bytes=0.0,
+                    weights_bytes=0.0,
+                    work_bytes=run.work_bytes + 2.0 * layer_bytes,
+                    sharding="zero3",
+                )
+            )
     return out
 
 
@@ -151,21 +170,34 @@ def _engines(job: RlhfJob, role: str, num_devices: int) -> list[CallPlacement]:
     for waves in WAVES:
         if dp and job.batch % (dp * waves) == 0:
             run = generation.run(tp, 1, job.batch // (dp * waves))
-            out.append(CallPlacement(tp=tp, pp=1, dp=dp, micro_batch=waves, time_s=waves * run.time_s,
-                           resident_bytes=run.weights_bytes, weights_bytes=0.0, work_bytes=run.work_bytes))  # fmt: skip
+            out.append(
+                CallPlacement(
+                    tp=tp,
+                    pp=1,
+                    dp=dp,
+                    micro_batch=waves,
+                    time_s=waves * run.time_s,
+                    resident_bytes=run.weights_bytes,
+                    weights_bytes=0.0,
+                    work_bytes=run.work_bytes,
+                )
+            )
     return [w for w in out if w.peak_bytes <= _room(job)]
 
 
 def _refused(job: RlhfJob, what: str, num_devices: int) -> Infeasible:
     return Infeasible(
-        what=f"{what} on {num_devices} devices with {job.batch} prompts", need=float(num_devices),
-        have=float(job.batch), unit="sequences",
+        what=f"{what} on {num_devices} devices with {job.batch} prompts",
+        need=float(num_devices),
+        have=float(job.batch),
+        unit="sequences",
         smallest_change="Use a batch that the devices divide.",
-    )  # fmt: skip
+    )
 
 
 def _checked(plan: Plan, what: str) -> Plan | Infeasible:
     if plan.fits:
         return plan
-    return Infeasible(what=what, need=plan.memory_bytes, have=plan.capacity_bytes, unit="bytes",
-                      smallest_change="Use more devices.")  # fmt: skip
+    return Infeasible(
+        what=what, need=plan.memory_bytes, have=plan.capacity_bytes, unit="bytes", smallest_change="Use more devices."
+    )

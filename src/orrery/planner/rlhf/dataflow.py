@@ -82,9 +82,14 @@ class RlhfJob:
     def training_job(self, role: str, num_sequences: int, framework: Framework | None = None) -> TrainingJob:
         """That role's model on so many whole sequences."""
         return TrainingJob(
-            model=self._trained[role], cluster=self.cluster, framework=framework or self.framework, recipe=self.recipe,
-            seq_len=self.seq_len, global_batch=num_sequences, task="full_finetune",
-        )  # fmt: skip
+            model=self._trained[role],
+            cluster=self.cluster,
+            framework=framework or self.framework,
+            recipe=self.recipe,
+            seq_len=self.seq_len,
+            global_batch=num_sequences,
+            task="full_finetune",
+        )
 
     @cached_property
     def _trained(self) -> dict[str, Model]:

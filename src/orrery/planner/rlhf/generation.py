@@ -49,22 +49,34 @@ class Generation:
         steps = job.output_tokens - 1
         context = job.prompt_tokens + 1 + (_NODES + 1) / 2 * max(steps, 1)
         zero = np.zeros(3)
-        ticks = tick(d, steps_of(
-            np.append(zero, prompts), np.append(zero, job.prompt_tokens), np.append(zero, job.prompt_tokens),
-            np.append(zero + part, 0.0), np.append(context, 0.0),
-        ))  # fmt: skip
+        ticks = tick(
+            d,
+            steps_of(
+                np.append(zero, prompts),
+                np.append(zero, job.prompt_tokens),
+                np.append(zero, job.prompt_tokens),
+                np.append(zero + part, 0.0),
+                np.append(context, 0.0),
+            ),
+        )
         step_s = float(_WEIGHTS @ np.maximum(ticks.time_s[:3], pp * ticks.stage_s[:3])) / 2
         prefill_s = float(ticks.time_s[3]) + (batch / prompts - 1.0) * float(ticks.stage_s[3])
         cached = batch * cache_of(d).sequence_bytes(job.seq_len)
         return Written(
-            time_s=prefill_s + steps * step_s, step_s=step_s, weights_bytes=shard(d).weight_bytes,
+            time_s=prefill_s + steps * step_s,
+            step_s=step_s,
+            weights_bytes=shard(d).weight_bytes,
             work_bytes=cached + activation_bytes(d) + communication_bytes(d) + d.engine.context_bytes,
-        )  # fmt: skip
+        )
 
     def _deployed(self, tp: int, pp: int, batch: int) -> Deployment:
         job = self.job
         return Deployment(
-            model=job.models[self.role], cluster=job.cluster, layout=Layout(tp=tp, pp=pp),
-            formats=Formats(weights="bf16", activations="bf16", kv="bf16"), engine=job.engine,
-            max_num_seqs=batch, max_num_batched_tokens=PROMPT_TOKENS,
-        )  # fmt: skip
+            model=job.models[self.role],
+            cluster=job.cluster,
+            layout=Layout(tp=tp, pp=pp),
+            formats=Formats(weights="bf16", activations="bf16", kv="bf16"),
+            engine=job.engine,
+            max_num_seqs=batch,
+            max_num_batched_tokens=PROMPT_TOKENS,
+        )

@@ -74,9 +74,12 @@ class Evaluator:
         """The timeline and the memory of one assignment."""
         turns = self.turns(placed)
         return Plan(
-            placed=tuple(placed), turns=turns, time_s=max(t.end_s for t in turns),
-            memory_bytes=self.memory_bytes(placed), capacity_bytes=self.capacity_bytes,
-        )  # fmt: skip
+            placed=tuple(placed),
+            turns=turns,
+            time_s=max(t.end_s for t in turns),
+            memory_bytes=self.memory_bytes(placed),
+            capacity_bytes=self.capacity_bytes,
+        )
 
     def turns(self, placed: Sequence[Placed]) -> tuple[Turn, ...]:
         """Order the calls: of those whose needs are met, the one that can start first; ties go by the job's order."""

@@ -42,8 +42,9 @@ def reallocation_s(cluster: Cluster, model_bytes: float, source: Place, target: 
     outside_s = 1.0 / device.scaleout.each_way_bytes_per_s
     received_s = model_bytes * (missing * np.where(near, inside_s, outside_s)).sum(axis=1)
     piece = 1.0 / (source.pp * source.tp)
-    far_s, near_s = (np.minimum((missing * kind).sum(axis=0), piece) * each for kind, each in
-                     ((~near, outside_s), (near, inside_s)))  # fmt: skip
+    far_s, near_s = (
+        np.minimum((missing * kind).sum(axis=0), piece) * each for kind, each in ((~near, outside_s), (near, inside_s))
+    )
     sent_s = model_bytes * np.maximum(far_s, near_s) / source.dp
     busiest_s = float(max(received_s.max(), sent_s.max()))
     latency_s = device.scaleout.latency_s if (missing * ~near).any() else device.scaleup.latency_s

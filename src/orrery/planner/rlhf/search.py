@@ -42,8 +42,10 @@ class Space:
         """Every placement of a call."""
         return [
             Placed(mesh=mesh, way=way)
-            for size, found in self.ways[call].items() for mesh in meshes(self.job.cluster, size) for way in found
-        ]  # fmt: skip
+            for size, found in self.ways[call].items()
+            for mesh in meshes(self.job.cluster, size)
+            for way in found
+        ]
 
 
 def space_of(job: RlhfJob, sizes: Iterable[int] = ()) -> Space | Infeasible:
@@ -65,9 +67,12 @@ def space_of(job: RlhfJob, sizes: Iterable[int] = ()) -> Space | Infeasible:
 def _too_large(job: RlhfJob, call: str, need: float) -> Infeasible:
     have = job.room_bytes
     return Infeasible(
-        what=f"{call} on {job.cluster.num_devices} x {job.cluster.device.name}", need=need, have=have, unit="bytes",
+        what=f"{call} on {job.cluster.num_devices} x {job.cluster.device.name}",
+        need=need,
+        have=have,
+        unit="bytes",
         smallest_change=f"No cut fits into {text(have, 'bytes')} per device; use more devices or a smaller model.",
-    )  # fmt: skip
+    )
 
 
 def search(
@@ -139,10 +144,12 @@ def brute_force(space: Space) -> Plan | None:
 def _nothing_fits(space: Space, evaluator: Evaluator) -> Infeasible:
     need = evaluator.memory_bytes(_smallest(space, lambda w: w.peak_bytes))
     return Infeasible(
-        what=f"RLHF of {len(space.ways)} calls on {space.job.cluster.num_devices} devices", need=need,
-        have=evaluator.capacity_bytes, unit="bytes",
+        what=f"RLHF of {len(space.ways)} calls on {space.job.cluster.num_devices} devices",
+        need=need,
+        have=evaluator.capacity_bytes,
+        unit="bytes",
         smallest_change="Use more devices, or fewer or smaller models.",
-    )  # fmt: skip
+    )
 
 
 def _smallest(space: Space, size: Callable[[CallPlacement], float]) -> list[Placed]:

@@ -124,18 +124,27 @@ def micro_batches(sequences: int, dp: int) -> list[int]:
 
 
 def train_ways(
-    job: RlhfJob, role: str, found: list[tuple[int, int, int]], *, framework: Framework | None = None,
+    job: RlhfJob,
+    role: str,
+    found: list[tuple[int, int, int]],
+    *,
+    framework: Framework | None = None,
     sharding: str = "zero1",
-) -> list[CallPlacement]:  # fmt: skip
+) -> list[CallPlacement]:
     """Updates of one model: ``num_mini_batches`` steps, activations of every layer recomputed."""
     each = job.batch // job.num_mini_batches
     layouts = [
         TrainingLayout(
-            tp=tp, pp=pp, dp=dp, micro_batch=mb, recompute="full",
+            tp=tp,
+            pp=pp,
+            dp=dp,
+            micro_batch=mb,
+            recompute="full",
             sharding=sharding if dp > 1 else "none",  # pyright: ignore[reportArgumentType]
         )
-        for tp, pp, dp in found for mb in micro_batches(each, dp)
-    ]  # fmt: skip
+        for tp, pp, dp in found
+        for mb in micro_batches(each, dp)
+    ]
     if not layouts:
         return []
     steps = step_of(job.training_job(role, each, framework), columns_of(layouts))
@@ -167,17 +176,22 @@ def _held_as(layout: TrainingLayout) -> str:
 
 
 def infer_ways(
-    job: RlhfJob, role: str, found: list[tuple[int, int, int]], *, framework: Framework | None = None,
+    job: RlhfJob,
+    role: str,
+    found: list[tuple[int, int, int]],
+    *,
+    framework: Framework | None = None,
     sharding: str = "none",
-) -> list[CallPlacement]:  # fmt: skip
+) -> list[CallPlacement]:
     """One forward pass over all sequences: (micro-batches + pp - 1) times the fullest stage, and the hand-overs.
 
     A model that is never trained is resident, or waits in host memory and comes up its link before the call.
     """
     layouts = [
         TrainingLayout(tp=tp, pp=pp, dp=dp, micro_batch=mb)
-        for tp, pp, dp in found for mb in micro_batches(job.batch, dp)
-    ]  # fmt: skip
+        for tp, pp, dp in found
+        for mb in micro_batches(job.batch, dp)
+    ]
     if not layouts:
         return []
     training = job.training_job(role, job.batch, framework)
@@ -226,8 +240,11 @@ def infer_ways(
         )
         out.append(way)
         if is_frozen:
-            out.append(replace(way, time_s=way.time_s + float(up_s[i]), resident_bytes=0.0, weights_bytes=held,
-                               is_offloaded=True))  # fmt: skip
+            out.append(
+                replace(
+                    way, time_s=way.time_s + float(up_s[i]), resident_bytes=0.0, weights_bytes=held, is_offloaded=True
+                )
+            )
     return out
 
 
@@ -239,8 +256,16 @@ def generate_ways(job: RlhfJob, role: str, found: list[tuple[int, int, int]]) ->
         for waves in WAVES:
             if job.batch % (dp * waves) == 0 and job.batch // (dp * waves) >= pp:
                 run = generation.run(tp, pp, job.batch // (dp * waves))
-                out.append(CallPlacement(
-                    tp=tp, pp=pp, dp=dp, micro_batch=waves, time_s=waves * run.time_s, resident_bytes=0.0,
-                    weights_bytes=run.weights_bytes, work_bytes=run.work_bytes,
-                ))  # fmt: skip
+                out.append(
+                    CallPlacement(
+                        tp=tp,
+                        pp=pp,
+                        dp=dp,
+                        micro_batch=waves,
+                        time_s=waves * run.time_s,
+                        resident_bytes=0.0,
+                        weights_bytes=run.weights_bytes,
+                        work_bytes=run.work_bytes,
+                    )
+                )
     return out

@@ -80,9 +80,14 @@ Progress = Callable[[int, int], None]
 
 
 def search(
-    job: TrainingJob, fixed: FixedSettings, *, count: int = 10, prunes: bool = True, progress: Progress | None = None,
+    job: TrainingJob,
+    fixed: FixedSettings,
+    *,
+    count: int = 10,
+    prunes: bool = True,
+    progress: Progress | None = None,
     rank_s: float = 0.0,
-) -> TrainingSearchResult:  # fmt: skip
+) -> TrainingSearchResult:
     """The ``count`` fastest layouts that fit, the front of time, memory and energy, and what fell out and why.
 
     ``prunes`` False costs everything: the same answer, more slowly. Layouts that may take less than ``rank_s`` are all
@@ -111,9 +116,15 @@ def _promising(every: Iterable[Family]) -> Iterator[Family]:
 
 
 def _family(
-    job: TrainingJob, family: Family, x: Columns, have: float, keep: "_Keep", out: TrainingSearchResult, prunes: bool,
+    job: TrainingJob,
+    family: Family,
+    x: Columns,
+    have: float,
+    keep: "_Keep",
+    out: TrainingSearchResult,
+    prunes: bool,
     shared: "_Shared",
-) -> None:  # fmt: skip
+) -> None:
     """One family: rules, bounds, costs."""
     bad = np.zeros(len(x), dtype=np.bool_)
     for name, mask in broken(job, x).items():
@@ -144,10 +155,16 @@ def _family(
         missed.add(part, memory, fits)
         keep.add(steps, fits)
     if missed.count:
-        out.rejected.append(ConstraintRejection(
-            family=family, constraint="memory", layouts=missed.count, need_bytes=missed.need_bytes, have_bytes=have,
-            nearest=missed.nearest,
-        ))  # fmt: skip
+        out.rejected.append(
+            ConstraintRejection(
+                family=family,
+                constraint="memory",
+                layouts=missed.count,
+                need_bytes=missed.need_bytes,
+                have_bytes=have,
+                nearest=missed.nearest,
+            )
+        )
 
 
 class _Shared:

@@ -153,15 +153,21 @@ def layouts(job: TrainingJob, fixed: FixedSettings, family: Family, schedules: t
     same = {n: np.full(count, getattr(family, n), dtype=np.int64) for n in ("tp", "cp", "pp", "dp", "ep", "etp")}
     ends = {n: np.full(count, getattr(fixed, n) or 0) for n in ("first_stage_layers", "last_stage_layers")}
     return Columns(
-        **same, **ends, vp=pick(0, [v for v, _ in pipes]), schedule=pick(0, [s for _, s in pipes]),
+        **same,
+        **ends,
+        vp=pick(0, [v for v, _ in pipes]),
+        schedule=pick(0, [s for _, s in pipes]),
         micro_batch=pick(1, micro),
-        recompute=pick(2, [r for r, _ in recomputes]), recompute_layers=pick(2, [n for _, n in recomputes]),
+        recompute=pick(2, [r for r, _ in recomputes]),
+        recompute_layers=pick(2, [n for _, n in recomputes]),
         recompute_modules=np.full(count, mask_of(fixed.recompute_modules), dtype=np.int64),
-        sharding=pick(3, [s for s, _, _ in shards]), sharding_group=pick(3, [g for _, g, _ in shards]),
+        sharding=pick(3, [s for s, _, _ in shards]),
+        sharding_group=pick(3, [g for _, g, _ in shards]),
         secondary_group=pick(3, [g for _, _, g in shards]),
-        is_sequence_parallel=np.array(sequence)[index[4]], is_ring=np.array([r == "ring" for r in rings])[index[5]],
+        is_sequence_parallel=np.array(sequence)[index[4]],
+        is_ring=np.array([r == "ring" for r in rings])[index[5]],
         schedules=schedules,
-    )  # fmt: skip
+    )
 
 
 def _pipes(fixed: FixedSettings, family: Family, layers: int, schedules: tuple[str, ...]) -> Iterator[tuple[int, int]]:

@@ -66,20 +66,26 @@ def which_acceleration(task: Task, *, verify: bool = False, seed: int = 0) -> Ch
     opinions = selector.opinions(x)[:, 0, places]
     favoured = np.bincount(opinions.argmin(axis=1), minlength=len(possible)) / len(opinions)
     expected, low, high = (
-        2.0**found
-        for found in (opinions.mean(axis=0), *np.quantile(opinions, (LOW_FRAC, HIGH_FRAC), axis=0))
-    )  # fmt: skip
+        2.0**found for found in (opinions.mean(axis=0), *np.quantile(opinions, (LOW_FRAC, HIGH_FRAC), axis=0))
+    )
     options = tuple(
         Option(
-            method=possible[i], expected_ratio=float(expected[i]), low_ratio=float(low[i]), high_ratio=float(high[i]),
+            method=possible[i],
+            expected_ratio=float(expected[i]),
+            low_ratio=float(low[i]),
+            high_ratio=float(high[i]),
             favoured_frac=float(favoured[i]),
         )
         for i in map(int, np.argsort(expected, kind="stable").tolist())
-    )  # fmt: skip
+    )
     choice = Choice(
-        task=task, chosen=options[0].method, gain_frac=1.0 - options[0].expected_ratio,
-        doubt_frac=1.0 - options[0].favoured_frac, options=options, notes=_notes(x[0], known, fits),
-    )  # fmt: skip
+        task=task,
+        chosen=options[0].method,
+        gain_frac=1.0 - options[0].expected_ratio,
+        doubt_frac=1.0 - options[0].favoured_frac,
+        options=options,
+        notes=_notes(x[0], known, fits),
+    )
     return _verified(choice, seed) if verify else choice
 
 
@@ -111,12 +117,15 @@ def _verified(choice: Choice, seed: int) -> Choice:
     best = min(found, key=lambda method: found[method])
     is_plain_possible = bool(np.isfinite(plain_s))
     return replace(
-        choice, simulated_best=best, regret_frac=found[choice.chosen] / found[best] - 1.0,
+        choice,
+        simulated_best=best,
+        regret_frac=found[choice.chosen] / found[best] - 1.0,
         options=tuple(
             replace(
-                o, simulated_s=found[o.method],
+                o,
+                simulated_s=found[o.method],
                 simulated_ratio=found[o.method] / plain_s if is_plain_possible else None,
             )
             for o in choice.options
         ),
-    )  # fmt: skip
+    )

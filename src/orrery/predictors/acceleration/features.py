@@ -15,9 +15,21 @@ Floats = NDArray[np.float64]
 WIDE_BYTES = 2.0
 
 FEATURES = (
-    "log_input", "log_output", "shared_share", "log_prefixes", "spread", "log_burstiness", "guessable",
-    "log_prefill_s", "log_decode_s", "prefill_share", "log_load", "log_in_flight", "log_seats", "has_eight_bits",
-)  # fmt: skip
+    "log_input",
+    "log_output",
+    "shared_share",
+    "log_prefixes",
+    "spread",
+    "log_burstiness",
+    "guessable",
+    "log_prefill_s",
+    "log_decode_s",
+    "prefill_share",
+    "log_load",
+    "log_in_flight",
+    "log_seats",
+    "has_eight_bits",
+)
 
 
 def features(task: Task) -> Floats:
@@ -33,13 +45,24 @@ def features(task: Task) -> Floats:
     seats = (device.memory_capacity_bytes - weights_bytes) / (_cache_bytes(task) * (prompt + task.output_tokens))
     together = min(max(seats, 1.0), float(placed.engine.max_num_seqs))
     load = task.request_rate_per_s * (prefill_s + task.output_tokens * decode_s / together)
-    return np.array([
-        np.log2(task.input_tokens), np.log2(task.output_tokens), task.shared_tokens / prompt,
-        np.log2(task.num_prefixes), task.spread_ratio, np.log2(task.burstiness_ratio), task.guessable_frac,
-        np.log2(prefill_s), np.log2(decode_s), prefill_s / alone_s, np.log2(load),
-        np.log2(task.request_rate_per_s * alone_s), np.log2(max(seats, 2.0**-4)),
-        float(any(rate in device.dense_flops_per_s for rate in NARROW)),
-    ])  # fmt: skip
+    return np.array(
+        [
+            np.log2(task.input_tokens),
+            np.log2(task.output_tokens),
+            task.shared_tokens / prompt,
+            np.log2(task.num_prefixes),
+            task.spread_ratio,
+            np.log2(task.burstiness_ratio),
+            task.guessable_frac,
+            np.log2(prefill_s),
+            np.log2(decode_s),
+            prefill_s / alone_s,
+            np.log2(load),
+            np.log2(task.request_rate_per_s * alone_s),
+            np.log2(max(seats, 2.0**-4)),
+            float(any(rate in device.dense_flops_per_s for rate in NARROW)),
+        ]
+    )
 
 
 def _cache_bytes(task: Task) -> float:

@@ -23,15 +23,33 @@ from orrery.serving.workload import Workload
 Floats = NDArray[np.float64]
 
 DEVICES = (
-    "h200-sxm", "h100-sxm", "a100-sxm-80gb", "mi300x", "l40s", "a10g", "l4", "t4", "v100-sxm-32gb", "rtx-4090",
-    "rtx-3090", "rtx-4070", "m2-max", "jetson-agx-orin-64gb", "jetson-orin-nano-8gb",
-)  # fmt: skip
+    "h200-sxm",
+    "h100-sxm",
+    "a100-sxm-80gb",
+    "mi300x",
+    "l40s",
+    "a10g",
+    "l4",
+    "t4",
+    "v100-sxm-32gb",
+    "rtx-4090",
+    "rtx-3090",
+    "rtx-4070",
+    "m2-max",
+    "jetson-agx-orin-64gb",
+    "jetson-orin-nano-8gb",
+)
 """From data centres to what stands on a desk or in a machine."""
 
 MODELS = (
-    "Qwen/Qwen2.5-0.5B", "meta-llama/Llama-3.2-1B", "meta-llama/Llama-3.2-3B", "Qwen/Qwen2.5-7B",
-    "meta-llama/Llama-3.1-8B", "Qwen/Qwen2.5-14B", "Qwen/Qwen2.5-32B",
-)  # fmt: skip
+    "Qwen/Qwen2.5-0.5B",
+    "meta-llama/Llama-3.2-1B",
+    "meta-llama/Llama-3.2-3B",
+    "Qwen/Qwen2.5-7B",
+    "meta-llama/Llama-3.1-8B",
+    "Qwen/Qwen2.5-14B",
+    "Qwen/Qwen2.5-32B",
+)
 LOADS = (0.02, 1.5)
 """Least and greatest rate, as a share of what the device would put out."""
 
@@ -86,13 +104,16 @@ def drawn_tasks(count: int, seed: int) -> tuple[Task, ...]:
 def _drawn(rng: np.random.Generator) -> Task:
     has_shared = rng.random() < 0.6
     return Task(
-        device=str(rng.choice(DEVICES)), model=str(rng.choice(MODELS)),
-        input_tokens=round(_log_uniform(rng, 32, 4096)), output_tokens=round(_log_uniform(rng, 16, 1024)),
+        device=str(rng.choice(DEVICES)),
+        model=str(rng.choice(MODELS)),
+        input_tokens=round(_log_uniform(rng, 32, 4096)),
+        output_tokens=round(_log_uniform(rng, 16, 1024)),
         shared_tokens=16 * round(_log_uniform(rng, 8, 384)) if has_shared else 0,
         num_prefixes=round(_log_uniform(rng, 1, 32)) if has_shared else 1,
-        spread_ratio=float(rng.uniform(0.0, 1.5)), burstiness_ratio=_log_uniform(rng, 0.1, 2.0),
+        spread_ratio=float(rng.uniform(0.0, 1.5)),
+        burstiness_ratio=_log_uniform(rng, 0.1, 2.0),
         guessable_frac=float(rng.uniform(0.0, 0.9)),
-    )  # fmt: skip
+    )
 
 
 def _log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
@@ -101,8 +122,13 @@ def _log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
 
 def _capacity_per_s(task: Task) -> float:
     """Requests a second with all of them at hand; 0 where the model does not fit."""
-    found = estimate(task.deployment(), Workload(
-        mode="offline", input_tokens=task.shared_tokens + task.input_tokens, output_tokens=task.output_tokens,
-        num_requests=NUM_REQUESTS,
-    ))  # fmt: skip
+    found = estimate(
+        task.deployment(),
+        Workload(
+            mode="offline",
+            input_tokens=task.shared_tokens + task.input_tokens,
+            output_tokens=task.output_tokens,
+            num_requests=NUM_REQUESTS,
+        ),
+    )
     return 0.0 if isinstance(found, Infeasible) else found.requests_per_s

@@ -30,9 +30,11 @@ def _continuous_batching(task: Task) -> Service:
 def _chunked_prefill(task: Task) -> Service:
     """Requests join and leave between steps; prompts run in pieces beside the others' tokens."""
     return Service(
-        pools=(Pool(deployment=task.deployment()),), policy="chunked-prefill",
-        policy_knobs={"chunk_tokens": CHUNK_TOKENS}, prefix_caching=False,
-    )  # fmt: skip
+        pools=(Pool(deployment=task.deployment()),),
+        policy="chunked-prefill",
+        policy_knobs={"chunk_tokens": CHUNK_TOKENS},
+        prefix_caching=False,
+    )
 
 
 def _prefix_caching(task: Task) -> Service:
@@ -43,9 +45,7 @@ def _prefix_caching(task: Task) -> Service:
 def _speculation(task: Task) -> Service:
     """Tokens are looked up in the prompt and checked several at once."""
     guess = Speculation(kind="prompt-lookup", draft_tokens=GUESSED_TOKENS, acceptance_frac=task.guessable_frac)
-    return Service(
-        pools=(Pool(deployment=task.deployment()),), policy=STATIC, prefix_caching=False, speculation=guess
-    )  # fmt: skip
+    return Service(pools=(Pool(deployment=task.deployment()),), policy=STATIC, prefix_caching=False, speculation=guess)
 
 
 def _quantisation(task: Task) -> Service:

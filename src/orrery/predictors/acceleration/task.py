@@ -41,10 +41,14 @@ class Task:
 
     def __post_init__(self) -> None:
         for name, least, most in (
-            ("input_tokens", 1, MAX_TOKENS), ("output_tokens", 2, MAX_TOKENS), ("shared_tokens", 0, MAX_TOKENS),
-            ("num_prefixes", 1, 10_000), ("spread_ratio", 0.0, 3.0), ("burstiness_ratio", 0.05, 100.0),
+            ("input_tokens", 1, MAX_TOKENS),
+            ("output_tokens", 2, MAX_TOKENS),
+            ("shared_tokens", 0, MAX_TOKENS),
+            ("num_prefixes", 1, 10_000),
+            ("spread_ratio", 0.0, 3.0),
+            ("burstiness_ratio", 0.05, 100.0),
             ("guessable_frac", 0.0, 1.0),
-        ):  # fmt: skip
+        ):
             check_range(self, name, least, most)
         check_above(self, "request_rate_per_s", 0.0)
 
@@ -55,12 +59,14 @@ class Task:
     def requests(self, count: int, seed: int) -> Requests:
         """``count`` requests of this traffic."""
         traffic = Prefixes(
-            num_prefixes=self.num_prefixes, prefix_tokens=self.shared_tokens, suffix=self._length(self.input_tokens),
+            num_prefixes=self.num_prefixes,
+            prefix_tokens=self.shared_tokens,
+            suffix=self._length(self.input_tokens),
             answer=self._length(self.output_tokens),
-        )  # fmt: skip
+        )
         return shared_prefixes(
             count, self.request_rate_per_s, seed, traffic, law="gamma", burstiness=self.burstiness_ratio
-        )  # fmt: skip
+        )
 
     def _length(self, mean: int) -> Length:
         return Length(mean_tokens=float(mean), std_tokens=self.spread_ratio * mean, most_tokens=4 * MAX_TOKENS)
@@ -79,7 +85,9 @@ def deployment(task: Task, weights: str, activations: str = "") -> Deployment:
     device = get_device(task.device)
     wide = wide_format(device)
     return Deployment(
-        model=get_model(task.model), cluster=Cluster(device=device, num_devices=1, devices_per_node=1),
-        layout=Layout(), formats=Formats(weights=weights, activations=activations or wide, kv=wide),
+        model=get_model(task.model),
+        cluster=Cluster(device=device, num_devices=1, devices_per_node=1),
+        layout=Layout(),
+        formats=Formats(weights=weights, activations=activations or wide, kv=wide),
         engine=get_engine(ENGINE, "", device),
-    )  # fmt: skip
+    )

@@ -127,6 +127,8 @@ def _cell(to: Place, stride: int) -> Iterator[Block | Chosen]:
 def darts() -> Space:
     """The space; the two choices of a node share their columns."""
     return Space(
-        name="darts", num_alternatives=tuple(count for count in NODE_COLUMNS for _ in range(2)),
-        first_column=tuple(first for first in _FIRST[:-1] for _ in range(2)), route=cache(route),
-    )  # fmt: skip
+        name="darts",
+        num_alternatives=tuple(count for count in NODE_COLUMNS for _ in range(2)),
+        first_column=tuple(first for first in _FIRST[:-1] for _ in range(2)),
+        route=cache(route),
+    )

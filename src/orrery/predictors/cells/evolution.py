@@ -40,9 +40,14 @@ def first_generation(
 
 
 def evolved(
-    space: Space, worth: Callable[[Cells], Floats], size: Callable[[Cells], Floats], most_size: float,
-    population: int, generations: int, rng: np.random.Generator,
-) -> Evolved:  # fmt: skip
+    space: Space,
+    worth: Callable[[Cells], Floats],
+    size: Callable[[Cells], Floats],
+    most_size: float,
+    population: int,
+    generations: int,
+    rng: np.random.Generator,
+) -> Evolved:
     """Evolve ``population`` networks over ``generations``, the first included; an infinite limit filters nothing."""
     now = first_generation(space, size, most_size, population, rng)
     trained = [now]

@@ -75,10 +75,14 @@ def plan(space: Space, batch: int) -> Plan:
         steps.append((choice, np.array([known.setdefault(block, len(known)) for block in blocks])))
     kernels = tuple(kernel for block in known for kernel in block)
     return Plan(
-        space=space, batch=batch, kernels=kernels, sizes=np.array([len(block) for block in known]),
+        space=space,
+        batch=batch,
+        kernels=kernels,
+        sizes=np.array([len(block) for block in known]),
         classes=np.array([PRODUCT if k.m else DEPTHWISE if k.flops else PASS for k in kernels]),
-        flops=np.array([sum(kernel.flops for kernel in block) for block in known]), steps=tuple(steps),
-    )  # fmt: skip
+        flops=np.array([sum(kernel.flops for kernel in block) for block in known]),
+        steps=tuple(steps),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

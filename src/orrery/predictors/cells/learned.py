@@ -48,9 +48,11 @@ class Bench:
     def samples(self, cells: Cells, rng: np.random.Generator) -> Samples:
         """Timings of networks, and of every block alone."""
         return Samples(
-            cells=cells, latency_s=self._timed(self.truth.latency_s(cells), rng), nominal=self.nominal,
+            cells=cells,
+            latency_s=self._timed(self.truth.latency_s(cells), rng),
+            nominal=self.nominal,
             alone_s=self._timed(self.truth.alone_s(), rng),
-        )  # fmt: skip
+        )
 
     def _timed(self, true_s: Floats, rng: np.random.Generator) -> Floats:
         return true_s * np.exp(self.noise_frac * rng.standard_normal(true_s.shape))

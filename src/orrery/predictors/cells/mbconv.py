@@ -95,9 +95,11 @@ def _route(batch: int) -> Route:
 def mobilenet_v2() -> Space:
     """The one network, as a space without a choice to make."""
     return Space(
-        name="mobilenet-v2", num_alternatives=(1,), first_column=(0,),
+        name="mobilenet-v2",
+        num_alternatives=(1,),
+        first_column=(0,),
         route=cache(_only),
-    )  # fmt: skip
+    )
 
 
 @cache
@@ -105,6 +107,8 @@ def mbconv() -> Space:
     """The space; every place has columns of its own."""
     counts = tuple(len(step.blocks) for step in _route(1) if isinstance(step, Chosen))
     return Space(
-        name="mbconv", num_alternatives=counts, first_column=tuple(accumulate(counts, initial=0))[:-1],
+        name="mbconv",
+        num_alternatives=counts,
+        first_column=tuple(accumulate(counts, initial=0))[:-1],
         route=cache(_route),
-    )  # fmt: skip
+    )

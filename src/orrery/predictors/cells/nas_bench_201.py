@@ -57,6 +57,8 @@ def nas_bench_201() -> Space:
     """The space; every edge has columns of its own."""
     count = len(OPERATIONS)
     return Space(
-        name="nas-bench-201", num_alternatives=(count,) * len(EDGES),
-        first_column=tuple(count * i for i in range(len(EDGES))), route=cache(route),
-    )  # fmt: skip
+        name="nas-bench-201",
+        num_alternatives=(count,) * len(EDGES),
+        first_column=tuple(count * i for i in range(len(EDGES))),
+        route=cache(route),
+    )

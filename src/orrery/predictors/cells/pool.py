@@ -67,14 +67,16 @@ def _perturbed(device: Device, rng: np.random.Generator) -> Device:
         constants = {
             name: value if name in CHOICES else value * factors.setdefault(f"{found.op} {name}", factor())
             for name, value in found.constants.items()
-        }  # fmt: skip
+        }
         return replace(found, constants={n: min(v, 1.0) if n.endswith("_frac") else v for n, v in constants.items()})
 
     needed = {key: other(found) for key, found in device.calibrations.items() if key[0] in _OPS}
     return replace(
-        device, **roofs, calibrations=needed,
+        device,
+        **roofs,
+        calibrations=needed,
         dense_flops_per_s={rate: flops * peak for rate, flops in device.dense_flops_per_s.items()},
-    )  # fmt: skip
+    )
 
 
 _OPS = frozenset({"gemm", "elementwise_add"})

@@ -30,9 +30,13 @@ def relaxed(space: Space, logits: Parameters) -> Any:
 
 
 def search(
-    space: Space, loss: Callable[[Any], Any], num_runs: int, steps: int, rng: np.random.Generator,
+    space: Space,
+    loss: Callable[[Any], Any],
+    num_runs: int,
+    steps: int,
+    rng: np.random.Generator,
     on_step: Callable[[], None],
-) -> Cells:  # fmt: skip
+) -> Cells:
     """The network that every run ends with; ``loss`` takes a line a run and gives a number a run."""
     logits = {
         str(i): (START * rng.standard_normal((num_runs, count))).astype(np.float32)

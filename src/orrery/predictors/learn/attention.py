@@ -71,10 +71,12 @@ class GroupedAttention:
         features = len(self.groups)
         return {
             "embed": rng.standard_normal((features, self.width)).astype(np.float32),
-            "known": normal(rng, features, self.width), "missing": normal(rng, features, self.width),
-            **start_attention(rng, "within", self.width), **start_attention(rng, "across", self.width),
+            "known": normal(rng, features, self.width),
+            "missing": normal(rng, features, self.width),
+            **start_attention(rng, "within", self.width),
+            **start_attention(rng, "across", self.width),
             **self._head.start(rng),
-        }  # fmt: skip
+        }
 
     def __call__(self, parameters: Values, x: Any) -> Any:
         """Outputs for rows of features followed by one flag a feature: whether it is missing."""
@@ -104,12 +106,15 @@ class DualBranch:
     def start(self, rng: np.random.Generator) -> dict[str, Array]:
         """Random parameters."""
         return {
-            "second": normal(rng, self.num_metrics, self.width), "metric": normal(rng, self.num_seconds, self.width),
-            "place": normal(rng, self.num_seconds, self.width), "name": normal(rng, self.num_metrics, self.width),
+            "second": normal(rng, self.num_metrics, self.width),
+            "metric": normal(rng, self.num_seconds, self.width),
+            "place": normal(rng, self.num_seconds, self.width),
+            "name": normal(rng, self.num_metrics, self.width),
             "weight": normal(rng, 1, self.num_metrics).T,
-            **start_attention(rng, "time", self.width), **start_attention(rng, "metrics", self.width),
+            **start_attention(rng, "time", self.width),
+            **start_attention(rng, "metrics", self.width),
             **self._head.start(rng),
-        }  # fmt: skip
+        }
 
     def __call__(self, parameters: Values, x: Any) -> Any:
         """Outputs for (runs, seconds, metrics)."""

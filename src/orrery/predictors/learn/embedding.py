@@ -37,9 +37,11 @@ class Adaptive:
         h = self.hidden
         trunk = Perceptron(widths=(2 * h, 2 * h, 2 * h, 1))
         return {
-            "input": Perceptron(widths=(self.inputs, h, h)), "device": Perceptron(widths=(self.references, h, h)),
-            "trunk": trunk, "scales": Perceptron(widths=(self.references, 10, sum(trunk.widths[:-1]))),
-        }  # fmt: skip
+            "input": Perceptron(widths=(self.inputs, h, h)),
+            "device": Perceptron(widths=(self.references, h, h)),
+            "trunk": trunk,
+            "scales": Perceptron(widths=(self.references, 10, sum(trunk.widths[:-1]))),
+        }
 
     def start(self, rng: np.random.Generator) -> dict[str, Array]:
         """Random weights, and one learning rate for every number that is adapted."""

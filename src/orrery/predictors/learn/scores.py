@@ -25,11 +25,12 @@ def score(predicted: NDArray[Any], measured: NDArray[Any]) -> Scores:
     guessed, true = predicted.astype(np.float64).ravel(), measured.astype(np.float64).ravel()
     error = np.abs(guessed - true) / true
     return Scores(
-        median_error_frac=float(np.median(error)), mean_error_frac=float(error.mean()),
+        median_error_frac=float(np.median(error)),
+        mean_error_frac=float(error.mean()),
         p90_error_frac=float(np.quantile(error, 0.9)),
         r2=1.0 - float(np.mean((guessed - true) ** 2)) / float(true.var()),
         rank_correlation=rank_correlation(_places(guessed), _places(true)),
-    )  # fmt: skip
+    )
 
 
 def _places(values: NDArray[np.float64]) -> NDArray[np.int64]:

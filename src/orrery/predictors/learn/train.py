@@ -65,9 +65,12 @@ def value_and_gradients(loss: Loss) -> Callable[..., tuple[Any, dict[str, Any]]]
 
 
 def train(
-    loss: Loss, start: Parameters, data: tuple[NDArray[Any], ...], plan: Plan,
+    loss: Loss,
+    start: Parameters,
+    data: tuple[NDArray[Any], ...],
+    plan: Plan,
     on_step: Callable[[], None] = lambda: None,
-) -> Trained:  # fmt: skip
+) -> Trained:
     """Least ``loss`` over the rows of ``data``, arrays of one length; ``on_step`` is called ``plan.steps`` times."""
     rng = np.random.default_rng([plan.seed, 11])
     order = rng.permutation(len(data[0]))

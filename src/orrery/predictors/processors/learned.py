@@ -20,7 +20,7 @@ SEAM = "predictors.machine-score"
 
 def learnt(
     name: str, seen: Table, *, steps: int, seed: int, on_step: OnStep = lambda: None
-) -> Callable[[Table], NDArray[Any]]:  # fmt: skip
+) -> Callable[[Table], NDArray[Any]]:
     """Logarithms of scores by the technique called ``name``, for tables of other machines."""
     mean, spread = seen.scores.mean(axis=0), seen.scores.std(axis=0)
     targets = ((seen.scores - mean) / spread).astype(np.float32)

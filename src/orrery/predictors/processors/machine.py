@@ -80,11 +80,14 @@ class Machine:
         """One socket as a host; ``is_spread`` where its misses go to the memories of all sockets alike."""
         local = 1.0 / self.num_sockets if is_spread else 1.0
         return Host(
-            num_cores=self.processor.num_cores, num_threads_per_core=self.num_threads_per_core,
-            clock_hz=self.clock_hz(activity_ratio), last_level_cache_bytes=self.processor.last_level_cache_bytes,
-            memory_bandwidth_bytes_per_s=self.socket_bytes_per_s(written_frac), cache_hit_s=fact("cache_hit_s"),
+            num_cores=self.processor.num_cores,
+            num_threads_per_core=self.num_threads_per_core,
+            clock_hz=self.clock_hz(activity_ratio),
+            last_level_cache_bytes=self.processor.last_level_cache_bytes,
+            memory_bandwidth_bytes_per_s=self.socket_bytes_per_s(written_frac),
+            cache_hit_s=fact("cache_hit_s"),
             memory_s=local * fact("memory_s") + (1.0 - local) * fact("remote_memory_s"),
-        )  # fmt: skip
+        )
 
 
 @cache
@@ -111,7 +114,14 @@ def fact(name: str) -> float:
 def _processor(name: str, row: list[float], source: str) -> Processor:
     cores, base, all_core, cache_mb, watts, transfers, sockets, package = row
     return Processor(
-        name=name, num_cores=int(cores), base_clock_hz=base * 1e9, all_core_clock_hz=all_core * 1e9,
-        last_level_cache_bytes=cache_mb * 2**20, power_limit_w=watts, memory_hz=transfers * 1e6,
-        num_most_sockets=int(sockets), has_package_memory=bool(package), is_released=source == "perfcastdb",
-    )  # fmt: skip
+        name=name,
+        num_cores=int(cores),
+        base_clock_hz=base * 1e9,
+        all_core_clock_hz=all_core * 1e9,
+        last_level_cache_bytes=cache_mb * 2**20,
+        power_limit_w=watts,
+        memory_hz=transfers * 1e6,
+        num_most_sockets=int(sockets),
+        has_package_memory=bool(package),
+        is_released=source == "perfcastdb",
+    )

@@ -53,40 +53,57 @@ def scored_machines(kinds: Sequence[Processor], *, num_each: int, seed: int, spr
     features = np.log(np.array([_features(machine, rng) for machine in machines]))
     scores = np.log(np.stack([suite(machines) for suite in SUITES.values()], axis=1))
     return Table(
-        features=features, is_missing=rng.random(features.shape) < MISSING_FRAC,
+        features=features,
+        is_missing=rng.random(features.shape) < MISSING_FRAC,
         scores=scores + NOISE * rng.standard_normal(scores.shape),
-    )  # fmt: skip
+    )
 
 
 def varied(processor: Processor, spread: float, rng: np.random.Generator) -> Processor:
     """A processor that might be sold beside this one."""
     cores, clock, cache, watts = np.exp(spread * rng.standard_normal(4))
     return replace(
-        processor, num_cores=max(4, round(processor.num_cores * cores)),
-        base_clock_hz=processor.base_clock_hz * clock, all_core_clock_hz=processor.all_core_clock_hz * clock,
+        processor,
+        num_cores=max(4, round(processor.num_cores * cores)),
+        base_clock_hz=processor.base_clock_hz * clock,
+        all_core_clock_hz=processor.all_core_clock_hz * clock,
         last_level_cache_bytes=processor.last_level_cache_bytes * cache,
         power_limit_w=processor.power_limit_w * watts,
-    )  # fmt: skip
+    )
 
 
 def set_up(processor: Processor, rng: np.random.Generator) -> Machine:
     """A machine that somebody might build of it."""
     sockets = [n for n in (1, 2, 4) if n <= processor.num_most_sockets]
     return Machine(
-        processor=processor, num_sockets=int(rng.choice(sockets)), num_threads_per_core=int(rng.choice([1, 2, 2])),
-        num_channels=int(rng.choice([4, 8, 8])), memory_hz=float(rng.choice([4.0e9, 4.4e9, 4.8e9])),
-        power_frac=float(rng.choice([0.7, 0.85, 1.0])), has_turbo=bool(rng.random() < 0.8),
-    )  # fmt: skip
+        processor=processor,
+        num_sockets=int(rng.choice(sockets)),
+        num_threads_per_core=int(rng.choice([1, 2, 2])),
+        num_channels=int(rng.choice([4, 8, 8])),
+        memory_hz=float(rng.choice([4.0e9, 4.4e9, 4.8e9])),
+        power_frac=float(rng.choice([0.7, 0.85, 1.0])),
+        has_turbo=bool(rng.random() < 0.8),
+    )
 
 
 def _features(machine: Machine, rng: np.random.Generator) -> list[float]:
     """In the order of ``FEATURES``; the capacity moves no score."""
     p = machine.processor
     return [
-        p.num_cores, machine.num_threads_per_core, p.base_clock_hz, machine.clock_hz(),
-        machine.clock_hz(VECTOR_ACTIVITY_RATIO), machine.clock_hz(MATRIX_ACTIVITY_RATIO),
-        p.last_level_cache_bytes, p.last_level_cache_bytes / p.num_cores,
-        machine.num_channels, min(machine.memory_hz, p.memory_hz), 2.0 if p.has_package_memory else 1.0,
+        p.num_cores,
+        machine.num_threads_per_core,
+        p.base_clock_hz,
+        machine.clock_hz(),
+        machine.clock_hz(VECTOR_ACTIVITY_RATIO),
+        machine.clock_hz(MATRIX_ACTIVITY_RATIO),
+        p.last_level_cache_bytes,
+        p.last_level_cache_bytes / p.num_cores,
+        machine.num_channels,
+        min(machine.memory_hz, p.memory_hz),
+        2.0 if p.has_package_memory else 1.0,
         float(rng.choice([256e9, 512e9, 1024e9])),
-        machine.num_sockets, p.power_limit_w, machine.power_frac, 2.0 if machine.has_turbo else 1.0,
-    ]  # fmt: skip
+        machine.num_sockets,
+        p.power_limit_w,
+        machine.power_frac,
+        2.0 if machine.has_turbo else 1.0,
+    ]

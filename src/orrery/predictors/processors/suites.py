@@ -47,30 +47,44 @@ class Kernel:
     def thread(self) -> Tenants:
         """One thread of it as a tenant."""
         values = (
-            1.0, self.cycles_ratio, self.accesses_frac, self.working_set_bytes, self.streaming_frac,
-            self.overlap_ratio, self.written_frac,
-        )  # fmt: skip
+            1.0,
+            self.cycles_ratio,
+            self.accesses_frac,
+            self.working_set_bytes,
+            self.streaming_frac,
+            self.overlap_ratio,
+            self.written_frac,
+        )
         return Tenants(**{n: np.array([v]) for n, v in zip(Tenants.__slots__, values, strict=True)})
 
 
 COMPUTE = Kernel(
-    cycles_ratio=0.4, accesses_frac=3e-4, working_set_bytes=0.3e6, streaming_frac=0.05, overlap_ratio=4.0,
+    cycles_ratio=0.4,
+    accesses_frac=3e-4,
+    working_set_bytes=0.3e6,
+    streaming_frac=0.05,
+    overlap_ratio=4.0,
     activity_ratio=1.2,
-)  # fmt: skip
+)
 STREAMING = Kernel(
-    cycles_ratio=0.5, accesses_frac=0.03, working_set_bytes=2e6, streaming_frac=0.85, overlap_ratio=16.0,
-    written_frac=0.3, activity_ratio=VECTOR_ACTIVITY_RATIO,
-)  # fmt: skip
+    cycles_ratio=0.5,
+    accesses_frac=0.03,
+    working_set_bytes=2e6,
+    streaming_frac=0.85,
+    overlap_ratio=16.0,
+    written_frac=0.3,
+    activity_ratio=VECTOR_ACTIVITY_RATIO,
+)
 INTEGER = (
     Kernel(cycles_ratio=0.7, accesses_frac=2e-3, working_set_bytes=1.0e6, streaming_frac=0.05, overlap_ratio=2.0),
     Kernel(cycles_ratio=0.5, accesses_frac=8e-3, working_set_bytes=2.5e6, streaming_frac=0.10, overlap_ratio=3.0),
     Kernel(cycles_ratio=0.9, accesses_frac=2e-2, working_set_bytes=6.0e6, streaming_frac=0.30, overlap_ratio=4.0),
-)  # fmt: skip
+)
 FLOATING = (
     COMPUTE,
     Kernel(cycles_ratio=0.6, accesses_frac=1e-2, working_set_bytes=1.5e6, streaming_frac=0.30, overlap_ratio=6.0),
     STREAMING,
-)  # fmt: skip
+)
 WEB = Kernel(cycles_ratio=0.9, accesses_frac=8e-3, working_set_bytes=2.0e6, streaming_frac=0.10, overlap_ratio=1.5)
 WEB_SERIAL_FRAC = 2e-3
 MATRIX_SERIAL_FRAC = 1e-4
@@ -90,9 +104,9 @@ def instructions_per_s(machines: Machines, kernel: Kernel, *, is_spread: bool = 
 def stream_bytes_per_s(machines: Machines, *, written_frac: float = 1 / 3, lines: float = LINES_IN_FLIGHT) -> Array:
     """Sustained by all sockets: their memories, or their cores' lines in flight."""
     queried = lines * LINE_BYTES / fact("memory_s")
-    return np.array([
-        m.num_sockets * min(queried * m.processor.num_cores, m.socket_bytes_per_s(written_frac)) for m in machines
-    ])  # fmt: skip
+    return np.array(
+        [m.num_sockets * min(queried * m.processor.num_cores, m.socket_bytes_per_s(written_frac)) for m in machines]
+    )
 
 
 def _mean(kernels: tuple[Kernel, ...]) -> Suite:
@@ -118,7 +132,11 @@ def _web(machines: Machines) -> Array:
 
 
 SUITES: dict[str, Suite] = {
-    "integer": _mean(INTEGER), "floating": _mean(FLOATING), "stream": stream_bytes_per_s, "matrix": _matrix,
-    "sparse": _sparse, "web": _web,
-}  # fmt: skip
+    "integer": _mean(INTEGER),
+    "floating": _mean(FLOATING),
+    "stream": stream_bytes_per_s,
+    "matrix": _matrix,
+    "sparse": _sparse,
+    "web": _web,
+}
 """Scores by suite, of each machine: instructions, bytes or flops a second."""

@@ -14,9 +14,13 @@ HELD_OUT_FRAC = 0.2
 
 
 def compared(
-    samples: Samples, *, trees: int = 100, seed: int = 0, names: Sequence[str] = tuple(PREDICTORS),
+    samples: Samples,
+    *,
+    trees: int = 100,
+    seed: int = 0,
+    names: Sequence[str] = tuple(PREDICTORS),
     progress: Progress = lambda done, total: None,
-) -> tuple[Row, ...]:  # fmt: skip
+) -> tuple[Row, ...]:
     """A row for every predictor, where single samples are held out and where whole shapes are."""
     rows, total = list[Row](), 2 * len(names)
     for held_out, known, queried in _splits(samples, seed):
@@ -41,7 +45,10 @@ def _splits(samples: Samples, seed: int) -> Iterator[tuple[str, NDArray[np.intp]
 def _scores(found: NDArray[np.float64], targets: Samples) -> dict[str, float]:
     time, power = score(found[:, 0], targets.time_s), score(found[:, 1], targets.power_w)
     return {
-        "time_r2": time.r2, "time_mean_error_frac": time.mean_error_frac,
-        "time_median_error_frac": time.median_error_frac, "power_r2": power.r2,
-        "power_mean_error_frac": power.mean_error_frac, "power_median_error_frac": power.median_error_frac,
-    }  # fmt: skip
+        "time_r2": time.r2,
+        "time_mean_error_frac": time.mean_error_frac,
+        "time_median_error_frac": time.median_error_frac,
+        "power_r2": power.r2,
+        "power_mean_error_frac": power.mean_error_frac,
+        "power_median_error_frac": power.median_error_frac,
+    }

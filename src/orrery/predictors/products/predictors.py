@@ -20,10 +20,18 @@ SMALLEST_LEAF = 2
 
 def _inputs(samples: Samples) -> Floats:
     """Sizes, block sizes, intensity, bytes and operations, as in [liu-2024-gemm-ada]; then the device's data sheet."""
-    return np.column_stack([
-        samples.shape_elements, samples.block_elements, samples.flops / samples.moved_bytes, samples.moved_bytes,
-        samples.flops, samples.peak_flops_per_s, samples.bandwidth_bytes_per_s, samples.limit_w,
-    ])  # fmt: skip
+    return np.column_stack(
+        [
+            samples.shape_elements,
+            samples.block_elements,
+            samples.flops / samples.moved_bytes,
+            samples.moved_bytes,
+            samples.flops,
+            samples.peak_flops_per_s,
+            samples.bandwidth_bytes_per_s,
+            samples.limit_w,
+        ]
+    )
 
 
 def _targets(samples: Samples) -> Floats:
@@ -91,7 +99,12 @@ def _fitted_logarithms(model: Any, known: Samples, queried: Samples) -> Floats:
 
 
 PREDICTORS: Mapping[str, Predictor] = {
-    "roofs": _roofs, "rules": _rules, "line": _line, "line of logarithms": _line_of_logarithms, "forest": _forest,
-    "forest of logarithms": _forest_of_logarithms, "forest on rules": _forest_on_rules,
-}  # fmt: skip
+    "roofs": _roofs,
+    "rules": _rules,
+    "line": _line,
+    "line of logarithms": _line_of_logarithms,
+    "forest": _forest,
+    "forest of logarithms": _forest_of_logarithms,
+    "forest on rules": _forest_on_rules,
+}
 """From what needs no samples to what needs the most."""

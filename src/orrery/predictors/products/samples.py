@@ -28,8 +28,14 @@ Floats = NDArray[np.float64]
 
 ROWS, COLUMNS, DEPTHS = (512, 1024, 2048, 128256), (512, 1024, 2048), (512, 1024, 2048)
 BLOCKS = (
-    (64, 64, 32), (128, 64, 32), (64, 128, 32), (128, 128, 32), (256, 128, 32), (128, 256, 32), (256, 256, 32),
-)  # fmt: skip
+    (64, 64, 32),
+    (128, 64, 32),
+    (64, 128, 32),
+    (128, 128, 32),
+    (256, 128, 32),
+    (128, 256, 32),
+    (256, 256, 32),
+)
 NUM_KERNELS, NUM_LAYOUTS = 4, 4
 BETAS = (0.0, 1.0, 0.5, 0.0)
 
@@ -73,9 +79,13 @@ class Samples:
 def drawn_samples(device_name: str, format: str, seed: int) -> Samples:
     """The grid, as the GEMM and energy rules see it on that device, with noise."""
     rng, device = np.random.default_rng(seed), get_device(device_name)
-    grid = np.array(list(product(
-        ROWS, COLUMNS, DEPTHS, range(NUM_KERNELS), range(NUM_LAYOUTS), range(len(BLOCKS)), range(len(BETAS))
-    )))  # fmt: skip
+    grid = np.array(
+        list(
+            product(
+                ROWS, COLUMNS, DEPTHS, range(NUM_KERNELS), range(NUM_LAYOUTS), range(len(BLOCKS)), range(len(BETAS))
+            )
+        )
+    )
     shape, kernel, block, scalars = grid[:, :3], grid[:, 3], np.array(BLOCKS)[grid[:, 5]], grid[:, 6]
     rule_s, rule_w = _ruled(shape, device, format)
     layout = np.exp(LAYOUT_NOISE_FRAC * rng.standard_normal(NUM_KERNELS))[kernel]
@@ -84,11 +94,14 @@ def drawn_samples(device_name: str, format: str, seed: int) -> Samples:
     polled = energy.polled_w(device, format, rule_w, NUM_LAUNCHES * rule_s, POLL_S)
     noise = rng.standard_normal((2, len(grid)))
     return Samples(
-        shape_elements=shape.astype(np.float64), block_elements=block.astype(np.float64),
+        shape_elements=shape.astype(np.float64),
+        block_elements=block.astype(np.float64),
         **_facts([device] * len(grid), [format] * len(grid)),
-        time_s=time_s * np.exp(TIME_NOISE_FRAC * noise[0]), power_w=polled * np.exp(POWER_NOISE_FRAC * noise[1]),
-        rule_s=rule_s, rule_w=polled,
-    )  # fmt: skip
+        time_s=time_s * np.exp(TIME_NOISE_FRAC * noise[0]),
+        power_w=polled * np.exp(POWER_NOISE_FRAC * noise[1]),
+        rule_s=rule_s,
+        rule_w=polled,
+    )
 
 
 def read_samples(path: Path) -> Samples:
@@ -103,10 +116,14 @@ def read_samples(path: Path) -> Samples:
         mine = np.array([pair == key for pair in zip(devices, formats, strict=True)])
         rule_s[mine], rule_w[mine] = _ruled(shape[mine], *key)
     return Samples(
-        shape_elements=shape, block_elements=np.zeros_like(shape), **_facts(devices, formats),
+        shape_elements=shape,
+        block_elements=np.zeros_like(shape),
+        **_facts(devices, formats),
         time_s=np.array([float(row["time_s"]) for row in rows]),
-        power_w=np.array([float(row["power_w"]) for row in rows]), rule_s=rule_s, rule_w=rule_w,
-    )  # fmt: skip
+        power_w=np.array([float(row["power_w"]) for row in rows]),
+        rule_s=rule_s,
+        rule_w=rule_w,
+    )
 
 
 def _products(path: Path) -> Iterator[dict[str, str]]:

@@ -43,10 +43,14 @@ def predicted(machine: Bench, sizes: tuple[int, ...], seed: int, steps: int, tic
     def row(name: str, size: int, predictor: Predictor) -> Row:
         found = score(predictor(others.cells), others.latency_s)
         return {
-            "batch": plan.batch, "rule": name, "num_samples": size, "median_error_frac": found.median_error_frac,
-            "mean_error_frac": found.mean_error_frac, "p90_error_frac": found.p90_error_frac,
+            "batch": plan.batch,
+            "rule": name,
+            "num_samples": size,
+            "median_error_frac": found.median_error_frac,
+            "mean_error_frac": found.mean_error_frac,
+            "p90_error_frac": found.p90_error_frac,
             "rank_correlation": found.rank_correlation,
-        }  # fmt: skip
+        }
 
     for size in sizes:
         known = first(every, size)

@@ -51,9 +51,10 @@ def split(seed: int) -> tuple[Table, Table]:
 
 def _row(name: str, errors: NDArray[Any]) -> Row:
     return {
-        "predictor": name, "error_frac": float(errors.mean()),
+        "predictor": name,
+        "error_frac": float(errors.mean()),
         **{f"{suite}_error_frac": float(e) for suite, e in zip(SUITES, errors, strict=True)},
-    }  # fmt: skip
+    }
 
 
 EXPERIMENT = Experiment(

@@ -66,12 +66,14 @@ def _scores(rules: Mapping[str, Fit], machine: Bench, rng: np.random.Generator) 
 def _row(word: str, name: str, scores: list[Scores]) -> Row:
     """Means over machines."""
     return {
-        "machines": word, "num_machines": len(scores), "rule": name,
+        "machines": word,
+        "num_machines": len(scores),
+        "rule": name,
         "rank_correlation": float(np.mean([s.rank_correlation for s in scores])),
         "least_rank_correlation": min(s.rank_correlation for s in scores),
         "median_error_frac": float(np.mean([s.median_error_frac for s in scores])),
         "p90_error_frac": float(np.mean([s.p90_error_frac for s in scores])),
-    }  # fmt: skip
+    }
 
 
 EXPERIMENT = Experiment(

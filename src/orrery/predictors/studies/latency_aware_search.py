@@ -98,14 +98,16 @@ def _rows(machine: Bench, cells: Cells, runs: Proxy, drawn: Floats) -> tuple[Row
     lost = (quality[..., :1] - quality) / (quality[..., :1] - drawn[:, None, None])
     return tuple(
         {
-            "term": term, "weight": weight, "quality_lost_frac": float(lost[:, t, w].mean()),
+            "term": term,
+            "weight": weight,
+            "quality_lost_frac": float(lost[:, t, w].mean()),
             "latency_s": float(latency_s[:, t, w].mean()),
             "latency_reduction_frac": float(np.mean(1.0 - latency_s[:, t, w] / latency_s[:, t, 0])),
             "work_reduction_frac": float(np.mean(1.0 - flops[:, t, w] / flops[:, t, 0])),
         }
         for t, term in enumerate(TERMS)
         for w, weight in enumerate(WEIGHTS)
-    )  # fmt: skip
+    )
 
 
 def reduction_at(rows: Sequence[Row], term: str, quality_lost_frac: float) -> float:

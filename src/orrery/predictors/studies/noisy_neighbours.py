@@ -59,9 +59,11 @@ def _row(name: str, quantiles: NDArray[Any], speed: NDArray[Any]) -> Row:
     is_inside: NDArray[Any] = (quantiles[:, 0] <= speed) & (speed <= quantiles[:, 2])
     off: NDArray[Any] = np.abs(quantiles[:, 1] - speed)
     return {
-        "predictor": name, "error_frac": float(off.mean()), "inside_frac": float(is_inside.mean()),
+        "predictor": name,
+        "error_frac": float(off.mean()),
+        "inside_frac": float(is_inside.mean()),
         "num_metrics": NUM_METRICS,
-    }  # fmt: skip
+    }
 
 
 def _mix_row(vm: str, beside: tuple[str, ...], predict: Callable[[NDArray[Any]], NDArray[Any]], seed: int) -> Row:
@@ -69,10 +71,13 @@ def _mix_row(vm: str, beside: tuple[str, ...], predict: Callable[[NDArray[Any]],
     drawn = mixes(host(), (vm, *beside), num_runs=NUM_MIX_RUNS, num_seconds=NUM_SECONDS, seed=seed)
     low, middle, high = 1.0 - np.median(predict(drawn.metrics), axis=0)[::-1]
     return {
-        "vm": vm, "neighbours": ", ".join(beside) or "none",
-        "degradation_frac": float(np.median(1.0 - drawn.speed_frac)), "predicted_p10_frac": float(low),
-        "predicted_p50_frac": float(middle), "predicted_p90_frac": float(high),
-    }  # fmt: skip
+        "vm": vm,
+        "neighbours": ", ".join(beside) or "none",
+        "degradation_frac": float(np.median(1.0 - drawn.speed_frac)),
+        "predicted_p10_frac": float(low),
+        "predicted_p50_frac": float(middle),
+        "predicted_p90_frac": float(high),
+    }
 
 
 EXPERIMENT = Experiment(

@@ -66,7 +66,7 @@ def _rivals(unseen: str, history: History, chosen: Choices, groups: NDArray[np.i
 
 def _chosen(
     history: History, x: Floats, groups: NDArray[np.intp], seed: int, description: Sequence[Floats]
-) -> tuple[Choices, ...]:  # fmt: skip
+) -> tuple[Choices, ...]:
     """For each of ``told``: what selectors that learned from the other groups choose, being told that."""
     chosen = tuple(np.zeros(len(history.tasks), dtype=np.intp) for _ in description)
     for group in np.unique(groups):
@@ -90,10 +90,13 @@ def _row(unseen: str, chooser: str, history: History, each: Sequence[Choices]) -
     places = np.arange(len(history.tasks))
     taken = np.concatenate([history.latency_s[places, chosen] / history.plain_s for chosen in each])
     return {
-        "unseen": unseen, "chooser": chooser, "regret_mean_frac": float(found.mean()),
+        "unseen": unseen,
+        "chooser": chooser,
+        "regret_mean_frac": float(found.mean()),
         **{f"regret_p{percent}_frac": float(np.quantile(found, percent / 100)) for percent in PERCENTILES},
-        "is_best_frac": float((found <= SAME_FRAC).mean()), "latency_ratio": float(np.exp(np.log(taken).mean())),
-    }  # fmt: skip
+        "is_best_frac": float((found <= SAME_FRAC).mean()),
+        "latency_ratio": float(np.exp(np.log(taken).mean())),
+    }
 
 
 EXPERIMENT = Experiment(

@@ -107,9 +107,14 @@ def share(host: Host, tenants: Tenants) -> Shared:
     used = _root(excess, np.zeros_like(ratio), np.full_like(ratio, 1.0 - 1e-9))
     wait, time, traffic = at(used)
     return Shared(
-        occupancy_bytes=held, miss_frac=miss, instruction_s=time, waiting_frac=wait / time,
-        traffic_bytes_per_s=traffic, utilisation_frac=used, thread_ratio=ratio,
-    )  # fmt: skip
+        occupancy_bytes=held,
+        miss_frac=miss,
+        instruction_s=time,
+        waiting_frac=wait / time,
+        traffic_bytes_per_s=traffic,
+        utilisation_frac=used,
+        thread_ratio=ratio,
+    )
 
 
 def alone(host: Host, tenants: Tenants) -> Shared:

@@ -39,9 +39,16 @@ class Kind:
 
 
 FIELDS = (
-    "cycles_ratio", "accesses_frac", "working_set_bytes", "streaming_frac", "overlap_ratio", "written_frac",
-    "busy_frac", "phase_frac", "burst_ratio",
-)  # fmt: skip
+    "cycles_ratio",
+    "accesses_frac",
+    "working_set_bytes",
+    "streaming_frac",
+    "overlap_ratio",
+    "written_frac",
+    "busy_frac",
+    "phase_frac",
+    "burst_ratio",
+)
 
 
 def _kind(*values: float) -> Kind:
@@ -68,13 +75,32 @@ UNSEEN = ("graph", "search", "inference", "compress")
 """Kinds that no run to learn from has, neither as the VM nor beside it."""
 
 TENANT_METRICS = (
-    "threads", "instructions", "instructions a cycle", "accesses", "misses an access", "cache held", "read", "written",
-    "waiting", "switches", "packets",
-)  # fmt: skip
+    "threads",
+    "instructions",
+    "instructions a cycle",
+    "accesses",
+    "misses an access",
+    "cache held",
+    "read",
+    "written",
+    "waiting",
+    "switches",
+    "packets",
+)
 HOST_METRICS = (
-    "threads", "instructions", "traffic", "utilisation", "pairing", "power", "temperature", "interrupts", "disk",
-    "packets", "processes", "fan",
-)  # fmt: skip
+    "threads",
+    "instructions",
+    "traffic",
+    "utilisation",
+    "pairing",
+    "power",
+    "temperature",
+    "interrupts",
+    "disk",
+    "packets",
+    "processes",
+    "fan",
+)
 NUM_CHANNELS = 8
 NUM_METRICS = MAX_TENANTS * len(TENANT_METRICS) + len(HOST_METRICS) + 2 * NUM_CHANNELS
 
@@ -149,13 +175,14 @@ def _tenants(rng: np.random.Generator, chosen: Array, present: NDArray[np.bool_]
     cores = rng.choice(VIRTUAL_CORES, size=one)
     active = np.minimum(1.0, np.clip(around(busy), 0.1, 1.0) * np.where(in_burst, burst, 1.0)) * cores
     return Tenants(
-        num_active_threads=active * present, num_cycles_per_instruction=through_time(around(cycles)),
+        num_active_threads=active * present,
+        num_cycles_per_instruction=through_time(around(cycles)),
         num_accesses_per_instruction=around(accesses) * (1.0 + phase * wave),
         working_set_bytes=through_time(around(working_set) * cores / 8.0),
         streaming_frac=through_time(np.clip(around(streaming), 0.01, 0.95)),
         num_parallel_misses=through_time(np.maximum(around(overlap), 1.0)),
         written_frac=through_time(np.clip(around(written), 0.0, 1.0)),
-    )  # fmt: skip
+    )
 
 
 def counters(rng: np.random.Generator, host: Host, tenants: Tenants, found: Shared) -> NDArray[np.float32]:
@@ -167,22 +194,44 @@ def counters(rng: np.random.Generator, host: Host, tenants: Tenants, found: Shar
     read = accesses * found.miss_frac * LINE_BYTES
     written = read * tenants.written_frac
     noise = np.exp(rng.standard_normal((2, *threads.shape)))
-    slots = np.stack([
-        threads, rate, 100.0 * is_there / (found.instruction_s * host.clock_hz), accesses,
-        100.0 * found.miss_frac * is_there, found.occupancy_bytes, read, written,
-        100.0 * found.waiting_frac * is_there, 1e3 * threads * noise[0], 1e3 * noise[1],
-    ], axis=-1)  # fmt: skip
+    slots = np.stack(
+        [
+            threads,
+            rate,
+            100.0 * is_there / (found.instruction_s * host.clock_hz),
+            accesses,
+            100.0 * found.miss_frac * is_there,
+            found.occupancy_bytes,
+            read,
+            written,
+            100.0 * found.waiting_frac * is_there,
+            1e3 * threads * noise[0],
+            1e3 * noise[1],
+        ],
+        axis=-1,
+    )
     shape = (*threads.shape[:2], -1)
     total = threads.sum(axis=-1)
     power = 100.0 + 2.5 * np.minimum(total, host.num_cores)
     dull = np.exp(rng.standard_normal((*threads.shape[:2], 5)))
-    whole = np.concatenate([
-        np.stack([
-            total, rate.sum(axis=-1), found.traffic_bytes_per_s.sum(axis=-1),
-            100.0 * found.utilisation_frac[..., 0], 100.0 * found.thread_ratio[..., 0], power,
-            30.0 + _lagged(power) / 10.0,
-        ], axis=-1), 1e3 * dull,
-    ], axis=-1)  # fmt: skip
+    whole = np.concatenate(
+        [
+            np.stack(
+                [
+                    total,
+                    rate.sum(axis=-1),
+                    found.traffic_bytes_per_s.sum(axis=-1),
+                    100.0 * found.utilisation_frac[..., 0],
+                    100.0 * found.thread_ratio[..., 0],
+                    power,
+                    30.0 + _lagged(power) / 10.0,
+                ],
+                axis=-1,
+            ),
+            1e3 * dull,
+        ],
+        axis=-1,
+    )
     channels = np.stack([read.sum(axis=-1), written.sum(axis=-1)], axis=-1)[..., None, :] / NUM_CHANNELS
     uneven = channels * np.exp(0.1 * rng.standard_normal((*threads.shape[:2], NUM_CHANNELS, 2)))
     shown = np.concatenate([slots.reshape(shape), whole, uneven.reshape(shape)], axis=-1)

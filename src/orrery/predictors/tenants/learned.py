@@ -23,7 +23,7 @@ NOBODY = -1.0
 
 def learnt(
     name: str, seen: Runs, *, steps: int, seed: int, on_step: OnStep = lambda: None
-) -> Callable[[NDArray[Any]], NDArray[Any]]:  # fmt: skip
+) -> Callable[[NDArray[Any]], NDArray[Any]]:
     """Quantiles of the speed by the technique called ``name``, for metrics of other runs."""
     known = np.where(seen.metrics > 0.0, seen.metrics, np.nan)
     mean, spread = np.nanmean(known, axis=(0, 1)), np.maximum(np.nanstd(known, axis=(0, 1)), 1e-6)

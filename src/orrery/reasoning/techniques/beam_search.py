@@ -36,21 +36,37 @@ def calls(problem: Problem, knobs: Knobs) -> Iterator[Call]:
     for i in range(knobs.num_steps):
         path, retained = i * step, beams * i * step
         yield Call(
-            name=f"step {i}", after=before, count=n, context_tokens=prompt + path, distinct_tokens=prompt + retained,
-            fresh_tokens=prompt if i == 0 else 0.0, output_tokens=step,
-        )  # fmt: skip
+            name=f"step {i}",
+            after=before,
+            count=n,
+            context_tokens=prompt + path,
+            distinct_tokens=prompt + retained,
+            fresh_tokens=prompt if i == 0 else 0.0,
+            output_tokens=step,
+        )
         before, ahead = (f"step {i}",), min(knobs.lookahead_steps, knobs.num_steps - 1 - i) * step
         if ahead:
             yield Call(
-                name=f"ahead {i}", after=before, count=n, context_tokens=prompt + path + step,
-                distinct_tokens=prompt + retained + n * step, fresh_tokens=0.0, output_tokens=ahead,
-            )  # fmt: skip
+                name=f"ahead {i}",
+                after=before,
+                count=n,
+                context_tokens=prompt + path + step,
+                distinct_tokens=prompt + retained + n * step,
+                fresh_tokens=0.0,
+                output_tokens=ahead,
+            )
             before = (f"ahead {i}",)
         new = n * (step + ahead)
         yield Call(
-            name=f"score {i}", model="verifier", after=before, count=n, context_tokens=prompt + path + step + ahead,
-            distinct_tokens=prompt + retained + new, fresh_tokens=new + (prompt if i == 0 else 0.0), output_tokens=0.0,
-        )  # fmt: skip
+            name=f"score {i}",
+            model="verifier",
+            after=before,
+            count=n,
+            context_tokens=prompt + path + step + ahead,
+            distinct_tokens=prompt + retained + new,
+            fresh_tokens=new + (prompt if i == 0 else 0.0),
+            output_tokens=0.0,
+        )
         before = (f"score {i}",)
 
 

@@ -37,10 +37,14 @@ def calls(problem: Problem, knobs: Knobs) -> Iterator[Call]:
         seen = min(i, knobs.seen_rounds) * answer
         moved = seen if i > knobs.seen_rounds else 0.0
         yield Call(
-            name=f"round {i}", after=before, count=chains, context_tokens=prompt + seen,
-            distinct_tokens=prompt + chains * seen, fresh_tokens=(prompt if i == 0 else 0.0) + chains * moved,
+            name=f"round {i}",
+            after=before,
+            count=chains,
+            context_tokens=prompt + seen,
+            distinct_tokens=prompt + chains * seen,
+            fresh_tokens=(prompt if i == 0 else 0.0) + chains * moved,
             output_tokens=answer,
-        )  # fmt: skip
+        )
         before = (f"round {i}",)
 
 

@@ -37,14 +37,24 @@ def calls(problem: Problem, knobs: Knobs) -> Iterator[Call]:
     """The thinking pass, off line; then every question over the prompt and the notes that it left."""
     prompt, answer = problem.prompt_tokens, problem.answer_tokens
     yield Call(
-        name="think", count=1, context_tokens=prompt, distinct_tokens=prompt, fresh_tokens=prompt,
-        output_tokens=knobs.thought_ratio * answer, is_online=False,
-    )  # fmt: skip
+        name="think",
+        count=1,
+        context_tokens=prompt,
+        distinct_tokens=prompt,
+        fresh_tokens=prompt,
+        output_tokens=knobs.thought_ratio * answer,
+        is_online=False,
+    )
     context = prompt + knobs.notes_ratio * answer
     yield Call(
-        name="answer", after=("think",), count=knobs.num_questions, context_tokens=context, distinct_tokens=context,
-        fresh_tokens=context, output_tokens=knobs.online_frac * answer,
-    )  # fmt: skip
+        name="answer",
+        after=("think",),
+        count=knobs.num_questions,
+        context_tokens=context,
+        distinct_tokens=context,
+        fresh_tokens=context,
+        output_tokens=knobs.online_frac * answer,
+    )
 
 
 TECHNIQUE = Technique(

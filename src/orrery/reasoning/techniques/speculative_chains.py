@@ -51,15 +51,25 @@ def calls(problem: Problem, knobs: Knobs) -> Iterator[Call]:
             output_tokens=block,
         )
         yield Call(
-            name=f"score {i}", after=(f"draft {i}",), count=n, context_tokens=prompt + path + block,
-            distinct_tokens=retained + n * block, fresh_tokens=first + n * block, output_tokens=0.0,
-        )  # fmt: skip
+            name=f"score {i}",
+            after=(f"draft {i}",),
+            count=n,
+            context_tokens=prompt + path + block,
+            distinct_tokens=retained + n * block,
+            fresh_tokens=first + n * block,
+            output_tokens=0.0,
+        )
         before = (f"score {i}",)
         if rejected:
             yield Call(
-                name=f"redo {i}", after=before, count=rejected, context_tokens=prompt + path,
-                distinct_tokens=prompt + rejected * path, fresh_tokens=0.0, output_tokens=block,
-            )  # fmt: skip
+                name=f"redo {i}",
+                after=before,
+                count=rejected,
+                context_tokens=prompt + path,
+                distinct_tokens=prompt + rejected * path,
+                fresh_tokens=0.0,
+                output_tokens=block,
+            )
             before = (f"redo {i}",)
 
 

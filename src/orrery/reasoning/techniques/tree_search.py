@@ -8,7 +8,7 @@ from orrery.base.knobs import check_above
 from orrery.base.technique import Technique
 from orrery.reasoning.choice import ShapeKnobs
 from orrery.reasoning.graph import Call, Problem
-from orrery.reasoning.tree.search import Growth, search, step_calls
+from orrery.reasoning.tree.search import Growth, search, step_calls, taken
 
 LONGEST_RATIO = 3.0
 """Steps are cut at so many times their mean, and paths at so many times an answer."""
@@ -19,7 +19,8 @@ class Knobs(ShapeKnobs):
     """``width`` candidates at first; an answer takes ``num_steps`` on average; ``prune`` names the rule.
 
     Of the candidates of a step that come before it, one repeats the idea with weight 1 each, or has a new one with
-    weight ``new_idea_ratio``.
+    weight ``new_idea_ratio``. Rules that weigh the cache take ``node_price_ratio`` for a node that is held and
+    ``idea_price_ratio`` for an idea that is covered.
     """
 
     samples: ClassVar[str] = "width"
@@ -27,6 +28,8 @@ class Knobs(ShapeKnobs):
     num_steps: float = 8.0
     prune: str = "balanced-tree"
     new_idea_ratio: float = 1.0
+    node_price_ratio: float = 1.0
+    idea_price_ratio: float = 1.4
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -39,11 +42,17 @@ def calls(problem: Problem, knobs: Knobs) -> Iterator[Call]:
     """The steps of one drawn search, each written for all candidates at once and then read by the verifier."""
     step_tokens = problem.answer_tokens / knobs.num_steps
     growth = Growth(
-        width=knobs.width, prompt_tokens=problem.prompt_tokens, step_tokens=step_tokens,
-        most_step_tokens=LONGEST_RATIO * step_tokens, most_tokens=LONGEST_RATIO * problem.answer_tokens,
-        end_frac=1.0 / knobs.num_steps, new_idea_ratio=knobs.new_idea_ratio, seed=knobs.seed,
-    )  # fmt: skip
-    yield from step_calls(search(growth, knobs.prune), 1)
+        width=knobs.width,
+        prompt_tokens=problem.prompt_tokens,
+        step_tokens=step_tokens,
+        most_step_tokens=LONGEST_RATIO * step_tokens,
+        most_tokens=LONGEST_RATIO * problem.answer_tokens,
+        end_frac=1.0 / knobs.num_steps,
+        new_idea_ratio=knobs.new_idea_ratio,
+        seed=knobs.seed,
+    )
+    prices = {"node_price_ratio": knobs.node_price_ratio, "idea_price_ratio": knobs.idea_price_ratio}
+    yield from step_calls(search(growth, knobs.prune, **taken(knobs.prune, prices)), 1)
 
 
 TECHNIQUE = Technique(

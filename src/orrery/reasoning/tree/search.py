@@ -4,8 +4,8 @@ Scores are uniform; a candidate repeats the idea of one before it in the same st
 restaurant); a step ends the answer with a fixed chance. What is measured is the cache, which depends on nothing else.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from math import ceil, sqrt
 from typing import Any
 
@@ -67,6 +67,12 @@ def search(growth: Growth, rule: str, **knobs: float) -> list[Step]:
     return steps
 
 
+def taken(rule: str, knobs: Mapping[str, float]) -> dict[str, float]:
+    """Return those of some knobs that a pruning rule has."""
+    own = {f.name for f in fields(technique_at(techniques, SEAM, rule).knobs)}
+    return {name: value for name, value in knobs.items() if name in own}
+
+
 def _continued(
     tree: Grown, growth: Growth, parents: NDArray[np.int64], counts: NDArray[np.int64], random: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -82,7 +88,7 @@ def _continued(
 
 def _front(
     tree: Grown, nodes: NDArray[np.int64], ideas: NDArray[np.int64], num_branches: int, random: np.random.Generator
-) -> Front:  # fmt: skip
+) -> Front:
     """Candidates with fresh scores. The nodes of the first step, numbered from 1, are dealt out into the subtrees."""
     paths = np.array([tree.paths[i] for i in nodes.tolist()], dtype=np.int64)
     branches = (paths[:, 1] if paths.shape[1] > 1 else nodes) % num_branches
@@ -92,10 +98,11 @@ def _front(
 def _measured(tree: Grown, nodes: NDArray[np.int64]) -> Step:
     leaves: list[int] = nodes.tolist()
     return Step(
-        num_candidates=len(leaves), kept_tokens=tree.kept_tokens(nodes),
+        num_candidates=len(leaves),
+        kept_tokens=tree.kept_tokens(nodes),
         path_tokens=sum(tree.context_tokens[i] for i in leaves) / len(leaves),
         step_tokens=sum(tree.tokens[i] for i in leaves) / len(leaves),
-    )  # fmt: skip
+    )
 
 
 def step_calls(steps: list[Step], num_searches: int) -> tuple[Call, ...]:
@@ -104,14 +111,28 @@ def step_calls(steps: list[Step], num_searches: int) -> tuple[Call, ...]:
     for i, step in enumerate(steps):
         count, new = num_searches * step.num_candidates, step.num_candidates * step.step_tokens
         above = num_searches * (step.kept_tokens - new)
-        calls.append(Call(
-            name=f"step {i}", after=before, count=count, context_tokens=step.path_tokens, distinct_tokens=above,
-            fresh_tokens=above if i == 0 else 0.0, output_tokens=step.step_tokens,
-        ))  # fmt: skip
-        calls.append(Call(
-            name=f"score {i}", model="verifier", after=(f"step {i}",), count=count,
-            context_tokens=step.path_tokens + step.step_tokens, distinct_tokens=above + num_searches * new,
-            fresh_tokens=num_searches * new + (above if i == 0 else 0.0), output_tokens=0.0,
-        ))  # fmt: skip
+        calls.append(
+            Call(
+                name=f"step {i}",
+                after=before,
+                count=count,
+                context_tokens=step.path_tokens,
+                distinct_tokens=above,
+                fresh_tokens=above if i == 0 else 0.0,
+                output_tokens=step.step_tokens,
+            )
+        )
+        calls.append(
+            Call(
+                name=f"score {i}",
+                model="verifier",
+                after=(f"step {i}",),
+                count=count,
+                context_tokens=step.path_tokens + step.step_tokens,
+                distinct_tokens=above + num_searches * new,
+                fresh_tokens=num_searches * new + (above if i == 0 else 0.0),
+                output_tokens=0.0,
+            )
+        )
         before = (f"score {i}",)
     return tuple(calls)

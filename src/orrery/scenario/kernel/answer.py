@@ -45,28 +45,43 @@ class KernelRow:
         ends = {} if self.interval is None else {"time_s": self.interval}
         return to_json(
             {
-                "device": self.device, "op": self.op, "variant": self.variant, "format": self.format,
-                "engine": self.engine, "sizes": self.sizes, "time_s": self.time_s, "intervals": ends,
-                "bound_by": self.bound_by, "roofs_s": self.roofs_s, "flops": self.flops, "bytes": self.bytes,
+                "device": self.device,
+                "op": self.op,
+                "variant": self.variant,
+                "format": self.format,
+                "engine": self.engine,
+                "sizes": self.sizes,
+                "time_s": self.time_s,
+                "intervals": ends,
+                "bound_by": self.bound_by,
+                "roofs_s": self.roofs_s,
+                "flops": self.flops,
+                "bytes": self.bytes,
                 "flops_per_s": self.flops / self.time_s if self.time_s else 0.0,
                 "bytes_per_s": self.bytes / self.time_s if self.time_s else 0.0,
-                "details": self.details, "because": self.because, "measured": self.measured,
+                "details": self.details,
+                "because": self.because,
+                "measured": self.measured,
             }
-        )  # fmt: skip
+        )
 
     def cells(self) -> dict[str, Any]:
         """The row as cells of a table."""
         plain = self.to_json()
         details: dict[str, Any] = plain["details"]
         return {
-            **{key: plain[key] for key in ("device", "op", "variant", "format", "engine")}, **self.sizes,
-            "time_s": self.time_s, "low_80_s": self.interval.low_80 if self.interval else None,
+            **{key: plain[key] for key in ("device", "op", "variant", "format", "engine")},
+            **self.sizes,
+            "time_s": self.time_s,
+            "low_80_s": self.interval.low_80 if self.interval else None,
             "high_80_s": self.interval.high_80 if self.interval else None,
-            "bound_by": self.bound_by, "flops": self.flops, "bytes": self.bytes,
+            "bound_by": self.bound_by,
+            "flops": self.flops,
+            "bytes": self.bytes,
             **{f"roof_{key}_s": value for key, value in self.roofs_s.items()},
             **{key: value for key, value in details.items() if isinstance(value, str | int | float)},
             "measured_s": self.measured.time_s if self.measured else None,
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +121,9 @@ class KernelAnswer:
     def to_json(self) -> dict[str, Any]:
         """The answer in the shape that scripts rely on."""
         return {
-            "op": self.op, "results": [row.to_json() for row in self.rows], "declined": to_json(self.declined),
-            "sweep": to_json(self.swept), "notes": list(self.notes),
-        }  # fmt: skip
+            "op": self.op,
+            "results": [row.to_json() for row in self.rows],
+            "declined": to_json(self.declined),
+            "sweep": to_json(self.swept),
+            "notes": list(self.notes),
+        }

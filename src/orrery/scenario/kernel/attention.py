@@ -25,7 +25,7 @@ VARIANTS = {
     "two-pass": "an array: maxima kept while scores are made, rows read again to be divided",
     "one-pass": "an array: running maxima and sums, exponentials on the array itself",
     "one-pass-lanes": "an array: running maxima and sums, exponentials on the lanes",
-}  # fmt: skip
+}
 
 
 def phase_of(work: Work) -> str:
@@ -40,13 +40,22 @@ def _softmax_op(work: Work, format: str) -> Op:
     context, kv_heads = _context(work), _kv_heads(work)
     if phase_of(work) == "decode":
         return AttentionDecode(
-            **shared, context_tokens=context, num_kv_heads=kv_heads, format=compute, kv_format=kv,
+            **shared,
+            context_tokens=context,
+            num_kv_heads=kv_heads,
+            format=compute,
+            kv_format=kv,
             is_cold=bool(work.words.get("cold")),
-        )  # fmt: skip
+        )
     return AttentionPrefill(
-        **shared, context_tokens=context, num_kv_heads=kv_heads, value_head_size=work.size("value_head_size"),
-        format=compute, kv_format=kv, is_causal=not work.words.get("not_causal"),
-    )  # fmt: skip
+        **shared,
+        context_tokens=context,
+        num_kv_heads=kv_heads,
+        value_head_size=work.size("value_head_size"),
+        format=compute,
+        kv_format=kv,
+        is_causal=not work.words.get("not_causal"),
+    )
 
 
 def _context(work: Work) -> int:
@@ -74,10 +83,12 @@ def _derived(work: Work, format: str, variant: str) -> Found:
     """By the rates of instructions, without any constant that was fitted to such a kernel."""
     device = work.device
     shape = overlapped.Shape(
-        num_heads=work.size("batch") * work.size("num_heads"), num_queries=work.size("query_tokens"),
-        num_keys=_context(work), num_head_features=work.size("head_size"),
+        num_heads=work.size("batch") * work.size("num_heads"),
+        num_queries=work.size("query_tokens"),
+        num_keys=_context(work),
+        num_head_features=work.size("head_size"),
         is_causal=not work.words.get("not_causal"),
-    )  # fmt: skip
+    )
     if work.size("window_tokens"):
         raise OutOfRange("window_tokens: turns and overlap are counted without a window; leave it out.")
     number = get_format(format)
@@ -88,14 +99,21 @@ def _derived(work: Work, format: str, variant: str) -> Found:
     is_rounded = work.has("tensors") and number.name == EIGHT_BIT
     errors = attention_errors(str(work.words["tensors"])) if is_rounded else {}
     return Found(
-        time_s=max(run.time_s, memory_s), flops=run.flops, bytes=moved,
+        time_s=max(run.time_s, memory_s),
+        flops=run.flops,
+        bytes=moved,
         roofs_s={"compute": run.flops / run.peak_flops_per_s, "memory": memory_s},
         others_s={"exponentials": run.exponentials_s, "vector": run.vector_s},
-        details={"products_s": run.products_s, "exponentials_s": run.exponentials_s, "vector_s": run.vector_s,
-                 **errors, "waves": run.num_waves,
-                 "busy_frac": run.flops / run.peak_flops_per_s / max(run.time_s, memory_s)},
+        details={
+            "products_s": run.products_s,
+            "exponentials_s": run.exponentials_s,
+            "vector_s": run.vector_s,
+            **errors,
+            "waves": run.num_waves,
+            "busy_frac": run.flops / run.peak_flops_per_s / max(run.time_s, memory_s),
+        },
         because=run.because,
-    )  # fmt: skip
+    )
 
 
 def _on_array(work: Work) -> Iterator[Way]:
@@ -109,21 +127,31 @@ def _array(work: Work, variant: str) -> Found:
         raise ScenarioError("attention on an array is counted for whole rows: write --not-causal, no context_tokens.")
     array = passes.array_of(device)
     shape = Attention(
-        num_heads=work.size("batch") * work.size("num_heads"), num_rows=work.size("query_tokens"),
+        num_heads=work.size("batch") * work.size("num_heads"),
+        num_rows=work.size("query_tokens"),
         num_head_features=work.size("head_size"),
-    )  # fmt: skip
+    )
     run = passes.run(variant, shape, array)
     flops = 4.0 * shape.num_scores * shape.num_head_features
     return Found(
-        time_s=run.time_s, flops=flops, bytes=run.memory_bytes,
-        roofs_s={"compute": flops / (2.0 * array.num_side**2 * array.clock_hz),
-                 "memory": run.memory_bytes / array.memory_bandwidth_bytes_per_s},
+        time_s=run.time_s,
+        flops=flops,
+        bytes=run.memory_bytes,
+        roofs_s={
+            "compute": flops / (2.0 * array.num_side**2 * array.clock_hz),
+            "memory": run.memory_bytes / array.memory_bandwidth_bytes_per_s,
+        },
         others_s={"lanes": run.lanes_s},
-        details={"busy_frac": run.busy_frac, "row_buffer_bytes": run.row_buffer_bytes,
-                 "spilled_bytes": run.spilled_bytes},
-        because=(f"{array.num_side} x {array.num_side} multipliers, {array.num_side} lanes, a buffer of "
-                 f"{array.buffer_bytes / 2**20:.3g} MiB",),
-    )  # fmt: skip
+        details={
+            "busy_frac": run.busy_frac,
+            "row_buffer_bytes": run.row_buffer_bytes,
+            "spilled_bytes": run.spilled_bytes,
+        },
+        because=(
+            f"{array.num_side} x {array.num_side} multipliers, {array.num_side} lanes, a buffer of "
+            f"{array.buffer_bytes / 2**20:.3g} MiB",
+        ),
+    )
 
 
 def _latent_op(work: Work, format: str) -> Op:
@@ -157,14 +185,34 @@ def _check(work: Work) -> None:
 SETTINGS = frozenset({"format", "kv", "engine", "phase", "cold"})
 ATTENTION = Operator(
     name="attention",
-    sizes={"query_tokens": None, "num_heads": None, "batch": 1, "context_tokens": 0, "num_kv_heads": 0,
-           "head_size": 128, "window_tokens": 0, "value_head_size": 0},
-    ways=softmax_attention, variants=VARIANTS, settings=SETTINGS | {"not_causal", "tensors"}, check=_check,
+    sizes={
+        "query_tokens": None,
+        "num_heads": None,
+        "batch": 1,
+        "context_tokens": 0,
+        "num_kv_heads": 0,
+        "head_size": 128,
+        "window_tokens": 0,
+        "value_head_size": 0,
+    },
+    ways=softmax_attention,
+    variants=VARIANTS,
+    settings=SETTINGS | {"not_causal", "tensors"},
+    check=_check,
     spellings={"pingpong": "ping-pong", "async": "ping-pong", "turns": "serial"},
-)  # fmt: skip
+)
 LATENT = Operator(
     name="latent-attention",
-    sizes={"query_tokens": None, "num_heads": None, "batch": 1, "context_tokens": 0, "head_size": 0,
-           "value_head_size": 0},
-    ways=latent_attention, variants={"library": VARIANTS["library"]}, settings=SETTINGS, check=_check,
-)  # fmt: skip
+    sizes={
+        "query_tokens": None,
+        "num_heads": None,
+        "batch": 1,
+        "context_tokens": 0,
+        "head_size": 0,
+        "value_head_size": 0,
+    },
+    ways=latent_attention,
+    variants={"library": VARIANTS["library"]},
+    settings=SETTINGS,
+    check=_check,
+)

@@ -43,22 +43,29 @@ def exchange(kind: str, work: Work) -> Iterator[Way]:
 
 def _collective(kind: str, work: Work, library: str) -> Collective:
     return Collective(
-        kind=kind, num_devices=work.size("devices"), message_bytes=float(work.sizes["message_bytes"]),
-        devices_per_node=work.size("devices_per_node"), library=library_key(library),
+        kind=kind,
+        num_devices=work.size("devices"),
+        message_bytes=float(work.sizes["message_bytes"]),
+        devices_per_node=work.size("devices_per_node"),
+        library=library_key(library),
         has_peer_to_peer=bool(work.words.get("peer_to_peer")),
-    )  # fmt: skip
+    )
 
 
 def _library(kind: str, work: Work, library: str) -> Found:
     inputs = _collective(kind, work, library)
     timing, constants = network.predict(inputs, work.device), network.calibration(inputs, work.device)
     return Found(
-        time_s=float(timing.time_s), flops=0.0, bytes=float(timing.sent_bytes),
-        roofs_s={"network": float(timing.wire_s)}, others_s={"latency": float(timing.latency_s)},
-        spread=network.spread(inputs, work.device), engine=constants.engine,
+        time_s=float(timing.time_s),
+        flops=0.0,
+        bytes=float(timing.sent_bytes),
+        roofs_s={"network": float(timing.wire_s)},
+        others_s={"latency": float(timing.latency_s)},
+        spread=network.spread(inputs, work.device),
+        engine=constants.engine,
         details={"algorithm": str(timing.algorithm)},
         because=(origin(constants, work.device), *_idle_switch(work, constants)),
-    )  # fmt: skip
+    )
 
 
 def _idle_switch(work: Work, constants: Calibration) -> tuple[str, ...]:
@@ -85,11 +92,16 @@ def _algorithm(kind: str, work: Work, library: str, name: str) -> Found:
         raise OutOfRange(f"{name} does no {kind.replace('_', '-')} on {count} x {work.device.name} ({group.topology}).")
     best = min(mine, key=lambda c: c.time_s(size))
     return Found(
-        time_s=max(best.time_s(size), found.get("host_s", 0.0)), flops=0.0, bytes=best.wire_ratio * size,
-        roofs_s={"network": best.roof_s_per_bytes * size}, others_s={"latency": best.latency_s},
-        spread=network.spread(inputs, work.device), engine=constants.engine, details={"algorithm": best.name},
+        time_s=max(best.time_s(size), found.get("host_s", 0.0)),
+        flops=0.0,
+        bytes=best.wire_ratio * size,
+        roofs_s={"network": best.roof_s_per_bytes * size},
+        others_s={"latency": best.latency_s},
+        spread=network.spread(inputs, work.device),
+        engine=constants.engine,
+        details={"algorithm": best.name},
         because=(origin(constants, work.device),),
-    )  # fmt: skip
+    )
 
 
 def _is(candidate: Candidate, name: str) -> bool:
@@ -127,19 +139,29 @@ def _routed(kind: str, work: Work, routing: str) -> Found:
     rate = fabric.link.each_way_bytes_per_s
     even = fabric.num_hosts_per_leaf / fabric.num_spines
     return Found(
-        time_s=time_s, flops=0.0, bytes=found.host_bytes, roofs_s={"network": found.host_bytes / rate},
+        time_s=time_s,
+        flops=0.0,
+        bytes=found.host_bytes,
+        roofs_s={"network": found.host_bytes / rate},
         others_s={"fabric": float(np.median(found.busiest_bytes)) / rate, "latency": found.latency_s},
         spread=Spread(
-            low_80_ratio=min(1.0, float(low_80)), high_80_ratio=max(1.0, float(high_80)),
-            low_95_ratio=min(1.0, float(low_95)), high_95_ratio=max(1.0, float(high_95)),
+            low_80_ratio=min(1.0, float(low_80)),
+            high_80_ratio=max(1.0, float(high_80)),
+            low_95_ratio=min(1.0, float(low_95)),
+            high_95_ratio=max(1.0, float(high_95)),
             because=f"over {found.time_s.size} draws of places and hashes alone; rates are stated, not measured",
         ),
-        details={"busiest_link_bytes": float(np.median(found.busiest_bytes)), "hosts": fabric.num_hosts,
-                 "oversubscription": even},
-        because=(f"{fabric.num_leaves} leaves of {fabric.num_hosts_per_leaf} hosts, {fabric.num_spines} spines, links "
-                 f"of {rate:.3g} B/s ({fabric.link.name})"
-                 + ("; assigned as well as sprayed, by König's theorem" if found.is_by_theorem else ""),),
-    )  # fmt: skip
+        details={
+            "busiest_link_bytes": float(np.median(found.busiest_bytes)),
+            "hosts": fabric.num_hosts,
+            "oversubscription": even,
+        },
+        because=(
+            f"{fabric.num_leaves} leaves of {fabric.num_hosts_per_leaf} hosts, {fabric.num_spines} spines, links "
+            f"of {rate:.3g} B/s ({fabric.link.name})"
+            + ("; assigned as well as sprayed, by König's theorem" if found.is_by_theorem else ""),
+        ),
+    )
 
 
 REDUCE = {
@@ -167,43 +189,63 @@ def _cut(work: Work, name: str) -> Found:
     machine = Machine(
         flops_per_s=min(1.0, measured.constants["peak_frac"]) * peak,
         memory_bandwidth_bytes_per_s=device.memory_bandwidth_bytes_per_s,
-        link_each_way_bytes_per_s=device.scaleup.each_way_bytes_per_s, link_latency_s=device.scaleup.latency_s,
-    )  # fmt: skip
+        link_each_way_bytes_per_s=device.scaleup.each_way_bytes_per_s,
+        link_latency_s=device.scaleup.latency_s,
+    )
     adds = name != "triggered-without-memory"
     found = in_turns(product, machine) if name == "in-turns" else triggered(product, machine, adds_in_memory=adds)
     sent = 2.0 * (count - 1) * product.chunk_bytes
     return Found(
-        time_s=found.time_s, flops=product.flops, bytes=found.memory_bytes,
-        roofs_s={"compute": product.flops / peak, "memory": found.memory_bytes / device.memory_bandwidth_bytes_per_s,
-                 "network": sent / device.scaleup.each_way_bytes_per_s},
+        time_s=found.time_s,
+        flops=product.flops,
+        bytes=found.memory_bytes,
+        roofs_s={
+            "compute": product.flops / peak,
+            "memory": found.memory_bytes / device.memory_bandwidth_bytes_per_s,
+            "network": sent / device.scaleup.each_way_bytes_per_s,
+        },
         details={"sent_bytes": sent},
-        because=(f"products at {machine.flops_per_s:.3g} FLOP/s ({origin(measured, device)}), a ring over "
-                 f"{device.scaleup.name}",),
-    )  # fmt: skip
+        because=(
+            f"products at {machine.flops_per_s:.3g} FLOP/s ({origin(measured, device)}), a ring over "
+            f"{device.scaleup.name}",
+        ),
+    )
 
 
 SIZES = {
-    "devices": 0, "message_bytes": None, "devices_per_node": 0, "leaves": 0, "spines": 0, "hosts_per_leaf": 0,
-    "draws": 64, "seed": 0,
-}  # fmt: skip
+    "devices": 0,
+    "message_bytes": None,
+    "devices_per_node": 0,
+    "leaves": 0,
+    "spines": 0,
+    "hosts_per_leaf": 0,
+    "draws": 64,
+    "seed": 0,
+}
 
 
 def _operators() -> Iterator[Operator]:
     named = {technique.name: technique.gains for technique in algorithms()}
     routed = {
-        "spray": "every flow over all spines (--fabric)", "ecmp": "a flow on one spine, by a hash (--fabric)",
+        "spray": "every flow over all spines (--fabric)",
+        "ecmp": "a flow on one spine, by a hash (--fabric)",
         "singlepath": "flows on one spine each, assigned with all in view (--fabric)",
-    }  # fmt: skip
+    }
     for kind in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all"):
         yield Operator(
-            name=kind.replace("_", "-"), sizes=SIZES, ways=partial(exchange, kind),
+            name=kind.replace("_", "-"),
+            sizes=SIZES,
+            ways=partial(exchange, kind),
             variants={FASTEST: "the fastest of the library's algorithms", **named, **routed},
-            settings=frozenset({"fabric", "routing", "engine", "peer_to_peer"}), spellings=SAME_ROUTING,
-        )  # fmt: skip
+            settings=frozenset({"fabric", "routing", "engine", "peer_to_peer"}),
+            spellings=SAME_ROUTING,
+        )
 
 
 COLLECTIVES = tuple(_operators())
 REDUCE_SCATTERED = Operator(
-    name="gemm-reduce-scatter", sizes={"m": None, "n": None, "k": None, "devices": None}, ways=cut_product,
+    name="gemm-reduce-scatter",
+    sizes={"m": None, "n": None, "k": None, "devices": None},
+    ways=cut_product,
     variants=REDUCE,
-)  # fmt: skip
+)

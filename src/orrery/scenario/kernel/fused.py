@@ -72,11 +72,14 @@ def _recurrent(work: Work, name: str) -> Found:
         details, because = {"kernels": tokens * count}, f"{count} launches a token of {each_s * 1e6:g} us each"
     text = work.has("meeting_s" if name == "persistent" else "launch_s")
     return Found(
-        time_s=time_s, flops=flops, bytes=moved,
+        time_s=time_s,
+        flops=flops,
+        bytes=moved,
         roofs_s={"compute": flops / peak, "memory": moved / device.memory_bandwidth_bytes_per_s},
-        others_s={"meetings" if name == "persistent" else "launches": waits}, details=details,
+        others_s={"meetings" if name == "persistent" else "launches": waits},
+        details=details,
         because=(because + ("" if text else " (assumed)"),),
-    )  # fmt: skip
+    )
 
 
 def _persistent_s(work: Work, layer: Recurrence, meeting_s: float) -> float:
@@ -93,24 +96,30 @@ def _persistent_s(work: Work, layer: Recurrence, meeting_s: float) -> float:
 def _widest(work: Work, layer: Recurrence) -> int:
     processors = max(1, work.device.num_compute_units // layer.num_heads)
     return widest_head(
-        layer.num_gates, processors, register_frac=work.number("register_frac", 0.5),
+        layer.num_gates,
+        processors,
+        register_frac=work.number("register_frac", 0.5),
         shared_bytes=shared_bytes(work.device),
-    )  # fmt: skip
+    )
 
 
 def _check_bf16_gpu(device: Device) -> None:
     if device.kind != "gpu" or "bf16" not in device.dense_flops_per_s:
-        raise OutOfRange(f"{device.name} is a {device.kind} of {device.generation}: kernels that stay are counted for "
-                         "GPUs with 16-bit matrix units.")  # fmt: skip
+        raise OutOfRange(
+            f"{device.name} is a {device.kind} of {device.generation}: kernels that stay are counted for "
+            "GPUs with 16-bit matrix units."
+        )
 
 
 CHAIN = {
-    "apart": "a kernel for each function and array", "vertical": "one kernel for the functions of an array",
-    "horizontal": "one kernel for a function of all arrays", "both": "one kernel",
+    "apart": "a kernel for each function and array",
+    "vertical": "one kernel for the functions of an array",
+    "horizontal": "one kernel for a function of all arrays",
+    "both": "one kernel",
     "sequential": "every product on the whole device, results through memory (--chain, dataflow device)",
     "dataflow": "all products side by side, each on its share (--chain, dataflow device)",
     "switching": "groups side by side, in turn: the cheapest cut, fixed beforehand (--chain, dataflow device)",
-}  # fmt: skip
+}
 KINDS = {"apart": (False, False), "vertical": (True, False), "horizontal": (False, True), "both": (True, True)}
 DATAFLOW = ("sequential", "dataflow", "switching")
 
@@ -144,13 +153,17 @@ def _fused(work: Work, name: str) -> Found:
             "shortest_for_1000x_ops": shortest_for(1000.0, made, device, launch_s),
         }
     return Found(
-        time_s=chain_s(made, device, launch_s, is_vertical=vertical, is_horizontal=horizontal), flops=flops,
+        time_s=chain_s(made, device, launch_s, is_vertical=vertical, is_horizontal=horizontal),
+        flops=flops,
         bytes=moved,
         roofs_s={"compute": flops / device.vector_flops_per_s, "memory": moved / device.memory_bandwidth_bytes_per_s},
-        others_s={"launches": kernels * launch_s}, details=details,
-        because=(f"{kernels} launches of {launch_s * 1e6:g} us, nothing hidden"
-                 + ("" if work.has("launch_s") else " (assumed)"),),
-    )  # fmt: skip
+        others_s={"launches": kernels * launch_s},
+        details=details,
+        because=(
+            f"{kernels} launches of {launch_s * 1e6:g} us, nothing hidden"
+            + ("" if work.has("launch_s") else " (assumed)"),
+        ),
+    )
 
 
 def _chain_words(text: str) -> str:
@@ -172,9 +185,11 @@ def _dataflow(work: Work, name: str) -> Found:
     tasks = read_chain(_chain_words(str(work.words["chain"])))
     peak = device.peak_flops_per_s(("bf16", "fp16"))[1]
     machine = Machine(
-        flops_per_s=peak, memory_bytes_per_s=device.memory_bandwidth_bytes_per_s,
-        buffer_bytes=device.last_level_cache_bytes, start_s=work.number("launch_s", 0.0),
-    )  # fmt: skip
+        flops_per_s=peak,
+        memory_bytes_per_s=device.memory_bandwidth_bytes_per_s,
+        buffer_bytes=device.last_level_cache_bytes,
+        start_s=work.number("launch_s", 0.0),
+    )
     if name == "switching":
         time_s, groups = switched_s(tasks, machine)
     elif name == "dataflow":
@@ -184,18 +199,22 @@ def _dataflow(work: Work, name: str) -> Found:
         time_s, groups = in_turn_s(tasks, machine), (1,) * len(tasks)
     moved, flops = traffic_bytes(tasks, groups, machine), sum(task.flops for task in tasks)
     return Found(
-        time_s=time_s, flops=flops, bytes=moved,
+        time_s=time_s,
+        flops=flops,
+        bytes=moved,
         roofs_s={"compute": flops / peak, "memory": moved / device.memory_bandwidth_bytes_per_s},
         details={"groups": "+".join(map(str, groups)), "stalls": sum(task.needs_all for task in tasks)},
-        because=(f"groups of {groups} tasks; tensors between groups stay in {machine.buffer_bytes:.3g} bytes where "
-                 "they fit",),
-    )  # fmt: skip
+        because=(
+            f"groups of {groups} tasks; tensors between groups stay in {machine.buffer_bytes:.3g} bytes where they fit",
+        ),
+    )
 
 
 MLP = {
-    "roof": "operations and compulsory bytes alone", "fused": "one kernel: activations in registers, weights beside "
-    "the processors", "layer-by-layer": "a kernel for each product and each activation function",
-}  # fmt: skip
+    "roof": "operations and compulsory bytes alone",
+    "fused": "one kernel: activations in registers, weights beside the processors",
+    "layer-by-layer": "a kernel for each product and each activation function",
+}
 ROWS_PER_LOAD = 128
 """Rows of one block of a fused kernel, which share a load of the weights (tiny-cuda-nn's fused kernel)."""
 
@@ -235,21 +254,34 @@ def _perceptron(work: Work, name: str) -> Found:
             because = f"{together} rows share a load of the weights; reads of weights on chip are not counted"
     assumed = "" if work.has("launch_s") or name == "roof" else " (a launch of 5 us is assumed)"
     return Found(
-        time_s=time_s, flops=flops, bytes=moved,
+        time_s=time_s,
+        flops=flops,
+        bytes=moved,
         roofs_s={"compute": flops / peak, "memory": moved / device.memory_bandwidth_bytes_per_s},
-        details={**details, "flops_per_byte": flops / moved if moved else 0.0}, because=(because + assumed,),
-    )  # fmt: skip
+        details={**details, "flops_per_byte": flops / moved if moved else 0.0},
+        because=(because + assumed,),
+    )
 
 
 RECURRENT = Operator(
-    name="rnn", sizes={"hidden_size": None, "seq_len": None, "batch": 1, "num_heads": 1, "gates": 4}, ways=recurrent,
-    variants=RNN, settings=frozenset({"launch_s", "meeting_s", "register_frac"}), spellings={"fused": "persistent"},
-)  # fmt: skip
+    name="rnn",
+    sizes={"hidden_size": None, "seq_len": None, "batch": 1, "num_heads": 1, "gates": 4},
+    ways=recurrent,
+    variants=RNN,
+    settings=frozenset({"launch_s", "meeting_s", "register_frac"}),
+    spellings={"fused": "persistent"},
+)
 CHAINS = Operator(
-    name="chain", sizes={"ops": 0, "pixels": 0, "batch": 1}, ways=chain, variants=CHAIN,
+    name="chain",
+    sizes={"ops": 0, "pixels": 0, "batch": 1},
+    ways=chain,
+    variants=CHAIN,
     settings=frozenset({"launch_s", "chain"}),
-)  # fmt: skip
+)
 FUSED_MLP = Operator(
-    name="fused-mlp", sizes={"width": None, "depth": None, "batch": None, "rows_per_load": ROWS_PER_LOAD},
-    ways=perceptron, variants=MLP, settings=frozenset({"launch_s", "phase"}),
-)  # fmt: skip
+    name="fused-mlp",
+    sizes={"width": None, "depth": None, "batch": None, "rows_per_load": ROWS_PER_LOAD},
+    ways=perceptron,
+    variants=MLP,
+    settings=frozenset({"launch_s", "phase"}),
+)

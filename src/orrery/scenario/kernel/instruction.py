@@ -15,10 +15,11 @@ FROM_SHARED = ("hopper",)
 """Generations whose matrix instructions take operands from shared memory (wgmma)."""
 
 VARIANTS = {
-    "shared": "dense, both operands from shared memory", "registers": "dense, the left operand from registers",
+    "shared": "dense, both operands from shared memory",
+    "registers": "dense, the left operand from registers",
     "sparse-shared": "2:4 sparse, both from shared memory",
     "sparse-registers": "2:4 sparse, the left operand from registers",
-}  # fmt: skip
+}
 
 
 def instructions(work: Work) -> Iterator[Way]:
@@ -38,24 +39,37 @@ def _one(work: Work, format: str, name: str) -> Found:
     rate, peak = device.peak_flops_per_s(number.rates)
     is_sparse, in_shared = name.startswith("sparse"), name.endswith("shared")
     one = MatrixInstruction(
-        m=work.size("m"), n=work.size("n"), k=work.size("k") * (2 if is_sparse else 1),
-        element_bytes=number.bytes_per_element, is_sparse=is_sparse, has_left_in_shared=in_shared,
-    )  # fmt: skip
+        m=work.size("m"),
+        n=work.size("n"),
+        k=work.size("k") * (2 if is_sparse else 1),
+        element_bytes=number.bytes_per_element,
+        is_sparse=is_sparse,
+        has_left_in_shared=in_shared,
+    )
     macs = peak / 2.0 / device.num_compute_units / device.compute_clock_hz
     cycles = num_cycles(one, macs, SHARED_BYTES_PER_CYCLE)
     done = one.num_macs / (2.0 if is_sparse else 1.0)
     return Found(
-        time_s=cycles / device.compute_clock_hz, flops=2.0 * one.num_macs, bytes=one.shared_bytes,
-        roofs_s={"compute": done / macs / device.compute_clock_hz,
-                 "shared memory": one.shared_bytes / SHARED_BYTES_PER_CYCLE / device.compute_clock_hz},
+        time_s=cycles / device.compute_clock_hz,
+        flops=2.0 * one.num_macs,
+        bytes=one.shared_bytes,
+        roofs_s={
+            "compute": done / macs / device.compute_clock_hz,
+            "shared memory": one.shared_bytes / SHARED_BYTES_PER_CYCLE / device.compute_clock_hz,
+        },
         details={"cycles": cycles, "macs_per_cycle": macs, "peak_frac": peak_frac(one, macs, SHARED_BYTES_PER_CYCLE)},
-        because=(f"{macs:.4g} multiply-adds a cycle and processor (the {rate} peak over {device.num_compute_units} "
-                 f"processors at the boost clock), {SHARED_BYTES_PER_CYCLE:g} bytes of shared memory a cycle; issued "
-                 "back to back",),
-    )  # fmt: skip
+        because=(
+            f"{macs:.4g} multiply-adds a cycle and processor (the {rate} peak over {device.num_compute_units} "
+            f"processors at the boost clock), {SHARED_BYTES_PER_CYCLE:g} bytes of shared memory a cycle; issued "
+            "back to back",
+        ),
+    )
 
 
 INSTRUCTION = Operator(
-    name="instruction", sizes={"n": None, "m": 64, "k": 16}, ways=instructions, variants=VARIANTS,
+    name="instruction",
+    sizes={"n": None, "m": 64, "k": 16},
+    ways=instructions,
+    variants=VARIANTS,
     settings=frozenset({"format"}),
-)  # fmt: skip
+)

@@ -37,12 +37,19 @@ def _queue(work: Work, host: Host) -> Found:
     found = run(kernels, host.dispatch_s, launch_s)
     busy_s, launched_s = float(kernels.sum()), kernels.size * host.dispatch_s
     return Found(
-        time_s=found.latency_s, flops=0.0, bytes=0.0, roofs_s={"device": busy_s}, others_s={"host": launched_s},
-        details={"launch_and_queuing_s": found.launch_and_queuing_s, "idle_frac": found.idle_frac,
-                 "kernels": int(kernels.size),
-                 "turn_batch": _turn(model, device, tokens, host, launch_s, engine)},
+        time_s=found.latency_s,
+        flops=0.0,
+        bytes=0.0,
+        roofs_s={"device": busy_s},
+        others_s={"host": launched_s},
+        details={
+            "launch_and_queuing_s": found.launch_and_queuing_s,
+            "idle_frac": found.idle_frac,
+            "kernels": int(kernels.size),
+            "turn_batch": _turn(model, device, tokens, host, launch_s, engine),
+        },
         because=(host.source, f"{layer_of(model).num_kernels} kernels a layer, counted in the common library's model"),
-    )  # fmt: skip
+    )
 
 
 @cache
@@ -63,7 +70,9 @@ def _turn(model: Model, device: Device, tokens: int, host: Host, launch_s: float
 
 
 LAUNCHES = Operator(
-    name="launch-queue", sizes={"batch": 1, "query_tokens": 512}, ways=queues,
+    name="launch-queue",
+    sizes={"batch": 1, "query_tokens": 512},
+    ways=queues,
     variants={name: host.source for name, host in HOSTS.items()},
     settings=frozenset({"model", "hosts", "launch_s", "engine"}),
-)  # fmt: skip
+)

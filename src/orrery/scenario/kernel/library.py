@@ -32,10 +32,13 @@ ALL = "all"
 
 
 def library_ways(
-    work: Work, measured_as: str, formats: tuple[str, ...], make: Callable[[str], Op],
+    work: Work,
+    measured_as: str,
+    formats: tuple[str, ...],
+    make: Callable[[str], Op],
     details: Callable[[Op, Device, str], Mapping[str, Any]] | None = None,
     engine_of: Callable[[str, Device, str], str] = lambda engine, device, format: engine,
-) -> Iterator[Way]:  # fmt: skip
+) -> Iterator[Way]:
     """A way for every format and engine; ``measured_as`` is what the constants are filed under, ``engine_of`` says
     whose kernels an engine calls."""
     for format in formats:
@@ -56,9 +59,12 @@ def engines(work: Work, measured_as: str) -> tuple[str, ...]:
 
 
 def _later(
-    make: Callable[[str], Op], format: str, device: Device, engine: str,
+    make: Callable[[str], Op],
+    format: str,
+    device: Device,
+    engine: str,
     details: Callable[[Op, Device, str], Mapping[str, Any]] | None,
-) -> Found:  # fmt: skip
+) -> Found:
     return library(make(format), device, engine, details(make(format), device, engine) if details else {})
 
 
@@ -66,25 +72,34 @@ def library(op: Op, device: Device, engine: str, details: Mapping[str, Any]) -> 
     """What the kernels floor says of one op: the number that the scorecard holds against measured rows."""
     if not isinstance(op, Elementwise):
         check_units(op.format, device)
-    timing = kernels.predict(op, device, engine)
-    constants = kernels.calibration(op, device, engine)
+    timing, constants = kernels.predict_with_constants(op, device, engine)
     moved, time_s = _one(timing.bytes), _one(timing.time_s)
     details = {**details, **_energy(op, device, timing)}
     memory_s = _one(timing.memory_s)
     if not getattr(op, "is_cold", False):
         memory_s *= max(moved - device.last_level_cache_bytes, 0.0) / max(moved, 1.0)
     return Found(
-        time_s=time_s, flops=_one(timing.flops), bytes=moved,
-        roofs_s={"compute": _one(timing.compute_s), "memory": memory_s}, others_s={"launch": _one(timing.overhead_s)},
-        spread=one_spread(kernels.spreads(op, timing, device, engine)), engine=constants.engine, details=details,
-        because=(origin(constants, device),), op=op,
-    )  # fmt: skip
+        time_s=time_s,
+        flops=_one(timing.flops),
+        bytes=moved,
+        roofs_s={"compute": _one(timing.compute_s), "memory": memory_s},
+        others_s={"launch": _one(timing.overhead_s)},
+        spread=one_spread(kernels.spreads(op, timing, device, engine)),
+        engine=constants.engine,
+        details=details,
+        because=(origin(constants, device),),
+        op=op,
+    )
 
 
 KINDS: Mapping[type[Op], str] = {
-    Gemm: "gemm", AttentionPrefill: "attention_prefill", AttentionDecode: "attention_decode",
-    LatentPrefill: "mla_prefill", LatentDecode: "mla_decode", MoE: "moe",
-}  # fmt: skip
+    Gemm: "gemm",
+    AttentionPrefill: "attention_prefill",
+    AttentionDecode: "attention_decode",
+    LatentPrefill: "mla_prefill",
+    LatentDecode: "mla_decode",
+    MoE: "moe",
+}
 """What measured tables of power call an op."""
 
 

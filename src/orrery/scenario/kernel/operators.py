@@ -13,8 +13,24 @@ from orrery.scenario.kernel.products import CONV, GEMM, GROUPED, MOE
 from orrery.scenario.kernel.streaming import ELEMENTWISE, GATHER, SOFTMAX, SORT, SPGEMM
 
 _ALL = (
-    GEMM, GROUPED, CONV, MOE, ATTENTION, LATENT, SOFTMAX, *ELEMENTWISE, GATHER, SORT, SPGEMM, RECURRENT, CHAINS,
-    FUSED_MLP, LAUNCHES, INSTRUCTION, REDUCE_SCATTERED, *COLLECTIVES,
-)  # fmt: skip
+    GEMM,
+    GROUPED,
+    CONV,
+    MOE,
+    ATTENTION,
+    LATENT,
+    SOFTMAX,
+    *ELEMENTWISE,
+    GATHER,
+    SORT,
+    SPGEMM,
+    RECURRENT,
+    CHAINS,
+    FUSED_MLP,
+    LAUNCHES,
+    INSTRUCTION,
+    REDUCE_SCATTERED,
+    *COLLECTIVES,
+)
 
 OPERATORS: Mapping[str, Operator] = {name: {o.name: o for o in _ALL}[name] for name in NAMES}

@@ -26,8 +26,11 @@ from orrery.scenario.kernel.operator import Found, Operator, Way, Work, one_of
 from orrery.scenario.kernel.tensors import wide_frac
 
 LOADS = {
-    "packed": Loads.PACKED, "padded": Loads.PADDED, "converted": Loads.CONVERTED, "serial-loads": Loads.SERIAL,
-}  # fmt: skip
+    "packed": Loads.PACKED,
+    "padded": Loads.PADDED,
+    "converted": Loads.CONVERTED,
+    "serial-loads": Loads.SERIAL,
+}
 
 VARIANTS = {
     "library": "the kernels that libraries ship",
@@ -45,8 +48,9 @@ VARIANTS = {
     "lanes": "a CPU's vector registers, widening multiplies (--weights int4 or int8 --activations int4 or int8)",
     "lanes-dot": "the same with instructions that multiply and add four products of eight bits",
     "tiled-8": "the textbook tiled product in FP32 with blocks of 8 x 8 threads (--format fp32)",
-    "tiled-16": "the same with 16 x 16", "tiled-32": "the same with 32 x 32",
-}  # fmt: skip
+    "tiled-16": "the same with 16 x 16",
+    "tiled-32": "the same with 32 x 32",
+}
 
 NARROW = re.compile(r"u?int(?P<bits>[1-8])(?:/(?P<group>\d+))?(?::\w+)?(?:_weight_only)?")
 BIPOLAR = re.compile(r"bipolar(?P<bits>[1-8])")
@@ -69,19 +73,27 @@ def tiles(op: Op, device: Device, engine: str) -> Mapping[str, Any]:
         return {}
     rows, columns = (int(np.asarray(side).item()) for side in terms.tile)
     return {
-        "tile": f"{rows}x{columns}" if rows else "matrix-vector", "splits": int(np.asarray(terms.num_splits).item()),
-        "waves": float(np.asarray(terms.num_waves).item()), "tile_fill_frac": float(np.asarray(terms.tile_fill_frac)),
-        "mma_s": float(np.asarray(terms.mma_s)), "feed_s": float(np.asarray(terms.feed_s)),
+        "tile": f"{rows}x{columns}" if rows else "matrix-vector",
+        "splits": int(np.asarray(terms.num_splits).item()),
+        "waves": float(np.asarray(terms.num_waves).item()),
+        "tile_fill_frac": float(np.asarray(terms.tile_fill_frac)),
+        "mma_s": float(np.asarray(terms.mma_s)),
+        "feed_s": float(np.asarray(terms.feed_s)),
         "dram_s": float(np.asarray(terms.dram_s)),
-    }  # fmt: skip
+    }
 
 
 def _gemm(work: Work, format: str, batch: str) -> Gemm:
     m, n, k, count = (work.size(name) for name in ("m", "n", "k", batch))
     return Gemm(
-        m=m, n=n, k=k, batch=count, format=get_format(format).name, quantises_input=True,
+        m=m,
+        n=n,
+        k=k,
+        batch=count,
+        format=get_format(format).name,
+        quantises_input=True,
         is_cold=bool(work.words.get("cold")),
-    )  # fmt: skip
+    )
 
 
 def dense(work: Work) -> Iterator[Way]:
@@ -117,17 +129,23 @@ def dense(work: Work) -> Iterator[Way]:
         if activations not in ("bf16", "fp16") and held != active and get_format(held).element_bits < SIXTEEN_BITS:
             check_pair(held, active)
         yield from library_ways(
-            work, "gemm", (compute_format(PAIRED.get((held, active), held), active, work.device),),
-            partial(_gemm_in, work), tiles,
-        )  # fmt: skip
+            work,
+            "gemm",
+            (compute_format(PAIRED.get((held, active), held), active, work.device),),
+            partial(_gemm_in, work),
+            tiles,
+        )
 
 
 def _gemm_in(work: Work, format: str) -> Gemm:
     return _gemm(work, format, "batch")
 
 
-PAIRED = {("int4_weight_only", "int4_weight_only"): "int4_int4", ("int4_weight_only", "int8"): "int4_int8",
-          ("mxfp4", "mxfp8"): "mxfp4_mxfp8"}  # fmt: skip
+PAIRED = {
+    ("int4_weight_only", "int4_weight_only"): "int4_int4",
+    ("int4_weight_only", "int8"): "int4_int8",
+    ("mxfp4", "mxfp8"): "mxfp4_mxfp8",
+}
 """Weights and activations that have a format of their own together."""
 
 
@@ -159,13 +177,19 @@ def _packed(work: Work, bits: int, group: int, loads: Loads) -> Found:
     moved = 2.0 * m * k + stored * n * k + 2.0 * m * n
     peak = device.peak_flops_per_s(("bf16", "fp16"))[1]
     return Found(
-        time_s=float(packed_gemm_s(m, n, k, bits, device, loads, group)), flops=2.0 * m * n * k, bytes=moved,
+        time_s=float(packed_gemm_s(m, n, k, bits, device, loads, group)),
+        flops=2.0 * m * n * k,
+        bytes=moved,
         roofs_s={"compute": 2.0 * m * n * k / peak, "memory": moved / device.memory_bandwidth_bytes_per_s},
-        details={"stored_bits": load.stored_bits, "instructions_per_weight": load.num_instructions,
-                 "shared_bytes_per_weight": load.shared_bytes},
-        because=(f"{load.stored_bits} bits a weight and a 16-bit scale for {group}; the library's measured 16-bit "
-                 "constants",),
-    )  # fmt: skip
+        details={
+            "stored_bits": load.stored_bits,
+            "instructions_per_weight": load.num_instructions,
+            "shared_bytes_per_weight": load.shared_bytes,
+        },
+        because=(
+            f"{load.stored_bits} bits a weight and a 16-bit scale for {group}; the library's measured 16-bit constants",
+        ),
+    )
 
 
 def _plain(work: Work) -> Found:
@@ -173,10 +197,12 @@ def _plain(work: Work) -> Found:
     moved = 2.0 * (m * k + n * k + m * n)
     peak = device.peak_flops_per_s(("bf16", "fp16"))[1]
     return Found(
-        time_s=float(plain_gemm_s(m, n, k, device)), flops=2.0 * m * n * k, bytes=moved,
+        time_s=float(plain_gemm_s(m, n, k, device)),
+        flops=2.0 * m * n * k,
+        bytes=moved,
         roofs_s={"compute": 2.0 * m * n * k / peak, "memory": moved / device.memory_bandwidth_bytes_per_s},
         because=("weights and activations from memory, the library's measured 16-bit constants",),
-    )  # fmt: skip
+    )
 
 
 def _one_bit(work: Work, weights: str, activations: str) -> Iterator[Way]:
@@ -201,11 +227,13 @@ def _passes(work: Work, p: int, q: int, is_fused: bool) -> Found:
     moved = (m * k * q + n * k * p) / 8.0 + 2.0 * m * n + partial_bytes
     flops = 2.0 * m * n * k
     return Found(
-        time_s=float(one_bit_gemm_s(m, n, k, p, q, device, is_fused=is_fused)), flops=flops, bytes=moved,
+        time_s=float(one_bit_gemm_s(m, n, k, p, q, device, is_fused=is_fused)),
+        flops=flops,
+        bytes=moved,
         roofs_s={"compute": p * q * flops / rate, "memory": moved / device.memory_bandwidth_bytes_per_s},
         details={"passes": p * q, "one_bit_flops_per_s": rate},
         because=(f"{p} x {q} passes of one-bit products; exact: every pass is a whole number",),
-    )  # fmt: skip
+    )
 
 
 def _integer(work: Work, bits: int) -> Found:
@@ -213,10 +241,12 @@ def _integer(work: Work, bits: int) -> Found:
     rate = integer_flops_per_s(device, bits)
     moved = (m * k + n * k) * bits / 8.0 + 2.0 * m * n
     return Found(
-        time_s=float(integer_gemm_s(m, n, k, bits, device)), flops=2.0 * m * n * k, bytes=moved,
+        time_s=float(integer_gemm_s(m, n, k, bits, device)),
+        flops=2.0 * m * n * k,
+        bytes=moved,
         roofs_s={"compute": 2.0 * m * n * k / rate, "memory": moved / device.memory_bandwidth_bytes_per_s},
         because=(f"both operands padded to {bits} bits, the library's measured 8-bit constants",),
-    )  # fmt: skip
+    )
 
 
 def _two_widths(work: Work, weights: str) -> Iterator[Way]:
@@ -233,28 +263,38 @@ def _lanes(work: Work, weight_bits: int, activation_bits: int, name: str) -> Fou
     (m, n, k), device = _sizes(work), work.device
     a_core = device.num_compute_units * device.compute_clock_hz
     cores = VectorCores(
-        num_cores=device.num_compute_units, clock_hz=device.compute_clock_hz,
-        register_bits=round(32.0 * device.vector_flops_per_s / (2.0 * a_core)), num_units=1,
-        has_dot_products=name == "lanes-dot", memory_bytes_per_s=device.memory_bandwidth_bytes_per_s,
-    )  # fmt: skip
+        num_cores=device.num_compute_units,
+        clock_hz=device.compute_clock_hz,
+        register_bits=round(32.0 * device.vector_flops_per_s / (2.0 * a_core)),
+        num_units=1,
+        has_dot_products=name == "lanes-dot",
+        memory_bytes_per_s=device.memory_bandwidth_bytes_per_s,
+    )
     each = products_per_instruction(cores, weight_bits, activation_bits)
     moved = (n * k * weight_bits + m * k * activation_bits) / 8.0 + 2.0 * m * n
     flops = 2.0 * m * n * k
     return Found(
-        time_s=product_s(m, n, k, weight_bits, activation_bits, cores), flops=flops, bytes=moved,
-        roofs_s={"compute": flops / 2.0 / each / cores.instructions_per_s,
-                 "memory": moved / device.memory_bandwidth_bytes_per_s},
+        time_s=product_s(m, n, k, weight_bits, activation_bits, cores),
+        flops=flops,
+        bytes=moved,
+        roofs_s={
+            "compute": flops / 2.0 / each / cores.instructions_per_s,
+            "memory": moved / device.memory_bandwidth_bytes_per_s,
+        },
         details={"products_per_instruction": each, "vector_bits": cores.register_bits},
-        because=(f"{cores.register_bits} bits of vector registers start a cycle on each of {cores.num_cores} cores, as "
-                 "the FP32 rate of the device says; whether it has dot products its file does not say",),
-    )  # fmt: skip
+        because=(
+            f"{cores.register_bits} bits of vector registers start a cycle on each of {cores.num_cores} cores, as "
+            "the FP32 rate of the device says; whether it has dot products its file does not say",
+        ),
+    )
 
 
 CONVOLUTIONS = {
     "library": "the product that an implicit convolution is, by a library's kernels",
-    "float-lanes": "a CPU's vector registers in FP32", "lanes": "eight bits, widening multiplies",
+    "float-lanes": "a CPU's vector registers in FP32",
+    "lanes": "eight bits, widening multiplies",
     "lanes-dot": "eight bits, instructions that multiply and add four products",
-}  # fmt: skip
+}
 
 
 def convolution(work: Work) -> Iterator[Way]:
@@ -286,14 +326,23 @@ def _tiled(work: Work, side: int) -> Found:
     (m, n, k), device = _sizes(work), work.device
     run = tiled_run(m, n, k, side, device)
     return Found(
-        time_s=run.time_s, flops=run.flops, bytes=run.dram_bytes,
-        roofs_s={"compute": run.flops / device.vector_flops_per_s,
-                 "memory": run.dram_bytes / device.memory_bandwidth_bytes_per_s},
-        details={"tile": f"{side}x{side}", "resident_blocks": run.num_resident_blocks,
-                 "occupancy_frac": run.occupancy_frac, "cache_bytes": run.cache_bytes, "power_w": run.power_w,
-                 "limited_by": run.bound_by},
+        time_s=run.time_s,
+        flops=run.flops,
+        bytes=run.dram_bytes,
+        roofs_s={
+            "compute": run.flops / device.vector_flops_per_s,
+            "memory": run.dram_bytes / device.memory_bandwidth_bytes_per_s,
+        },
+        details={
+            "tile": f"{side}x{side}",
+            "resident_blocks": run.num_resident_blocks,
+            "occupancy_frac": run.occupancy_frac,
+            "cache_bytes": run.cache_bytes,
+            "power_w": run.power_w,
+            "limited_by": run.bound_by,
+        },
         because=("instructions counted in the kernel's source, occupancy by CUDA's rules",),
-    )  # fmt: skip
+    )
 
 
 DEFAULT_WIDE_FRAC = 0.0
@@ -312,13 +361,19 @@ def _mixed(work: Work, is_even: bool) -> Found:
     flops = 2.0 * m * n * k
     four, eight = (integer_flops_per_s(device, bits) for bits in (4, 8))
     return Found(
-        time_s=mixed_gemm_s(op, device, is_even=is_even), flops=flops, bytes=moved,
-        roofs_s={"compute": flops * ((1.0 - wide) / four + wide / eight),
-                 "memory": moved / device.memory_bandwidth_bytes_per_s},
+        time_s=mixed_gemm_s(op, device, is_even=is_even),
+        flops=flops,
+        bytes=moved,
+        roofs_s={
+            "compute": flops * ((1.0 - wide) / four + wide / eight),
+            "memory": moved / device.memory_bandwidth_bytes_per_s,
+        },
         details={"wide_blocks": op.num_wide, "blocks": op.num_blocks},
-        because=(f"{wide:.1%} of {op.num_blocks} channel blocks keep eight bits ("
-                 + ("as measured on the tensors)" if work.has("tensors") else "--tensors measures how many must)"),),
-    )  # fmt: skip
+        because=(
+            f"{wide:.1%} of {op.num_blocks} channel blocks keep eight bits ("
+            + ("as measured on the tensors)" if work.has("tensors") else "--tensors measures how many must)"),
+        ),
+    )
 
 
 def grouped(work: Work) -> Iterator[Way]:
@@ -333,10 +388,16 @@ def experts(work: Work) -> Iterator[Way]:
 
     def block(format: str) -> MoE:
         return MoE(
-            tokens=work.size("tokens"), hidden_size=work.size("hidden_size"), ffn_size=work.size("ffn_size"),
-            num_experts=work.size("num_experts"), experts_per_token=work.size("experts_per_token"),
-            tp=work.size("tp"), ep=work.size("ep"), format=get_format(format).name, skew=exponent,
-        )  # fmt: skip
+            tokens=work.size("tokens"),
+            hidden_size=work.size("hidden_size"),
+            ffn_size=work.size("ffn_size"),
+            num_experts=work.size("num_experts"),
+            experts_per_token=work.size("experts_per_token"),
+            tp=work.size("tp"),
+            ep=work.size("ep"),
+            format=get_format(format).name,
+            skew=exponent,
+        )
 
     yield from library_ways(work, "moe", work.list_of("format", ("bf16",)), block, engine_of=_experts_by)
 
@@ -366,20 +427,38 @@ def _check_gpu(device: Device, why: str) -> None:
 
 
 GEMM = Operator(
-    name="gemm", sizes={"m": None, "n": None, "k": None, "batch": 1}, ways=dense, variants=VARIANTS,
+    name="gemm",
+    sizes={"m": None, "n": None, "k": None, "batch": 1},
+    ways=dense,
+    variants=VARIANTS,
     settings=frozenset({"format", "weights", "activations", "engine", "cold", "wide_frac", "tensors"}),
-)  # fmt: skip
+)
 CONV = Operator(
-    name="conv", sizes={"pixels": None, "inputs": None, "outputs": None, "taps": 9}, ways=convolution,
-    variants=CONVOLUTIONS, settings=frozenset({"format", "engine", "cold"}),
-)  # fmt: skip
+    name="conv",
+    sizes={"pixels": None, "inputs": None, "outputs": None, "taps": 9},
+    ways=convolution,
+    variants=CONVOLUTIONS,
+    settings=frozenset({"format", "engine", "cold"}),
+)
 GROUPED = Operator(
-    name="grouped-gemm", sizes={"m": None, "n": None, "k": None, "groups": None}, ways=grouped,
-    variants={"library": VARIANTS["library"]}, settings=frozenset({"format", "engine", "cold"}),
-)  # fmt: skip
+    name="grouped-gemm",
+    sizes={"m": None, "n": None, "k": None, "groups": None},
+    ways=grouped,
+    variants={"library": VARIANTS["library"]},
+    settings=frozenset({"format", "engine", "cold"}),
+)
 MOE = Operator(
     name="moe",
-    sizes={"tokens": None, "hidden_size": None, "ffn_size": None, "num_experts": None, "experts_per_token": None,
-           "tp": 1, "ep": 1},
-    ways=experts, variants={"library": VARIANTS["library"]}, settings=frozenset({"format", "engine", "routing"}),
-)  # fmt: skip
+    sizes={
+        "tokens": None,
+        "hidden_size": None,
+        "ffn_size": None,
+        "num_experts": None,
+        "experts_per_token": None,
+        "tp": 1,
+        "ep": 1,
+    },
+    ways=experts,
+    variants={"library": VARIANTS["library"]},
+    settings=frozenset({"format", "engine", "routing"}),
+)

@@ -43,13 +43,29 @@ def get_operator(name: str | None) -> Operator:
 
 
 SPELLINGS = {
-    "matmul": "gemm", "quantise": "quantize", "allreduce": "all-reduce", "allgather": "all-gather",
-    "reducescatter": "reduce-scatter", "alltoall": "all-to-all", "mla": "latent-attention", "lstm": "rnn",
-    "layernorm": "norm", "rmsnorm": "norm", "layer-norm": "norm", "rms-norm": "norm", "mlp": "fused-mlp",
-    "grouped": "grouped-gemm", "experts": "moe", "convolution": "conv", "argsort": "sort", "silu": "gated-activation",
-    "attention-prefill": "attention", "attention-decode": "attention", "mla-prefill": "latent-attention",
+    "matmul": "gemm",
+    "quantise": "quantize",
+    "allreduce": "all-reduce",
+    "allgather": "all-gather",
+    "reducescatter": "reduce-scatter",
+    "alltoall": "all-to-all",
+    "mla": "latent-attention",
+    "lstm": "rnn",
+    "layernorm": "norm",
+    "rmsnorm": "norm",
+    "layer-norm": "norm",
+    "rms-norm": "norm",
+    "mlp": "fused-mlp",
+    "grouped": "grouped-gemm",
+    "experts": "moe",
+    "convolution": "conv",
+    "argsort": "sort",
+    "silu": "gated-activation",
+    "attention-prefill": "attention",
+    "attention-decode": "attention",
+    "mla-prefill": "latent-attention",
     "mla-decode": "latent-attention",
-}  # fmt: skip
+}
 """Other names that operators are taken by."""
 
 
@@ -91,9 +107,12 @@ def predict_kernel(question: KernelQuestion) -> tuple[KernelAnswer, list[tuple[K
             "device's stated rates"
         )
     return KernelAnswer(
-        op=operator.name, rows=tuple(row for row, _ in found), declined=tuple(declined.values()), swept=swept,
+        op=operator.name,
+        rows=tuple(row for row, _ in found),
+        declined=tuple(declined.values()),
+        swept=swept,
         notes=tuple(dict.fromkeys(notes)),
-    ), found  # fmt: skip
+    ), found
 
 
 def _check_settings(operator: Operator, text: Mapping[str, Any]) -> None:
@@ -145,8 +164,19 @@ def _row(operator: Operator, work: Work, way: Way, found: Found, varied: Mapping
     elif found.spread.because:
         because.append(found.spread.because)
     return KernelRow(
-        device=work.device.name, op=operator.name, variant=way.variant, format=way.format,
-        engine=found.engine or way.engine, sizes=work.sizes, varied=dict(varied), time_s=found.time_s,
-        interval=interval, flops=found.flops, bytes=found.bytes, roofs_s=found.roofs_s, bound_by=found.bound_by,
-        details=found.details, because="; ".join(because),
-    )  # fmt: skip
+        device=work.device.name,
+        op=operator.name,
+        variant=way.variant,
+        format=way.format,
+        engine=found.engine or way.engine,
+        sizes=work.sizes,
+        varied=dict(varied),
+        time_s=found.time_s,
+        interval=interval,
+        flops=found.flops,
+        bytes=found.bytes,
+        roofs_s=found.roofs_s,
+        bound_by=found.bound_by,
+        details=found.details,
+        because="; ".join(because),
+    )

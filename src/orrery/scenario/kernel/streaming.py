@@ -47,13 +47,20 @@ def _passes(work: Work, name: str, format: str) -> Found:
     is_inside = softmax_passes.fits(columns, processor, wide)
     where = "a row stays in the last-level cache" if is_inside else "a row is larger than the last-level cache"
     return Found(
-        time_s=run.time_s, flops=run.num_instructions, bytes=run.memory_bytes,
+        time_s=run.time_s,
+        flops=run.num_instructions,
+        bytes=run.memory_bytes,
         roofs_s={"compute": run.instructions_s, "memory": run.memory_s},
-        details={"memory_operations_per_element": counts.num_memory_operations,
-                 "instructions_per_element": counts.num_instructions, "is_in_cache": is_inside},
-        because=(f"{counts.num_memory_operations:g} N memory operations, {counts.num_instructions:.0f} N instructions; "
-                 f"{where}; arithmetic beside the memory is not hidden",),
-    )  # fmt: skip
+        details={
+            "memory_operations_per_element": counts.num_memory_operations,
+            "instructions_per_element": counts.num_instructions,
+            "is_in_cache": is_inside,
+        },
+        because=(
+            f"{counts.num_memory_operations:g} N memory operations, {counts.num_instructions:.0f} N instructions; "
+            f"{where}; arithmetic beside the memory is not hidden",
+        ),
+    )
 
 
 SORTS = {
@@ -74,14 +81,22 @@ def _sort(work: Work, name: str) -> Found:
     moved = way.moved_bytes(keys, bits)
     streamed = calibration(radix.STREAM, device)
     return Found(
-        time_s=radix.sort_s(way, keys, bits, device), flops=0.0, bytes=moved,
+        time_s=radix.sort_s(way, keys, bits, device),
+        flops=0.0,
+        bytes=moved,
         roofs_s={"memory": moved / device.memory_bandwidth_bytes_per_s},
         others_s={"launch": way.num_kernels(bits) * streamed.constants["overhead_s"]},
-        details={"passes": way.num_passes(bits), "crossings": way.num_crossings(bits), "digit_bits": way.digit_bits,
-                 "keys_per_s": keys / radix.sort_s(way, keys, bits, device)},
-        because=(f"every key crosses the memory {way.num_crossings(bits):g} times in {way.num_passes(bits)} passes; "
-                 f"bytes at the rate of a streaming addition, {origin(streamed, device)}",),
-    )  # fmt: skip
+        details={
+            "passes": way.num_passes(bits),
+            "crossings": way.num_crossings(bits),
+            "digit_bits": way.digit_bits,
+            "keys_per_s": keys / radix.sort_s(way, keys, bits, device),
+        },
+        because=(
+            f"every key crosses the memory {way.num_crossings(bits):g} times in {way.num_passes(bits)} passes; "
+            f"bytes at the rate of a streaming addition, {origin(streamed, device)}",
+        ),
+    )
 
 
 PRODUCTS = {"by-rows": by_rows, "outer": outer, "inner": inner}
@@ -117,13 +132,21 @@ def _sparse(work: Work, name: str) -> Found:
     memory_s = traffic.memory_bytes / memory
     compute_s = flops / work.device.vector_flops_per_s
     return Found(
-        time_s=max(memory_s / share, compute_s), flops=flops, bytes=traffic.memory_bytes,
+        time_s=max(memory_s / share, compute_s),
+        flops=flops,
+        bytes=traffic.memory_bytes,
         roofs_s={"compute": compute_s, "memory": memory_s},
-        details={"read_bytes": traffic.read_bytes, "written_bytes": traffic.written_bytes,
-                 "atomics": traffic.num_atomics, "entries": left.num_entries},
-        because=(f"{left.num_entries} entries in {left.num_rows} rows; bytes at {share:.0%} of the bandwidth, as "
-                 "streaming kernels reach",),
-    )  # fmt: skip
+        details={
+            "read_bytes": traffic.read_bytes,
+            "written_bytes": traffic.written_bytes,
+            "atomics": traffic.num_atomics,
+            "entries": left.num_entries,
+        },
+        because=(
+            f"{left.num_entries} entries in {left.num_rows} rows; bytes at {share:.0%} of the bandwidth, as "
+            "streaming kernels reach",
+        ),
+    )
 
 
 def _streamed_frac(device: Device) -> float:
@@ -148,35 +171,47 @@ def _gather(work: Work, format: str) -> Found:
     share = _streamed_frac(device)
     memory_s = moved / device.memory_bandwidth_bytes_per_s
     return Found(
-        time_s=memory_s / share, flops=0.0, bytes=moved, roofs_s={"memory": memory_s},
+        time_s=memory_s / share,
+        flops=0.0,
+        bytes=moved,
+        roofs_s={"memory": memory_s},
         details={"line_bytes": line, "useful_frac": useful},
-        because=(f"lines of {line:g} bytes, of which {useful:.0%} are wanted; bytes at {share:.0%} of the bandwidth, "
-                 "as streaming kernels reach",),
-    )  # fmt: skip
+        because=(
+            f"lines of {line:g} bytes, of which {useful:.0%} are wanted; bytes at {share:.0%} of the bandwidth, "
+            "as streaming kernels reach",
+        ),
+    )
 
 
 READS = frozenset({"format", "engine"})
 NAMES = {
-    "norm": "norm", "rope": "rope", "gated-activation": "gated_activation", "add": "add", "embedding": "embedding",
-    "sample": "sample", "quantize": "quantise",
-}  # fmt: skip
+    "norm": "norm",
+    "rope": "rope",
+    "gated-activation": "gated_activation",
+    "add": "add",
+    "embedding": "embedding",
+    "sample": "sample",
+    "quantize": "quantise",
+}
 """Operator -> the kind that its measured tables call it by."""
 
 ELEMENTWISE = tuple(
-    Operator(
-        name=name, sizes=TWO_D, ways=partial(elementwise, kind), variants={"library": LIBRARY}, settings=READS
-    )
+    Operator(name=name, sizes=TWO_D, ways=partial(elementwise, kind), variants={"library": LIBRARY}, settings=READS)
     for name, kind in NAMES.items()
-)  # fmt: skip
+)
 SOFTMAX = Operator(
-    name="softmax", sizes=TWO_D, ways=softmax, settings=READS,
+    name="softmax",
+    sizes=TWO_D,
+    ways=softmax,
+    settings=READS,
     variants={
-        "library": LIBRARY, "reload": "three passes, exponentials kept in memory",
+        "library": LIBRARY,
+        "reload": "three passes, exponentials kept in memory",
         "recompute": "three passes, exponentials computed twice",
         "two-pass": "two passes, sums as mantissa and exponent",
     },
     spellings={"three-pass-reload": "reload", "three-pass-recompute": "recompute"},
-)  # fmt: skip
+)
 GATHER = Operator(name="gather", sizes=TWO_D, ways=gathers, variants=GATHERS, settings=frozenset({"format"}))
 SORT = Operator(name="sort", sizes={"keys": None, "key_bits": 32}, ways=sorts, variants=SORTS)
 SPGEMM = Operator(

@@ -13,18 +13,26 @@ from orrery.serving.simulation.service import Service
 def of_job(job: TrainingJob, layout: TrainingLayout) -> Found:
     """Collect what techniques can act on in a training job."""
     return Found(
-        tp=layout.tp, pp=layout.pp, dp=layout.dp * layout.cp, ep=layout.ep,
+        tp=layout.tp,
+        pp=layout.pp,
+        dp=layout.dp * layout.cp,
+        ep=layout.ep,
         has_experts=any(b.experts for b in job.model.blocks),
-    )  # fmt: skip
+    )
 
 
 def of_service(service: Service, summary: Summary, given: Mapping[str, Any]) -> Found:
     """Collect what techniques can act on in a simulated run."""
     pools, layout = service.pools, service.pools[-1].deployment.layout
     return Found(
-        tp=max(p.deployment.layout.tp for p in pools), pp=layout.pp, dp=layout.dp,
-        replicas=sum(p.replicas for p in pools), has_pools=len(pools) > 1,
+        tp=max(p.deployment.layout.tp for p in pools),
+        pp=layout.pp,
+        dp=layout.dp,
+        replicas=sum(p.replicas for p in pools),
+        has_pools=len(pools) > 1,
         has_experts=any(b.experts for b in pools[-1].deployment.model.blocks),
-        has_host_cache="host_cache_bytes" in given, swaps=given.get("preemption") == "swap",
-        waiting_requests=summary.waiting_mean_requests, preemptions=summary.preemptions,
-    )  # fmt: skip
+        has_host_cache="host_cache_bytes" in given,
+        swaps=given.get("preemption") == "swap",
+        waiting_requests=summary.waiting_mean_requests,
+        preemptions=summary.preemptions,
+    )

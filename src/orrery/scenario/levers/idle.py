@@ -29,7 +29,7 @@ def idle_because(settings: Mapping[str, object], found: Found) -> str:
     return ""
 
 
-NOTED = ("overlap", "router", "lend_cache", "transfer", "queue", "preemption", "tensor_overlap")
+NOTED = ("overlap", "router", "lend_cache", "transfer", "queue", "preemption", "tensor_overlap", "local_updates")
 """Settings of which the plain commands say that they change no number, where one of the reasons below holds."""
 
 
@@ -89,11 +89,26 @@ def _sharding(value: str, f: Found) -> str:
     return "dp is 1: there is no other rank to share the states with" if f.dp == 1 else ""
 
 
+def _local_updates(value: str, f: Found) -> str:
+    return "dp is 1: there is no other replica to exchange with" if f.dp == 1 else ""
+
+
 _WHY = {
-    "overlap": _overlap, "router": _router, "lend_cache": _lend, "transfer": _transfer, "swap": _swap,
-    "queue": _queue, "preemption": _preemption, "schedule": _schedule, "tensor_overlap": _tensor_overlap,
-    "expert_overlap": _experts, "expert_placement": _experts, "sharding": _sharding,
-}  # fmt: skip
+    "overlap": _overlap,
+    "router": _router,
+    "lend_cache": _lend,
+    "transfer": _transfer,
+    "swap": _swap,
+    "queue": _queue,
+    "preemption": _preemption,
+    "schedule": _schedule,
+    "tensor_overlap": _tensor_overlap,
+    "expert_overlap": _experts,
+    "expert_placement": _experts,
+    "sharding": _sharding,
+    "local_updates": _local_updates,
+    "sites_train": _local_updates,
+}
 
 OTHERWISE: Mapping[str, str] = {
     "prefix_caching": "no two prompts share a beginning (--prefix-tokens, --turns, or a trace that says so)",

@@ -72,20 +72,32 @@ def _filed() -> Iterable[tuple[str, Lever]]:
 
 def _about(technique: Technique) -> dict[str, Any]:
     return {
-        "extension_point": technique.extension_point, "gains": technique.gains, "costs": technique.costs,
+        "extension_point": technique.extension_point,
+        "gains": technique.gains,
+        "costs": technique.costs,
         "measure": MEASURE.get(technique.name, MEASURE_AT.get(technique.extension_point, ())),
-    }  # fmt: skip
+    }
 
 
 def _seated(technique: Technique, seat: Seat) -> Lever:
     word = technique.name.removeprefix(seat.prefix)
+    for suffix in seat.suffixes:
+        word = word.removesuffix(suffix)
     on = {seat.setting: word}
     off = {seat.setting: seat.instead} if seat.instead != word else {}
-    questions, extra = _questions(on), EXTRA.get(technique.name, {})
+    questions, extra = seat.questions or _questions(on), EXTRA.get(technique.name, {})
     return Lever(
-        name=technique.name, command=_command(questions, on | dict(extra), seat.beside), questions=questions, on=on,
-        off=off, extra=extra, needs=seat.needs, inputs=seat.inputs, is_choice=seat.is_choice, **_about(technique),
-    )  # fmt: skip
+        name=technique.name,
+        command=_command(questions, on | dict(extra), seat.beside),
+        questions=questions,
+        on=on,
+        off=off,
+        extra=extra,
+        needs=seat.needs,
+        inputs=seat.inputs,
+        is_choice=seat.is_choice,
+        **_about(technique),
+    )
 
 
 def _read(name: str, table: Mapping[str, Any]) -> Lever:
@@ -94,11 +106,19 @@ def _read(name: str, table: Mapping[str, Any]) -> Lever:
     questions = tuple(table.get("questions", _questions(on or needs)))
     inputs = on or {key: BY_NAME[key].metavar for key in needs[:1]}
     return Lever(
-        name=name, command=_command(questions, inputs, ""), questions=questions, on=on,
-        off={**table.get("off", {}), **taken}, needs=needs, inputs=tuple(table.get("inputs", ())),
-        measure=tuple(table.get("measure", ())), words=table["words"], gains=table.get("gains", ""),
-        costs=table.get("costs", ""), parts_replicas=table.get("parts_replicas", False),
-    )  # fmt: skip
+        name=name,
+        command=_command(questions, inputs, ""),
+        questions=questions,
+        on=on,
+        off={**table.get("off", {}), **taken},
+        needs=needs,
+        inputs=tuple(table.get("inputs", ())),
+        measure=tuple(table.get("measure", ())),
+        words=table["words"],
+        gains=table.get("gains", ""),
+        costs=table.get("costs", ""),
+        parts_replicas=table.get("parts_replicas", False),
+    )
 
 
 def _questions(settings: Iterable[str]) -> tuple[Question, ...]:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from orrery.scenario.levers.lever import Question
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seat:
@@ -11,14 +13,16 @@ class Seat:
     setting: str
     instead: str | None = None  # None: the setting is left out
     prefix: str = ""  # of the file's name, that the setting leaves out
+    suffixes: tuple[str, ...] = ()  # likewise
     beside: str = ""  # flags that the setting needs, as typed
     needs: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
     is_choice: bool = True
+    questions: tuple[Question, ...] = ()  # where not every command that reads the setting takes this seam's techniques
 
 
 SEATS: Mapping[str, Seat] = {
-    "serving.policy": Seat(setting="policy", instead="prefill-first"),
+    "serving.policy": Seat(setting="policy", instead="prefill-first", questions=("simulate",)),
     "serving.queue": Seat(setting="queue", instead="fcfs"),
     "serving.route": Seat(setting="router", instead="round-robin", inputs=("replicas",)),
     "serving.arrivals": Seat(setting="arrivals", instead="poisson", is_choice=False),
@@ -27,24 +31,48 @@ SEATS: Mapping[str, Seat] = {
     "training.schedule": Seat(setting="schedule", instead="1f1b", beside="--pp N", inputs=("pp",)),
     "execution.tensor_overlap": Seat(setting="tensor_overlap", instead="serial", beside="--tp N"),
     "execution.expert_overlap": Seat(setting="expert_overlap", instead="expert-serial", beside="--ep N"),
-    "execution.expert_placement": Seat(setting="expert_placement", instead="in-order", beside="--ep N"),
+    "execution.expert_placement": Seat(
+        setting="expert_placement", instead="in-order", beside="--ep N", questions=("train",)
+    ),
     "execution.offload": Seat(
         setting="offload", instead="all-on-device", inputs=("host_memory_bytes_per_s", "nvme_write_bytes_per_s")
     ),
     "training.checkpoint": Seat(
-        setting="checkpoint", instead="blocking", prefix="checkpoint-", beside="--train-tokens N --node-mtbf-s S",
-        needs=("node_mtbf_s", "device_mtbf_s"), inputs=("storage_bytes_per_s", "node_mtbf_s", "device_mtbf_s"),
+        setting="checkpoint",
+        instead="blocking",
+        prefix="checkpoint-",
+        beside="--train-tokens N --node-mtbf-s S",
+        needs=("node_mtbf_s", "device_mtbf_s"),
+        inputs=("storage_bytes_per_s", "node_mtbf_s", "device_mtbf_s"),
     ),
+    "training.local_updates": Seat(
+        setting="local_updates",
+        instead="synchronous",
+        beside="--dp N",
+        inputs=("node_link_bytes_per_s", "site_link_bytes_per_s", "local_steps"),
+    ),
+    "training.straggler": Seat(
+        setting="straggler_coding",
+        suffixes=("-coding", "-repetition"),
+        beside="--dp N --worker-times FILE",
+        needs=("worker_times",),
+        inputs=("max_stragglers",),
+    ),
+    "training.partition": Seat(setting="partition", suffixes=("-partition",), inputs=("node_link_bytes_per_s",)),
     "reasoning.shape": Seat(
         setting="reasoning", beside="--success P", needs=("success",), inputs=("success", "verifier_accuracy")
     ),
-}  # fmt: skip
+}
 """Seam -> the setting of a scenario that names a technique there; the commands are those that read the setting."""
 
 EXTRA: Mapping[str, Mapping[str, int]] = {"interleaved": {"vp": 2}, "zero-bubble-v": {"vp": 2}}
 """Technique -> settings that it cannot do without, where the deployment does not give its own."""
 
 COMMANDS: Mapping[str, str] = {
+    "fleet.autoscaler": "orrery fleet --autoscaler {name}",
+    "fleet.power_cap": "orrery plan --power-budget-w W --power-cap {name}",
+    "training.outage": "orrery train --train-tokens N --node-mtbf-s S --repair-s S --checkpoint reshape --reshape-to "
+    "DEGREES",
     "reasoning.prune": "orrery estimate --reasoning tree-search --reasoning-knob prune={name}",
     "numerics.recipe": "orrery quantize FILE --formats FORMAT --recipes {name}",
     "predictors.cell-latency": "orrery experiment cell-latency",
@@ -88,16 +116,22 @@ MEASURE: Mapping[str, tuple[str, ...]] = {
     "rearranged": ("how unevenly tokens choose your experts, and how fast that changes (--expert-loads)",),
     "redundancy": ("how unevenly tokens choose your experts, and how fast that changes (--expert-loads)",),
     "prefix-aware": ("how many leading tokens your prompts share",),
+    "kv-cost": ("how many leading tokens your prompts share",),
     "shortest-first": ("how well output lengths are known before a request is served",),
     "encrypted-pipelined": ("how often the next transfer is guessed right in your traffic",),
 }
 """Technique -> what must be measured that no model of time, memory and energy can know."""
 
 MEASURE_AT: Mapping[str, tuple[str, ...]] = {
-    "reasoning.shape": ("how often one sample is right on your questions (--success), and how often your verifier is "
-                        "(--verifier-accuracy)",),
+    "reasoning.shape": (
+        "how often one sample is right on your questions (--success), and how often your verifier is "
+        "(--verifier-accuracy)",
+    ),
     "reasoning.prune": ("the accuracy of the answers that the pruned tree still finds",),
     "numerics.recipe": ("the quality of your task with these weights: an error of tensors is not yet one of answers",),
     "training.checkpoint": ("how often your nodes fail, and what your storage takes",),
-}  # fmt: skip
+    "training.local_updates": ("the loss after as many tokens: replicas that meet seldom learn less from each",),
+    "training.straggler": ("how long each rank takes, round by round (--worker-times)",),
+    "training.partition": ("the loss with weights and gradients that travel in few bits",),
+}
 """The same by seam, for techniques that have no line of their own."""

@@ -1,36 +1,26 @@
 """One run of a sweep as plain data, so that it can be made in another process, or on another machine."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from orrery.base.errors import OrreryError
+from orrery.base.tasks import LostTask, lost
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.capacity import find_capacity
 from orrery.scenario.schema import read_scenario
 from orrery.scenario.simulate import simulate
-from orrery.scenario.sweep.saved_runs import keep
 
 
-def run_point(settings: Mapping[str, Any], finds_capacity: bool, folder: str = "") -> dict[str, Any]:
-    """The answer of ``orrery simulate --json``; or ``infeasible``, or ``error`` with its kind and message.
-
-    What the settings alone decide is kept in ``folder``; a failure of the machine is not.
-    """
+def run_point(settings: Mapping[str, Any], finds_capacity: bool) -> dict[str, Any]:
+    """Return the answer of ``orrery simulate --json``; or ``infeasible``, or ``error`` where settings are refused."""
     try:
         answer = find_capacity(read_scenario(settings)) if finds_capacity else simulate(read_scenario(settings))
-        found = (
-            {"infeasible": answer.to_json()["infeasible"]} if isinstance(answer, InfeasibleAnswer) else answer.to_json()
-        )
     except OrreryError as error:
-        found = failed(error)
-    except Exception as error:  # one run's failure must not end the others
-        return failed(error)
-    if folder:
-        keep(Path(folder), settings, finds_capacity, found)
-    return found
+        return failed(lost(error))
+    found = answer.to_json()
+    return {"infeasible": found["infeasible"]} if isinstance(answer, InfeasibleAnswer) else found
 
 
-def failed(error: BaseException) -> dict[str, Any]:
-    """A run that came to nothing."""
-    return {"error": {"kind": type(error).__name__, "message": str(error) or type(error).__name__}}
+def failed(task: LostTask) -> dict[str, Any]:
+    """Return a run that came to nothing, with the kind and the message of what ended it."""
+    return {"error": {"kind": task.kind, "message": task.message}}

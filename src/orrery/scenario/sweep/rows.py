@@ -6,11 +6,25 @@ from typing import Any
 Cell = str | float | int | None
 
 FIGURES: tuple[str, ...] = (
-    "num_devices", "request_throughput", "output_throughput", "total_token_throughput", "request_goodput",
-    "slo_attainment", "mean_ttft_ms", "p99_ttft_ms", "mean_tpot_ms", "p99_tpot_ms", "mean_e2el_ms", "p99_e2el_ms",
-    "kv_use_peak_frac", "preemptions", "power_w", "energy_j_per_output_token", "usd_per_million_tokens",
+    "num_devices",
+    "request_throughput",
+    "output_throughput",
+    "total_token_throughput",
+    "request_goodput",
+    "slo_attainment",
+    "mean_ttft_ms",
+    "p99_ttft_ms",
+    "mean_tpot_ms",
+    "p99_tpot_ms",
+    "mean_e2el_ms",
+    "p99_e2el_ms",
+    "kv_use_peak_frac",
+    "preemptions",
+    "power_w",
+    "energy_j_per_output_token",
+    "usd_per_million_tokens",
     "saturated_first",
-)  # fmt: skip
+)
 """Keys of an answer that a row repeats."""
 
 

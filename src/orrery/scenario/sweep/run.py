@@ -10,15 +10,14 @@ from typing import Any
 
 from orrery.base.arguments import typed
 from orrery.base.errors import OrreryError, ScenarioError
+from orrery.base.tasks import LostTask, lost, results
 from orrery.base.user_file import user_path
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.service import service_for
 from orrery.scenario.simulate import warm_up
 from orrery.scenario.sweep.grid import Point, points_of, read_axes
-from orrery.scenario.sweep.on_ray import on_ray
-from orrery.scenario.sweep.point import run_point
+from orrery.scenario.sweep.point import failed, run_point
 from orrery.scenario.sweep.saved_runs import folder_for, keep, saved_run
-from orrery.scenario.sweep.workers import in_processes
 
 TRIED_S, WORTH_S = 2.0, 10.0
 """Unless a number of jobs is asked for, runs start in this process; after so many seconds, processes of their own take
@@ -54,18 +53,31 @@ class Swept:
     def to_json(self) -> dict[str, Any]:
         """The runs under ``runs``, and how many there are of each kind."""
         return {
-            "runs": list(self.runs), "num_runs": len(self.runs), "num_infeasible": self.num_infeasible,
-            "num_failed": self.num_failed, "num_resumed": self.num_resumed, "seconds": self.took_s,
-            "settings": self.scenario.written(), "sweep": list(self.over),
-        }  # fmt: skip
+            "runs": list(self.runs),
+            "num_runs": len(self.runs),
+            "num_infeasible": self.num_infeasible,
+            "num_failed": self.num_failed,
+            "num_resumed": self.num_resumed,
+            "seconds": self.took_s,
+            "settings": self.scenario.written(),
+            "sweep": list(self.over),
+        }
 
 
 @typed
 def sweep(
-    scenario: Scenario | None = None, /, *, over: Sequence[str], jobs: int = 0, finds_capacity: bool = False,
-    resume: Path | str | None = None, ray: str = "", patience: AbstractContextManager[object] | None = None,
-    on_run: Callable[[int, int], None] = lambda done, total: None, **settings: Any,
-) -> Swept:  # fmt: skip
+    scenario: Scenario | None = None,
+    /,
+    *,
+    over: Sequence[str],
+    jobs: int = 0,
+    finds_capacity: bool = False,
+    resume: Path | str | None = None,
+    ray: str = "",
+    patience: AbstractContextManager[object] | None = None,
+    on_run: Callable[[int, int], None] = lambda done, total: None,
+    **settings: Any,
+) -> Swept:
     """Simulate every combination of the settings in ``over`` (each KEY=V1,V2,…), in ``jobs`` processes (0: one for each
     core, where that is worth it).
 
@@ -90,34 +102,45 @@ def sweep(
     resumed = len(found)
     todo = {number: one for number, one in enumerate(inputs) if number not in found}
 
-    def done(number: int, run: dict[str, Any]) -> None:
-        found[number] = run
+    def done(number: int, run: dict[str, Any] | LostTask) -> None:
+        if folder and not isinstance(run, LostTask):  # what the settings alone decide; a machine's failure is not
+            keep(folder, inputs[number], finds_capacity, run)
+        found[number] = failed(run) if isinstance(run, LostTask) else run
         on_run(len(found), len(points))
 
     on_run(resumed, len(points))
-    if ray and todo:
-        on_ray(todo, ray, finds_capacity, lambda n, run: _kept_then(done, folder, inputs[n], finds_capacity, n, run))
-    elif todo:
+    if todo and not ray:
         with patience or nullcontext():
-            _compile([points[number] for number in todo])
-        left = dict(todo) if jobs > 1 else _in_turn(todo, jobs == 0, finds_capacity, folder, done)
-        if left:
-            in_processes(left, jobs or os.cpu_count() or 1, finds_capacity, str(folder or ""), done)
+            _load([points[number] for number in todo])
+    left = todo if ray or jobs > 1 else _in_turn(todo, jobs == 0, finds_capacity, done)
+    tasks = {number: (one, finds_capacity) for number, one in left.items()}
+    for number, run in results(run_point, tasks, jobs=jobs or os.cpu_count() or 1, ray=ray) if tasks else ():
+        done(number, run)
     runs = tuple({"label": p.label, "varied": p.varied} | _unlabelled(found[n]) for n, p in enumerate(points))
     return Swept(
-        scenario=base, over=tuple(over), points=points, runs=runs, num_resumed=resumed,
+        scenario=base,
+        over=tuple(over),
+        points=points,
+        runs=runs,
+        num_resumed=resumed,
         took_s=time.perf_counter() - started,
-    )  # fmt: skip
+    )
 
 
 def _in_turn(
-    todo: dict[int, dict[str, Any]], may_stop: bool, finds_capacity: bool, folder: Path | None,
-    done: Callable[[int, dict[str, Any]], None],
-) -> dict[int, dict[str, Any]]:  # fmt: skip
-    """Run one after the other in this process; what is left where others should help."""
+    todo: dict[int, dict[str, Any]],
+    may_stop: bool,
+    finds_capacity: bool,
+    done: Callable[[int, dict[str, Any] | LostTask], None],
+) -> dict[int, dict[str, Any]]:
+    """Run one after the other in this process; return those left where others should help."""
     started, left = time.perf_counter(), dict(todo)
     for number, one in todo.items():
-        done(number, run_point(one, finds_capacity, str(folder or "")))
+        try:
+            run: dict[str, Any] | LostTask = run_point(one, finds_capacity)
+        except Exception as error:  # one run's failure must not end the others
+            run = lost(error)
+        done(number, run)
         del left[number]
         spent_s = time.perf_counter() - started
         if may_stop and spent_s > TRIED_S and spent_s / (len(todo) - len(left)) * len(left) > WORTH_S:
@@ -125,22 +148,12 @@ def _in_turn(
     return left
 
 
-def _kept_then(
-    done: Callable[[int, dict[str, Any]], None], folder: Path | None, inputs: dict[str, Any], finds_capacity: bool,
-    number: int, run: dict[str, Any],
-) -> None:  # fmt: skip
-    """A run that came from another machine: keep it here."""
-    if folder and "error" not in run:
-        keep(folder, inputs, finds_capacity, run)
-    done(number, run)
-
-
 def _unlabelled(run: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in run.items() if key != "label"}
 
 
-def _compile(points: Sequence[Point]) -> None:
-    """Compile the simulator once, before several processes find that it is not; a point that cannot be is passed by."""
+def _load(points: Sequence[Point]) -> None:
+    """Load the simulator once, before several processes do; an infeasible point is passed by."""
     for point in points:
         try:
             warm_up(service_for(point.scenario)[0])

@@ -35,10 +35,16 @@ class WhatIfAnswer:
 
 @typed
 def what_if(
-    techniques: str | Sequence[str] = EVERY, scenario: Scenario | None = None, /, *, metric: str = "",
-    break_even: Sequence[str] | None = None, is_simulated: bool = False,
-    on_progress: Callable[[int, int], None] = lambda done, total: None, **settings: Any,
-) -> WhatIfAnswer:  # fmt: skip
+    techniques: str | Sequence[str] = EVERY,
+    scenario: Scenario | None = None,
+    /,
+    *,
+    metric: str = "",
+    break_even: Sequence[str] | None = None,
+    is_simulated: bool = False,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    **settings: Any,
+) -> WhatIfAnswer:
     """What techniques would do to a deployment: both sides, their difference, and from where they help.
 
     Settings are those of a scenario file; given beside a scenario they override it. ``techniques`` is a name, several,

@@ -46,8 +46,14 @@ class BreakEven:
 
     def to_json(self) -> dict[str, Any]:
         """By name."""
-        return {"value": self.value, "helps": self.helps, "at": self.at, "low": self.low, "high": self.high,
-                "turns": self.turns}  # fmt: skip
+        return {
+            "value": self.value,
+            "helps": self.helps,
+            "at": self.at,
+            "low": self.low,
+            "high": self.high,
+            "turns": self.turns,
+        }
 
 
 def break_even(name: str, at: float, helps: Helps) -> BreakEven | None:

@@ -142,8 +142,12 @@ class Comparer:
         text = ", ".join(f"{key} = {_written(value)}" for key, value in sides.on.items())
         beside = "; both on as many devices" if lever.parts_replicas else ""
         common: dict[str, Any] = {
-            "lever": lever, "command": command, "metric": metric, "without": without, "having": having,
-        }  # fmt: skip
+            "lever": lever,
+            "command": command,
+            "metric": metric,
+            "without": without,
+            "having": having,
+        }
         if not without.figures or not having.figures:
             which = "without" if not without.figures else "with"
             infeasible = (without if not without.figures else having).infeasible
@@ -153,13 +157,17 @@ class Comparer:
         if is_same(without, having):
             why = "it does so already." if not lever.off else self._why_idle(sides.on, having)
             return WhatIf(
-                **common, outcome="no effect", because=f"no effect on this deployment: {why}",
+                **common,
+                outcome="no effect",
+                because=f"no effect on this deployment: {why}",
                 difference=differences(without, having),
-            )  # fmt: skip
+            )
         return WhatIf(
-            **common, outcome="changes", because=f"{text}: {state}{beside} ({_HOW[question]}).",
+            **common,
+            outcome="changes",
+            because=f"{text}: {state}{beside} ({_HOW[question]}).",
             difference=differences(without, having),
-        )  # fmt: skip
+        )
 
     def side(self, question: Question, settings: Mapping[str, Any]) -> Side:
         """A scenario by that command; computed once."""
@@ -226,9 +234,7 @@ def found_in(side: Side) -> Found:
     if not isinstance(about, Deployment):
         return Found()
     layout = about.layout
-    return Found(
-        tp=layout.tp, pp=layout.pp, dp=layout.dp, has_experts=any(b.experts for b in about.model.blocks)
-    )  # fmt: skip
+    return Found(tp=layout.tp, pp=layout.pp, dp=layout.dp, has_experts=any(b.experts for b in about.model.blocks))
 
 
 def _on_as_many_devices(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
@@ -247,18 +253,26 @@ def _one_call(without: Side, having: Side) -> Side:
     if "answer_time_s" in without.figures or not without.figures or not having.figures:
         return without
     one = having.answer.reasoned.one_call
-    figures = {"answer_time_s": one.time_s, "answer_usd": one.usd, "answer_energy_j": one.energy_j,
-               "right_frac": one.right_frac}  # fmt: skip
+    figures = {
+        "answer_time_s": one.time_s,
+        "answer_usd": one.usd,
+        "answer_energy_j": one.energy_j,
+        "right_frac": one.right_frac,
+    }
     return replace(
-        without, figures={**without.figures, **{k: float(v) for k, v in figures.items() if v is not None}},
+        without,
+        figures={**without.figures, **{k: float(v) for k, v in figures.items() if v is not None}},
         intervals={**without.intervals, "answer_time_s": one.time_interval},
-    )  # fmt: skip
+    )
 
 
 def _of_answers(metric: Metric) -> Metric:
     """The same of a whole answer, where many calls make one."""
-    names = {"latency_s": "answer_time_s", "usd_per_million_tokens": "answer_usd",
-             "energy_j_per_token": "answer_energy_j"}  # fmt: skip
+    names = {
+        "latency_s": "answer_time_s",
+        "usd_per_million_tokens": "answer_usd",
+        "energy_j_per_token": "answer_energy_j",
+    }
     return metric_called(names.get(metric.name, "right_frac"), is_training=False)
 
 

@@ -50,8 +50,9 @@ CHOICES: dict[str, tuple[str, ...]] = {
 }
 """Words of ``--metric``: the figures of a serving deployment and of a training job that they mean."""
 
-OF_TRAINING = frozenset({"step_time_s", "tokens_per_s", "run_time_s", "peak_memory_bytes", "usd_per_million_tokens",
-                         "energy_j_per_token"})  # fmt: skip
+OF_TRAINING = frozenset(
+    {"step_time_s", "tokens_per_s", "run_time_s", "peak_memory_bytes", "usd_per_million_tokens", "energy_j_per_token"}
+)
 ONLY_TRAINING = frozenset({"step_time_s", "tokens_per_s", "run_time_s", "peak_memory_bytes"})
 
 
@@ -66,6 +67,9 @@ def metric_called(word: str, *, is_training: bool) -> Metric:
         if name in OF_TRAINING if is_training else name not in ONLY_TRAINING:
             return BY_NAME[name]
     kind = "training job" if is_training else "serving deployment"
-    other = "step_time, throughput, cost, energy, memory or run_time" if is_training else \
-        "ttft, tpot, latency, throughput, cost, energy or memory"  # fmt: skip
+    other = (
+        "step_time, throughput, cost, energy, memory or run_time"
+        if is_training
+        else "ttft, tpot, latency, throughput, cost, energy or memory"
+    )
     raise ScenarioError(f"metric: a {kind} has no {requested}; write {other}.")

@@ -53,12 +53,17 @@ class WhatIf:
     def to_json(self) -> dict[str, Any]:
         """The shape that scripts rely on."""
         return {
-            "technique": self.technique, "command": self.command, "outcome": self.outcome, "verdict": self.verdict,
-            "metric": self.metric.name, "because": self.because,
+            "technique": self.technique,
+            "command": self.command,
+            "outcome": self.outcome,
+            "verdict": self.verdict,
+            "metric": self.metric.name,
+            "because": self.because,
             "without": self.without.to_json() if self.without else None,
             "with": self.having.to_json() if self.having else None,
             "difference": {name: d.to_json() for name, d in self.difference.items()},
             "break_even": {b.input: b.to_json() for b in self.break_even} or None,
-            "gains": self.lever.gains, "costs": self.lever.costs,
+            "gains": self.lever.gains,
+            "costs": self.lever.costs,
             "must_be_measured": list(self.lever.measure),
-        }  # fmt: skip
+        }

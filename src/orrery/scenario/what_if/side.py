@@ -46,11 +46,10 @@ class Side:
         if self.infeasible is not None:
             return {"settings": dict(self.settings), "infeasible": to_json(self.infeasible)}
         return {
-            "settings": dict(self.settings), **{k: v if math.isfinite(v) else None for k, v in self.figures.items()},
-            "intervals": {
-                name: {"low_80": i.low_80, "high_80": i.high_80} for name, i in self.intervals.items()
-            },
-        }  # fmt: skip
+            "settings": dict(self.settings),
+            **{k: v if math.isfinite(v) else None for k, v in self.figures.items()},
+            "intervals": {name: {"low_80": i.low_80, "high_80": i.high_80} for name, i in self.intervals.items()},
+        }
 
 
 def side_of(question: Question, scenario: Scenario) -> Side:
@@ -63,10 +62,14 @@ def side_of(question: Question, scenario: Scenario) -> Side:
         )
     figures, intervals, about = _READ[question](answer)
     return Side(
-        question=question, settings=settings, answer=answer, about=about, notes=tuple(answer.notes),
+        question=question,
+        settings=settings,
+        answer=answer,
+        about=about,
+        notes=tuple(answer.notes),
         figures={name: float(value) for name, value in figures.items() if value is not None},
         intervals={name: around for name, around in intervals.items() if around is not None},
-    )  # fmt: skip
+    )
 
 
 def shared_frac(a: Side, b: Side) -> float:
@@ -85,15 +88,23 @@ _Found = tuple[Mapping[str, float | None], Mapping[str, Interval | None], Deploy
 def _estimated(answer: Answer) -> _Found:
     e = answer.estimate
     figures: dict[str, float | None] = {
-        "ttft_s": e.ttft_s, "tpot_s": e.tpot_s, "latency_s": e.latency_s,
-        "output_tokens_per_s": e.output_tokens_per_s, "usd_per_million_tokens": answer.usd_per_million_tokens,
-        "energy_j_per_token": e.energy_j_per_token, "kv_capacity_tokens": e.memory.kv_capacity_tokens,
-    }  # fmt: skip
+        "ttft_s": e.ttft_s,
+        "tpot_s": e.tpot_s,
+        "latency_s": e.latency_s,
+        "output_tokens_per_s": e.output_tokens_per_s,
+        "usd_per_million_tokens": answer.usd_per_million_tokens,
+        "energy_j_per_token": e.energy_j_per_token,
+        "kv_capacity_tokens": e.memory.kv_capacity_tokens,
+    }
     intervals: dict[str, Interval | None] = {name: answer.intervals().get(name) for name in figures}
     if answer.reasoned:
         way = answer.reasoned.ways[-1]
-        figures |= {"answer_time_s": way.time_s, "answer_usd": way.usd, "answer_energy_j": way.energy_j,
-                    "right_frac": way.right_frac}  # fmt: skip
+        figures |= {
+            "answer_time_s": way.time_s,
+            "answer_usd": way.usd,
+            "answer_energy_j": way.energy_j,
+            "right_frac": way.right_frac,
+        }
         intervals["answer_time_s"] = way.time_interval
     return figures, intervals, answer.question.deployment
 
@@ -103,10 +114,13 @@ def _planned(answer: PlanAnswer) -> _Found:
     best = answer.plans[0]
     o = best.operation
     figures = {
-        "ttft_s": o.ttft_s, "tpot_s": o.tpot_s, "output_tokens_per_s": best.output_tokens_per_s,
-        "usd_per_million_tokens": best.usd_per_million_tokens, "energy_j_per_token": best.energy_j_per_token,
+        "ttft_s": o.ttft_s,
+        "tpot_s": o.tpot_s,
+        "output_tokens_per_s": best.output_tokens_per_s,
+        "usd_per_million_tokens": best.usd_per_million_tokens,
+        "energy_j_per_token": best.energy_j_per_token,
         "kv_capacity_tokens": o.memory.kv_capacity_tokens,
-    }  # fmt: skip
+    }
     return figures, {name: best.intervals.get(name) for name in figures}, o.deployment
 
 
@@ -115,12 +129,15 @@ def _simulated(answer: SimulatedAnswer) -> _Found:
     deployment = answer.service.pools[-1].deployment
     memory = memory_of(deployment)
     figures: dict[str, float | None] = {
-        "ttft_s": s.ttft.mean_s, "tpot_s": s.tpot.mean_s, "latency_s": s.e2el.mean_s,
-        "output_tokens_per_s": s.output_tokens_per_s, "usd_per_million_tokens": description["usd_per_million_tokens"],
+        "ttft_s": s.ttft.mean_s,
+        "tpot_s": s.tpot.mean_s,
+        "latency_s": s.e2el.mean_s,
+        "output_tokens_per_s": s.output_tokens_per_s,
+        "usd_per_million_tokens": description["usd_per_million_tokens"],
         "energy_j_per_token": s.energy_j_per_output_token,
         "kv_capacity_tokens": None if isinstance(memory, Infeasible) else memory.kv_capacity_tokens,
         "slo_attainment_frac": description["slo_attainment"],
-    }  # fmt: skip
+    }
     ratios = _ratios(answer)
     intervals: dict[str, Interval | None] = {
         name: ratios[name].around(value) for name, value in figures.items() if value and name in ratios
@@ -132,15 +149,19 @@ def _ratios(answer: SimulatedAnswer) -> Mapping[str, Spread]:
     """By metric, the ends of its interval over its value: the errors of such runs, for what a usual step rests on."""
     service, scenario = answer.service, answer.scenario
     deployment, s = service.pools[-1].deployment, answer.summary
-    mode = "closed" if scenario.concurrency or scenario.users else "open" if scenario.rate or scenario.trace else \
-        "offline"  # fmt: skip
+    mode = (
+        "closed" if scenario.concurrency or scenario.users else "open" if scenario.rate or scenario.trace else "offline"
+    )
     tokens = max(1, s.num_requests)
     prompt, output = s.input_tokens / tokens, s.output_tokens / tokens
     running = max(1.0, s.running_mean_requests / max(1, answer.simulated.num_machines))
     both = steps_of(
-        np.array([0.0, 1.0]), np.array([0.0, max(1.0, min(prompt, 8192.0))]), np.array([0.0, max(1.0, prompt)]),
-        np.array([running, 0.0]), np.array([prompt + output / 2, 0.0]),
-    )  # fmt: skip
+        np.array([0.0, 1.0]),
+        np.array([0.0, max(1.0, min(prompt, 8192.0))]),
+        np.array([0.0, max(1.0, prompt)]),
+        np.array([running, 0.0]),
+        np.array([prompt + output / 2, 0.0]),
+    )
     doubt = extrapolation.extrapolation_share(tick(deployment, both).done)
     factors = extrapolation.factors_of(
         deployment, extrapolation.kind_of_run(deployment, mode, len(service.pools)), doubt
@@ -151,16 +172,21 @@ def _ratios(answer: SimulatedAnswer) -> Mapping[str, Spread]:
         return found | {"energy_j_per_token": power}
     rate = pace.inverse()
     return found | {
-        "output_tokens_per_s": rate, "usd_per_million_tokens": pace, "energy_j_per_token": quotient(power, rate)
-    }  # fmt: skip
+        "output_tokens_per_s": rate,
+        "usd_per_million_tokens": pace,
+        "energy_j_per_token": quotient(power, rate),
+    }
 
 
 def _trained(answer: TrainAnswer | OffloadAnswer) -> _Found:
     figures: dict[str, float | None] = {
-        "step_time_s": answer.step_time_s, "tokens_per_s": answer.tokens_per_s,
-        "usd_per_million_tokens": answer.usd_per_million_tokens, "energy_j_per_token": answer.energy_j_per_token,
-        "peak_memory_bytes": answer.peak_memory_bytes, "run_time_s": answer.run.time_s if answer.run else None,
-    }  # fmt: skip
+        "step_time_s": answer.step_time_s,
+        "tokens_per_s": answer.tokens_per_s,
+        "usd_per_million_tokens": answer.usd_per_million_tokens,
+        "energy_j_per_token": answer.energy_j_per_token,
+        "peak_memory_bytes": answer.peak_memory_bytes,
+        "run_time_s": answer.run.time_s if answer.run else None,
+    }
     intervals: dict[str, Interval | None] = {}
     if isinstance(answer, TrainAnswer):
         found = answer.intervals()
@@ -171,14 +197,19 @@ def _trained(answer: TrainAnswer | OffloadAnswer) -> _Found:
                 value = figures[name]
                 intervals[name] = None if value is None else ratio.scaled(value)
             intervals["tokens_per_s"] = Interval(
-                low_80=answer.tokens_per_s / ratio.high_80, high_80=answer.tokens_per_s / ratio.low_80,
-                low_95=answer.tokens_per_s / ratio.high_95, high_95=answer.tokens_per_s / ratio.low_95,
+                low_80=answer.tokens_per_s / ratio.high_80,
+                high_80=answer.tokens_per_s / ratio.low_80,
+                low_95=answer.tokens_per_s / ratio.high_95,
+                high_95=answer.tokens_per_s / ratio.low_95,
                 because=around.because,
-            )  # fmt: skip
+            )
     return figures, intervals, answer.job
 
 
 _ASK: Mapping[Question, Any] = {"estimate": estimate, "simulate": simulate, "plan": plan, "train": train}
 _READ: Mapping[Question, Any] = {
-    "estimate": _estimated, "simulate": _simulated, "plan": _planned, "train": _trained,
-}  # fmt: skip
+    "estimate": _estimated,
+    "simulate": _simulated,
+    "plan": _planned,
+    "train": _trained,
+}

@@ -1,15 +1,9 @@
 """What the settings of a law of arrival may be; what lies outside is refused with what to write."""
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from orrery.base.errors import ScenarioError
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoKnobs:
-    """A law with nothing to set."""
 
 
 def check(knob: str, got: Any, *, least: float, most: float = math.inf, write: str) -> None:

@@ -117,8 +117,15 @@ def _leave_place(w: SimulationState, lane: int, i: int) -> None:
 def _leave_source(w: SimulationState, i: int, now_s: float) -> None:
     """The lane that computed a prompt holds its cache no longer."""
     touch_lane(w, w.req[i, SOURCE], now_s)
-    release_blocks(w, i, w.req[i, SOURCE], w.req[i, SOURCE_BLOCKS], w.req[i, SOURCE_SHARED], w.req[i, SOURCE_LENDER],
-                   w.req[i, SOURCE_LENT])  # fmt: skip
+    release_blocks(
+        w,
+        i,
+        w.req[i, SOURCE],
+        w.req[i, SOURCE_BLOCKS],
+        w.req[i, SOURCE_SHARED],
+        w.req[i, SOURCE_LENDER],
+        w.req[i, SOURCE_LENT],
+    )
     w.req[i, SOURCE] = -1
     w.req[i, SOURCE_BLOCKS] = w.req[i, SOURCE_SHARED] = w.req[i, SOURCE_LENT] = 0
 

@@ -31,7 +31,7 @@ from orrery.serving.requests import Floats, Ints
 from orrery.serving.simulation._kernel import run
 from orrery.serving.simulation.assemble import Sizes
 from orrery.serving.simulation.prepare import Prepared, blocks_of, prepare
-from orrery.serving.simulation.service import Service
+from orrery.serving.simulation.service import DRAWS, Service
 from orrery.serving.simulation.tables import _kernel as tables
 
 MAX_REQUESTS = 16_384
@@ -47,7 +47,7 @@ class Live:
         self._typed = converted(self._world)  # converting all tables at each call takes longer than to simulate a step
         self._doors = ReplicaIndex(service, self._world)
         self._blank = self._world.req[0].copy()
-        self._draws = stream(seed, "router") if service.router == "power-of-two" else None
+        self._draws = stream(seed, "router") if service.router in DRAWS else None
         self._free = deque(range(max_requests))
         self._lingering: list[int] = []  # ended, but in a batch that stays together
         self._row_of: dict[int, int] = {}
@@ -60,9 +60,13 @@ class Live:
 
     @staticmethod
     def of(
-        service: Service, *, seed: int = 0, max_requests: int = MAX_REQUESTS, sizes: Sizes | None = None,
+        service: Service,
+        *,
+        seed: int = 0,
+        max_requests: int = MAX_REQUESTS,
+        sizes: Sizes | None = None,
         prefix_block_tokens: int | None = None,
-    ) -> "Live | Infeasible":  # fmt: skip
+    ) -> "Live | Infeasible":
         """A service at time 0, with empty caches; Infeasible where a model does not fit.
 
         ``sizes`` are the longest and usual sequences that may come (the model's context otherwise: longer ones are
@@ -83,9 +87,16 @@ class Live:
     # -- requests -----------------------------------------------------------------------------------------------------
 
     def submit(
-        self, *, now_s: float, input_tokens: int, output_tokens: int, priority: float = 0.0, session: Hashable = -1,
-        client: Hashable = 0, prefix_ids: Iterable[Hashable] = (),
-    ) -> int:  # fmt: skip
+        self,
+        *,
+        now_s: float,
+        input_tokens: int,
+        output_tokens: int,
+        priority: float = 0.0,
+        session: Hashable = -1,
+        client: Hashable = 0,
+        prefix_ids: Iterable[Hashable] = (),
+    ) -> int:
         """A request comes at ``now_s`` (or now, if that is past); its id: 0, 1, 2, … in order of submission.
 
         ``prefix_ids`` name the leading blocks of its tokens, prompt then answer, by anything that is equal where the
@@ -181,9 +192,10 @@ class Live:
         w = self._world
         return RequestProgress(
             replica=int(self._doors.machine_of_lane[w.req[i, tables.LANE]]),
-            admitted_s=float(w.when[i, tables.ADMITTED_S]), cached_tokens=int(w.req[i, tables.CACHED]),
+            admitted_s=float(w.when[i, tables.ADMITTED_S]),
+            cached_tokens=int(w.req[i, tables.CACHED]),
             num_preemptions=int(w.req[i, tables.PREEMPTED]),
-        )  # fmt: skip
+        )
 
     def _change(self, world: tables.SimulationState) -> None:
         """Other tables take the place of those so far, where they are others."""

@@ -113,9 +113,13 @@ def widened(memory: Memory, num_ids: int) -> Memory:
     node_bytes = np.zeros(level, np.int64)
     node_bytes[device] = memory.node_bytes
     return memory._replace(
-        users=users, on_host=on_host, node_bytes=node_bytes, before=_renamed(memory.before, to, 2 * (level + pools)),
-        behind=_renamed(memory.behind, to, 2 * (level + pools)), num_ids=num_ids,
-    )  # fmt: skip
+        users=users,
+        on_host=on_host,
+        node_bytes=node_bytes,
+        before=_renamed(memory.before, to, 2 * (level + pools)),
+        behind=_renamed(memory.behind, to, 2 * (level + pools)),
+        num_ids=num_ids,
+    )
 
 
 def _renamed(neighbour: Ints, to: Ints, size: int) -> Ints:

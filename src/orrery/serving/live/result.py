@@ -29,9 +29,11 @@ class TokenEvents:
             return NOTHING
         table = rows[0] if len(rows) == 1 else np.concatenate(rows)
         return TokenEvents(
-            id=table[:, tables.E_NUMBER], time_s=np.concatenate(times), num_tokens=table[:, tables.E_TOKENS],
+            id=table[:, tables.E_NUMBER],
+            time_s=np.concatenate(times),
+            num_tokens=table[:, tables.E_TOKENS],
             end=table[:, tables.E_END],
-        )  # fmt: skip
+        )
 
 
 _NONE = np.zeros(0, dtype=np.int64)

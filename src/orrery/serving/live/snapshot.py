@@ -25,7 +25,10 @@ def snapshot_of(world: tables.SimulationState, doors: ReplicaIndex) -> Snapshot:
         running=count(lanes[:, [tables.NUM_DECODING, tables.NUM_PROMPTS, tables.RESERVED]].sum(axis=1)),
         waiting=count(lanes[:, tables.NUM_WAITING]),
         cache_frac=total(used, machine[first]) / total(memory.capacity[pools], machine[first]),
-        steps=count(tally[:, tables.T_STEPS]), prompt_tokens=count(tally[:, tables.T_PROMPTED]),
-        answer_tokens=count(tally[:, tables.T_ANSWERED]), preemptions=count(tally[:, tables.T_PREEMPTED]),
-        queried_tokens=count(tally[:, tables.T_QUERIED]), hit_tokens=count(tally[:, tables.T_HIT]),
-    )  # fmt: skip
+        steps=count(tally[:, tables.T_STEPS]),
+        prompt_tokens=count(tally[:, tables.T_PROMPTED]),
+        answer_tokens=count(tally[:, tables.T_ANSWERED]),
+        preemptions=count(tally[:, tables.T_PREEMPTED]),
+        queried_tokens=count(tally[:, tables.T_QUERIED]),
+        hit_tokens=count(tally[:, tables.T_HIT]),
+    )

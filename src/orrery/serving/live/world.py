@@ -26,9 +26,11 @@ def sizes_of(service: Service, block_tokens: int) -> Sizes | Infeasible:
     most = sum(fits) * max(p.replicas for p in service.pools) if service.lends_cache else max(fits)
     longest = max(2, int(min(service.pools[0].deployment.model.max_context_tokens, most)))
     return Sizes(
-        block_tokens=block_tokens, longest_prompt_tokens=longest - 1, longest_tokens=longest,
+        block_tokens=block_tokens,
+        longest_prompt_tokens=longest - 1,
+        longest_tokens=longest,
         mean_context_tokens=float(min(4096, longest / 4)),
-    )  # fmt: skip
+    )
 
 
 def empty_world(service: Service, prepared: Prepared, rows: int, seed: int) -> tables.SimulationState:
@@ -37,15 +39,24 @@ def empty_world(service: Service, prepared: Prepared, rows: int, seed: int) -> t
     world = build(
         service,
         Requests(
-            arrive_s=np.zeros(rows), input_tokens=nobody + 1, output_tokens=nobody + 1,
-            prefix_start=np.zeros(rows + 1, dtype=np.int64), prefix_ids=np.array([FIRST_IDS - 1]),
+            arrive_s=np.zeros(rows),
+            input_tokens=nobody + 1,
+            output_tokens=nobody + 1,
+            prefix_start=np.zeros(rows + 1, dtype=np.int64),
+            prefix_ids=np.array([FIRST_IDS - 1]),
         ),
-        prepared, seed=seed, window=Window(),
-    )  # fmt: skip
+        prepared,
+        seed=seed,
+        window=Window(),
+    )
     most = 4 * world.seats.shape[0] * world.seats.shape[2] + rows  # a token and an end for each seat, or all are lost
     return world._replace(
-        order=none, prefix_start=nobody.copy(), prefix_end=nobody.copy(),
+        order=none,
+        prefix_start=nobody.copy(),
+        prefix_end=nobody.copy(),
         prefix_ids=np.zeros(FIRST_IDS, dtype=np.int64),
-        home=np.full(MAX_NAMES, -1, dtype=np.int64), tag=np.zeros(1 + MAX_NAMES),
-        emitted=np.zeros((ROWS + most, 3), dtype=np.int64), emitted_s=np.zeros(ROWS + most),
-    )  # fmt: skip
+        home=np.full(MAX_NAMES, -1, dtype=np.int64),
+        tag=np.zeros(1 + MAX_NAMES),
+        emitted=np.zeros((ROWS + most, 3), dtype=np.int64),
+        emitted_s=np.zeros(ROWS + most),
+    )

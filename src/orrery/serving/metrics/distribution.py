@@ -44,8 +44,9 @@ def distribution(values_s: Floats, percentiles: Sequence[float]) -> Distribution
     std_s = float(np.sqrt(max(float(values_s @ values_s) / values_s.size - mean_s**2, 0.0)))
     if std_s < 1e-3 * mean_s:  # the difference of squares has lost its digits
         std_s = float(values_s.std())
-    return _read_off(_order_statistics(np.sort(values_s), _shares(percentiles)), values_s.size, mean_s, std_s,
-                     percentiles)  # fmt: skip
+    return _read_off(
+        _order_statistics(np.sort(values_s), _shares(percentiles)), values_s.size, mean_s, std_s, percentiles
+    )
 
 
 def from_gaps(counts: Floats, sum_s: float, squares_s2: float, percentiles: Sequence[float]) -> Distribution:
@@ -86,9 +87,14 @@ def _read_off(values_s: Floats, count: int, mean_s: float, std_s: float, percent
     """Cut what ``_shares`` put together."""
     end = 1 + len(percentiles)
     return Distribution(
-        count=count, mean_s=mean_s, std_s=std_s, median_s=float(values_s[0]), percentiles=tuple(percentiles),
-        percentiles_s=values_s[1:end], curve_s=values_s[end:],
-    )  # fmt: skip
+        count=count,
+        mean_s=mean_s,
+        std_s=std_s,
+        median_s=float(values_s[0]),
+        percentiles=tuple(percentiles),
+        percentiles_s=values_s[1:end],
+        curve_s=values_s[end:],
+    )
 
 
 def _nothing(percentiles: Sequence[float]) -> Distribution:

@@ -63,8 +63,10 @@ def confidence(columns_s: Mapping[str, Floats], spreads: Mapping[str, Distributi
     """``mean_<name>_s`` and ``p99_<name>_s`` of each column; a bound is left out where there are too few requests."""
     found: dict[str, Bounds] = {}
     for name, values_s in columns_s.items():
-        for word, bounds in ((f"mean_{name}_s", mean_bounds(values_s)),
-                             (f"p99_{name}_s", tail_bounds(values_s, spreads[name].curve_s))):  # fmt: skip
+        for word, bounds in (
+            (f"mean_{name}_s", mean_bounds(values_s)),
+            (f"p99_{name}_s", tail_bounds(values_s, spreads[name].curve_s)),
+        ):
             if bounds is not None:
                 found[word] = bounds
     return found or None

@@ -52,9 +52,16 @@ def latencies(simulated: Simulated, warmup_frac: float = 0.0) -> Latencies:
     tpot_s = finish_s - first_s
     tpot_s /= np.maximum(tokens - 1, 1)
     return Latencies(
-        num_sent=num_sent, arrive_s=arrive_s, admitted_s=admitted_s, first_token_s=first_s, finish_s=finish_s,
-        output_tokens=tokens, ttft_s=first_s - arrive_s, e2el_s=finish_s - arrive_s, tpot_s=tpot_s,
-    )  # fmt: skip
+        num_sent=num_sent,
+        arrive_s=arrive_s,
+        admitted_s=admitted_s,
+        first_token_s=first_s,
+        finish_s=finish_s,
+        output_tokens=tokens,
+        ttft_s=first_s - arrive_s,
+        e2el_s=finish_s - arrive_s,
+        tpot_s=tpot_s,
+    )
 
 
 def _counted(simulated: Simulated, warmup_frac: float) -> slice | NDArray[np.int64]:

@@ -45,14 +45,20 @@ class OverTime:
             return _per(np.add.reduceat(column * self.width_s, starts), width_s)
 
         return OverTime(
-            start_s=self.start_s[starts], width_s=width_s, running_requests=mean(self.running_requests),
-            waiting_requests=mean(self.waiting_requests), kv_use_frac=mean(self.kv_use_frac),
-            busy_frac=mean(self.busy_frac), prompt_tokens_per_s=mean(self.prompt_tokens_per_s),
+            start_s=self.start_s[starts],
+            width_s=width_s,
+            running_requests=mean(self.running_requests),
+            waiting_requests=mean(self.waiting_requests),
+            kv_use_frac=mean(self.kv_use_frac),
+            busy_frac=mean(self.busy_frac),
+            prompt_tokens_per_s=mean(self.prompt_tokens_per_s),
             output_tokens_per_s=mean(self.output_tokens_per_s),
             num_preemptions=np.add.reduceat(self.num_preemptions, starts),
-            arrivals_rate_per_s=mean(self.arrivals_rate_per_s), finishes_rate_per_s=mean(self.finishes_rate_per_s),
-            step_s=_per(joined_s, np.add.reduceat(np.nan_to_num(steps), starts)), power_w=mean(self.power_w),
-        )  # fmt: skip
+            arrivals_rate_per_s=mean(self.arrivals_rate_per_s),
+            finishes_rate_per_s=mean(self.finishes_rate_per_s),
+            step_s=_per(joined_s, np.add.reduceat(np.nan_to_num(steps), starts)),
+            power_w=mean(self.power_w),
+        )
 
 
 def over_time(simulated: Simulated) -> OverTime:
@@ -62,14 +68,20 @@ def over_time(simulated: Simulated) -> OverTime:
     machines_s = width_s * max(simulated.num_machines, 1)
     busy_s = column["busy_s"]
     return OverTime(
-        start_s=simulated.timeline_s[: width_s.size], width_s=width_s,
-        running_requests=_per(column["running"], width_s), waiting_requests=_per(column["waiting"], width_s),
+        start_s=simulated.timeline_s[: width_s.size],
+        width_s=width_s,
+        running_requests=_per(column["running"], width_s),
+        waiting_requests=_per(column["waiting"], width_s),
         kv_use_frac=_per(column["kv_bytes"], width_s * simulated.kv_capacity_bytes),
-        busy_frac=_per(busy_s, machines_s), prompt_tokens_per_s=_per(column["prompt_tokens"], width_s),
-        output_tokens_per_s=_per(column["decode_tokens"], width_s), num_preemptions=column["preemptions"],
-        arrivals_rate_per_s=_per(column["arrivals"], width_s), finishes_rate_per_s=_per(column["finishes"], width_s),
-        step_s=_per(busy_s, column["steps"], np.nan), power_w=_per(column["energy_j"], width_s),
-    )  # fmt: skip
+        busy_frac=_per(busy_s, machines_s),
+        prompt_tokens_per_s=_per(column["prompt_tokens"], width_s),
+        output_tokens_per_s=_per(column["decode_tokens"], width_s),
+        num_preemptions=column["preemptions"],
+        arrivals_rate_per_s=_per(column["arrivals"], width_s),
+        finishes_rate_per_s=_per(column["finishes"], width_s),
+        step_s=_per(busy_s, column["steps"], np.nan),
+        power_w=_per(column["energy_j"], width_s),
+    )
 
 
 def mean(values: Floats, width_s: Floats) -> float:

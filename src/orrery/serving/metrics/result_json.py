@@ -55,25 +55,33 @@ def result_json(simulated: Simulated, found: Summary, about: About, detailed: bo
 def _stated(found: Summary, about: About) -> dict[str, Any]:
     rate = about.request_rate_per_s
     return {
-        "date": about.date or datetime.now(UTC).strftime("%Y%m%d-%H%M%S"), "endpoint_type": about.endpoint_type,
-        "backend": about.backend, "label": about.label, "model_id": about.model_id,
-        "tokenizer_id": about.tokenizer_id or about.model_id, "num_prompts": found.num_requests,
+        "date": about.date or datetime.now(UTC).strftime("%Y%m%d-%H%M%S"),
+        "endpoint_type": about.endpoint_type,
+        "backend": about.backend,
+        "label": about.label,
+        "model_id": about.model_id,
+        "tokenizer_id": about.tokenizer_id or about.model_id,
+        "num_prompts": found.num_requests,
         "request_rate": rate if math.isfinite(rate) else "inf",
         "burstiness": about.burstiness_ratio if math.isfinite(about.burstiness_ratio) else "inf",
         "max_concurrency": about.max_concurrency,
-    }  # fmt: skip
+    }
 
 
 def _totals(found: Summary) -> dict[str, Any]:
     return {
-        "duration": found.duration_s, "completed": found.completed, "failed": found.failed,
-        "total_input_tokens": found.input_tokens, "total_output_tokens": found.output_tokens,
+        "duration": found.duration_s,
+        "completed": found.completed,
+        "failed": found.failed,
+        "total_input_tokens": found.input_tokens,
+        "total_output_tokens": found.output_tokens,
         "request_throughput": found.requests_per_s,
         "request_goodput": found.goodput.requests_per_s if found.goodput else None,
-        "output_throughput": found.output_tokens_per_s, "total_token_throughput": found.total_tokens_per_s,
+        "output_throughput": found.output_tokens_per_s,
+        "total_token_throughput": found.total_tokens_per_s,
         "max_output_tokens_per_s": found.max_output_tokens_per_s,
         "max_concurrent_requests": found.max_concurrent_requests,
-    }  # fmt: skip
+    }
 
 
 def _spread(name: str, one: Distribution) -> dict[str, float | None]:
@@ -91,20 +99,28 @@ def _ours(found: Summary, about: About) -> dict[str, Any]:
         "slo_attainment_by_metric": dict(one.attained_by_metric) if one else None,
         "goodput_by_slo_scale": _goodput_curve(found),
         "breakdown": {
-            "queue_s": _number(parts.queue_s), "prefill_s": _number(parts.prefill_s),
+            "queue_s": _number(parts.queue_s),
+            "prefill_s": _number(parts.prefill_s),
             "decode_s": _number(parts.decode_s),
         },
-        "kv_use_mean_frac": found.kv_use_mean_frac, "kv_use_peak_frac": found.kv_use_peak_frac,
-        "running_mean_requests": found.running_mean_requests, "waiting_mean_requests": found.waiting_mean_requests,
-        "idle_frac": _number(found.idle_frac), "preemptions": found.preemptions,
-        "prefix_hit_rate_frac": found.prefix_hit_rate_frac, "energy_j": _number(found.energy_j),
-        "energy_j_per_output_token": _number(found.energy_j_per_output_token), "power_w": _number(found.power_w),
+        "kv_use_mean_frac": found.kv_use_mean_frac,
+        "kv_use_peak_frac": found.kv_use_peak_frac,
+        "running_mean_requests": found.running_mean_requests,
+        "waiting_mean_requests": found.waiting_mean_requests,
+        "idle_frac": _number(found.idle_frac),
+        "preemptions": found.preemptions,
+        "prefix_hit_rate_frac": found.prefix_hit_rate_frac,
+        "energy_j": _number(found.energy_j),
+        "energy_j_per_output_token": _number(found.energy_j_per_output_token),
+        "power_w": _number(found.power_w),
         "usd_per_million_tokens": _usd(found, about, found.output_tokens),
         "usd_per_million_total_tokens": _usd(found, about, found.input_tokens + found.output_tokens),
-        "saturated_first": saturated.limit, "saturated_first_s": saturated.start_s,
+        "saturated_first": saturated.limit,
+        "saturated_first_s": saturated.start_s,
         "confidence_95": _confidence(found),
-        "latency_curves": _curves(found), "timeline": timeline_json(found.over_time.coarser()),
-    }  # fmt: skip
+        "latency_curves": _curves(found),
+        "timeline": timeline_json(found.over_time.coarser()),
+    }
 
 
 def _usd(found: Summary, about: About, tokens: int) -> float | None:
@@ -140,12 +156,20 @@ def _curves(found: Summary) -> dict[str, list[float | None]]:
 def timeline_json(over: OverTime) -> dict[str, list[Any]]:
     """The timeline as columns, one entry a bin."""
     columns: Mapping[str, Floats] = {
-        "start_s": over.start_s, "width_s": over.width_s, "running_requests": over.running_requests,
-        "waiting_requests": over.waiting_requests, "kv_use_frac": over.kv_use_frac, "busy_frac": over.busy_frac,
-        "prompt_tokens_per_s": over.prompt_tokens_per_s, "output_tokens_per_s": over.output_tokens_per_s,
-        "preemptions": over.num_preemptions, "arrivals_per_s": over.arrivals_rate_per_s,
-        "finishes_per_s": over.finishes_rate_per_s, "step_s": over.step_s, "power_w": over.power_w,
-    }  # fmt: skip
+        "start_s": over.start_s,
+        "width_s": over.width_s,
+        "running_requests": over.running_requests,
+        "waiting_requests": over.waiting_requests,
+        "kv_use_frac": over.kv_use_frac,
+        "busy_frac": over.busy_frac,
+        "prompt_tokens_per_s": over.prompt_tokens_per_s,
+        "output_tokens_per_s": over.output_tokens_per_s,
+        "preemptions": over.num_preemptions,
+        "arrivals_per_s": over.arrivals_rate_per_s,
+        "finishes_per_s": over.finishes_rate_per_s,
+        "step_s": over.step_s,
+        "power_w": over.power_w,
+    }
     return {name: _list(column, 8 if name == "start_s" else 6) for name, column in columns.items()}
 
 
@@ -161,10 +185,13 @@ def details(simulated: Simulated) -> dict[str, Any]:
     return {
         "input_lens": simulated.requests.input_tokens.tolist(),
         "output_lens": np.where(is_done, simulated.requests.output_tokens, 0).tolist(),
-        "ttfts": since_arrival(simulated.first_token_s), "itls": [], "start_times": arrive_s.tolist(),
-        "latencies": since_arrival(simulated.finish_s), "queue_times": since_arrival(simulated.admitted_s),
+        "ttfts": since_arrival(simulated.first_token_s),
+        "itls": [],
+        "start_times": arrive_s.tolist(),
+        "latencies": since_arrival(simulated.finish_s),
+        "queue_times": since_arrival(simulated.admitted_s),
         "errors": ["" if one else REFUSED for one in is_done.tolist()],
-    }  # fmt: skip
+    }
 
 
 def _number(value: float | None) -> float | None:

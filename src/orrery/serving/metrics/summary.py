@@ -65,9 +65,11 @@ class Summary:
 
 
 def summary(
-    simulated: Simulated, objectives: Mapping[str, float], percentiles: Sequence[float] = PERCENTILES,
+    simulated: Simulated,
+    objectives: Mapping[str, float],
+    percentiles: Sequence[float] = PERCENTILES,
     warmup_frac: float = 0.0,
-) -> Summary:  # fmt: skip
+) -> Summary:
     """``simulated`` in numbers; ``objectives`` are limits in seconds by ``ttft``, ``tpot``, ``e2el``.
 
     The first ``warmup_frac`` of the requests to arrive count in nothing that is about single requests: latencies, their
@@ -82,14 +84,21 @@ def summary(
     )
     over = over_time(simulated)
     return Summary(
-        num_requests=simulated.requests.count, completed=everyone.finish_s.size,
-        failed=simulated.requests.count - everyone.finish_s.size, duration_s=duration_s,
-        input_tokens=tokens_in, output_tokens=tokens_out,
-        requests_per_s=_rate(everyone.finish_s.size, duration_s), output_tokens_per_s=_rate(tokens_out, duration_s),
+        num_requests=simulated.requests.count,
+        completed=everyone.finish_s.size,
+        failed=simulated.requests.count - everyone.finish_s.size,
+        duration_s=duration_s,
+        input_tokens=tokens_in,
+        output_tokens=tokens_out,
+        requests_per_s=_rate(everyone.finish_s.size, duration_s),
+        output_tokens_per_s=_rate(tokens_out, duration_s),
         total_tokens_per_s=_rate(tokens_in + tokens_out, duration_s),
         max_output_tokens_per_s=max_output_tokens_per_s(everyone, duration_s),
         max_concurrent_requests=max_concurrent_requests(everyone, duration_s),
-        ttft=ttft, tpot=tpot, ntpot=ntpot, e2el=e2el,
+        ttft=ttft,
+        tpot=tpot,
+        ntpot=ntpot,
+        e2el=e2el,
         itl=from_gaps(simulated.gap_counts, simulated.gap_sum_s, simulated.gap_squares_s2, percentiles),
         breakdown=_breakdown(done, ttft, e2el),
         goodput=goodput(done, objectives, _rate(simulated.requests.count, duration_s)),
@@ -99,13 +108,17 @@ def summary(
         ),
         running_mean_requests=mean(over.running_requests, over.width_s),
         waiting_mean_requests=mean(over.waiting_requests, over.width_s),
-        kv_use_mean_frac=mean(over.kv_use_frac, over.width_s), kv_use_peak_frac=_peak(over),
-        idle_frac=simulated.idle_frac, preemptions=int(simulated.preemptions.sum()),
-        prefix_hit_rate_frac=_hit_rate_frac(simulated, everyone), energy_j=simulated.energy_j,
+        kv_use_mean_frac=mean(over.kv_use_frac, over.width_s),
+        kv_use_peak_frac=_peak(over),
+        idle_frac=simulated.idle_frac,
+        preemptions=int(simulated.preemptions.sum()),
+        prefix_hit_rate_frac=_hit_rate_frac(simulated, everyone),
+        energy_j=simulated.energy_j,
         power_w=_rate(simulated.energy_j, duration_s),
         energy_j_per_output_token=simulated.energy_j / tokens_out if tokens_out else None,
-        saturated=saturated_first(simulated, over), over_time=over,
-    )  # fmt: skip
+        saturated=saturated_first(simulated, over),
+        over_time=over,
+    )
 
 
 def _tokens(simulated: Simulated, everyone: Latencies) -> tuple[int, int]:

@@ -114,8 +114,16 @@ def _route(w: SimulationState, route: RouteRule, i: int) -> int:
             w.routing[2, k] = float(cached_ids_of(w, i, w.lanes[lane, POOL]))
         if w.req[i, SESSION] >= 0 and w.home[w.req[i, SESSION]] == lane:
             home = k
-    chosen = route(w.routing[0, : lanes.size], w.routing[1, : lanes.size], w.routing[2, : lanes.size], home,
-                   w.counts[ARRIVED], w.draws[i, 0], w.draws[i, 1], w.knobs[ROUTE])  # fmt: skip
+    chosen = route(
+        w.routing[0, : lanes.size],
+        w.routing[1, : lanes.size],
+        w.routing[2, : lanes.size],
+        home,
+        w.counts[ARRIVED],
+        w.draws[i, 0],
+        w.draws[i, 1],
+        w.knobs[ROUTE],
+    )
     if w.req[i, SESSION] >= 0:
         w.home[w.req[i, SESSION]] = lanes[chosen]
     return lanes[chosen]
@@ -252,7 +260,7 @@ def run(
             if w.req[event, STATUS] == MOVING:
                 source = w.req[event, SOURCE]
                 touch_lane(w, source, now_s)
-                book_arrival(w, event)
+                book_arrival(w, event, now_s)
                 wake_lane(w, w.req[event, LANE], now_s)
                 wake_lane(w, source, now_s)
                 wake_others(w, w.lanes[source, UNIT], now_s)

@@ -47,10 +47,11 @@ class Sizes:
         """The longest and the mean of some requests."""
         total = requests.input_tokens + requests.output_tokens
         return Sizes(
-            block_tokens=block_tokens, longest_prompt_tokens=int(requests.input_tokens.max()),
+            block_tokens=block_tokens,
+            longest_prompt_tokens=int(requests.input_tokens.max()),
             longest_tokens=int(total.max()),
             mean_context_tokens=float((requests.input_tokens + requests.output_tokens / 2).mean()),
-        )  # fmt: skip
+        )
 
 
 @dataclass(slots=True)
@@ -137,39 +138,69 @@ def assemble(service: Service, sizes: Sizes) -> Assembled | Infeasible:
     links = [_link(service, cut[lane]) for lane in range(lanes)]
     hosts = [(host_link(d), holders(d)) for d in cut]
     return Assembled(
-        deployments=tuple(deployments), memories=memories, num_machines=len(lists.stages),
-        unit_lane=_ints(lists.unit_lane), unit_machine=_ints(lists.unit_machine),
+        deployments=tuple(deployments),
+        memories=memories,
+        num_machines=len(lists.stages),
+        unit_lane=_ints(lists.unit_lane),
+        unit_machine=_ints(lists.unit_machine),
         lanes=_columns(
-            tables.LANES, lanes, np.int64, unit=lists.lane_unit, pool=lists.lane_pool, role=lists.lane_role,
-            deployment=lists.lane_deployment, max_seqs=lists.max_seqs, budget=budget, twin=lists.twin, pooled=pooled,
-            waiting=[-1] * lanes, next_end=[tables.NEVER] * lanes, unseen=[-1] * lanes,
+            tables.LANES,
+            lanes,
+            np.int64,
+            unit=lists.lane_unit,
+            pool=lists.lane_pool,
+            role=lists.lane_role,
+            deployment=lists.lane_deployment,
+            max_seqs=lists.max_seqs,
+            budget=budget,
+            twin=lists.twin,
+            pooled=pooled,
+            waiting=[-1] * lanes,
+            next_end=[tables.NEVER] * lanes,
+            unseen=[-1] * lanes,
             recv_interval=[recv_interval(d) for d in cut],
         ),
         rates=_columns(
-            tables.RATES, lanes, np.float64, device_ways=[float(d.layout.tp * d.layout.cp) for d in cut],
-            host_step_s=[d.engine.step_s for d in cut], host_per_sequence_s=[d.engine.per_sequence_s for d in cut],
-            host_overlap_frac=[d.engine.overlap_frac for d in cut], link_bytes_per_s=[rate for rate, _ in links],
+            tables.RATES,
+            lanes,
+            np.float64,
+            device_ways=[float(d.layout.tp * d.layout.cp) for d in cut],
+            host_step_s=[d.engine.step_s for d in cut],
+            host_per_sequence_s=[d.engine.per_sequence_s for d in cut],
+            host_overlap_frac=[d.engine.overlap_frac for d in cut],
+            link_bytes_per_s=[rate for rate, _ in links],
             link_latency_s=[latency for _, latency in links],
             host_bytes_per_s=[link.bandwidth_bytes_per_s / ways for link, ways in hosts],
             host_latency_s=[link.latency_s for link, _ in hosts],
-            host_launch_s=[launches_s(d) for d in cut], graph_seqs=[graph_seqs(d.engine) for d in cut],
-            host_pieces_s=[pieces_s(d) for d in cut], graph_tokens=[graph_tokens(d.engine) for d in cut],
+            host_launch_s=[launches_s(d) for d in cut],
+            graph_seqs=[graph_seqs(d.engine) for d in cut],
+            host_pieces_s=[pieces_s(d) for d in cut],
+            graph_tokens=[graph_tokens(d.engine) for d in cut],
             sampling_s=[d.engine.sampling_s for d in cut],
         ),
         machines=np.array([[stages, _first_split(service)] for stages in lists.stages], dtype=np.int64),
-        stage_share=np.array(lists.stage_share), capacity=capacity.astype(np.int64),
+        stage_share=np.array(lists.stage_share),
+        capacity=capacity.astype(np.int64),
         host_capacity=np.full(
             capacity.size, int(service.host_cache_bytes / max(holders(d) for d in cut)), dtype=np.int64
         ),
-        held=_held(service, deployments, memories, sizes), surfaces=surfaces, num_variants=variants,
-        retained=np.array([
-            [service.compression.kept_bytes_frac,
-             compressing_s(d, service.compression, sizes.longest_prompt_tokens) / sizes.longest_prompt_tokens,
-             (law := step_law(d.cluster.device)).span_w, law.concave_power]
-            for d in deployments
-        ]),
-        num_layers=float(cut[0].model.num_layers), lending_s=_lending_s(service) if service.lends_cache else -1.0,
-    )  # fmt: skip
+        held=_held(service, deployments, memories, sizes),
+        surfaces=surfaces,
+        num_variants=variants,
+        retained=np.array(
+            [
+                [
+                    service.compression.kept_bytes_frac,
+                    compressing_s(d, service.compression, sizes.longest_prompt_tokens) / sizes.longest_prompt_tokens,
+                    (law := step_law(d.cluster.device)).span_w,
+                    law.concave_power,
+                ]
+                for d in deployments
+            ]
+        ),
+        num_layers=float(cut[0].model.num_layers),
+        lending_s=_lending_s(service) if service.lends_cache else -1.0,
+    )
 
 
 def memories_of(service: Service) -> tuple[Memory, ...] | Infeasible:
@@ -245,9 +276,12 @@ def _surfaces(
 
     def tables(d: Deployment) -> Surface:
         return surface_of(
-            d, most_tokens=tokens, most_sequences=seqs * (1 + checked), most_context_tokens=sizes.longest_tokens,
+            d,
+            most_tokens=tokens,
+            most_sequences=seqs * (1 + checked),
+            most_context_tokens=sizes.longest_tokens,
             most_prompt_tokens=min(sizes.longest_prompt_tokens, tokens),
-        )  # fmt: skip
+        )
 
     if not service.split:
         return stacked([tables(d) for d in deployments]), 1
@@ -292,10 +326,12 @@ def _demand_frac(d: Deployment, is_prompts: bool, sizes: Sizes, device: Device) 
     prompt = np.array([min(2048, max(1, sizes.longest_prompt_tokens))])
     decodes, context = np.array([64]), np.array([max(1, round(sizes.mean_context_tokens))])
     batch = Batch(
-        prompt_sequences=one if is_prompts else none, prompt_tokens=prompt if is_prompts else none,
-        prompt_context_tokens=prompt if is_prompts else none, decode_sequences=none if is_prompts else decodes,
+        prompt_sequences=one if is_prompts else none,
+        prompt_tokens=prompt if is_prompts else none,
+        prompt_context_tokens=prompt if is_prompts else none,
+        decode_sequences=none if is_prompts else decodes,
         decode_context_tokens=none if is_prompts else context,
-    )  # fmt: skip
+    )
     return min(1.0, memory_demand_frac(device, step(d, batch), 0))
 
 

@@ -40,23 +40,38 @@ def result_of(
     counters = {k: v for k, v in totals.items() if k not in PRIVATE}
     counters["finetune_tokens"] /= service.filling.pass_ratio if service.filling else 1.0
     return Simulated(
-        requests=requests, arrive_s=arrive_s, admitted_s=admitted_s, first_token_s=first_s, finish_s=finish_s,
-        cached_tokens=world.req[:, tables.CACHED], preemptions=world.req[:, tables.PREEMPTED],
-        machine=world.req[:, tables.MACHINE], gap_counts=world.gaps, gap_sum_s=counters.pop("gap_sum_s"),
-        gap_squares_s2=counters.pop("gap_squares_s2"), timeline_s=np.arange(used + 1) * width_s,
-        timeline=timeline, step_log=world.log[:rows], num_steps=int(counters.pop("steps")),
-        duration_s=duration_s, num_machines=assembled.num_machines, num_devices=service.num_devices,
-        energy_j=counters.pop("energy_j") + idle_w * duration_s, kv_capacity_bytes=float(assembled.capacity.sum()),
+        requests=requests,
+        arrive_s=arrive_s,
+        admitted_s=admitted_s,
+        first_token_s=first_s,
+        finish_s=finish_s,
+        cached_tokens=world.req[:, tables.CACHED],
+        preemptions=world.req[:, tables.PREEMPTED],
+        machine=world.req[:, tables.MACHINE],
+        gap_counts=world.gaps,
+        gap_sum_s=counters.pop("gap_sum_s"),
+        gap_squares_s2=counters.pop("gap_squares_s2"),
+        timeline_s=np.arange(used + 1) * width_s,
+        timeline=timeline,
+        step_log=world.log[:rows],
+        num_steps=int(counters.pop("steps")),
+        duration_s=duration_s,
+        num_machines=assembled.num_machines,
+        num_devices=service.num_devices,
+        energy_j=counters.pop("energy_j") + idle_w * duration_s,
+        kv_capacity_bytes=float(assembled.capacity.sum()),
         idle_frac=max(0.0, 1.0 - counters.pop("busy_s") / units_s) if units_s > 0 else 0.0,
         max_running=int(assembled.lanes[:, tables.MAX_SEQS].max()),
         counters={**counters, "evicted_blocks": float(world.memory.evictions[0])},
-    )  # fmt: skip
+    )
 
 
 def _never_fits(requests: Requests, assembled: Assembled) -> Infeasible:
     shortest = int((requests.input_tokens + requests.output_tokens).min())
     return Infeasible(
-        what="cache for the shortest request", need=float(shortest),
-        have=min(m.kv_capacity_tokens for m in assembled.memories), unit="tokens",
+        what="cache for the shortest request",
+        need=float(shortest),
+        have=min(m.kv_capacity_tokens for m in assembled.memories),
+        unit="tokens",
         smallest_change="Use more devices, a narrower cache format, or shorter requests.",
-    )  # fmt: skip
+    )

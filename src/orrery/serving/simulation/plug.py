@@ -29,9 +29,19 @@ def compiled_by_numba(rule: Callable[..., Any], kind: str) -> Any:
         return body(entered, priority, given, requested, tag, carray(at, (size,)))
 
     def route(
-        requests: Any, n: int, tokens: Any, m: int, prefixes: Any, k: int, home: int, turn: int, one: float, two: float,
-        at: Any, size: int,
-    ) -> int:  # fmt: skip
+        requests: Any,
+        n: int,
+        tokens: Any,
+        m: int,
+        prefixes: Any,
+        k: int,
+        home: int,
+        turn: int,
+        one: float,
+        two: float,
+        at: Any,
+        size: int,
+    ) -> int:
         found = carray(requests, (n,)), carray(tokens, (m,)), carray(prefixes, (k,))
         return body(found[0], found[1], found[2], home, turn, one, two, carray(at, (size,)))
 
@@ -44,10 +54,12 @@ def compiled_by_numba(rule: Callable[..., Any], kind: str) -> Any:
         return body(moved, rate, latency, carray(at, (size,)))
 
     forms = {
-        "GrantRule": (grant, whole(*[whole] * 4, *row)), "OrderRule": (order, number(*[number] * 5, *row)),
+        "GrantRule": (grant, whole(*[whole] * 4, *row)),
+        "OrderRule": (order, number(*[number] * 5, *row)),
         "RouteRule": (route, whole(*row, *row, *row, whole, whole, number, number, *row)),
-        "OverlapRule": (overlap, number(*[number] * 6, *row)), "TransferRule": (transfer, number(*[number] * 3, *row)),
-    }  # fmt: skip
+        "OverlapRule": (overlap, number(*[number] * 6, *row)),
+        "TransferRule": (transfer, number(*[number] * 3, *row)),
+    }
     form, signature = forms[kind]
     try:
         return cfunc(signature)(form)

@@ -1,6 +1,6 @@
 """From a service to what the loop is given: the fleet's tables, the switches, the rules and their knobs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from orrery.serving.batching import Batching
 from orrery.serving.requests import Floats
 from orrery.serving.simulation.assemble import Assembled, Sizes, assemble
 from orrery.serving.simulation.rules import batching_of, knobs_of, named, policy_of, rule_of, values_of
-from orrery.serving.simulation.service import Service
+from orrery.serving.simulation.service import READS_PREFIXES, Service
 from orrery.serving.simulation.tables import _kernel as tables
 
 UNBOUNDED_TOKENS = 2**40
@@ -58,19 +58,29 @@ def prepare(
     batching = batching_of(policy, service.policy_knobs, engine)
     description = device_knobs(named("execution.overlap", service.overlap), service.pools[0].deployment)
     seams = [
-        ("serving.queue", service.queue, service.queue_knobs), ("serving.route", service.router, service.router_knobs),
+        ("serving.queue", service.queue, service.queue_knobs),
+        ("serving.route", service.router, _route_knobs(service, blocks_each * sizes.block_tokens)),
         ("execution.overlap", service.overlap, description | dict(service.overlap_knobs)),
         ("execution.transfer", service.transfer, service.transfer_knobs),
         ("execution.transfer", service.swap, service.swap_knobs),
-    ]  # fmt: skip
+    ]
     found = [named(extension_point, name) for extension_point, name, _ in seams]
     rows = [values_of(knobs_of(t, k)) for t, (_, _, k) in zip(found, seams, strict=True)]
     return Prepared(
-        assembled=assembled, switches=_switches(service, batching, concurrency, reports),
+        assembled=assembled,
+        switches=_switches(service, batching, concurrency, reports),
         knobs=_table([[float(batching.chunk_tokens)], *rows, _acceptances(service)]),
-        calls=tuple(rule_of(t) for t in (policy, *found)), block_tokens=sizes.block_tokens, blocks_each=blocks_each,
+        calls=tuple(rule_of(t) for t in (policy, *found)),
+        block_tokens=sizes.block_tokens,
+        blocks_each=blocks_each,
         budget_tokens=UNBOUNDED_TOKENS if batching.waits_for_empty else 0,
-    )  # fmt: skip
+    )
+
+
+def _route_knobs(service: Service, shared_tokens: int) -> Mapping[str, float]:
+    """The router's knobs; one that counts cached tokens is told how many a shared block of the traffic has."""
+    is_told = service.router == "kv-cost" and shared_tokens > 0
+    return {**({"block_tokens": float(shared_tokens)} if is_told else {}), **service.router_knobs}
 
 
 def _table(rows: list[list[float]]) -> Floats:
@@ -89,15 +99,28 @@ def _switches(service: Service, batching: Batching, concurrency: int, reports: b
     s, filling = service.speculation, service.filling
     base_s = drafting_s(s, 0.0) if s else 0.0
     return tables.Rules(
-        mixes=batching.mixes, waits_for_empty=batching.waits_for_empty, holds_batch=batching.holds_batch,
-        returns_together=batching.returns_together, pads_prompts=batching.pads_prompts,
-        reserves_output=batching.reserves_output, swaps=service.preemption == "swap",
-        evicts_by_key=service.queue == "priority", layer_group_tokens=batching.layer_group_tokens,
-        draft_levels=len(s.widths) if s else 0, checked_tokens=verified_tokens(s) - 1 if s else 0, draft_s=base_s,
+        mixes=batching.mixes,
+        waits_for_empty=batching.waits_for_empty,
+        holds_batch=batching.holds_batch,
+        returns_together=batching.returns_together,
+        pads_prompts=batching.pads_prompts,
+        reserves_output=batching.reserves_output,
+        swaps=service.preemption == "swap",
+        evicts_by_key=service.queue == "priority",
+        layer_group_tokens=batching.layer_group_tokens,
+        draft_levels=len(s.widths) if s else 0,
+        checked_tokens=verified_tokens(s) - 1 if s else 0,
+        draft_s=base_s,
         draft_sequence_s=drafting_s(s, 1.0) - base_s if s else 0.0,
-        fill_tokens=filling.step_tokens if filling else 0, fill_until_s=filling.until_s if filling else 0.0,
-        target_s=service.split.target_s if service.split else 0.0, load_hides=service.load_hides,
-        transfer_hidden_frac=service.transfer_hidden_frac, has_overlap=service.overlap != "sequential",
-        overlaps_sends=service.overlaps_sends, concurrency=concurrency, needs_prefix=service.router == "prefix-aware",
+        fill_tokens=filling.step_tokens if filling else 0,
+        fill_until_s=filling.until_s if filling else 0.0,
+        target_s=service.split.target_s if service.split else 0.0,
+        load_hides=service.load_hides,
+        transfer_hidden_frac=service.transfer_hidden_frac,
+        has_overlap=service.overlap != "sequential",
+        overlaps_sends=service.overlaps_sends,
+        prompts_stream_first=service.prompts_stream_first,
+        concurrency=concurrency,
+        needs_prefix=service.router in READS_PREFIXES,
         reports=reports,
-    )  # fmt: skip
+    )

@@ -11,9 +11,19 @@ GAP_LEAST_S, GAP_BINS_PER_DECADE, GAP_DECADES = 1e-6, 1000, 10
 """The histogram of gaps between tokens: bins of 0.23 % from a microsecond to 10,000 s."""
 
 TIMELINE = (
-    "steps", "busy_s", "prompt_tokens", "decode_tokens", "running", "waiting", "kv_bytes", "energy_j",
-    "arrivals", "finishes", "preemptions", "padded_tokens",
-)  # fmt: skip
+    "steps",
+    "busy_s",
+    "prompt_tokens",
+    "decode_tokens",
+    "running",
+    "waiting",
+    "kv_bytes",
+    "energy_j",
+    "arrivals",
+    "finishes",
+    "preemptions",
+    "padded_tokens",
+)
 """Columns of the timeline. ``running``, ``waiting`` and ``kv_bytes`` are integrals over time (divide by the width of
 a bin for the mean), the rest are sums over the bin."""
 

@@ -14,6 +14,13 @@ Role = Literal["all", "prompts", "answers"]
 Knobs = Mapping[str, float]
 
 
+READS_PREFIXES = frozenset({"prefix-aware", "kv-cost"})
+"""Routers that ask how much of a prompt each replica holds."""
+
+DRAWS = frozenset({"power-of-two", "kv-cost"})
+"""Routers that choose at random."""
+
+
 def _none() -> Knobs:
     return {}
 
@@ -84,6 +91,7 @@ class Service:
     is_same_node: bool = False  # pools are in one node: caches go over its links
     transfer_hidden_frac: float = 0.0  # of a hand-over, layer by layer beside the prompt's own computing
     overlaps_sends: bool = False  # pipeline stages compute on while they send
+    prompts_stream_first: bool = False  # first tokens leave from the machines of the prompts (DistServe, Splitwise)
 
     def __post_init__(self) -> None:
         roles = {p.role for p in self.pools}

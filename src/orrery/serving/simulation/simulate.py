@@ -16,9 +16,14 @@ from orrery.serving.simulation.world import Window, build
 
 
 def simulate(
-    service: Service, requests: Requests, *, concurrency: int = 0, seed: int = 0, window: Window | None = None,
+    service: Service,
+    requests: Requests,
+    *,
+    concurrency: int = 0,
+    seed: int = 0,
+    window: Window | None = None,
     counts: Ints | None = None,
-) -> Simulated | Infeasible:  # fmt: skip
+) -> Simulated | Infeasible:
     """Serve ``requests`` with ``service``; with a ``concurrency``, each enters as an earlier one leaves.
 
     Infeasible where a model does not fit, or where not one request fits into the cache. The loop counts in ``counts``

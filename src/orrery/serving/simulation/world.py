@@ -14,7 +14,7 @@ from orrery.serving.simulation.assemble import Assembled
 from orrery.serving.simulation.memory._kernel import Memory, memory_of
 from orrery.serving.simulation.prepare import Prepared
 from orrery.serving.simulation.result import GAP_BINS_PER_DECADE, GAP_DECADES, STEP, TIMELINE
-from orrery.serving.simulation.service import Service
+from orrery.serving.simulation.service import DRAWS, Service
 from orrery.serving.simulation.tables import _kernel as tables
 
 BINS = 2048
@@ -52,31 +52,57 @@ def build(
     units, stages = assembled.unit_machine.size, assembled.machines[:, tables.STAGES]
     moments, winners = clock_of(units)
     return tables.SimulationState(
-        rules=prepared.switches, knobs=prepared.knobs, req=_requests(service, requests),
-        when=_times(service, requests), number=np.arange(n),
+        rules=prepared.switches,
+        knobs=prepared.knobs,
+        req=request_table(service, requests),
+        when=time_table(service, requests),
+        number=np.arange(n),
         order=_order(service, requests, is_capped=bool(prepared.switches.concurrency)),
         prefix_start=requests.prefix_start[:-1] if blocks_each else np.zeros(1, dtype=np.int64),
         prefix_end=requests.prefix_start[1:] if blocks_each else np.zeros(1, dtype=np.int64),
         prefix_ids=requests.prefix_ids if blocks_each else np.zeros(1, dtype=np.int64),
-        draws=stream(seed, "router").random((n, 2)) if service.router == "power-of-two" else np.zeros((n, 2)),
-        key=np.zeros(n), links=np.full((n, 3), -1, dtype=np.int64), due_s=np.zeros(n),
+        draws=stream(seed, "router").random((n, 2)) if service.router in DRAWS else np.zeros((n, 2)),
+        key=np.zeros(n),
+        links=np.full((n, 3), -1, dtype=np.int64),
+        due_s=np.zeros(n),
         event_links=np.full((n, 3), -1, dtype=np.int64),
-        home=np.full(_distinct(requests.session), -1, dtype=np.int64), tag=np.zeros(1 + _distinct(requests.client)),
-        counts=np.array([-1, 0, 0, 0, 0, 0], dtype=np.int64), lanes=table, rates=assembled.rates.copy(),
+        home=np.full(_distinct(requests.session), -1, dtype=np.int64),
+        tag=np.zeros(1 + _distinct(requests.client)),
+        counts=np.array([-1, 0, 0, 0, 0, 0], dtype=np.int64),
+        lanes=table,
+        rates=assembled.rates.copy(),
         seats=np.zeros((lanes, len(tables.SEATS), min(n, int(table[:, tables.MAX_SEQS].max()))), dtype=np.int64),
-        step=np.zeros((lanes, 9)), entry=np.flatnonzero(roles != tables.ANSWERS),
-        exit=np.flatnonzero(roles != tables.PROMPTS), unit_lane=assembled.unit_lane,
-        unit_machine=assembled.unit_machine, units=np.column_stack([np.full(units, np.nan), np.zeros((units, 3))]),
-        moments=moments, winners=winners, machines=assembled.machines.copy(), stage_share=assembled.stage_share,
-        stage_s=np.zeros((stages.size, int(stages.max()))), slowness=np.ones(stages.size),
+        step=np.zeros((lanes, 9)),
+        entry=np.flatnonzero(roles != tables.ANSWERS),
+        exit=np.flatnonzero(roles != tables.PROMPTS),
+        unit_lane=assembled.unit_lane,
+        unit_machine=assembled.unit_machine,
+        units=np.column_stack([np.full(units, np.nan), np.zeros((units, 3))]),
+        moments=moments,
+        winners=winners,
+        machines=assembled.machines.copy(),
+        stage_share=assembled.stage_share,
+        stage_s=np.zeros((stages.size, int(stages.max()))),
+        slowness=np.ones(stages.size),
         memory=_memory(assembled, requests, blocks_each),
-        held=assembled.held, block_tokens=prepared.block_tokens, blocks_each=blocks_each, surfaces=assembled.surfaces,
-        num_variants=assembled.num_variants, retained=assembled.retained, num_layers=assembled.num_layers,
-        lending_s=assembled.lending_s, cost=np.zeros((2, CHANNELS)), routing=np.zeros((3, lanes)),
-        gaps=np.zeros(GAP_BINS_PER_DECADE * GAP_DECADES), timeline=np.zeros((BINS, len(TIMELINE))),
-        log=np.zeros((window.rows, len(STEP))), totals=_totals(window),
-        tally=np.zeros((lanes, 6), dtype=np.int64), emitted=np.zeros((0, 3), dtype=np.int64), emitted_s=np.zeros(0),
-    )  # fmt: skip
+        held=assembled.held,
+        block_tokens=prepared.block_tokens,
+        blocks_each=blocks_each,
+        surfaces=assembled.surfaces,
+        num_variants=assembled.num_variants,
+        retained=assembled.retained,
+        num_layers=assembled.num_layers,
+        lending_s=assembled.lending_s,
+        cost=np.zeros((2, CHANNELS)),
+        routing=np.zeros((3, lanes)),
+        gaps=np.zeros(GAP_BINS_PER_DECADE * GAP_DECADES),
+        timeline=np.zeros((BINS, len(TIMELINE))),
+        log=np.zeros((window.rows, len(STEP))),
+        totals=_totals(window),
+        tally=np.zeros((lanes, 6), dtype=np.int64),
+        emitted=np.zeros((0, 3), dtype=np.int64),
+        emitted_s=np.zeros(0),
+    )
 
 
 def _totals(window: Window) -> Floats:
@@ -85,11 +111,12 @@ def _totals(window: Window) -> Floats:
     return totals
 
 
-def _requests(service: Service, requests: Requests) -> Ints:
+def request_table(service: Service, requests: Requests) -> Ints:
     """The requests' table: one row that all start from, and the columns in which they differ."""
     start = np.zeros(len(tables.REQUEST), dtype=np.int64)
-    start[[tables.SOURCE, tables.LENDER, tables.MACHINE, tables.FIRST_FOLLOWER, tables.NEXT_FOLLOWER,
-           tables.SESSION]] = -1  # fmt: skip
+    start[
+        [tables.SOURCE, tables.LENDER, tables.MACHINE, tables.FIRST_FOLLOWER, tables.NEXT_FOLLOWER, tables.SESSION]
+    ] = -1
     table = np.broadcast_to(start, (requests.count, start.size)).copy()
     table[:, tables.INPUT], table[:, tables.OUTPUT] = requests.input_tokens, requests.output_tokens
     if requests.after.size:
@@ -128,7 +155,8 @@ def _order(service: Service, requests: Requests, *, is_capped: bool) -> Ints:
     return first[np.argsort(reached_s[first], kind="stable")]
 
 
-def _times(service: Service, requests: Requests) -> Floats:
+def time_table(service: Service, requests: Requests) -> Floats:
+    """Return the table of times: when each request reaches the first queue, and its priority."""
     table = np.full((requests.count, len(tables.WHEN)), np.nan)
     table[:, tables.ENTER] = requests.arrive_s + service.entry_s(requests.input_tokens)
     table[:, tables.PRIORITY] = requests.priority if requests.priority.size else 0.0

@@ -49,9 +49,10 @@ def agent_loops(
         calls = draw(like.call, requested, stream(seed, "lengths/output"))
         answers = draw(like.answer, requested, stream(seed, "lengths/answer"))
         return Turns(
-            turn=turn, new_tokens=np.where(turn == 0, tasks, results),
+            turn=turn,
+            new_tokens=np.where(turn == 0, tasks, results),
             answer_tokens=np.where(is_last, answers, calls),
             pause_s=pauses(requested, like.tool_s, like.tool_cv_ratio, like.tool_law, seed),
-        )  # fmt: skip
+        )
 
     return grown(filled(count, make, sharing), sharing, rate_per_s, seed, law, knobs)

@@ -66,10 +66,14 @@ def fit(arrive_s: Floats, input_tokens: Ints, output_tokens: Ints) -> Fitted:
     return Fitted(
         request_rate_per_s=1.0 / mean_gap if mean_gap > 0 else 0.0,
         interarrival_cv_ratio=float(gaps.std()) / mean_gap if mean_gap > 0 else 0.0,
-        input_log_mean_ratio=inputs[0], input_log_std_ratio=inputs[1], input_most_tokens=int(input_tokens.max()),
-        output_log_mean_ratio=outputs[0], output_log_std_ratio=outputs[1], output_most_tokens=int(output_tokens.max()),
+        input_log_mean_ratio=inputs[0],
+        input_log_std_ratio=inputs[1],
+        input_most_tokens=int(input_tokens.max()),
+        output_log_mean_ratio=outputs[0],
+        output_log_std_ratio=outputs[1],
+        output_most_tokens=int(output_tokens.max()),
         correlation_ratio=2.0 * math.sin(math.pi * rank_correlation(input_tokens, output_tokens) / 6.0),
-    )  # fmt: skip
+    )
 
 
 def _lognormal(tokens: Ints) -> tuple[float, float]:

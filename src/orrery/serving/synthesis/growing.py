@@ -100,10 +100,14 @@ def grown(turns: Turns, sharing: Sharing, rate_per_s: float, seed: int, law: str
     start, ids = _blocks(session, prompt + turns.answer_tokens, sharing)
     return Requests(
         arrive_s=np.where(is_first, first[session], turns.pause_s),
-        input_tokens=prompt, output_tokens=turns.answer_tokens,
-        after=np.where(is_first, -1, index - 1), session=session,
-        prefix_start=start, prefix_ids=ids, prefix_block_tokens=sharing.block_tokens,
-    )  # fmt: skip
+        input_tokens=prompt,
+        output_tokens=turns.answer_tokens,
+        after=np.where(is_first, -1, index - 1),
+        session=session,
+        prefix_start=start,
+        prefix_ids=ids,
+        prefix_block_tokens=sharing.block_tokens,
+    )
 
 
 def prompts(turns: Turns, sharing: Sharing) -> Ints:
@@ -139,9 +143,11 @@ def filled(count: int, make: Callable[[int], Turns], sharing: Sharing) -> Turns:
         fits = np.flatnonzero(within(drawn, sharing))[:count]
         if fits.size == count:
             return Turns(
-                turn=drawn.turn[fits], new_tokens=drawn.new_tokens[fits],
-                answer_tokens=drawn.answer_tokens[fits], pause_s=drawn.pause_s[fits],
-            )  # fmt: skip
+                turn=drawn.turn[fits],
+                new_tokens=drawn.new_tokens[fits],
+                answer_tokens=drawn.answer_tokens[fits],
+                pause_s=drawn.pause_s[fits],
+            )
         if fits.size * 50 < requested:
             raise ScenarioError(
                 f"traffic: context_tokens: got {sharing.context_tokens}: it holds {fits.size} of {requested} prompts; "

@@ -99,8 +99,11 @@ def _lognormal(length: Length, count: int, stream: np.random.Generator) -> Float
 
 
 LAWS: dict[str, Callable[[Length, int, np.random.Generator], Floats]] = {
-    "constant": _constant, "uniform": _uniform, "normal": _normal, "lognormal": _lognormal,
-}  # fmt: skip
+    "constant": _constant,
+    "uniform": _uniform,
+    "normal": _normal,
+    "lognormal": _lognormal,
+}
 """How each law is drawn."""
 
 

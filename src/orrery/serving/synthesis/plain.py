@@ -26,9 +26,15 @@ def independent(
 
 
 def resampled(
-    count: int, rate_per_s: float, seed: int, *, input_tokens: Ints, output_tokens: Ints, law: str = "poisson",
+    count: int,
+    rate_per_s: float,
+    seed: int,
+    *,
+    input_tokens: Ints,
+    output_tokens: Ints,
+    law: str = "poisson",
     **knobs: Any,
-) -> Requests:  # fmt: skip
+) -> Requests:
     """Lengths drawn with replacement from those of a trace, prompt and answer together: what goes with what is kept."""
     if input_tokens.size == 0 or input_tokens.size != output_tokens.size:
         raise ScenarioError(

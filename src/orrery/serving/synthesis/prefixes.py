@@ -44,9 +44,13 @@ def shared_prefixes(
     own_first = kinds * (like.prefix_tokens // size) + np.cumsum(own) - own
     start, ids = shared_then_own(group * (like.prefix_tokens // size), shared, own_first, own, size)
     return Requests(
-        arrive_s=arrivals(law, count, rate_per_s, seed, **knobs), input_tokens=inputs, output_tokens=outputs,
-        prefix_start=start, prefix_ids=ids, prefix_block_tokens=size,
-    )  # fmt: skip
+        arrive_s=arrivals(law, count, rate_per_s, seed, **knobs),
+        input_tokens=inputs,
+        output_tokens=outputs,
+        prefix_start=start,
+        prefix_ids=ids,
+        prefix_block_tokens=size,
+    )
 
 
 def repeated(requests: Requests, num_prompts: int, block_tokens: int) -> Requests:

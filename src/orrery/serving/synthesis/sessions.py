@@ -29,9 +29,13 @@ class Conversations:
 
 
 def conversations(
-    count: int, rate_per_s: float, seed: int = 0, traffic: Conversations | None = None, law: str = "poisson",
+    count: int,
+    rate_per_s: float,
+    seed: int = 0,
+    traffic: Conversations | None = None,
+    law: str = "poisson",
     **knobs: Any,
-) -> Requests:  # fmt: skip
+) -> Requests:
     """``count`` requests in conversations that begin by an arrival law, such that requests come at ``rate_per_s``.
 
     The rate is that of a server which keeps up: conversations begin at the rate over the mean number of turns.

@@ -12,9 +12,13 @@ class Knobs:
 
 
 def order(
-    entered_s: float, priority: float, input_tokens: float, output_tokens: float, client_tag: float,
+    entered_s: float,
+    priority: float,
+    input_tokens: float,
+    output_tokens: float,
+    client_tag: float,
     knobs: Sequence[float],
-) -> float:  # fmt: skip
+) -> float:
     """The client's virtual start time: tokens that it was served so far, or now if it was idle."""
     return client_tag
 

@@ -12,9 +12,15 @@ class Knobs:
 
 
 def route(
-    requests: Sequence[float], tokens: Sequence[float], prefix_blocks: Sequence[float], home: int, turn: int,
-    first_draw: float, second_draw: float, knobs: Sequence[float],
-) -> int:  # fmt: skip
+    requests: Sequence[float],
+    tokens: Sequence[float],
+    prefix_blocks: Sequence[float],
+    home: int,
+    turn: int,
+    first_draw: float,
+    second_draw: float,
+    knobs: Sequence[float],
+) -> int:
     """The shorter of two draws."""
     a = min(int(first_draw * len(requests)), len(requests) - 1)
     b = min(int(second_draw * len(requests)), len(requests) - 1)

@@ -14,9 +14,15 @@ class Knobs:
 
 
 def route(
-    requests: Sequence[float], tokens: Sequence[float], prefix_blocks: Sequence[float], home: int, turn: int,
-    first_draw: float, second_draw: float, knobs: Sequence[float],
-) -> int:  # fmt: skip
+    requests: Sequence[float],
+    tokens: Sequence[float],
+    prefix_blocks: Sequence[float],
+    home: int,
+    turn: int,
+    first_draw: float,
+    second_draw: float,
+    knobs: Sequence[float],
+) -> int:
     """The longest cached prefix among the replicas that are not overloaded; the shortest among equals."""
     least = requests[0]
     for k in range(1, len(requests)):

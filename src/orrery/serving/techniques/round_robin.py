@@ -12,9 +12,15 @@ class Knobs:
 
 
 def route(
-    requests: Sequence[float], tokens: Sequence[float], prefix_blocks: Sequence[float], home: int, turn: int,
-    first_draw: float, second_draw: float, knobs: Sequence[float],
-) -> int:  # fmt: skip
+    requests: Sequence[float],
+    tokens: Sequence[float],
+    prefix_blocks: Sequence[float],
+    home: int,
+    turn: int,
+    first_draw: float,
+    second_draw: float,
+    knobs: Sequence[float],
+) -> int:
     """The next in turn."""
     return turn % len(requests)
 

@@ -14,9 +14,13 @@ class Knobs:
 
 
 def order(
-    entered_s: float, priority: float, input_tokens: float, output_tokens: float, client_tag: float,
+    entered_s: float,
+    priority: float,
+    input_tokens: float,
+    output_tokens: float,
+    client_tag: float,
     knobs: Sequence[float],
-) -> float:  # fmt: skip
+) -> float:
     """Weighted tokens."""
     return input_tokens * knobs[0] + output_tokens
 

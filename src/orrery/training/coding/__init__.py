@@ -9,6 +9,16 @@ from orrery.training.coding.selective import SelectiveRepetition
 from orrery.training.coding.stragglers import gilbert_elliott, is_bursty
 
 __all__ = [
-    "CodingKnobs", "GradientCode", "Multiplexed", "Plain", "Scheme", "SelectiveRepetition", "WorkerPace",
-    "gilbert_elliott", "gradient_code", "is_bursty", "run_s", "worker_times_s",
-]  # fmt: skip
+    "CodingKnobs",
+    "GradientCode",
+    "Multiplexed",
+    "Plain",
+    "Scheme",
+    "SelectiveRepetition",
+    "WorkerPace",
+    "gilbert_elliott",
+    "gradient_code",
+    "is_bursty",
+    "run_s",
+    "worker_times_s",
+]

@@ -26,9 +26,7 @@ def is_bursty(late: Bools, knobs: CodingKnobs) -> bool:
     return all(follows_burst_model(late[: r + 1], knobs) for r in range(len(late)))
 
 
-def gilbert_elliott(
-    num_workers: int, num_rounds: int, *, late_frac: float, leave_frac: float, seed: int = 0
-) -> Bools:  # fmt: skip
+def gilbert_elliott(num_workers: int, num_rounds: int, *, late_frac: float, leave_frac: float, seed: int = 0) -> Bools:
     """Draw who is slow, (rounds, workers): each a two-state Markov chain of its own. [gilbert-1960, elliott-1963]
 
     ``late_frac`` of worker-rounds are slow in the long run; a slow worker recovers with ``leave_frac`` a round, so

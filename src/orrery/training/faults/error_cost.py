@@ -94,9 +94,14 @@ def _shares(useful_s: float, parts_s: Sequence[float], failures: float) -> Error
     time_s = useful_s + sum(parts_s)
     lost, slow, detection, diagnosis, restart = (p / time_s for p in parts_s)
     return ErrorCost(
-        useful_frac=useful_s / time_s, lost_frac=lost, slow_frac=slow, detection_frac=detection,
-        diagnosis_frac=diagnosis, restart_frac=restart, num_failures_per_s=failures / time_s,
-    )  # fmt: skip
+        useful_frac=useful_s / time_s,
+        lost_frac=lost,
+        slow_frac=slow,
+        detection_frac=detection,
+        diagnosis_frac=diagnosis,
+        restart_frac=restart,
+        num_failures_per_s=failures / time_s,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

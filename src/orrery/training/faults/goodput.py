@@ -52,9 +52,13 @@ def expected(faults: FaultModel, saves: CheckpointPlan, run: RunPlan) -> Goodput
     saving_s = (whole + num_rest) * saves.blocked_s
     time_s = run.work_s + saving_s + lost_s + recovery_s
     return Goodput(
-        time_s=time_s, useful_frac=run.work_s / time_s, checkpoint_frac=saving_s / time_s, lost_frac=lost_s / time_s,
-        recovery_frac=recovery_s / time_s, num_failures=failures,
-    )  # fmt: skip
+        time_s=time_s,
+        useful_frac=run.work_s / time_s,
+        checkpoint_frac=saving_s / time_s,
+        lost_frac=lost_s / time_s,
+        recovery_frac=recovery_s / time_s,
+        num_failures=failures,
+    )
 
 
 def expected_two_level(
@@ -73,21 +77,25 @@ def expected_two_level(
         _thinned(faults, storage_only_frac), replace(storage, interval_s=storage.interval_s * stretch), slow
     )
     return Goodput(
-        time_s=deep.time_s, useful_frac=deep.useful_frac * shallow.useful_frac,
+        time_s=deep.time_s,
+        useful_frac=deep.useful_frac * shallow.useful_frac,
         checkpoint_frac=deep.checkpoint_frac + deep.useful_frac * shallow.checkpoint_frac,
         lost_frac=deep.lost_frac + deep.useful_frac * shallow.lost_frac,
         recovery_frac=deep.recovery_frac + deep.useful_frac * shallow.recovery_frac,
         num_failures=deep.num_failures + shallow.num_failures * deep.time_s / shallow.time_s,
-    )  # fmt: skip
+    )
 
 
 def _thinned(faults: FaultModel, kept_frac: float) -> FaultModel:
     """The same job when only so many of its failures count."""
     slower = 1.0 / kept_frac if kept_frac > 0.0 else math.inf
     return replace(
-        faults, device_mtbf_s=faults.device_mtbf_s * slower, node_mtbf_s=faults.node_mtbf_s * slower,
-        link_mtbf_s=faults.link_mtbf_s * slower, software_mtbf_s=faults.software_mtbf_s * slower,
-    )  # fmt: skip
+        faults,
+        device_mtbf_s=faults.device_mtbf_s * slower,
+        node_mtbf_s=faults.node_mtbf_s * slower,
+        link_mtbf_s=faults.link_mtbf_s * slower,
+        software_mtbf_s=faults.software_mtbf_s * slower,
+    )
 
 
 def _overheads(faults: FaultModel, saves: CheckpointPlan, stretch_s: float) -> tuple[float, float, float]:

@@ -48,9 +48,11 @@ class FaultModel:
     def failures_per_s(self) -> float:
         """Rate of the whole job: the sum over its parts."""
         return (
-            self.num_devices / self.device_mtbf_s + self.num_nodes / self.node_mtbf_s
-            + self.num_devices / self.link_mtbf_s + 1.0 / self.software_mtbf_s
-        )  # fmt: skip
+            self.num_devices / self.device_mtbf_s
+            + self.num_nodes / self.node_mtbf_s
+            + self.num_devices / self.link_mtbf_s
+            + 1.0 / self.software_mtbf_s
+        )
 
     @property
     def node_loss_frac(self) -> float:

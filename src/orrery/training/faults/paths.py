@@ -82,9 +82,14 @@ def ring_flows(leaf_of: Sequence[int]) -> list[Flow]:
 
 
 def contention(
-    flows: Sequence[Flow], num_spines: int, *, num_connections: int = 1, num_planes: int = 1, num_draws: int = 2000,
+    flows: Sequence[Flow],
+    num_spines: int,
+    *,
+    num_connections: int = 1,
+    num_planes: int = 1,
+    num_draws: int = 2000,
     seed: int = 0,
-) -> Contention:  # fmt: skip
+) -> Contention:
     """Hashed against planned. A flow may be cut into ``num_connections`` that are hashed each for itself.
 
     ``num_planes``: so many like networks beside each other (rails, ports), whose slowest counts.
@@ -98,9 +103,10 @@ def contention(
     fullest = _fullest(each, spines.reshape(num_draws * num_planes, -1), num_spines)
     times = np.maximum(1.0, fullest.reshape(num_draws, num_planes).max(axis=1) / num_connections)
     return Contention(
-        hashed_ratio=float(times.mean()), hashed_p99_ratio=float(np.percentile(times, 99)),
+        hashed_ratio=float(times.mean()),
+        hashed_p99_ratio=float(np.percentile(times, 99)),
         planned_ratio=float(_fullest(flows, plan(flows, num_spines)[None, :], num_spines)[0]),
-    )  # fmt: skip
+    )
 
 
 def _fullest(flows: Sequence[Flow], spines: Ints, num_spines: int) -> Ints:
@@ -125,8 +131,9 @@ def plan(flows: Sequence[Flow], num_spines: int) -> Ints:
     out, into = _degrees([f.source for f in flows]), _degrees([f.target for f in flows])
     num_colours = -(-max(*out.values(), *into.values()) // num_spines) * num_spines
     at: dict[tuple[bool, int], list[int]] = {
-        **{(False, leaf): [-1] * num_colours for leaf in out}, **{(True, leaf): [-1] * num_colours for leaf in into}
-    }  # fmt: skip
+        **{(False, leaf): [-1] * num_colours for leaf in out},
+        **{(True, leaf): [-1] * num_colours for leaf in into},
+    }
     colour = [-1] * len(flows)
     for i, flow in enumerate(flows):
         here, there = at[False, flow.source], at[True, flow.target]

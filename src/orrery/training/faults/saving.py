@@ -87,9 +87,11 @@ class SaveCost:
 def storage_plan(saving: Saving, cost: SaveCost, interval_steps: int) -> CheckpointPlan:
     """The saves of ``interval_steps`` as a run sees them that restores them from storage."""
     return CheckpointPlan(
-        interval_s=interval_steps * saving.step_s, blocked_s=cost.blocked_s, lag_s=cost.durable_lag_s,
+        interval_s=interval_steps * saving.step_s,
+        blocked_s=cost.blocked_s,
+        lag_s=cost.durable_lag_s,
         load_s=cost.load_s,
-    )  # fmt: skip
+    )
 
 
 def memory_plan(cost: SaveCost) -> CheckpointPlan:
@@ -97,9 +99,11 @@ def memory_plan(cost: SaveCost) -> CheckpointPlan:
     if math.isinf(cost.memory_interval_s):
         raise ScenarioError("memory_plan: this way of saving keeps nothing in memory; write storage_plan instead.")
     return CheckpointPlan(
-        interval_s=cost.memory_interval_s, blocked_s=cost.blocked_s, lag_s=cost.memory_lag_s,
+        interval_s=cost.memory_interval_s,
+        blocked_s=cost.blocked_s,
+        lag_s=cost.memory_lag_s,
         load_s=cost.memory_load_s,
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,9 +46,14 @@ class Runs:
 
 
 def simulate(
-    faults: FaultModel, saves: CheckpointPlan, run: RunPlan, *, num_runs: int = 1000, seed: int = 0,
+    faults: FaultModel,
+    saves: CheckpointPlan,
+    run: RunPlan,
+    *,
+    num_runs: int = 1000,
+    seed: int = 0,
     weibull_shape: float = 1.0,
-) -> Runs:  # fmt: skip
+) -> Runs:
     """``num_runs`` runs; ``weibull_shape`` 1 is exponential, and any shape keeps the mean time between failures."""
     if weibull_shape <= 0.0:
         raise ScenarioError(f"weibull_shape: got {weibull_shape:g}; write a number above 0.")
@@ -56,9 +61,12 @@ def simulate(
     time_s, recovery_s, failures = world.play(num_runs)
     num_saves = math.ceil(run.work_s / saves.interval_s * (1.0 - 1e-12))
     return Runs(
-        time_s=time_s, recovery_s=recovery_s, num_failures=failures, work_s=run.work_s,
+        time_s=time_s,
+        recovery_s=recovery_s,
+        num_failures=failures,
+        work_s=run.work_s,
         saving_s=num_saves * saves.blocked_s,
-    )  # fmt: skip
+    )
 
 
 class _World:

@@ -69,9 +69,11 @@ def epoch(parts: Parts, model: GraphModel, devices: Devices, *, num_stages: int 
     whole_s = sum(steps * max(work_s + exchange_s, send_s) for work_s in (forward_s, backward_s))
     compute_s, exchanged_s = num_chunks * (forward_s + backward_s), num_chunks * 2.0 * exchange_s
     return Epoch(
-        compute_s=compute_s, exchange_s=exchanged_s, send_s=2.0 * num_chunks * send_s,
+        compute_s=compute_s,
+        exchange_s=exchanged_s,
+        send_s=2.0 * num_chunks * send_s,
         idle_s=whole_s - compute_s - exchanged_s,
-    )  # fmt: skip
+    )
 
 
 def layer_s(parts: Parts, model: GraphModel, device: Device, num_chunks: int = 1) -> tuple[float, float]:
@@ -104,9 +106,11 @@ def exchange_layer_s(parts: Parts, model: GraphModel, devices: Devices, num_chun
         return 0.0
     leaving_bytes = float(parts.sent.max()) * model.row_bytes / num_chunks
     work = Collective(
-        kind="all_to_all", num_devices=n, message_bytes=leaving_bytes * n / (n - 1),
+        kind="all_to_all",
+        num_devices=n,
+        message_bytes=leaving_bytes * n / (n - 1),
         devices_per_node=min(devices.devices_per_node, n),
-    )  # fmt: skip
+    )
     return float(network.predict(work, devices.device).time_s)
 
 

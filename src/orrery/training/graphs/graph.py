@@ -53,9 +53,14 @@ def from_pairs(num_vertices: int, left: Ints, right: Ints) -> Graph:
 
 
 def planted_graph(
-    num_vertices: int, mean_degree: float, *, num_communities: int, inside_frac: float, exponent: int | float = 2.5,
+    num_vertices: int,
+    mean_degree: float,
+    *,
+    num_communities: int,
+    inside_frac: float,
+    exponent: int | float = 2.5,
     seed: int = 0,
-) -> Graph:  # fmt: skip
+) -> Graph:
     """A graph of about that mean degree (doubled edges are dropped); vertices are in no order of community."""
     if not 0.0 <= inside_frac <= 1.0 or num_communities < 1 or exponent <= 1.0:
         raise ScenarioError(

@@ -86,9 +86,11 @@ def enlarged(parts: Parts, num_vertices: int, num_edges: int) -> Parts:
         return np.rint(counts * by).astype(np.int64)
 
     return Parts(
-        num_vertices=num_vertices, vertices=times(parts.vertices, ratio), edges=times(parts.edges, dense_ratio),
+        num_vertices=num_vertices,
+        vertices=times(parts.vertices, ratio),
+        edges=times(parts.edges, dense_ratio),
         sent=times(parts.sent, ratio),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,7 @@ def even_layers(num_layers: int, pp: int) -> tuple[int, ...]:
     return tuple(num_layers // pp + (p < num_layers % pp) for p in range(pp))
 
 
-def adapted_layers(
-    job: TrainingJob, layout: TrainingLayout, fleet: Fleet, order: Order = "grouped"
-) -> GroupedStep:  # fmt: skip
+def adapted_layers(job: TrainingJob, layout: TrainingLayout, fleet: Fleet, order: Order = "grouped") -> GroupedStep:
     """From the even partition, one layer after the other moves to where the step gains most, until none gains.
 
     [yang-2023] deals layers out in proportion to each group's measured speed; here the speeds come out of the step.

@@ -66,10 +66,14 @@ def grouped_step(
         finishes.append(finish_s)
     time_s = max(e + r for e, r in zip(ends, reduces, strict=True)) + max(finishes) + job.framework.step_s
     return GroupedStep(
-        layers=tuple(layers), groups=tuple(frozenset(g) for g in touched), stage_end_s=tuple(ends),
-        reduce_s=tuple(reduces), finish_s=tuple(finishes), time_s=time_s,
+        layers=tuple(layers),
+        groups=tuple(frozenset(g) for g in touched),
+        stage_end_s=tuple(ends),
+        reduce_s=tuple(reduces),
+        finish_s=tuple(finishes),
+        time_s=time_s,
         hardware_flops=_flops(job, layout, found),
-    )  # fmt: skip
+    )
 
 
 def _pieces(
@@ -85,9 +89,11 @@ def _pieces(
     table[0] += [float(v[0]) for v in embedding]
     table[-1] += [float(v[0]) for v in head]
     return PieceSeconds(
-        forward_s=table[:, 0:1], backward_s=table[:, 1:2], weight_s=table[:, 2:3],
+        forward_s=table[:, 0:1],
+        backward_s=table[:, 1:2],
+        weight_s=table[:, 2:3],
         hand_over_s=_hand_over_s(job, layout, hops),
-    )  # fmt: skip
+    )
 
 
 def _hand_over_s(job: TrainingJob, layout: TrainingLayout, hops: Sequence[Link | None]) -> float:

@@ -18,8 +18,13 @@ WEIGHT_BYTES = 4.0
 """Parameters and outer momenta are averaged in 32 bits. [sun-2024], [douillard-2023]"""
 
 
-def replica_of(job: TrainingJob, layout: TrainingLayout, weight_bytes: float = WEIGHT_BYTES) -> Replica:
-    """The replicas are ``layout.dp``; what one exchanges is what a device of its fullest stage holds."""
+def replica_of(
+    job: TrainingJob, layout: TrainingLayout, weight_bytes: float = WEIGHT_BYTES, *, participants: int = 0
+) -> Replica:
+    """The replicas are ``layout.dp``; what one exchanges is what a device of its fullest stage holds.
+
+    ``participants``: replicas that meet in one exchange of all; 0: every one.
+    """
     if layout.sharding != "none" or layout.cp > 1 or layout.ep > 1:
         raise ScenarioError(f"local updates: {layout}; write a layout of tp, pp and dp without sharding.")
     steps = step_of(job, columns_of([layout]))
@@ -34,13 +39,17 @@ def replica_of(job: TrainingJob, layout: TrainingLayout, weight_bytes: float = W
     inside = max(1, min(layout.dp, islands // layout.tp))
     f = job.framework
     return Replica(
-        step_s=alone_s, backward_s=backward_s, num_parameters=num_parameters, gradient_bytes=wire,
-        weight_bytes=weight_bytes, all_reduce_s=_exchange(job, "all_reduce", layout.dp, layout.tp),
+        step_s=alone_s,
+        backward_s=backward_s,
+        num_parameters=num_parameters,
+        gradient_bytes=wire,
+        weight_bytes=weight_bytes,
+        all_reduce_s=_exchange(job, "all_reduce", participants or layout.dp, layout.tp),
         inside_s=_exchange(job, "all_reduce", inside, layout.tp),
         neighbour_s=_exchange(job, "send_recv", min(2, layout.dp), _slowest_hop(job, layout)),
         contention_ratio=f.contention_ratio,
         last_frac=min(f.bucket_bytes / (wire * num_parameters), 1.0) if f.overlaps_gradients else 1.0,
-    )  # fmt: skip
+    )
 
 
 def _slowest_hop(job: TrainingJob, layout: TrainingLayout) -> int:

@@ -5,6 +5,13 @@ from orrery.training.partition.step import PartitionedStep, largest_fitting, par
 from orrery.training.partition.traffic import Exchange, Traffic, traffic_of
 
 __all__ = [
-    "Exchange", "PartitionedStep", "Traffic", "get_plan", "largest_fitting", "partitioned_step", "plan_names", "ranked",
+    "Exchange",
+    "PartitionedStep",
+    "Traffic",
+    "get_plan",
+    "largest_fitting",
+    "partitioned_step",
+    "plan_names",
+    "ranked",
     "traffic_of",
-]  # fmt: skip
+]

@@ -74,9 +74,13 @@ def partitioned_step(
     for found in (traffic.forward, traffic.backward, traffic.gradients):
         every |= {e.what: rounds * num_layers * exchange_s(job, topology, e) for e in found}
     return PartitionedStep(
-        plan=plan, parts=parts, held=_held(job, topology, plan, steps, elements, num_layers), exchanges=every,
-        model_flops=float(steps.model_flops[0]), num_devices=topology.num_devices,
-    )  # fmt: skip
+        plan=plan,
+        parts=parts,
+        held=_held(job, topology, plan, steps, elements, num_layers),
+        exchanges=every,
+        model_flops=float(steps.model_flops[0]),
+        num_devices=topology.num_devices,
+    )
 
 
 def _checked(job: TrainingJob, topology: Topology, plan: Plan, micro_batch: int) -> None:
@@ -100,9 +104,12 @@ def _plain(
     """The step as the training floor costs it, its optimizer's state dealt out as planned; and the parameters."""
     ways = topology.size(plan.optimizer)
     layout = TrainingLayout(
-        dp=topology.num_devices, micro_batch=micro_batch, recompute=recompute, sharding="zero1" if ways > 1 else "none",
+        dp=topology.num_devices,
+        micro_batch=micro_batch,
+        recompute=recompute,
+        sharding="zero1" if ways > 1 else "none",
         sharding_group=ways if ways > 1 else 0,
-    )  # fmt: skip
+    )
     x = columns_of([layout])
     choice, which = choices(x)
     found = units(job, choice)
@@ -132,10 +139,14 @@ def _held(
     plain = {name: float(steps.first.parts[name][0]) for name in ("activations", "logits", "fixed")}
     loose = plain["activations"] + plain["logits"] + buffers
     return {
-        "weights": weights * elements / w, "second copy of weights": second, "gradients": gradient * elements / g,
-        "optimizer": (master + (recipe.moments_bytes or f.moments_bytes)) * elements / o, **plain, "buffers": buffers,
+        "weights": weights * elements / w,
+        "second copy of weights": second,
+        "gradients": gradient * elements / g,
+        "optimizer": (master + (recipe.moments_bytes or f.moments_bytes)) * elements / o,
+        **plain,
+        "buffers": buffers,
         "fragmentation": (f.fragmentation_ratio - 1.0) * loose,
-    }  # fmt: skip
+    }
 
 
 def ranked(

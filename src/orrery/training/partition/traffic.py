@@ -63,35 +63,84 @@ def traffic_of(plan: Plan, topology: Topology, elements: float, step_elements: f
     w, g, o = (topology.size(x) for x in (plan.weights, plan.gradients, plan.optimizer))
     again = topology.size(plan.secondary) if plan.secondary != DEVICE else w
     return Traffic(
-        forward=_some(Exchange(what="weights", kind="all_gather", num_devices=w, stride=1, elements=elements,
-                               wire=plan.forward_wire)),
-        backward=_some(Exchange(what="weights again", kind="all_gather", num_devices=again, stride=1,
-                                elements=elements, wire=plan.backward_wire)),
+        forward=_some(
+            Exchange(
+                what="weights", kind="all_gather", num_devices=w, stride=1, elements=elements, wire=plan.forward_wire
+            )
+        ),
+        backward=_some(
+            Exchange(
+                what="weights again",
+                kind="all_gather",
+                num_devices=again,
+                stride=1,
+                elements=elements,
+                wire=plan.backward_wire,
+            )
+        ),
         gradients=_some(*_gradients(plan, topology, g, elements)),
         step=_some(
-            Exchange(what="gradients outwards", kind="reduce_scatter", num_devices=o // g, stride=g,
-                     elements=step_elements / g, wire=plan.step_wire),
-            Exchange(what="gradients of copies", kind="all_reduce", num_devices=topology.num_devices // o, stride=o,
-                     elements=step_elements / o, wire=plan.step_wire),
-            Exchange(what="updated weights", kind="all_gather", num_devices=o // w, stride=w,
-                     elements=step_elements / w, wire=plan.step_wire),
+            Exchange(
+                what="gradients outwards",
+                kind="reduce_scatter",
+                num_devices=o // g,
+                stride=g,
+                elements=step_elements / g,
+                wire=plan.step_wire,
+            ),
+            Exchange(
+                what="gradients of copies",
+                kind="all_reduce",
+                num_devices=topology.num_devices // o,
+                stride=o,
+                elements=step_elements / o,
+                wire=plan.step_wire,
+            ),
+            Exchange(
+                what="updated weights",
+                kind="all_gather",
+                num_devices=o // w,
+                stride=w,
+                elements=step_elements / w,
+                wire=plan.step_wire,
+            ),
         ),
-    )  # fmt: skip
+    )
 
 
 def _gradients(plan: Plan, topology: Topology, ranks: int, elements: float) -> list[Exchange]:
     """Round a ring, or by all-to-alls: pieces to their owners inside the node, sums to those between nodes."""
     if not plan.exchanges_gradients:
-        return [Exchange(what="gradients", kind="reduce_scatter", num_devices=ranks, stride=1, elements=elements,
-                         wire=plan.gradient_wire)]  # fmt: skip
+        return [
+            Exchange(
+                what="gradients",
+                kind="reduce_scatter",
+                num_devices=ranks,
+                stride=1,
+                elements=elements,
+                wire=plan.gradient_wire,
+            )
+        ]
     inside = max((x.num_devices for x in topology.levels if not x.is_network), default=1)
     near = min(ranks, inside)
     return [
-        Exchange(what="gradients inside", kind="all_to_all", num_devices=near, stride=1, elements=elements,
-                 wire=plan.gradient_wire),
-        Exchange(what="gradients between", kind="all_to_all", num_devices=ranks // near, stride=near,
-                 elements=elements / near, wire=plan.gradient_wire),
-    ]  # fmt: skip
+        Exchange(
+            what="gradients inside",
+            kind="all_to_all",
+            num_devices=near,
+            stride=1,
+            elements=elements,
+            wire=plan.gradient_wire,
+        ),
+        Exchange(
+            what="gradients between",
+            kind="all_to_all",
+            num_devices=ranks // near,
+            stride=near,
+            elements=elements / near,
+            wire=plan.gradient_wire,
+        ),
+    ]
 
 
 def _some(*found: Exchange) -> tuple[Exchange, ...]:
@@ -104,9 +153,14 @@ def exchange_s(job: TrainingJob, topology: Topology, exchange: Exchange) -> floa
     device, per_node = view(topology, job.cluster.device, level)
     is_network = topology.levels[level].is_network
     work = network.Collective(
-        kind=exchange.kind, num_devices=exchange.num_devices, message_bytes=exchange.message_bytes,
-        devices_per_node=per_node, stride=exchange.stride, library="nccl", has_peer_to_peer=True,
-    )  # fmt: skip
+        kind=exchange.kind,
+        num_devices=exchange.num_devices,
+        message_bytes=exchange.message_bytes,
+        devices_per_node=per_node,
+        stride=exchange.stride,
+        library="nccl",
+        has_peer_to_peer=True,
+    )
     ratio = job.framework.scaleout_ratio if is_network else job.framework.network_ratio
     return ratio * float(network.predict(work, device).time_s) + _casts_s(job, exchange)
 

@@ -69,9 +69,15 @@ def _attention_s(op: Op, result: tuple[int, ...], mesh: Mesh) -> float:
     assert op.heads is not None
     heads, tokens = result[1] // op.heads.head_size, op.heads.sequence_tokens
     work = AttentionPrefill(
-        batch=result[0] // tokens, query_tokens=tokens, context_tokens=tokens, num_heads=heads, num_kv_heads=heads,
-        head_size=op.heads.head_size, format="bf16", kv_format="bf16",
-    )  # fmt: skip
+        batch=result[0] // tokens,
+        query_tokens=tokens,
+        context_tokens=tokens,
+        num_heads=heads,
+        num_kv_heads=heads,
+        head_size=op.heads.head_size,
+        format="bf16",
+        kv_format="bf16",
+    )
     return float(kernels.predict(work, mesh.device).time_s)
 
 

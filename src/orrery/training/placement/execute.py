@@ -168,6 +168,11 @@ def _cross_entropy(op: Op, devices: list[list[Array]]) -> list[Array]:
 
 
 RULES: Mapping[str, Callable[[Op, list[list[Array]]], list[Array]]] = {
-    "matmul": _matmul, "add": _add, "activation": _activation, "norm": _norm, "attention": _attention,
-    "embedding": _embedding, "cross_entropy": _cross_entropy,
-}  # fmt: skip
+    "matmul": _matmul,
+    "add": _add,
+    "activation": _activation,
+    "norm": _norm,
+    "attention": _attention,
+    "embedding": _embedding,
+    "cross_entropy": _cross_entropy,
+}

@@ -126,9 +126,12 @@ class Sizes:
     def pieces(self) -> dict[str, int]:
         """Tokens are cut between sequences, projections between heads, the rest anywhere."""
         return {
-            "t": self.num_sequences, "h": self.hidden_size, "a": self.num_heads, "f": self.ffn_size,
+            "t": self.num_sequences,
+            "h": self.hidden_size,
+            "a": self.num_heads,
+            "f": self.ffn_size,
             "v": self.vocab_size,
-        }  # fmt: skip
+        }
 
 
 def transformer_layer(s: Sizes) -> Graph:
@@ -180,10 +183,16 @@ def output_head(s: Sizes) -> Graph:
     ops = (
         matmul("head", "x", "w_head", "logits", "thv"),
         Op(
-            name="loss", kind="cross_entropy", inputs=("logits", "labels"), output="losses", splits="tv", inner="v",
-            num_inner_vectors=3, indexed="v",
+            name="loss",
+            kind="cross_entropy",
+            inputs=("logits", "labels"),
+            output="losses",
+            splits="tv",
+            inner="v",
+            num_inner_vectors=3,
+            indexed="v",
         ),
-    )  # fmt: skip
+    )
     return Graph(tensors={x.name: x for x in tensors}, ops=ops, pieces=s.pieces)
 
 

@@ -34,6 +34,8 @@ class Mesh:
         per_node = self.devices_per_node or max(self.device.devices_per_node, 1)
         stride = math.prod(self.shape[axis + 1 :])
         return Collective(
-            kind=kind, num_devices=self.shape[axis], message_bytes=message_bytes,
+            kind=kind,
+            num_devices=self.shape[axis],
+            message_bytes=message_bytes,
             devices_per_node=max(per_node // stride, 1),
-        )  # fmt: skip
+        )

@@ -100,9 +100,10 @@ def _outputs(block: Block, linear: Linear) -> list[tuple[str, int]]:
     prefix, last, mixer = linear.name[: -len(_last_word(linear.name))], _last_word(linear.name), block.mixer
     if last in ("qkv", "kv") and isinstance(mixer, SoftmaxAttention):
         sizes = {
-            "q": mixer.num_heads * mixer.head_size, "k": mixer.num_kv_heads * mixer.head_size,
+            "q": mixer.num_heads * mixer.head_size,
+            "k": mixer.num_kv_heads * mixer.head_size,
             "v": mixer.num_kv_heads * mixer.value_head_size,
-        }  # fmt: skip
+        }
         return [(prefix + letter, sizes[letter]) for letter in last]
     if linear.name == "gate_up":
         return [("gate", linear.out_features // 2), ("up", linear.out_features // 2)]
@@ -140,7 +141,7 @@ class DeviceMemory:
 
 def training_memory(
     model: Model, num_shards: int, *, sequence_tokens: int, num_sequences: int = 1, element_bytes: float = 4.0
-) -> DeviceMemory:  # fmt: skip
+) -> DeviceMemory:
     """Bytes per device under Adam, nothing recomputed: weight, gradient and two moments, each of ``element_bytes``.
 
     Cut matrices are shared out; norms and biases are whole on every device, and so are a layer's residual outputs.

@@ -103,9 +103,13 @@ class Problem:
 
 
 def cheapest_plan(
-    graph: Graph, mesh: Mesh, *, memory_limit_bytes: float = np.inf, gathers_weights: bool = False,
+    graph: Graph,
+    mesh: Mesh,
+    *,
+    memory_limit_bytes: float = np.inf,
+    gathers_weights: bool = False,
     given: Mapping[str, Placement] | None = None,
-) -> Plan | Infeasible:  # fmt: skip
+) -> Plan | Infeasible:
     """The cheapest plan whose weights, gradients and optimizer's state fit a device."""
     problem = Problem(graph=graph, mesh=mesh, gathers_weights=gathers_weights, given=given or {})
     sizes, tables = _tables(problem)
@@ -117,9 +121,12 @@ def cheapest_plan(
     best = priced_plan(problem, sizes, tables, high)
     if best.weight_bytes > memory_limit_bytes:
         return Infeasible(
-            what="weights, gradients and optimizer state", need=best.weight_bytes, have=memory_limit_bytes,
-            unit="bytes", smallest_change="Use a larger mesh, or devices with more memory.",
-        )  # fmt: skip
+            what="weights, gradients and optimizer state",
+            need=best.weight_bytes,
+            have=memory_limit_bytes,
+            unit="bytes",
+            smallest_change="Use a larger mesh, or devices with more memory.",
+        )
     low = 0.0
     for _ in range(PRICE_STEPS):
         middle = np.sqrt(low * high) if low else high / 1e3
@@ -162,10 +169,16 @@ def account(problem: Problem, signatures: dict[str, MeshSignature], sources: dic
         converted_s += problem.edge_s(graph.tensors[value], made[value], made[following])
     inputs = {name: p for name, p in sources.items() if graph.tensors[name].role == "input"}
     return Plan(
-        signatures=signatures, inputs=inputs, weights=stored, compute_s=sum(c.compute_s for c in costs),
-        inner_s=sum(c.inner_s for c in costs), conversion_s=converted_s, weights_s=weights_s, update_s=updated_s,
+        signatures=signatures,
+        inputs=inputs,
+        weights=stored,
+        compute_s=sum(c.compute_s for c in costs),
+        inner_s=sum(c.inner_s for c in costs),
+        conversion_s=converted_s,
+        weights_s=weights_s,
+        update_s=updated_s,
         weight_bytes=held_bytes,
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -214,9 +227,13 @@ def _op_table(problem: Problem, op: Op, chosen: tuple[MeshSignature, ...]) -> Pr
 
 
 def _edge_table(
-    problem: Problem, tensor: Tensor, consumer: str, needed: list[Placement],
-    choices: dict[str, tuple[MeshSignature, ...]], placements: dict[str, tuple[Placement, ...]],
-) -> Priced:  # fmt: skip
+    problem: Problem,
+    tensor: Tensor,
+    consumer: str,
+    needed: list[Placement],
+    choices: dict[str, tuple[MeshSignature, ...]],
+    placements: dict[str, tuple[Placement, ...]],
+) -> Priced:
     maker = problem.producer(tensor.name)
     made = [output_placement(c) for c in choices[maker.name]] if maker else list(placements[tensor.name])
     known: dict[tuple[Placement, Placement], float] = {}
@@ -228,7 +245,7 @@ def _edge_table(
 
 def _weight_table(
     problem: Problem, op: Op, weight: Tensor, needed: list[Placement], placements: tuple[Placement, ...] | None
-) -> Priced:  # fmt: skip
+) -> Priced:
     """Over the operator alone where the weight stays with it, else over where it is stored and the operator."""
     mesh = problem.mesh
 

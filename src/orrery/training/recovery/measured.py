@@ -70,9 +70,15 @@ class Training:
 
 
 def train(
-    shape: Shape, num_steps: int, moments: Sequence[int], *, swaps_ends: bool = False, every: int = 10, seed: int = 0,
+    shape: Shape,
+    num_steps: int,
+    moments: Sequence[int],
+    *,
+    swaps_ends: bool = False,
+    every: int = 10,
+    seed: int = 0,
     learning_rate: float = 3e-3,
-) -> Training:  # fmt: skip
+) -> Training:
     """Trains, and keeps the model after each of the ``moments``, in steps."""
     text, model = Text(shape, seed), Model(shape, seed, learning_rate)
     validation = text.batch(VALIDATION)
@@ -88,9 +94,14 @@ def train(
 
 
 def setbacks(
-    training: Training, stages: Sequence[int], way: Way = "weighted", *, swaps_ends: bool = False,
-    most_steps: int = 400, every: int = 2,
-) -> list[StageLoss]:  # fmt: skip
+    training: Training,
+    stages: Sequence[int],
+    way: Way = "weighted",
+    *,
+    swaps_ends: bool = False,
+    most_steps: int = 400,
+    every: int = 2,
+) -> list[StageLoss]:
     """Loses each stage at each moment of the run, and trains on with the batches that come next.
 
     A run that is not back within ``most_steps`` counts with so many: a lower bound.
@@ -118,9 +129,17 @@ def mean_setback_steps(found: Sequence[StageLoss]) -> float:
 
 
 def steps_with_losses(
-    shape: Shape, num_steps: int, step_failure_frac: float, *, way: Way = "weighted", swaps_ends: bool = False,
-    most_ratio: float = 4.0, every: int = 10, seed: int = 0, learning_rate: float = 3e-3,
-) -> float:  # fmt: skip
+    shape: Shape,
+    num_steps: int,
+    step_failure_frac: float,
+    *,
+    way: Way = "weighted",
+    swaps_ends: bool = False,
+    most_ratio: float = 4.0,
+    every: int = 10,
+    seed: int = 0,
+    learning_rate: float = 3e-3,
+) -> float:
     """Steps that a run needs that loses stages, for the loss of a run of ``num_steps`` that loses none.
 
     A step loses a stage, any of them, in ``step_failure_frac`` of the cases.

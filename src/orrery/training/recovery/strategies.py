@@ -54,7 +54,7 @@ class Outcome:
 
 def rolled_back(
     faults: StageFaults, num_steps: int, step_s: float, interval_steps: int, *, save_s: float = 0.0
-) -> Outcome:  # fmt: skip
+) -> Outcome:
     """Back to the last save after every loss; the step that a loss strikes is lost with the rest."""
     q = faults.step_failure_frac(step_s)
     if q == 0.0:
@@ -71,7 +71,7 @@ def rolled_back(
 
 def computed_twice(
     faults: StageFaults, num_steps: int, step_s: float, *, forward_frac: float = 1.0 / 3.0, step_ratio: float = 0.0
-) -> Outcome:  # fmt: skip
+) -> Outcome:
     """No step is lost; each has a second forward pass (a third of one forward and two backward).
 
     ``step_ratio``: how much longer a step was measured to be, instead of ``forward_frac``.
@@ -83,7 +83,7 @@ def computed_twice(
 
 def from_neighbours(
     faults: StageFaults, num_steps: int, step_s: float, setback_steps: float, *, steps_ratio: float = 1.0
-) -> Outcome:  # fmt: skip
+) -> Outcome:
     """Each loss sets back by ``setback_steps``; ``steps_ratio``: more good steps that the way itself asks for."""
     q = faults.step_failure_frac(step_s)
     if q * setback_steps >= 1.0:
@@ -100,9 +100,15 @@ def _outcome(faults: StageFaults, steps: float, step_s: float, failures: float, 
 
 
 def play_steps(
-    faults: StageFaults, num_steps: int, step_s: float, *, interval_steps: int = 0, setback_steps: float = 0.0,
-    num_runs: int = 200, seed: int = 0,
-) -> Floats:  # fmt: skip
+    faults: StageFaults,
+    num_steps: int,
+    step_s: float,
+    *,
+    interval_steps: int = 0,
+    setback_steps: float = 0.0,
+    num_runs: int = 200,
+    seed: int = 0,
+) -> Floats:
     """Steps of runs drawn loss by loss: back to the last save (``interval_steps``), or by ``setback_steps``."""
     if bool(interval_steps) == bool(setback_steps):
         raise ScenarioError("play_steps: write either interval_steps or setback_steps, above 0.")

@@ -8,6 +8,21 @@ from orrery.training.reshape.shards import Rank, ShardLayout
 from orrery.training.reshape.storage import ReshapeTimes, Storage, reshape_times
 
 __all__ = [
-    "Outage", "Parameter", "Rank", "Recovery", "ReshapeTimes", "Shard", "ShardLayout", "Storage", "atoms", "load",
-    "read_atoms", "read_shards", "recovery", "reshape_times", "save", "write_atoms", "write_shards",
-]  # fmt: skip
+    "Outage",
+    "Parameter",
+    "Rank",
+    "Recovery",
+    "ReshapeTimes",
+    "Shard",
+    "ShardLayout",
+    "Storage",
+    "atoms",
+    "load",
+    "read_atoms",
+    "read_shards",
+    "recovery",
+    "reshape_times",
+    "save",
+    "write_atoms",
+    "write_shards",
+]

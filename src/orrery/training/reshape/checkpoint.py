@@ -125,14 +125,19 @@ def _part(parameter: Parameter, layout: ShardLayout) -> Parameter:
         return parameter
     shape = (parameter.shape[0] // layout.ep, *parameter.shape[1:])
     return Parameter(
-        name=parameter.name, shape=shape, split=parameter.split, stage_position=parameter.stage_position,
-        is_expert=True, heads=parameter.heads, pad_rows=parameter.pad_rows,
-    )  # fmt: skip
+        name=parameter.name,
+        shape=shape,
+        split=parameter.split,
+        stage_position=parameter.stage_position,
+        is_expert=True,
+        heads=parameter.heads,
+        pad_rows=parameter.pad_rows,
+    )
 
 
 def _pieces(
     shards: Mapping[Rank, Shard], layout: ShardLayout, kind: str, local: _Local, stage: int, tensor: int, expert: int
-) -> list[Array]:  # fmt: skip
+) -> list[Array]:
     """The tensor pieces of one (stage, tensor, expert) place, from its group's shards."""
     size = layout.group(local.is_expert)
     members = [Rank(stage, tensor, g * layout.ep + expert if local.is_expert else g) for g in range(size)]

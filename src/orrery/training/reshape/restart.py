@@ -59,6 +59,4 @@ def recovery(outage: Outage) -> Recovery:
     """Both ways, and the repair time from which on going on is better."""
     speed = outage.remaining_frac
     turn_s = outage.reshape_s + (outage.back_s - outage.load_s) / speed if speed else math.inf
-    return Recovery(
-        waiting_lost_s=waiting_lost_s(outage), elastic_lost_s=elastic_lost_s(outage), break_even_s=turn_s
-    )  # fmt: skip
+    return Recovery(waiting_lost_s=waiting_lost_s(outage), elastic_lost_s=elastic_lost_s(outage), break_even_s=turn_s)

@@ -38,6 +38,36 @@ class Storage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Packing:
+    """What processes do beside moving bytes: pack and unpack their part, and open files, one after the other."""
+
+    num_source_ranks: int  # of the layout that saves, a file each
+    num_target_ranks: int
+    num_tensors: int  # whole parameters; an atom has a file for each of its three states
+    num_target_stages: int = 1
+    process_bytes_per_s: float = math.inf
+    file_s: float = 0.0
+
+    def seconds(self, moved_bytes: float, num_ranks: int, num_files: float) -> float:
+        """Seconds of so many bytes and files, shared evenly by the ranks."""
+        return moved_bytes / num_ranks / self.process_bytes_per_s + num_files / num_ranks * self.file_s
+
+    def times(self, num_parameters: float) -> "ReshapeTimes":
+        """Seconds of every step; every rank that loads opens all atoms of its stage."""
+        atom_bytes, shard_bytes = ATOM_BYTES * num_parameters, SHARD_BYTES * num_parameters
+        before, after, atoms = self.num_source_ranks, self.num_target_ranks, ATOM_STATES * self.num_tensors
+        return ReshapeTimes(
+            save_s=self.seconds(shard_bytes, before, before),
+            convert_s=self.seconds(shard_bytes + atom_bytes, after, before + atoms),
+            load_s=self.seconds(atom_bytes, after, after * atoms / self.num_target_stages),
+        )
+
+
+ATOM_STATES = 3
+"""Files of one parameter: its weight and two moments."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReshapeTimes:
     """Seconds of every step."""
 

@@ -27,9 +27,15 @@ class PassSlot(NamedTuple):
 
 
 F0, F1, B0, B1, W0, W1, BW0, BW1 = (
-    PassSlot("F", 0), PassSlot("F", 1), PassSlot("B", 0), PassSlot("B", 1),
-    PassSlot("W", 0), PassSlot("W", 1), PassSlot("BW", 0), PassSlot("BW", 1),
-)  # fmt: skip
+    PassSlot("F", 0),
+    PassSlot("F", 1),
+    PassSlot("B", 0),
+    PassSlot("B", 1),
+    PassSlot("W", 0),
+    PassSlot("W", 1),
+    PassSlot("BW", 0),
+    PassSlot("BW", 1),
+)
 """The pieces of a rank that holds at most two chunks."""
 
 Placement = Literal["loop", "v", "mirrored"]

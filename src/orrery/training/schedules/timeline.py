@@ -51,15 +51,22 @@ class Timeline:
 
 
 def even_seconds(
-    schedule: Schedule, pp: int, vp: int, forward_s: float, backward_s: float, weight_s: float,
+    schedule: Schedule,
+    pp: int,
+    vp: int,
+    forward_s: float,
+    backward_s: float,
+    weight_s: float,
     hand_over_s: float = 0.0,
-) -> PieceSeconds:  # fmt: skip
+) -> PieceSeconds:
     """Ranks that take F, B and W for a micro-batch, shared out evenly over the chunks that it visits."""
     shape = (pp, schedule.num_chunks(vp))
     return PieceSeconds(
-        forward_s=np.full(shape, forward_s / vp), backward_s=np.full(shape, backward_s / vp),
-        weight_s=np.full(shape, weight_s / vp), hand_over_s=hand_over_s,
-    )  # fmt: skip
+        forward_s=np.full(shape, forward_s / vp),
+        backward_s=np.full(shape, backward_s / vp),
+        weight_s=np.full(shape, weight_s / vp),
+        hand_over_s=hand_over_s,
+    )
 
 
 def play_schedule(schedule: Schedule, pp: int, vp: int, num_micro_batches: int, seconds: PieceSeconds) -> Timeline:
@@ -170,9 +177,13 @@ def _measured(played: Sequence[Sequence[Played]], share: float) -> Timeline:
     busy_s = np.array([sum(q.end_s - q.start_s for q in p) for p in played])
     makespan_s = float(ends_s.max())
     return Timeline(
-        ranks=tuple(tuple(p) for p in played), makespan_s=makespan_s, busy_s=busy_s, idle_s=makespan_s - busy_s,
-        own_idle_s=ends_s - starts_s - busy_s, in_flight_ratio=np.array([share * _peak(p) for p in played]),
-    )  # fmt: skip
+        ranks=tuple(tuple(p) for p in played),
+        makespan_s=makespan_s,
+        busy_s=busy_s,
+        idle_s=makespan_s - busy_s,
+        own_idle_s=ends_s - starts_s - busy_s,
+        in_flight_ratio=np.array([share * _peak(p) for p in played]),
+    )
 
 
 def _peak(played: Sequence[Played]) -> int:

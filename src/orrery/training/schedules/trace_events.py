@@ -32,10 +32,15 @@ def trace_events(timeline: Timeline) -> dict[str, Any]:
 def _slice(rank: int, one: Played) -> dict[str, Any]:
     """``forward 3 & backward 1``."""
     return {
-        "ph": "X", "pid": rank, "tid": 0, "cat": " & ".join(NAMES[p.kind] for p in one.pieces),
-        "name": " & ".join(map(_title, one.pieces)), "ts": one.start_s * 1e6, "dur": (one.end_s - one.start_s) * 1e6,
+        "ph": "X",
+        "pid": rank,
+        "tid": 0,
+        "cat": " & ".join(NAMES[p.kind] for p in one.pieces),
+        "name": " & ".join(map(_title, one.pieces)),
+        "ts": one.start_s * 1e6,
+        "dur": (one.end_s - one.start_s) * 1e6,
         "args": {"micro_batch": [p.micro_batch for p in one.pieces], "chunk": [p.chunk for p in one.pieces]},
-    }  # fmt: skip
+    }
 
 
 def _title(piece: Piece) -> str:

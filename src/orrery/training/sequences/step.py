@@ -90,7 +90,7 @@ def hybrid_step(trainer: Trainer, lengths: Ints, *, offloads: bool = True, balan
 
 def _dealt(
     trainer: Trainer, alone: list[tuple[int, float]], degrees: list[int], short: list[Work], limit_s: float
-) -> StepTime:  # fmt: skip
+) -> StepTime:
     """One way to deal out the ranks to long sequences, (tokens, attention) each, and short ones' micro-batches."""
     works = [(work, 1) for work in short]
     for (tokens, attention), least in zip(alone, degrees, strict=True):
@@ -137,6 +137,11 @@ def _step(trainer: Trainer, works: Sequence[tuple[Work, int]], busy_s: float) ->
     attention = sum(w.attention_s * degree for w, degree in works) / ranks
     ring = sum(w.ring_s * degree for w, degree in works) / ranks
     return StepTime(
-        products_s=products, attention_s=attention, ring_s=ring, idle_s=busy_s - products - attention - ring,
-        sync_s=sync_s(trainer), most_degree=max(degree for _, degree in works), num_pieces=len(works),
-    )  # fmt: skip
+        products_s=products,
+        attention_s=attention,
+        ring_s=ring,
+        idle_s=busy_s - products - attention - ring,
+        sync_s=sync_s(trainer),
+        most_degree=max(degree for _, degree in works),
+        num_pieces=len(works),
+    )

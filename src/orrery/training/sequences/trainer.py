@@ -144,9 +144,15 @@ def products_many_s(trainer: Trainer, tokens: Ints) -> Floats:
         if block.experts:
             e = block.experts
             op = MoE(
-                tokens=tokens, hidden_size=e.hidden_size, ffn_size=e.ffn_size, num_experts=e.num_experts,
-                experts_per_token=e.experts_per_token, format="bf16", tp=trainer.tp, is_gated=e.is_gated,
-            )  # fmt: skip
+                tokens=tokens,
+                hidden_size=e.hidden_size,
+                ffn_size=e.ffn_size,
+                num_experts=e.num_experts,
+                experts_per_token=e.experts_per_token,
+                format="bf16",
+                tp=trainer.tp,
+                is_gated=e.is_gated,
+            )
             layer += kernels.predict(op, trainer.device).time_s
         total += block.count * ((1.0 + PRODUCTS_BACKWARD_RATIO) * layer + _reduces_s(trainer, tokens))
     if model.head:
@@ -164,9 +170,11 @@ def _linear_s(trainer: Trainer, linear: Linear, tokens: Ints) -> Floats:
 def _reduces_s(trainer: Trainer, tokens: Ints) -> Floats:
     message_bytes = tokens.astype(np.float64) * (trainer.model.hidden_size * ELEMENT_BYTES)
     work = Collective(
-        kind="all_reduce", num_devices=trainer.tp, message_bytes=message_bytes,
+        kind="all_reduce",
+        num_devices=trainer.tp,
+        message_bytes=message_bytes,
         devices_per_node=trainer.devices_per_node,
-    )  # fmt: skip
+    )
     return REDUCES * np.asarray(network.predict(work, trainer.device).time_s)
 
 
@@ -176,10 +184,16 @@ def attention_s(trainer: Trainer, lengths: Ints) -> Floats:
     for block in trainer.model.blocks:
         m = mixer_of(block)
         op = AttentionPrefill(
-            batch=1, query_tokens=lengths, context_tokens=lengths, num_heads=ceil(m.num_heads / trainer.tp),
-            num_kv_heads=ceil(m.num_kv_heads / trainer.tp), head_size=m.head_size, window_tokens=m.window_tokens,
-            format="bf16", kv_format="bf16",
-        )  # fmt: skip
+            batch=1,
+            query_tokens=lengths,
+            context_tokens=lengths,
+            num_heads=ceil(m.num_heads / trainer.tp),
+            num_kv_heads=ceil(m.num_kv_heads / trainer.tp),
+            head_size=m.head_size,
+            window_tokens=m.window_tokens,
+            format="bf16",
+            kv_format="bf16",
+        )
         total += block.count * kernels.predict(op, trainer.device).time_s
     return total
 
@@ -193,9 +207,11 @@ def ring_step_s(trainer: Trainer, local_tokens: int, degree: int) -> float:
         m = mixer_of(block)
         elements = ceil(m.num_kv_heads / trainer.tp) * (m.head_size + m.value_head_size)
         work = Collective(
-            kind="send_recv", num_devices=2, message_bytes=local_tokens * elements * ELEMENT_BYTES,
+            kind="send_recv",
+            num_devices=2,
+            message_bytes=local_tokens * elements * ELEMENT_BYTES,
             devices_per_node=2 if degree <= ranks_per_node else 1,
-        )  # fmt: skip
+        )
         total += block.count * float(network.predict(work, trainer.device).time_s)
     return total
 
@@ -204,7 +220,9 @@ def sync_s(trainer: Trainer) -> float:
     """Gradients summed and new weights handed out over all ranks, once a step, in turn with everything else."""
     shard_bytes = ELEMENT_BYTES * trainer.model.num_parameters / trainer.tp
     work = Collective(
-        kind="all_reduce", num_devices=trainer.num_ranks, message_bytes=shard_bytes,
+        kind="all_reduce",
+        num_devices=trainer.num_ranks,
+        message_bytes=shard_bytes,
         devices_per_node=max(1, trainer.devices_per_node // trainer.tp),
-    )  # fmt: skip
+    )
     return float(network.predict(work, trainer.device).time_s)

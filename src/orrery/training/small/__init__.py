@@ -8,6 +8,15 @@ from orrery.training.small.stale import stale_outer_descent
 from orrery.training.small.work import Sizes, StepWork
 
 __all__ = [
-    "Dataset", "Price", "Settings", "Sizes", "Split", "StepWork", "Trained", "clusters", "layerwise_descent", "price",
+    "Dataset",
+    "Price",
+    "Settings",
+    "Sizes",
+    "Split",
+    "StepWork",
+    "Trained",
+    "clusters",
+    "layerwise_descent",
+    "price",
     "stale_outer_descent",
-]  # fmt: skip
+]

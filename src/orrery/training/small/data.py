@@ -37,9 +37,14 @@ class Dataset:
 
 
 def clusters(
-    *, num_classes: int = 4, per_class: int = 4, num_latent: int = 5, num_inputs: int = 24, count: int = 1600,
+    *,
+    num_classes: int = 4,
+    per_class: int = 4,
+    num_latent: int = 5,
+    num_inputs: int = 24,
+    count: int = 1600,
     seed: int = 0,
-) -> Dataset:  # fmt: skip
+) -> Dataset:
     """``count`` points to train on, a quarter as many each to validate and to test."""
     draw = stream(seed, "small/clusters")
     centres = CENTRE_SPREAD * draw.standard_normal((num_classes * per_class, num_latent))

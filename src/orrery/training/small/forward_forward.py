@@ -68,8 +68,13 @@ def _unit(rows: Floats) -> Floats:
 
 def _accuracy_frac(network: list[Layer], part: Split, num_classes: int) -> float:
     """Every label is tried; the one with the most goodness is taken."""
-    scores = np.stack([_goodness(network, labelled(part.rows, np.full_like(part.labels, c), num_classes))
-                       for c in range(num_classes)], axis=1)  # fmt: skip
+    scores = np.stack(
+        [
+            _goodness(network, labelled(part.rows, np.full_like(part.labels, c), num_classes))
+            for c in range(num_classes)
+        ],
+        axis=1,
+    )
     return float((scores.argmax(axis=1) == part.labels).mean())
 
 

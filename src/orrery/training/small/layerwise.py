@@ -25,18 +25,18 @@ HIDDEN = (32, 32, 32, 32, 32)
 LEARNING_RATE, BATCH = 5e-3, 64
 
 
-def layerwise_descent(order: str, groups: int, steps: int, seed: int) -> Floats:
+def layerwise_descent(order: str, groups: int, steps: int, seed: int, hidden: tuple[int, ...] = HIDDEN) -> Floats:
     """The loss of every step's batch, before the step. ``groups`` = 1 trains all layers in every step.
 
     The last group of a cycle that does not come out even is smaller.
     """
-    num_layers = len(HIDDEN) + 1
+    num_layers = len(hidden) + 1
     if not 1 <= groups <= num_layers or steps < 1:
         raise ScenarioError(
             f"layerwise descent: {groups} groups, {steps} steps; write 1 to {num_layers} groups, steps >= 1."
         )
     data = clusters(seed=seed)
-    network = layers((data.train.rows.shape[1], *HIDDEN, data.num_classes), seed, "layerwise")
+    network = layers((data.train.rows.shape[1], *hidden, data.num_classes), seed, "layerwise")
     members: list[list[int]] = [part.tolist() for part in np.array_split(np.arange(num_layers), groups)]
     optimizers = [Adam([array for i in group for array in network[i]], LEARNING_RATE) for group in members]
     turns = _turns(order, groups, seed)

@@ -59,9 +59,7 @@ def batches(data: Split, settings: Settings, name: str, passed: int) -> Iterator
         yield data.rows[rows], data.labels[rows]
 
 
-def until_no_better(
-    one_pass: Callable[[int], float], arrays: Sequence[Floats], settings: Settings
-) -> list[float]:  # fmt: skip
+def until_no_better(one_pass: Callable[[int], float], arrays: Sequence[Floats], settings: Settings) -> list[float]:
     """Passes until the loss that ``one_pass`` returns has not improved for ``patience_passes``; all losses.
 
     The arrays are left as they were after the best pass.

@@ -35,7 +35,7 @@ def local_gradients(layer: Layer, projection: Floats, inputs: Floats, labels: In
 
 def _train_layer(
     layer: Layer, projection: Floats, train: Split, validation: Split, settings: Settings, name: str
-) -> list[float]:  # fmt: skip
+) -> list[float]:
     arrays = [*layer, projection]
     adam = Adam(arrays, settings.learning_rate_ratio)
 

@@ -33,10 +33,14 @@ class Price:
     def times(self, steps: float) -> "Price":
         """Price of ``steps`` steps, each at this price."""
         return Price(
-            time_s=steps * self.time_s, device_s=steps * self.device_s, energy_j=steps * self.energy_j,
-            flops=steps * self.flops, bytes=steps * self.bytes, activation_bytes=self.activation_bytes,
+            time_s=steps * self.time_s,
+            device_s=steps * self.device_s,
+            energy_j=steps * self.energy_j,
+            flops=steps * self.flops,
+            bytes=steps * self.bytes,
+            activation_bytes=self.activation_bytes,
             state_bytes=self.state_bytes,
-        )  # fmt: skip
+        )
 
 
 def price(work: StepWork, device: Device, *, host_s: float = 0.0, launch_s: float = LAUNCH_S) -> Price:
@@ -49,18 +53,25 @@ def price(work: StepWork, device: Device, *, host_s: float = 0.0, launch_s: floa
     time_s = max(device_s, launch_s * work.num_launches, host_s)
     busy_j = float(energy_j(device, "fp32", times, flops, moved).sum())
     return Price(
-        time_s=time_s, device_s=device_s, energy_j=busy_j + device.idle_power_w * (time_s - device_s),
-        flops=float(flops.sum()), bytes=float(moved.sum()), activation_bytes=work.activation_bytes,
+        time_s=time_s,
+        device_s=device_s,
+        energy_j=busy_j + device.idle_power_w * (time_s - device_s),
+        flops=float(flops.sum()),
+        bytes=float(moved.sum()),
+        activation_bytes=work.activation_bytes,
         state_bytes=work.state_bytes,
-    )  # fmt: skip
+    )
 
 
 def mean(prices: list[Price]) -> Price:
     """A step of each, evenly; memory is that of the largest."""
     n = len(prices)
     return Price(
-        time_s=sum(p.time_s for p in prices) / n, device_s=sum(p.device_s for p in prices) / n,
-        energy_j=sum(p.energy_j for p in prices) / n, flops=sum(p.flops for p in prices) / n,
-        bytes=sum(p.bytes for p in prices) / n, activation_bytes=max(p.activation_bytes for p in prices),
+        time_s=sum(p.time_s for p in prices) / n,
+        device_s=sum(p.device_s for p in prices) / n,
+        energy_j=sum(p.energy_j for p in prices) / n,
+        flops=sum(p.flops for p in prices) / n,
+        bytes=sum(p.bytes for p in prices) / n,
+        activation_bytes=max(p.activation_bytes for p in prices),
         state_bytes=max(p.state_bytes for p in prices),
-    )  # fmt: skip
+    )

@@ -48,7 +48,7 @@ class OuterKnobs:
 
 def stale_outer_descent(
     *, num_workers: int = 4, local_steps: int = 4, rounds: int = 40, seed: int = 0, knobs: OuterKnobs | None = None
-) -> Descent:  # fmt: skip
+) -> Descent:
     """Both ways from the same start, with the same batches for every worker and step."""
     if min(num_workers, local_steps, rounds) < 1:
         raise ScenarioError(

@@ -27,14 +27,19 @@ MEASURES: tuple[Measure, ...] = (
     Measure(path="ttft_s", name="Time to first token", unit="s", less="faster", more="slower"),
     Measure(path="latency_s", name="End-to-end latency", unit="s", less="faster", more="slower"),
     Measure(path="requests_per_s", name="Requests", unit="requests_per_s", less="slower", more="faster"),
-    Measure(path="usd_per_million_tokens", name="Cost ($/1M output tokens)", unit="usd", less="cheaper",
-            more="more expensive"),
+    Measure(
+        path="usd_per_million_tokens",
+        name="Cost ($/1M output tokens)",
+        unit="usd",
+        less="cheaper",
+        more="more expensive",
+    ),
     Measure(path="power_w", name="Power, all devices", unit="w", less="lower", more="higher"),
     Measure(path="energy_j_per_token", name="Energy per output token", unit="j", less="lower", more="higher"),
     Measure(path="memory.weights_bytes", name="Weights, each device", unit="bytes"),
     Measure(path="memory.kv_capacity_tokens", name="Tokens that the cache holds", unit="tokens"),
     Measure(path="memory.peak_bytes", name="Memory in use, each device", unit="bytes"),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,9 +63,11 @@ def _roofline(step: StepKind) -> Callable[[Known], str]:
             ]
         return roofline(
             [Slope(f"{', '.join(who)} memory", rate) for rate, who in slopes.items()],
-            [Roof(f"{', '.join(who)} {name}", rate, dashed) for (name, rate, dashed), who in tops.items()], marks,
-            title=f"Under the roofs: {STEPS[step]}", says="Larger marks take more of the time.",
-        )  # fmt: skip
+            [Roof(f"{', '.join(who)} {name}", rate, dashed) for (name, rate, dashed), who in tops.items()],
+            marks,
+            title=f"Under the roofs: {STEPS[step]}",
+            says="Larger marks take more of the time.",
+        )
 
     return drawn
 
@@ -73,6 +75,8 @@ def _roofline(step: StepKind) -> Callable[[Known], str]:
 DRAWINGS: Mapping[str, Callable[[Known], str]] = {
     "token": _times("decode", "Time per output token", "tpot_s"),
     "first": _times("prompts", "Time to first token", "ttft_s"),
-    "memory": _memory, "decode-roof": _roofline("decode"), "prompts-roof": _roofline("prompts"),
-}  # fmt: skip
+    "memory": _memory,
+    "decode-roof": _roofline("decode"),
+    "prompts-roof": _roofline("prompts"),
+}
 """By the name that a file is asked for by."""

@@ -12,8 +12,15 @@ from orrery.web.address import Query, query_of, settings_of
 from orrery.web.named import grounded, without_place
 from orrery.web.place import Place
 
-EXAMPLE = {"model": "llama-3.1-70b", "device": "h100-sxm", "tp": "4", "weights": "fp8", "input_tokens": "1024",
-           "output_tokens": "256", "concurrency": "32"}  # fmt: skip
+EXAMPLE = {
+    "model": "llama-3.1-70b",
+    "device": "h100-sxm",
+    "tp": "4",
+    "weights": "fp8",
+    "input_tokens": "1024",
+    "output_tokens": "256",
+    "concurrency": "32",
+}
 OTHER = {"device": "h200-sxm"}
 """What is compared where nothing was asked: a design, and what is different in the other."""
 

@@ -21,7 +21,12 @@ def _memory(answer: Answer) -> str:
 
 
 DRAWINGS: Mapping[str, Callable[[Answer], str]] = {
-    "time": _time, "decode-roof": _roof("decode"), "prompts-roof": _roof("prompts"), "memory": _memory,
-    "request": request_timeline.life, "pipeline": request_timeline.stages, "layers": request_timeline.layers,
-}  # fmt: skip
+    "time": _time,
+    "decode-roof": _roof("decode"),
+    "prompts-roof": _roof("prompts"),
+    "memory": _memory,
+    "request": request_timeline.life,
+    "pipeline": request_timeline.stages,
+    "layers": request_timeline.layers,
+}
 """Blank where a design has no such thing."""

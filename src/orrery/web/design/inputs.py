@@ -6,7 +6,7 @@ from typing import Any
 from orrery.scenario.fields import BY_NAME
 from orrery.web.address import Query, settings_of
 
-LOADS = ("concurrency", "batch", "rate")
+LOADS = ("concurrency", "batch", "rate", "users")
 """How much is asked of it; one of them, or a trace."""
 
 DEFAULTS: Mapping[str, Any] = {"model": "llama-3.1-8b", "device": "h100-sxm"}

@@ -59,10 +59,20 @@ def stages(answer: Answer) -> str:
     for stage, share in enumerate(shares):
         begin_s = sum(shares[:stage]) * whole_s
         starts = [begin_s + batch * every_s for batch in range(2 * pp)]
-        tracks.append(Track(f"stage {stage + 1}", [
-            Span(s, s + share * whole_s, f"batch {batch % pp + 1}", f"batch {batch % pp + 1}, token {batch // pp + 1}")
-            for batch, s in enumerate(starts)
-        ]))  # fmt: skip
+        tracks.append(
+            Track(
+                f"stage {stage + 1}",
+                [
+                    Span(
+                        s,
+                        s + share * whole_s,
+                        f"batch {batch % pp + 1}",
+                        f"batch {batch % pp + 1}, token {batch // pp + 1}",
+                    )
+                    for batch, s in enumerate(starts)
+                ],
+            )
+        )
     says = (
         f"{pp} batches follow each other; one enters every {format_value(every_s, 's')}, a token takes "
         f"{format_value(whole_s, 's')}."

@@ -17,6 +17,8 @@ from orrery.web.design import capacity, cost, times
 from orrery.web.design.changes import changes
 from orrery.web.design.drawings import DRAWINGS
 from orrery.web.design.figures import figures, headline
+from orrery.web.design.techniques import technique_tables
+from orrery.web.facts_table import facts_tables
 
 
 def shown_of(scenario: Scenario, answer: Answer | InfeasibleAnswer, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -30,15 +32,24 @@ def shown_of(scenario: Scenario, answer: Answer | InfeasibleAnswer, settings: Ma
             "shortage": shortage(infeasible),
             "missing": f"It {str(infeasible).removeprefix(infeasible.what).lstrip(': ')}",
             "headline": "Infeasible configuration",
+            "techniques": facts_tables(answer.tables),
         }
     e, memory = answer.estimate, capacity.figure(answer)
     drawn = {name: svg for name, draw in DRAWINGS.items() if name != "memory" and (svg := draw(answer))}
     return common | {
-        "infeasible": None, "headline": headline(answer), "figures": tuple(figures(answer)),
-        "drawings": drawn | {"memory": memory.svg}, "limit": BOUND_BY.get(e.bound_by) or e.bound_by,
-        "steps": [(STEPS[step], times.rows(e, step)) for step in STEPS], "left": capacity.left(answer),
-        "room_told": memory.summary, "bill": cost.cost_rows(answer), "paths": paths(answer), "ways": ways(answer),
-    }  # fmt: skip
+        "infeasible": None,
+        "headline": headline(answer),
+        "figures": tuple(figures(answer)),
+        "drawings": drawn | {"memory": memory.svg},
+        "limit": BOUND_BY.get(e.bound_by) or e.bound_by,
+        "steps": [(STEPS[step], times.rows(e, step)) for step in STEPS],
+        "left": capacity.left(answer),
+        "room_told": memory.summary,
+        "bill": cost.cost_rows(answer),
+        "paths": paths(answer),
+        "ways": ways(answer),
+        "techniques": facts_tables(technique_tables(answer)),
+    }
 
 
 def ways(answer: Answer) -> tuple[str, ...]:
@@ -59,10 +70,12 @@ def links(settings: Mapping[str, Any]) -> dict[str, str]:
     """Where to go on from a design, with its settings."""
     address = query_of(settings)
     return {
-        "compare": f"/compare?{query_of(settings, 'a.')}&{query_of(settings, 'b.')}", "sweep": f"/sweep?{address}",
+        "compare": f"/compare?{query_of(settings, 'a.')}&{query_of(settings, 'b.')}",
+        "sweep": f"/sweep?{address}",
         "simulate": f"/runs/new?kind=simulate&{address}",
-        "report": f"/report?as=estimate&{address}", "plan": f"/?{address}",
-    }  # fmt: skip
+        "report": f"/report?as=estimate&{address}",
+        "plan": f"/plan?{address}",
+    }
 
 
 def shortage(infeasible: Infeasible) -> str:

@@ -67,10 +67,13 @@ def rows(e: Estimate, step: StepKind) -> tuple[Row, ...]:
     whole_s = sum(op.time_s for op in ops) or 1.0
     return tuple(
         Row(
-            name=op.name if op.name == op.group else f"{op.name} ({op.group})", format=op.format,
-            time=format_value(op.time_s, "s"), share=format_value(op.time_s / whole_s, "frac"),
-            limit=BOUND_BY.get(op.bound_by, op.bound_by), flops=format_value(op.flops, "flops") if op.flops else "",
+            name=op.name if op.name == op.group else f"{op.name} ({op.group})",
+            format=op.format,
+            time=format_value(op.time_s, "s"),
+            share=format_value(op.time_s / whole_s, "frac"),
+            limit=BOUND_BY.get(op.bound_by, op.bound_by),
+            flops=format_value(op.flops, "flops") if op.flops else "",
             bytes=format_value(op.bytes, "bytes") if op.bytes else "",
         )
         for op in ops
-    )  # fmt: skip
+    )

@@ -18,9 +18,23 @@ from orrery.web.render import page
 MENU = (20, "/compare", "Compare")
 
 FIELDS = (
-    "model", "device", "tp", "pp", "dp", "ep", "weights", "activations", "kv", "engine", "input_tokens",
-    "output_tokens", "concurrency", "rate", "usd_per_hour", "max_num_seqs",
-)  # fmt: skip
+    "model",
+    "device",
+    "tp",
+    "pp",
+    "dp",
+    "ep",
+    "weights",
+    "activations",
+    "kv",
+    "engine",
+    "input_tokens",
+    "output_tokens",
+    "concurrency",
+    "rate",
+    "usd_per_hour",
+    "max_num_seqs",
+)
 
 HEADER = ("figure", "unit", "a", "a_low_80", "a_high_80", "b", "b_low_80", "b_high_80", "ratio", "verdict")
 
@@ -36,12 +50,19 @@ async def compare(request: Request) -> Response:
     query = f"{a.prefixed()}&{b.prefixed()}"
     drawn = {name: text for name in DRAWINGS if (text := drawing(name, a, b))}
     answer = page(
-        request, "compare.html", sides=(a, b), rows=rows, pictures=drawn, differences=differences(a, b),
-        query=query, swapped=f"{b.prefixed('a')}&{a.prefixed('b')}",
-        copied=f"{a.prefixed()}&{a.prefixed('b')}", suggestions=suggestions(place.uploads),
+        request,
+        "compare.html",
+        sides=(a, b),
+        rows=rows,
+        pictures=drawn,
+        differences=differences(a, b),
+        query=query,
+        swapped=f"{b.prefixed('a')}&{a.prefixed('b')}",
+        copied=f"{a.prefixed()}&{a.prefixed('b')}",
+        suggestions=suggestions(place.uploads),
         forms=[(s, fields(s.settings, FIELDS, p), others(s.settings, FIELDS, p)) for s, p in ((a, "a."), (b, "b."))],
         summary=_summary(rows),
-    )  # fmt: skip
+    )
     answer.headers["hx-push-url"] = f"/compare?{query}"
     return answer
 
@@ -54,15 +75,32 @@ def _summary(rows: tuple[Compared, ...]) -> str:
 
 def _file(kind: str, show: str, sides: tuple[Side, Side], rows: tuple[Compared, ...]) -> Response:
     if kind == "csv":
-        return as_csv("compare", HEADER, [
-            (r.measure.path, r.measure.unit, r.a, *(r.a_80 or (None, None)), r.b, *(r.b_80 or (None, None)), r.ratio,
-             r.verdict) for r in rows
-        ])  # fmt: skip
+        return as_csv(
+            "compare",
+            HEADER,
+            [
+                (
+                    r.measure.path,
+                    r.measure.unit,
+                    r.a,
+                    *(r.a_80 or (None, None)),
+                    r.b,
+                    *(r.b_80 or (None, None)),
+                    r.ratio,
+                    r.verdict,
+                )
+                for r in rows
+            ],
+        )
     if kind == "json":
-        return as_json("compare", {
-            side.letter.lower(): _describe(side) for side in sides
-        } | {"differences": differences(*sides),
-             "figures": {r.measure.path: {"ratio": r.ratio, "verdict": r.verdict} for r in rows}})  # fmt: skip
+        return as_json(
+            "compare",
+            {side.letter.lower(): _describe(side) for side in sides}
+            | {
+                "differences": differences(*sides),
+                "figures": {r.measure.path: {"ratio": r.ratio, "verdict": r.verdict} for r in rows},
+            },
+        )
     if kind == "svg" and show in DRAWINGS and (text := drawing(show, *sides)):
         return as_svg(f"compare-{show}", text)
     raise ScenarioError(

@@ -21,21 +21,39 @@ from orrery.web.design.inputs import LOADS, design_settings, load_of
 from orrery.web.design.shown import shown_of
 from orrery.web.design.tree import level
 from orrery.web.export import as_csv, as_json, as_svg
+from orrery.web.form_groups import groups, names_of
 from orrery.web.forms import fields, others, suggestions
 from orrery.web.render import page
 
 MENU = (10, "/design", "Estimate")
 
 FIELDS = (
-    "model", "device", "tp", "pp", "dp", "ep", "weights", "activations", "kv", "engine", "input_tokens",
-    "output_tokens", "usd_per_hour", "electricity",
-)  # fmt: skip
-"""That can be changed beside the answer; the load has fields of its own, all others are carried along."""
+    "model",
+    "device",
+    "tp",
+    "pp",
+    "dp",
+    "ep",
+    "weights",
+    "activations",
+    "kv",
+    "engine",
+    "input_tokens",
+    "output_tokens",
+    "usd_per_hour",
+    "electricity",
+)
+"""Settings that stand open beside the answer; the load has fields of its own, all others are folded away."""
 
 TAKEN = {
-    **dict.fromkeys(("tp", "pp", "dp", "ep"), "1"), "weights": "as the checkpoint", "activations": "to match",
-    "kv": "the engine's own", "engine": "vllm, or as measured", "usd_per_hour": "published", "electricity": "inside",
-}  # fmt: skip
+    **dict.fromkeys(("tp", "pp", "dp", "ep"), "1"),
+    "weights": "as the checkpoint",
+    "activations": "to match",
+    "kv": "the engine's own",
+    "engine": "vllm, or as measured",
+    "usd_per_hour": "published",
+    "electricity": "inside",
+}
 """What stands in a field that is left blank."""
 
 CSV = ("step", "op", "block", "format", "time_s", "flops", "bytes", "bound_by")
@@ -58,18 +76,29 @@ async def reasons(request: Request) -> Response:
     path = query.get("path", "tpot_s")
     found = await asyncio.to_thread(level, answer, path, query.get("at", ""))
     return page(
-        request, "design_why.html", level=found, why_path=path, address=query_of(settings), paths=paths(answer),
+        request,
+        "design_why.html",
+        level=found,
+        why_path=path,
+        address=query_of(settings),
+        paths=paths(answer),
         headline=headline(answer),
-    )  # fmt: skip
+    )
 
 
 def _form(request: Request, settings: Mapping[str, Any]) -> dict[str, Any]:
     kind, load = load_of(settings)
     beside = tuple(replace(f, example=TAKEN.get(f.name, f.example)) for f in fields(settings, FIELDS))
+    shown = (*FIELDS, *LOADS)
     return {
-        "fields": beside, "hidden": others(settings, (*FIELDS, *LOADS)), "loads": LOADS,
-        "load_kind": kind, "load": load, "suggestions": suggestions(request.app.state.place.uploads),
-    }  # fmt: skip
+        "fields": beside,
+        "groups": groups(settings, "estimate", shown),
+        "hidden": others(settings, (*shown, *names_of("estimate", shown))),
+        "loads": LOADS,
+        "load_kind": kind,
+        "load": load,
+        "suggestions": suggestions(request.app.state.place.uploads),
+    }
 
 
 def _file(kind: str, drawing: str, answer: Answered, settings: Mapping[str, Any]) -> Response:
@@ -80,9 +109,9 @@ def _file(kind: str, drawing: str, answer: Answered, settings: Mapping[str, Any]
         raise ScenarioError(str(answer.infeasible))
     if kind == "csv":
         ops = [(step, op) for step in STEPS for op in ops_of(answer.estimate, step)]
-        return as_csv(name, CSV, [
-            (s, op.name, op.group, op.format, op.time_s, op.flops, op.bytes, op.bound_by) for s, op in ops
-        ])  # fmt: skip
+        return as_csv(
+            name, CSV, [(s, op.name, op.group, op.format, op.time_s, op.flops, op.bytes, op.bound_by) for s, op in ops]
+        )
     if kind == "svg" and drawing in DRAWINGS and (text := DRAWINGS[drawing](answer)):
         return as_svg(f"{name}-{drawing}", text)
     raise ScenarioError(f"format: got {kind[:20]!r}; write json, csv, or svg with drawing={'|'.join(DRAWINGS)}.")

@@ -7,17 +7,25 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from orrery.web.forms import suggestions
+from orrery.web.form_groups import groups, names_of
+from orrery.web.forms import others, suggestions
 from orrery.web.question.examples import EXAMPLES
-from orrery.web.question.inputs import form_values, plan_settings
+from orrery.web.question.inputs import form_values, other_objectives, plan_settings
 from orrery.web.render import page
 
-MENU = (0, "/", "Plan")
+MENU = (0, "/plan", "Plan")
 
 BEGIN: Mapping[str, Any] = {
-    "model": "llama-3.1-70b", "device": "h100-sxm", "max_devices": 8, "trace": "chat", "slo": ["ttft:1000", "tpot:50"],
-}  # fmt: skip
+    "model": "llama-3.1-70b",
+    "device": "h100-sxm",
+    "max_devices": 8,
+    "trace": "chat",
+    "slo": ["ttft:1000", "tpot:50"],
+}
 """What the form holds before anything was asked."""
+
+SHOWN = frozenset({"model", "device", "max_devices", "trace", "rate", "input_tokens", "output_tokens", "slo"})
+"""What has a field that stands open."""
 
 SPECIAL = frozenset({"weights", "kv", "engine", "objective", "usd_per_hour", "electricity"})
 """What the form folds away until it is used."""
@@ -30,11 +38,20 @@ async def home(request: Request) -> Response:
 
 def question(request: Request, settings: Mapping[str, Any], error: str = "") -> Response:
     """The form with these settings, and what is wrong with them."""
-    uploads = request.app.state.place.uploads
+    uploads, shown = request.app.state.place.uploads, SHOWN | SPECIAL
     return page(
-        request, "home.html", status=422 if error else 200, suggestions=suggestions(uploads), examples=EXAMPLES,
-        values=form_values(settings), error=error, is_special=not SPECIAL.isdisjoint(settings),
-    )  # fmt: skip
+        request,
+        "home.html",
+        status=422 if error else 200,
+        suggestions=suggestions(uploads),
+        examples=EXAMPLES,
+        values=form_values(settings),
+        error=error,
+        is_special=not SPECIAL.isdisjoint(settings),
+        groups=groups(settings, "plan", shown),
+        hidden=others(settings, (*shown, *names_of("plan", shown))),
+        slo_rest=other_objectives(settings),
+    )
 
 
-ROUTES = (Route("/", home),)
+ROUTES = (Route("/plan", home),)

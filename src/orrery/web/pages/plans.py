@@ -29,7 +29,7 @@ async def plans(request: Request) -> Response:
         inputs = grounded(settings, request.app.state.place.uploads)
         read_scenario(inputs)
         if not settings:
-            return RedirectResponse("/", 303)
+            return RedirectResponse("/plan", 303)
         view: dict[str, Any] = {"settings": settings, "description": describe(settings), "address": query_of(settings)}
         if not (wants_part(request) or "whole" in query or "format" in query):
             return page(request, "plans.html", is_waiting=True, search=request.url.query, **view)
@@ -66,13 +66,24 @@ def _shown(request: Request, answer: Plain) -> dict[str, Any]:
     """What the template needs of an answer."""
     sort, (x, y) = request.query_params.get("sort", ""), _sides(request)
     return {
-        "answer": answer, "rows": table.rows(answer, sort), "columns": table.COLUMNS, "sort": sort,
-        "next_sort": table.next_sort, "x": x, "y": y, "along": front.X_AXES, "up": front.Y_AXES,
-        "drawing": front.drawn(answer, x, y), "points": front.front_points(answer), "spot_columns": front.SPOT_COLUMNS,
-        "kinds": rejected.kinds(answer), "counts": rejected.counts(answer), "fewer": rejected.fewer(answer),
+        "answer": answer,
+        "rows": table.rows(answer, sort),
+        "columns": table.COLUMNS,
+        "sort": sort,
+        "next_sort": table.next_sort,
+        "x": x,
+        "y": y,
+        "along": front.X_AXES,
+        "up": front.Y_AXES,
+        "drawing": front.drawn(answer, x, y),
+        "points": front.front_points(answer),
+        "spot_columns": front.SPOT_COLUMNS,
+        "kinds": rejected.kinds(answer),
+        "counts": rejected.counts(answer),
+        "fewer": rejected.fewer(answer),
         "headline": rejected.headline(answer) if answer["plans"] else "",
         "command": command("plan", plan_settings(request.query_params)),
-    }  # fmt: skip
+    }
 
 
 ROUTES = (Route("/plans", plans),)

@@ -28,10 +28,17 @@ async def runs(request: Request) -> Response:
     kind, state, text = (query.get(name, "").strip() for name in ("kind", "state", "text"))
     every = _work(request).list()
     return page(
-        request, "runs.html", lines=lines_of(every, kind, state, text), num_runs=len(every),
-        kinds=tuple(KINDS.values()), states=STATES, kind=kind, state=state, text=text,
+        request,
+        "runs.html",
+        lines=lines_of(every, kind, state, text),
+        num_runs=len(every),
+        kinds=tuple(KINDS.values()),
+        states=STATES,
+        kind=kind,
+        state=state,
+        text=text,
         is_active=any(run.is_active for run in every),
-    )  # fmt: skip
+    )
 
 
 async def new(request: Request) -> Response:
@@ -101,9 +108,13 @@ async def forget(request: Request) -> Response:
 
 def _form(request: Request, inputs: RunInputs, error: str = "") -> Response:
     return page(
-        request, "run_new.html", status=422 if error else 200, error=error,
-        suggestions=suggestions(request.app.state.place.uploads), **form.view(inputs),
-    )  # fmt: skip
+        request,
+        "run_new.html",
+        status=422 if error else 200,
+        error=error,
+        suggestions=suggestions(request.app.state.place.uploads),
+        **form.view(inputs),
+    )
 
 
 def _texts(items: Any) -> Any:
@@ -130,7 +141,12 @@ def _run(request: Request) -> Run:
 
 
 ROUTES = (
-    Route("/runs", runs), Route("/runs", submit, methods=["POST"]), Route("/runs/new", new), Route("/runs/{id}", run),
-    Route("/runs/{id}/cancel", cancel, methods=["POST"]), Route("/runs/{id}/again", again, methods=["POST"]),
-    Route("/runs/{id}/report", report, methods=["POST"]), Route("/runs/{id}/forget", forget, methods=["POST"]),
-)  # fmt: skip
+    Route("/runs", runs),
+    Route("/runs", submit, methods=["POST"]),
+    Route("/runs/new", new),
+    Route("/runs/{id}", run),
+    Route("/runs/{id}/cancel", cancel, methods=["POST"]),
+    Route("/runs/{id}/again", again, methods=["POST"]),
+    Route("/runs/{id}/report", report, methods=["POST"]),
+    Route("/runs/{id}/forget", forget, methods=["POST"]),
+)

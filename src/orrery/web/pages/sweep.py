@@ -25,9 +25,23 @@ from orrery.web.sweep.table import HEADER, rows, to_json
 MENU = (30, "/sweep", "Sweep")
 
 FIELDS = (
-    "model", "device", "tp", "pp", "dp", "weights", "kv", "engine", "input_tokens", "output_tokens", "concurrency",
-    "rate", "slo", "usd_per_hour", "gpu_memory_utilization", "max_num_seqs",
-)  # fmt: skip
+    "model",
+    "device",
+    "tp",
+    "pp",
+    "dp",
+    "weights",
+    "kv",
+    "engine",
+    "input_tokens",
+    "output_tokens",
+    "concurrency",
+    "rate",
+    "slo",
+    "usd_per_hour",
+    "gpu_memory_utilization",
+    "max_num_seqs",
+)
 
 
 async def sweep(request: Request) -> Response:
@@ -44,9 +58,13 @@ async def sweep(request: Request) -> Response:
         return _file(kind, inputs, found, request.query_params.get("show", METRICS[0].key))
     shown = _shown(inputs, found) if inputs and found else {}
     answer = page(
-        request, "sweep.html", status=422 if problem else 200, problem=problem, answer=shown,
+        request,
+        "sweep.html",
+        status=422 if problem else 200,
+        problem=problem,
+        answer=shown,
         **_form(request, inputs if found else None),
-    )  # fmt: skip
+    )
     if inputs and found:
         answer.headers["hx-push-url"] = f"/sweep?{inputs.query()}"
     return answer
@@ -67,19 +85,24 @@ def _form(request: Request, inputs: SweepInputs | None) -> dict[str, Any]:
     controls = {**blank, "vary": "concurrency", "points": str(DEFAULT_POINTS), "scale": "log"} | controls
     vary = PARAMETERS.get(controls["vary"])
     return {
-        "controls": controls | {"is_range": vary is None or vary.is_number}, "is_part": wants_part(request),
-        "fields": fields(settings, FIELDS), "hidden": others(settings, FIELDS), "parameters": PARAMETERS.values(),
+        "controls": controls | {"is_range": vary is None or vary.is_number},
+        "is_part": wants_part(request),
+        "fields": fields(settings, FIELDS),
+        "hidden": others(settings, FIELDS),
+        "parameters": PARAMETERS.values(),
         "suggestions": suggestions(request.app.state.place.uploads),
-    }  # fmt: skip
+    }
 
 
 def _shown(inputs: SweepInputs, found: Swept) -> dict[str, Any]:
     return {
-        "inputs": inputs, "charts": [(m, chart(found, inputs, m)) for m in METRICS], "gaps": list(gaps(found)),
+        "inputs": inputs,
+        "charts": [(m, chart(found, inputs, m)) for m in METRICS],
+        "gaps": list(gaps(found)),
         "crossings": [c.describe(inputs.vary.unit) for c in crossings(found, inputs)],
         "words": [inputs.vary.describe(v) for v in inputs.values],
         "num_estimates": len(inputs.values) * len(inputs.lines),
-    } | _point(inputs, found)  # fmt: skip
+    } | _point(inputs, found)
 
 
 def _point(inputs: SweepInputs, found: Swept) -> dict[str, Any]:

@@ -18,16 +18,34 @@ from orrery.web.answered import Answering, answer_page
 from orrery.web.command import command
 from orrery.web.design.shown import shortage
 from orrery.web.export import as_csv, as_json, as_svg
+from orrery.web.facts_table import facts_tables
+from orrery.web.form_groups import SEARCH_ONLY, groups, names_of
 from orrery.web.forms import fields, others, suggestions
 from orrery.web.training.inputs import training_settings
 
 MENU = (15, "/training", "Train")
 
 FIELDS = (
-    "model", "device", "devices", "global_batch", "micro_batch", "seq_len", "precision", "framework", "tp", "pp", "vp",
-    "cp", "ep", "sharding", "recompute", "schedule", "train_tokens", "usd_per_hour",
-)  # fmt: skip
-"""That can be changed beside the answer; all others are carried along."""
+    "model",
+    "device",
+    "devices",
+    "global_batch",
+    "micro_batch",
+    "seq_len",
+    "precision",
+    "framework",
+    "tp",
+    "pp",
+    "vp",
+    "cp",
+    "ep",
+    "sharding",
+    "recompute",
+    "schedule",
+    "train_tokens",
+    "usd_per_hour",
+)
+"""Settings that stand open beside the answer; all others are folded away."""
 
 Answered = TrainAnswer | OffloadAnswer | InfeasibleAnswer
 
@@ -38,19 +56,25 @@ async def training(request: Request) -> Response:
 
 
 def _form(request: Request, settings: Mapping[str, Any]) -> dict[str, Any]:
+    shown = (*FIELDS, *SEARCH_ONLY)
     return {
-        "fields": fields(settings, FIELDS), "hidden": others(settings, FIELDS),
+        "fields": fields(settings, FIELDS),
+        "groups": groups(settings, "train", shown),
+        "hidden": others(settings, (*FIELDS, *names_of("train", shown))),
         "suggestions": suggestions(request.app.state.place.uploads),
-    }  # fmt: skip
+    }
 
 
 def _shown(_: Scenario, answer: Answered, settings: Mapping[str, Any]) -> dict[str, Any]:
     """What the template needs of an answer; its words and drawings are those of the report."""
     address = query_of(settings)
     common = {
-        "notes": answer.notes, "command": command("train", settings), "search": f"/runs/new?kind=train-plan&{address}",
+        "notes": answer.notes,
+        "techniques": facts_tables(answer.tables),
+        "command": command("train", settings),
+        "search": f"/runs/new?kind=train-plan&{address}",
         "report": f"/report?as=train&{address}",
-    }  # fmt: skip
+    }
     if isinstance(answer, InfeasibleAnswer):
         infeasible = answer.infeasible
         return common | {
@@ -59,9 +83,12 @@ def _shown(_: Scenario, answer: Answered, settings: Mapping[str, Any]) -> dict[s
             "headline": "Infeasible configuration",
         }
     return common | {
-        "infeasible": None, "headline": headline(answer), "description": describe(answer), "numbers": numbers(answer),
+        "infeasible": None,
+        "headline": headline(answer),
+        "description": describe(answer),
+        "numbers": numbers(answer),
         "where": where([("this layout", answer)]),
-    }  # fmt: skip
+    }
 
 
 def _file(kind: str, drawing: str, answer: Answered, settings: Mapping[str, Any]) -> Response:

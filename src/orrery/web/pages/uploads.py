@@ -92,13 +92,21 @@ async def device_template(_: Request) -> Response:
 def _page(request: Request, status: int = 200, **text: Any) -> Response:
     files = listed(request.app.state.place.uploads)
     return page(
-        request, "uploads.html", status=status, files=files, taken=TAKEN, most_files=MAX_FILES,
-        most_bytes=MAX_BYTES, used_bytes=sum(stored.size_bytes for stored in files),
+        request,
+        "uploads.html",
+        status=status,
+        files=files,
+        taken=TAKEN,
+        most_files=MAX_FILES,
+        most_bytes=MAX_BYTES,
+        used_bytes=sum(stored.size_bytes for stored in files),
         **{"problem": "", "text": ""} | text,
-    )  # fmt: skip
+    )
 
 
 ROUTES = (
-    Route("/uploads", uploads, methods=["GET"]), Route("/uploads", upload, methods=["POST"]),
-    Route("/uploads/delete", remove, methods=["POST"]), Route("/uploads/device-template", device_template),
-)  # fmt: skip
+    Route("/uploads", uploads, methods=["GET"]),
+    Route("/uploads", upload, methods=["POST"]),
+    Route("/uploads/delete", remove, methods=["POST"]),
+    Route("/uploads/device-template", device_template),
+)

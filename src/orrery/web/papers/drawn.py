@@ -38,10 +38,15 @@ def curve(reading: Reading) -> str:
 
 def _rows(reading: Reading, title: str, says: str) -> str:
     rows = [
-        Row(input_text(reading.input, p.value), p.predicted, p.predicted if n is None else min(p.predicted, n),
-            p.predicted if n is None else max(p.predicted, n))
-        for p in reading.points for n in [reading.neutral]
-    ]  # fmt: skip
+        Row(
+            input_text(reading.input, p.value),
+            p.predicted,
+            p.predicted if n is None else min(p.predicted, n),
+            p.predicted if n is None else max(p.predicted, n),
+        )
+        for p in reading.points
+        for n in [reading.neutral]
+    ]
     axis = Axis(metric_name(reading.metric), reading.unit)
     from_neutral = "" if reading.neutral is None else f"bars begin at {amount(reading.neutral, reading.unit)}, no gain"
     return intervals(rows, axis, title=title, says=", ".join(word for word in (says, from_neutral) if word))

@@ -97,8 +97,13 @@ def claim_row(j: ClaimResult) -> ClaimRow:
     """A claim, its prediction, and why."""
     against = f" against {j.claim.baseline}" if j.claim.baseline else ""
     return ClaimRow(
-        id=describe(j.claim.id, 80), what=describe(metric_name(j.claim.metric) + against, 160), reported=reported(j),
-        at=describe(j.claim.at, 120), predicted="" if j.predicted is None else amount(j.predicted, j.claim.unit),
-        ratio="" if j.ratio is None else f"{round(j.ratio, 2) + 0.0:.2f}", verdict=j.verdict,
-        because=describe(j.why, MAX_WORDS), note=describe(j.claim.note, MAX_WORDS),
-    )  # fmt: skip
+        id=describe(j.claim.id, 80),
+        what=describe(metric_name(j.claim.metric) + against, 160),
+        reported=reported(j),
+        at=describe(j.claim.at, 120),
+        predicted="" if j.predicted is None else amount(j.predicted, j.claim.unit),
+        ratio="" if j.ratio is None else f"{round(j.ratio, 2) + 0.0:.2f}",
+        verdict=j.verdict,
+        because=describe(j.why, MAX_WORDS),
+        note=describe(j.claim.note, MAX_WORDS),
+    )

@@ -41,14 +41,21 @@ def fetched_view(entry: Entry, classification: Classification) -> View:
     retained = {url: name for name, address in reversed(addresses.items()) if (url := link(address))}
     votes = "" if entry.num_votes is None else f"{entry.num_votes:,} votes"
     facts = (
-        entry.id if arxiv else "", f"published {entry.published:%d %B %Y}" if entry.published else "",
+        entry.id if arxiv else "",
+        f"published {entry.published:%d %B %Y}" if entry.published else "",
         f"changed {entry.updated:%d %B %Y}" if entry.updated and entry.updated != entry.published else "",
-        describe(entry.organisation, 80), votes, f"from {describe(entry.source, 60)}",
-    )  # fmt: skip
+        describe(entry.organisation, 80),
+        votes,
+        f"from {describe(entry.source, 60)}",
+    )
     cited = bibtex(
-        entry.id, describe(entry.title), year=entry.published.year if entry.published else None, arxiv=arxiv,
-        url=link(entry.url), authors=[describe(name, 80) for name in entry.authors[:MAX_AUTHORS]],
-    )  # fmt: skip
+        entry.id,
+        describe(entry.title),
+        year=entry.published.year if entry.published else None,
+        arxiv=arxiv,
+        url=link(entry.url),
+        authors=[describe(name, 80) for name in entry.authors[:MAX_AUTHORS]],
+    )
     return View(
         title=describe(entry.title),
         abstract=describe(entry.abstract, MAX_ABSTRACT),
@@ -74,5 +81,6 @@ def read_claim(claim: NumericClaim) -> Read:
     return Read(
         what=metric_name(claim.metric) + against,
         amount=ends if claim.reading == "value" else f"{claim.reading} {ends}",
-        sure=f"{claim.confidence_frac:.0%}", text=describe(claim.text),
-    )  # fmt: skip
+        sure=f"{claim.confidence_frac:.0%}",
+        text=describe(claim.text),
+    )

@@ -1,61 +1,98 @@
-"""New papers: those of a day, with the days beside it, and those that matter most now."""
+"""Papers by their date, and those that matter most now."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from orrery.evidence.feed.saved_entries import all_entries, num_by_day
+from orrery.evidence.feed.entry import Entry
+from orrery.evidence.feed.saved_entries import all_entries, days_by_id
 from orrery.evidence.feed.store import Store
 from orrery.evidence.feed.text import title_key
+from orrery.evidence.find.document import Document
 from orrery.evidence.understanding.names import check_layers
 from orrery.evidence.understanding.trending import files_by_name, trending
 from orrery.evidence.understanding.understand import understood
-from orrery.web.papers.item import Item, item_of_entry, item_of_trend
+from orrery.web.papers.index import Index
+from orrery.web.papers.item import Item, item_of, item_of_entry, item_of_trend
 from orrery.web.papers.own import marked_in
+from orrery.web.papers.period import Calendar, Cell, Period, of_document
 
 MAX_SHOWN = 40
 """Papers of a day or a list; the search finds the others."""
 
-NEAR_DAYS = 15
-"""Days with papers that are listed beside the one that is shown."""
+MIN_SHOWN = 6
+"""Papers that the first page shows at least: where the latest date has fewer, earlier dates follow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Day:
-    """The papers of one day."""
+class Dated:
+    """The papers of a day, a month or a year."""
 
-    day: date | None  # None where the library has no papers yet
-    items: tuple[Item, ...] = ()
-    num_all: int = 0
-    earlier: date | None = None
-    later: date | None = None
-    days: tuple[tuple[date, int], ...] = ()  # around it, the latest first
+    period: Period
+    items: tuple[Item, ...]
+    num_all: int
+    num_dayless: int  # of which only the month or the year is known
 
 
-def papers_of(store: Store, day: date | None) -> Day:
-    """The papers of a day; of the latest one where none is named."""
-    counts = num_by_day(store)
-    day = day or next(iter(counts), None)
-    if day is None:
-        return Day(day=None)
-    entries = all_entries(store, day, day)
-    shown = entries[:MAX_SHOWN]
-    classification, marks, filed = understood(store, shown), marked_in(store), files_by_name()
-    items = tuple(
-        item_of_entry(e, classification[e.id], marks, filed.get(e.id) or filed.get(title_key(e.title), ""))
-        for e in shown
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dates:
+    """What a page of papers by date shows."""
+
+    period: Period | None  # None where no paper has a date
+    sections: tuple[Dated, ...] = ()
+    earlier: Period | None = None
+    later: Period | None = None
+    years: tuple[Period, ...] = ()
+    months: tuple[Cell, ...] = ()
+    days: tuple[Cell, ...] = ()
+
+
+def dates(store: Store, index: Index, period: Period | None) -> Dates:
+    """The papers of a date; of the latest one that has papers, and of those before it, where none is named."""
+    held = _Held(store, index.documents())
+    first = period or held.calendar.latest
+    if first is None:
+        return Dates(period=None)
+    calendar, sections = held.calendar, [held.papers_of(first)]
+    while period is None and sum(len(s.items) for s in sections) < MIN_SHOWN:
+        before = calendar.earlier(sections[-1].period.as_("month"))
+        if before is None:
+            break
+        sections.append(held.papers_of(before))
+    return Dates(
+        period=first,
+        sections=tuple(sections),
+        earlier=calendar.earlier(first),
+        later=calendar.later(first),
+        years=calendar.years(),
+        months=calendar.months(first.year),
+        days=calendar.days(first),
     )
-    return Day(
-        day=day, items=items, num_all=len(entries), earlier=max((d for d in counts if d < day), default=None),
-        later=min((d for d in counts if d > day), default=None), days=_near(list(counts.items()), day),
-    )  # fmt: skip
 
 
-def _near(counts: Sequence[tuple[date, int]], day: date) -> tuple[tuple[date, int], ...]:
-    """The days about one, the latest first."""
-    place = next((i for i, (d, _) in enumerate(counts) if d <= day), len(counts))
-    start = max(0, min(place - NEAR_DAYS // 2, len(counts) - NEAR_DAYS))
-    return tuple(counts[start : start + NEAR_DAYS])
+class _Held:
+    """Papers with a file and new papers, each once: the day of a new one is exact, so it goes before the file's."""
+
+    def __init__(self, store: Store, documents: Sequence[Document]) -> None:
+        self._store, self._marks, self._names = store, marked_in(store), files_by_name()
+        days = days_by_id(store)
+        new = {key for id, (title, _) in days.items() if (key := self._names.get(id) or self._names.get(title))}
+        self._filed = tuple((p, d) for d in documents if d.key not in new and (p := of_document(d)))
+        self.calendar = Calendar((*(Period.of(day) for _, day in days.values()), *(p for p, _ in self._filed)))
+
+    def papers_of(self, period: Period) -> Dated:
+        """The papers of one date, new ones first."""
+        entries = all_entries(self._store, period.first, period.last)
+        filed = sorted((p, d.layer, d.key, d) for p, d in self._filed if period.holds(p))
+        shown = entries[:MAX_SHOWN]
+        known = understood(self._store, shown)
+        items = [item_of_entry(e, known[e.id], self._marks, self._key(e)) for e in shown]
+        items += [item_of(d, self._marks) for *_, d in reversed(filed[-(MAX_SHOWN - len(items)) :] if filed else [])]
+        num_all = len(entries) + len(filed)
+        return Dated(period=period, items=tuple(items[:MAX_SHOWN]), num_all=num_all, num_dayless=len(filed))
+
+    def _key(self, entry: Entry) -> str:
+        return self._names.get(entry.id) or self._names.get(title_key(entry.title), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +111,7 @@ def trends(store: Store, until: date, by: str, layers: Sequence[str]) -> Trendin
     marks = marked.marks
     follows = (("layer", marks.layers), ("technique", marks.techniques), ("words", marks.words))
     return Trending(
-        items=tuple(item_of_trend(trend, marked) for trend in found[:MAX_SHOWN]), num_all=len(found),
+        items=tuple(item_of_trend(trend, marked) for trend in found[:MAX_SHOWN]),
+        num_all=len(found),
         follows=tuple((kind, name) for kind, names in follows for name in names),
-    )  # fmt: skip
+    )

@@ -1,8 +1,8 @@
-"""A paper in a list: its name, what it is about, how its claims fared, and what the reader has made of it."""
+"""A paper's card: its name, what it is about, how its claims fared, and what the reader has made of it."""
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
 from orrery.evidence.feed.entry import Classification, Entry
@@ -10,22 +10,37 @@ from orrery.evidence.find.document import LIBRARY, Document
 from orrery.evidence.find.search import Hit
 from orrery.evidence.judge.scorecard import read_scorecard
 from orrery.evidence.understanding.trending import ScorePart, Trend
+from orrery.evidence.understanding.weights import shipped
 from orrery.web.papers.fetched_view import read_claim
+from orrery.web.papers.filed import Filed, filed, paper_links
 from orrery.web.papers.messages import MAX_TEXT, describe
 from orrery.web.papers.own import Marked
+from orrery.web.papers.period import of_document
 
-MAX_CLAIMS = 3
+MAX_CLAIMS, MAX_TECHNIQUES, MAX_AUTHORS = 3, 3, 3
+"""That a card names."""
+
+NUM_HUES = 12
+"""Colours of layers in the style sheet; layers further on begin again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One line of a list, made safe to show."""
+    """A paper's card, made safe to show."""
 
     key: str
     title: str
     text: str
-    facts: tuple[str, ...]  # year, layer, …
-    verdicts: tuple[tuple[str, int], ...] = ()
+    when: str  # as exactly as it is known
+    authors: str = ""
+    organisation: str = ""
+    layer: str = ""
+    sure: str = ""  # of the layer, where it is a guess
+    techniques: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()  # kind, fit, where it came from
+    filed: Filed = field(default_factory=Filed)
+    links: tuple[tuple[str, str], ...] = ()
+    num_votes: int | None = None  # None where nobody counts them
     claims: tuple[str, ...] = ()
     because: str = ""
     is_new: bool = False
@@ -37,6 +52,12 @@ class Item:
     def score(self) -> float:
         """The parts together, by which a list of what is trending is ordered."""
         return sum(part.value for part in self.parts)
+
+    @property
+    def hue(self) -> int:
+        """The number of its layer's colour."""
+        layers = shipped().layers
+        return layers.index(self.layer) % NUM_HUES if self.layer in layers else 0
 
     @property
     def href(self) -> str:
@@ -53,13 +74,19 @@ def item_of(document: Document, marked: Marked, because: Sequence[str] = ()) -> 
     """A paper of the index."""
     d = document
     known = d.key, d.arxiv, d.title
-    facts = (str(d.year or ""), d.layer, d.kind, d.fit, "" if d.source == LIBRARY else f"from {describe(d.source, 40)}")
+    period, file = of_document(d), filed(d.key) if d.source == LIBRARY else Filed()
     return Item(
         key=d.key,
         title=describe(d.title),
         text=describe(d.text, MAX_TEXT),
-        facts=tuple(fact for fact in facts if fact),
-        verdicts=verdicts(d.key),
+        when=period.words if period else "",
+        layer=d.layer,
+        techniques=tuple(describe(name, 60) for name in d.techniques[:MAX_TECHNIQUES]),
+        facts=tuple(word for word in (d.kind, d.fit) if word)
+        if d.source == LIBRARY
+        else (f"from {describe(d.source, 40)}",),
+        filed=file,
+        links=file.links or paper_links(d.arxiv, d.url),
         because=describe(", ".join(because)),
         is_new=d.source != LIBRARY,
         is_read=marked.is_read(*known),
@@ -81,17 +108,21 @@ def item_of_hit(hit: Hit, marked: Marked) -> Item:
 def item_of_entry(entry: Entry, classification: Classification, marked: Marked, library_key: str = "") -> Item:
     """A new paper, with what is understood of it; its own page is that of its file where it has one."""
     arxiv = "" if ":" in entry.id else entry.id
-    who = entry.organisation or (entry.authors[0] if entry.authors else "")
-    more = "" if entry.organisation or entry.num_authors < 2 else f" and {entry.num_authors - 1} more"
-    layer = f"{classification.layer} ({classification.layer_confidence_frac:.0%} sure)" if classification.layer else ""
-    facts = (f"{entry.published:%d %b %Y}" if entry.published else "", layer, describe(who, 60) + more if who else "")
-    known = entry.id, arxiv, entry.title
+    known, file = (entry.id, arxiv, entry.title), filed(library_key) if library_key else Filed()
+    understood = classification
     return Item(
         key=library_key or entry.id,
         title=describe(entry.title),
         text=describe(entry.abstract, MAX_TEXT),
-        facts=tuple(fact for fact in facts if fact),
-        verdicts=verdicts(library_key) if library_key else (),
+        when=f"{entry.published:%d %B %Y}" if entry.published else "",
+        authors=_authors(entry),
+        organisation=describe(entry.organisation, 60),
+        layer=understood.layer,
+        sure="" if library_key or not understood.layer else f"{understood.layer_confidence_frac:.0%} sure",
+        techniques=tuple(name for name, _ in understood.techniques[:MAX_TECHNIQUES]),
+        filed=file,
+        links=file.links or paper_links(arxiv, entry.url),
+        num_votes=entry.num_votes,
         claims=tuple(
             dict.fromkeys(f"{c.what}: {c.amount}" for c in map(read_claim, classification.claims[:MAX_CLAIMS]))
         ),
@@ -99,6 +130,15 @@ def item_of_entry(entry: Entry, classification: Classification, marked: Marked, 
         is_read=marked.is_read(*known),
         is_upvoted=marked.is_upvoted(*known),
     )
+
+
+def _authors(entry: Entry) -> str:
+    """The first authors, and how many more there are; empty where they are unknown."""
+    shown = [describe(name, 60) for name in entry.authors[:MAX_AUTHORS]]
+    more = max(entry.num_authors, len(entry.authors)) - len(shown)
+    if not shown:
+        return f"{more} authors" if more > 0 else ""
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 
 
 def item_of_trend(trend: Trend, marked: Marked) -> Item:

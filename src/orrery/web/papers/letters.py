@@ -20,9 +20,11 @@ class Written:
     def selection(self) -> SubscriptionFilter:
         """The same, checked."""
         found = SubscriptionFilter(
-            layers=self.layers, techniques=self.techniques, searches=self.searches,
+            layers=self.layers,
+            techniques=self.techniques,
+            searches=self.searches,
             frequency=checked_frequency(self.frequency),
-        )  # fmt: skip
+        )
         check_selection(found)
         return found
 
@@ -32,10 +34,12 @@ def written(query: Query) -> Written:
     techniques = tuple(name for value in query.getlist("technique") for name in value.replace(",", " ").split())
     searches = tuple(line.strip() for value in query.getlist("search") for line in value.splitlines() if line.strip())
     return Written(
-        address=query.get("address", "").strip()[:300], techniques=techniques[: MAX_CHOSEN + 1],
+        address=query.get("address", "").strip()[:300],
+        techniques=techniques[: MAX_CHOSEN + 1],
         layers=tuple(dict.fromkeys(name for name in query.getlist("layer") if name)),
-        searches=searches[: MAX_CHOSEN + 1], frequency=query.get("by", "week"),
-    )  # fmt: skip
+        searches=searches[: MAX_CHOSEN + 1],
+        frequency=query.get("by", "week"),
+    )
 
 
 def query_of(selection: SubscriptionFilter | Written) -> str:

@@ -35,10 +35,11 @@ class PaperQuery:
         words = {name: query.get(name, "").strip()[:MAX_FILTER] for name in FILTERS}
         page = query.get("page", "1")
         return PaperQuery(
-            query=" ".join(query.get("q", "").split())[:MAX_QUERY], filters=Filters(**words),
+            query=" ".join(query.get("q", "").split())[:MAX_QUERY],
+            filters=Filters(**words),
             has_new={"new": True, "library": False}.get(query.get("among", ""), has_new),
             page=min(max(1, int(page)), MAX_PAGE) if page.isdecimal() and len(page) < 6 else 1,
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,10 +86,18 @@ def rows(index: Index, query: PaperQuery) -> list[dict[str, str | int | None]]:
     else:
         documents = sorted(select(index.documents(query.has_new), query.filters), key=_latest)
     return [
-        {"key": d.key, "title": d.title, "year": d.year, "layer": d.layer, "kind": d.kind, "fit": d.fit, "url": d.url,
-         **{f"num_{word.replace(' ', '_')}": num for word, num in (*NONE, *verdicts(d.key))}}
+        {
+            "key": d.key,
+            "title": d.title,
+            "year": d.year,
+            "layer": d.layer,
+            "kind": d.kind,
+            "fit": d.fit,
+            "url": d.url,
+            **{f"num_{word.replace(' ', '_')}": num for word, num in (*NONE, *verdicts(d.key))},
+        }
         for d in documents
-    ]  # fmt: skip
+    ]
 
 
 def choices(index: Index) -> dict[str, tuple[str, ...]]:
@@ -103,9 +112,11 @@ def _choices(documents: tuple[Document, ...]) -> dict[str, tuple[str, ...]]:
         return tuple(sorted({describe(name, 80) for name in found if name}))
 
     return {
-        "layer": names(*(d.layer for d in documents)), "kind": names(*(d.kind for d in documents)),
-        "fit": names(*(d.fit for d in documents)), "verdict": VERDICTS,
+        "layer": names(*(d.layer for d in documents)),
+        "kind": names(*(d.kind for d in documents)),
+        "fit": names(*(d.fit for d in documents)),
+        "verdict": VERDICTS,
         "device": names(*(name for d in documents for name in d.devices)),
         "technique": names(*(name for d in documents for name in d.techniques)),
         "metric": names(*(name for d in documents for name in d.metrics)),
-    }  # fmt: skip
+    }

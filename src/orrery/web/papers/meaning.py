@@ -33,15 +33,24 @@ TRAINING = ("model", "device", "devices", "tp", "pp", "global_batch", "micro_bat
 _BOTH = {"model": "llama-3.1-8b", "device": "h100-sxm"}
 START_SERVING = {**_BOTH, "devices": "1", "input_tokens": "1024", "output_tokens": "256", "concurrency": "32"}
 START_TRAINING = {
-    **_BOTH, "devices": "8", "tp": "1", "pp": "1", "global_batch": "128", "micro_batch": "1", "seq_len": "4096",
+    **_BOTH,
+    "devices": "8",
+    "tp": "1",
+    "pp": "1",
+    "global_batch": "128",
+    "micro_batch": "1",
+    "seq_len": "4096",
     "precision": "bf16",
-}  # fmt: skip
+}
 """What stands in the form before anybody has written there."""
 
 _FIGURES = {
-    "ttft_s": ("time to first token", "s"), "tpot_s": ("time per output token", "s"), "latency_s": ("latency", "s"),
-    "output_tokens_per_s": ("output rate", "tokens_per_s"), "step_time_s": ("time per training step", "s"),
-}  # fmt: skip
+    "ttft_s": ("time to first token", "s"),
+    "tpot_s": ("time per output token", "s"),
+    "latency_s": ("latency", "s"),
+    "output_tokens_per_s": ("output rate", "tokens_per_s"),
+    "step_time_s": ("time per training step", "s"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +75,12 @@ def form_of(query: Query, place: Place, classification: Classification) -> Form:
     file = query.get("scenario", "").removeprefix(UPLOADED)
     files = tuple(stored.name for stored in listed(place.uploads) if stored.kind == "scenario")
     return Form(
-        is_training=is_training, file=file, files=files, others=others(given, names),
+        is_training=is_training,
+        file=file,
+        files=files,
+        others=others(given, names),
         fields=fields(given if given or file else start, names),
-    )  # fmt: skip
+    )
 
 
 def _trains(classification: Classification) -> bool:
@@ -142,13 +154,17 @@ def shown(answer: Mapping[str, Any]) -> tuple[Shown, ...]:
 def _shown(m: DeploymentEffect) -> Shown:
     name, unit = _FIGURES.get(m.metric, (m.metric, ""))
     return Shown(
-        technique=m.technique, sure=f"{m.confidence_frac:.0%}", metric=name, because=describe(m.because, 1000),
+        technique=m.technique,
+        sure=f"{m.confidence_frac:.0%}",
+        metric=name,
+        because=describe(m.because, 1000),
         before=amount(m.before, unit) if m.before is not None else "",
         after=amount(m.after, unit) if m.after is not None else "",
-        ratio="" if m.ratio is None else f"{m.ratio:.2f} times", effect=_effect(m.before, m.after, unit),
+        ratio="" if m.ratio is None else f"{m.ratio:.2f} times",
+        effect=_effect(m.before, m.after, unit),
         between="" if m.low_80 is None or m.high_80 is None else f"{m.low_80:.2f} to {m.high_80:.2f} times",
         measure=tuple(m.must_be_measured),
-    )  # fmt: skip
+    )
 
 
 def _effect(before: float | None, after: float | None, unit: str) -> str:

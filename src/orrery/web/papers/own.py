@@ -57,6 +57,7 @@ def marked_in(store: Store) -> Marked:
     """All marks of an open library."""
     rows = store.rows("select is_read, is_upvoted, title_key from marks join entries on entries.id = marks.entry")
     return Marked(
-        marks=read_marks(store), read_titles=frozenset(row["title_key"] for row in rows if row["is_read"]),
+        marks=read_marks(store),
+        read_titles=frozenset(row["title_key"] for row in rows if row["is_read"]),
         upvoted_titles=frozenset(row["title_key"] for row in rows if row["is_upvoted"]),
-    )  # fmt: skip
+    )

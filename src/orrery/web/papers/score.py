@@ -84,10 +84,13 @@ def score(claims: Sequence[ClaimResult], page: int) -> Score:
     )
     start = (page - 1) * PAGE_CLAIMS
     return Score(
-        says=totals(papers, by_paper), layers=layers, picture=draw(claims),
-        claims=tuple((j.paper, claim_row(j)) for j in claims[start : start + PAGE_CLAIMS]), num_claims=len(claims),
+        says=totals(papers, by_paper),
+        layers=layers,
+        picture=draw(claims),
+        claims=tuple((j.paper, claim_row(j)) for j in claims[start : start + PAGE_CLAIMS]),
+        num_claims=len(claims),
         num_pages=max(1, -(-len(claims) // PAGE_CLAIMS)),
-    )  # fmt: skip
+    )
 
 
 def _counts(claims: Sequence[ClaimResult]) -> tuple[int, ...]:

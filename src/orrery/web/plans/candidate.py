@@ -10,8 +10,14 @@ from orrery.web.address import query_of
 Plain = Mapping[str, Any]
 
 KEPT = (
-    "model", "engine_version", "gpu_memory_utilization", "max_model_len", "max_num_seqs", "usd_per_hour", "electricity",
-)  # fmt: skip
+    "model",
+    "engine_version",
+    "gpu_memory_utilization",
+    "max_model_len",
+    "max_num_seqs",
+    "usd_per_hour",
+    "electricity",
+)
 """Settings of the question that hold for each of its designs."""
 
 SPARE = 0.99
@@ -29,12 +35,17 @@ def design(answer: Plain, one: Plain) -> str:
     """The address of the design of a plan or a point of the front, one replica, at its own load."""
     traffic, layout, formats = answer["goal"]["traffic"], one["layout"], one["formats"]
     settings = {name: answer["settings"][name] for name in KEPT if name in answer["settings"]} | {
-        "device": one["device"], **{way: n for way, n in layout.items() if n > 1 or way == "tp"},
-        "weights": formats["weights"], "activations": formats["activations"], "kv": formats["kv"],
-        "engine": one["engine"], "max_num_batched_tokens": one["max_num_batched_tokens"],
-        "input_tokens": round(traffic["input_tokens"]), "output_tokens": max(1, round(traffic["output_tokens"])),
+        "device": one["device"],
+        **{way: n for way, n in layout.items() if n > 1 or way == "tp"},
+        "weights": formats["weights"],
+        "activations": formats["activations"],
+        "kv": formats["kv"],
+        "engine": one["engine"],
+        "max_num_batched_tokens": one["max_num_batched_tokens"],
+        "input_tokens": round(traffic["input_tokens"]),
+        "output_tokens": max(1, round(traffic["output_tokens"])),
         **_load(one),
-    }  # fmt: skip
+    }
     return f"/design?{query_of(settings)}"
 
 

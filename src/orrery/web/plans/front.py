@@ -78,9 +78,12 @@ def _point(answer: Plain, point: Plain, id: str) -> FrontPoint:
         format_value(_usd(answer, point), "usd"),
     )
     return FrontPoint(
-        id=id, name=named(point), href=design(answer, point), cells=cells,
+        id=id,
+        name=named(point),
+        href=design(answer, point),
+        cells=cells,
         is_met=point["meets_objectives"],
-    )  # fmt: skip
+    )
 
 
 def drawn(answer: Plain, x: Side, y: Side) -> str:
@@ -94,14 +97,25 @@ def drawn(answer: Plain, x: Side, y: Side) -> str:
     for n, (id, p, kind, a, b) in enumerate(known):
         is_plan = id.startswith("p")
         name = f"{id.removeprefix('p')}. {named(p)}" if is_plan else named(p)
-        shown.append(Point(
-            a, b, name, href=design(answer, p), kind=kind, is_front=n in best and not is_plan,
-            detail=f"{p['concurrency']:,.3g} in flight", id=id,
-        ))  # fmt: skip
+        shown.append(
+            Point(
+                a,
+                b,
+                name,
+                href=design(answer, p),
+                kind=kind,
+                is_front=n in best and not is_plan,
+                detail=f"{p['concurrency']:,.3g} in flight",
+                id=id,
+            )
+        )
     return scatter(
-        shown, Axis(x.label, x.unit, is_log=x.is_log), Axis(y.label, y.unit, is_log=y.is_log), title="Pareto front",
+        shown,
+        Axis(x.label, x.unit, is_log=x.is_log),
+        Axis(y.label, y.unit, is_log=y.is_log),
+        title="Pareto front",
         says="Each point is a way to serve at some load; along the line one thing is only had for less of the other.",
-    )  # fmt: skip
+    )
 
 
 def _kind(point: Plain) -> str:

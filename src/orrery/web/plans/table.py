@@ -61,10 +61,13 @@ def _row(answer: Plain, number: int, plan: Plain) -> Row:
     if answer["goal"]["traffic"]["request_rate_per_s"]:
         around.pop("output_tokens_per_s", None)  # as many as are asked for: what is unsure is how many it carries
     return Row(
-        number=number, id=f"p{number}", name=times + named(plan), href=design(answer, plan),
+        number=number,
+        id=f"p{number}",
+        name=times + named(plan),
+        href=design(answer, plan),
         limit=BOUND_BY.get(plan["bound_by"]) or str(plan["bound_by"]),
         cells=tuple((format_value(plan[c.key], c.unit), between(around.get(c.key), c.unit)) for c in COLUMNS),
-    )  # fmt: skip
+    )
 
 
 def between(interval: Plain | None, unit: str) -> str:
@@ -77,8 +80,20 @@ def next_sort(sort: str, key: str) -> str:
     return {key: f"-{key}", f"-{key}": ""}.get(sort, key)
 
 
-HEADER = ("number", "plan", "device", "tp", "pp", "dp", "ep", "weights", "kv", "replicas", "bound_by",
-          *(c.key for c in COLUMNS))  # fmt: skip
+HEADER = (
+    "number",
+    "plan",
+    "device",
+    "tp",
+    "pp",
+    "dp",
+    "ep",
+    "weights",
+    "kv",
+    "replicas",
+    "bound_by",
+    *(c.key for c in COLUMNS),
+)
 
 
 def cells(answer: Plain) -> Sequence[Sequence[Cell]]:

@@ -31,6 +31,11 @@ def form_values(settings: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
+def other_objectives(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Objectives that have no field of their own: carried along."""
+    return tuple(str(one) for one in settings.get("slo", ()) if str(one).partition(":")[0] not in METRICS)
+
+
 def describe(settings: Mapping[str, Any]) -> str:
     """The question in a line: ``llama-3.1-70b on h100-sxm: chat traffic, ttft within 1000 ms, at most 8 devices``."""
     text = f"{settings.get('model', 'a model')} on {settings.get('device', 'a device')}"

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from orrery.scenario.fields import SETTINGS
-from orrery.web.forms import Field, fields
+from orrery.web.form_groups import groups, names_of
+from orrery.web.forms import Field, fields, others
 from orrery.web.runs.inputs import METRICS, OBJECTIVE, RunInputs
 from orrery.web.work.kinds import KINDS
 
@@ -25,18 +25,41 @@ FIRST: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
 """Groups of fields that stand open, by kind."""
 
 LABELS = {
-    "ttft": "Time to first token", "tpot": "Time per output token", "e2el": "End-to-end latency",
-    "p99_ttft": "TTFT, P99", "p99_tpot": "TPOT, P99",
-}  # fmt: skip
+    "ttft": "Time to first token",
+    "tpot": "Time per output token",
+    "e2el": "End-to-end latency",
+    "p99_ttft": "TTFT, P99",
+    "p99_tpot": "TPOT, P99",
+}
 
 BEGIN: dict[str, dict[str, Any]] = {
-    "serving": {"model": "llama-3.1-8b", "device": "h100-sxm", "rate": "10", "input_tokens": "1000",
-                "output_tokens": "200", "num_requests": "2000", "seed": "0"},
-    "plan": {"model": "llama-3.1-8b", "device": "h100-sxm", "max_devices": "4", "rate": "10", "input_tokens": "1000",
-             "output_tokens": "200", "num_requests": "1000", "slo": ["ttft:1000", "tpot:50"]},
-    "train-plan": {"model": "llama-3.1-8b", "device": "h100-sxm", "devices": "8", "global_batch": "128",
-                   "seq_len": "4096"},
-}  # fmt: skip
+    "serving": {
+        "model": "llama-3.1-8b",
+        "device": "h100-sxm",
+        "rate": "10",
+        "input_tokens": "1000",
+        "output_tokens": "200",
+        "num_requests": "2000",
+        "seed": "0",
+    },
+    "plan": {
+        "model": "llama-3.1-8b",
+        "device": "h100-sxm",
+        "max_devices": "4",
+        "rate": "10",
+        "input_tokens": "1000",
+        "output_tokens": "200",
+        "num_requests": "1000",
+        "slo": ["ttft:1000", "tpot:50"],
+    },
+    "train-plan": {
+        "model": "llama-3.1-8b",
+        "device": "h100-sxm",
+        "devices": "8",
+        "global_batch": "128",
+        "seq_len": "4096",
+    },
+}
 """What a form holds that nothing was asked of."""
 
 
@@ -52,18 +75,22 @@ def begin(kind: str) -> dict[str, Any]:
 def view(inputs: RunInputs) -> dict[str, Any]:
     """What the template needs: groups of fields, objectives, and the rest."""
     kind = KINDS[inputs.kind if inputs.kind in FIRST else "simulate"]
-    groups = [(title, fields(inputs.settings, names)) for title, names in FIRST[kind.name]]
+    first = [(title, fields(inputs.settings, names)) for title, names in FIRST[kind.name]]
     shown = {name for _, names in FIRST[kind.name] for name in names} | {"slo"}
     if kind.name == "capacity":
         shown |= {"rate", "concurrency"}  # a capacity finds the rate
-    rest = [s.name for s in SETTINGS if kind.command in s.commands and s.name not in shown]
     return {
-        "kind": kind, "kinds": tuple(KINDS[name] for name in FIRST), "groups": groups,
+        "kind": kind,
+        "kinds": tuple(KINDS[name] for name in FIRST),
+        "first": first,
         "objectives": _objectives(inputs, kind.command),
-        "slo_rest": _slo_rest(inputs), "rest": fields(inputs.settings, rest),
-        "is_rest_open": any(name in inputs.settings for name in rest), "options": inputs.options,
-        "left_out": inputs.left_out, "address": inputs.address,
-    }  # fmt: skip
+        "slo_rest": _slo_rest(inputs),
+        "rest": groups(inputs.settings, kind.command, shown),
+        "hidden": others(inputs.settings, (*shown, *names_of(kind.command, shown))),
+        "options": inputs.options,
+        "left_out": inputs.left_out,
+        "address": inputs.address,
+    }
 
 
 def _objectives(inputs: RunInputs, command: str) -> tuple[Field, ...]:
@@ -72,10 +99,16 @@ def _objectives(inputs: RunInputs, command: str) -> tuple[Field, ...]:
     given: Sequence[str] = inputs.settings.get("slo", ())
     limits = {name: limit for name, _, limit in (one.partition(":") for one in given)}
     return tuple(
-        Field(name=f"{m}_{OBJECTIVE}", label=f"{LABELS[m]}, ms", value=limits.get(m, ""), is_number=True,
-              help="The longest time in milliseconds.", example="no limit")
+        Field(
+            name=f"{m}_{OBJECTIVE}",
+            label=f"{LABELS[m]}, ms",
+            value=limits.get(m, ""),
+            is_number=True,
+            help="The longest time in milliseconds.",
+            example="no limit",
+        )
         for m in METRICS
-    )  # fmt: skip
+    )
 
 
 def _slo_rest(inputs: RunInputs) -> tuple[str, ...]:

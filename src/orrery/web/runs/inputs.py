@@ -44,9 +44,11 @@ def asked_of(query: Query) -> RunInputs:
     command = KINDS[kind].command if kind in KINDS else "simulate"
     settings = {key: value for key, value in found.items() if command in BY_NAME[key].commands}
     return RunInputs(
-        kind=kind, settings=settings, options=_options(kind, query),
+        kind=kind,
+        settings=settings,
+        options=_options(kind, query),
         left_out=tuple(key for key in found if key not in settings),
-    )  # fmt: skip
+    )
 
 
 def _options(kind: str, query: Query) -> dict[str, Any]:

@@ -9,9 +9,13 @@ from orrery.web.work.kinds import KINDS
 from orrery.web.work.run import Run
 
 STATES = {
-    "queued": ("waits", "dim"), "running": ("runs", "warn"), "done": ("done", "good"), "failed": ("failed", "bad"),
-    "cancelled": ("cancelled", "dim"), "interrupted": ("interrupted", "warn"),
-}  # fmt: skip
+    "queued": ("waits", "dim"),
+    "running": ("runs", "warn"),
+    "done": ("done", "good"),
+    "failed": ("failed", "bad"),
+    "cancelled": ("cancelled", "dim"),
+    "interrupted": ("interrupted", "warn"),
+}
 """Text of each state, and the class of its badge."""
 
 

@@ -12,14 +12,20 @@ Columns = Mapping[str, Sequence[float | None]]
 NAN = float("nan")
 
 OVER_TIME: dict[str, tuple[str, str, tuple[tuple[str, str], ...]]] = {
-    "queue": ("Requests in the batches and waiting", "", (("running", "running_requests"),
-                                                          ("waiting", "waiting_requests"))),
+    "queue": (
+        "Requests in the batches and waiting",
+        "",
+        (("running", "running_requests"), ("waiting", "waiting_requests")),
+    ),
     "cache": ("Cache in use", "frac", (("cache", "kv_use_frac"),)),
-    "tokens": ("Tokens per second", "tokens/s", (("prompts", "prompt_tokens_per_s"),
-                                                 ("answers", "output_tokens_per_s"))),
+    "tokens": (
+        "Tokens per second",
+        "tokens/s",
+        (("prompts", "prompt_tokens_per_s"), ("answers", "output_tokens_per_s")),
+    ),
     "flow": ("Requests per second", "requests/s", (("arrive", "arrivals_per_s"), ("finish", "finishes_per_s"))),
     "power": ("Power", "w", (("power", "power_w"),)),
-}  # fmt: skip
+}
 """By the name of the chart: title, unit, and (name, column) of its curves."""
 
 FIRST_STEPS = 120
@@ -35,8 +41,13 @@ def latency_curves(answer: Plain) -> str:
         for metric, _ in LATENCIES
         if f"{metric}_ms" in curves
     ]
-    return lines(series, Axis("Share of the requests", "frac"), Axis("Time", "s", is_log=True), title="Latencies",
-                 says="Of the share of the requests below, each waited at most so long.")  # fmt: skip
+    return lines(
+        series,
+        Axis("Share of the requests", "frac"),
+        Axis("Time", "s", is_log=True),
+        title="Latencies",
+        says="Of the share of the requests below, each waited at most so long.",
+    )
 
 
 def goodput_curve(answer: Plain) -> str:
@@ -45,8 +56,13 @@ def goodput_curve(answer: Plain) -> str:
     if not curve:
         return ""
     series = Series("goodput", curve["scale"], curve["request_goodput"])
-    return lines([series], Axis("Objectives, times", "ratio"), Axis("Requests", "requests/s"), mark=(1.0, "as asked"),
-                 title="Requests within the objectives, were they tighter or looser")  # fmt: skip
+    return lines(
+        [series],
+        Axis("Objectives, times", "ratio"),
+        Axis("Requests", "requests/s"),
+        mark=(1.0, "as asked"),
+        title="Requests within the objectives, were they tighter or looser",
+    )
 
 
 def over_time(answer: Plain, name: str) -> str:
@@ -91,8 +107,9 @@ def probes(answer: Plain) -> str:
         for name, key in (("TTFT, P99", "p99_ttft_s"), ("TPOT, P99", "p99_tpot_s"))
     ]
     mark = (float(answer["capacity"]["requests_per_s"]), "capacity")
-    return lines(series, Axis("Requests", "requests/s"), Axis("Time", "s", is_log=True), title="Latencies by rate",
-                 mark=mark)  # fmt: skip
+    return lines(
+        series, Axis("Requests", "requests/s"), Axis("Time", "s", is_log=True), title="Latencies by rate", mark=mark
+    )
 
 
 def chart(answer: Plain, name: str) -> str:

@@ -41,20 +41,32 @@ def _served(work: Work, run: Run, answer: Plain, query: Query) -> dict[str, Any]
     drawn = {name: svg for name in pictures.OVER_TIME if (svg := pictures.over_time(answer, name))}
     about = {name: svg for name in ("latencies", "goodput") if (svg := pictures.chart(answer, name))}
     return {
-        "figures": served.figures(answer), "load": served.load(answer), "heads": heads, "spread": spread,
-        "objectives": served.objectives(answer), "is_met": answer["slo_is_met"], "about": about, "drawings": drawn,
-        "compared": served.compared(answer, closed), "closed": closed, "steps": _steps(steps, query),
-        "capacity": _capacity(answer), "tables": (), "has_requests": part(work, run, "requests") != {},
-    }  # fmt: skip
+        "figures": served.figures(answer),
+        "load": served.load(answer),
+        "heads": heads,
+        "spread": spread,
+        "objectives": served.objectives(answer),
+        "is_met": answer["slo_is_met"],
+        "about": about,
+        "drawings": drawn,
+        "compared": served.compared(answer, closed),
+        "closed": closed,
+        "steps": _steps(steps, query),
+        "capacity": _capacity(answer),
+        "tables": (),
+        "has_requests": part(work, run, "requests") != {},
+    }
 
 
 def _capacity(answer: Plain) -> dict[str, Any] | None:
     found = answer.get("capacity")
     return found and {
-        **found, "table": tables.probes(answer), "drawing": pictures.probes(answer),
+        **found,
+        "table": tables.probes(answer),
+        "drawing": pictures.probes(answer),
         "rate": served.format_value(found["requests_per_s"], "requests_per_s"),
         "each": served.format_value(found["requests_per_s_per_device"], "requests_per_s"),
-    }  # fmt: skip
+    }
 
 
 def _steps(steps: Plain, query: Query) -> dict[str, Any] | None:
@@ -68,8 +80,12 @@ def _steps(steps: Plain, query: Query) -> dict[str, Any] | None:
         "" if num_shown == steps["num_steps"] else f", the first of {steps['num_steps']:,}"
     )
     low_s, high_s = steps["window_s"]
-    return {"drawing": drawing, "from": f"{start_s:.4g}", "to": f"{end_s:.4g}",
-            "text": f"{text}, from {low_s:g} s to {high_s:g} s."}  # fmt: skip
+    return {
+        "drawing": drawing,
+        "from": f"{start_s:.4g}",
+        "to": f"{end_s:.4g}",
+        "text": f"{text}, from {low_s:g} s to {high_s:g} s.",
+    }
 
 
 def part(work: Work, run: Run, name: str) -> Plain:

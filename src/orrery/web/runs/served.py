@@ -10,9 +10,11 @@ from orrery.reports.words import changed, format_value
 Plain = Mapping[str, Any]
 
 LATENCIES = (
-    ("ttft", "Time to first token"), ("tpot", "Time per output token, without the first"),
-    ("itl", "Inter-token latency"), ("e2el", "End-to-end latency"),
-)  # fmt: skip
+    ("ttft", "Time to first token"),
+    ("tpot", "Time per output token, without the first"),
+    ("itl", "Inter-token latency"),
+    ("e2el", "End-to-end latency"),
+)
 """In vLLM's order."""
 
 
@@ -42,17 +44,26 @@ def figures(a: Plain) -> tuple[Figure, ...]:
     tokens = f"{a['total_input_tokens']:,} input and {a['total_output_tokens']:,} output tokens"
     found = [
         Figure(name="Requests served", value=f"{a['completed']:,}", note=f"{a['failed']:,} refused; {tokens}"),
-        Figure(name="Throughput", value=format_value(a["output_throughput"], "tokens_per_s"),
-               note=f"with prompts {format_value(a['total_token_throughput'], 'tokens_per_s')}"),
+        Figure(
+            name="Throughput",
+            value=format_value(a["output_throughput"], "tokens_per_s"),
+            note=f"with prompts {format_value(a['total_token_throughput'], 'tokens_per_s')}",
+        ),
         Figure(name="Requests", value=format_value(a["request_throughput"], "requests_per_s"), note=_goodput(a)),
         Figure(name="TTFT, mean", value=_ms(a["mean_ttft_ms"]), note=_sure(a, "mean_ttft_ms")),
         Figure(name="TTFT, P99", value=_ms(a["p99_ttft_ms"]), note=_sure(a, "p99_ttft_ms")),
         Figure(name="TPOT, mean", value=_ms(a["mean_tpot_ms"]), note=_sure(a, "mean_tpot_ms")),
-        Figure(name="Power", value=format_value(a["power_w"], "w"),
-               note=f"{format_value(a['energy_j_per_output_token'], 'j')} per token"),
-        Figure(name="Cost ($/1M output tokens)", value=format_value(a["usd_per_million_tokens"], "usd"),
-               note=f"{format_value(a['usd_per_million_total_tokens'], 'usd')} with prompts counted"),
-    ]  # fmt: skip
+        Figure(
+            name="Power",
+            value=format_value(a["power_w"], "w"),
+            note=f"{format_value(a['energy_j_per_output_token'], 'j')} per token",
+        ),
+        Figure(
+            name="Cost ($/1M output tokens)",
+            value=format_value(a["usd_per_million_tokens"], "usd"),
+            note=f"{format_value(a['usd_per_million_total_tokens'], 'usd')} with prompts counted",
+        ),
+    ]
     return tuple(found)
 
 
@@ -155,11 +166,13 @@ def _compared(closed: Plain, name: str, unit: str, value: float | None, key: str
     low, high = (around["low_80"] * times, around["high_80"] * times) if around else (math.nan, math.nan)
     both = None if value is None or theirs is None else (value, theirs)
     return Compared(
-        name=name, simulated=format_value(value, unit), closed=format_value(theirs, unit),
+        name=name,
+        simulated=format_value(value, unit),
+        closed=format_value(theirs, unit),
         interval=f"{format_value(low, unit)} to {format_value(high, unit)}" if around else "",
         change=changed(*both) if both else "-",
         is_inside=low <= both[0] <= high if around and both else None,
-    )  # fmt: skip
+    )
 
 
 def _goodput(a: Plain) -> str:

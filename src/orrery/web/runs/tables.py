@@ -24,13 +24,19 @@ class Table:
 
 
 COLUMNS = (
-    ("capacity_requests_per_s", "Capacity", "requests_per_s"), ("request_throughput", "Requests", "requests_per_s"),
+    ("capacity_requests_per_s", "Capacity", "requests_per_s"),
+    ("request_throughput", "Requests", "requests_per_s"),
     ("output_throughput", "Output throughput", "tokens_per_s"),
-    ("output_tokens_per_s_per_device", "Per device", "tokens_per_s"), ("mean_ttft_ms", "TTFT", "ms"),
-    ("p99_ttft_ms", "P99", "ms"), ("mean_tpot_ms", "TPOT", "ms"), ("p99_tpot_ms", "P99", "ms"),
-    ("slo_attainment", "SLO attainment", "frac"), ("request_goodput", "Goodput", "requests_per_s"),
-    ("usd_per_million_tokens", "$/1M output tokens", "usd"), ("saturated_first", "First limit reached", "text"),
-)  # fmt: skip
+    ("output_tokens_per_s_per_device", "Per device", "tokens_per_s"),
+    ("mean_ttft_ms", "TTFT", "ms"),
+    ("p99_ttft_ms", "P99", "ms"),
+    ("mean_tpot_ms", "TPOT", "ms"),
+    ("p99_tpot_ms", "P99", "ms"),
+    ("slo_attainment", "SLO attainment", "frac"),
+    ("request_goodput", "Goodput", "requests_per_s"),
+    ("usd_per_million_tokens", "$/1M output tokens", "usd"),
+    ("saturated_first", "First limit reached", "text"),
+)
 """Key, head and unit of a sweep's figures; those that no run has are left out."""
 
 CURVES = {
@@ -52,9 +58,10 @@ def swept(found: Plain) -> Table:
         for label, row in zip(found["labels"], rows, strict=True)
     ]
     return Table(
-        caption=f"{len(rows)} runs in the order of the grid", heads=("Run", *(name for _, name, _ in shown), "Outcome"),
+        caption=f"{len(rows)} runs in the order of the grid",
+        heads=("Run", *(name for _, name, _ in shown), "Outcome"),
         rows=tuple(cells),
-    )  # fmt: skip
+    )
 
 
 def swept_chart(found: Plain, name: str) -> str:
@@ -82,19 +89,44 @@ def held(answer: Plain) -> Table:
         added = f" with {s['num_added_replicas']} more replicas" if s["num_added_replicas"] else ""
         verdict = f"holds{added}" if s["is_met"] else "the queue grows" if not s["is_sustained"] else "misses"
         share = s["slo_attainment"]
-        rows.append((
-            f"{plan['replicas']} x {named(plan)}", str(plan["num_devices"]), verdict, format_value(plan["ttft_s"], "s"),
-            _cell(s["mean_ttft_ms"], "ms"), _cell(s["p99_ttft_ms"], "ms"), format_value(plan["tpot_s"], "s"),
-            _cell(s["mean_tpot_ms"], "ms"), _cell(s["p99_tpot_ms"], "ms"), format_value(share, "frac"),
-            format_value(s["output_throughput"], "tokens_per_s"), format_value(plan["usd_per_hour"], "usd"),
-            format_value(s["usd_per_million_tokens"], "usd"),
-        ))  # fmt: skip
-    heads = ("Plan", "Devices", "Simulated", "TTFT, estimate", "TTFT", "P99", "TPOT, estimate", "TPOT", "P99",
-             "SLO attainment", "Output throughput", "$/hour", "$/1M output tokens")  # fmt: skip
+        rows.append(
+            (
+                f"{plan['replicas']} x {named(plan)}",
+                str(plan["num_devices"]),
+                verdict,
+                format_value(plan["ttft_s"], "s"),
+                _cell(s["mean_ttft_ms"], "ms"),
+                _cell(s["p99_ttft_ms"], "ms"),
+                format_value(plan["tpot_s"], "s"),
+                _cell(s["mean_tpot_ms"], "ms"),
+                _cell(s["p99_tpot_ms"], "ms"),
+                format_value(share, "frac"),
+                format_value(s["output_throughput"], "tokens_per_s"),
+                format_value(plan["usd_per_hour"], "usd"),
+                format_value(s["usd_per_million_tokens"], "usd"),
+            )
+        )
+    heads = (
+        "Plan",
+        "Devices",
+        "Simulated",
+        "TTFT, estimate",
+        "TTFT",
+        "P99",
+        "TPOT, estimate",
+        "TPOT",
+        "P99",
+        "SLO attainment",
+        "Output throughput",
+        "$/hour",
+        "$/1M output tokens",
+    )
     return Table(
-        caption=f"{len(rows)} plans, the best first, each served its traffic step by step", heads=heads,
-        rows=tuple(rows), hrefs=tuple(design(answer, plan) for plan in answer["plans"]),
-    )  # fmt: skip
+        caption=f"{len(rows)} plans, the best first, each served its traffic step by step",
+        heads=heads,
+        rows=tuple(rows),
+        hrefs=tuple(design(answer, plan) for plan in answer["plans"]),
+    )
 
 
 def layouts(answer: Plain) -> Table:
@@ -125,27 +157,40 @@ def layout_front(answer: Plain) -> str:
     points = [
         Point(p["peak_memory_bytes"], p["step_time_s"], laid(p["layout"]), is_front=True) for p in answer["front"]
     ]
-    return scatter(points, Axis("Peak memory of a device", "bytes"), Axis("Step", "s"), title="Time against memory",
-                   says="Layouts that no other beats in both, nor in energy.")  # fmt: skip
+    return scatter(
+        points,
+        Axis("Peak memory of a device", "bytes"),
+        Axis("Step", "s"),
+        title="Time against memory",
+        says="Layouts that no other beats in both, nor in energy.",
+    )
 
 
 def laid(layout: Plain) -> str:
     """``tp 2, dp 4, zero2, micro-batch 8, 1f1b``."""
     ways = [f"{way} {layout[way]}" for way in ("tp", "pp", "vp", "cp", "ep", "dp") if layout[way] > 1]
-    more = [layout["sharding"] if layout["sharding"] != "none" else "", f"micro-batch {layout['micro_batch']}",
-            f"recompute {layout['recompute']}" if layout["recompute"] != "none" else "",
-            layout["schedule"] if layout["pp"] > 1 else ""]  # fmt: skip
+    more = [
+        layout["sharding"] if layout["sharding"] != "none" else "",
+        f"micro-batch {layout['micro_batch']}",
+        f"recompute {layout['recompute']}" if layout["recompute"] != "none" else "",
+        layout["schedule"] if layout["pp"] > 1 else "",
+    ]
     return ", ".join([*ways, *filter(None, more)])
 
 
 def probes(answer: Plain) -> Table:
     """The rates that were tried in a search for the capacity."""
     rows = tuple(
-        (format_value(p["requests_per_s"], "requests_per_s"), "holds" if p["is_met"] else str(p["limited_by"]),
-         "stays bounded" if p["is_sustained"] else "grows", format_value(p["attained_frac"], "frac"),
-         format_value(p["p99_ttft_s"], "s"), format_value(p["p99_tpot_s"], "s"))
+        (
+            format_value(p["requests_per_s"], "requests_per_s"),
+            "holds" if p["is_met"] else str(p["limited_by"]),
+            "stays bounded" if p["is_sustained"] else "grows",
+            format_value(p["attained_frac"], "frac"),
+            format_value(p["p99_ttft_s"], "s"),
+            format_value(p["p99_tpot_s"], "s"),
+        )
         for p in answer["capacity"]["probes"]
-    )  # fmt: skip
+    )
     heads = ("Rate", "Objectives", "Queue", "SLO attainment", "TTFT, P99", "TPOT, P99")
     return Table(caption="The rates that were tried", heads=heads, rows=rows)
 

@@ -59,3 +59,7 @@ document.addEventListener("htmx:configRequest", (event) => {
   if (!elt.matches("form[data-tidy]")) { return; }
   for (const [name, value] of [...formData.entries()]) { if (value === "") { formData.delete(name); } }
 });
+
+// A menu closes by Escape and by a click beside it.
+document.addEventListener("click", (event) => { for (const menu of document.querySelectorAll("details.menu[open]")) { if (!menu.contains(event.target)) { menu.open = false; } } });
+document.addEventListener("keydown", (event) => { if (event.key !== "Escape") { return; } for (const menu of document.querySelectorAll("details.menu[open]")) { menu.open = false; menu.querySelector("summary").focus(); } });

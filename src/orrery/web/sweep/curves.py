@@ -65,6 +65,9 @@ def _point(inputs: SweepInputs, value: str, line: str, uploads: Path, errors: li
     if isinstance(answer, InfeasibleAnswer):
         return SweepPoint(value=value, why=str(answer.infeasible), notes=answer.notes)
     return SweepPoint(
-        value=value, figures=figures_of(answer), bound_by=answer.estimate.bound_by,
-        num_devices=answer.estimate.num_devices, notes=answer.notes,
-    )  # fmt: skip
+        value=value,
+        figures=figures_of(answer),
+        bound_by=answer.estimate.bound_by,
+        num_devices=answer.estimate.num_devices,
+        notes=answer.notes,
+    )

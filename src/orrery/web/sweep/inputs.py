@@ -9,8 +9,12 @@ from orrery.web.address import Query, query_of, settings_of
 from orrery.web.sweep.parameter import MAX_LINES, MAX_POINTS, TRAFFIC, Parameter, listed, parameter, spread
 
 DEFAULTS: dict[str, Any] = {
-    "model": "llama-3.1-8b", "device": "h100-sxm", "input_tokens": "1024", "output_tokens": "256", "concurrency": "32",
-}  # fmt: skip
+    "model": "llama-3.1-8b",
+    "device": "h100-sxm",
+    "input_tokens": "1024",
+    "output_tokens": "256",
+    "concurrency": "32",
+}
 """What is swept where nothing was asked."""
 
 DEFAULT_POINTS = 32
@@ -88,10 +92,12 @@ def _controls(query: Query, vary: Parameter) -> dict[str, str]:
     if scale not in ("log", "linear"):
         raise ScenarioError(f"scale: got {scale[:20]!r}; write log or linear.")
     return {
-        "vary": vary.name, "from": given.get("from", "").strip() or f"{vary.low:g}",
+        "vary": vary.name,
+        "from": given.get("from", "").strip() or f"{vary.low:g}",
         "to": given.get("to", "").strip() or f"{vary.high:g}",
-        "points": given.get("points", "").strip() or str(DEFAULT_POINTS), "scale": scale,
-    }  # fmt: skip
+        "points": given.get("points", "").strip() or str(DEFAULT_POINTS),
+        "scale": scale,
+    }
 
 
 def _is_new(query: Query, vary: Parameter) -> bool:

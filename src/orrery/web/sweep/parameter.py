@@ -47,29 +47,32 @@ def _list(name: str, label: str, *values: str, replaces: frozenset[str] = frozen
 
 _DEVICES = frozenset({"devices"})
 
-PARAMETERS: dict[str, Parameter] = {p.name: p for p in (
-    _range("concurrency", "Concurrency", "requests", 1, 512),
-    _range("rate", "Arrival rate", "requests/s", 0.5, 40),
-    _range("batch", "Static batch", "requests", 1, 256),
-    _range("input_tokens", "Input length", "tokens", 128, 32768),
-    _range("output_tokens", "Output length", "tokens", 16, 4096),
-    _list("tp", "Tensor parallel", "1", "2", "4", "8", replaces=_DEVICES),
-    _list("pp", "Pipeline stages", "1", "2", "4", "8", replaces=_DEVICES),
-    _list("dp", "Data parallel", "1", "2", "4", "8", replaces=_DEVICES),
-    _list("ep", "Expert parallel", "1", "2", "4", "8"),
-    _list("devices", "Devices", "1", "2", "4", "8", replaces=frozenset({"tp", "pp", "dp", "cp"})),
-    _list("device", "Device", "a100-sxm-80gb", "h100-sxm", "h200-sxm", "b200-sxm", "mi300x"),
-    _list("model", "Model", "llama-3.2-1b", "llama-3.2-3b", "llama-3.1-8b", "llama-3.1-70b"),
-    _list("engine", "Engine", "vllm", "sglang", "tensorrt-llm"),
-    _list("weights", "Weights format", "bf16", "fp8", "int4"),
-    _list("activations", "Activations format", "bf16", "fp8"),
-    _list("kv", "Cache format", "bf16", "fp8"),
-    _range("gpu_memory_utilization", "Memory share", "", 0.3, 0.95, is_log=False),
-    _range("max_num_seqs", "Most sequences in a step", "sequences", 1, 1024),
-    _range("max_num_batched_tokens", "Most tokens in a step", "tokens", 256, 32768),
-    _range("usd_per_hour", "Price of a device", "$/h", 0.5, 10, is_log=False),
-    _range("electricity", "Price of electricity", "$/kWh", 0, 0.5, is_log=False),
-)}  # fmt: skip
+PARAMETERS: dict[str, Parameter] = {
+    p.name: p
+    for p in (
+        _range("concurrency", "Concurrency", "requests", 1, 512),
+        _range("rate", "Arrival rate", "requests/s", 0.5, 40),
+        _range("batch", "Static batch", "requests", 1, 256),
+        _range("input_tokens", "Input length", "tokens", 128, 32768),
+        _range("output_tokens", "Output length", "tokens", 16, 4096),
+        _list("tp", "Tensor parallel", "1", "2", "4", "8", replaces=_DEVICES),
+        _list("pp", "Pipeline stages", "1", "2", "4", "8", replaces=_DEVICES),
+        _list("dp", "Data parallel", "1", "2", "4", "8", replaces=_DEVICES),
+        _list("ep", "Expert parallel", "1", "2", "4", "8"),
+        _list("devices", "Devices", "1", "2", "4", "8", replaces=frozenset({"tp", "pp", "dp", "cp"})),
+        _list("device", "Device", "a100-sxm-80gb", "h100-sxm", "h200-sxm", "b200-sxm", "mi300x"),
+        _list("model", "Model", "llama-3.2-1b", "llama-3.2-3b", "llama-3.1-8b", "llama-3.1-70b"),
+        _list("engine", "Engine", "vllm", "sglang", "tensorrt-llm"),
+        _list("weights", "Weights format", "bf16", "fp8", "int4"),
+        _list("activations", "Activations format", "bf16", "fp8"),
+        _list("kv", "Cache format", "bf16", "fp8"),
+        _range("gpu_memory_utilization", "Memory share", "", 0.3, 0.95, is_log=False),
+        _range("max_num_seqs", "Most sequences in a step", "sequences", 1, 1024),
+        _range("max_num_batched_tokens", "Most tokens in a step", "tokens", 256, 32768),
+        _range("usd_per_hour", "Price of a device", "$/h", 0.5, 10, is_log=False),
+        _range("electricity", "Price of electricity", "$/kWh", 0, 0.5, is_log=False),
+    )
+}
 """By name, in the order of the choice."""
 
 

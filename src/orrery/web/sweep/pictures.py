@@ -38,9 +38,12 @@ def _series(curve: Curve, metric: Metric) -> Series:
     known = [(float(s.value), s.figures[metric.key]) for s in curve.points if metric.key in s.figures]
     has_band = bool(known) and all(f.low is not None and f.high is not None for _, f in known)
     return Series(
-        curve.name, [x for x, _ in known], [f.value for _, f in known],
-        [f.low or 0.0 for _, f in known] if has_band else (), [f.high or 0.0 for _, f in known] if has_band else (),
-    )  # fmt: skip
+        curve.name,
+        [x for x, _ in known],
+        [f.value for _, f in known],
+        [f.low or 0.0 for _, f in known] if has_band else (),
+        [f.high or 0.0 for _, f in known] if has_band else (),
+    )
 
 
 def _readings(found: Swept, inputs: SweepInputs, metric: Metric) -> Iterator[Reading]:

@@ -9,9 +9,16 @@ from orrery.web.sweep.inputs import SweepInputs
 from orrery.web.sweep.metrics import METRICS
 
 HEADER = (
-    "setting", "value", "by", "line", "status", "why", "bound_by", "num_devices",
+    "setting",
+    "value",
+    "by",
+    "line",
+    "status",
+    "why",
+    "bound_by",
+    "num_devices",
     *(column for m in METRICS for column in (m.key, f"{m.key}_low_80", f"{m.key}_high_80")),
-)  # fmt: skip
+)
 """One row a point; SI units."""
 
 
@@ -32,6 +39,9 @@ def rows(inputs: SweepInputs, found: Swept) -> Iterator[list[Cell]]:
 def to_json(inputs: SweepInputs, found: Swept) -> dict[str, Any]:
     """What was asked and every point."""
     return {
-        "settings": inputs.settings, "vary": inputs.vary.name, "by": inputs.by.name if inputs.by else None,
-        "limits_s": found.limits_s, "curves": found.curves,
-    }  # fmt: skip
+        "settings": inputs.settings,
+        "vary": inputs.vary.name,
+        "by": inputs.by.name if inputs.by else None,
+        "limits_s": found.limits_s,
+        "curves": found.curves,
+    }

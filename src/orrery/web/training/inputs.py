@@ -7,9 +7,14 @@ from orrery.scenario.fields import BY_NAME
 from orrery.web.address import Query, settings_of
 
 JOB: Mapping[str, Any] = {
-    "model": "llama-3.1-8b", "device": "h100-sxm", "devices": "8", "global_batch": "64", "micro_batch": "1",
-    "seq_len": "4096", "precision": "bf16",
-}  # fmt: skip
+    "model": "llama-3.1-8b",
+    "device": "h100-sxm",
+    "devices": "8",
+    "global_batch": "64",
+    "micro_batch": "1",
+    "seq_len": "4096",
+    "precision": "bf16",
+}
 """Defaults of a job that was not asked for in full; they come to stand in the address."""
 
 LAYOUT: Mapping[str, Any] = {"tp": "2", "sharding": "zero1"}

@@ -17,9 +17,16 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 async def checked_apart(file: Path, uploads: Path, wait_s: float = MAX_WAIT_S) -> Found:
     """What ``check`` finds; ScenarioError where it finds nothing, or not in time."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", check.__name__, str(file), str(uploads), env={**os.environ, **ONE_THREAD},
-        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-    )  # fmt: skip
+        sys.executable,
+        "-m",
+        check.__name__,
+        str(file),
+        str(uploads),
+        env={**os.environ, **ONE_THREAD},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
     try:
         out, _ = await asyncio.wait_for(process.communicate(), wait_s)
     except TimeoutError:

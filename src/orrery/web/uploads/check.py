@@ -8,11 +8,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from orrery.base.errors import OrreryError
 from orrery.base.units import si
 from orrery.base.user_file import read_user_text
 from orrery.base.user_text import json_value
+from orrery.scenario.fields import SETTINGS
+from orrery.scenario.train_with.number_file import numbers_of
 from orrery.web.address import query_of
+from orrery.web.form_groups import LEFT_OUT
 from orrery.web.named import grounded
 
 MAX_CPU_S = 10
@@ -41,7 +47,7 @@ def _json(file: Path, uploads: Path) -> Found:
         f"{model.hidden_size:,} wide, weights in {model.weights_format}",
         *(message for _, message in model.published),
     ]
-    return {"kind": "model", "about": about, "opens": f"/?{query_of({'model': f'upload:{file.name}'})}"}
+    return {"kind": "model", "about": about, "opens": f"/plan?{query_of({'model': f'upload:{file.name}'})}"}
 
 
 def _trace(file: Path, _: Path) -> Found:
@@ -59,7 +65,32 @@ def _trace(file: Path, _: Path) -> Found:
         f"{description.output_mean_tokens:,.0f} out on average, {description.longest_tokens:,} the longest",
         *trace.notes,
     ]
-    return {"kind": "trace", "about": about, "opens": f"/?{query_of({'trace': f'upload:{file.name}'})}"}
+    return {"kind": "trace", "about": about, "opens": f"/plan?{query_of({'trace': f'upload:{file.name}'})}"}
+
+
+def _csv(file: Path, uploads: Path) -> Found:
+    """A trace; or numbers alone, which several settings take."""
+    try:
+        return _trace(file, uploads)
+    except OrreryError:
+        if (rows := _numbers(file)) is None:
+            raise
+    lines, columns = rows.shape
+    settings = [s.name for s in SETTINGS if "FILE" in s.metavar and s.name not in ("trace", *LEFT_OUT)]
+    about = [f"{lines:,} x {columns:,} numbers, for {', '.join(settings)}"]
+    name = {"worker_times": f"upload:{file.name}", "straggler_coding": "gradient"}
+    return {"kind": "numbers", "about": about, "opens": f"/training?{query_of(name)}"}
+
+
+def _numbers(file: Path) -> NDArray[np.float64] | None:
+    """Its lines of numbers; None where it holds anything else, names of columns too, which say that it is a trace."""
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        if not lines.read(1).isdecimal():
+            return None
+    try:
+        return numbers_of(str(file), file.name, "numbers with commas between them", takes_zero=True)
+    except OrreryError:
+        return None
 
 
 def _toml(file: Path, uploads: Path) -> Found:
@@ -78,7 +109,7 @@ def _device(file: Path) -> Found:
         f"{device.title} by {device.vendor}: {si(device.memory_capacity_bytes, 'bytes')}, "
         f"{si(device.memory_bandwidth_bytes_per_s, 'bytes_per_s')}, {peaks}"
     ]
-    return {"kind": "device", "about": about, "opens": f"/?{query_of({'device': f'upload:{file.name}'})}"}
+    return {"kind": "device", "about": about, "opens": f"/plan?{query_of({'device': f'upload:{file.name}'})}"}
 
 
 def _scenario(file: Path, settings: Mapping[str, Any], uploads: Path) -> Found:
@@ -94,7 +125,7 @@ def _scenario(file: Path, settings: Mapping[str, Any], uploads: Path) -> Found:
     return {"kind": "scenario", "about": [about or "no setting"], "opens": f"{page}?{query_of(written)}"}
 
 
-CHECKS: dict[str, Callable[[Path, Path], Found]] = {".json": _json, ".jsonl": _trace, ".csv": _trace, ".toml": _toml}
+CHECKS: dict[str, Callable[[Path, Path], Found]] = {".json": _json, ".jsonl": _trace, ".csv": _csv, ".toml": _toml}
 
 
 def bounded() -> None:

@@ -12,10 +12,19 @@ MAX_LINES = 250_000
 TAKEN = ".json (a config.json, or ShareGPT conversations), .csv or .jsonl (a trace), .toml (a device or a scenario)"
 
 PACKED = {
-    b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"PK\x05\x06": "zip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz",
-    b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4", b"Rar!": "rar", b"7z\xbc\xaf": "7z", b"PAR1": "Parquet",
-    b"LZIP": "lzip", b"\x1f\x9d": "compress",
-}  # fmt: skip
+    b"\x1f\x8b": "gzip",
+    b"PK\x03\x04": "zip",
+    b"PK\x05\x06": "zip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"Rar!": "rar",
+    b"7z\xbc\xaf": "7z",
+    b"PAR1": "Parquet",
+    b"LZIP": "lzip",
+    b"\x1f\x9d": "compress",
+}
 """First bytes of files whose size says nothing about what they unpack to."""
 
 

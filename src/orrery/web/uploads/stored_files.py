@@ -74,9 +74,14 @@ def keep(file: Path, folder: Path, original: str, found: dict[str, Any]) -> Stor
     refuse_full(folder, size)
     at = datetime.now(UTC).isoformat(timespec="seconds")
     stored = StoredFile(
-        name=file.name, original=bare(original)[:120], kind=found["kind"], about=tuple(found["about"]),
-        opens=found["opens"], size_bytes=size, at=at,
-    )  # fmt: skip
+        name=file.name,
+        original=bare(original)[:120],
+        kind=found["kind"],
+        about=tuple(found["about"]),
+        opens=found["opens"],
+        size_bytes=size,
+        at=at,
+    )
     place = folder / file.name
     write_atomically(_about(place), json.dumps(asdict(stored)))
     file.replace(place)

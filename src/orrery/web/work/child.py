@@ -64,9 +64,11 @@ def _parts(store: Store, run: Run, uploads: Path, progress: RunProgress, counts:
     inputs = read_scenario(grounded(run.settings, uploads))
     before = store.part(str(run.options["of"]), "answer") if "of" in run.options else None
     job = Job(
-        options=run.options, progress=progress, counts=np.frombuffer(counts, dtype=np.int64)[:NUM_COUNTS],
+        options=run.options,
+        progress=progress,
+        counts=np.frombuffer(counts, dtype=np.int64)[:NUM_COUNTS],
         before=json.loads(before) if before else None,
-    )  # fmt: skip
+    )
     return KINDS[run.kind].run(inputs, job)
 
 

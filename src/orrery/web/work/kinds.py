@@ -101,17 +101,47 @@ def _report(scenario: Scenario, job: Job) -> Parts:
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind(name="simulate", title="Simulation", command="simulate", run=_simulate,
-             about="Serve requests step by step, as the engine would: latencies, queues, cache and power over time."),
-        Kind(name="capacity", title="Capacity", command="simulate", run=_capacity,
-             about="The highest rate of requests at which the objectives hold and the queue does not grow."),
-        Kind(name="sweep", title="Sweep", command="simulate", run=_sweep,
-             about="The same simulation with each of several values of a setting, or of a grid of settings."),
-        Kind(name="plan", title="Simulated plans", command="plan", run=_plan,
-             about="Search the best plans, then hold each against a simulation of its traffic."),
-        Kind(name="train-plan", title="Training layouts", command="train", run=_train_plan,
-             about="Search every layout that is left open for the fastest way to train."),
-        Kind(name=REPORT, title="Report", command="", run=_report,
-             about="What a run found, as a page to hand on: with facts, assumptions, and what would change it."),
+        Kind(
+            name="simulate",
+            title="Simulation",
+            command="simulate",
+            run=_simulate,
+            about="Serve requests step by step, as the engine would: latencies, queues, cache and power over time.",
+        ),
+        Kind(
+            name="capacity",
+            title="Capacity",
+            command="simulate",
+            run=_capacity,
+            about="The highest rate of requests at which the objectives hold and the queue does not grow.",
+        ),
+        Kind(
+            name="sweep",
+            title="Sweep",
+            command="simulate",
+            run=_sweep,
+            about="The same simulation with each of several values of a setting, or of a grid of settings.",
+        ),
+        Kind(
+            name="plan",
+            title="Simulated plans",
+            command="plan",
+            run=_plan,
+            about="Search the best plans, then hold each against a simulation of its traffic.",
+        ),
+        Kind(
+            name="train-plan",
+            title="Training layouts",
+            command="train",
+            run=_train_plan,
+            about="Search every layout that is left open for the fastest way to train.",
+        ),
+        Kind(
+            name=REPORT,
+            title="Report",
+            command="",
+            run=_report,
+            about="What a run found, as a page to hand on: with facts, assumptions, and what would change it.",
+        ),
     )
-}  # fmt: skip
+}

@@ -10,12 +10,26 @@ from orrery.scenario.train import train
 from orrery.scenario.train_plan import train_plan
 
 QUESTIONS: dict[str, Callable[..., Any]] = {
-    "estimate": estimate, "plan": plan, "train": train, "train-plan": train_plan,
-}  # fmt: skip
+    "estimate": estimate,
+    "plan": plan,
+    "train": train,
+    "train-plan": train_plan,
+}
 
 
 PAPER = "paper"
 """What a paper's techniques would do in a deployment; its settings are a deployment and the paper's techniques."""
+
+COMMANDS = {
+    "what-if": "orrery.web.command_pages.what_if:answer",
+    "kernel": "orrery.web.command_pages.kernel:answer",
+    "fleet": "orrery.web.command_pages.fleet:answer",
+    "disaggregate": "orrery.web.command_pages.disaggregate:answer",
+}
+"""Questions that have a command of their own, and what answers each; imported when the first one comes."""
+
+POINTS = "points"
+"""The best layouts of one accelerator, for the chart of the landing page."""
 
 REPORT = "report-"
 """Before the kind of an answer: the page about it, for the person who pays."""
@@ -29,6 +43,15 @@ def answered(question: str, settings: Mapping[str, Any]) -> dict[str, Any]:
         return meaning(settings)
     if question.startswith(REPORT):
         return {"page": _report(question.removeprefix(REPORT), settings)}
+    if question == POINTS:
+        from orrery.web.landing.points import points_of
+
+        lengths = int(settings["input_tokens"]), int(settings["output_tokens"])
+        return {"rows": points_of(settings["model"], settings["device"], settings["engine"], lengths)}
+    if question in COMMANDS:
+        from pkgutil import resolve_name
+
+        return resolve_name(COMMANDS[question])(settings)
     found: dict[str, Any] = QUESTIONS[question](read_scenario(settings)).to_json()
     return found
 

@@ -99,20 +99,26 @@ class Store:
         """From queued to running; False where it is not queued any more."""
         return self._change(
             "UPDATE runs SET state = 'running', phase = 'starting', started_s = ? WHERE id = ? AND state = 'queued'",
-            time.time(), id,
-        )  # fmt: skip
+            time.time(),
+            id,
+        )
 
     def tell(self, id: str, phase: str, done: int, total: int, message: str) -> bool:
         """How far it is; False where it does not run any more."""
         return self._change(
             "UPDATE runs SET phase = ?, done = ?, total = ?, message = ? WHERE id = ? AND state = 'running'",
-            phase, done, total, message, id,
-        )  # fmt: skip
+            phase,
+            done,
+            total,
+            message,
+            id,
+        )
 
     def count(self, id: str, phase: str, done: int) -> None:
         """How far it is, while it is in that phase."""
-        self._change("UPDATE runs SET done = min(?, total) WHERE id = ? AND state = 'running' AND phase = ?",
-                     done, id, phase)  # fmt: skip
+        self._change(
+            "UPDATE runs SET done = min(?, total) WHERE id = ? AND state = 'running' AND phase = ?", done, id, phase
+        )
 
     def end(self, id: str, state: State, message: str = "", parts: Mapping[str, bytes] | None = None) -> bool:
         """It has come to an end; its result is kept whole or not at all. False where it did not run any more."""
@@ -130,8 +136,9 @@ class Store:
         """No more of it; False where it has ended already."""
         return self._change(
             "UPDATE runs SET state = 'cancelled', ended_s = ? WHERE id = ? AND state IN ('queued', 'running')",
-            time.time(), id,
-        )  # fmt: skip
+            time.time(),
+            id,
+        )
 
     def interrupt(self) -> None:
         """Whatever runs has lost its process."""
@@ -145,8 +152,9 @@ class Store:
         """Keep the newest; those that go on stay in any case."""
         self._change(
             "DELETE FROM runs WHERE state NOT IN ('queued', 'running') AND id NOT IN "
-            "(SELECT id FROM runs ORDER BY created_s DESC, rowid DESC LIMIT ?)", most,
-        )  # fmt: skip
+            "(SELECT id FROM runs ORDER BY created_s DESC, rowid DESC LIMIT ?)",
+            most,
+        )
 
     # -- the file -----------------------------------------------------------------------------------------------------
 

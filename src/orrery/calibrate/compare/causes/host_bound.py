@@ -20,9 +20,13 @@ def change(run: Run, severity: float) -> Run:
         return replace(run, job=with_fields(run.job, framework=slow))
     e = deployment_of(run).engine
     return on_engine(
-        run, step_s=e.step_s * severity, per_sequence_s=e.per_sequence_s * severity,
-        per_layer_s=e.per_layer_s * severity, launch_s=e.launch_s * severity, sampling_s=e.sampling_s * severity,
-    )  # fmt: skip
+        run,
+        step_s=e.step_s * severity,
+        per_sequence_s=e.per_sequence_s * severity,
+        per_layer_s=e.per_layer_s * severity,
+        launch_s=e.launch_s * severity,
+        sampling_s=e.sampling_s * severity,
+    )
 
 
 def describe(run: Run, severity: float) -> str:

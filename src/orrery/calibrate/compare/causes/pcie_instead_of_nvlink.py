@@ -24,10 +24,17 @@ def change(run: Run, severity: float) -> Run | None:
 @lru_cache(maxsize=256)
 def _on_bus(device: Device, severity: float) -> Device:
     rate = device.host.each_way_bytes_per_s * severity
-    return replace(device, scaleup=replace(
-        device.scaleup, name=device.host.name, each_way_bytes_per_s=rate, topology="bus", has_reduction=False,
-        num_devices=device.devices_per_node,
-    ))  # fmt: skip
+    return replace(
+        device,
+        scaleup=replace(
+            device.scaleup,
+            name=device.host.name,
+            each_way_bytes_per_s=rate,
+            topology="bus",
+            has_reduction=False,
+            num_devices=device.devices_per_node,
+        ),
+    )
 
 
 def _num_devices(run: Run) -> int:

@@ -62,9 +62,7 @@ class Backend(Protocol):
 
 def time_prepared(backend: Backend, prepared: Prepared, *, budget_s: float = 0.25, least_samples: int = 7) -> Timed:
     """How long one of the prepared ops takes."""
-    timed = time_call(
-        prepared.call, synchronise=backend.synchronise, budget_s=budget_s, least_samples=least_samples
-    )  # fmt: skip
+    timed = time_call(prepared.call, synchronise=backend.synchronise, budget_s=budget_s, least_samples=least_samples)
     return timed.over(prepared.num_ops)
 
 

@@ -153,6 +153,8 @@ def _copies(format: str, set_bytes: float, *, is_cold: bool) -> int | Unsupporte
         return Unsupported(reason=f"NumPy multiplies in {', '.join(FORMATS)} here, not in {format}")
     cache = last_level_cache()
     return num_copies(
-        set_bytes, float(cache.value) if cache else FALLBACK_CACHE_BYTES, psutil.virtual_memory().available,
+        set_bytes,
+        float(cache.value) if cache else FALLBACK_CACHE_BYTES,
+        psutil.virtual_memory().available,
         is_cold=is_cold,
-    )  # fmt: skip
+    )

@@ -22,8 +22,13 @@ from orrery.calibrate.measure.torch_kernels import Tensor
 from orrery.kernels.ops import AttentionDecode, AttentionPrefill, Elementwise, Gemm
 
 DTYPES = {
-    "fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16", "fp8": "float8_e4m3fn", "int8": "int8",
-}  # fmt: skip
+    "fp32": "float32",
+    "tf32": "float32",
+    "bf16": "bfloat16",
+    "fp16": "float16",
+    "fp8": "float8_e4m3fn",
+    "int8": "int8",
+}
 """Formats that PyTorch multiplies in somewhere, and the type that holds them."""
 
 WORDS = ("fp32", "bf16", "fp16")

@@ -94,15 +94,24 @@ class Team:
         token = secrets.token_hex(16)
         for rank in range(self.num_processes):
             process = subprocess.Popen(
-                [sys.executable, "-m", worker.__name__], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL, text=True, env=_environment(),
-            )  # fmt: skip
+                [sys.executable, "-m", worker.__name__],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                env=_environment(),
+            )
             self._processes.append(process)
             assert process.stdin
             _say(
-                process.stdin, port=door.getsockname()[1], token=token, rank=rank, library=self.library,
-                num_processes=self.num_processes, rendezvous=str(Path(folder) / "rendezvous"),
-            )  # fmt: skip
+                process.stdin,
+                port=door.getsockname()[1],
+                token=token,
+                rank=rank,
+                library=self.library,
+                num_processes=self.num_processes,
+                rendezvous=str(Path(folder) / "rendezvous"),
+            )
         ports = self._greet(door, token)
         self._tell(ports=ports)
         for lines in self._lines:

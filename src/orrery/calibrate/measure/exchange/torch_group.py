@@ -18,9 +18,12 @@ class TorchGroup:
         if library == "nccl":
             self._torch.cuda.set_device(rank)
         self._dist.init_process_group(
-            library, init_method=f"file://{rendezvous}", rank=rank, world_size=num_processes,
+            library,
+            init_method=f"file://{rendezvous}",
+            rank=rank,
+            world_size=num_processes,
             timeout=timedelta(seconds=TIMEOUT_S),
-        )  # fmt: skip
+        )
 
     def buffer(self, message_bytes: int) -> Any:
         """Zeros (and this member's part, to be gathered), whose sums stay zeros however often they are added up."""

@@ -43,9 +43,14 @@ def _run(x: Object, where: str) -> ParsedRun | None:
     run = ParsedRun()
     context = float(np.mean([number(r, "kv_len") for r in requests]))
     for column, value in (
-        ("kind", "serving"), ("engine", "vllm"), ("mode", "static"), ("batch_size", float(len(requests))),
-        ("input_tokens", max(1.0, context - 1.0)), ("output_tokens", 2.0), ("tpot_s", time_s),
-    ):  # fmt: skip
+        ("kind", "serving"),
+        ("engine", "vllm"),
+        ("mode", "static"),
+        ("batch_size", float(len(requests))),
+        ("input_tokens", max(1.0, context - 1.0)),
+        ("output_tokens", 2.0),
+        ("tpot_s", time_s),
+    ):
         run.add_note(column, value)
     return run
 

@@ -16,8 +16,12 @@ from orrery.calibrate.runs.log import Log, Object, number, numbers, word
 from orrery.calibrate.runs.reader import ParsedRun, Reader, UserSettings, arrivals, check_duration, check_requests
 
 TIMES = {"ttft": "ttft_s", "tpot": "tpot_s", "itl": "itl_s", "e2el": "latency_s", "e2e_latency": "latency_s"}
-RATES = {"request_throughput": "requests_per_s", "output_throughput": "output_tokens_per_s",
-         "total_token_throughput": "total_tokens_per_s", "total_throughput": "total_tokens_per_s"}  # fmt: skip
+RATES = {
+    "request_throughput": "requests_per_s",
+    "output_throughput": "output_tokens_per_s",
+    "total_token_throughput": "total_tokens_per_s",
+    "total_throughput": "total_tokens_per_s",
+}
 _KEY = re.compile(r"(mean|median|p\d{1,2}(?:\.\d+)?)_(" + "|".join(TIMES) + r")_ms")
 
 OWN_PROTOCOL = {"sglang": "sglang", "sglang-native": "sglang", "tensorrt-llm": "tensorrt-llm", "trt": "tensorrt-llm"}
@@ -29,8 +33,11 @@ def _recognise(log: Log) -> bool:
 
 
 def _read(logs: Sequence[Log], user_settings: UserSettings) -> list[ParsedRun]:
-    return [_run(x, f"{log.name}, run {i}" if len(log.objects) > 1 else log.name)
-            for log in logs for i, x in enumerate(log.objects, start=1)]  # fmt: skip
+    return [
+        _run(x, f"{log.name}, run {i}" if len(log.objects) > 1 else log.name)
+        for log in logs
+        for i, x in enumerate(log.objects, start=1)
+    ]
 
 
 def _run(x: Object, where: str) -> ParsedRun:

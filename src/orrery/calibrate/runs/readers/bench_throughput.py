@@ -34,9 +34,13 @@ def _run(log: Log, user_settings: UserSettings) -> ParsedRun:
             f"--input-tokens and --output-tokens make {both:g}; write those of this run."
         )
     for column, value in (
-        ("kind", "serving"), ("engine", "vllm"), ("mode", "offline"), ("num_requests", requests),
-        ("requests_per_s", requests / elapsed_s), ("total_tokens_per_s", tokens / elapsed_s),
-    ):  # fmt: skip
+        ("kind", "serving"),
+        ("engine", "vllm"),
+        ("mode", "offline"),
+        ("num_requests", requests),
+        ("requests_per_s", requests / elapsed_s),
+        ("total_tokens_per_s", tokens / elapsed_s),
+    ):
         run.add_note(column, value)
     return run
 

@@ -15,13 +15,15 @@ from orrery.calibrate.runs.log import Log, Object, inner, number, search, word
 from orrery.calibrate.runs.reader import ParsedRun, Reader, UserSettings, arrivals, check_requests
 
 TIMES = {
-    "ttft_s": ("time_to_first_token_ms", 1e-3), "tpot_s": ("inter_token_latency_ms", 1e-3),
+    "ttft_s": ("time_to_first_token_ms", 1e-3),
+    "tpot_s": ("inter_token_latency_ms", 1e-3),
     "latency_s": ("request_latency", 1.0),
-}  # fmt: skip
+}
 RATES = {
-    "requests_per_s": "requests_per_second", "output_tokens_per_s": "output_tokens_per_second",
+    "requests_per_s": "requests_per_second",
+    "output_tokens_per_s": "output_tokens_per_second",
     "total_tokens_per_s": "tokens_per_second",
-}  # fmt: skip
+}
 PERCENTILES = ("p50", "p90", "p95", "p99")
 
 

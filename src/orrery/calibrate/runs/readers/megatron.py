@@ -20,10 +20,16 @@ WARM_UP = 2
 """First printed iterations that are left out, where more than twice as many are printed."""
 
 ARGUMENTS = {
-    "world_size": "num_devices", "tensor_model_parallel_size": "tp", "pipeline_model_parallel_size": "pp",
-    "context_parallel_size": "cp", "expert_model_parallel_size": "ep", "data_parallel_size": "dp",
-    "virtual_pipeline_model_parallel_size": "vp", "seq_length": "seq_len", "micro_batch_size": "micro_batch",
-}  # fmt: skip
+    "world_size": "num_devices",
+    "tensor_model_parallel_size": "tp",
+    "pipeline_model_parallel_size": "pp",
+    "context_parallel_size": "cp",
+    "expert_model_parallel_size": "ep",
+    "data_parallel_size": "dp",
+    "virtual_pipeline_model_parallel_size": "vp",
+    "seq_length": "seq_len",
+    "micro_batch_size": "micro_batch",
+}
 RECOMPUTE = {"full": "full", "selective": "selective", "none": "none"}
 
 _ITERATION = re.compile(r"iteration\s+\d+/\s*\d+ \|(.*)")

@@ -38,10 +38,12 @@ def rule(work: Work, tiers: Tiers, knobs: AdaptersOnlyKnobs) -> OffloadedStep:
     lanes.device_update(adapters, work.update_bytes)
     frozen = n * work.num_layer_parameters * (NF4_BYTES if knobs.is_4bit else work.parameter_bytes)
     held = MemoryUse(
-        gpu_bytes=frozen + (work.layer_bytes if knobs.is_4bit else 0.0)
-        + work.num_outer_parameters * work.parameter_bytes + ADAPTER_BYTES * adapters
+        gpu_bytes=frozen
+        + (work.layer_bytes if knobs.is_4bit else 0.0)
+        + work.num_outer_parameters * work.parameter_bytes
+        + ADAPTER_BYTES * adapters
         + activations_bytes(work, knobs.recomputes)
-    )  # fmt: skip
+    )
     return finished(lanes, work, held, choices={"adapter_parameters": adapters})
 
 

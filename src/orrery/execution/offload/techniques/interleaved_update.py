@@ -48,10 +48,12 @@ def rule(work: Work, tiers: Tiers, knobs: InterleavedUpdateKnobs) -> OffloadedSt
     part = work.num_parameters / tiers.num_ranks
     on_device = 0.0 if best > count else DEVICE_BUFFERS * part / count * work.state_bytes
     held = MemoryUse(
-        gpu_bytes=part * (work.parameter_bytes + (work.gradient_bytes if best <= count else 0.0)) + on_device
-        + 2.0 * work.layer_bytes * (tiers.num_ranks > 1) + activations_bytes(work, knobs.recomputes),
+        gpu_bytes=part * (work.parameter_bytes + (work.gradient_bytes if best <= count else 0.0))
+        + on_device
+        + 2.0 * work.layer_bytes * (tiers.num_ranks > 1)
+        + activations_bytes(work, knobs.recomputes),
         host_bytes=part * (work.state_bytes + 2.0 * work.gradient_bytes),
-    )  # fmt: skip
+    )
     return finished(lanes, work, held, choices={"stride": float(best), "passes_s": passes_s, "update_s": update_s})
 
 

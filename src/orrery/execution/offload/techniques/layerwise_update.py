@@ -37,18 +37,22 @@ def rule(work: Work, tiers: Tiers, knobs: LayerwiseUpdateKnobs) -> OffloadedStep
         start_s = lanes.end_s
         ready_s = lanes.to_gpu(size * work.state_bytes, start_s)
         passes_s = work.num_micro_batches * (
-            n * work.forward_s + work.outer_forward_s + work.outer_backward_s
-            + above * (inputs_s + again_s) + n * share * work.weight_gradient_s
-        )  # fmt: skip
+            n * work.forward_s
+            + work.outer_forward_s
+            + work.outer_backward_s
+            + above * (inputs_s + again_s)
+            + n * share * work.weight_gradient_s
+        )
         done_s = lanes.run("gpu", passes_s, start_s)
         updated_s = lanes.device_update(size, work.update_bytes, done_s, ready_s)
         lanes.to_host(size * work.state_bytes, updated_s)
         total_s += lanes.end_s - start_s
     held = MemoryUse(
-        gpu_bytes=work.num_parameters * work.parameter_bytes + size * (work.gradient_bytes + work.state_bytes)
+        gpu_bytes=work.num_parameters * work.parameter_bytes
+        + size * (work.gradient_bytes + work.state_bytes)
         + activations_bytes(work, knobs.recomputes),
         host_bytes=work.num_parameters * work.state_bytes,
-    )  # fmt: skip
+    )
     return finished(lanes, work, held, step_s=total_s / groups, choices={"groups": float(groups)})
 
 

@@ -73,15 +73,24 @@ def _step(work: Work, tiers: Tiers, knobs: OverlappedUpdateKnobs) -> OffloadedSt
     for i in range(work.num_micro_batches):
         end_s = walk(lanes, n, work.forward_s, fetch(0.0), keep, depth=knobs.num_buffers, start_s=lanes.run("gpu", 0.0))
         turn_s = lanes.run("gpu", work.outer_forward_s + work.outer_backward_s, end_s)
-        walk(lanes, n, again_s, fetch(swapped), lambda done_s, now=i == last: sink(done_s, updates=now),
-             depth=knobs.num_buffers, start_s=turn_s)  # fmt: skip
+        walk(
+            lanes,
+            n,
+            again_s,
+            fetch(swapped),
+            lambda done_s, now=i == last: sink(done_s, updates=now),
+            depth=knobs.num_buffers,
+            start_s=turn_s,
+        )
     held = MemoryUse(
-        gpu_bytes=2.0 * knobs.num_buffers * layer + max(work.activation_bytes, work.logits_bytes)
-        + 2.0 * swapped + work.num_outer_parameters * work.parameter_bytes,
+        gpu_bytes=2.0 * knobs.num_buffers * layer
+        + max(work.activation_bytes, work.logits_bytes)
+        + 2.0 * swapped
+        + work.num_outer_parameters * work.parameter_bytes,
         host_bytes=staging + in_host * n * swapped,
         nvme_bytes=(1.0 - in_host) * n * swapped
         + work.num_parameters / ranks * (work.parameter_bytes + work.state_bytes),
-    )  # fmt: skip
+    )
     return finished(lanes, work, held, choices={"swapped_frac": knobs.swapped_frac, "swapped_bytes": n * swapped})
 
 

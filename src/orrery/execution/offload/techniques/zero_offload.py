@@ -56,8 +56,10 @@ def rule(work: Work, tiers: Tiers, knobs: ZeroOffloadKnobs) -> OffloadedStep:
     chunks = n + 1
     for _ in range(chunks):
         updated_s = lanes.host_update(part / chunks, work.update_bytes, passes_s)
-        lanes.share(work.num_parameters / chunks * work.parameter_bytes,
-                    lanes.to_gpu(part / chunks * work.parameter_bytes, updated_s))  # fmt: skip
+        lanes.share(
+            work.num_parameters / chunks * work.parameter_bytes,
+            lanes.to_gpu(part / chunks * work.parameter_bytes, updated_s),
+        )
     update_s = lanes.end_s - passes_s
     gradients = STREAMED_LAYERS * layer * work.gradient_bytes
     held = MemoryUse(

@@ -43,9 +43,14 @@ def rule(work: Work, tiers: Tiers, knobs: ZerothOrderKnobs) -> OffloadedStep:
 
     for _ in range(work.num_micro_batches):
         end_s = walk(
-            lanes, work.num_layers, 2.0 * work.forward_s + swept_s, lambda free_s: lanes.to_gpu(moved, free_s),
-            sink, depth=knobs.num_buffers, start_s=lanes.run("gpu", 0.0),
-        )  # fmt: skip
+            lanes,
+            work.num_layers,
+            2.0 * work.forward_s + swept_s,
+            lambda free_s: lanes.to_gpu(moved, free_s),
+            sink,
+            depth=knobs.num_buffers,
+            start_s=lanes.run("gpu", 0.0),
+        )
         lanes.run("gpu", 2.0 * work.outer_forward_s, end_s)
     blocks = min(knobs.num_buffers, work.num_layers) if knobs.is_offloaded else work.num_layers
     noise = work.num_largest_parameters * work.parameter_bytes

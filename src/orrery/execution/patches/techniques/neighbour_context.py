@@ -22,9 +22,11 @@ def rule(picture: Picture, knobs: Knobs) -> Denoised:
     borders_s = gathering_s(picture, picture.border_bytes, ceil(len(picture.convolutions) / knobs.num_tensors))
     caches_s = sending_s(picture, picture.cache_bytes, max(1, len(picture.transformers)))
     return denoised(
-        picture, read_patches=1.0 + min(neighbours, 2.0) * knobs.read_frac, exchange_s=borders_s + caches_s,
+        picture,
+        read_patches=1.0 + min(neighbours, 2.0) * knobs.read_frac,
+        exchange_s=borders_s + caches_s,
         received_bytes=neighbours * picture.cache_bytes + (count - 1) * picture.border_bytes,
-    )  # fmt: skip
+    )
 
 
 TECHNIQUE = Technique(

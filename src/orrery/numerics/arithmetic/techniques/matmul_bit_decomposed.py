@@ -52,9 +52,12 @@ def rule(activations: Floats, weights: FewBitWeights, knobs: BitDecomposedKnobs)
     values = (weights.scales / 4.0 * (sums + offset * (a_sum - k) - w_sum)).sum(axis=-1)
     results = len(a) * weights.scales.size
     counts = Counts(
-        num_one_bit_passes=p * q, num_one_bit_multiply_adds=p * q * len(a) * weights.codes.size,
-        num_shifts=p * q * results, num_adds=(p * q + 2) * results, num_scalings=results,
-    )  # fmt: skip
+        num_one_bit_passes=p * q,
+        num_one_bit_multiply_adds=p * q * len(a) * weights.codes.size,
+        num_shifts=p * q * results,
+        num_adds=(p * q + 2) * results,
+        num_scalings=results,
+    )
     return Product(values=values, counts=counts)
 
 

@@ -35,9 +35,11 @@ def rule(activations: Floats, weights: FewBitWeights, knobs: GroupScaledKnobs) -
     work, groups = len(activations) * weights.codes.size, len(activations) * weights.scales.size
     shifts = 0 if knobs.has_multipliers else work * weights.bits
     counts = Counts(
-        num_multiplies=work if knobs.has_multipliers else 0, num_shifts=shifts,
-        num_adds=(shifts or work) + 2 * groups, num_scalings=groups,
-    )  # fmt: skip
+        num_multiplies=work if knobs.has_multipliers else 0,
+        num_shifts=shifts,
+        num_adds=(shifts or work) + 2 * groups,
+        num_scalings=groups,
+    )
     return Product(values=values, counts=counts)
 
 

@@ -60,9 +60,12 @@ def _counts(tokens: int, weights: FewBitWeights, g: int) -> Counts:
     lookups = tokens * weights.codes.size // g * weights.bits
     results = tokens * weights.scales.size
     return Counts(
-        num_table_entries=tables * entries, num_lookups=lookups, num_shifts=results * weights.bits,
-        num_adds=tables * (entries + g - 2) + lookups + results, num_scalings=results,
-    )  # fmt: skip
+        num_table_entries=tables * entries,
+        num_lookups=lookups,
+        num_shifts=results * weights.bits,
+        num_adds=tables * (entries + g - 2) + lookups + results,
+        num_scalings=results,
+    )
 
 
 TECHNIQUE = Technique(

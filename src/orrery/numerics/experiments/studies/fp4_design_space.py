@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from orrery.base.experiment import Experiment, Progress, Row, counter
+from orrery.base.experiment import Experiment, Row, Run, counter, whole
 from orrery.numerics.experiments.fitting import Plan, all_alike, fit
 from orrery.numerics.experiments.networks import Perceptron
 from orrery.numerics.experiments.tasks import regression
@@ -25,18 +25,30 @@ SCALES = ("ue8m0", "e4m3fn", "ue5m3")
 BLOCK = 16
 ROTATION, SLOPE = 16, 5.0
 NUM_SEEDS = 2
-NETWORK = Perceptron(widths=(64, 64, 64, 16))
+INPUTS, OUTPUTS = 64, 16
 
 
-def run(seed: int, steps: int, progress: Progress) -> tuple[Row, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """Width of the hidden layers and how many there are, and points of a batch."""
+
+    hidden: int = 64
+    layers: int = 2
+    points: int = 64
+
+
+def run(request: Run) -> tuple[Row, ...]:
     """A row for every recipe, cheapest first; the gap is to exact products."""
-    tick = counter(progress, (len(RECIPES) + 1) * NUM_SEEDS * steps)
+    seed, steps, sizes = request.seed, request.steps, request.sizes
+    width, depth = whole("hidden", sizes.hidden, least=16, most=1024), whole("layers", sizes.layers, most=16)
+    points, network = whole("points", sizes.points, most=4096), Perceptron(widths=(INPUTS, *(width,) * depth, OUTPUTS))
+    tick = counter(request.progress, (len(RECIPES) + 1) * NUM_SEEDS * steps)
 
     def mean_loss(layer: Linear) -> float:
         losses: list[float] = []
         for s in range(seed * NUM_SEEDS, (seed + 1) * NUM_SEEDS):
-            plan = Plan(steps=steps, points=64, learning_rate=1e-2, seed=s, held_out=256)
-            losses.append(fit(NETWORK, regression(s), all_alike(layer), plan, on_step=tick).held_out_loss)
+            plan = Plan(steps=steps, points=points, learning_rate=1e-2, seed=s, held_out=256)
+            losses.append(fit(network, regression(s), all_alike(layer), plan, on_step=tick).held_out_loss)
         return float(np.mean(losses))
 
     exact = mean_loss(linear("exact-linear"))
@@ -59,9 +71,13 @@ class Recipe:
         """The layer."""
         word = f"e2m1/{BLOCK}:{self.scale}" + ("/tensor" if self.has_tensor_scale else "")
         return RoundedKnobs(
-            inputs=word, weights=word, gradients=word, gradient_rounding=self.rounding,
-            hadamard_elements=self.hadamard_elements, slope_order=self.slope_order,
-        )  # fmt: skip
+            inputs=word,
+            weights=word,
+            gradients=word,
+            gradient_rounding=self.rounding,
+            hadamard_elements=self.hadamard_elements,
+            slope_order=self.slope_order,
+        )
 
     def row(self, loss: float, exact: float) -> dict[str, Any]:
         """What it came to, and what it adds."""
@@ -104,4 +120,6 @@ EXPERIMENT = Experiment(
     run=run,
     num_steps=150,
     claims=("hu-2025-fp4-design-space",),
+    sizes=Sizes,
+    keys=("scale", "has_tensor_scale", "rounding", "hadamard_elements", "slope_order"),
 )

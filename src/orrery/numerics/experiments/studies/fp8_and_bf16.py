@@ -19,8 +19,11 @@ def run(seed: int, steps: int, progress: Progress) -> tuple[Row, ...]:
     }
     found = compare(
         {name: but_for(rule, WIDE) for name, rule in rules.items()},
-        seed=seed, num_seeds=NUM_SEEDS, steps=steps, progress=progress,
-    )  # fmt: skip
+        seed=seed,
+        num_seeds=NUM_SEEDS,
+        steps=steps,
+        progress=progress,
+    )
     return tuple(
         {"recipe": name, "loss": runs.mean_loss, "gap": runs.mean_loss - found["bf16"].mean_loss}
         for name, runs in found.items()

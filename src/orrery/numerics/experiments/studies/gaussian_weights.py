@@ -22,8 +22,11 @@ def run(seed: int, steps: int, progress: Progress) -> tuple[Row, ...]:
     }
     found = compare(
         {name: but_for(rule, WIDE) for name, rule in rules.items()},
-        seed=seed, num_seeds=NUM_SEEDS, steps=steps, progress=progress,
-    )  # fmt: skip
+        seed=seed,
+        num_seeds=NUM_SEEDS,
+        steps=steps,
+        progress=progress,
+    )
     return tuple(
         {"trained": name, "loss": runs.mean_loss, "loss_exact": stored_loss("", runs.fits, seed)}
         | {f"loss_{word.split('/')[0]}": stored_loss(word, runs.fits, seed) for word in STORED}

@@ -84,14 +84,12 @@ def trainable(bits: int) -> dict[str, FixedPerceptron]:
 
 def trained_on(
     network: FixedPerceptron, begin: Weights, lessons: Task, steps: int, seed: int, on_step: Callable[[], None]
-) -> Fit:  # fmt: skip
+) -> Fit:
     """Half of the steps with points that move, where they do, and half with points that stay."""
     moving = Plan(steps=steps // 2, points=64, learning_rate=1e-3, seed=seed + 1)
     resting = replace(moving, steps=steps - steps // 2, seed=seed + 2)
     moved = fit(network, lessons, RULE_OF, moving, begin=begin, on_step=on_step)
-    return fit(
-        replace(network, learns_points=False), lessons, RULE_OF, resting, begin=moved.weights, on_step=on_step
-    )  # fmt: skip
+    return fit(replace(network, learns_points=False), lessons, RULE_OF, resting, begin=moved.weights, on_step=on_step)
 
 
 def after_training(exact: Fit, lessons: Task, bits: int, choice: str, seed: int) -> Weights:

@@ -24,11 +24,14 @@ def run(seed: int, steps: int, progress: Progress) -> tuple[Row, ...]:
     found = compare(rules, seed=seed, num_seeds=NUM_SEEDS, steps=steps, progress=progress)
     return tuple(
         {
-            "bits": knobs.bits, "arithmetic": knobs.arithmetic, "is_symmetric": knobs.is_symmetric,
-            "bias_ratio": bias_ratio(knobs, seed), "loss": found[_name(knobs)].mean_loss,
+            "bits": knobs.bits,
+            "arithmetic": knobs.arithmetic,
+            "is_symmetric": knobs.is_symmetric,
+            "bias_ratio": bias_ratio(knobs, seed),
+            "loss": found[_name(knobs)].mean_loss,
         }
         for knobs in variants
-    )  # fmt: skip
+    )
 
 
 def bias_ratio(knobs: IntegerKnobs, seed: int) -> float:

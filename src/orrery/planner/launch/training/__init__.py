@@ -17,9 +17,12 @@ from orrery.planner.launch.training.fit import misfit
 from orrery.planner.launch.training.script import Script, Unsupported
 
 WRITERS: dict[str, Callable[[TrainingJob, TrainingLayout], Script | Unsupported]] = {
-    "megatron-lm": megatron_lm.write, "megatron-bridge": megatron_bridge.write, "deepspeed": deepspeed.write,
-    "torchtitan": torchtitan.write, "fsdp": fsdp.write,
-}  # fmt: skip
+    "megatron-lm": megatron_lm.write,
+    "megatron-bridge": megatron_bridge.write,
+    "deepspeed": deepspeed.write,
+    "torchtitan": torchtitan.write,
+    "fsdp": fsdp.write,
+}
 """Framework -> how its start is written."""
 
 

@@ -45,9 +45,13 @@ def write(job: TrainingJob, layout: TrainingLayout, *, offload: Offload = ON_DEV
     draft.add("--deepspeed_config", CONFIG)
     return Script(
         program=draft.need("TRAIN_SCRIPT", "a training script that calls deepspeed.initialize"),
-        arguments=tuple(draft.arguments), flags=tuple(draft.flags), config_keys=tuple(_dotted(config)),
-        config_name=CONFIG, config=json.dumps(config, indent=2), needs=tuple(draft.needs),
-    )  # fmt: skip
+        arguments=tuple(draft.arguments),
+        flags=tuple(draft.flags),
+        config_keys=tuple(_dotted(config)),
+        config_name=CONFIG,
+        config=json.dumps(config, indent=2),
+        needs=tuple(draft.needs),
+    )
 
 
 def _beyond(job: TrainingJob, layout: TrainingLayout, precision: Precision) -> str:
@@ -126,8 +130,10 @@ def _parallel(job: TrainingJob, layout: TrainingLayout) -> dict[str, Any]:
         config["tensor_parallel"] = {"autotp_size": layout.tp}
     if layout.ep > 1 and experts_of(job) is not None:
         config["expert_parallel"] = {
-            "enabled": True, "autoep_size": layout.ep, "expert_tensor_parallel_size": layout.etp
-        }  # fmt: skip
+            "enabled": True,
+            "autoep_size": layout.ep,
+            "expert_tensor_parallel_size": layout.etp,
+        }
     if layout.cp > 1:
         config |= {"sequence_parallel_size": layout.cp, "data_parallel_size": layout.dp}
     if layout.pp > 1:

@@ -32,9 +32,14 @@ def write(job: TrainingJob, layout: TrainingLayout) -> Script | Unsupported:
         draft.variable("--main_process_port", "MASTER_PORT", "a free port of the first node", default="29500")
     return Script(
         program=draft.need("TRAIN_SCRIPT", "a training script that uses accelerate.Accelerator"),
-        arguments=tuple(draft.arguments), flags=tuple(draft.flags), config_keys=_keys(lines), config_name=CONFIG,
-        config="\n".join(lines), needs=tuple(draft.needs), launcher="accelerate",
-    )  # fmt: skip
+        arguments=tuple(draft.arguments),
+        flags=tuple(draft.flags),
+        config_keys=_keys(lines),
+        config_name=CONFIG,
+        config="\n".join(lines),
+        needs=tuple(draft.needs),
+        launcher="accelerate",
+    )
 
 
 def _beyond(job: TrainingJob, layout: TrainingLayout, precision: Precision) -> str:

@@ -40,8 +40,13 @@ def training_manifests() -> dict[str, TrainingManifest]:
 def _read(path: Path) -> TrainingManifest:
     raw = read_toml(path)
     return TrainingManifest(
-        framework=raw["engine"], version=raw["version"], flags=frozenset(raw["flags"]),
-        config_keys=frozenset(raw.get("config_keys", ())), source=raw["source"]["title"],
-        switches=frozenset(raw.get("switches", ())), choices={k: tuple(v) for k, v in raw.get("choices", {}).items()},
-        recipes=dict(raw.get("recipes", {})), models={k: tuple(v) for k, v in raw.get("models", {}).items()},
-    )  # fmt: skip
+        framework=raw["engine"],
+        version=raw["version"],
+        flags=frozenset(raw["flags"]),
+        config_keys=frozenset(raw.get("config_keys", ())),
+        source=raw["source"]["title"],
+        switches=frozenset(raw.get("switches", ())),
+        choices={k: tuple(v) for k, v in raw.get("choices", {}).items()},
+        recipes=dict(raw.get("recipes", {})),
+        models={k: tuple(v) for k, v in raw.get("models", {}).items()},
+    )

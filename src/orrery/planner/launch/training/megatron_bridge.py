@@ -11,9 +11,12 @@ ENDINGS = {"pretrain": "pretrain", "full_finetune": "sft", "lora": "peft"}
 """Task -> how the names of its recipes end."""
 
 RECIPES = {
-    "delayed": "fp8_delayed_scaling", "tensorwise": "fp8_current_scaling", "blockwise": "fp8_subchannel_scaling",
-    "mxfp8": "mxfp8", "nvfp4": "nvfp4",
-}  # fmt: skip
+    "delayed": "fp8_delayed_scaling",
+    "tensorwise": "fp8_current_scaling",
+    "blockwise": "fp8_subchannel_scaling",
+    "mxfp8": "mxfp8",
+    "nvfp4": "nvfp4",
+}
 """Scaling -> the middle of the precision recipe's name."""
 
 
@@ -47,9 +50,11 @@ def write(job: TrainingJob, layout: TrainingLayout) -> Script | Unsupported:
     draft.override("checkpoint.save", draft.need("CHECKPOINTS", "a folder for checkpoints, shared by all nodes"))
     return Script(
         program=f"{draft.need('MEGATRON_BRIDGE_PATH', 'a checkout of Megatron-Bridge')}/scripts/training/run_recipe.py",
-        arguments=tuple(draft.arguments), flags=tuple(draft.flags), config_keys=tuple(draft.keys),
+        arguments=tuple(draft.arguments),
+        flags=tuple(draft.flags),
+        config_keys=tuple(draft.keys),
         needs=tuple(draft.needs),
-    )  # fmt: skip
+    )
 
 
 def _add_recipe(job: TrainingJob, draft: Draft) -> None:

@@ -33,9 +33,11 @@ def write(job: TrainingJob, layout: TrainingLayout) -> Script | Unsupported:
     _add_run(job, draft)
     return Script(
         program=f"{draft.need('MEGATRON_PATH', 'a checkout of Megatron-LM')}/pretrain_gpt.py",
-        arguments=tuple(draft.arguments), flags=tuple(draft.flags), environment=_environment(layout),
+        arguments=tuple(draft.arguments),
+        flags=tuple(draft.flags),
+        environment=_environment(layout),
         needs=tuple(draft.needs),
-    )  # fmt: skip
+    )
 
 
 def _add_precision(precision: Precision, draft: Draft) -> None:

@@ -13,8 +13,11 @@ STRATEGIES = {"zero2": "optim_grads", "zero3": "optim_grads_params"}
 """Megatron-FSDP's words for what is sharded beside the optimizer's state."""
 
 DISPATCHERS = {
-    GATHER: ("allgather", ""), SEND: ("alltoall", ""), DEEPEP: ("flex", "deepep"), HYBRIDEP: ("flex", "hybridep"),
-}  # fmt: skip
+    GATHER: ("allgather", ""),
+    SEND: ("alltoall", ""),
+    DEEPEP: ("flex", "deepep"),
+    HYBRIDEP: ("flex", "hybridep"),
+}
 """How tokens reach their experts -> the core's words for it: a dispatcher, and what stands behind the flexible one."""
 
 SCHEDULES = ("1f1b", "interleaved")
@@ -55,9 +58,12 @@ def beyond_megatron(job: TrainingJob, layout: TrainingLayout) -> str:
 def settings(job: TrainingJob, layout: TrainingLayout) -> tuple[Setting, ...]:
     """Every choice, defaults too."""
     return (
-        *_degrees(job, layout), *_experts(job, layout), *_sharding(job, layout), *_recompute(layout),
+        *_degrees(job, layout),
+        *_experts(job, layout),
+        *_sharding(job, layout),
+        *_recompute(layout),
         *_batch(job, layout),
-    )  # fmt: skip
+    )
 
 
 def uneven_stages(num_layers: int, layout: TrainingLayout) -> str:
@@ -79,17 +85,20 @@ def _degrees(job: TrainingJob, layout: TrainingLayout) -> Iterator[Setting]:
     )
     yield Setting(
         flag="--num-virtual-stages-per-pipeline-rank" if is_even else "",
-        keys=("model.virtual_pipeline_model_parallel_size",), value=layout.vp if layout.vp > 1 else None,
-    )  # fmt: skip
+        keys=("model.virtual_pipeline_model_parallel_size",),
+        value=layout.vp if layout.vp > 1 else None,
+    )
     yield Setting(
-        flag="--pipeline-model-parallel-layout", keys=("model.pipeline_model_parallel_layout",),
+        flag="--pipeline-model-parallel-layout",
+        keys=("model.pipeline_model_parallel_layout",),
         value=None if is_even else uneven_stages(job.model.num_layers, layout),
-    )  # fmt: skip
+    )
     for end, count in (("first", layout.first_stage_layers), ("last", layout.last_stage_layers)):
         yield Setting(
-            flag=f"--decoder-{end}-pipeline-num-layers", keys=(f"model.num_layers_in_{end}_pipeline_stage",),
+            flag=f"--decoder-{end}-pipeline-num-layers",
+            keys=(f"model.num_layers_in_{end}_pipeline_stage",),
             value=count or None,
-        )  # fmt: skip
+        )
     yield Setting(flag="--context-parallel-size", keys=("model.context_parallel_size",), value=layout.cp, default=1)
     if layout.cp > 1:
         kind = "a2a" if layout.context_kind == "all-to-all" else "p2p"
@@ -118,12 +127,15 @@ def _sharding(job: TrainingJob, layout: TrainingLayout) -> Iterator[Setting]:
     yield Setting(
         flag="--use-distributed-optimizer",
         keys=("ddp.use_distributed_optimizer", "optimizer.use_distributed_optimizer"),
-        value=layout.sharding != "none", default=False,
-    )  # fmt: skip
-    yield Setting(
-        flag="--use-megatron-fsdp", keys=("ddp.use_megatron_fsdp", "dist.use_megatron_fsdp"), value=is_fsdp,
+        value=layout.sharding != "none",
         default=False,
-    )  # fmt: skip
+    )
+    yield Setting(
+        flag="--use-megatron-fsdp",
+        keys=("ddp.use_megatron_fsdp", "dist.use_megatron_fsdp"),
+        value=is_fsdp,
+        default=False,
+    )
     if is_fsdp:
         strategy = STRATEGIES[layout.sharding]
         yield Setting(
@@ -131,9 +143,11 @@ def _sharding(job: TrainingJob, layout: TrainingLayout) -> Iterator[Setting]:
         )
         yield Setting(flag="--ckpt-format", keys=("checkpoint.ckpt_format",), value="fsdp_dtensor")
     yield Setting(
-        flag="--num-distributed-optimizer-instances", keys=("ddp.num_distributed_optimizer_instances",),
-        value=layout.num_data_ranks // shard_ranks(layout), default=1,
-    )  # fmt: skip
+        flag="--num-distributed-optimizer-instances",
+        keys=("ddp.num_distributed_optimizer_instances",),
+        value=layout.num_data_ranks // shard_ranks(layout),
+        default=1,
+    )
     overlaps = framework.overlaps_gradients and has_ranks
     yield Setting(flag="--overlap-grad-reduce", keys=("ddp.overlap_grad_reduce",), value=overlaps, default=False)
     gathers = overlaps and framework.overlaps_parameters and layout.sharding != "none"

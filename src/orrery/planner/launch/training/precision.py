@@ -57,11 +57,15 @@ def precision_of(job: TrainingJob) -> Precision | Unsupported:
     if not scaling:
         return Unsupported(reason=f"products in {recipe.forward_format} have no flag; use fp8, mxfp8 or nvfp4")
     return Precision(
-        wide=wide, scaling=scaling, is_hybrid=scaling in ("delayed", "tensorwise"), is_pure=is_pure,
-        gathers_narrow=recipe.gathered_weight_bytes < 2.0, reduces_wide=reduces_wide,
+        wide=wide,
+        scaling=scaling,
+        is_hybrid=scaling in ("delayed", "tensorwise"),
+        is_pure=is_pure,
+        gathers_narrow=recipe.gathered_weight_bytes < 2.0,
+        reduces_wide=reduces_wide,
         num_wide_layers_first=num_wide_layers // 5,
         num_wide_layers_last=num_wide_layers - num_wide_layers // 5,
-    )  # fmt: skip
+    )
 
 
 def _scaling(recipe: Recipe) -> Scaling:

@@ -13,8 +13,11 @@ from orrery.planner.launch.training.script import Draft, Script, Unsupported
 
 CONFIG = "planned.py"
 SCHEDULES = {
-    "1f1b": "1F1B", "gpipe": "GPipe", "interleaved": "Interleaved1F1B", "zero-bubble-v": "ZBVZeroBubble",
-}  # fmt: skip
+    "1f1b": "1F1B",
+    "gpipe": "GPipe",
+    "interleaved": "Interleaved1F1B",
+    "zero-bubble-v": "ZBVZeroBubble",
+}
 """Our schedule -> the class of torch.distributed.pipelining, as its names are given to torchtitan."""
 
 CHUNKS = {"1f1b": 1, "gpipe": 1, "zero-bubble-v": 2}
@@ -56,9 +59,14 @@ def write(job: TrainingJob, layout: TrainingLayout) -> Script | Unsupported:
     if job.task != "pretrain":
         draft.need("BASE_CHECKPOINT", "the model's folder of safetensors to start from")
     return Script(
-        program="-m torchtitan.train", arguments=tuple(draft.arguments), flags=tuple(draft.flags),
-        config_keys=tuple(body.keys), config_name=CONFIG, config=text, needs=tuple(draft.needs),
-    )  # fmt: skip
+        program="-m torchtitan.train",
+        arguments=tuple(draft.arguments),
+        flags=tuple(draft.flags),
+        config_keys=tuple(body.keys),
+        config_name=CONFIG,
+        config=text,
+        needs=tuple(draft.needs),
+    )
 
 
 def _beyond(job: TrainingJob, layout: TrainingLayout) -> str:
@@ -160,12 +168,20 @@ class _Body:
             self.set("checkpoint.initial_load_path", 'os.environ["BASE_CHECKPOINT"]')
             self.set("checkpoint.initial_load_in_hf", "True")
         size = f"{self.layout.num_devices} devices"
-        return "\n".join((
-            f'"""{self.folder} {self.flavor} on {size}."""', "",
-            *sorted(self.imports, key=lambda line: (not line.startswith("import"), line)), "", "",
-            "def planned() -> Trainer.Config:", f'    """{self.base} with the planned layout."""',
-            f"    config = {self.base}()", *self.lines, "    return config",
-        ))  # fmt: skip
+        return "\n".join(
+            (
+                f'"""{self.folder} {self.flavor} on {size}."""',
+                "",
+                *sorted(self.imports, key=lambda line: (not line.startswith("import"), line)),
+                "",
+                "",
+                "def planned() -> Trainer.Config:",
+                f'    """{self.base} with the planned layout."""',
+                f"    config = {self.base}()",
+                *self.lines,
+                "    return config",
+            )
+        )
 
     def _training(self) -> None:
         job, layout = self.job, self.layout
@@ -183,11 +199,14 @@ class _Body:
     def _parallelism(self) -> None:
         layout, shard = self.layout, shard_degree(self.layout)
         degrees = {
-            "data_parallel_replicate_degree": layout.dp // shard, "data_parallel_shard_degree": shard,
-            "tensor_parallel_degree": layout.tp, "context_parallel_degree": layout.cp,
-            "pipeline_parallel_degree": layout.pp, "expert_parallel_degree": layout.ep,
+            "data_parallel_replicate_degree": layout.dp // shard,
+            "data_parallel_shard_degree": shard,
+            "tensor_parallel_degree": layout.tp,
+            "context_parallel_degree": layout.cp,
+            "pipeline_parallel_degree": layout.pp,
+            "expert_parallel_degree": layout.ep,
             "enable_sequence_parallel": layout.is_sequence_parallel,
-        }  # fmt: skip
+        }
         for key, value in degrees.items():
             self.set(f"parallelism.{key}", str(value))
         if layout.sharding != "none":

@@ -22,7 +22,7 @@ def rule(knobs: GroupedKnobs, lesson: TrainingSet, on_step: OnStep) -> Predict:
     """The trained network."""
     network = GroupedAttention(
         groups=GROUP_OF, width=knobs.width, hidden=knobs.hidden, num_outputs=lesson.targets.shape[1]
-    )  # fmt: skip
+    )
     return descend(network, squared_error, lesson, knobs, on_step)
 
 

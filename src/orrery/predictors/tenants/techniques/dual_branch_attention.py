@@ -25,7 +25,7 @@ def rule(knobs: CounterKnobs, lesson: TrainingSet, on_step: OnStep) -> Predict:
     _, seconds, metrics = lesson.inputs.shape
     network = DualBranch(
         num_seconds=seconds, num_metrics=metrics, width=knobs.width, hidden=knobs.hidden, num_outputs=len(QUANTILES)
-    )  # fmt: skip
+    )
     fitted = descend(network, ordered_pinball, lesson, knobs, on_step)
     return lambda runs: np.asarray(ordered(fitted(runs)))
 

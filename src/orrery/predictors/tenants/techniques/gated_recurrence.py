@@ -13,7 +13,7 @@ def rule(knobs: CounterKnobs, lesson: TrainingSet, on_step: OnStep) -> Predict:
     """The trained network."""
     network = Recurrent(
         num_metrics=lesson.inputs.shape[2], width=knobs.width, hidden=knobs.hidden, num_outputs=len(QUANTILES)
-    )  # fmt: skip
+    )
     fitted = descend(network, ordered_pinball, lesson, knobs, on_step)
     return lambda runs: np.asarray(ordered(fitted(runs)))
 

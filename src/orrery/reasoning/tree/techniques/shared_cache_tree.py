@@ -1,8 +1,7 @@
 """Cache-aware search (ETS): keep the candidates that are worth the nodes they hold in the cache, and cover every idea.
 
 Maximise  sum of kept shares - node_price x kept nodes / all nodes + idea_price x covered ideas / all ideas, where a
-candidate keeps its whole path. Solved by adding the candidate that gains most, then dropping those that lose; what is
-kept is continued like a reward-balanced search.
+candidate keeps its whole path. Solved by HiGHS in each step; what is kept is continued like a reward-balanced search.
 """
 
 from dataclasses import dataclass
@@ -10,10 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from orrery.base.errors import ScenarioError
 from orrery.base.knobs import check_above, check_range
+from orrery.base.program import Program, SparseRows, solved
 from orrery.base.technique import Technique
-from orrery.reasoning.tree.grown import Front
+from orrery.reasoning.tree.grown import Floats, Front, Ints
 from orrery.reasoning.tree.shares import by_softmax
+
+SECONDS = 5.0
+"""Longest search for the program of one step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,22 +51,47 @@ def kept_of(front: Front, width: int, knobs: Knobs) -> NDArray[np.bool_]:
     paths = paths.reshape(front.paths.shape)
     price = knobs.node_price_ratio / (nodes.size + worth.size)
     prize = knobs.idea_price_ratio / ideas.size if ideas.size > 1 else 0.0
-    retained, held, covered = np.zeros(worth.size, bool), np.zeros(nodes.size, np.int64), np.zeros(ideas.size, np.int64)
-    while not retained.all():
-        gain = worth - price * (1 + (held[paths] == 0).sum(axis=1)) + prize * (covered[idea] == 0)
-        best = int(np.argmax(np.where(retained, -np.inf, gain)))
-        if retained.any() and gain[best] <= 0:
-            break
-        retained[best] = True
-        held[paths[best]] += 1
-        covered[idea[best]] += 1
-    for i in np.flatnonzero(retained)[np.argsort(worth[retained], kind="stable")]:
-        loss = worth[i] - price * (1 + (held[paths[i]] == 1).sum()) + prize * (covered[idea[i]] == 1)
-        if loss < 0 and retained.sum() > 1:
-            retained[i] = False
-            held[paths[i]] -= 1
-            covered[idea[i]] -= 1
-    return retained
+    return _kept(worth, price, prize, paths, idea, nodes.size)
+
+
+def _kept(worth: Floats, price: float, prize: float, paths: Ints, idea: Ints, num_nodes: int) -> NDArray[np.bool_]:
+    """Solve the program: candidates, the nodes of their paths and covered ideas are 0 or 1."""
+    count, ideas = worth.size, int(idea.max()) + 1
+    width = count + num_nodes + ideas
+    cost = np.concatenate([price - worth, np.full(num_nodes, price), np.full(ideas, -prize)])
+    rows, low = list[dict[int, float]](), list[float]()
+    for candidate in range(count):  # a node is held by every candidate below it
+        for node in set(paths[candidate].tolist()):
+            rows.append({count + node: 1.0, candidate: -1.0})
+            low.append(0.0)
+    for number in range(ideas):  # an idea is covered by one of its candidates
+        of_idea = dict.fromkeys(np.flatnonzero(idea == number).tolist(), 1.0)
+        rows.append({**of_idea, count + num_nodes + number: -1.0})
+        low.append(0.0)
+    rows.append(dict.fromkeys(range(count), 1.0))
+    low.append(1.0)
+    starts = np.cumsum([0, *map(len, rows)])
+    whole = np.zeros(width, dtype=bool)
+    whole[:count] = True
+    found = solved(
+        Program(
+            cost=cost,
+            matrix=SparseRows(
+                start=starts.astype(np.int64),
+                index=np.array([i for row in rows for i in row], dtype=np.int64),
+                value=np.array([v for row in rows for v in row.values()]),
+            ),
+            row_low=np.array(low),
+            row_high=np.full(len(low), np.inf),
+            most=np.ones(width),
+            is_whole=whole,
+        ),
+        gap_frac=1e-6,
+        most_s=SECONDS,
+    )
+    if found is None:
+        raise ScenarioError("shared-cache-tree: the program of a step has no solution.")
+    return found.x[:count] > 0.5
 
 
 TECHNIQUE = Technique(

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.serving.arrivals.clock import Floats, unit_arrivals
-from orrery.serving.arrivals.limits import NoKnobs
 
 
 def rule(count: int, rate_per_s: float, stream: np.random.Generator, knobs: NoKnobs) -> Floats:

@@ -12,6 +12,7 @@ from orrery.serving.simulation.allocation._kernel import (
     own_blocks,
     preempt,
     release_blocks,
+    report,
     schedule_event,
     victim_in,
 )
@@ -33,12 +34,14 @@ from orrery.serving.simulation.tables._kernel import (
     DEPLOYMENT,
     DROPPED,
     FAR,
+    FIRST,
     GRANT,
     GUESTS,
     INPUT,
     JOINED,
     KEPT,
     LANE,
+    LAST,
     LAYERS_ALL,
     LAYERS_FRAC,
     LAYERS_LEFT,
@@ -153,11 +156,20 @@ def _admit_ready(
     return True
 
 
-def book_arrival(w: SimulationState, i: int) -> None:
-    """A cache has come over the link: its source is free of it, and the request decodes from the next step on."""
+def book_arrival(w: SimulationState, i: int, now_s: float) -> None:
+    """A cache has come over the link: its source is free of it, and the request decodes from the next step on. The
+    first token comes with it: clients hear from the machines that answer (SGLang's decode server streams it once it has
+    the transfer, TensorRT-LLM's generation server and vLLM's likewise), so what a request waits for its place there
+    comes before its first token; but where the machines of the prompts send it themselves.
+    """
+    if w.req[i, MADE] == 1 and not w.rules.prompts_stream_first:
+        w.when[i, FIRST] = w.when[i, LAST] = now_s
+        if w.rules.reports:
+            report(w, i, now_s, 1, 0)
     source, lane = w.req[i, SOURCE], w.req[i, LANE]
-    release_blocks(w, i, source, w.req[i, SOURCE_BLOCKS], w.req[i, SOURCE_SHARED], w.req[i, SOURCE_LENDER],
-             w.req[i, SOURCE_LENT])  # fmt: skip
+    release_blocks(
+        w, i, source, w.req[i, SOURCE_BLOCKS], w.req[i, SOURCE_SHARED], w.req[i, SOURCE_LENDER], w.req[i, SOURCE_LENT]
+    )
     w.req[i, SOURCE] = -1
     w.req[i, SOURCE_BLOCKS] = w.req[i, SOURCE_SHARED] = w.req[i, SOURCE_LENT] = 0
     w.seats[lane, SEAT_READY, w.lanes[lane, NUM_READY]] = i

@@ -43,10 +43,19 @@ def memory_of(capacity: Ints, host_capacity: Ints, num_ids: int, num_requests: i
     ring = 2 * level + 2 * pools
     before, behind = np.arange(ring), np.arange(ring)
     return Memory(
-        capacity.copy(), capacity, np.zeros(pools, np.int64), host_capacity.copy(),
-        np.full(pools * num_ids, ABSENT, np.int64), np.zeros(pools * num_ids, np.int8),
-        np.zeros(level, np.int64), before, behind, num_ids, num_requests, np.zeros(1, np.int64),
-    )  # fmt: skip
+        capacity.copy(),
+        capacity,
+        np.zeros(pools, np.int64),
+        host_capacity.copy(),
+        np.full(pools * num_ids, ABSENT, np.int64),
+        np.zeros(pools * num_ids, np.int8),
+        np.zeros(level, np.int64),
+        before,
+        behind,
+        num_ids,
+        num_requests,
+        np.zeros(1, np.int64),
+    )
 
 
 def _unlink(m: Memory, node: int) -> None:

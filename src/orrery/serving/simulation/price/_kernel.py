@@ -163,8 +163,9 @@ def price_step(w: SimulationState, overlap: OverlapRule, swap: TransferRule, uni
         host_s = max(host_s, w.rates[lane, HOST_STEP_S] + w.rates[lane, HOST_PER_SEQUENCE_S] * sequences)
         delay_s += row[N_DELAY_S]
         if row[N_LOAD] > 0.0:
-            load_s = max(load_s, swap(row[N_LOAD], w.rates[lane, HOST_BYTES_PER_S], w.rates[lane, HOST_LATENCY_S],
-                                      w.knobs[SWAP]))  # fmt: skip
+            load_s = max(
+                load_s, swap(row[N_LOAD], w.rates[lane, HOST_BYTES_PER_S], w.rates[lane, HOST_LATENCY_S], w.knobs[SWAP])
+            )
             w.totals[LOADED] += row[N_LOAD]
     if end - first > 1:
         device_s += _together_s(w, first, end)

@@ -129,7 +129,7 @@ def _emit(w: SimulationState, target: int, i: int, lane: int, now_s: float) -> N
         w.tally[lane, T_PROMPTED] += w.req[i, INPUT]
     w.when[i, LAST] = now_s
     w.tally[lane, T_ANSWERED] += 1
-    if w.rules.reports:
+    if w.rules.reports and not _is_sent_on(w, target, i, lane):
         report(w, i, now_s, 1, 0)
     if w.lanes[lane, ROLE] != PROMPTS and (w.rules.holds_batch or w.req[i, MADE] < w.req[i, OUTPUT]):
         join_batch(w, i, lane)
@@ -139,6 +139,15 @@ def _emit(w: SimulationState, target: int, i: int, lane: int, now_s: float) -> N
         _hand_over(w, i, lane, target, now_s)
     else:
         _fail(w, i, lane, now_s)
+
+
+def _is_sent_on(w: SimulationState, target: int, i: int, lane: int) -> bool:
+    """Whether a first token goes to a client from other machines, with the cache that they wait for."""
+    if w.rules.prompts_stream_first or w.lanes[lane, ROLE] != PROMPTS or target < 0:
+        return False
+    if w.req[i, MADE] > 1 or w.req[i, OUTPUT] <= 1:
+        return False
+    return w.lanes[lane, POOL] != w.lanes[target, POOL]
 
 
 def _fail(w: SimulationState, i: int, lane: int, now_s: float) -> None:

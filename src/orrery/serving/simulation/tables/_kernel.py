@@ -14,9 +14,12 @@ RouteRule = Callable[[Floats, Floats, Floats, int, int, float, float, Floats], i
 OverlapRule = Callable[[float, float, float, float, float, float, Floats], float]
 TransferRule = Callable[[float, float, float, Floats], float]
 SEAMS = {
-    "serving.policy": "GrantRule", "serving.queue": "OrderRule", "serving.route": "RouteRule",
-    "execution.overlap": "OverlapRule", "execution.transfer": "TransferRule",
-}  # fmt: skip
+    "serving.policy": "GrantRule",
+    "serving.queue": "OrderRule",
+    "serving.route": "RouteRule",
+    "execution.overlap": "OverlapRule",
+    "execution.transfer": "TransferRule",
+}
 """What the loop calls, by the seam whose techniques answer; the last array is a technique's knobs."""
 
 TO_COME, WAITING, PREFILLING, DECODING, MOVING, SWAPPED, DONE, REFUSED, FAILED = range(9)
@@ -27,14 +30,63 @@ NEVER = 2**62
 FOREVER_S = sys.float_info.max
 
 REQUEST = (
-    "status", "input", "output", "computed", "made", "joined", "blocks", "shared", "lane", "turn", "source",
-    "source_blocks", "source_shared", "lender", "lent", "first_follower", "next_follower", "session", "client",
-    "dropped", "cached", "preempted", "machine", "lent_tokens", "place",
-    "source_lender", "source_lent",
-)  # fmt: skip
-(STATUS, INPUT, OUTPUT, COMPUTED, MADE, JOINED, BLOCKS, SHARED, LANE, TURN, SOURCE, SOURCE_BLOCKS, SOURCE_SHARED,
- LENDER, LENT, FIRST_FOLLOWER, NEXT_FOLLOWER, SESSION, CLIENT, DROPPED, CACHED, PREEMPTED, MACHINE, LENT_TOKENS,
- PLACE, SOURCE_LENDER, SOURCE_LENT) = range(27)  # fmt: skip
+    "status",
+    "input",
+    "output",
+    "computed",
+    "made",
+    "joined",
+    "blocks",
+    "shared",
+    "lane",
+    "turn",
+    "source",
+    "source_blocks",
+    "source_shared",
+    "lender",
+    "lent",
+    "first_follower",
+    "next_follower",
+    "session",
+    "client",
+    "dropped",
+    "cached",
+    "preempted",
+    "machine",
+    "lent_tokens",
+    "place",
+    "source_lender",
+    "source_lent",
+)
+(
+    STATUS,
+    INPUT,
+    OUTPUT,
+    COMPUTED,
+    MADE,
+    JOINED,
+    BLOCKS,
+    SHARED,
+    LANE,
+    TURN,
+    SOURCE,
+    SOURCE_BLOCKS,
+    SOURCE_SHARED,
+    LENDER,
+    LENT,
+    FIRST_FOLLOWER,
+    NEXT_FOLLOWER,
+    SESSION,
+    CLIENT,
+    DROPPED,
+    CACHED,
+    PREEMPTED,
+    MACHINE,
+    LENT_TOKENS,
+    PLACE,
+    SOURCE_LENDER,
+    SOURCE_LENT,
+) = range(27)
 """``req``: tokens of prompt and answer; tokens whose keys and values exist, and answer tokens made (both, of a decoding
 request, when it joined its batch at the lane's count ``joined``); blocks held, leading shared ids of them; its lane;
 order of admission; the lane that computed its prompt and still holds it (-1), with what it holds; the lane whose pool
@@ -47,13 +99,59 @@ ENTER, PRIORITY, LAST, ARRIVED_S, ADMITTED_S, FIRST, FINISH = range(7)
 the last token; then what is reported."""
 
 LANES = (
-    "unit", "pool", "role", "deployment", "max_seqs", "budget", "twin", "pooled", "waiting", "num_waiting",
-    "num_decoding", "steps", "context", "far", "guests", "num_prompts", "reserved", "num_ready", "num_fresh",
-    "layers_left", "layers_all", "next_end", "recv_interval", "until_recv", "unseen",
-)  # fmt: skip
-(UNIT, POOL, ROLE, DEPLOYMENT, MAX_SEQS, BUDGET, TWIN, POOLED, WAITING_ROOT, NUM_WAITING, NUM_DECODING, STEPS, CONTEXT,
- FAR, GUESTS, NUM_PROMPTS, RESERVED, NUM_READY, NUM_FRESH, LAYERS_LEFT, LAYERS_ALL, NEXT_END, RECV_INTERVAL,
- UNTIL_RECV, UNSEEN) = range(25)  # fmt: skip
+    "unit",
+    "pool",
+    "role",
+    "deployment",
+    "max_seqs",
+    "budget",
+    "twin",
+    "pooled",
+    "waiting",
+    "num_waiting",
+    "num_decoding",
+    "steps",
+    "context",
+    "far",
+    "guests",
+    "num_prompts",
+    "reserved",
+    "num_ready",
+    "num_fresh",
+    "layers_left",
+    "layers_all",
+    "next_end",
+    "recv_interval",
+    "until_recv",
+    "unseen",
+)
+(
+    UNIT,
+    POOL,
+    ROLE,
+    DEPLOYMENT,
+    MAX_SEQS,
+    BUDGET,
+    TWIN,
+    POOLED,
+    WAITING_ROOT,
+    NUM_WAITING,
+    NUM_DECODING,
+    STEPS,
+    CONTEXT,
+    FAR,
+    GUESTS,
+    NUM_PROMPTS,
+    RESERVED,
+    NUM_READY,
+    NUM_FRESH,
+    LAYERS_LEFT,
+    LAYERS_ALL,
+    NEXT_END,
+    RECV_INTERVAL,
+    UNTIL_RECV,
+    UNSEEN,
+) = range(25)
 """``lanes``: where it belongs; its limits; the lane that shares its compute units (-1); bytes that one request may
 fill; the root of its queue; decode steps so far; tokens that decoding requests hold, those of them that are on other
 machines, and those of others that are here; seats kept for requests on their way; groups of layers that the prompts
@@ -61,15 +159,53 @@ under way have still to pass, and all; the count of decode steps at which the ne
 steps from one look for new requests to the next, those left until then, and the root of the requests not yet seen."""
 
 RATES = (
-    "decoded_s", "load_requests", "load_tokens", "link_s", "device_ways", "host_step_s", "host_per_sequence_s",
-    "host_overlap_frac", "link_bytes_per_s", "link_latency_s", "host_bytes_per_s", "host_latency_s",
-    "layers_frac", "prompt_padding", "answer_padding", "noted_s", "pool_noted_s", "host_launch_s", "graph_seqs",
-    "host_pieces_s", "graph_tokens", "sampling_s",
-)  # fmt: skip
-(DECODED_S, LOAD_REQUESTS, LOAD_TOKENS, LINK_S, DEVICE_WAYS, HOST_STEP_S, HOST_PER_SEQUENCE_S, HOST_OVERLAP_FRAC,
- LINK_BYTES_PER_S, LINK_LATENCY_S, HOST_BYTES_PER_S, HOST_LATENCY_S, LAYERS_FRAC, PROMPT_PADDING, ANSWER_PADDING,
- NOTED_S, POOL_NOTED_S, HOST_LAUNCH_S, GRAPH_SEQS, HOST_PIECES_S, GRAPH_TOKENS,
- SAMPLING_S) = range(22)  # fmt: skip
+    "decoded_s",
+    "load_requests",
+    "load_tokens",
+    "link_s",
+    "device_ways",
+    "host_step_s",
+    "host_per_sequence_s",
+    "host_overlap_frac",
+    "link_bytes_per_s",
+    "link_latency_s",
+    "host_bytes_per_s",
+    "host_latency_s",
+    "layers_frac",
+    "prompt_padding",
+    "answer_padding",
+    "noted_s",
+    "pool_noted_s",
+    "host_launch_s",
+    "graph_seqs",
+    "host_pieces_s",
+    "graph_tokens",
+    "sampling_s",
+)
+(
+    DECODED_S,
+    LOAD_REQUESTS,
+    LOAD_TOKENS,
+    LINK_S,
+    DEVICE_WAYS,
+    HOST_STEP_S,
+    HOST_PER_SEQUENCE_S,
+    HOST_OVERLAP_FRAC,
+    LINK_BYTES_PER_S,
+    LINK_LATENCY_S,
+    HOST_BYTES_PER_S,
+    HOST_LATENCY_S,
+    LAYERS_FRAC,
+    PROMPT_PADDING,
+    ANSWER_PADDING,
+    NOTED_S,
+    POOL_NOTED_S,
+    HOST_LAUNCH_S,
+    GRAPH_SEQS,
+    HOST_PIECES_S,
+    GRAPH_TOKENS,
+    SAMPLING_S,
+) = range(22)
 """``rates``, by lane: end of its last decode step; unfinished requests, and their tokens to come; when its link is
 free; devices that work on one pass at a time; the host's part of a step; the ways of its cache to other machines and
 to the host's memory; of the step: the share of all layers that its prompts pass, and tokens that are only padding; when
@@ -104,14 +240,63 @@ GRANT, ORDER, ROUTE, OVERLAP, TRANSFER, SWAP, ACCEPT = range(7)
 """``knobs``: rows, of the rules that are called by address; and the chance of each level of guesses to hold."""
 
 TOTALS = (
-    "steps", "energy_j", "busy_s", "moved_bytes", "moved_s", "swapped_bytes", "swapped_s", "loaded_bytes",
-    "drafted_tokens", "accepted_tokens", "finetune_tokens", "prompt_tokens", "padded_tokens", "host_bound_s",
-    "log_rows", "width_s", "window_start_s", "window_end_s", "gap_sum_s", "gap_squares_s2",
-)  # fmt: skip
-(TOTAL_STEPS, ENERGY, BUSY, MOVED, MOVED_S, SWAPPED_BYTES, SWAPPED_S, LOADED, DRAFTED, ACCEPTED, FINETUNED, PROMPTED,
- PADDED, HOST_BOUND, LOGGED, WIDTH, WINDOW_START, WINDOW_END, GAP_SUM, GAP_SQUARES) = range(20)  # fmt: skip
-(B_STEPS, B_BUSY, B_PROMPT, B_DECODE, B_RUNNING, B_WAITING, B_KV, B_ENERGY, B_ARRIVALS, B_FINISHES, B_PREEMPTED,
- B_PADDED) = range(12)  # fmt: skip
+    "steps",
+    "energy_j",
+    "busy_s",
+    "moved_bytes",
+    "moved_s",
+    "swapped_bytes",
+    "swapped_s",
+    "loaded_bytes",
+    "drafted_tokens",
+    "accepted_tokens",
+    "finetune_tokens",
+    "prompt_tokens",
+    "padded_tokens",
+    "host_bound_s",
+    "log_rows",
+    "width_s",
+    "window_start_s",
+    "window_end_s",
+    "gap_sum_s",
+    "gap_squares_s2",
+)
+(
+    TOTAL_STEPS,
+    ENERGY,
+    BUSY,
+    MOVED,
+    MOVED_S,
+    SWAPPED_BYTES,
+    SWAPPED_S,
+    LOADED,
+    DRAFTED,
+    ACCEPTED,
+    FINETUNED,
+    PROMPTED,
+    PADDED,
+    HOST_BOUND,
+    LOGGED,
+    WIDTH,
+    WINDOW_START,
+    WINDOW_END,
+    GAP_SUM,
+    GAP_SQUARES,
+) = range(20)
+(
+    B_STEPS,
+    B_BUSY,
+    B_PROMPT,
+    B_DECODE,
+    B_RUNNING,
+    B_WAITING,
+    B_KV,
+    B_ENERGY,
+    B_ARRIVALS,
+    B_FINISHES,
+    B_PREEMPTED,
+    B_PADDED,
+) = range(12)
 """``timeline``: columns, as in ``result.TIMELINE``."""
 GAP_LEAST_S, GAP_BINS_PER_DECADE = 1e-6, 1000
 
@@ -139,6 +324,7 @@ class Rules(NamedTuple):
     transfer_hidden_frac: float  # of a hand-over that the prompt's own computing hides
     has_overlap: bool
     overlaps_sends: bool  # pipeline stages send while they compute the next batch
+    prompts_stream_first: bool  # the machines that computed a prompt send its first token to the client themselves
     concurrency: int  # closed loop: requests in flight; 0 = open
     needs_prefix: bool  # the router asks how much of a prompt each lane holds
     reports: bool  # requests come while the clock moves, and every token is told; otherwise all are known before

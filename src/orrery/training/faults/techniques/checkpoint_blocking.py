@@ -18,9 +18,10 @@ def rule(saving: Saving, interval_steps: int, knobs: BlockingKnobs) -> SaveCost:
     copy_s = saving.shard_bytes / saving.copy_bytes_per_s
     write_s = saving.shard_bytes / saving.write_bytes_per_s
     return SaveCost(
-        blocked_s=max(copy_s, write_s) if knobs.is_streamed else copy_s + write_s, durable_lag_s=0.0,
+        blocked_s=max(copy_s, write_s) if knobs.is_streamed else copy_s + write_s,
+        durable_lag_s=0.0,
         load_s=copy_s + write_s,
-    )  # fmt: skip
+    )
 
 
 TECHNIQUE = Technique(

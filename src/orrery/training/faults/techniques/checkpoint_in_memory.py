@@ -44,12 +44,17 @@ def rule(saving: Saving, interval_steps: int, knobs: InMemoryKnobs) -> SaveCost:
     write_s = part_bytes / saving.write_bytes_per_s
     num_data = knobs.group_nodes - knobs.num_parity
     return SaveCost(
-        blocked_s=blocked_s, durable_lag_s=max(parity_s, write_s),
-        load_s=write_s + copy_s, memory_lag_s=parity_s, memory_load_s=saving.shard_bytes / saving.copy_bytes_per_s,
-        rebuild_s=num_data * node_bytes / saving.node_link_bytes_per_s, num_node_losses=knobs.num_parity,
-        host_bytes=2.0 * node_bytes * knobs.group_nodes / num_data, node_link_bytes=sent_bytes,
+        blocked_s=blocked_s,
+        durable_lag_s=max(parity_s, write_s),
+        load_s=write_s + copy_s,
+        memory_lag_s=parity_s,
+        memory_load_s=saving.shard_bytes / saving.copy_bytes_per_s,
+        rebuild_s=num_data * node_bytes / saving.node_link_bytes_per_s,
+        num_node_losses=knobs.num_parity,
+        host_bytes=2.0 * node_bytes * knobs.group_nodes / num_data,
+        node_link_bytes=sent_bytes,
         memory_interval_s=steps * saving.step_s,
-    )  # fmt: skip
+    )
 
 
 TECHNIQUE = Technique(

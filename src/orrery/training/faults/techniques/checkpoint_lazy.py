@@ -25,8 +25,9 @@ def rule(saving: Saving, interval_steps: int, knobs: LazyKnobs) -> SaveCost:
     return SaveCost(
         blocked_s=found.steady_s,
         durable_lag_s=max(0.0, (found.left_bytes + saving.shard_bytes) / saving.write_bytes_per_s - found.steady_s),
-        load_s=copy_s + write_s, host_bytes=min(saving.shard_bytes, saving.buffer_bytes) * saving.devices_per_node,
-    )  # fmt: skip
+        load_s=copy_s + write_s,
+        host_bytes=min(saving.shard_bytes, saving.buffer_bytes) * saving.devices_per_node,
+    )
 
 
 TECHNIQUE = Technique(

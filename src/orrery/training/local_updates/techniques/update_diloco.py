@@ -26,9 +26,13 @@ def rule(replica: Replica, knobs: DilocoKnobs) -> Round:
     outer = replica.num_parameters * replica.weight_bytes
     exposed_s = knobs.num_steps * replica.overlapped_s(replica.inside_s(inner)) + replica.all_reduce_s(outer)
     return rounds_of(
-        replica, knobs.num_steps, exposed_s, sent_bytes=knobs.num_steps * inner + outer, num_rounds_stale=0,
+        replica,
+        knobs.num_steps,
+        exposed_s,
+        sent_bytes=knobs.num_steps * inner + outer,
+        num_rounds_stale=0,
         extra_bytes=KEPT_COPIES * outer,
-    )  # fmt: skip
+    )
 
 
 TECHNIQUE = Technique(

@@ -28,9 +28,13 @@ def rule(replica: Replica, knobs: GossipKnobs) -> Round:
     sent = replica.num_parameters * replica.weight_bytes
     exposed_s = replica.beside_s(knobs.num_neighbours * replica.neighbour_s(sent), knobs.num_steps * replica.step_s)
     return rounds_of(
-        replica, knobs.num_steps, exposed_s, sent_bytes=knobs.num_neighbours * sent, num_rounds_stale=0,
+        replica,
+        knobs.num_steps,
+        exposed_s,
+        sent_bytes=knobs.num_neighbours * sent,
+        num_rounds_stale=0,
         extra_bytes=sent,
-    )  # fmt: skip
+    )
 
 
 TECHNIQUE = Technique(

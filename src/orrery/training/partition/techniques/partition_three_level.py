@@ -10,9 +10,15 @@ def rule(topology: Topology, knobs: WireKnobs) -> Plan:
     inside = [x.name for x in topology.levels if not x.is_network]
     first, node, last = topology.names[1], (inside or [topology.names[-1]])[-1], topology.names[-1]
     return Plan(
-        name="three-level-partition", weights=first, gradients=node, optimizer=last, forward_wire=knobs.weight_wire,
-        backward_wire=knobs.weight_wire, gradient_wire=knobs.gradient_wire, exchanges_gradients=True,
-    )  # fmt: skip
+        name="three-level-partition",
+        weights=first,
+        gradients=node,
+        optimizer=last,
+        forward_wire=knobs.weight_wire,
+        backward_wire=knobs.weight_wire,
+        gradient_wire=knobs.gradient_wire,
+        exchanges_gradients=True,
+    )
 
 
 TECHNIQUE = Technique(

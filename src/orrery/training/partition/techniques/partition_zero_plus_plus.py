@@ -10,12 +10,15 @@ def rule(topology: Topology, knobs: WireKnobs) -> Plan:
     inside = [x.name for x in topology.levels if not x.is_network]
     last = topology.names[-1]
     return Plan(
-        name="zero-plus-plus", weights=last, gradients=last, optimizer=last,
+        name="zero-plus-plus",
+        weights=last,
+        gradients=last,
+        optimizer=last,
         secondary=inside[-1] if inside and inside[-1] != last else DEVICE,
         forward_wire=knobs.weight_wire,
         gradient_wire=knobs.gradient_wire,
         exchanges_gradients=True,
-    )  # fmt: skip
+    )
 
 
 TECHNIQUE = Technique(

@@ -12,10 +12,17 @@ def rule(pp: Count, vp: Count, num_micro_batches: Count) -> Pipeline:
     p, _, m = as_floats(pp, vp, num_micro_batches)
     ones = np.ones_like(p)
     return Pipeline(
-        forward_idle_ratio=p - 1.0, backward_idle_ratio=p - 1.0, weight_idle_ratio=p - 1.0,
-        fill_forward_ratio=p - 1.0, fill_backward_ratio=0.0 * p, is_parallelogram=False,
-        in_flight_ratio=np.minimum(m, p), last_in_flight_ratio=ones, parameter_copies_ratio=ones, sends_ratio=ones,
-    )  # fmt: skip
+        forward_idle_ratio=p - 1.0,
+        backward_idle_ratio=p - 1.0,
+        weight_idle_ratio=p - 1.0,
+        fill_forward_ratio=p - 1.0,
+        fill_backward_ratio=0.0 * p,
+        is_parallelogram=False,
+        in_flight_ratio=np.minimum(m, p),
+        last_in_flight_ratio=ones,
+        parameter_copies_ratio=ones,
+        sends_ratio=ones,
+    )
 
 
 def order(pp: int, vp: int, num_micro_batches: int, rank: int) -> list[Piece]:

@@ -38,12 +38,18 @@ def rule(pp: Count, vp: Count, num_micro_batches: Count) -> Pipeline:
     p, _, m = as_floats(pp, vp, num_micro_batches)
     half = p / 2.0 - 1.0
     return Pipeline(
-        forward_idle_ratio=half, backward_idle_ratio=2.0 * half, weight_idle_ratio=-half,
-        fill_forward_ratio=2.0 * half, fill_backward_ratio=0.0 * p, is_parallelogram=False,
-        in_flight_ratio=np.minimum(m, p + 1.0), last_in_flight_ratio=np.minimum(m, p + 1.0),
-        parameter_copies_ratio=np.full_like(p, 2.0), sends_ratio=np.ones_like(p),
+        forward_idle_ratio=half,
+        backward_idle_ratio=2.0 * half,
+        weight_idle_ratio=-half,
+        fill_forward_ratio=2.0 * half,
+        fill_backward_ratio=0.0 * p,
+        is_parallelogram=False,
+        in_flight_ratio=np.minimum(m, p + 1.0),
+        last_in_flight_ratio=np.minimum(m, p + 1.0),
+        parameter_copies_ratio=np.full_like(p, 2.0),
+        sends_ratio=np.ones_like(p),
         joined_ratio=np.maximum(m - 1.5 * p + 1.0, 0.0) / np.maximum(m, 1.0),
-    )  # fmt: skip
+    )
 
 
 def order(pp: int, vp: int, num_micro_batches: int, rank: int) -> list[Piece]:

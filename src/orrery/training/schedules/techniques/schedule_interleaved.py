@@ -20,11 +20,17 @@ def rule(pp: Count, vp: Count, num_micro_batches: Count) -> Pipeline:
     p, v, m = as_floats(pp, vp, num_micro_batches)
     idle = (p - 1.0) / v
     return Pipeline(
-        forward_idle_ratio=idle, backward_idle_ratio=idle, weight_idle_ratio=idle,
-        fill_forward_ratio=idle, fill_backward_ratio=0.0 * p, is_parallelogram=False,
-        in_flight_ratio=np.minimum(m, p + idle), last_in_flight_ratio=np.minimum(m, p - idle),
-        parameter_copies_ratio=np.ones_like(p), sends_ratio=v,
-    )  # fmt: skip
+        forward_idle_ratio=idle,
+        backward_idle_ratio=idle,
+        weight_idle_ratio=idle,
+        fill_forward_ratio=idle,
+        fill_backward_ratio=0.0 * p,
+        is_parallelogram=False,
+        in_flight_ratio=np.minimum(m, p + idle),
+        last_in_flight_ratio=np.minimum(m, p - idle),
+        parameter_copies_ratio=np.ones_like(p),
+        sends_ratio=v,
+    )
 
 
 def order(pp: int, vp: int, num_micro_batches: int, rank: int) -> list[Piece]:

@@ -32,11 +32,17 @@ def rule(pp: Count, vp: Count, num_micro_batches: Count) -> Pipeline:
     """
     p, v, m = as_floats(pp, vp, num_micro_batches)
     return Pipeline(
-        forward_idle_ratio=0.0 * p, backward_idle_ratio=p - 1.0, weight_idle_ratio=1.0 - p,
-        fill_forward_ratio=(p - 1.0) / 2.0, fill_backward_ratio=(p - 1.0) / 2.0, is_parallelogram=True,
-        in_flight_ratio=np.minimum(m, p), last_in_flight_ratio=np.minimum(m, p),
-        parameter_copies_ratio=np.ones_like(p), sends_ratio=v,
-    )  # fmt: skip
+        forward_idle_ratio=0.0 * p,
+        backward_idle_ratio=p - 1.0,
+        weight_idle_ratio=1.0 - p,
+        fill_forward_ratio=(p - 1.0) / 2.0,
+        fill_backward_ratio=(p - 1.0) / 2.0,
+        is_parallelogram=True,
+        in_flight_ratio=np.minimum(m, p),
+        last_in_flight_ratio=np.minimum(m, p),
+        parameter_copies_ratio=np.ones_like(p),
+        sends_ratio=v,
+    )
 
 
 def order(pp: int, vp: int, num_micro_batches: int, rank: int) -> list[Piece]:

@@ -26,9 +26,10 @@ def rule(sizes: Sizes, layer: int, knobs: NoKnobs) -> StepWork:
     ops += [weight_gradient(n, shape) for shape in hidden[::-1]]
     ops.append(update([*hidden, head]))
     return StepWork(
-        ops=tuple(ops), activation_bytes=WORD_BYTES * n * (sizes.inputs + sum(sizes.hidden) + sizes.num_classes),
+        ops=tuple(ops),
+        activation_bytes=WORD_BYTES * n * (sizes.inputs + sum(sizes.hidden) + sizes.num_classes),
         state_bytes=state_bytes([*hidden, head], [*hidden, head]),
-    )  # fmt: skip
+    )
 
 
 TECHNIQUE = Technique(

@@ -22,9 +22,10 @@ def rule(sizes: Sizes, layer: int, knobs: NoKnobs) -> StepWork:
     ops = [op for shape in hidden[: layer + 1] for op in forward(n, shape)]
     ops += [*readout(n, heads[layer]), weight_gradient(n, heads[layer]), update([heads[layer]])]
     return StepWork(
-        ops=tuple(ops), activation_bytes=WORD_BYTES * n * sum(heads[layer]),
+        ops=tuple(ops),
+        activation_bytes=WORD_BYTES * n * sum(heads[layer]),
         state_bytes=state_bytes([*hidden, *heads], [heads[layer]]),
-    )  # fmt: skip
+    )
 
 
 TECHNIQUE = Technique(

@@ -33,9 +33,10 @@ def rule(sizes: Sizes, layer: int, knobs: NoKnobs) -> StepWork:
     ops += [*readout(n, head), weight_gradient(n, head), update([head])]
     widest = max(sum(shape) for shape in hidden)
     return StepWork(
-        ops=tuple(ops), activation_bytes=WORD_BYTES * 2 * n * widest,
+        ops=tuple(ops),
+        activation_bytes=WORD_BYTES * 2 * n * widest,
         state_bytes=state_bytes([*hidden, head], [*hidden, head]),
-    )  # fmt: skip
+    )
 
 
 def _layer(points: int, shape: tuple[int, int]) -> Iterator[Gemm | Elementwise]:

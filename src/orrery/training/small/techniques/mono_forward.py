@@ -25,9 +25,10 @@ def rule(sizes: Sizes, layer: int, knobs: NoKnobs) -> StepWork:
     ops.append(update([hidden[layer], head]))
     heads = [(width, sizes.num_classes) for width in sizes.hidden]
     return StepWork(
-        ops=tuple(ops), activation_bytes=WORD_BYTES * n * (sum(hidden[layer]) + sizes.num_classes),
+        ops=tuple(ops),
+        activation_bytes=WORD_BYTES * n * (sum(hidden[layer]) + sizes.num_classes),
         state_bytes=state_bytes([*hidden, *heads], [hidden[layer], head]),
-    )  # fmt: skip
+    )
 
 
 TECHNIQUE = Technique(

@@ -5,14 +5,15 @@ from starlette.routing import Route
 from orrery.web.pages.papers.digest import change, digest, feed
 from orrery.web.pages.papers.entry import entry
 from orrery.web.pages.papers.fresh import day, trending
-from orrery.web.pages.papers.library import library
+from orrery.web.pages.papers.library import home, library
 from orrery.web.pages.papers.marking import follow, mark
 from orrery.web.pages.papers.score import scorecard
 
 MENU = (50, "/papers", "Papers")
 
 ROUTES = (
-    Route("/papers", library),
+    Route("/papers", home),
+    Route("/papers/library", library),
     Route("/papers/search", library),
     Route("/papers/day", day),
     Route("/papers/day/{day}", day),

@@ -43,11 +43,21 @@ def _shown(request: Request, form_values: Written, message: str = "") -> Respons
         except OrreryError as error:
             message = message or str(error)
     return page(
-        request, "papers_subscribe.html", status=422 if message else 200, inputs=form_values, error=message,
-        preview=preview, is_text=is_text, subscriptions=subscriptions, layers=shipped().layers,
-        techniques=choices(index_of(place.library))["technique"], frequencies=FREQUENCIES, query=query_of(form_values),
-        send=command(place, f"digest --send {SEND}"), done=request.query_params.get("done", ""),
-    )  # fmt: skip
+        request,
+        "papers_subscribe.html",
+        status=422 if message else 200,
+        inputs=form_values,
+        error=message,
+        preview=preview,
+        is_text=is_text,
+        subscriptions=subscriptions,
+        layers=shipped().layers,
+        techniques=choices(index_of(place.library))["technique"],
+        frequencies=FREQUENCIES,
+        query=query_of(form_values),
+        send=command(place, f"digest --send {SEND}"),
+        done=request.query_params.get("done", ""),
+    )
 
 
 async def change(request: Request) -> Response:

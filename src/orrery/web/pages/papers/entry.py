@@ -70,9 +70,12 @@ def _context(place: Place, found: Found) -> dict[str, Any]:
     else:
         view, is_filed, known = fetched_view(*found), False, (found[0].id, "", found[0].title)
     return {
-        "view": view, "is_filed": is_filed, "is_read": marks.is_read(*known), "is_upvoted": marks.is_upvoted(*known),
+        "view": view,
+        "is_filed": is_filed,
+        "is_read": marks.is_read(*known),
+        "is_upvoted": marks.is_upvoted(*known),
         "follows": marks.marks,
-    }  # fmt: skip
+    }
 
 
 async def _meaning(request: Request, classification: Classification) -> dict[str, Any]:

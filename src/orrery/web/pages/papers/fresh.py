@@ -1,4 +1,4 @@
-"""What is new: day by day, and what of it matters most now."""
+"""Papers by their date, and what is new and matters most now."""
 
 from datetime import date
 
@@ -9,17 +9,39 @@ from starlette.responses import Response
 from orrery.base.errors import ScenarioError
 from orrery.evidence.understanding.trending import DAYS
 from orrery.evidence.understanding.weights import shipped
-from orrery.web.papers.fresh import papers_of, trends
+from orrery.web.papers.fresh import dates, trends
+from orrery.web.papers.index import index_of
 from orrery.web.papers.own import command, opened
+from orrery.web.papers.period import Period
+from orrery.web.place import Place
 from orrery.web.render import page
+from orrery.web.uploads.stored_files import listed
 
 
 def day(request: Request) -> Response:
-    """The papers of a day; of the latest where none is named."""
-    named = request.path_params.get("day")
-    with opened(request.app.state.place) as store:
-        found = papers_of(store, _day(named) if named else None)
-    return page(request, "papers_day.html", found=found, fetch=command(request.app.state.place, "fetch"))
+    """The papers of a day, a month or a year; of the latest date that has papers where none is named."""
+    named, place = request.path_params.get("day"), request.app.state.place
+    period = Period.read(named) if named else None
+    if named and period is None:
+        raise HTTPException(404, "There is no such date; write a day, a month or a year such as 2026-11-20 or 2026-11.")
+    index = index_of(place.library)
+    with opened(place) as store:
+        found = dates(store, index, period)
+    answer = page(
+        request,
+        "papers_day.html",
+        found=found,
+        deployment=_deployment(place),
+        num_all=len(index.documents()),
+        fetch=command(place, "fetch"),
+    )
+    index.fill()  # so that the first search is quick
+    return answer
+
+
+def _deployment(place: Place) -> str:
+    """The scenario that the reader uploaded last; empty where there is none."""
+    return next((stored.name for stored in listed(place.uploads) if stored.kind == "scenario"), "")
 
 
 def trending(request: Request) -> Response:
@@ -32,10 +54,19 @@ def trending(request: Request) -> Response:
     until = _day(query["date"]) if query.get("date") else date.today()
     with opened(request.app.state.place) as store:
         found = trends(store, until, by, layers)
+        latest = None if found.num_all else dates(store, index_of(request.app.state.place.library), None)
     return page(
-        request, "papers_trending.html", found=found, by=by, until=until, layers=layers, periods=tuple(DAYS),
-        every_layer=shipped().layers, fetch=command(request.app.state.place, "fetch"),
-    )  # fmt: skip
+        request,
+        "papers_trending.html",
+        found=found,
+        latest=latest,
+        by=by,
+        until=until,
+        layers=layers,
+        periods=tuple(DAYS),
+        every_layer=shipped().layers,
+        fetch=command(request.app.state.place, "fetch"),
+    )
 
 
 def _day(text: str) -> date:

@@ -7,11 +7,17 @@ from starlette.responses import Response
 
 from orrery.base.errors import OrreryError
 from orrery.web.export import as_csv, as_json
+from orrery.web.pages.papers.fresh import day
 from orrery.web.papers.index import index_of
 from orrery.web.papers.listing import Listing, PaperQuery, choices, listing, rows
 from orrery.web.papers.own import marked
 from orrery.web.place import Place
 from orrery.web.render import page
+
+
+def home(request: Request) -> Response:
+    """The latest papers; the library where the address asks for something of it."""
+    return library(request) if request.query_params else day(request)
 
 
 def library(request: Request) -> Response:
@@ -35,8 +41,15 @@ def library(request: Request) -> Response:
         name: value for name, value in request.query_params.multi_items() if value and name not in ("page", "format")
     }
     answer = page(
-        request, "papers.html", status=422 if message else 200, inputs=query, listing=shown, error=message,
-        choices=choices(index), turn=urlencode(known),
-    )  # fmt: skip
+        request,
+        "papers.html",
+        at="/papers/search" if request.url.path.endswith("/search") else "/papers/library",
+        status=422 if message else 200,
+        inputs=query,
+        listing=shown,
+        error=message,
+        choices=choices(index),
+        turn=urlencode(known),
+    )
     index.fill()  # so that the first search is quick
     return answer

@@ -30,10 +30,16 @@ def scorecard(request: Request) -> Response:
         return file
     known = {name: value for name, value in request.query_params.items() if value and name not in ("page", "format")}
     return page(
-        request, "papers_scorecard.html", status=422 if message else 200, inputs=query, error=message,
-        score=score(claims, query.page), choices={**choices(index), "verdict": VERDICTS}, turn=urlencode(known),
+        request,
+        "papers_scorecard.html",
+        status=422 if message else 200,
+        inputs=query,
+        error=message,
+        score=score(claims, query.page),
+        choices={**choices(index), "verdict": VERDICTS},
+        turn=urlencode(known),
         verdicts=VERDICTS,
-    )  # fmt: skip
+    )
 
 
 def _handed_out(claims: tuple[ClaimResult, ...], format_name: str) -> Response | None:
@@ -44,10 +50,39 @@ def _handed_out(claims: tuple[ClaimResult, ...], format_name: str) -> Response |
         return as_svg("scorecard", draw(claims))
     if format_name != "csv":
         return None
-    names = ("paper", "claim", "metric", "unit", "baseline", "reading", "reported_low", "reported_high", "predicted",
-             "ratio", "verdict", "because")  # fmt: skip
-    return as_csv("scorecard", names, (
-        (j.paper, c.id, c.metric, c.unit, c.baseline, c.reading, c.low, c.high, j.predicted, j.ratio, j.verdict,
-         j.because)
-        for j in claims for c in [j.claim]
-    ))  # fmt: skip
+    names = (
+        "paper",
+        "claim",
+        "metric",
+        "unit",
+        "baseline",
+        "reading",
+        "reported_low",
+        "reported_high",
+        "predicted",
+        "ratio",
+        "verdict",
+        "because",
+    )
+    return as_csv(
+        "scorecard",
+        names,
+        (
+            (
+                j.paper,
+                c.id,
+                c.metric,
+                c.unit,
+                c.baseline,
+                c.reading,
+                c.low,
+                c.high,
+                j.predicted,
+                j.ratio,
+                j.verdict,
+                j.because,
+            )
+            for j in claims
+            for c in [j.claim]
+        ),
+    )

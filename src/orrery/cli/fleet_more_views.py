@@ -1,0 +1,92 @@
+"""Several services, steady hours of a fleet, and the size that survives a loss, in the terminal."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from orrery.base.files import write_atomically
+from orrery.base.units import figures, text
+from orrery.cli.fleet_views import print_fleet
+from orrery.cli.output import console
+from orrery.cli.sheet import Sheet
+from orrery.fleet.service.steady import Hour
+from orrery.scenario.fleet.services import ServicesAnswer
+from orrery.scenario.fleet.steady import SteadyAnswer
+from orrery.scenario.fleet.survive import Survival
+
+FEW_HOURS = 48
+"""Hours that are listed one by one; of more, each hour of the day in its mean."""
+
+
+def print_more(answer: SteadyAnswer | Survival | ServicesAnswer) -> None:
+    """The answer as a person reads it."""
+    if isinstance(answer, ServicesAnswer):
+        _print_services(answer)
+    elif isinstance(answer, Survival):
+        _print_survival(answer)
+    else:
+        _print_hours(answer)
+
+
+def _print_survival(answer: Survival) -> None:
+    out = console()
+    what = "a zone" if answer.kind == "zone" else "one replica"
+    out.print(
+        f"{answer.needed} replicas meet the SLOs at {figures(answer.peak_requests_per_s)} requests/s, and "
+        f"{answer.replicas} (N + {answer.spare}) still do while {what} is lost.",
+        markup=False,
+        highlight=False,
+    )
+    for name, share in answer.attained.items():
+        out.print(
+            f"  {name.replace('_', ' ')}: {share:.2%} of the requests of the outage", markup=False, highlight=False
+        )
+
+
+def _print_services(answer: ServicesAnswer) -> None:
+    out = console()
+    for name, one in answer.services.items():
+        out.print(f"{name}: {one.run.setup.service.pools[0].deployment.model.name}", markup=False, highlight=False)
+        print_fleet(one)
+    verdict = {True: "every SLO is met", False: "an SLO is missed", None: "no SLO is given"}[answer.is_met]
+    out.print(
+        f"All services: {int(answer.total('num_sent')):,} requests, ${figures(answer.total('cost_usd'))}; {verdict}.",
+        markup=False,
+        highlight=False,
+    )
+
+
+def _print_hours(answer: SteadyAnswer) -> None:
+    out = console()
+    table = Sheet("hour", "requests/s", "replicas", "TTFT", "TPOT", "power", "$/h", left=1)
+    hours = answer.hours
+    groups = [[h] for h in hours]
+    if len(hours) > FEW_HOURS:
+        groups = [[h for k, h in enumerate(hours) if k % 24 == of_day] for of_day in range(24)]
+    for k, group in enumerate(groups):
+        latencies = (
+            "-" if not np.isfinite(v) else text(v, "s") for v in (_mean(group, "ttft_s"), _mean(group, "tpot_s"))
+        )
+        power = text(_mean(group, "power_w") + _mean(group, "host_power_w"), "w")
+        cost = f"${figures(_mean(group, 'usd_per_s') * 3600.0)}"
+        rate, replicas = figures(_mean(group, "rate_requests_per_s")), figures(_mean(group, "num_replicas"))
+        table.add_row(str(k), rate, replicas, *latencies, power, cost)
+    out.print(table)
+    out.print(
+        f"{answer.num_requests:,.0f} requests, ${figures(answer.cost_usd)}, {text(answer.energy_j, 'j')} and "
+        f"{text(answer.host_energy_j, 'j')} of the hosts, mean TTFT {text(answer.mean('ttft_s'), 's')}"
+        + ("" if answer.carbon_g is None else f", {figures(answer.carbon_g / 1000.0)} kg of CO2"),
+        markup=False,
+        highlight=False,
+    )
+
+
+def _mean(hours: list[Hour], name: str) -> float:
+    """The mean of a figure over some hours."""
+    return float(np.mean([getattr(h, name) for h in hours]))
+
+
+def write_json(answer: SteadyAnswer | Survival | ServicesAnswer, path: Path) -> None:
+    """Write the answer."""
+    write_atomically(path, json.dumps(answer.to_json(), allow_nan=False, indent=2) + "\n")

@@ -1,0 +1,1 @@
+"""Cold starts: what a new replica waits for, part by part."""

@@ -1,0 +1,203 @@
+"""The replicas of a run: off, starting, serving, draining or lost; who takes requests, and what has been paid for."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from orrery.fleet.service.rows import RequestRows
+from orrery.fleet.service.setup import FleetService
+from orrery.serving.live._kernel import lose
+from orrery.serving.requests import Ints
+from orrery.serving.simulation.tables import _kernel as tables
+
+OFF, STARTING, SERVING, DRAINING, LOST = range(5)
+"""States of a replica."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleEvent:
+    """A change of one replica."""
+
+    at_s: float
+    pool: int
+    replica: int
+    what: str  # "start", "ready", "drain", "release", or the cause of a loss
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A time that one replica was paid for."""
+
+    pool: int
+    start_s: float
+    end_s: float
+
+
+@dataclass(slots=True)
+class _Replica:
+    pool: int
+    machines: Ints
+    lanes: Ints
+    state: int = OFF
+    since_s: float = 0.0
+    generation: int = 0  # of starts: what was planned for an earlier one no longer holds
+    paid_from_s: float = 0.0
+
+
+@dataclass(slots=True, eq=False)
+class ReplicaStates:
+    """All replicas, pool after pool, and the lanes that requests are sent to."""
+
+    setup: FleetService
+    rows: RequestRows
+    replicas: list[_Replica] = field(default_factory=list[_Replica])
+    events: list[ScaleEvent] = field(default_factory=list[ScaleEvent])
+    spans: list[Span] = field(default_factory=list[Span])
+    parked_at: int = -1  # the lane where requests stand while no replica takes any
+
+    def __post_init__(self) -> None:
+        w = self.rows.world
+        machine_of_lane = w.unit_machine[w.lanes[:, tables.UNIT]]
+        deployment_of_lane = w.lanes[:, tables.DEPLOYMENT] // (2 if self.setup.service.split else 1)
+        for pool, terms in enumerate(self.setup.terms):
+            machines = np.unique(machine_of_lane[deployment_of_lane == pool])
+            for part in np.array_split(machines, terms.replicas_max):
+                lanes = np.flatnonzero(np.isin(machine_of_lane, part))
+                self.replicas.append(_Replica(pool=pool, machines=part, lanes=lanes))
+        for pool, terms in enumerate(self.setup.terms):
+            for r in self.of_pool(pool, OFF)[: terms.replicas_min]:
+                self.replicas[r].state = SERVING
+        self.open()
+
+    # -- counts -------------------------------------------------------------------------------------------------------
+
+    def of_pool(self, pool: int, *states: int) -> list[int]:
+        """Replicas of a pool in one of these states."""
+        return [k for k, r in enumerate(self.replicas) if r.pool == pool and r.state in states]
+
+    def count(self, *states: int) -> int:
+        """Replicas in one of these states."""
+        return sum(r.state in states for r in self.replicas)
+
+    def paid_by_pool(self) -> tuple[int, ...]:
+        """Replicas that are paid for now, by pool."""
+        return tuple(
+            t.replicas_max if t.is_committed else len(self.of_pool(p, STARTING, SERVING, DRAINING))
+            for p, t in enumerate(self.setup.terms)
+        )
+
+    def is_idle(self, replica: int) -> bool:
+        """Whether a replica holds no request."""
+        return bool((self.rows.world.rates[self.replicas[replica].lanes, tables.LOAD_REQUESTS] == 0.0).all())
+
+    # -- changes ------------------------------------------------------------------------------------------------------
+
+    def start(self, replica: int, now_s: float, why: str) -> float:
+        """Begin to start a replica that is off; the moment at which it is ready."""
+        r = self.replicas[replica]
+        r.state, r.since_s, r.paid_from_s = STARTING, now_s, now_s
+        r.generation += 1
+        self._note(now_s, replica, "start", why)
+        return now_s + self.setup.terms[r.pool].cold_start_s
+
+    def ready(self, replica: int, now_s: float) -> None:
+        """A replica that was starting takes requests, with empty caches."""
+        self.empty(replica, now_s)
+        self._set(replica, SERVING, now_s, "ready", "")
+
+    def drain(self, replica: int, now_s: float, why: str) -> None:
+        """A replica takes no new requests; one that is still starting is given up."""
+        if self.replicas[replica].state == STARTING:
+            self.release(replica, now_s)
+            return
+        self._set(replica, DRAINING, now_s, "drain", why)
+
+    def release(self, replica: int, now_s: float) -> None:
+        """A replica is given back."""
+        self._pay(replica, now_s)
+        self._set(replica, OFF, now_s, "release", "")
+
+    def fail(self, replica: int, now_s: float, cause: str) -> None:
+        """A replica is lost with all that it holds; its requests go back to the router, or fail."""
+        r = self.replicas[replica]
+        if r.state in (STARTING, SERVING, DRAINING):
+            self._pay(replica, now_s)
+        served = r.state in (SERVING, DRAINING)
+        self._set(replica, LOST, now_s, cause, "")
+        if not served:
+            return
+        w = self.rows.world
+        status = w.req[:, tables.STATUS]
+        here = (status > tables.TO_COME) & (status < tables.DONE) & np.isin(w.req[:, tables.LANE], r.lanes)
+        self.rows.mark(np.flatnonzero(here), lost=True)
+        for machine in r.machines.tolist():
+            lose(self.rows.typed, machine, now_s, self.setup.disruptions.retries)
+
+    def repaired(self, replica: int, now_s: float) -> None:
+        """A lost replica may be started again."""
+        self._set(replica, OFF, now_s, "repaired", "")
+
+    def empty(self, replica: int, now_s: float) -> None:
+        """Clear a replica's caches of an earlier life, and send requests that stand there on."""
+        for machine in self.replicas[replica].machines.tolist():
+            lose(self.rows.typed, machine, now_s, True)
+
+    def _set(self, replica: int, state: int, now_s: float, what: str, why: str) -> None:
+        self.replicas[replica].state, self.replicas[replica].since_s = state, now_s
+        self._note(now_s, replica, what, why)
+
+    def _note(self, now_s: float, replica: int, what: str, why: str) -> None:
+        pool = self.replicas[replica].pool
+        self.events.append(ScaleEvent(at_s=now_s, pool=pool, replica=replica, what=what, why=why))
+
+    def _pay(self, replica: int, now_s: float) -> None:
+        r = self.replicas[replica]
+        if now_s > r.paid_from_s:
+            self.spans.append(Span(pool=r.pool, start_s=r.paid_from_s, end_s=now_s))
+
+    def close(self, end_s: float) -> None:
+        """The run is over: what still runs has been paid for up to now."""
+        for k, r in enumerate(self.replicas):
+            if r.state in (STARTING, SERVING, DRAINING):
+                self._pay(k, end_s)
+
+    # -- the way in ---------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Let requests go to the replicas that serve; where none does to those that drain, and else to one place that
+        takes no step."""
+        for state in (SERVING, DRAINING):
+            entry, out = self._lanes(state)
+            if entry.size and out.size:
+                break
+        else:
+            entry, out = self._park()
+        self.rows.change(entry=entry, exit=out)
+
+    def _lanes(self, state: int) -> tuple[Ints, Ints]:
+        """Lanes that prompts, and answers, may go to, of the replicas in a state."""
+        role = self.rows.world.lanes[:, tables.ROLE]
+        lanes = np.sort(np.array([k for r in self.replicas if r.state == state for k in r.lanes.tolist()], np.int64))
+        return lanes[role[lanes] != tables.ANSWERS], lanes[role[lanes] != tables.PROMPTS]
+
+    def _park(self) -> tuple[Ints, Ints]:
+        """A place for requests while no replica takes them: a lane that is held so that it takes no step."""
+        w = self.rows.world
+        role = w.lanes[:, tables.ROLE]
+        free = [k for r in self.replicas if r.state in (OFF, STARTING, LOST) for k in r.lanes.tolist()]
+        if self.parked_at not in free:
+            self.parked_at = next(k for k in free if role[k] != tables.ANSWERS)
+        w.units[w.lanes[self.parked_at, tables.UNIT], tables.BEGAN] = 0.0
+        return np.array([self.parked_at]), np.flatnonzero(role != tables.PROMPTS)[:1]
+
+    def unpark(self, now_s: float) -> None:
+        """Send requests that stood where nothing served on to the replicas that serve now."""
+        if self.parked_at < 0:
+            return
+        w, place = self.rows.world, self.parked_at
+        self.parked_at = -1
+        status = w.req[:, tables.STATUS]
+        self.rows.mark(np.flatnonzero((status == tables.WAITING) & (w.req[:, tables.LANE] == place)), lost=False)
+        lose(self.rows.typed, int(w.unit_machine[w.lanes[place, tables.UNIT]]), now_s, True)
+        w.units[w.lanes[place, tables.UNIT], tables.BEGAN] = np.nan

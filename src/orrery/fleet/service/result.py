@@ -1,0 +1,215 @@
+"""What a run over days leaves behind: every request, what ran when, what was paid, and what went wrong for whom."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.fleet.service.replicas import ScaleEvent, Span
+from orrery.fleet.service.rows import Outcome
+from orrery.fleet.service.setup import FleetService
+from orrery.serving.requests import Floats, Requests
+from orrery.serving.simulation.tables import _kernel as tables
+
+FRAME = (
+    "now_s",
+    "serving",
+    "starting",
+    "draining",
+    "lost",
+    "paid",
+    "waiting",
+    "running",
+    "kv_bytes",
+    "busy_s",
+    "energy_j",
+    "prompt_tokens",
+)
+"""Columns of a frame; ``busy_s``, ``energy_j`` (above idle) and ``prompt_tokens`` count from the start of the run."""
+
+Flags = NDArray[np.bool_]
+
+CAUSES = ("shed", "fault", "preemption", "cold-start", "queue", "slow")
+"""Why a request missed its limits, the first that holds."""
+
+
+@dataclass(frozen=True, slots=False, kw_only=True, eq=False)
+class FleetRun:
+    """One run. Times are seconds from its start."""
+
+    setup: FleetService
+    requests: Requests
+    outcome: Outcome
+    events: tuple[ScaleEvent, ...]
+    spans: tuple[Span, ...]  # of replicas that were paid for while they ran
+    frames: Floats  # (moments, FRAME)
+    paid: Floats  # (moments, pools): replicas that were paid for
+    end_s: float
+    energy_above_idle_j: float
+    busy_s: float
+    gap_counts: Floats
+
+    # -- requests -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def arrive_s(self) -> Floats:
+        """When requests came; followers when they really did."""
+        return self.outcome.reached_s - self.setup.service.entry_s(self.requests.input_tokens)
+
+    @cached_property
+    def ttft_s(self) -> Floats:
+        """Time to first token; nan where there was none."""
+        return self.outcome.first_token_s - self.arrive_s
+
+    @cached_property
+    def tpot_s(self) -> Floats:
+        """Time per output token after the first; 0 of outputs of one token, nan where the request did not end."""
+        steps = np.maximum(self.requests.output_tokens - 1, 1)
+        return (self.outcome.finish_s - self.outcome.first_token_s) / steps
+
+    @cached_property
+    def e2el_s(self) -> Floats:
+        """End-to-end latency."""
+        return self.outcome.finish_s - self.arrive_s
+
+    def latency_s(self, metric: str) -> Floats:
+        """A metric of every request."""
+        found: Floats = getattr(self, f"{metric}_s")
+        return found
+
+    @cached_property
+    def fates(self) -> Mapping[str, int]:
+        """Requests by what became of them; they add up to all."""
+        status = self.outcome.status
+        served = int((status == tables.DONE).sum())
+        refused, failed = int((status == tables.REFUSED).sum()), int((status == tables.FAILED).sum())
+        return {
+            "served": served,
+            "refused": refused,
+            "failed": failed,
+            "unfinished": status.size - served - refused - failed,
+        }
+
+    @cached_property
+    def within(self) -> Flags:
+        """Whether each request was served within every limit of the setup."""
+        good = self.outcome.status == tables.DONE
+        for metric, limit_s in self.setup.limits_s.items():
+            good &= np.nan_to_num(self.latency_s(metric), nan=np.inf) <= limit_s
+        return good
+
+    @cached_property
+    def waited_s(self) -> Floats:
+        """Time from the first queue to a batch."""
+        return self.outcome.admitted_s - self.outcome.reached_s
+
+    @cached_property
+    def hurt(self) -> Mapping[str, Flags]:
+        """Requests that missed a limit or were not served, by cause: each has one, the first of ``CAUSES`` that holds.
+
+        It was refused; its replica was lost; it was preempted; it would have met its limits without its wait, while a
+        replica was starting (cold start) or none was (queue); or a replica was too slow for it even so.
+        """
+        out, left = self.outcome, ~self.within
+        found: dict[str, Flags] = {}
+        wait_s = np.nan_to_num(self.waited_s, nan=np.inf)
+        for cause in CAUSES:
+            if cause == "shed":
+                which = left & (out.status == tables.REFUSED)
+            elif cause == "fault":
+                which = left & (out.was_lost | (out.status == tables.FAILED))
+            elif cause == "preemption":
+                which = left & (out.preemptions > 0)
+            elif cause == "cold-start":
+                which = left & self._by_wait(wait_s) & (out.was_parked | self._while_starting())
+            elif cause == "queue":
+                which = left & self._by_wait(wait_s)
+            else:
+                which = left.copy()
+            found[cause] = which
+            left = left & ~which
+        return found
+
+    def _by_wait(self, wait_s: Floats) -> Flags:
+        """Whether a request would have met its limits without its wait; one that was never in a batch has waited."""
+        good = np.ones(wait_s.size, dtype=np.bool_)
+        for metric, limit_s in self.setup.limits_s.items():
+            value = self.latency_s(metric)
+            if metric != "tpot":
+                value = value - np.where(np.isfinite(wait_s), wait_s, 0.0)
+            good &= (value <= limit_s) | ~np.isfinite(wait_s)
+        return good & (wait_s > 0.0)
+
+    def _while_starting(self) -> Flags:
+        """Whether a replica was starting while a request waited."""
+        began: dict[int, float] = {}
+        starts: list[tuple[float, float]] = []
+        for event in self.events:
+            if event.what == "start":
+                began[event.replica] = event.at_s
+            elif event.replica in began:
+                starts.append((began.pop(event.replica), event.at_s))
+        starts += [(at_s, self.end_s) for at_s in began.values()]
+        found = np.zeros(self.requests.count, dtype=np.bool_)
+        reached_s = np.nan_to_num(self.outcome.reached_s, nan=np.inf)
+        until_s = np.nan_to_num(self.outcome.admitted_s, nan=np.inf)
+        for start_s, end_s in _merged(starts):
+            found |= (reached_s < end_s) & (until_s > start_s)
+        return found
+
+    # -- money and energy ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def paid_s(self) -> tuple[float, ...]:
+        """Replica-seconds that were paid for, by pool."""
+        found = [t.replicas_max * self.end_s if t.is_committed else 0.0 for t in self.setup.terms]
+        for span in self.spans:
+            if not self.setup.terms[span.pool].is_committed:
+                found[span.pool] += max(0.0, min(span.end_s, self.end_s) - span.start_s)
+        return tuple(found)
+
+    @cached_property
+    def powered_s(self) -> tuple[float, ...]:
+        """Replica-seconds that drew power, by pool: those that ran; of owned pools all."""
+        found = [0.0] * len(self.setup.terms)
+        for span in self.spans:
+            found[span.pool] += max(0.0, min(span.end_s, self.end_s) - span.start_s)
+        return tuple(
+            t.replicas_max * self.end_s if t.purchase == "owned" else s
+            for t, s in zip(self.setup.terms, found, strict=True)
+        )
+
+    @property
+    def cost_usd(self) -> float:
+        """Price of all replicas."""
+        return sum(s * t.usd_per_s for s, t in zip(self.paid_s, self.setup.terms, strict=True))
+
+    @property
+    def energy_j(self) -> float:
+        """Energy of the devices: idle power of replicas that run, and what their steps add."""
+        idle = sum(s * t.idle_power_w for s, t in zip(self.powered_s, self.setup.terms, strict=True))
+        return idle + self.energy_above_idle_j
+
+    @property
+    def host_energy_j(self) -> float:
+        """Energy of the machines around the devices."""
+        return sum(s * t.host_power_w for s, t in zip(self.powered_s, self.setup.terms, strict=True))
+
+    @property
+    def busy_frac(self) -> float:
+        """Share of the paid time of replicas in which they computed."""
+        paid_s = sum(self.paid_s)
+        return self.busy_s / paid_s if paid_s > 0 else 0.0
+
+
+def _merged(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Overlapping times put together."""
+    found: list[tuple[float, float]] = []
+    for start_s, end_s in sorted(spans):
+        if found and start_s <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end_s))
+        else:
+            found.append((start_s, end_s))
+    return found

@@ -1,0 +1,92 @@
+"""A service over days: its pools of replicas, how fast they start, what they cost, and who decides how many run."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from orrery.base.errors import ScenarioError
+from orrery.fleet.service.disruptions import Disruptions
+from orrery.serving.requests import Floats
+from orrery.serving.simulation.service import Service
+
+Purchase = Literal["owned", "reserved", "on-demand", "spot"]
+PURCHASES: tuple[Purchase, ...] = ("owned", "reserved", "on-demand", "spot")
+COMMITTED = frozenset({"owned", "reserved"})
+"""Kinds of purchase that cost the same whether a replica runs or not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolTerms:
+    """Terms of one pool of equal replicas, in the order of the service's pools.
+
+    ``replicas_max`` is the number of replicas that the service's pool holds; ``replicas_min`` of them run from the
+    start. A pool that is owned or reserved is paid for whole, any other one from a replica's start to its release.
+    """
+
+    name: str
+    replicas_min: int
+    replicas_max: int
+    cold_start_s: float = 0.0
+    purchase: Purchase = "on-demand"
+    usd_per_s: float = 0.0  # of one replica
+    idle_power_w: float = 0.0  # of the devices of one replica
+    host_power_w: float = 0.0  # of the machines around them
+    zones: tuple[str, ...] = ("",)  # replicas are dealt to them in turn
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.replicas_min <= self.replicas_max:
+            raise ScenarioError(
+                f"pool {self.name}: replicas_min = {self.replicas_min} and replicas_max = {self.replicas_max} exclude "
+                "each other; write a minimum that is not above the maximum."
+            )
+        if self.replicas_max < 1:
+            raise ScenarioError(f"pool {self.name}: replicas_max = 0; write at least 1, or leave the pool out.")
+        if not self.cold_start_s >= 0.0:
+            raise ScenarioError(f"pool {self.name}: cold_start_s = {self.cold_start_s:g}; write seconds from 0.")
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether the pool costs the same whatever runs."""
+        return self.purchase in COMMITTED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scaler:
+    """An autoscaler: a rule of the extension point ``fleet.autoscaler`` and its knobs."""
+
+    name: str
+    rule: Callable[..., float]
+    knobs: Any
+    period_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FleetService:
+    """Setup of a service over days. Pools of ``service`` hold as many replicas as may ever run at once."""
+
+    service: Service
+    terms: tuple[PoolTerms, ...]
+    scaler: Scaler | None = None  # None: the minimum of every pool runs all the time
+    disruptions: Disruptions = field(default_factory=Disruptions)
+    sample_s: float = 15.0  # between two samples of what runs, where no autoscaler sets the pace
+    capacity_requests_per_s: float = 0.0  # requests/s that one replica sustains within the limits; 0: not known
+    limits_s: dict[str, float] = field(default_factory=dict[str, float])  # by metric, what each request should meet
+    horizon_s: float = 0.0  # billed at least so long; 0: to the last request
+    wait_limit_s: float = float("inf")  # a request that nothing could take for so long is given up
+    rate_forecast: tuple[Floats, Floats] | None = None  # times and arrivals/s of an earlier period, for forecasts
+
+    def __post_init__(self) -> None:
+        if len(self.terms) != len(self.service.pools):
+            raise ScenarioError(f"pools: {len(self.service.pools)} serve and {len(self.terms)} have terms.")
+        for pool, terms in zip(self.service.pools, self.terms, strict=True):
+            if pool.replicas != terms.replicas_max:
+                raise ScenarioError(
+                    f"pool {terms.name}: {pool.replicas} replicas serve and replicas_max = {terms.replicas_max}."
+                )
+        if self.service.lends_cache and (self.scaler or self.disruptions.any):
+            raise ScenarioError("lend_cache: replicas that hold cache for each other start and stop together.")
+
+    @property
+    def pace_s(self) -> float:
+        """Seconds between two moments at which the service is looked at."""
+        return self.scaler.period_s if self.scaler else self.sample_s

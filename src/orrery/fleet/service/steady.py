@@ -1,0 +1,99 @@
+"""A service hour by hour in steady state: no request is simulated, each hour is an open loop at its mean rate.
+
+In every hour so many replicas run as its rate needs (the rate over what one sustains within the limits), between the
+least and the most. What this leaves out: queues that outlast an hour, bursts within it, cold starts, failures.
+"""
+
+from dataclasses import dataclass
+from math import ceil
+
+from orrery.execution.layout import Deployment
+from orrery.execution.memory import Infeasible
+from orrery.fleet.service.rate_curve import HOUR_S
+from orrery.fleet.service.setup import FleetService
+from orrery.serving.estimate import estimate
+from orrery.serving.requests import Floats
+from orrery.serving.workload import Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hour:
+    """One hour. Latencies are means; infinite where more requests come than all replicas sustain."""
+
+    start_s: float
+    rate_requests_per_s: float
+    num_replicas: float
+    ttft_s: float
+    tpot_s: float
+    power_w: float  # devices
+    host_power_w: float
+    usd_per_s: float
+    used_frac: float  # of the rate that the replicas sustain
+
+
+def steady_hours(
+    setup: FleetService,
+    hourly_requests_per_s: Floats,
+    input_tokens: float,
+    output_tokens: float,
+    running: Floats | None = None,
+) -> tuple[Hour, ...]:
+    """Return every hour of a service whose first pool's replicas stand for all.
+
+    ``running`` are mean replicas by hour where they are known, such as those of a simulated run.
+    """
+    found: dict[tuple[float, float], tuple[float, float, float, float]] = {}
+    least, most = (sum(getattr(t, name) for t in setup.terms) for name in ("replicas_min", "replicas_max"))
+    hours: list[Hour] = []
+    for k, rate in enumerate(hourly_requests_per_s.tolist()):
+        count: float = (
+            min(max(ceil(rate / setup.capacity_requests_per_s - 1e-9), least), most) if setup.scaler else least
+        )
+        if running is not None:
+            count = float(running[min(k, running.size - 1)])
+        each = round(rate / count, 4) if count else 0.0
+        if (count, each) not in found:
+            found[count, each] = _at(setup.service.pools[0].deployment, each, input_tokens, output_tokens)
+        ttft_s, tpot_s, power_w, used_frac = found[count, each]
+        idle_w = sum(t.idle_power_w for t in setup.terms) / len(setup.terms)
+        hours.append(
+            Hour(
+                start_s=k * HOUR_S,
+                rate_requests_per_s=rate,
+                num_replicas=count,
+                ttft_s=ttft_s,
+                tpot_s=tpot_s,
+                power_w=count * (power_w if power_w > 0.0 else idle_w),
+                host_power_w=sum(n * t.host_power_w for n, t in zip(_dealt(setup, count), setup.terms, strict=True)),
+                usd_per_s=sum(
+                    (t.replicas_max if t.is_committed else n) * t.usd_per_s
+                    for n, t in zip(_dealt(setup, count), setup.terms, strict=True)
+                ),
+                used_frac=used_frac,
+            )
+        )
+    return tuple(hours)
+
+
+def _dealt(setup: FleetService, count: float) -> list[float]:
+    """Replicas of each pool: every minimum, then pools in their order."""
+    found = [float(t.replicas_min) for t in setup.terms]
+    more = count - sum(found)
+    for k, t in enumerate(setup.terms):
+        add = min(max(0.0, more), t.replicas_max - found[k])
+        found[k] += add
+        more -= add
+    return found
+
+
+def _at(
+    deployment: Deployment, rate: float, input_tokens: float, output_tokens: float
+) -> tuple[float, float, float, float]:
+    """TTFT, TPOT, power of the devices and the used share of one replica at a rate."""
+    if rate <= 0.0:
+        return 0.0, 0.0, 0.0, 0.0
+    workload = Workload(mode="open", input_tokens=input_tokens, output_tokens=output_tokens, request_rate_per_s=rate)
+    answer = estimate(deployment, workload)
+    if isinstance(answer, Infeasible):
+        return float("inf"), float("inf"), 0.0, 1.0
+    return answer.ttft_s, answer.tpot_s, answer.power_w, answer.rate_used_frac

@@ -1,0 +1,1 @@
+"""Experiments of many machines: one file each, found because it exists."""

@@ -1,0 +1,1 @@
+"""The inputs of the learned correction of attention kernels."""

@@ -1,0 +1,233 @@
+"""How much cache makes the turns of agents hit, tier by tier, and what a task computes and costs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from orrery.base.arguments import typed
+from orrery.base.errors import ScenarioError
+from orrery.catalog.agent_sessions import read_sessions
+from orrery.catalog.cold_start import cold_start_facts
+from orrery.execution.layout import Deployment
+from orrery.execution.memory import Infeasible, Memory, memory_of
+from orrery.fleet.agents.stack import Reuse, hit_tokens, reuse_of, size_for
+from orrery.fleet.agents.turns import Shape, Turns, shape_of, started
+from orrery.planner.money import S_PER_HOUR, tariff_of
+from orrery.scenario.answer import to_json
+from orrery.scenario.ask import InfeasibleAnswer, deployment_json
+from orrery.scenario.resolve import deploy, find, formats_of, layout_of, one_device
+from orrery.scenario.schema import Scenario, merged
+from orrery.serving.estimate import estimate
+from orrery.serving.workload import Workload
+
+SESSIONS_PER_HOUR, CACHE_HIT, BLOCK_TOKENS = 60.0, 0.95, 64
+
+WARMUP_FRAC = 0.25
+"""Share of the time between the first and the last session's start that fills the cache and is not counted."""
+
+CURVE_POINTS = 12
+RETURN_S = (60.0, 300.0, 3600.0, 86400.0)
+"""Times for which a cache could keep what is not used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tier:
+    """One place for blocks, the nearest first; hits count what it and all before it hold."""
+
+    name: str
+    size_bytes: float
+    bytes_per_s: float  # into the devices; 0 on the devices
+    size_tokens: float
+    turns_frac: float  # of the turns that share something: all of it is held
+    tokens_frac: float  # of the shared tokens
+    load_s: float  # mean time to bring what this tier alone holds, over all such turns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A mean session: what is asked, what is computed, and what that takes of a replica."""
+
+    turns_ratio: float  # a session
+    input_tokens: float
+    output_tokens: float
+    computed_tokens: float  # of the input, with the tiers that there are
+    prefill_s: float  # of one replica
+    saved_s: float  # against no cache at all
+    think_s: float
+    prefill_usd: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CacheSize:
+    """The answer: sessions, the cache that the goal needs, tiers, and a task."""
+
+    shape: Shape
+    deployment: Deployment
+    cache_hit_frac: float
+    needed_tokens: float
+    token_bytes: float  # of a replica
+    tiers: tuple[Tier, ...]
+    curve: tuple[tuple[float, float, float], ...]  # cache in tokens, turns that hit, tokens that hit
+    returning: tuple[tuple[float, float], ...]  # seconds, turns that come within them
+    task: Task
+    notes: tuple[str, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def needed_bytes(self) -> float:
+        """Return the bytes of cache that the goal needs."""
+        return self.needed_tokens * self.token_bytes
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer in the shape that scripts rely on; SI units."""
+        names = ("cache_tokens", "turns_frac", "tokens_frac")
+        return to_json(
+            {
+                "sessions": self.shape,
+                "cache_hit_frac": self.cache_hit_frac,
+                "needed_tokens": self.needed_tokens,
+                "needed_bytes": self.needed_bytes,
+                "token_bytes": self.token_bytes,
+                "tiers": self.tiers,
+                "curve": [dict(zip(names, point, strict=True)) for point in self.curve],
+                "returning": [{"within_s": s, "turns_frac": f} for s, f in self.returning],
+                "task": self.task,
+                "deployment": deployment_json(self.deployment),
+                "settings": self.settings,
+                "notes": self.notes,
+            }
+        )
+
+
+@typed
+def cache_size(scenario: Scenario | None = None, /, **settings: Any) -> CacheSize | InfeasibleAnswer:
+    """How much cache makes the turns of recorded sessions hit on one replica, and what its tiers hold.
+
+    Settings are those of a scenario file; given beside a scenario they override it.
+    """
+    inputs = merged(scenario, settings)
+    if inputs.sessions is None:
+        raise ScenarioError("sessions: is missing; write a CSV file of recorded sessions (see docs/agents.md).")
+    parts = find(inputs, one_device(inputs))
+    layout, layout_notes = layout_of(inputs, parts)
+    formats, format_notes = formats_of(inputs, parts)
+    deployment = deploy(inputs, parts, layout, formats)
+    notes = (*parts.notes, *layout_notes, *format_notes)
+    memory = memory_of(deployment)
+    if isinstance(memory, Infeasible):
+        return InfeasibleAnswer(infeasible=memory, notes=notes, settings=inputs.written())
+    recorded = read_sessions(Path(inputs.sessions), inputs.block_tokens or BLOCK_TOKENS)
+    per_hour = inputs.sessions_per_hour or SESSIONS_PER_HOUR
+    turns = started(recorded, per_hour / S_PER_HOUR, inputs.seed or 0)
+    reuse, is_whole = settled(turns, reuse_of(turns))
+    goal = inputs.cache_hit or CACHE_HIT
+    token_bytes = memory.cache.bytes_per_token * layout.tp * layout.pp
+    tiers = tiers_of(inputs, deployment, memory, reuse, token_bytes)
+    if not reuse.turn.size:
+        raise ScenarioError(f"sessions: {inputs.sessions}: no turn shares a beginning with the one before it.")
+    if not is_whole:
+        notes = (*notes, "too few sessions to leave the filling of the cache out; all turns count")
+    if inputs.sessions_per_hour is None:
+        notes = (*notes, f"sessions_per_hour: {SESSIONS_PER_HOUR:g} (default), on one replica")
+    sizes = np.geomspace(max(1.0, float(reuse.shared_tokens.min())), size_for(reuse, 1.0), CURVE_POINTS)
+    return CacheSize(
+        shape=shape_of(turns),
+        deployment=deployment,
+        cache_hit_frac=goal,
+        needed_tokens=size_for(reuse, goal),
+        token_bytes=token_bytes,
+        tiers=tiers,
+        curve=tuple((float(s), *hits(reuse, float(s))) for s in sizes),
+        returning=tuple((s, float((reuse.since_s <= s).mean())) for s in RETURN_S),
+        task=task_of(inputs, deployment, memory, turns, tiers[-1].tokens_frac),
+        notes=notes,
+        settings=inputs.written(),
+    )
+
+
+def settled(turns: Turns, reuse: Reuse) -> tuple[Reuse, bool]:
+    """Return the turns between the cache's warm-up and the last session's start, or all where these are too few."""
+    begins = [float(turns.at_s[turns.session == s][0]) for s in np.unique(turns.session)]
+    low, high = min(begins), max(begins)
+    at = turns.at_s[reuse.turn]
+    inside = (at >= low + WARMUP_FRAC * (high - low)) & (at <= high)
+    if inside.sum() < max(20, 0.05 * reuse.turn.size):
+        return reuse, False
+    return Reuse(
+        turn=reuse.turn[inside],
+        distance_tokens=reuse.distance_tokens[inside],
+        shared_tokens=reuse.shared_tokens[inside],
+        since_s=reuse.since_s[inside],
+    ), True
+
+
+def hits(reuse: Reuse, cache_tokens: float) -> tuple[float, float]:
+    """Return the share of turns whose shared beginning is held whole, and the share of shared tokens that is."""
+    held = hit_tokens(reuse, cache_tokens)
+    return float((held >= reuse.shared_tokens).mean()), float(held.sum() / reuse.shared_tokens.sum())
+
+
+def tiers_of(
+    inputs: Scenario, deployment: Deployment, memory: Memory, reuse: Reuse, token_bytes: float
+) -> tuple[Tier, ...]:
+    """Return the tiers of one replica from its devices outwards."""
+    device, count = deployment.cluster.device, deployment.layout.num_devices
+    nvme = float(cold_start_facts()["nvme_bytes_per_s"].value)
+    remote = inputs.remote_bytes_per_s or device.scaleout.each_way_bytes_per_s
+    on_device = memory.kv_capacity_tokens * deployment.layout.dp
+    listed = (
+        ("device", on_device * token_bytes, 0.0),
+        ("host", inputs.host_cache_bytes or 0.0, device.host.each_way_bytes_per_s * count),
+        ("nvme", inputs.nvme_cache_bytes or 0.0, min(nvme, device.host.each_way_bytes_per_s * count)),
+        ("remote", inputs.remote_cache_bytes or 0.0, remote),
+    )
+    found: list[Tier] = []
+    tokens = before = 0.0
+    for name, size, rate in listed:
+        if not size:
+            continue
+        tokens += size / token_bytes
+        held = hit_tokens(reuse, tokens).sum()
+        turns_frac, tokens_frac = hits(reuse, tokens)
+        brought = (held - before) / max(1, reuse.turn.size) * token_bytes
+        before = held
+        found.append(
+            Tier(
+                name=name,
+                size_bytes=size,
+                bytes_per_s=rate,
+                size_tokens=size / token_bytes,
+                turns_frac=turns_frac,
+                tokens_frac=tokens_frac,
+                load_s=brought / rate if rate else 0.0,
+            )
+        )
+    return tuple(found)
+
+
+def task_of(inputs: Scenario, deployment: Deployment, memory: Memory, turns: Turns, held_frac: float) -> Task:
+    """Return a mean session with that share of its shared tokens held."""
+    num = int(np.unique(turns.session).size)
+    prompt, output, shared = (
+        float(x.sum()) / num for x in (turns.input_tokens, turns.output_tokens, turns.shared_tokens)
+    )
+    length = min(prompt * num / turns.count, 0.9 * memory.kv_capacity_tokens)
+    one = Workload(mode="static", input_tokens=length, output_tokens=2.0, batch_size=1)
+    timed = estimate(deployment, one)
+    rate = 0.0 if isinstance(timed, Infeasible) else length / timed.ttft_s
+    computed = prompt - held_frac * shared
+    seconds = computed / rate if rate else float("inf")
+    price = tariff_of(deployment.cluster.device, inputs.usd_per_hour, None).usd_per_hour
+    return Task(
+        turns_ratio=turns.count / num,
+        input_tokens=prompt,
+        output_tokens=output,
+        computed_tokens=computed,
+        prefill_s=seconds,
+        saved_s=held_frac * shared / rate if rate else 0.0,
+        think_s=float(turns.think_s.sum()) / num,
+        prefill_usd=None if price is None else seconds * price * deployment.layout.num_devices / S_PER_HOUR,
+    )

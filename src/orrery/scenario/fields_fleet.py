@@ -1,0 +1,125 @@
+"""The settings of `orrery fleet` beside those of a deployment; nothing heavy is imported, so that help stays quick.
+
+``FLEET_SETTINGS`` are flags and keys at the top of a FLEET.toml. ``BLOCKS`` are its tables: a new one is a line there,
+a tuple of settings here, and a class of the same fields in ``scenario/fleet/blocks.py``.
+"""
+
+from collections.abc import Mapping
+
+from orrery.scenario.setting import Setting, count, number, switch, word
+
+FLEET = frozenset({"fleet"})
+
+
+def _number(name: str, help: str, example: float, *, most: float, least: float = 0.0, metavar: str = "X") -> Setting:
+    return number(name, help, example, most=most, least=least, excludes_least=False, metavar=metavar, commands=FLEET)
+
+
+def _word(name: str, help: str, example: str, metavar: str) -> Setting:
+    return word(name, help, example, metavar, commands=FLEET)
+
+
+POOL_SETTINGS: tuple[Setting, ...] = (
+    count("replicas_min", "The fewest replicas that run.", 1, least=0, most=100_000, commands=FLEET),
+    count("replicas_max", "The most replicas that may run.", 8, most=100_000, commands=FLEET),
+    _number(
+        "cold_start_s",
+        "From a replica's start to its first request (default: as orrery cold-start predicts).",
+        90,
+        most=1e6,
+        metavar="S",
+    ),
+    _word("purchase", "owned, reserved, on-demand (default) or spot.", "spot", "KIND"),
+    _word("zones", "Zones that the replicas are dealt to in turn.", "a,b,c", "NAME[,NAME]"),
+)
+"""Settings of one pool of replicas."""
+
+FLEET_SETTINGS: tuple[Setting, ...] = (
+    *POOL_SETTINGS,
+    _number("days", "Days to serve (default: as long as the requests last).", 1, most=400, metavar="DAYS"),
+    _word(
+        "autoscaler", "hpa, keda-queue, knative-concurrency, slo-planner, predictive (default: none).", "hpa", "NAME"
+    ),
+    Setting(
+        name="autoscaler_knob",
+        kind="words",
+        metavar="NAME=VALUE",
+        example='["target=16"]',
+        commands=FLEET,
+        help="A knob of the autoscaler, such as target=16; repeat for more.",
+    ),
+    _word(
+        "rate_curve",
+        "How the rate varies: flat, diurnal, or 24 or 168 hourly parts of it.",
+        "diurnal",
+        "flat|diurnal|X,X,…",
+    ),
+    _number("peak_to_trough", "Busiest over quietest moment of a diurnal day (default 3).", 3, most=1e6, least=1.0),
+    _number("peak_hour", "Hour of the day that is busiest (default 14).", 14, most=24),
+    _number("weekend", "Rate of Saturday and Sunday as a part of a weekday's (default 1).", 0.6, most=100.0),
+    _number("bursts_per_day", "Bursts that come at random, on average.", 4, most=10_000),
+    _number("burst_ratio", "Rate in a burst over the rate without (default 3).", 3, most=1000.0),
+    _number("burst_length_s", "Length of a burst (default 300).", 300, most=1e6, metavar="S"),
+    _number("start_hour", "Hour of the week at which the run starts; 0 is Monday midnight.", 8, most=168.0),
+    _word(
+        "survive",
+        "Size the fleet for the loss of a zone, or of a replica, at the busiest hour.",
+        "zone",
+        "zone|replica",
+    ),
+    switch("change", "Search the smallest change that meets the SLOs (default: where a run is quick).", commands=FLEET),
+    _word(
+        "hours",
+        "A CSV file as orrery shift reads: usd_per_kwh (paid by owned pools) and carbon_g_per_kwh, a row an hour.",
+        "h.csv",
+        "FILE",
+    ),
+    switch("steady", "Hour by hour in steady state, without simulating requests.", commands=FLEET),
+)
+"""In the order of the help page."""
+
+AUTOSCALER_SETTINGS: tuple[Setting, ...] = (_word("name", "Its name.", "hpa", "NAME"),)
+
+TENANT_SETTINGS: tuple[Setting, ...] = (
+    _word("name", "Its name.", "free", "NAME"),
+    _number("share", "Its part of the requests.", 0.8, most=1.0),
+    _number("priority", "Its priority: lower goes first (queue = priority).", 1, most=1e6),
+    _number("budget", "Requests a second that are let through.", 5, most=1e7),
+    _number("burst", "Requests that may come at once within the budget (default 10).", 10, most=1e7),
+)
+
+FAULT_SETTINGS: tuple[Setting, ...] = (
+    _number("device_mtbf_s", "Mean time between failures of one device.", 5e6, most=1e12, metavar="S"),
+    _number("node_mtbf_s", "Mean time between failures of one node, devices apart.", 1e7, most=1e12, metavar="S"),
+    _number("repair_s", "Until failed devices can be used again (default 3600).", 3600, most=1e9, metavar="S"),
+    _number("spot_mtbi_s", "Mean time between interruptions of one spot replica.", 36000, most=1e12, metavar="S"),
+    _number("spot_notice_s", "Warning before an interruption (default 120, as EC2 gives).", 120, most=1e6, metavar="S"),
+    _number("spot_away_s", "Until as much spot capacity is offered again (default 600).", 600, most=1e9, metavar="S"),
+    _number("slow_mtbf_s", "Mean time between slow spells of one device.", 1e6, most=1e12, metavar="S"),
+    _number("slow_length_s", "Length of a slow spell (default 3600).", 600, most=1e9, metavar="S"),
+    _number("slow_ratio", "Steps take so many times as long in it (default 1.5).", 2, most=1000.0),
+    switch("retry", "Requests of a lost replica are sent again (default true).", commands=FLEET),
+)
+
+OUTAGE_SETTINGS: tuple[Setting, ...] = (
+    _word("zone", "The zone that is lost.", "a", "NAME"),
+    _number("start_s", "When.", 3600, most=1e9, metavar="S"),
+    _number("length_s", "For how long.", 1800, most=1e9, metavar="S"),
+)
+
+NAME = _word("name", "Its name.", "base", "NAME")
+
+BLOCKS: Mapping[str, tuple[Setting, ...]] = {
+    "pool": (NAME, *POOL_SETTINGS),
+    "autoscaler": AUTOSCALER_SETTINGS,
+    "tenant": TENANT_SETTINGS,
+    "faults": FAULT_SETTINGS,
+    "outage": OUTAGE_SETTINGS,
+}
+"""Tables of a FLEET.toml and their keys. Those of ``LISTS`` may be written several times."""
+
+LISTS = frozenset({"pool", "tenant", "outage"})
+OPEN = frozenset({"pool", "autoscaler"})
+"""Tables that take further keys: a pool any setting of a deployment, an autoscaler its knobs."""
+
+BLOCK_EXAMPLES: Mapping[str, str] = {name: f"[[{name}]]" if name in LISTS else f"[{name}]" for name in BLOCKS}

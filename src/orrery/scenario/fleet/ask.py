@@ -1,0 +1,145 @@
+"""Asking for a fleet: its traffic served over days, and the answer."""
+
+import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from orrery.base.arguments import typed
+from orrery.base.errors import OrreryError, ScenarioError
+from orrery.execution.memory import Infeasible
+from orrery.fleet.service.run import run_fleet
+from orrery.scenario.ask import InfeasibleAnswer
+from orrery.scenario.file import read_settings
+from orrery.scenario.fleet.answer import FleetAnswer, answer_of
+from orrery.scenario.fleet.build import Built, built
+from orrery.scenario.fleet.by_hour import check_hours
+from orrery.scenario.fleet.change import smallest_change
+from orrery.scenario.fleet.read import FleetInputs, read_fleet
+from orrery.scenario.fleet.regret import regret_of
+from orrery.scenario.fleet.services import ServicesAnswer, services_of
+from orrery.scenario.fleet.steady import SteadyAnswer, against_steady, steady_answer
+from orrery.scenario.fleet.survive import Survival, survival
+from orrery.scenario.fleet.traffic import FleetTraffic, traffic_for
+from orrery.scenario.money import api_price_of
+from orrery.scenario.schema import Scenario
+from orrery.scenario.simulate import warm_up
+
+QUICK_S = 4.0
+"""A run that took less is simulated again with small changes where it missed its SLOs."""
+
+
+@typed
+def simulate_fleet(
+    file: Path | str | None = None,
+    /,
+    *,
+    patience: AbstractContextManager[object] | None = None,
+    **settings: Any,
+) -> FleetAnswer | SteadyAnswer | Survival | ServicesAnswer | InfeasibleAnswer:
+    """Serve a fleet's traffic over days, with replicas that start, stop and fail.
+
+    ``file`` is a FLEET.toml; settings are its keys and override it.
+    """
+    given: dict[str, Any] = {}
+    if file is not None:
+        given = {key.replace("-", "_"): value for key, value in read_settings(Path(file)).items()}
+    return ask_fleet({**given, **settings}, where=str(file) if file and not settings else "", patience=patience)
+
+
+def ask_fleet(
+    settings: Mapping[str, Any], *, where: str = "", patience: AbstractContextManager[object] | None = None
+) -> FleetAnswer | SteadyAnswer | Survival | ServicesAnswer | InfeasibleAnswer:
+    """The answer for settings as a FLEET.toml has them."""
+    if "service" in settings:
+        return services_of(settings, where, one_service)
+    inputs = read_fleet(settings, where)
+    _check_whole(inputs)
+    if (inputs.top.survive is not None or inputs.top.steady) and inputs.scenario.api_price is not None:
+        raise ScenarioError("api_price: prices requests that are simulated; leave out survive and steady.")
+    if inputs.top.survive is not None and inputs.hours is not None:
+        raise ScenarioError("hours: a size that survives a loss has no price; leave one of both out.")
+    if inputs.top.survive is not None:
+        with patience or nullcontext():
+            return survival(inputs, inputs.top.survive)
+    if inputs.top.steady:
+        return steady_answer(inputs)
+    return with_more(inputs, settings, patience)
+
+
+def one_service(settings: Mapping[str, Any], where: str) -> FleetAnswer | InfeasibleAnswer:
+    """The answer of one of several services."""
+    inputs = read_fleet(settings, where)
+    _check_whole(inputs)
+    return with_more(inputs, settings, None)
+
+
+def _check_whole(inputs: FleetInputs) -> None:
+    if inputs.scenario.model is None or inputs.pools[0].scenario.device is None:
+        raise ScenarioError('A fleet needs a model and a device; write model = "llama-3.1-8b" and device = "h100-sxm".')
+
+
+def with_more(
+    inputs: FleetInputs, settings: Mapping[str, Any], patience: AbstractContextManager[object] | None
+) -> FleetAnswer | InfeasibleAnswer:
+    """Serve a fleet, and hold it against hindsight, against steady hours, and against small changes of it."""
+    answer = simulated_fleet(inputs, patience)
+    if isinstance(answer, InfeasibleAnswer):
+        return answer
+    answer = replace(answer, regret=regret_of(answer.run), steady=against_steady(answer))
+    if answer.is_met is not False or not has_time(answer):
+        return answer
+    return replace(answer, change=smallest_change(answer, lambda more: _again({**settings, **more})), has_searched=True)
+
+
+def has_time(answer: FleetAnswer) -> bool:
+    """Whether the fleet is simulated again with small changes: where it was asked, or where that is quick."""
+    asked_for = answer.inputs.top.change
+    return asked_for if asked_for is not None else answer.seconds < QUICK_S
+
+
+def _again(settings: Mapping[str, Any]) -> FleetAnswer | None:
+    """The answer of other settings; None where they make no sense or do not fit."""
+    try:
+        answer = simulated_fleet(read_fleet(settings), None)
+    except OrreryError:
+        return None
+    return None if isinstance(answer, InfeasibleAnswer) else answer
+
+
+def simulated_fleet(
+    inputs: FleetInputs, patience: AbstractContextManager[object] | None
+) -> FleetAnswer | InfeasibleAnswer:
+    """Serve a fleet once."""
+    started = time.perf_counter()
+    paid = _money_notes(inputs.scenario)
+    prepared = prepared_for(inputs)
+    if isinstance(prepared, InfeasibleAnswer):
+        return prepared
+    traffic, found = prepared
+    check = check_hours(inputs, found.setup)
+    with patience or nullcontext():
+        warm_up(found.setup.service)
+    run = run_fleet(found.setup, traffic.split.requests, seed=inputs.scenario.seed or 0)
+    if isinstance(run, Infeasible):
+        return InfeasibleAnswer(infeasible=run, notes=found.notes, settings=dict(inputs.written))
+    notes = (*found.notes, *traffic.notes, *check, *paid)
+    return answer_of(inputs, traffic, run, notes, time.perf_counter() - started)
+
+
+def _money_notes(scenario: Scenario) -> tuple[str, ...]:
+    """What an API's price says, and settings of money that change nothing here."""
+    if scenario.api_price is not None:
+        return api_price_of(scenario.api_price)[1]
+    return ("cached_frac: not used; write api_price",) if scenario.cached_frac is not None else ()
+
+
+def prepared_for(inputs: FleetInputs) -> tuple[FleetTraffic, Built] | InfeasibleAnswer:
+    """The traffic and the setup of a fleet."""
+    traffic = traffic_for(inputs)
+    found = built(inputs, traffic.split.requests, traffic.length_s)
+    if isinstance(found, Infeasible):
+        return InfeasibleAnswer(infeasible=found, notes=(), settings=dict(inputs.written))
+    return traffic, found

@@ -1,0 +1,177 @@
+"""From a fleet as it was written to what is simulated: pools with their terms, an autoscaler, faults."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from orrery.base.errors import ScenarioError
+from orrery.catalog.autoscalers import spot_notice_s
+from orrery.execution.layout import Deployment
+from orrery.execution.memory import Infeasible, memory_of
+from orrery.fleet.service.disruptions import Disruptions, Outage
+from orrery.fleet.service.registry import scaler_of
+from orrery.fleet.service.setup import PURCHASES, FleetService, PoolTerms
+from orrery.planner.money import S_PER_HOUR, tariff_of
+from orrery.scenario.cold_start import cold_start_of
+from orrery.scenario.fleet.blocks import PoolBlock
+from orrery.scenario.fleet.read import FleetInputs, PoolInputs
+from orrery.scenario.objectives import read_objectives
+from orrery.scenario.schema import Scenario, merged
+from orrery.scenario.service import service_for
+from orrery.serving.online import LADDER, open_loop
+from orrery.serving.requests import Requests
+from orrery.serving.simulation.service import Pool, Service
+from orrery.serving.steady import batch_limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Built:
+    """A fleet ready to be simulated, and what was assumed."""
+
+    setup: FleetService
+    notes: tuple[str, ...]
+
+
+def built(inputs: FleetInputs, requests: Requests, length_s: float) -> Built | Infeasible:
+    """The fleet of some inputs for some requests; Infeasible where a model does not fit."""
+    service, notes = service_for(merged_replicas(inputs.scenario, 1))
+    for pool in service.pools:
+        if isinstance(memory := memory_of(pool.deployment), Infeasible):
+            return memory
+    terms: list[PoolTerms] = []
+    pools: list[Pool] = []
+    for k, pool_inputs in enumerate(inputs.pools):
+        found = _pool(inputs, pool_inputs, k, service)
+        if isinstance(found, Infeasible):
+            return found
+        for pool, term, more in found:
+            pools.append(pool)
+            terms.append(term)
+            notes = (*notes, *more)
+    names = [t.name for t in terms]
+    if len(set(names)) < len(names):
+        raise ScenarioError(f"pool: {max(names, key=names.count)!r} is there twice; give each a name of its own.")
+    limits_s = {
+        o.metric: min(p.limit_s for p in read_objectives(inputs.scenario.slo) if p.metric == o.metric)
+        for o in read_objectives(inputs.scenario.slo)
+    }
+    scaler = scaler_of(inputs.autoscaler, inputs.knobs) if inputs.autoscaler else None
+    if scaler is None and any(t.replicas_min != t.replicas_max for t in terms) and not inputs.faults:
+        notes = (*notes, "autoscaler: none is given, so every pool runs its minimum; write autoscaler = hpa")
+    if scaler and any(p.role != "all" for p in pools):
+        raise ScenarioError("autoscaler: prefill and decode pools are not scaled apart yet; leave it out.")
+    setup = FleetService(
+        service=replace(service, pools=tuple(pools)),
+        terms=tuple(terms),
+        scaler=scaler,
+        disruptions=_disruptions(inputs),
+        capacity_requests_per_s=capacity_requests_per_s(pools[0].deployment, requests, limits_s),
+        limits_s=limits_s,
+        horizon_s=length_s,
+    )
+    return Built(setup=setup, notes=tuple(dict.fromkeys(notes)))
+
+
+def merged_replicas(scenario: Scenario, replicas: int) -> Scenario:
+    """The same scenario with that many replicas."""
+    return merged(scenario, {"replicas": replicas})
+
+
+def _range(inputs: FleetInputs, block: PoolBlock, scenario: Scenario) -> tuple[int, int]:
+    """The fewest and the most replicas of a pool."""
+    low = block.replicas_min if block.replicas_min is not None else inputs.top.replicas_min
+    high = block.replicas_max if block.replicas_max is not None else inputs.top.replicas_max
+    if scenario.replicas is not None and (low is not None or high is not None):
+        raise ScenarioError("replicas: excludes replicas_min and replicas_max; keep one of both.")
+    fixed = scenario.replicas or 1
+    low = low if low is not None else (fixed if high is None else min(1, high))
+    return low, (high if high is not None else max(low, fixed))
+
+
+def _pool(
+    inputs: FleetInputs, given: PoolInputs, number: int, base: Service
+) -> list[tuple[Pool, PoolTerms, tuple[str, ...]]] | Infeasible:
+    """The pools of one table: one, or one for prompts and one for outputs."""
+    block, scenario = given.block, given.scenario
+    name = block.name or inputs.top.name or (f"pool {number + 1}" if len(inputs.pools) > 1 else "pool")
+    low, high = _range(inputs, block, scenario)
+    service, notes = service_for(merged_replicas(scenario, high or 1))
+    if service.pools[0].deployment.model.name != base.pools[0].deployment.model.name:
+        raise ScenarioError(f"pool {name}: serves another model; all pools of a service hold the same one.")
+    found: list[tuple[Pool, PoolTerms, tuple[str, ...]]] = []
+    for pool in service.pools:
+        if isinstance(memory := memory_of(pool.deployment), Infeasible):
+            return memory
+        is_prompts = pool.role == "prompts"
+        terms, more = _terms(inputs, given, f"{name} for prompts" if is_prompts else name, pool.deployment)
+        ends = (pool.replicas, pool.replicas) if is_prompts else (low, high)
+        found.append((pool, replace(terms, replicas_min=ends[0], replicas_max=ends[1]), (*notes, *more)))
+    return found
+
+
+def _terms(
+    inputs: FleetInputs, given: PoolInputs, name: str, deployment: Deployment
+) -> tuple[PoolTerms, tuple[str, ...]]:
+    """Price, power and start of one replica."""
+    block, top, scenario = given.block, inputs.top, given.scenario
+    device, devices = deployment.cluster.device, deployment.layout.num_devices
+    purchase = (block.purchase or top.purchase or "on-demand").strip()
+    if purchase not in PURCHASES:
+        raise ScenarioError(f"pool {name}: purchase: got {purchase!r}; write one of {', '.join(PURCHASES)}.")
+    tariff = tariff_of(device, scenario.usd_per_hour, None)
+    if tariff.usd_per_hour is None:
+        raise ScenarioError(f"pool {name}: no price of {device.name} is known; write usd_per_hour = 2.5.")
+    notes = tariff.notes
+    if purchase != "on-demand" and scenario.usd_per_hour is None:
+        notes = (*notes, f"pool {name}: its price is that of an on-demand device; write usd_per_hour for {purchase}")
+    start_s = block.cold_start_s if block.cold_start_s is not None else top.cold_start_s
+    if start_s is None:
+        found = cold_start_of(scenario, deployment)
+        start_s = found.start.seconds_s
+        stages = f"{found.start.start}, weights from {found.start.path}, the longest stage {found.start.longest.name}"
+        notes = (*notes, f"pool {name}: a start takes {start_s:.3g} s ({stages}); see orrery cold-start")
+    zones = tuple(z.strip() for z in (block.zones or top.zones or "").split(","))
+    terms = PoolTerms(
+        name=name,
+        replicas_min=1,
+        replicas_max=1,
+        cold_start_s=start_s,
+        purchase=purchase,
+        usd_per_s=devices * tariff.usd_per_hour / S_PER_HOUR,
+        idle_power_w=devices * device.idle_power_w,
+        host_power_w=devices * device.host_power_w,
+        zones=zones,
+    )
+    return terms, notes
+
+
+def _disruptions(inputs: FleetInputs) -> Disruptions:
+    """What goes wrong, as it was written."""
+    given = inputs.faults.written() if inputs.faults else {}
+    if "spot_mtbi_s" in given:
+        given.setdefault("spot_notice_s", spot_notice_s())
+    if "retry" in given:
+        given["retries"] = given.pop("retry")
+    if "spot_mtbi_s" in given and not any((p.block.purchase or inputs.top.purchase) == "spot" for p in inputs.pools):
+        raise ScenarioError('faults: spot_mtbi_s: no pool is spot; write purchase = "spot" in one.')
+    for k, outage in enumerate(inputs.outages, start=1):
+        for name in ("zone", "start_s", "length_s"):
+            if getattr(outage, name) is None:
+                raise ScenarioError(f"[[outage]] {k}: {name} is missing.")
+    outages = tuple(
+        Outage(zone=o.zone or "", start_s=o.start_s or 0.0, length_s=o.length_s or 0.0) for o in inputs.outages
+    )
+    return Disruptions(outages=outages, **given)
+
+
+def capacity_requests_per_s(deployment: Deployment, requests: Requests, limits_s: dict[str, float]) -> float:
+    """Requests/s that one replica sustains within limits on mean TTFT and TPOT, by the analytical estimate."""
+    memory = memory_of(deployment)
+    if isinstance(memory, Infeasible):
+        return 0.0
+    means = float(requests.input_tokens.mean()), float(requests.output_tokens.mean())
+    most = batch_limit(deployment, memory, *means) * deployment.layout.dp
+    points = open_loop(deployment, memory, *means, np.geomspace(1.0, max(1.0, most), 4 * LADDER))
+    good = (points.ttft_s <= limits_s.get("ttft", np.inf)) & (points.tpot_s <= limits_s.get("tpot", np.inf))
+    rates = points.requests_per_s[good] if good.any() else points.requests_per_s
+    return float(rates.max())

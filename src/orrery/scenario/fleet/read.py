@@ -1,0 +1,153 @@
+"""Reading a FLEET.toml and flags: which key belongs to the fleet, to a table of it, or to the deployment."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from orrery.base.errors import ScenarioError, nearest
+from orrery.fleet.hours.shift import Hours
+from orrery.scenario.fields import BY_NAME
+from orrery.scenario.fields_fleet import BLOCK_EXAMPLES, FLEET_SETTINGS, LISTS, OPEN
+from orrery.scenario.fleet.blocks import (
+    CLASSES,
+    SETTINGS_OF,
+    AutoscalerBlock,
+    FaultsBlock,
+    FleetTop,
+    OutageBlock,
+    PoolBlock,
+    TenantBlock,
+)
+from orrery.scenario.inputs import Inputs, read_asked
+from orrery.scenario.schema import Scenario, read_scenario
+from orrery.scenario.shift import read_hours
+
+TOP = {s.name: s for s in FLEET_SETTINGS}
+
+WITHOUT_USE = {
+    "batch": "a fleet takes rate or trace",
+    "concurrency": "a fleet takes rate or trace: a closed loop sends nothing while nothing is served",
+    "users": "a fleet takes rate or trace: a closed loop sends nothing while nothing is served",
+}
+"""Settings of a deployment that a fleet has no use for, and why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolInputs:
+    """A pool as it was written, and the deployment's settings with those of the pool on top."""
+
+    block: PoolBlock
+    scenario: Scenario
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetInputs:
+    """A fleet as it was written."""
+
+    top: FleetTop
+    scenario: Scenario
+    pools: tuple[PoolInputs, ...]
+    autoscaler: str = ""
+    knobs: Mapping[str, str] = field(default_factory=dict[str, str])
+    tenants: tuple[TenantBlock, ...] = ()
+    faults: FaultsBlock | None = None
+    outages: tuple[OutageBlock, ...] = ()
+    hours: Hours | None = None  # prices and carbon of electricity
+    written: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def read_fleet(settings: Mapping[str, Any], where: str = "") -> FleetInputs:
+    """The fleet that these settings describe. ScenarioError says what is wrong, where, and what to write."""
+    plain = {key.replace("-", "_"): value for key, value in settings.items() if value is not None}
+    tables = {name: plain.pop(name) for name in CLASSES if isinstance(plain.get(name), list | dict)}
+    own = {name: plain.pop(name) for name in TOP if name in plain}
+    for name, value in plain.items():
+        _check_key(name, value, where)
+    if isinstance(own.get("autoscaler_knob"), str):
+        own["autoscaler_knob"] = [own["autoscaler_knob"]]
+    top = read_asked(FleetTop, own, TOP, where)
+    base = read_scenario(plain, where)
+    _check_use(base)
+    scaler = _autoscaler(top, tables.get("autoscaler"), where)
+    return FleetInputs(
+        top=top,
+        scenario=base,
+        pools=_pools(tables.get("pool"), plain, base, where),
+        autoscaler=scaler[0],
+        knobs=scaler[1],
+        tenants=tuple(cast(TenantBlock, b) for b, _ in _blocks("tenant", tables.get("tenant"), where)),
+        faults=next((cast(FaultsBlock, b) for b, _ in _blocks("faults", tables.get("faults"), where)), None),
+        outages=tuple(cast(OutageBlock, b) for b, _ in _blocks("outage", tables.get("outage"), where)),
+        hours=None if top.hours is None else read_hours(Path(top.hours)),
+        written={**base.written(), **top.written(), **tables},
+    )
+
+
+def _check_key(name: str, value: Any, where: str) -> None:
+    """Refuse a table that is none, and name what a key may mean that there is not."""
+    prefix = f"{where}: " if where else ""
+    if isinstance(value, dict) or (isinstance(value, list) and value and isinstance(value[0], dict)):
+        near = nearest(name, CLASSES)
+        hint = (
+            f"did you mean {' or '.join(map(repr, near))}?" if near else f"it has {', '.join(BLOCK_EXAMPLES.values())}."
+        )
+        raise ScenarioError(f"{prefix}There is no table {name!r} in a fleet; {hint}")
+    if name not in BY_NAME and (near := nearest(name, TOP, 1, 0.8)):
+        raise ScenarioError(f"{prefix}There is no setting {name!r}; did you mean {near[0]!r}?")
+
+
+def _check_use(scenario: Scenario) -> None:
+    for name, why in WITHOUT_USE.items():
+        if getattr(scenario, name) is not None:
+            raise ScenarioError(f"{name}: {why}.")
+
+
+def _blocks(name: str, raw: Any, where: str) -> list[tuple[Inputs, dict[str, Any]]]:
+    """The tables of a name, checked, each with its further keys."""
+    if raw is None:
+        return []
+    if isinstance(raw, dict) == (name in LISTS):
+        raise ScenarioError(f"{where or 'fleet'}: {name}: write it as {BLOCK_EXAMPLES[name]}.")
+    found: list[tuple[Inputs, dict[str, Any]]] = []
+    listed = cast("list[dict[str, Any]]", raw if name in LISTS else [raw])
+    for k, table in enumerate(listed, start=1):
+        known = SETTINGS_OF[name]
+        place = f"{where or 'fleet'}: {BLOCK_EXAMPLES[name]}" + (f" {k}" if name in LISTS else "")
+        more = {key: value for key, value in table.items() if key not in known} if name in OPEN else {}
+        own = {key: value for key, value in table.items() if key not in more}
+        found.append((read_asked(CLASSES[name], own, known, place), more))
+    return found
+
+
+def _pools(raw: Any, plain: Mapping[str, Any], base: Scenario, where: str) -> tuple[PoolInputs, ...]:
+    """Every pool with the deployment's settings; without a table there is one pool."""
+    blocks = _blocks("pool", raw, where)
+    if not blocks:
+        return (PoolInputs(block=PoolBlock(), scenario=base),)
+    found: list[PoolInputs] = []
+    for k, (block, more) in enumerate(blocks, start=1):
+        place = f"{where or 'fleet'}: [[pool]] {k}"
+        found.append(
+            PoolInputs(block=cast(PoolBlock, block), scenario=read_scenario({**plain, **more}, place) if more else base)
+        )
+    return tuple(found)
+
+
+def _autoscaler(top: FleetTop, raw: Any, where: str) -> tuple[str, dict[str, str]]:
+    """The autoscaler's name and knobs, from the flags or the table."""
+    knobs: dict[str, str] = {}
+    for word in (w for text in top.autoscaler_knob for w in text.replace(",", " ").split()):
+        name, equals, value = word.partition("=")
+        if not name or not equals or not value:
+            raise ScenarioError(f"autoscaler_knob: got {word!r}; write NAME=VALUE, such as target=16.")
+        knobs[name] = value
+    if raw is None:
+        if knobs and not top.autoscaler:
+            raise ScenarioError("autoscaler_knob: there is no autoscaler; write autoscaler = hpa beside it.")
+        return top.autoscaler or "", knobs
+    block, more = _blocks("autoscaler", raw, where)[0]
+    name = cast(AutoscalerBlock, block).name
+    if name is None:
+        raise ScenarioError(f'{where or "fleet"}: [autoscaler]: name is missing; write name = "hpa".')
+    return name, {**{key: str(value) for key, value in more.items()}, **knobs}

@@ -1,0 +1,169 @@
+"""A fleet hour by hour in steady state: the answer of ``steady = true``, and how far it is from a simulated run."""
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from orrery.base.errors import ScenarioError
+from orrery.execution.memory import Infeasible
+from orrery.fleet.service.rate_curve import DAY_S, HOUR_S, hourly_means
+from orrery.fleet.service.result import FRAME
+from orrery.fleet.service.setup import FleetService
+from orrery.fleet.service.steady import Hour, steady_hours
+from orrery.scenario.answer import to_json
+from orrery.scenario.ask import InfeasibleAnswer
+from orrery.scenario.fleet.answer import FleetAnswer
+from orrery.scenario.fleet.build import built
+from orrery.scenario.fleet.by_hour import ByHour, by_hour_of_steady, check_hours, electricity_usd, pue_ratio
+from orrery.scenario.fleet.read import FleetInputs
+from orrery.scenario.fleet.traffic import curve_of, mean_rate
+from orrery.scenario.requests import requests_for
+from orrery.scenario.schema import merged
+from orrery.serving.requests import Floats
+
+SAMPLE = 4000
+"""Requests that are drawn for their mean lengths."""
+
+
+@dataclass(frozen=True, slots=False, kw_only=True, eq=False)
+class SteadyAnswer:
+    """Every hour of a fleet in steady state."""
+
+    inputs: FleetInputs
+    setup: FleetService
+    hours: tuple[Hour, ...]
+    length_s: float
+    notes: tuple[str, ...]
+
+    @cached_property
+    def lengths_s(self) -> Floats:
+        """Length of each hour; the last one may be cut."""
+        starts_s = np.array([h.start_s for h in self.hours])
+        return np.minimum(HOUR_S, self.length_s - starts_s)
+
+    def total(self, value: str) -> float:
+        """The integral of a rate of every hour."""
+        return float(sum(getattr(h, value) * s for h, s in zip(self.hours, self.lengths_s.tolist(), strict=True)))
+
+    @property
+    def cost_usd(self) -> float:
+        """Price of the replicas, and electricity."""
+        joules = self.energy_j + self.host_energy_j
+        return self.total("usd_per_s") + electricity_usd(self.inputs, joules, self.by_hour)
+
+    @cached_property
+    def by_hour(self) -> ByHour | None:
+        """Energy at the meter, its price and CO2, by the clock's hours; None without a table of hours."""
+        power_w = np.array([h.power_w + h.host_power_w for h in self.hours])
+        return by_hour_of_steady(self.inputs, self.setup, self.lengths_s, power_w)
+
+    @property
+    def carbon_g(self) -> float | None:
+        """CO2 of the fleet's power; None without a table of hours."""
+        return None if self.by_hour is None else float(self.by_hour.carbon_g.sum())
+
+    @property
+    def energy_j(self) -> float:
+        """Energy of the devices."""
+        return self.total("power_w")
+
+    @property
+    def host_energy_j(self) -> float:
+        """Energy of the machines around them."""
+        return self.total("host_power_w")
+
+    @property
+    def num_requests(self) -> float:
+        """Requests that come."""
+        return self.total("rate_requests_per_s")
+
+    def mean(self, metric: str) -> float:
+        """A mean latency over all requests."""
+        weights = [h.rate_requests_per_s * s for h, s in zip(self.hours, self.lengths_s.tolist(), strict=True)]
+        total = sum(weights)
+        return sum(w * getattr(h, metric) for w, h in zip(weights, self.hours, strict=True) if w) / total
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer in SI units."""
+        return to_json(
+            {
+                "steady": True,
+                "num_requests": self.num_requests,
+                "duration_s": self.length_s,
+                "cost_usd": self.cost_usd,
+                "energy_j": self.energy_j,
+                "host_energy_j": self.host_energy_j,
+                "mean_ttft_s": self.mean("ttft_s"),
+                "mean_tpot_s": self.mean("tpot_s"),
+                "capacity_requests_per_s": self.setup.capacity_requests_per_s,
+                "hours_overloaded": sum(not np.isfinite(h.ttft_s) for h in self.hours),
+                **(
+                    {}
+                    if self.by_hour is None
+                    else {
+                        "carbon_g": self.carbon_g,
+                        "pue_ratio": pue_ratio(self.inputs),
+                        "by_hour": self.by_hour.to_json(),
+                    }
+                ),
+                "hours": [asdict(h) for h in self.hours],
+                "settings": dict(self.inputs.written),
+                "notes": list(self.notes),
+            }
+        )
+
+
+def steady_answer(inputs: FleetInputs, running: Floats | None = None) -> SteadyAnswer | InfeasibleAnswer:
+    """The fleet of some inputs, hour by hour; with ``running`` replicas where they are known."""
+    if not inputs.top.days:
+        raise ScenarioError("steady: needs a length; write days = 7 beside it.")
+    length_s = inputs.top.days * DAY_S
+    sample = requests_for(merged(inputs.scenario, {"num_requests": SAMPLE}))
+    found = built(inputs, sample, length_s)
+    if isinstance(found, Infeasible):
+        return InfeasibleAnswer(infeasible=found, notes=(), settings=dict(inputs.written))
+    rate, notes = mean_rate(inputs.scenario)
+    law = curve_of(inputs.top)
+    num_hours = int(np.ceil(length_s / HOUR_S - 1e-9))
+    hourly = np.ones(num_hours) if law is None else hourly_means(law.along(length_s, inputs.scenario.seed or 0))
+    means = float(sample.input_tokens.mean()), float(sample.output_tokens.mean())
+    hours = steady_hours(found.setup, hourly[:num_hours] * rate, *means, running)
+    text = "steady: every hour at its mean rate; queues that outlast it, bursts, cold starts and failures are left out"
+    return SteadyAnswer(
+        inputs=inputs,
+        setup=found.setup,
+        hours=hours,
+        length_s=length_s,
+        notes=(*found.notes, *check_hours(inputs, found.setup), *notes, text),
+    )
+
+
+def against_steady(answer: FleetAnswer) -> dict[str, float | None] | None:
+    """How far hourly steady states of as many replicas are from a simulated run, as parts of its figures.
+
+    None for a run without days, whose requests may also wait for one another.
+    """
+    if not answer.inputs.top.days or answer.run.requests.after.size:
+        return None
+    at_s = answer.run.frames[:, FRAME.index("now_s")]
+    hour = (at_s / HOUR_S).astype(np.int64)
+    counts = np.bincount(hour)
+    running = np.bincount(hour, weights=answer.run.paid.sum(axis=1)) / np.maximum(counts, 1)
+    steady = steady_answer(answer.inputs, running)
+    if isinstance(steady, InfeasibleAnswer):
+        return None
+    run = answer.run
+
+    def apart(found: float, simulated: float) -> float | None:
+        return found / simulated - 1.0 if simulated > 0.0 and np.isfinite(found) else None
+
+    ttft_s, tpot_s = (v[np.isfinite(v)] for v in (run.ttft_s, run.tpot_s))
+    return {
+        "cost_frac": apart(steady.cost_usd, answer.cost_usd),
+        "energy_frac": apart(steady.energy_j, run.energy_j),
+        "mean_ttft_frac": apart(steady.mean("ttft_s"), float(ttft_s.mean())) if ttft_s.size else None,
+        "mean_tpot_frac": apart(steady.mean("tpot_s"), float(tpot_s.mean())) if tpot_s.size else None,
+        "hours_overloaded": float(sum(not np.isfinite(h.ttft_s) for h in steady.hours)),
+    }

@@ -1,0 +1,65 @@
+"""How batches are formed and what runs at once, where the closed form answers: what it knows of both."""
+
+from dataclasses import replace
+
+from orrery.base.errors import ScenarioError
+from orrery.execution.engine import Engine
+from orrery.execution.layout import Deployment
+from orrery.execution.overlap import get_overlap, knob_array
+from orrery.execution.overlapped import SEQUENTIAL
+from orrery.scenario.knobs import read_knobs
+from orrery.scenario.schema import Scenario
+from orrery.serving.simulation.rules import named
+
+MIXED, APART = "chunked-prefill", "prefill-first"
+NANO_BATCHES = "nano-batches"
+
+
+def with_policy(scenario: Scenario, engine: Engine) -> Engine:
+    """The engine with the policy that is asked for; the closed form knows two of them."""
+    if (policy := scenario.policy) is None:
+        return engine
+    named("serving.policy", policy)
+    if policy not in (MIXED, APART):
+        raise ScenarioError(f"policy: the closed form knows {MIXED} and {APART}; orrery simulate takes {policy} too.")
+    budget = engine.max_num_batched_tokens
+    if chunk := int(read_knobs(scenario.knob)["policy"].get("chunk_tokens", 0)):
+        if policy != MIXED:
+            raise ScenarioError(f"knob: {policy} has no chunks; write policy = {MIXED} beside policy.chunk_tokens.")
+        if scenario.max_num_batched_tokens:
+            raise ScenarioError("knob: policy.chunk_tokens and max_num_batched_tokens bound the same step; keep one.")
+        budget = min(budget, chunk)
+    return replace(engine, has_mixed_steps=policy != APART, max_num_batched_tokens=budget)
+
+
+def check_knobs(scenario: Scenario) -> None:
+    """Refuse knobs of techniques that the closed form does not have."""
+    for seat, given in read_knobs(scenario.knob).items():
+        for name in given:
+            if seat != "overlap" and (seat, name) != ("policy", "chunk_tokens"):
+                raise ScenarioError(
+                    f"knob: {seat}.{name} is of orrery simulate; the closed form takes overlap.NAME and "
+                    "policy.chunk_tokens."
+                )
+
+
+def overlap_knobs(scenario: Scenario) -> tuple[tuple[str, float], ...]:
+    """The knobs of the overlap that is asked for."""
+    if scenario.overlap is None:
+        return ()
+    given = read_knobs(scenario.knob)["overlap"]
+    knob_array(get_overlap(scenario.overlap), **given)
+    return tuple(given.items())
+
+
+def form_notes(scenario: Scenario, deployment: Deployment) -> tuple[str, ...]:
+    """What a policy and an overlap mean for this deployment, and where an overlap has nothing to act on."""
+    notes: list[str] = []
+    if scenario.policy is not None:
+        notes.append(f"policy: {scenario.policy}, of {deployment.engine.max_num_batched_tokens:,} tokens a step")
+    if (overlap := deployment.overlap) not in ("", SEQUENTIAL):
+        knobs = ", ".join(f"{name} {value:g}" for name, value in deployment.overlap_knobs)
+        notes.append(f"overlap: {overlap}" + (f" ({knobs})" if knobs else ""))
+        if deployment.layout.tp == 1 and overlap != NANO_BATCHES:
+            notes[-1] = f"overlap = {overlap}: no effect on this deployment: tp is 1: there is no all-reduce to hide"
+    return tuple(notes)

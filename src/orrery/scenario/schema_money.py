@@ -1,0 +1,45 @@
+"""The part of a scenario that is about ways to pay."""
+
+from pydantic import BaseModel, Field, field_validator
+
+from orrery.scenario.kinds import Count, Number, Word, bounds
+
+
+class MoneyScenario(BaseModel):
+    """An API's price, a purchase, and what is paid beside machines; blank means: not compared, or the default."""
+
+    api_price: Word = None
+    cached_frac: Number = Field(**bounds("cached_frac"))
+    busy_frac: Number = Field(**bounds("busy_frac"))
+    buy_usd: Number = Field(**bounds("buy_usd"))
+    life_months: Count = Field(**bounds("life_months"))
+    upkeep_frac: Number = Field(**bounds("upkeep_frac"))
+    people_usd_per_month: Number = Field(**bounds("people_usd_per_month"))
+    spot_usd_per_hour: Number = Field(**bounds("spot_usd_per_hour"))
+    pue: Number = Field(**bounds("pue"))
+    spare_frac: Number = Field(**bounds("spare_frac"))
+    power_budget_w: Number = Field(**bounds("power_budget_w"))
+    power_cap: Word = None
+    months: Count = Field(**bounds("months"))
+
+    @field_validator("api_price")
+    @classmethod
+    def _api_price_reads(cls, value: str | None) -> str | None:
+        if value is not None and "=" in value:
+            api_amounts(value)
+        return value
+
+
+def api_amounts(text: str) -> dict[str, float]:
+    """Dollars a million tokens by kind, from ``in=0.6,out=2.4,cached=0.1``. ValueError says what to write."""
+    message = f"got {text!r}; write in=0.6,out=2.4 (dollars a million tokens), and cached=0.1 where it is cheaper"
+    found: dict[str, float] = {}
+    for word in text.replace(" ", "").split(","):
+        kind, _, amount = word.partition("=")
+        try:
+            found[kind] = float(amount)
+        except ValueError:
+            raise ValueError(message) from None
+    if not {"in", "out"} <= found.keys() <= {"in", "out", "cached"} or not all(0.0 <= v < 1e9 for v in found.values()):
+        raise ValueError(message)
+    return found

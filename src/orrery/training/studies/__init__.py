@@ -1,0 +1,1 @@
+"""Experiments on small networks that are really trained: one file each, found because it exists."""

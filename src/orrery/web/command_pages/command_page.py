@@ -1,0 +1,94 @@
+"""One such page: its form, the question that it asks a worker, and its answer as sections of tables."""
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from orrery.scenario.setting import Setting
+from orrery.web.address import Query
+from orrery.web.export import Cell
+from orrery.web.forms import LABELS, SUGGESTED, Field
+
+Plain = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows as text, the first cell of each a heading; ``marked`` are the rows that stand out."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    marked: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A part of an answer: its result first, then the reasons."""
+
+    title: str
+    verdict: str = ""
+    table: Table | None = None
+    reasons: tuple[str, ...] = ()
+    link: tuple[str, str] = ("", "")  # an address, and its words
+    svg: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandPage:
+    """A page of this kind; ``name`` is that of its path and of the worker's question."""
+
+    name: str
+    title: str
+    lead: str
+    menu: tuple[int, str]  # place and name in the menu
+    page: str  # of the docs
+    first: Callable[[Plain], tuple[Field, ...]]
+    folded: Callable[[Plain], tuple[Field, ...]]
+    settings: Callable[[Query], dict[str, Any]]
+    start: Plain  # what the form opens with
+    command: Callable[[Plain], str]
+    sections: Callable[[Plain], tuple[Section, ...]]
+    rows: Callable[[Plain], tuple[Sequence[str], list[Sequence[Cell]]]]  # header and cells of the CSV
+    choices: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])  # fields that are lists
+    suggested: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+
+
+def fields_from(settings: Sequence[Setting], values: Plain, labels: Mapping[str, str]) -> tuple[Field, ...]:
+    """Inputs for settings, labelled by ``labels``, then as everywhere, then by their own names."""
+    return tuple(
+        Field(
+            name=s.name,
+            label=labels.get(s.name) or LABELS.get(s.name) or s.name.replace("_", " ").capitalize(),
+            value=_text(values.get(s.name)),
+            help=s.help,
+            example=s.example.strip('[]"').replace('", "', ", "),
+            suggested=SUGGESTED.get(s.name, ""),
+            is_number=s.kind in ("count", "number"),
+        )
+        for s in settings
+    )
+
+
+def flags(settings: Plain) -> str:
+    """Settings as flags of the command line, quoted where a shell needs it."""
+    found: list[str] = []
+    for name, value in settings.items():
+        flag = f"--{name.replace('_', '-')}"
+        if value is True or value == "true":
+            found.append(flag)
+        else:
+            found += [f"{flag} {shlex.quote(_text(one))}" for one in (value if isinstance(value, list) else [value])]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return " ".join(found)
+
+
+def percent(frac: float | None) -> str:
+    """``+12.3 %``; a dash where it is unknown."""
+    return "-" if frac is None else "none" if frac == 0.0 else f"{100 * frac:+.1f} %"
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)  # pyright: ignore[reportUnknownArgumentType]

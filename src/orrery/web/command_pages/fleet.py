@@ -1,0 +1,189 @@
+"""``orrery fleet`` as a page: a service over hours or days, with replicas that start, stop and fail."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from orrery.drawing import Axis, Series, lines
+from orrery.reports.words import format_value
+from orrery.scenario.fields import BY_NAME
+from orrery.scenario.fields_fleet import FLEET_SETTINGS
+from orrery.scenario.fleet.ask import simulate_fleet
+from orrery.scenario.jobs import DAY
+from orrery.web.address import Query, settings_of
+from orrery.web.command_pages.command_page import CommandPage, Plain, Section, Table, fields_from, flags
+from orrery.web.export import Cell
+from orrery.web.forms import Field
+
+OWN = {s.name: s for s in FLEET_SETTINGS}
+CLOSED = frozenset({"batch", "concurrency", "users", "think_s"})
+"""Settings of closed loops: a fleet takes arrivals."""
+
+FIRST = ("model", "device", "tp", "input_tokens", "output_tokens", "rate", "slo")
+FIRST_OWN = ("days", "replicas_min", "replicas_max", "autoscaler", "rate_curve", "cold_start_s")
+FOLDED = ("weights", "kv", "engine", "queue", "router", "usd_per_hour", "electricity", "seed")
+LABELS = {
+    "slo": "SLOs, ms",
+    "days": "Days",
+    "replicas_min": "Replicas, at least",
+    "replicas_max": "Replicas, at most",
+    "cold_start_s": "Cold start, s",
+    "rate": "Mean requests/s",
+}
+S_PER_HOUR = 3600.0
+CAUSES = {
+    "shed": "refused or beyond a budget",
+    "fault": "their replica was lost",
+    "preemption": "preempted (KV cache full)",
+    "cold-start": "waited while a replica started",
+    "queue": "waited in a queue",
+    "slow": "too slow in their batch",
+}
+
+
+def settings(query: Query) -> dict[str, Any]:
+    """Settings of the deployment and of the fleet."""
+    found = {
+        k: v for k, v in settings_of(query).items() if BY_NAME[k].commands & {"simulate", "fleet"} and k not in CLOSED
+    }
+    for name, setting in OWN.items():
+        values = [v.strip() for v in query.getlist(name) if v.strip()]
+        if values:
+            found[name] = values if setting.kind == "words" else values[-1]
+    return found
+
+
+def answer(inputs: Plain) -> dict[str, Any]:
+    """The worker's answer: what the command prints with ``--json``."""
+    typed = {name: _typed(name, value) for name, value in inputs.items()}
+    return simulate_fleet(**typed).to_json()
+
+
+def _typed(name: str, value: Any) -> Any:
+    kind = (OWN.get(name) or BY_NAME[name]).kind
+    if kind == "switch":
+        return str(value).lower() in ("true", "1", "on", "yes")
+    return value
+
+
+def sections(plain: Plain) -> tuple[Section, ...]:
+    """Money and attainment first, then what hurt whom, the pools, and the run over time."""
+    if "infeasible" in plain:
+        return (Section(title="Infeasible configuration", verdict=plain["infeasible"]["smallest_change"]),)
+    return (
+        Section(
+            title="Result",
+            verdict=_verdict(plain),
+            table=_figures(plain),
+            svg=_curve(plain, "Replicas", ("serving", "paid")),
+        ),
+        Section(title="Pools", table=_pools(plain), svg=_curve(plain, "Requests/s", ("arrivals_per_s",))),
+        Section(
+            title="Time to first token, 99th percentile",
+            svg=_curve(plain, "TTFT", ("p99_ttft_s",), "s"),
+            table=_slo(plain),
+        ),
+    )
+
+
+def _verdict(plain: Plain) -> str:
+    per = plain["usd_per_million_output_tokens"]
+    attained = (
+        "" if plain["attained_frac"] is None else f"; {plain['attained_frac']:.2%} of the requests within all SLOs"
+    )
+    cost = f"{format_value(plain['cost_usd'], 'usd')} for {plain['duration_s'] / S_PER_HOUR:.3g} hours"
+    each = "" if per is None else f" ({format_value(per, 'usd')} per M output tokens)"
+    return cost + each + attained
+
+
+def _figures(plain: Plain) -> Table:
+    rows = [("Requests", f"{plain['num_requests']:,}")]
+    rows += [(f"Hurt: {CAUSES.get(cause, cause)}", f"{count:,}") for cause, count in plain["hurt"].items() if count]
+    rows += [
+        ("TTFT, mean", format_value(plain["ttft_s"]["mean"], "s")),
+        ("TPOT, mean", format_value(plain["tpot_s"]["mean"], "s")),
+        ("Energy of devices", format_value(plain["energy_j"], "j")),
+        ("Busy share of the paid replicas' time", f"{plain['busy_frac']:.1%}"),
+    ]
+    rows += [(f"Scale events: {what}", f"{count:,}") for what, count in plain["scale_events"].items()]
+    return Table(caption="One simulated run", columns=("", "Value"), rows=tuple(rows))
+
+
+def _pools(plain: Plain) -> Table:
+    columns = ("Pool", "Replicas", "Mean", "Peak", "Cold start", "Cost")
+    rows = tuple(
+        (
+            f"{p['name']} ({p['purchase']}, {p['devices_per_replica']} x {p['device']})",
+            f"{p['replicas_min']} to {p['replicas_max']}",
+            f"{p['mean_replicas']:.3g}",
+            f"{p['peak_replicas']}",
+            format_value(p["cold_start_s"], "s"),
+            format_value(p["cost_usd"], "usd"),
+        )
+        for p in plain["pools"]
+    )
+    return Table(caption="Replicas that were paid for", columns=columns, rows=rows)
+
+
+def _slo(plain: Plain) -> Table | None:
+    rows = tuple(
+        (
+            name.replace("_", " "),
+            format_value(o["value_s"], "s"),
+            format_value(o["limit_s"], "s"),
+            f"{o['attained_frac']:.2%}",
+            "met" if o["is_met"] else "missed",
+        )
+        for name, o in plain["slo"].items()
+    )
+    return (
+        Table(caption="SLOs over the run", columns=("SLO", "Value", "Limit", "Attained", ""), rows=rows)
+        if rows
+        else None
+    )
+
+
+def _curve(plain: Plain, title: str, names: Sequence[str], unit: str = "") -> str:
+    hours = [s / S_PER_HOUR for s in plain["series"]["start_s"]]
+    found: list[Series] = []
+    for name in names:
+        pairs = [(x, y) for x, y in zip(hours, plain["series"][name], strict=True) if y is not None]
+        found.append(Series(name.replace("_", " ").removesuffix(" s"), [x for x, _ in pairs], [y for _, y in pairs]))
+    return lines(found, Axis("Time (hours)"), Axis(title, unit, low=0.0), title=f"{title} over the run")
+
+
+def rows(plain: Plain) -> tuple[Sequence[str], list[Sequence[Cell]]]:
+    """The curves over the run."""
+    series = plain.get("series", {})
+    return tuple(series), [list(row) for row in zip(*series.values(), strict=True)]
+
+
+def command(inputs: Plain) -> str:
+    """The line that asks it."""
+    return f"orrery fleet {flags(inputs)}"
+
+
+def _first(inputs: Plain) -> tuple[Field, ...]:
+    each = [*(BY_NAME[name] for name in FIRST), *(OWN[name] for name in FIRST_OWN)]
+    return fields_from(each, inputs, LABELS)
+
+
+def _folded(inputs: Plain) -> tuple[Field, ...]:
+    named = [BY_NAME[name] for name in FOLDED if name in BY_NAME]
+    return fields_from([*named, *(s for name, s in OWN.items() if name not in FIRST_OWN)], inputs, LABELS)
+
+
+PAGE = CommandPage(
+    name="fleet",
+    title="How many replicas, when, over a day?",
+    lead="A service over hours or days, request by request, with replicas that start, stop and fail: money, energy, "
+    "attainment, and what hurt whom.",
+    menu=(28, "Fleet"),
+    page="fleet.md",
+    first=_first,
+    folded=_folded,
+    settings=settings,
+    start=DAY,
+    command=command,
+    sections=sections,
+    rows=rows,
+)

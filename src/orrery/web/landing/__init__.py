@@ -1,0 +1,1 @@
+"""The landing page: every accelerator at its best layout for one model, with published measurements beside."""

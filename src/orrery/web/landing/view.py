@@ -1,0 +1,182 @@
+"""Content of the landing page: its choices, the chart's data, and the answer for a page without scripts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
+
+from orrery.base.errors import OrreryError
+from orrery.catalog.api_prices import api_price_names, get_api_price
+from orrery.catalog.devices import get_device
+from orrery.catalog.models import model_names, resolve
+from orrery.catalog.prices import price_of
+from orrery.web.landing import shipped
+from orrery.web.landing.choices import (
+    BITS,
+    DEVICES,
+    ENGINES,
+    MAX_DEVICES,
+    MODELS,
+    TPOT_S,
+    TRAFFIC,
+    TTFT_S,
+    Accelerator,
+    formats_on,
+    keys_of,
+)
+from orrery.web.landing.points import COLUMNS, LIMITS, Rows
+
+MS = 1e3
+
+S_PER_HOUR = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What an address asks of the page; what it leaves open takes the defaults."""
+
+    model: str = MODELS[0].key
+    engine: str = "vllm"
+    traffic: str = "1k/1k"
+    bits: str = ""
+    ttft_s: float = TTFT_S
+    tpot_s: float = TPOT_S
+
+    @property
+    def lengths(self) -> tuple[int, int]:
+        """Input and output tokens."""
+        return TRAFFIC[self.traffic]
+
+    @property
+    def title(self) -> str:
+        """The model as people write it."""
+        return next((m.title for m in MODELS if m.key == self.model), self.model.rpartition("/")[2])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Best:
+    """The best computed point of one accelerator that meets an SLO."""
+
+    device: Accelerator
+    row: Mapping[str, float]
+    usd_per_million: float | None
+
+
+@lru_cache(maxsize=64)
+def chart_data(choice: Choice) -> dict[str, Any]:
+    """All that the page's script draws; without rows where a model is not computed ahead. Not to be changed."""
+    rows = rows_of(choice)
+    return {
+        "model": choice.model,
+        "title": choice.title,
+        "engine": choice.engine,
+        "traffic": choice.traffic,
+        "lengths": choice.lengths,
+        "columns": COLUMNS,
+        "limits": LIMITS,
+        "devices": [_device(choice, d) for d in DEVICES],
+        "rows": rows,
+        "apis": apis_of(choice),
+        "published": shipped.published(choice.model, choice.engine, choice.traffic),
+        "isComputed": bool(rows),
+        "version": shipped.version_of(choice.model),
+        "maxDevices": MAX_DEVICES,
+    }
+
+
+def apis_of(choice: Choice) -> list[dict[str, Any]]:
+    """Public API prices of the model, in dollars for a million output tokens together with the input that they take."""
+    ratio = choice.lengths[0] / choice.lengths[1]
+    found: list[dict[str, Any]] = []
+    for name in api_price_names():
+        provider, _, model = name.partition("/")
+        if _is_same(model, choice.model):
+            known = get_api_price(name)
+            usd = (known.price.output_usd_per_tokens + known.price.input_usd_per_tokens * ratio) * 1e6
+            found.append({"name": provider, "usd": round(usd, 4), "asOf": known.as_of})
+    return sorted(found, key=lambda one: one["usd"])
+
+
+def _is_same(name: str, model: str) -> bool:
+    try:
+        return resolve(name) == resolve(model)
+    except OrreryError:
+        return False
+
+
+def rows_of(choice: Choice) -> dict[str, dict[str, Rows]]:
+    """The rows that were computed ahead, by device and class of formats; empty where they were not."""
+    known = shipped.is_shipped(choice.model, choice.engine, choice.traffic)
+    return shipped.shipped(choice.model, choice.engine) if known else {}
+
+
+def usual_bits(choice: Choice) -> str:
+    """The class of formats that the page opens with: 8 bits, or what the checkpoint holds where it is narrower."""
+    have = set(formats_on(choice.model, "b200"))
+    return next(bits for bits in ("8", "4", "16") if bits in have) if have else BITS[0]
+
+
+def best_of(choice: Choice) -> list[Best]:
+    """The best computed point of each accelerator within the SLO, cheapest first, unknown prices last."""
+    bits = choice.bits or usual_bits(choice)
+    found = [b for d in DEVICES if (b := _best(choice, d, rows_of(choice).get(d.key, {}).get(bits, [])))]
+    return sorted(found, key=lambda b: (b.usd_per_million is None, b.usd_per_million or -b.row["rate"]))
+
+
+def summary(choice: Choice) -> str:
+    """The answer in a sentence."""
+    found = best_of(choice)
+    if not found:
+        return f"Every accelerator at its best layout for {choice.title}: tokens/s per user, per device and $/M tokens."
+    first, within = found[0], f"TTFT within {choice.ttft_s * MS:g} ms and TPOT within {choice.tpot_s * MS:g} ms"
+    cost = (
+        f"${first.usd_per_million:.3g} per M output tokens"
+        if first.usd_per_million
+        else f"{first.row['rate']:,.0f} tokens/s"
+    )
+    return f"{choice.title} on {first.device.title}: {cost} with {within}; {len(found)} accelerators compared."
+
+
+def menus() -> dict[str, Any]:
+    """The choices of the filters."""
+    vendors = tuple(dict.fromkeys(get_device(d.key).vendor for d in DEVICES))
+    return {"popular": MODELS, "engines": ENGINES, "traffics": tuple(TRAFFIC), "vendors": vendors}
+
+
+@cache
+def all_models() -> tuple[str, ...]:
+    """Names that the picker offers, popular ones first."""
+    return (*(m.title for m in MODELS), *model_names())
+
+
+def _best(choice: Choice, device: Accelerator, rows: Rows) -> Best | None:
+    named = [_named(row) for row in rows]
+    met = [r for r in named if r["ttft_ms"] <= choice.ttft_s * MS and r["tpot_ms"] <= choice.tpot_s * MS]
+    if not met:
+        return None
+    row = max(met, key=lambda r: r["rate"])
+    price = price_of(device.key)
+    return Best(
+        device=device,
+        row=row,
+        usd_per_million=price.usd_per_device_hour / S_PER_HOUR / row["rate"] * 1e6 if price else None,
+    )
+
+
+def _named(row: list[float]) -> Mapping[str, float]:
+    return dict(zip(COLUMNS, row, strict=True))
+
+
+def _device(choice: Choice, device: Accelerator) -> dict[str, Any]:
+    known, price = get_device(device.key), price_of(device.key)
+    return {
+        "key": device.key,
+        "title": device.title,
+        "vendor": known.vendor,
+        "hue": device.hue,
+        "isCard": device.is_card,
+        "isServed": device.key in keys_of(choice.engine),
+        "usdPerHour": price and round(price.usd_per_device_hour, 4),
+        "priceNote": price.note if price else "",
+        "formats": formats_on(choice.model, device.key),
+    }

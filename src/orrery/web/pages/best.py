@@ -1,0 +1,128 @@
+"""The landing page: every accelerator at its best layout for a model, and the jobs by name."""
+
+import asyncio
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from orrery.base.errors import OrreryError, ScenarioError
+from orrery.catalog.models import resolve
+from orrery.web.address import Query
+from orrery.web.export import as_svg
+from orrery.web.landing import view
+from orrery.web.landing.card import card
+from orrery.web.landing.choices import BITS, DEVICES, ENGINES, MODELS, TRAFFIC
+from orrery.web.named import grounded
+from orrery.web.question.jobs import jobs
+from orrery.web.render import page
+
+MENU = (-10, "/", "Best")
+
+
+async def best(request: Request) -> Response:
+    """The page; its chart is drawn from data that lies in it, or is fetched device by device."""
+    problem, status = "", 200
+    try:
+        choice = choice_of(request.query_params, request)
+    except OrreryError as error:
+        problem, choice, status = str(error), view.Choice(), 422
+    data = await asyncio.to_thread(view.chart_data, choice)
+    bits = choice.bits or view.usual_bits(choice)
+    return page(
+        request,
+        "best.html",
+        status=status,
+        problem=problem,
+        choice=choice,
+        bits=bits,
+        bits_choices=BITS,
+        data=data | {"usualBits": bits if not choice.bits else view.usual_bits(choice)},
+        ranked=view.best_of(choice),
+        summary=view.summary(choice),
+        models=view.all_models(),
+        jobs=jobs(),
+        card_address=f"/best/card.svg?{urlencode({'model': choice.model, 'engine': choice.engine})}",
+        address_of_model=_address,
+        is_static=False,
+        **view.menus(),
+    )
+
+
+def _address(model: str) -> str:
+    return f"/?model={model}"
+
+
+async def points(request: Request) -> Response:
+    """The rows of one accelerator, computed now."""
+    choice = choice_of(request.query_params, request)
+    device = request.query_params.get("device", "")
+    if device not in {d.key for d in DEVICES}:
+        raise ScenarioError(f"device: got {device[:40]!r}; known: {', '.join(d.key for d in DEVICES)}.")
+    settings = {
+        **grounded({"model": choice.model}, request.app.state.place.uploads),
+        "device": device,
+        "engine": choice.engine,
+        "input_tokens": choice.lengths[0],
+        "output_tokens": choice.lengths[1],
+    }
+    return JSONResponse(await request.app.state.work.answer("points", settings, request))
+
+
+async def picture(request: Request) -> Response:
+    """The card that stands for a link to the page."""
+    choice = choice_of(request.query_params, request)
+    return as_svg(f"best-{choice.model}", await asyncio.to_thread(card, choice))
+
+
+async def search(request: Request) -> Response:
+    """To the page of the model that was typed."""
+    return RedirectResponse(f"/?model={key_of(request.query_params.get('name', '').strip(), request)}", 303)
+
+
+def choice_of(query: Query, request: Request) -> view.Choice:
+    """What an address asks; ScenarioError where it is not known."""
+    found: dict[str, Any] = {}
+    if name := query.get("model", "").strip():
+        found["model"] = key_of(name, request)
+    for name, known in (("engine", ENGINES), ("traffic", TRAFFIC), ("bits", BITS)):
+        if value := query.get(name, ""):
+            if value not in known:
+                raise ScenarioError(f"{name}: got {value[:40]!r}; write {', '.join(known)}.")
+            found[name] = value
+    for name in ("ttft", "tpot"):
+        if value := query.get(name, ""):
+            found[f"{name}_s"] = _positive(name, value) / view.MS
+    return view.Choice(**found)
+
+
+def key_of(name: str, request: Request) -> str:
+    """The key of a popular model where the name is one of its spellings, else the name as it is; it must be known."""
+    title = next((m.key for m in MODELS if name.casefold() in (m.title.casefold(), m.key)), None)
+    if title:
+        return title
+    grounded({"model": name}, request.app.state.place.uploads)
+    if name.startswith("upload:"):
+        return name
+    known = resolve(name)
+    return next((m.key for m in MODELS if resolve(m.key) == known), name)
+
+
+def _positive(name: str, value: str) -> float:
+    try:
+        found = float(value)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < 1e9:
+        raise ScenarioError(f"{name}: got {value[:20]!r}; write milliseconds above 0, such as {name}=50.")
+    return found
+
+
+ROUTES = (
+    Route("/", best),
+    Route("/best/points", points),
+    Route("/best/card.svg", picture),
+    Route("/best/model", search),
+)

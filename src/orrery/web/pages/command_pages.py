@@ -1,0 +1,79 @@
+"""Pages of what-if, kernel and plan --disaggregate: a form that is filled, an answer that comes when it is ready."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from orrery.base.errors import OrreryError, ScenarioError
+from orrery.scenario.fields import BY_NAME
+from orrery.web.address import query_of
+from orrery.web.command_pages import disaggregate, fleet, kernel, what_if
+from orrery.web.command_pages.command_page import CommandPage
+from orrery.web.export import as_csv, as_json
+from orrery.web.forms import suggestions
+from orrery.web.named import grounded
+from orrery.web.render import page, wants_part
+
+COMMAND_PAGES = (what_if.PAGE, disaggregate.PAGE, fleet.PAGE, kernel.PAGE)
+
+MENUS = tuple((kind.menu[0], f"/{kind.name}", kind.menu[1]) for kind in COMMAND_PAGES)
+
+
+def _page_of(kind: CommandPage) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        return await _answer(request, kind)
+
+    return answer
+
+
+async def _answer(request: Request, kind: CommandPage) -> Response:
+    """The form at once, with a place that the answer comes to; the answer for htmx, with ``whole``, or as a file."""
+    query = request.query_params
+    settings = kind.settings(query)
+    if settings and any(not value.strip() for _, value in query.multi_items()):
+        return RedirectResponse(f"/{kind.name}?{query_of(settings)}", 303)
+    filled = settings or kind.start
+    form: dict[str, Any] = {
+        "kind": kind,
+        "first": kind.first(filled),
+        "folded": kind.folded(filled),
+        "suggestions": {**suggestions(request.app.state.place.uploads), **kind.suggested},
+        "address": query_of(settings),
+        "command": kind.command(filled),
+        "is_waiting": False,
+        "problem": "",
+        "sections": (),
+        "notes": (),
+    }
+    wants_answer = wants_part(request) or "whole" in query or "file" in query
+    if not settings or not wants_answer:
+        return page(request, "command_page.html", **{**form, "is_waiting": bool(settings)})
+    try:
+        inputs = {name: value for name, value in settings.items() if name not in BY_NAME}
+        known = {name: value for name, value in settings.items() if name in BY_NAME}
+        inputs |= grounded(known, request.app.state.place.uploads)
+        plain = await request.app.state.work.answer(kind.name, inputs, request)
+    except OrreryError as error:
+        if "file" in query:
+            raise
+        return page(request, "command_page.html", status=422, **{**form, "problem": str(error)})
+    if found := _file(kind, query.get("file", ""), plain):
+        return found
+    form |= {"sections": kind.sections(plain), "notes": plain.get("notes", ())}
+    return page(request, "command_page.html", **form)
+
+
+def _file(kind: CommandPage, ending: str, plain: dict[str, Any]) -> Response | None:
+    if ending == "json":
+        return as_json(kind.name, plain)
+    if ending == "csv":
+        return as_csv(kind.name, *kind.rows(plain))
+    if ending:
+        raise ScenarioError(f"file: got {ending[:20]!r}; write json or csv.")
+    return None
+
+
+ROUTES = tuple(Route(f"/{kind.name}", _page_of(kind)) for kind in COMMAND_PAGES)

@@ -1,0 +1,123 @@
+"""Independent tasks: every result once, whatever happens to the processes and machines that work on them."""
+
+import importlib.util
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from cluster_tasks import busy, noted
+from fake_ray import fake_ray
+
+from orrery.base.errors import ScenarioError
+from orrery.base.tasks import LostTask, processes, results
+
+HAS_RAY = importlib.util.find_spec("ray") is not None
+
+
+def square(number):
+    """The task of most tests."""
+    if number < 0:
+        raise ValueError(f"{number} is below 0")
+    return number * number
+
+
+def ends_at_two(number):
+    """A task that the system ends, and others that it does not."""
+    if number == 2:
+        os._exit(9)
+    return number
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_every_task_comes_once_and_one_that_raises_ends_no_other(jobs):
+    found = list(results(square, {name: (n,) for name, n in (("a", 3), ("b", -1), ("c", 5))}, jobs=jobs))
+    assert sorted(key for key, _ in found) == ["a", "b", "c"]
+    assert dict(found) == {"a": 9, "b": LostTask(kind="ValueError", message="-1 is below 0"), "c": 25}
+
+
+def test_no_tasks_are_no_results():
+    assert list(results(square, {}, jobs=2)) == []
+
+
+def test_a_process_that_dies_fails_only_its_run(monkeypatch):
+    monkeypatch.setattr(processes, "get_context", lambda kind: __import__("multiprocessing").get_context("fork"))
+    found = dict(results(ends_at_two, {n: (n,) for n in (1, 2, 3)}, jobs=2))
+    assert (found[1], found[3]) == (1, 3)
+    assert "memory" in found[2].message
+    assert os.environ.get("MKL_NUM_THREADS") is None or os.environ["MKL_NUM_THREADS"] != "1"
+
+
+def test_a_cluster_runs_the_same_tasks_and_holds_few_ahead(monkeypatch):
+    calls = []
+    monkeypatch.setitem(sys.modules, "ray", fake_ray(calls))
+    found = {}
+    for key, value in results(square, {n: (n,) for n in range(-1, 9)}, ray="auto"):
+        found[key] = value
+        assert calls.count("asked") - len(found) < 4  # four for each core
+    assert (calls[0], calls[-1]) == ("auto", "shutdown")
+    assert found == dict(results(square, {n: (n,) for n in range(-1, 9)}, jobs=1))
+
+
+def test_a_cluster_that_is_not_there_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", fake_ray([]))
+    with pytest.raises(ScenarioError, match="no cluster at 'nowhere'"):
+        list(results(square, {1: (1,)}, ray="nowhere"))
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ScenarioError, match=r"pip install 'orrery-ai\[ray\]'"):
+        list(results(square, {1: (1,)}, ray="auto"))
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    """Three machines of one core each, as processes of this one."""
+    ray_cluster = pytest.importorskip("ray.cluster_utils")
+    here = [str(Path(__file__).parents[1] / "every"), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(here))
+    found = ray_cluster.Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    yield found
+    found.shutdown()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.skipif(not HAS_RAY, reason="needs the package ray")
+def test_nothing_is_lost_and_nothing_comes_twice_when_a_machine_is_killed(cluster, tmp_path):
+    second, _ = cluster.add_node(num_cpus=1), cluster.add_node(num_cpus=1)
+    cluster.wait_for_nodes()
+    todo = {n: (n, str(tmp_path)) for n in range(30)}
+    found = []
+    for key, value in results(noted, todo, ray=cluster.address):
+        found.append((key, value))
+        if len(found) == 5:
+            cluster.remove_node(second, allow_graceful=False)
+    assert sorted(key for key, _ in found) == list(range(30))
+    assert dict(found) == {n: b"%d" % (n * n) for n in range(30)}
+    assert len({path.name.split("-")[1] for path in tmp_path.iterdir()}) == 3  # all three had worked
+    assert len(list(tmp_path.iterdir())) > 30  # what the killed one had begun was begun again
+
+
+@pytest.mark.bench
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.skipif(not HAS_RAY or (os.cpu_count() or 1) < 2, reason="needs the package ray and two cores")
+def test_two_machines_are_nearly_twice_as_fast_as_one(cluster):
+    todo = {n: (n,) for n in range(16)}  # of a second each: workers take one to start
+    list(results(busy, {n: (n,) for n in range(2)}, ray=cluster.address))  # workers start
+    begun_s = time.monotonic()
+    alone = dict(results(busy, todo, ray=cluster.address))
+    alone_s = time.monotonic() - begun_s
+    cluster.add_node(num_cpus=1)
+    cluster.wait_for_nodes()
+    begun_s = time.monotonic()
+    assert dict(results(busy, todo, ray=cluster.address)) == alone
+    assert alone_s / (time.monotonic() - begun_s) > 1.7
+
+
+def test_a_worker_ends_with_its_parent():
+    child = os.fork()
+    if not child:
+        processes.end_with_parent()
+        os._exit(signal.getsignal(signal.SIGINT) is not signal.SIG_DFL)
+    assert os.waitpid(child, 0)[1] == 0

@@ -1,0 +1,306 @@
+"""A model of three layers, 64 wide, cut by hand; mixers of every kind in a step; draft trees of two levels."""
+
+from dataclasses import asdict
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from orrery.base.errors import ScenarioError
+from orrery.catalog.devices import get_device
+from orrery.catalog.engines import get_engine
+from orrery.execution import draft_trees, mixing
+from orrery.execution.draft_head import DraftHead
+from orrery.execution.draft_trees import best_of, checked_ranks, ranked, ratios, tree_heads, widened
+from orrery.execution.kv_selection import AttentionLaw, chosen, drawn_maps, recall_frac, scoring
+from orrery.execution.layout import Deployment, Formats, Layout
+from orrery.execution.shard import Cache, MixerShard, cache_of, connection_width, num_kernels, num_pieces, shard
+from orrery.hardware.cluster import Cluster
+from orrery.models.config import parse
+from orrery.models.model import CompressedAttention, LatentAttention, RecurrentMixer, SoftmaxAttention
+
+H100 = get_device("h100-sxm")
+LLAMA = {
+    "model_type": "llama",
+    "hidden_size": 64,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "intermediate_size": 100,
+    "vocab_size": 1000,
+}
+
+
+def cut(weights="bf16", kv="bf16", activations="bf16", config=None, device=H100, **degrees):
+    layout = Layout(**degrees)
+    return Deployment(
+        model=parse(LLAMA | (config or {}), name="tiny"),
+        cluster=Cluster(device=device, num_devices=layout.num_devices, devices_per_node=8),
+        layout=layout,
+        formats=Formats(weights=weights, activations=activations, kv=kv),
+        engine=get_engine("vllm", "", device),
+    )
+
+
+def shapes(deployment):
+    return {x.name: (x.n, x.k, x.count, x.weight_bytes) for x in shard(deployment).linears}
+
+
+def test_products_on_one_of_four_devices():
+    """q of 64 and k and v of 32 outputs each: a fourth of q, a whole key and value head of 16; 100 / 4 = 25 hidden."""
+    assert shapes(cut()) == {
+        "qkv": (128, 64, 3.0, 16384.0),
+        "out": (64, 64, 3.0, 8192.0),
+        "gate_up": (200, 64, 3.0, 25600.0),
+        "down": (64, 100, 3.0, 12800.0),
+        "head": (1000, 64, 1.0, 128000.0),
+    }
+    four = shapes(cut(tp=4))
+    assert {name: x[:2] for name, x in four.items()} == {
+        "qkv": (48, 64),
+        "out": (64, 16),
+        "gate_up": (50, 64),
+        "down": (64, 25),
+        "head": (250, 64),
+    }
+    assert {name: x[:2] for name, x in shapes(cut(tp=3)).items()}["down"] == (64, 34)
+    (mixer,) = shard(cut(tp=4)).mixers
+    assert (mixer.num_heads, mixer.num_kv_heads, mixer.count) == (1, 1, 3.0)
+
+
+def test_sums_over_a_pass():
+    """Two norms of 64 and an activation of 100 a layer; four products, two mixer kernels, two norms, one activation."""
+    whole, two = shard(cut()), shard(cut(tp=2))
+    assert (whole.num_layers, whole.num_norms, whole.norm_elements, whole.num_reduces) == (3, 6, 384.0, 6.0)
+    assert (whole.activation_elements, two.activation_elements, whole.num_activations) == (300.0, 150.0, 3.0)
+    assert num_kernels(cut()) == 3 * (4 + 2 + 2 + 1) + 1
+    assert num_kernels(cut(tp=2)) == 3 * (4 + 2 + 2 + 1 + 2) + 1
+    assert num_pieces(cut()) == 9.0
+    assert whole.connection_width == 0
+    assert connection_width(64, SimpleNamespace(connection_elements=2 * 4 * 64)) == 2 * 4 * 64 + 64
+
+
+LAYER_BYTES = 16384 + 8192 + 25600 + 12800 + 2 * 128
+EMBEDDING = 128000
+
+
+def test_the_fullest_device_holds_its_stage_and_an_end():
+    """A layer's 62,976 bytes with norms of 2 x 64; the last norm is spread with the layers."""
+    norm = 2 * 64
+    assert shard(cut()).weight_bytes == 3 * LAYER_BYTES + norm + 2 * EMBEDDING
+    tied = cut(config={"tie_word_embeddings": True})
+    assert shard(tied).weight_bytes == 3 * LAYER_BYTES + norm + EMBEDDING
+    # two stages: two of three layers, and one end of the same size
+    assert shard(cut(pp=2)).weight_bytes == pytest.approx((3 * LAYER_BYTES + norm) * 2 / 3 + EMBEDDING)
+    assert shard(cut(pp=2, config={"tie_word_embeddings": True})).weight_bytes == shard(cut(pp=2)).weight_bytes
+    # half of each product, of the embedding and of the head; norms are whole
+    halved = 3 * ((LAYER_BYTES - 256) / 2 + 256) + norm + EMBEDDING
+    assert shard(cut(tp=2)).weight_bytes == halved
+    assert shard(cut(weights="fp8", activations="fp8")).weight_bytes == pytest.approx(
+        3 * ((LAYER_BYTES - 256) / 2 + 256) + norm + 2 * EMBEDDING
+    )
+
+
+MIXTURE = {
+    "model_type": "mixtral",
+    "num_local_experts": 8,
+    "num_experts_per_tok": 2,
+}
+
+
+def test_experts_over_ranks():
+    """Eight experts of 3 x 64 x 100 weights of two bytes: two of them on each of four ranks, or a fourth of all."""
+    every = 8 * 3 * 64 * 100 * 2
+    (whole,) = shard(cut(config=MIXTURE)).experts
+    assert (whole.weight_bytes, whole.tp, whole.ep, whole.count) == (every, 1, 1, 3.0)
+    assert shard(cut(config=MIXTURE, tp=4)).experts[0].weight_bytes == every / 4
+    assert shard(cut(config=MIXTURE, tp=4, ep=4)).experts[0].weight_bytes == every / 4
+    assert num_kernels(cut(config=MIXTURE)) == 3 * (3 + 2 + 7 + 2) + 1  # qkv, out, router; no activation of its own
+
+
+def test_what_a_sequence_keeps():
+    """Keys and values of two heads of 16 in three layers, two bytes: 384 a token; a head on each of two devices."""
+    assert cache_of(cut()) == Cache(bytes_per_token=384.0, windows=(), bytes_per_sequence=0.0)
+    assert [cache_of(cut(tp=t)).bytes_per_token for t in (2, 4)] == [192.0, 192.0]
+    assert cache_of(cut(kv="fp8")).bytes_per_token == 192.0
+    assert cache_of(cut(pp=2)).bytes_per_token == 256.0
+    assert cache_of(cut(cp=2)).bytes_per_token == 192.0
+    windows = {"model_type": "mistral", "sliding_window": 10}
+    assert cache_of(cut(config=windows)) == Cache(bytes_per_token=0.0, windows=((10, 384.0),), bytes_per_sequence=0.0)
+    kept = Cache(bytes_per_token=3.0, windows=((10, 2.0), (20, 1.0)), bytes_per_sequence=7.0)
+    assert [kept.sequence_bytes(n) for n in (5.0, 15.0, 30.0)] == [5 * 6 + 7, 45 + 20 + 15 + 7, 90 + 20 + 20 + 7]
+    state = {"model_type": "mamba", "hidden_size": 64, "state_size": 16, "num_hidden_layers": 3}
+    # 100 channels of 16 four-byte states, and three of a convolution in two bytes, in three layers
+    assert cache_of(cut(config=state)).bytes_per_sequence == 3 * (100 * 16 * 4 + 2 * 100 * 3)
+    assert cache_of(cut(config=state, tp=2)).bytes_per_sequence == 3 * (100 * 16 * 4 + 2 * 100 * 3) / 2
+
+
+SOFTMAX = SoftmaxAttention(num_heads=8, num_kv_heads=4, head_size=16, value_head_size=12, window_tokens=50)
+LATENT = {"num_heads": 8, "q_lora_rank": 0, "kv_lora_rank": 24, "nope_head_size": 16, "rope_head_size": 8}
+COMPRESSED = {"num_heads": 8, "head_size": 16, "window_tokens": 50, "ratio": 4}
+BATCH = SimpleNamespace(
+    prompt_sequences=np.array([2]),
+    prompt_tokens=np.array([30]),
+    prompt_context_tokens=np.array([100]),
+    decode_sequences=np.array([5]),
+    decode_context_tokens=np.array([400]),
+    guesses=0,
+)
+
+
+def of(mixer, heads=4, kv=2):
+    return MixerShard(block="b", mixer=mixer, num_heads=heads, num_kv_heads=kv, count=3.0)
+
+
+def test_attention_of_every_kind_in_a_step():
+    prompt, decode = (f(cut(), of(SOFTMAX), BATCH) for f in (mixing._prompt_op, mixing._decode_op))
+    assert (prompt.batch[0], prompt.query_tokens[0], prompt.context_tokens[0]) == (2, 30, 100)
+    assert (prompt.num_heads, prompt.num_kv_heads, prompt.head_size, prompt.value_head_size) == (4, 2, 16, 12)
+    assert (prompt.window_tokens, decode.window_tokens, decode.batch[0], decode.context_tokens[0]) == (50, 50, 5, 400)
+    latent = LatentAttention(**LATENT, value_head_size=20)
+    prompt, decode = (f(cut(), of(latent), BATCH) for f in (mixing._prompt_op, mixing._decode_op))
+    assert (prompt.head_size, prompt.value_head_size) == (24, 20)
+    assert (decode.head_size, decode.value_head_size, decode.context_tokens[0]) == (32, 24, 400)
+    sparse = LatentAttention(**LATENT, value_head_size=20, top_tokens=64, index_heads=2, index_head_size=8)
+    prompt, decode = (f(cut(), of(sparse), BATCH) for f in (mixing._prompt_op, mixing._decode_op))
+    assert (prompt.num_kv_heads, prompt.head_size, prompt.value_head_size) == (1, 32, 24)
+    assert (prompt.window_tokens[0], prompt.context_tokens[0], decode.context_tokens[0]) == (64, 64, 64)
+    near = CompressedAttention(**COMPRESSED)
+    prompt, decode = (f(cut(), of(near), BATCH) for f in (mixing._prompt_op, mixing._decode_op))
+    assert (prompt.window_tokens[0], decode.context_tokens[0]) == (50 + 25, 50 + 100)
+    assert (decode.head_size, decode.value_head_size) == (16, 16)
+    few = CompressedAttention(**COMPRESSED, top_tokens=30)
+    assert mixing._decode_op(cut(), of(few), BATCH).context_tokens[0] == 80
+    window = CompressedAttention(**(COMPRESSED | {"ratio": 0}))
+    assert mixing._decode_op(cut(), of(window), BATCH).context_tokens[0] == 50
+    chunked = SoftmaxAttention(num_heads=8, num_kv_heads=4, head_size=16, value_head_size=12, chunk_tokens=7)
+    assert mixing._reach(chunked) == 7
+
+
+def test_a_share_of_a_recurrent_state():
+    """Four of eight heads: half of the state, of the operations, the width and the convolution."""
+    state = RecurrentMixer(
+        kind="mamba2", num_heads=8, state_elements=640, conv_elements=33, flops_per_token=100.0, width=20
+    )
+    prompt, decode = (f(cut(), of(state), BATCH) for f in (mixing._prompt_op, mixing._decode_op))
+    assert (prompt.tokens[0], prompt.sequences[0], prompt.is_decode) == (60, 2, False)
+    assert (decode.tokens[0], decode.sequences[0], decode.is_decode) == (5, 5, True)
+    assert (decode.state_elements, decode.flops_per_token, decode.width, decode.conv_elements) == (320, 50.0, 10, 16)
+
+
+def test_an_indexer_scores_every_key():
+    """Prompts: 2 x 30 queries see half of 100 keys; decodes 5 x 400. Two heads of eight, a byte a key element."""
+    sparse = LatentAttention(**LATENT, value_head_size=20, top_tokens=64, index_heads=2, index_head_size=8)
+    found = mixing._index(cut(), sparse, BATCH)
+    assert found.flops[0] == 2 * 2 * 8 * (60 * 50 + 2000)
+    assert found.bytes[0] == (200 + 2000) * 8
+    compute_s = found.flops[0] / H100.dense_flops_per_s["fp8"]
+    memory_s = found.bytes[0] / H100.memory_bandwidth_bytes_per_s
+    assert found.time_s[0] == pytest.approx(max(compute_s / 0.5, memory_s / 0.8))
+    thin = CompressedAttention(**COMPRESSED, index_heads=2, index_head_size=8)
+    assert mixing._index(cut(), thin, BATCH).bytes[0] == (50 + 500) * 8
+
+
+def test_checking_guesses_reads_the_cache_once():
+    timing = mixing.Timing(
+        time_s=np.array([10.0]),
+        compute_s=np.array([2.0]),
+        memory_s=np.array([9.0]),
+        overhead_s=np.array([1.0]),
+        flops=np.array([7.0]),
+        bytes=np.array([5.0]),
+    )
+    few, many = mixing._verifying(timing, 4), mixing._verifying(timing, 6)
+    assert (few.time_s[0], few.compute_s[0], few.flops[0], few.bytes[0]) == (10.0, 8.0, 28.0, 5.0)
+    assert many.time_s[0] == 13.0
+
+
+@pytest.mark.parametrize(
+    ("kv", "device", "formats"),
+    [
+        ("bf16", "h100-sxm", ("bf16", "bf16")),
+        ("fp8", "h100-sxm", ("fp8", "fp8")),
+        ("fp8", "a100-sxm-80gb", ("bf16", "fp8")),
+        ("fp32", "h100-sxm", ("fp32", "fp32")),
+    ],
+)
+def test_what_a_cache_is_multiplied_in(kv, device, formats):
+    assert mixing._attention_formats(cut(kv=kv, device=get_device(device))) == formats
+
+
+def test_shares_by_rank():
+    """A first guess right six times of ten; the second as often where it is wrong."""
+    first, second = ranked([0.6, 0.5])
+    assert first[:3] == pytest.approx((0.6, 0.24, 0.096))
+    assert second[:3] == (0.5, 0.25, 0.125)
+    assert len(first) == 8
+    assert checked_ranks(((0.5, 0.5), (1.0,), (0.0,))) == ((0.5, 0.5), (1.0,), (0.0,))
+    for wrong in ((), (-0.1,), (0.6, 0.5), (0.1, 0.2)):
+        with pytest.raises(ScenarioError, match="position 2"):
+            checked_ranks(((0.5,), wrong))
+
+
+def test_full_trees_and_the_likeliest():
+    guesses = ((0.6, 0.3), (0.5, 0.2))
+    wide = widened(guesses, [2, 1])
+    assert (wide.level_nodes, wide.acceptance_fracs) == ((2, 2), (pytest.approx(0.9), 0.5))
+    assert widened(guesses, [1, 2]).level_nodes == (1, 2)
+    assert ratios((0.9, 0.45)) == (0.9, 0.5)
+    assert ratios((0.0, 0.0)) == (0.0, 0.0)
+    found = {h.level_nodes: h.acceptance_fracs for h in tree_heads(guesses)}
+    assert found[(1,)] == (0.6,)
+    assert found[(2,)] == (pytest.approx(0.9),)
+    # of two: 0.6 and then 0.3, either the second first guess or the first second one
+    assert found[(2, 1)] == (pytest.approx(0.9), pytest.approx(1 / 3))
+    assert found[(2, 2)] == (pytest.approx(0.9), pytest.approx(0.5))  # 0.3 and 0.15 of 0.9
+    assert draft_trees.SIZES == (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+
+
+def test_the_most_tokens_a_second_and_of_equal_ones_the_fewest_drafts():
+    def tried(ratio, nodes):
+        head = DraftHead(method="tree", level_nodes=(nodes,), acceptance_fracs=(0.5,))
+        return draft_trees.Tried(head=head, step_s=1.0, speedup_ratio=ratio)
+
+    ways = [tried(1.5, 8), tried(1.6, 9), tried(1.6, 4)]
+    assert best_of(ways) is ways[2]
+
+
+def test_positions_that_stay_cached():
+    """One head, a window of two of eight: sums 4, 0, 3, 0, 0, 5 before it."""
+    scores = np.zeros((1, 2, 8))
+    scores[0, 0] = [3, 0, 3, 0, 0, 2, 9, 9]
+    scores[0, 1] = [1, 0, 0, 0, 0, 3, 9, 9]
+
+    def kept(way, budget, **given):
+        return np.flatnonzero(chosen(way, scores, budget, **given)[0]).tolist()
+
+    assert kept("snapkv", 4, pooled=1) == [0, 5, 6, 7]
+    assert kept("snapkv", 3, pooled=3) == [1, 6, 7]  # neighbours: 4, 7, 3, 3, 5, 5
+    assert kept("recent", 4) == [4, 5, 6, 7]
+    assert kept("recent", 1) == [7]
+    assert kept("snapkv", 2) == [6, 7]
+    assert kept("random", 9) == list(range(8))
+    assert len(kept("random", 5)) == 5
+    maps = np.array([[[0.5, 0.25, 0.25]]])
+    assert recall_frac(maps, np.array([[True, False, True]])) == 0.75
+    assert recall_frac(0 * maps, np.array([[True, False, True]])) == 0.0
+    assert scoring(4, 16, 3.0, 100.0) == (2 * 64 * 16 * 4 * 3.0, 100.0 + 8 * 64 * 4 * 3.0)
+
+
+def test_maps_that_are_drawn():
+    law = AttentionLaw()
+    assert asdict(law) == {
+        "num_heads": 4,
+        "hitters_frac": 0.004,
+        "run_tokens": 4,
+        "strength_ratio": 5.0,
+        "drift_ratio": 1.0,
+        "near_tokens": 32.0,
+    }
+    maps, heavy = drawn_maps(law, 1000, 10, 0)
+    assert maps.shape == (4, 74, 1000)
+    assert maps.sum(axis=2) == pytest.approx(np.ones((4, 74)))
+    assert 12 <= heavy[0].sum() <= 16  # four runs of four, which may overlap
+    assert maps[0, 0, 937:].sum() == 0.0  # the first of the window stands at 936
+    assert maps[0, 0, 936] > 0.0
+    assert maps[:, :, :].transpose(1, 0, 2)[:, heavy].mean() > 20 * maps.mean()

@@ -1,0 +1,77 @@
+"""Vision towers two wide with a feed-forward part of three, counted by hand.
+
+A layer of square attention with biases is 4 x (4 + 2), up 6 + 3, down 6 + 2, two norms 8: 49.
+"""
+
+import pytest
+
+from orrery.models.fields import Fields
+from orrery.models.towers import TOWERS, tower_parameters
+
+SMALL = {"hidden_size": 2, "intermediate_size": 3}
+TWO = SMALL | {"num_hidden_layers": 2}
+PROJECTED = {"vision_output_dim": 7, "image_size": 28, "projector_input_dim": 4, "projector_output_dim": 5}
+
+
+def counted(kind, vision, text_hidden=5):
+    return tower_parameters(Fields({"model_type": kind, "vision_config": vision}, "config"), text_hidden)[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "vision", "parameters"),
+    [
+        # 2 frames of 3 x 16 x 16; 2304 positions; layers; merger of 4 patches 72 + 45 and a norm; one deep merger
+        (
+            "qwen3_vl",
+            SMALL | {"out_hidden_size": 5, "depth": 2, "deepstack_visual_indexes": [1]},
+            3074 + 4608 + 98 + 121 + 133,
+        ),
+        # 2 frames of 3 x 14 x 14, no bias; layers of 24 + gate and up 18 + 8 + 4; merger 2 + 72 + 45
+        ("qwen2_5_vl", SMALL | {"depth": 2}, 2352 + 108 + 119),
+        # 2 x 2 patches and a class; adapter 12 + 25; projector 7 x 5
+        ("llama4", TWO | PROJECTED, 1176 + 2 + 10 + 8 + 98 + 37 + 35),
+        # heads of 64: q, k, v and out 512, gate, up and down 18, norms 128 + 8; two tables of 10240 positions
+        ("gemma4", TWO | {"num_attention_heads": 1}, 1536 + 40960 + 2 * 666 + 10),
+        ("gemma4", TWO | {"num_attention_heads": 2, "num_key_value_heads": 1}, 1536 + 40960 + 2 * 922 + 10),
+        # 14 x 14 positions; last norm 4; pooling 2 + 24 + 9 + 8 + 4; norm and matrix into the model 2 + 10
+        ("gemma3", TWO, 1538 + 392 + 98 + 4 + 47 + 12),
+        ("gemma3", TWO | {"vision_use_head": False}, 1538 + 392 + 98 + 4 + 12),
+        # layers of 16 + 18 + 4; norm 2; four patches merged: norm 2, 8 x 2, 2 x 5, 5 x 5
+        ("mistral3", TWO, 1536 + 2 + 76 + 53),
+        # a grid of 64 x 64; four patches merged: norm 4, 72, 45
+        ("kimi_k25", TWO, 1178 + 8192 + 98 + 4 + 121),
+        ("kimi_k25", TWO | {"merge_kernel_size": [1, 3]}, 1178 + 8192 + 98 + 4 + (4 + 42 + 35)),
+        # 2 frames; norms before and after; 2 -> 5 -> 5, then 4 x 5 -> 5 -> 5
+        ("minimax_m3_vl", TWO, 2352 + 4 + 98 + 45 + 135),
+    ],
+)
+def test_a_small_tower_is_counted(kind, vision, parameters):
+    assert counted(kind, vision) == parameters
+
+
+def test_what_a_tower_leaves_unsaid():
+    assert counted("llama4", {}) == counted(
+        "llama4",
+        {
+            "hidden_size": 768,
+            "intermediate_size": 5632,
+            "num_hidden_layers": 34,
+            "patch_size": 14,
+            "image_size": 448,
+            "projector_input_dim": 4096,
+            "projector_output_dim": 4096,
+            "vision_output_dim": 7680,
+            "in_channels": 3,
+        },
+    )
+    assert counted("kimi_k25", {}) == counted(
+        "kimi_k25", {"hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27, "pos_emb_width": 64}
+    )
+
+
+def test_a_tower_of_another_kind_is_left_out_and_said():
+    assert "fuyu" not in TOWERS
+    found = tower_parameters(Fields({"model_type": "fuyu", "vision_config": TWO}, "config"), 5)
+    assert found[0] == 0
+    assert "'fuyu' is not counted" in found[1]
+    assert tower_parameters(Fields({"model_type": "fuyu"}, "config"), 5) == (0, "")

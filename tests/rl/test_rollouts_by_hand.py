@@ -1,0 +1,529 @@
+"""Rollouts, their pace, hand-overs and passes by hand: an engine that writes a token a second for everybody."""
+
+from dataclasses import MISSING, dataclass, fields
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from orrery.base.errors import ScenarioError
+from orrery.execution.memory import Infeasible
+from orrery.rl import engine, pace, passes, rollout, step, sync
+from orrery.rl.engine import Begun
+from orrery.rl.job import Reward, RlJob
+from orrery.rl.lengths import Lengths
+from orrery.rl.pace import OverlappedSteps, least_period_s
+from orrery.serving.simulation.result import TIMELINE
+
+DEFAULTS = {f.name: f.default for f in fields(RlJob) if f.default is not MISSING}
+FULL = Infeasible(what="cache", need=2.0, have=1.0, unit="tokens", smallest_change="Use more.")
+
+
+def job(**given):
+    """The settings that a test looks at, the others as a job has them."""
+    base = DEFAULTS | {"replicas": 1, "num_prompts": 1, "group": 1, "prompt": None, "response": None} | given
+    return SimpleNamespace(**base, num_samples=base["num_prompts"] * base["group"])
+
+
+def test_what_a_job_leaves_unsaid():
+    assert {
+        "num_updates": 1,
+        "num_epochs": 1,
+        "algorithm": "grpo",
+        "has_reference": True,
+        "has_old_logprobs": True,
+        "critic": None,
+        "reward": Reward(),
+        "is_packed": True,
+        "is_colocated": True,
+        "offloads": True,
+        "max_staleness": 0,
+        "updates_in_flight": True,
+        "tail": "wait",
+        "oversampling_ratio": 1.0,
+        "kept_frac": 1.0,
+        "seed": 0,
+    } == DEFAULTS
+    assert (Reward().sample_s, Reward().workers, Reward().model) == (0.0, 1, None)
+
+
+@pytest.fixture
+def a_token_a_second(monkeypatch):
+    """Batches by their number, a list of (prompt, response) each; every sequence writes from its first second on."""
+
+    def served(batches, last=None):
+        asked = []
+
+        def drawn(prompt, response, prompts, group, seed, batch=0):
+            asked.append((batch, prompts, group))
+            rows = batches[batch] if batch < len(batches) else last
+            assert len(rows) == prompts * group
+            return Lengths(prompt=np.array([p for p, _ in rows]), response=np.array([r for _, r in rows]))
+
+        def run(job, begun, arrive_s=None, in_flight=0):
+            ends = begun.output_tokens.astype(float) + (0.0 if arrive_s is None else arrive_s)
+            return SimpleNamespace(
+                finish_s=ends,
+                first_token_s=np.ones(ends.size),
+                machine=np.arange(ends.size) % job.replicas,
+                preemptions=np.zeros(ends.size),
+                energy_j=2.0 * ends.max(),
+                duration_s=ends.max(),
+            )
+
+        monkeypatch.setattr(rollout, "lengths_of", drawn)
+        monkeypatch.setattr(rollout, "run", run)
+        return asked
+
+    return served
+
+
+def test_waiting_takes_the_longest_and_writes_all(a_token_a_second):
+    asked = a_token_a_second([[(5, n) for n in (3, 1, 2, 4, 10, 9, 8, 7, 6, 5)]])
+    found = rollout.rollouts(job(num_prompts=5, group=2, replicas=2))
+    assert asked == [(0, 5, 2)]
+    assert (found.time_s, found.tail_s, found.written_tokens, found.energy_j) == (10.0, 1.0, 55.0, 20.0)
+    assert found.busy_s == 9.5  # one until 10 s, the other until 9 s
+    assert found.rounds[0].lengths.total.sum() == 105
+
+
+def test_groups_that_teach_nothing_are_drawn_and_left_out(a_token_a_second):
+    asked = a_token_a_second([[(5, n) for n in (1, 2, 3, 4, 5, 6)]])
+    found = rollout.rollouts(job(num_prompts=2, group=2, kept_frac=0.7))  # 2 / 0.7 are three groups
+    assert asked == [(0, 3, 2)]
+    assert (found.time_s, found.written_tokens) == (6.0, 21.0)
+    assert found.rounds[0].lengths.response.tolist() == [1, 2, 3, 4]
+
+
+def test_partial_rollouts_take_the_first_and_go_on_with_the_rest(a_token_a_second):
+    """Of 10 and 30 the first ends at 10 s, the other has written 10; its 20 beat a new 25, of which 20 are written,
+    whose last 5 come first in the next step: steps of 5 s and 20 s in turn, 10 and 40 tokens."""
+    asked = a_token_a_second([[(3, 10), (3, 30)]], last=[(4, 25)])
+    found = rollout.rollouts(job(tail="partial", oversampling_ratio=2.0))
+    assert asked == [(0, 2, 1)] + [(n, 1, 1) for n in range(1, 7)]
+    assert [r.time_s for r in found.rounds] == [5.0, 20.0, 5.0]
+    assert [r.written_tokens for r in found.rounds] == [10.0, 40.0, 10.0]
+    assert [r.lengths.response.tolist() for r in found.rounds] == [[25]] * 3
+    assert [r.lengths.prompt.tolist() for r in found.rounds] == [[4]] * 3
+
+
+def test_tail_batching_puts_the_slow_off_to_a_round_of_their_own(a_token_a_second):
+    """Of two prompts with two responses each the second has one after 5 s; the first prompt's first response waits."""
+    a_token_a_second([[(3, 10), (3, 20), (4, 5), (4, 40)]])
+    found = rollout.rollouts(job(tail="batching", oversampling_ratio=2.0))
+    quick, late = found.rounds
+    assert (quick.time_s, quick.lengths.prompt.tolist(), quick.lengths.response.tolist()) == (5.0, [4], [5])
+    assert quick.written_tokens == pytest.approx(5 + 5 + 5 + 5)  # the parts of 10, 20, 5 and 40 that 5 s write
+    assert (late.time_s, late.lengths.prompt.tolist(), late.written_tokens) == (10.0, [3], 10.0)
+    assert found.time_s == 7.5
+
+
+def test_tail_batching_gathers_until_a_round_is_full(a_token_a_second):
+    """Three prompts begun for two: one is put off a round, so two short rounds fill a long one of two."""
+    rows = [(3, 10), (3, 11), (4, 20), (4, 21), (5, 30), (5, 31)]
+    a_token_a_second([rows, rows])
+    found = rollout.rollouts(job(tail="batching", num_prompts=2, oversampling_ratio=1.5))
+    assert [r.time_s for r in found.rounds] == [20.0, 20.0, 30.0]
+    assert found.rounds[0].lengths.response.tolist() == [10, 20]
+    assert found.rounds[2].lengths.response.tolist() == [30, 30]
+    alone = rollout.rollouts(job(tail="batching", num_prompts=3, group=2))
+    assert len(alone.rounds) == 1
+    assert alone.time_s == 31.0
+
+
+def timeline(busy_s):
+    table = np.zeros((len(busy_s), len(TIMELINE)))
+    table[:, TIMELINE.index("busy_s")] = busy_s
+    return table
+
+
+@pytest.fixture
+def ten_seconds(monkeypatch):
+    """Each batch of two takes 10 s; engines are busy half of each second."""
+    runs = []
+
+    def run(job, begun, arrive_s=None, in_flight=0):
+        runs.append((begun, arrive_s, in_flight))
+        arrive_s = np.zeros(begun.prompt.size) if arrive_s is None else arrive_s
+        ends = arrive_s + 10.0 if not in_flight else np.arange(begun.prompt.size) * 3.0
+        edges = np.arange(0.0, ends.max() + 1.0)
+        return SimpleNamespace(finish_s=ends, timeline_s=edges, timeline=timeline([1.0] * (edges.size - 1)))
+
+    def whole(job, number=0):
+        tokens = np.array([number, number])
+        return Begun(input_tokens=tokens, output_tokens=tokens, prompt_tokens=tokens, prompt=np.array([0, 0])), None
+
+    monkeypatch.setattr(pace, "run", run)
+    monkeypatch.setattr(pace, "whole_batch", whole)
+    return runs
+
+
+def side_job(**given):
+    capped = given.pop("capped", False)
+    framework = SimpleNamespace(caps_batches_in_flight=capped)
+    return job(framework=framework, group=2, replicas=2, **given)
+
+
+def test_batches_that_come_every_period_share_the_engines(ten_seconds):
+    latency, busy = pace._run(side_job(max_staleness=1), 4.0, 10.0)
+    assert (latency, busy) == (10.0, 0.5)
+    begun, arrive_s, _ = ten_seconds[0]
+    assert arrive_s.tolist() == [0, 0, 4, 4, 8, 8, 12, 12, 16, 16]  # two beside each other, three that count
+    assert begun.prompt.tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+    assert begun.output_tokens.tolist() == begun.prompt.tolist()
+    pace._run(side_job(max_staleness=9), 4.0, 10.0)  # 10 s are never beside more than three others
+    assert ten_seconds[1][1].size == 2 * (4 + 3)
+
+
+def alone_of(ends, busy=8.0, machines=2):
+    return SimpleNamespace(finish_s=np.array(ends), timeline=timeline([busy]), num_machines=machines)
+
+
+def test_engines_that_finish_first_take_the_slower_of_both(ten_seconds):
+    found = pace.side_by_side(side_job(updates_in_flight=False, max_staleness=1), 5.0, alone_of([3.0, 16.0]))
+    assert found == OverlappedSteps(period_s=16.0, latency_s=16.0, busy_frac=0.25)
+    found = pace.side_by_side(side_job(updates_in_flight=False, max_staleness=1), 20.0, alone_of([16.0], machines=1))
+    assert found == OverlappedSteps(period_s=20.0, latency_s=16.0, busy_frac=0.4)
+    assert ten_seconds == []
+
+
+def test_updates_in_flight_hide_a_batch_behind_the_next(ten_seconds):
+    """10 s <= 2 P - 4 from P = 7 on."""
+    found = pace.side_by_side(side_job(max_staleness=1), 4.0, alone_of([10.0]))
+    assert found == OverlappedSteps(period_s=7.0, latency_s=10.0, busy_frac=0.5)
+    assert pace.side_by_side(side_job(max_staleness=1), 30.0, alone_of([10.0])).period_s == 30.0
+
+
+def test_batches_in_flight_can_be_capped(ten_seconds):
+    """Ends 3 s apart: two sequences every 6 s, however many are in flight; no longer than a batch alone."""
+    found = pace.side_by_side(side_job(max_staleness=3, capped=True), 2.0, alone_of([10.0]))
+    assert ten_seconds[0][2] == 6  # three batches of two
+    assert ten_seconds[0][0].prompt.size == 10
+    assert found.period_s == 6.0
+    assert pace.side_by_side(side_job(max_staleness=3, capped=True), 1.0, alone_of([5.0])).period_s == 5.0
+
+
+def test_an_engine_that_holds_no_sequence_is_no_pace(monkeypatch, ten_seconds):
+    monkeypatch.setattr(pace, "run", lambda *a, **k: FULL)
+    assert pace._full_period_s(side_job(max_staleness=1)) is FULL
+    assert pace.side_by_side(side_job(max_staleness=1, capped=True), 1.0, alone_of([5.0])) is FULL
+    with pytest.raises(ScenarioError, match="rollouts"):
+        pace._run(side_job(max_staleness=1), 1.0, 5.0)
+
+
+def test_the_search_halves_until_a_hundredth():
+    """From 50.5 to 101 around 73: seven halvings leave 0.4, less than 0.73."""
+    tried = []
+
+    def latency_s(period_s):
+        tried.append(period_s)
+        return 0.0 if period_s >= 73.0 else 1e9
+
+    found = least_period_s(latency_s, 1.0, 1, 100.0)
+    assert 73.0 <= found <= 73.4
+    assert len(tried) == 1 + 7 + 1
+    assert least_period_s(lambda p: 0.0, 1.0, 1, 100.0, least_s=60.0) == 60.0
+
+
+@dataclass(frozen=True)
+class Engine:
+    sampling_s: float = 1.0
+    overlap_frac: float = 0.7
+    block_tokens: int = 16
+    has_prefix_caching: bool = True
+
+
+@dataclass(frozen=True)
+class Generation:
+    engine: Engine
+    layout: object
+
+
+def deployed(devices, returns, by_ray):
+    framework = SimpleNamespace(returns_logprobs=returns, logprob_s=0.25, runs_engines_by_ray=by_ray)
+    generation = Generation(Engine(), SimpleNamespace(num_devices=devices))
+    found = engine.deployed(SimpleNamespace(generation=generation, framework=framework)).engine
+    return found.sampling_s, found.overlap_frac
+
+
+def test_what_a_framework_makes_of_its_engine():
+    assert deployed(1, False, False) == (1.0, 0.7)
+    assert deployed(1, True, True) == (1.25, 0.7)
+    assert deployed(2, False, True) == (1.0, 0.0)
+    assert deployed(2, True, False) == (1.25, 0.7)
+
+
+def shared(prompts, tokens, order, group=2, caching=True):
+    generation = Generation(Engine(has_prefix_caching=caching), None)
+    none = np.zeros(len(prompts), dtype=np.int64)
+    begun = Begun(input_tokens=none, output_tokens=none, prompt=np.array(prompts), prompt_tokens=np.array(tokens))
+    start, ids, size = engine._shared_prompts(job(generation=generation, group=group), begun, np.array(order))
+    return start.tolist(), ids.tolist(), size
+
+
+def test_responses_share_the_whole_blocks_of_their_prompt():
+    """Prompts of 40 and 20 tokens hold two whole blocks of 16 and one; ids go by first use."""
+    prompts, tokens = [0, 0, 1, 1], [40, 40, 20, 20]
+    assert shared(prompts, tokens, [0, 1, 2, 3]) == ([0, 2, 4, 5, 6], [0, 1, 0, 1, 2, 2], 16)
+    assert shared(prompts, tokens, [2, 0, 3, 1]) == ([0, 1, 3, 4, 6], [0, 1, 2, 0, 1, 2], 16)
+    assert shared(prompts, tokens, [0, 1, 2, 3], group=1) == ([], [], 0)
+    assert shared(prompts, tokens, [0, 1, 2, 3], caching=False) == ([], [], 0)
+    assert shared(prompts, [15] * 4, [0, 1, 2, 3]) == ([], [], 0)
+
+
+def test_sequences_are_dealt_and_put_back_in_order(monkeypatch):
+    seen = {}
+
+    def simulate(service, requests, seed, concurrency):
+        seen.update(router=service.router, tokens=requests.output_tokens.tolist(), concurrency=concurrency)
+        ends = requests.output_tokens.astype(float)
+        return Served(finish_s=ends, first_token_s=ends, machine=ends, admitted_s=ends, preemptions=ends)
+
+    @dataclass(frozen=True)
+    class Served:
+        finish_s: object
+        first_token_s: object
+        machine: object
+        admitted_s: object
+        preemptions: object
+
+    monkeypatch.setattr(engine, "simulate", simulate)
+    monkeypatch.setattr(engine, "deployed", lambda job: None)
+    tokens = np.array([10, 20, 30, 40, 50])
+    begun = Begun(input_tokens=tokens, output_tokens=tokens, prompt=np.arange(5), prompt_tokens=tokens)
+    given = job(replicas=2, generation=Generation(Engine(), None))
+    assert engine.run(given, begun).finish_s.tolist() == [10, 20, 30, 40, 50]
+    assert seen == {"router": "round-robin", "tokens": [10, 40, 20, 50, 30], "concurrency": 0}
+    engine.run(given, begun, in_flight=3)
+    assert seen == {"router": "least-loaded", "tokens": [10, 20, 30, 40, 50], "concurrency": 3}
+    engine.run(given, begun, arrive_s=np.arange(5.0))
+    assert seen["router"] == "least-loaded"
+
+
+def linear(name):
+    return SimpleNamespace(name=name)
+
+
+DENSE = SimpleNamespace(count=2, linears=[linear(n) for n in ("qkv", "out", "gate_up", "down")], experts=None)
+MIXED = SimpleNamespace(count=1, linears=[linear("router")], experts=SimpleNamespace(num_experts=4, is_gated=True))
+
+
+def test_tensors_of_a_checkpoint():
+    """A layer: q, k, v, out, gate, up, down and two norms; then embedding, last norm and a head of its own."""
+    assert sync.num_tensors(SimpleNamespace(blocks=[DENSE], is_head_tied=True)) == 2 * 9 + 2
+    assert sync.num_tensors(SimpleNamespace(blocks=[DENSE], is_head_tied=False)) == 21
+    assert sync.num_tensors(SimpleNamespace(blocks=[MIXED], is_head_tied=False)) == 1 + 12 + 2 + 3
+    plain = SimpleNamespace(num_experts=4, is_gated=False)
+    plain = SimpleNamespace(count=3, linears=[], experts=plain)
+    assert sync.num_tensors(SimpleNamespace(blocks=[plain], is_head_tied=True)) == 3 * (8 + 2) + 2
+
+
+def sync_job(is_colocated=True, num_devices=8, blocks=(DENSE,), **layout):
+    link = SimpleNamespace(each_way_bytes_per_s=10.0)
+    device = SimpleNamespace(
+        scaleup=SimpleNamespace(each_way_bytes_per_s=50.0),
+        scaleout=SimpleNamespace(each_way_bytes_per_s=8.0),
+        host=SimpleNamespace(each_way_bytes_per_s=4.0),
+    )
+    cluster = SimpleNamespace(device=device, link=lambda n: link, devices_per_node=8)
+    return SimpleNamespace(
+        training=SimpleNamespace(
+            cluster=cluster,
+            model=SimpleNamespace(num_parameters=100, blocks=list(blocks), is_head_tied=True),
+            recipe=SimpleNamespace(weights_bytes=0.0),
+            framework=SimpleNamespace(weights_bytes=4.0),
+        ),
+        framework=SimpleNamespace(
+            colocated_tensor_s=0.1,
+            separate_tensor_s=0.2,
+            broadcast_ratio=0.5,
+            sleep_s=1.5,
+            offload_bytes_per_s=7.0,
+            keeps_reference_on_host=True,
+        ),
+        layout=SimpleNamespace(**({"tp": 2, "pp": 2, "ep": 1, "etp": 1, "sharding": "", "num_devices": 8} | layout)),
+        is_colocated=is_colocated,
+        num_devices=num_devices,
+        offloads=True,
+        has_reference=True,
+    )
+
+
+def test_weights_to_the_engine_by_hand():
+    """200 bytes on four ranks: three quarters come over 10 B/s, 15 s; 20 tensors of 0.1 s or 0.2 s."""
+    assert sync.weight_sync_s(sync_job()) == pytest.approx(15 + 2)
+    assert sync.weight_sync_s(sync_job(is_colocated=False)) == pytest.approx(15 + 4)
+    # beyond a node, half of 8 B/s: 50 s hide the gathering
+    assert sync.weight_sync_s(sync_job(is_colocated=False, num_devices=9)) == pytest.approx(50)
+    assert sync.weight_sync_s(sync_job(tp=1, pp=1)) == pytest.approx(2)
+
+
+@pytest.mark.parametrize(
+    ("layout", "blocks", "holders"),
+    [
+        ({}, [DENSE], 4),
+        ({"sharding": "zero3"}, [DENSE], 8),
+        ({"ep": 4, "etp": 1}, [DENSE], 4),
+        ({"ep": 4, "etp": 1}, [DENSE, MIXED], 8),
+        ({"ep": 2, "etp": 1, "tp": 1}, [MIXED], 4),
+        ({"ep": 2, "etp": 2, "tp": 1, "pp": 1}, [MIXED], 4),
+        ({"ep": 8, "pp": 2}, [MIXED], 8),
+    ],
+)
+def test_ranks_that_hold_a_whole_model(layout, blocks, holders):
+    assert sync.holders(sync_job(blocks=blocks, **layout)) == holders
+
+
+RANKS = tuple(
+    SimpleNamespace(parts={"weights": w, "optimizer": 2 * w, "gradients": w, "fixed": 5.0}, peak_bytes=w)
+    for w in (10.0, 14.0)
+)
+
+
+def test_state_and_reference_by_hand():
+    """The fullest device holds 14 + 28 bytes; a reference in 16 of its 32 bits is 7."""
+    given = sync_job()
+    assert sync.offloaded_bytes(RANKS) == 42.0
+    assert sync.offload_s(given, RANKS) == 3.0 + 12.0
+    given.offloads = False
+    assert sync.offload_s(given, RANKS) == 3.0
+    given.is_colocated = False
+    assert sync.offload_s(given, RANKS) == 0.0
+    assert sync.reference_bytes(given, RANKS) == 7.0
+    assert sync.swap_s(given, RANKS) == 3.5
+    given.training.recipe.weights_bytes = 2.0
+    assert sync.reference_bytes(given, RANKS) == 14.0
+    given.has_reference = False
+    assert sync.swap_s(given, RANKS) == 0.0
+    given.has_reference, given.framework.keeps_reference_on_host = True, False
+    assert sync.swap_s(given, RANKS) == 0.0
+
+
+@dataclass(frozen=True)
+class Layout:
+    dp: int = 2
+    micro_batch: int = 4
+
+
+def passes_job(**given):
+    training = SimpleNamespace(seq_len=100, model="policy")
+    return job(training=training, layout=Layout(), num_prompts=4, group=2, **given)
+
+
+@pytest.fixture
+def costed(monkeypatch):
+    """An update takes 10 s, of a critic 20 s, and a forward pass a tenth of it."""
+    lengths = {"policy": 10.0, "critic": 20.0, "judge": 40.0}
+    monkeypatch.setattr(passes, "update_job", lambda job, packing, model: model)
+
+    def cost(model, layout):
+        assert layout.micro_batch in (2, 4)  # as many as an update has
+        took = np.array([lengths[model]])
+        return SimpleNamespace(time_s=took, parts={"all": took}), RANKS
+
+    monkeypatch.setattr(passes, "costed", cost)
+    monkeypatch.setattr(passes, "forward_pass_s", lambda parts: parts["all"] / 10)
+    monkeypatch.setattr(passes, "swap_s", lambda job, ranks: 0.5)
+
+
+def phases(**given):
+    lengths = Lengths(prompt=np.full(8, 50), response=np.full(8, 50))
+    return passes.passes(passes_job(**given), (lengths, lengths)).phases
+
+
+def test_passes_by_hand(costed):
+    assert phases() == {
+        "policy training": 10.0,
+        "log-probabilities": 1.0,
+        "reference log-probabilities": 1.5,
+        "reward": 0.0,
+    }
+    more = phases(num_updates=2, num_epochs=3, has_reference=False, critic="critic")
+    assert more == {
+        "policy training": 60.0,
+        "log-probabilities": 2.0,
+        "reward": 0.0,
+        "values": 4.0,
+        "critic training": 120.0,
+    }
+    judged = Reward(sample_s=3.0, workers=4, model="judge")
+    found = phases(reward=judged, kept_frac=0.5, num_updates=2, has_old_logprobs=False, has_reference=False)
+    # 16 responses on four workers, two forward passes of 4 s over as many again
+    assert found == {"policy training": 20.0, "reward": 12.0 + 16.0}
+
+
+def test_micro_batches_have_the_room_of_the_layout(costed):
+    lengths = Lengths(prompt=np.full(8, 50), response=np.full(8, 50))
+    full = passes.packing_of(passes_job(), lengths)
+    assert (full.seq_len, full.micro_batch, full.num_micro_batches) == (100, 4, 1)
+    wide = passes.packing_of(passes_job(is_packed=False, num_updates=2), lengths)
+    assert (wide.seq_len, wide.micro_batch, wide.num_micro_batches) == (100, 2, 1)
+
+
+def step_job(**given):
+    framework = SimpleNamespace(step_s=2.0, keeps_reference_on_host=False)
+    engine_of = SimpleNamespace(engine=SimpleNamespace(context_bytes=3.0))
+    training = SimpleNamespace(recipe=SimpleNamespace(weights_bytes=2.0), framework=None)
+    return job(framework=framework, generation=engine_of, training=training, **given)
+
+
+@pytest.fixture
+def parts_of_a_step(monkeypatch):
+    lengths = Lengths(prompt=np.array([1, 2]), response=np.array([3, 4]))
+    done = SimpleNamespace(phases={"policy training": 10.0}, time_s=10.0, ranks=RANKS, critic_ranks=RANKS, steps=None)
+    served = SimpleNamespace(time_s=30.0, rounds=(SimpleNamespace(lengths=lengths),) * 2, simulated=None)
+    memory = SimpleNamespace(
+        weights_bytes=1.0, kv_capacity_bytes=2.0, activation_bytes=3.0, communication_bytes=4.0, context_bytes=5.0
+    )
+    for name, value in {
+        "rollouts": served,
+        "passes": done,
+        "memory_of": memory,
+        "deployed": None,
+        "weight_sync_s": 1.0,
+        "offload_s": 4.0,
+        "power_w": np.array([300.0]),
+        "room_bytes": 80.0,
+        "side_by_side": OverlappedSteps(period_s=17.0, latency_s=20.0, busy_frac=0.5),
+    }.items():
+        monkeypatch.setattr(step, name, lambda *_, value=value: value)
+
+
+def test_a_step_in_turn_is_the_sum_of_its_phases(parts_of_a_step):
+    found = step.rl_step(step_job())
+    assert found.phases == {
+        "generation": 30.0,
+        "policy training": 10.0,
+        "weight sync": 1.0,
+        "offload": 4.0,
+        "framework": 2.0,
+    }
+    assert list(found.phases) == ["generation", "policy training", "weight sync", "offload", "framework"]
+    assert (found.time_s, found.trained_tokens, found.trainer_power_w) == (47.0, 10.0, 300.0)
+    # the second rank: 14 + 28 + 14 + 5, a reference of as many bytes, a critic's 56, a sleeping engine
+    assert found.trainer.peak_bytes == 61 + 14 + 56 + 3
+    # the engine's 15 and what stays of the trainer
+    assert (found.generator.peak_bytes, found.generator.room_bytes) == (20.0, 80.0)
+    assert step.rl_step(step_job(offloads=False)).generator.peak_bytes == 20.0 + 42.0
+    assert (found.generator.fits, found.trainer.fits) == (True, False)
+
+
+def test_pools_side_by_side_wait_for_the_slower(parts_of_a_step):
+    found = step.rl_step(step_job(is_colocated=False, max_staleness=1, has_reference=False))
+    assert found.phases == {
+        "policy training": 10.0,
+        "weight sync": 1.0,
+        "framework": 2.0,
+        "waiting for rollouts": 5.0,
+    }
+    assert found.trainer.peak_bytes == 61 + 56
+    assert found.generator.peak_bytes == 15.0
+    in_turn = step.rl_step(step_job(is_colocated=False))
+    assert in_turn.pace is None
+    assert in_turn.phases["generation"] == 30.0
+
+
+def test_what_does_not_fit_is_no_step(parts_of_a_step, monkeypatch):
+    for name in ("memory_of", "rollouts"):
+        monkeypatch.setattr(step, name, lambda *_: FULL)
+        assert step.rl_step(step_job()) is FULL

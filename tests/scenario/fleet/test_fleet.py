@@ -1,0 +1,249 @@
+"""A fleet from its file: figures that add up, and one clear message for each mistake."""
+
+import json
+
+import numpy as np
+import pytest
+
+from orrery.base.errors import OrreryError
+from orrery.cli.main import run
+from orrery.scenario.ask import InfeasibleAnswer
+from orrery.scenario.fields_fleet import BLOCKS, FLEET_SETTINGS
+from orrery.scenario.fleet.ask import simulate_fleet
+from orrery.scenario.fleet.blocks import CLASSES, FleetTop
+from orrery.scenario.simulate import simulate
+
+LOAD = {"model": "llama-3.1-8b", "device": "h100-sxm", "input_tokens": 500, "output_tokens": 60, "rate": 20.0}
+SCALED = {"replicas_min": 1, "replicas_max": 4, "autoscaler": "hpa", "cold_start_s": 30.0}
+
+
+def test_a_fleet_of_one_replica_is_simulate():
+    one, whole = simulate_fleet(**LOAD, num_requests=500, slo=["ttft:1000"]), simulate(**LOAD, num_requests=500)
+    assert np.array_equal(one.run.outcome.finish_s, whole.simulated.finish_s)
+    plain = one.to_json()
+    assert plain["ttft_s"]["mean"] * 1e3 == pytest.approx(whole.to_json()["mean_ttft_ms"])
+    assert plain["energy_j"] == pytest.approx(whole.simulated.energy_j, rel=1e-3)
+
+
+def test_figures_add_up():
+    answer = simulate_fleet(
+        **LOAD, **SCALED, days=0.03, rate_curve="diurnal", slo=["p99_ttft:1000", "tpot:50"], electricity=0.1
+    )
+    plain = json.loads(json.dumps(answer.to_json(), allow_nan=False))
+    fates = sum(plain[f"num_{name}"] for name in ("served", "refused", "failed", "unfinished", "shed"))
+    assert fates == plain["num_requests"]
+    assert plain["cost_usd"] == pytest.approx(sum(p["cost_usd"] for p in plain["pools"]) + plain["electricity_usd"])
+    assert plain["electricity_usd"] == pytest.approx((plain["energy_j"] + plain["host_energy_j"]) / 3.6e6 * 0.1)
+    assert sum(plain["hurt"].values()) == round((1 - plain["attained_frac"]) * plain["num_requests"])
+    series = plain["series"]
+    assert len({len(v) for v in series.values()}) == 1
+    width_s = series["start_s"][1]
+    assert sum(series["arrivals_per_s"]) * width_s == pytest.approx(plain["num_requests"], rel=0.02)
+    energy_j = sum(series["power_w"]) * width_s
+    assert energy_j == pytest.approx(plain["energy_j"] + plain["host_energy_j"], rel=0.03)
+
+
+def test_a_committed_pool_costs_the_same_whatever_runs():
+    pools = [{"name": "a", "purchase": "reserved", "replicas_min": 0, "replicas_max": 3, "usd_per_hour": 2.0}]
+    answer = simulate_fleet(**LOAD, days=0.02, autoscaler="hpa", cold_start_s=5, pool=pools)
+    assert answer.cost_usd == pytest.approx(3 * 2.0 / 3600 * answer.run.end_s)
+
+
+def test_pools_fill_in_their_order_and_may_differ():
+    pools = [
+        {"name": "own", "purchase": "owned", "replicas_min": 1, "replicas_max": 1, "usd_per_hour": 1.0},
+        {"name": "big", "device": "h200-sxm", "tp": 2, "replicas_min": 0, "replicas_max": 2},
+    ]
+    answer = simulate_fleet(
+        **{**LOAD, "rate": 120.0}, days=0.01, autoscaler="hpa", autoscaler_knob="target=20", pool=pools
+    )
+    devices = [p["device"] for p in answer.to_json()["pools"]]
+    assert devices == ["h100-sxm", "h200-sxm"]
+    assert answer.to_json()["pools"][1]["peak_replicas"] > 0
+    assert answer.run.fates["unfinished"] == 0
+
+
+def test_a_model_that_does_not_fit_is_infeasible():
+    assert isinstance(
+        simulate_fleet(model="llama-3.1-405b", device="h100-sxm", rate=1, input_tokens=9, output_tokens=9),
+        InfeasibleAnswer,
+    )
+
+
+MISTAKES = (
+    ({"concurrency": 4, "rate": None}, "concurrency: a fleet takes rate or trace"),
+    ({"replicas_min": 3, "replicas_max": 2}, "replicas_min = 3 and replicas_max = 2 exclude each other"),
+    ({"replicas": 2, "replicas_max": 4}, "keep one of both"),
+    ({"rate_curve": "diurnal"}, "days = 1"),
+    ({"rate_curve": "1,2", "days": 1}, "24 .a day. or 168"),
+    ({"rate_curve": "round", "days": 1}, "flat, diurnal"),
+    ({"peak_hour": 3, "days": 0.1}, "diurnal"),
+    ({"burst_ratio": 3, "days": 0.1}, "no bursts"),
+    ({"autoscaler": "hpaa"}, "Did you mean 'hpa'"),
+    ({"autoscaler_knob": "target=3"}, "no autoscaler"),
+    ({"autoscaler": {"target": 3}}, "name is missing"),
+    ({"purchase": "lease"}, "owned, reserved, on-demand, spot"),
+    ({"cold_start_s": "90 miles"}, "cold_start_s: got '90 miles'"),
+    ({"days": -1}, "days: got -1"),
+    ({"device": "cloud-tpu-edge"}, "device"),
+    ({"pools": [{"name": "a"}]}, "There is no table 'pools' in a fleet; did you mean 'pool'"),
+    ({"pool": {"name": "a"}}, r"write it as \[\[pool\]\]"),
+    ({"faults": [{"device_mtbf_s": 1}]}, r"write it as \[faults\]"),
+    ({"faults": {"device_mtbf": 1}}, "device_mtbf_s"),
+    ({"faults": {"spot_mtbi_s": 100}}, "no pool is spot"),
+    ({"outage": [{"zone": "a"}]}, "start_s is missing"),
+    ({"outage": [{"zone": "x", "start_s": 1, "length_s": 1}]}, "no zone 'x'"),
+    ({"pool": [{"name": "a"}, {"name": "a"}]}, "'a' is there twice"),
+    ({"pool": [{"name": "a", "tpp": 2}]}, "tp"),
+    ({"pool": [{"name": "a"}, {"name": "b", "model": "llama-3.2-1b"}]}, "another model"),
+    ({"tenant": [{"name": "a", "share": 0.4}]}, "add up to 0.4"),
+    ({"tenant": [{"name": "a", "share": 1.0}, {"name": "b"}]}, "nothing is left"),
+    ({"replica_min": 2}, "replicas_min"),
+    ({"days": 400, "rate": 1000}, "fewer days"),
+    ({"days": 1, "num_requests": 5}, "num_requests"),
+)
+
+
+@pytest.mark.parametrize(("wrong", "message"), MISTAKES)
+def test_every_mistake_has_one_message(wrong, message):
+    with pytest.raises(OrreryError, match=message) as caught:
+        simulate_fleet(
+            **{**LOAD, "num_requests": 10 if "days" not in wrong and wrong.get("rate_curve") is None else None} | wrong
+        )
+    assert len(str(caught.value).splitlines()) <= 2
+
+
+def test_a_trace_out_of_order_or_a_price_that_is_missing_is_one_message(tmp_path):
+    device = {k: v for k, v in LOAD.items() if k not in ("input_tokens", "output_tokens", "rate")}
+    late = tmp_path / "t.csv"
+    late.write_text("arrived_at,num_prefill_tokens,num_decode_tokens\n5,10,10\nx,10,10\n")
+    with pytest.raises(OrreryError):
+        simulate_fleet(**device, trace=str(late))
+
+
+def test_blocks_and_their_classes_name_the_same_keys():
+    assert set(BLOCKS) == set(CLASSES)
+    for name, settings in BLOCKS.items():
+        assert {s.name for s in settings} == set(CLASSES[name].model_fields), name
+    assert {s.name for s in FLEET_SETTINGS} | {"name"} == set(FleetTop.model_fields)
+
+
+def test_the_command_prints_writes_and_refuses(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "f.toml").write_text(
+        'model = "llama-3.1-8b"\ndevice = "h100-sxm"\nrate = 5\ninput_tokens = 100\noutput_tokens = 20\n'
+        'days = 0.005\n[autoscaler]\nname = "hpa"\n'
+    )
+    assert run(["fleet", "f.toml", "--replicas-max", "2", "--out", "a.svg", "--out", "a.csv", "--out", "a.json"]) == 0
+    printed = capsys.readouterr().out
+    assert "requests" in printed
+    assert "replicas" in printed
+    assert (tmp_path / "a.svg").read_text().startswith("<svg")
+    rows = (tmp_path / "a.csv").read_text().splitlines()
+    assert rows[0].startswith("start_s,arrivals_per_s")
+    assert json.loads((tmp_path / "a.json").read_text())["num_unfinished"] == 0
+    assert run(["fleet", "f.toml", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["pools"][0]["name"] == "pool"
+    assert run(["fleet", "f.toml", "--csv"]) == 0
+    assert run(["fleet", "f.toml", "--out", "a.png"]) == 2
+    assert run(["fleet", "missing.toml"]) == 2
+
+
+WEEK = {
+    **LOAD,
+    "rate": 60.0,
+    "days": 7,
+    "rate_curve": "diurnal",
+    "replicas_min": 1,
+    "replicas_max": 8,
+    "autoscaler": "hpa",
+}
+
+
+def test_steady_hours_add_up_and_follow_the_rate():
+    week = simulate_fleet(**WEEK, steady=True)
+    assert len(week.hours) == 168
+    assert week.num_requests == pytest.approx(60.0 * 7 * 86_400, rel=1e-3)
+    assert week.cost_usd == pytest.approx(sum(h.usd_per_s * 3600 for h in week.hours))
+    busiest = max(week.hours, key=lambda h: h.rate_requests_per_s)
+    quietest = min(week.hours, key=lambda h: h.rate_requests_per_s)
+    assert busiest.num_replicas > quietest.num_replicas
+    json.dumps(week.to_json(), allow_nan=False)
+
+
+def test_a_flat_steady_day_is_near_the_simulated_one():
+    answer = simulate_fleet(**{**LOAD, "rate": 15.0}, days=0.05, replicas=1, slo=["ttft:500"])
+    assert answer.steady["cost_frac"] == pytest.approx(0.0, abs=0.01)
+    assert answer.steady["energy_frac"] == pytest.approx(0.0, abs=0.15)
+    assert answer.steady["mean_tpot_frac"] == pytest.approx(0.0, abs=0.15)
+    assert answer.regret.regret_frac == pytest.approx(0.0, abs=0.03)  # one replica is needed, one runs
+
+
+def test_the_smallest_change_is_the_fewest_replicas_more():
+    busy = {**LOAD, "rate": 150.0, "days": 0.01, "slo": ["p99_ttft:400"]}
+    answer = simulate_fleet(**busy, replicas=1, change=True)
+    assert answer.is_met is False
+    more = answer.change.settings["replicas_min"]
+    assert simulate_fleet(**busy, replicas=more).is_met
+    assert not simulate_fleet(**busy, replicas=more - 1, change=False).is_met
+    assert answer.change.added_usd > 0
+
+
+def test_a_fleet_that_survives_a_zone_has_enough_left():
+    found = simulate_fleet(
+        **{**LOAD, "rate": 120.0}, zones="a,b", survive="zone", slo=["p99_ttft:400"], cold_start_s=60
+    )
+    assert found.replicas >= 2 * found.needed - 1  # half of them are lost
+    assert found.attained["p99_ttft"] >= 0.99
+    one = simulate_fleet(**{**LOAD, "rate": 120.0}, survive="replica", slo=["p99_ttft:400"], cold_start_s=60)
+    assert one.needed <= one.replicas <= found.replicas
+    assert one.spare <= 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"survive": "zone"}, "an SLO"),
+        ({"survive": "zone", "slo": ["ttft:900"]}, "in one zone"),
+        ({"survive": "row", "slo": ["ttft:900"]}, "zone or replica"),
+        ({"steady": True}, "days = 7"),
+    ],
+)
+def test_questions_that_lack_something_say_what(wrong, message):
+    with pytest.raises(OrreryError, match=message):
+        simulate_fleet(**LOAD, **wrong)
+
+
+def test_steady_and_survival_in_the_terminal(capsys, tmp_path):
+    words = ["--model", "llama-3.1-8b", "--device", "h100-sxm", "--input-tokens", "500", "--output-tokens", "60"]
+    assert run(["fleet", *words, "--rate", "50", "--days", "3", "--steady", "--rate-curve", "diurnal"]) == 0
+    assert "requests/s" in capsys.readouterr().out
+    more = ["--rate", "100", "--survive", "replica", "--slo", "p99_ttft:500", "--out", str(tmp_path / "a.json")]
+    assert run(["fleet", *words, *more]) == 0
+    assert "still do while one replica is lost" in " ".join(capsys.readouterr().out.split())
+    assert json.loads((tmp_path / "a.json").read_text())["spare"] >= 0
+    assert run(["fleet", *words, *more, "--csv"]) == 2
+
+
+def test_several_services_are_each_alone_and_add_up(tmp_path, capsys, monkeypatch):
+    shared = {"device": "h100-sxm", "days": 0.005, "input_tokens": 200, "output_tokens": 30, "slo": ["ttft:900"]}
+    tables = [{"name": "chat", "model": "llama-3.1-8b", "rate": 10.0}, {"model": "llama-3.2-1b", "rate": 30.0}]
+    found = simulate_fleet(**shared, service=tables)
+    alone = simulate_fleet(**shared, model="llama-3.1-8b", rate=10.0)
+    assert list(found.services) == ["chat", "service 2"]
+    assert np.array_equal(found.services["chat"].run.outcome.finish_s, alone.run.outcome.finish_s)
+    plain = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert plain["cost_usd"] == pytest.approx(sum(s["cost_usd"] for s in plain["services"].values()))
+    assert plain["slo_is_met"] is True
+    with pytest.raises(OrreryError, match="'a' is there twice"):
+        simulate_fleet(**shared, service=[{**tables[0], "name": "a"}, {**tables[1], "name": "a"}])
+    with pytest.raises(OrreryError, match="leave out"):
+        simulate_fleet(**shared, service=tables, steady=True)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "f.toml").write_text(
+        'device = "h100-sxm"\ndays = 0.002\ninput_tokens = 50\noutput_tokens = 9\nrate = 3\nmodel = "llama-3.2-1b"\n'
+        '[[service]]\nname = "a"\n[service.autoscaler]\nname = "hpa"\n[[service]]\nname = "b"\nrate = 6\n'
+    )
+    assert run(["fleet", "f.toml", "--out", "a.json"]) == 0
+    assert "All services:" in capsys.readouterr().out
+    assert set(json.loads((tmp_path / "a.json").read_text())["services"]) == {"a", "b"}

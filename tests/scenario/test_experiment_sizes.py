@@ -1,0 +1,173 @@
+"""Experiments with the user's sizes, seeds, data and device: limits, bands, curves, every door, refusals."""
+
+import json
+
+import numpy as np
+import pytest
+
+from orrery.base.errors import ScenarioError
+from orrery.fleet.decentral.registry import get_compressor
+from orrery.fleet.decentral.saddle import compressed, extragradient, game
+from orrery.scenario.experiment import known_experiments, run_experiment
+from orrery.training.small.layerwise import layerwise_descent
+
+
+def gains(*sizes, steps=4000):
+    rows = run_experiment("compressed-saddle", steps=steps, sizes=sizes).rows
+    return {(row["method"], row["workers"]): row["gain_at_target"] for row in rows}
+
+
+def test_keeping_everything_is_extragradient():
+    """The reference moves to the point in every step, so both take the same way to the solution."""
+    of, technique = game(3, 6, 0.05, 0.5), get_compressor("send-random")
+    plain = extragradient(of, 0.5, 30, 1e-9)
+    found = compressed(
+        of,
+        technique,
+        technique.knobs(kept_frac=1.0),
+        remembers=False,
+        move_frac=1.0,
+        step_ratio=0.5,
+        num_steps=30,
+        until_frac=1e-9,
+    )
+    assert found.error_frac == pytest.approx(plain.error_frac)
+
+
+def test_the_gain_grows_with_workers_where_they_send():
+    found = gains("down=whole", "workers=2,12", "target_frac=0.02", "features=8", steps=1500)
+    assert found["random", 12] > found["random", 2]
+
+
+def test_workers_that_stay_away_send_nothing():
+    of, technique = game(8, 6, 0.05, 0.5), get_compressor("send-random")
+    bits = [
+        compressed(
+            of,
+            technique,
+            technique.knobs(kept_frac=0.5),
+            remembers=False,
+            move_frac=0.0,
+            step_ratio=0.1,
+            num_steps=20,
+            until_frac=1e-9,
+            participating_frac=share,
+            compresses_down=False,
+        ).num_bits
+        for share in (1.0, 0.25)
+    ]
+    assert bits[1][-1] - bits[1][0] == pytest.approx(0.25 * (bits[0][-1] - bits[0][0]))
+
+
+def test_equal_speeds_give_groups_of_clients_no_gain():
+    rows = run_experiment("federated", sizes=("speeds=1,1,1", "run_s=20")).rows
+    speedup = {row["schedule"]: row["speedup_over_average"] for row in rows}
+    assert speedup["federated-compass"] == pytest.approx(1.0, abs=0.15)
+
+
+def test_a_federation_needs_many_rounds():
+    rows = [r for r in run_experiment("federated").rows if r["schedule"] == "federated-average"]
+    assert rows[0]["target_s"] > 5 * 0.01 * 8 * 40, "more than five rounds of the slowest client"
+    assert rows[-1]["accuracy_frac"] > rows[0]["accuracy_frac"]
+
+
+def test_one_group_is_plain_training():
+    rows = run_experiment("layerwise-update", steps=40, sizes=("groups=1", "hidden=16,16")).rows
+    losses = {
+        order: [r["loss"] for r in rows if r["order"] == order] for order in ("all layers", "bottom-up", "random")
+    }
+    assert losses["all layers"] == losses["bottom-up"] == losses["random"]
+    assert (layerwise_descent("random", 2, 20, 0) != layerwise_descent("bottom-up", 2, 20, 0)).any()
+
+
+def test_a_stage_like_its_neighbours_hardly_sets_back():
+    rows = run_experiment("stage-recovery", steps=60, sizes=("stages=3",)).rows
+    jump = {way: max(r["loss_jump_ratio"] for r in rows if r["way"] == way) for way in ("weighted", "random")}
+    assert jump["weighted"] < jump["random"]
+
+
+@pytest.fixture
+def data(tmp_path):
+    draws = np.random.default_rng(0)
+    y = draws.integers(0, 3, 240)
+    x = draws.standard_normal((240, 5)) + 4.0 * np.eye(3, 5)[y]
+    np.savez(tmp_path / "mine.npz", x=x, y=y)
+    return str(tmp_path / "mine.npz")
+
+
+def test_rules_learn_the_users_points_and_are_priced(data):
+    sizes = ("widths=16,16", "batch=16")
+    rows = run_experiment("mono-forward", steps=30, sizes=sizes, data=data, device="l4").rows
+    found = {(row["rule"], row["stops_early"]): row for row in rows}
+    assert len(found) == 8
+    assert found["backpropagation", True]["accuracy_frac"] > 0.8
+    assert all(row["time_s"] > 0 and row["energy_j"] > 0 and row["memory_bytes"] > 0 for row in rows)
+    plain = run_experiment("mono-forward", steps=30, sizes=sizes, data=data).rows
+    assert "time_s" not in plain[0]
+    assert [row["accuracy_frac"] for row in plain] == [row["accuracy_frac"] for row in rows]
+
+
+def test_a_federation_on_the_users_points(data):
+    rows = run_experiment("federated", sizes=("speeds=1,2", "run_s=4"), data=data).rows
+    assert rows[-1]["accuracy_frac"] > 0.5
+
+
+def test_bands_hold_every_seed():
+    sizes = ("hidden=8,8", "groups=2")
+    three = run_experiment("layerwise-update", steps=24, seeds=3, sizes=sizes)
+    singles = [run_experiment("layerwise-update", steps=24, seed=seed, sizes=sizes).rows for seed in range(3)]
+    for place, row in enumerate(three.rows):
+        values = [run[place]["loss"] for run in singles]
+        assert row["loss"] == pytest.approx(np.mean(values))
+        assert (row["loss_low"], row["loss_high"]) == (min(values), max(values))
+    assert three.svg().startswith("<svg")
+    assert "3 seeds" in three.svg()
+
+
+def test_a_recipes_place_is_told_with_its_spread():
+    rows = run_experiment("fp4-design-space", steps=2, seeds=2, sizes=("hidden=16",)).rows
+    assert all(0.0 <= row["is_on_front_low"] <= row["is_on_front"] <= row["is_on_front_high"] <= 1.0 for row in rows)
+    assert all(row["loss_low"] <= row["loss"] <= row["loss_high"] for row in rows)
+
+
+def test_defaults_are_what_is_not_set():
+    known = known_experiments()["layerwise-update"]
+    assert known(seed=1, steps=12) == known(seed=1, steps=12, sizes={"groups": "3"})
+
+
+def test_command_and_python_agree(tmp_path, capsys):
+    from orrery.cli.main import run
+
+    out = tmp_path / "curves.svg"
+    words = ["--set", "groups=2", "--set", "hidden=8,8", "--steps", "24", "--seeds", "2", "--out", str(out), "--json"]
+    assert run(["experiment", "layerwise-update", *words]) == 0
+    found = json.loads(capsys.readouterr().out)
+    same = run_experiment("layerwise-update", steps=24, seeds=2, sizes=("groups=2", "hidden=8,8")).to_json()
+    assert found == json.loads(json.dumps(same))
+    assert out.read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "words"),
+    [
+        ("layerwise-update", {"sizes": ("depth=3",)}, "has no 'depth'"),
+        ("layerwise-update", {"sizes": ("groups=two",)}, "write a whole number"),
+        ("layerwise-update", {"sizes": ("groups=9",)}, "write 1 to 6"),
+        ("layerwise-update", {"sizes": ("groups",)}, "write NAME=VALUE"),
+        ("layerwise-update", {"device": "l4"}, "reads none"),
+        ("fp4-recipes", {"sizes": ("hidden=3",)}, "has fixed sizes"),
+        ("federated", {"sizes": ("speeds=1",)}, "two clients or more"),
+        ("compressed-saddle", {"sizes": ("down=half",)}, "compressed or whole"),
+        ("compressed-saddle", {"sizes": ("keep=2",)}, "comma-separated numbers"),
+        ("layerwise-update", {"seeds": 0}, "write 1 to 100"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(name, more, words):
+    with pytest.raises(ScenarioError, match=words):
+        run_experiment(name, steps=2, **more)
+
+
+def test_wrong_data_is_refused(tmp_path):
+    np.savez(tmp_path / "a.npz", x=np.zeros((4, 2)), y=np.zeros(4))
+    with pytest.raises(ScenarioError, match="16 points or more"):
+        run_experiment("mono-forward", steps=2, data=str(tmp_path / "a.npz"))

@@ -1,0 +1,87 @@
+"""``--placement``: each matrix's state on the user's mesh, its cost, and where it differs from Megatron's."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import orrery
+from orrery.base.errors import ScenarioError
+
+JOB = {
+    "model": "gpt3-1.3b",
+    "device": "a100-sxm-80gb",
+    "devices": 16,
+    "tp": 4,
+    "global_batch": 64,
+    "seq_len": 2048,
+    "recompute": "full",
+    "sharding": "zero1",
+}
+
+
+def rows(answer, kind):
+    return {next(iter(row.values())): row for row in answer.table(kind)}
+
+
+def test_megatrons_cuts_are_as_they_are_written():
+    found = rows(orrery.train(**JOB, placement="searched"), "matrices")
+    assert {name: row["megatron"] for name, row in found.items()} == {
+        "qkv": "B x S(1)",
+        "out": "B x S(0)",
+        "up": "B x S(1)",
+        "down": "B x S(0)",
+    }
+
+
+def test_states_of_megatron_by_hand():
+    answer = orrery.train(**JOB, placement="searched")
+    megatron, hidden = rows(answer, "plans")["megatron"], answer.job.model.hidden_size
+    assert megatron["weight_bytes"] == 16.0 * 12 * hidden**2 / 4  # twelve squares of the width over four ranks
+
+
+def test_a_step_is_not_changed_by_being_asked_about():
+    plain, asked = orrery.train(**JOB), orrery.train(**JOB, placement="searched")
+    assert asked.parts == plain.parts
+    assert asked.peak_memory_bytes == plain.peak_memory_bytes
+    assert any("the step is that of the layout" in note for note in asked.notes)
+
+
+@settings(max_examples=6, deadline=None)
+@given(tp=st.sampled_from([1, 2, 4, 8]), rate=st.sampled_from([1e9, 1e11, 1e14]))
+def test_what_is_searched_is_never_dearer(tp, rate):
+    answer = orrery.train(**{**JOB, "tp": tp}, node_link_bytes_per_s=rate, placement="searched")
+    plans = rows(answer, "plans")
+    assert plans["searched"]["time_s"] <= plans["megatron"]["time_s"] * (1 + 1e-12)
+    for plan in plans.values():
+        parts = ("compute_s", "conversion_s", "weights_s", "update_s")
+        assert sum(plan[part] for part in parts) == pytest.approx(plan["time_s"])
+
+
+def test_two_rules_write_what_families_write_by_hand():
+    answer = orrery.train(**{**JOB, "model": "llama-3.1-8b"}, placement="two-rules")
+    assert all(row["same"] for row in answer.table("matrices"))
+    (memory,) = answer.table("memory_by_rules")
+    assert memory["state_bytes"] == pytest.approx(16.0 * answer.job.model.num_parameters / 4, rel=1e-3)
+    assert memory["fits"] == (memory["state_bytes"] + memory["activations_bytes"] <= 85.9e9)
+
+
+def test_smaller_meshes_hold_more_on_each_device():
+    state = [
+        orrery.train(**{**JOB, "tp": tp}, placement="two-rules").table("memory_by_rules")[0]["state_bytes"]
+        for tp in (2, 4)
+    ]
+    assert state[0] == pytest.approx(2 * state[1], rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"placement": "search"}, "write 'searched'"),
+        ({"placement": "searched", "model": "mixtral-8x7b"}, "no plain attention and feed-forward"),
+        ({"placement": "searched", "cp": 2}, "write cp = ep = 1"),
+        ({"placement": "two-rules", "model": "mixtral-8x7b"}, "for dense layers"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_words(given, message):
+    with pytest.raises(ScenarioError, match=message):
+        orrery.train(**{**JOB, **given})

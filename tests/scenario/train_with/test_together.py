@@ -1,0 +1,100 @@
+"""Techniques together: identities and bounds on drawn scenarios, or a refusal in words; off equals absent."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import orrery
+from orrery.base.errors import OrreryError
+from orrery.scenario.train import TrainAnswer
+
+TIMES = "docs/data/worker-times.csv"
+TECHNIQUES = (
+    {"local_updates": "co2"},
+    {"local_updates": "diloco", "local_steps": 20},
+    {"partition": "three-level"},
+    {"partition": "zero-plus-plus"},
+    {"sites": 2, "site_link_bytes_per_s": 1e9},
+    {"sites": 2, "site_link_bytes_per_s": 1e9, "sites_train": "experts"},
+    {"recovery": "redundant"},
+    {"recovery": "neighbour-average", "setback_steps": 5},
+    {"detection": "collective"},
+    {"checkpoint": "in-memory", "parity_nodes": 1},
+    {"checkpoint": "reshape", "reshape_to": "pp=1", "repair_s": 7200},
+    {"worker_times": TIMES},
+    {"worker_times": TIMES, "straggler_coding": "gradient"},
+    {"seq_lengths": "lognormal:500:1"},
+    {"seq_lengths": "lognormal:500:1", "sequence_balancing": True},
+    {"nic_groups": "a:1:5e10,b:1:2e10", "nic_group_link_bytes_per_s": 2e9},
+    {"placement": "searched"},
+    {"weight_sampling": "gaussian"},
+)
+OFF = {
+    "local_updates": "synchronous",
+    "recovery": "rollback",
+    "detection": "timeout",
+    "sequence_balancing": None,
+    "sites_train": None,
+}
+
+
+@st.composite
+def jobs(draw):
+    job = {
+        "model": "llama-3.2-1b",
+        "device": "a100-sxm-80gb",
+        "devices": 16,
+        "tp": draw(st.sampled_from([1, 2])),
+        "pp": draw(st.sampled_from([1, 2])),
+        "global_batch": draw(st.sampled_from([64, 128])),
+        "seq_len": draw(st.sampled_from([1024, 4096])),
+        "recompute": draw(st.sampled_from(["none", "full"])),
+        "sharding": "none",
+    }
+    if draw(st.booleans()):
+        job |= {"train_tokens": 1e10, "node_mtbf_s": draw(st.sampled_from([1e5, 1e7]))}
+    return job
+
+
+@settings(max_examples=60, deadline=None)
+@given(job=jobs(), chosen=st.lists(st.sampled_from(range(len(TECHNIQUES))), min_size=1, max_size=3, unique=True))
+def test_several_at_once_hold_together_or_are_refused_in_words(job, chosen):
+    given_settings = dict(job)
+    for index in chosen:
+        given_settings |= TECHNIQUES[index]
+    if "partition" in given_settings:
+        given_settings.pop("sharding")
+    refused, answer = "", None
+    try:
+        answer = orrery.train(**given_settings)
+    except OrreryError as refusal:
+        refused = str(refusal)
+    if answer is None:
+        assert len(refused.split()) > 5
+        return
+    if not isinstance(answer, TrainAnswer):
+        assert answer.infeasible.need > answer.infeasible.have
+        return
+    assert sum(answer.parts.values()) == pytest.approx(answer.step_time_s)
+    assert min(answer.parts.values()) >= 0.0
+    assert 0.0 < answer.mfu_frac < 1.0
+    assert answer.peak_memory_bytes <= answer.job.cluster.device.memory_capacity_bytes
+    assert answer.power_w > 0.0
+    for table in answer.tables:
+        for row in table.rows:
+            assert all(math.isfinite(v) for v in row.values() if isinstance(v, float)), (table.kind, row)
+    if run := answer.run:
+        assert sum(run.parts.values()) == pytest.approx(run.time_s)
+        assert run.time_s >= run.num_steps * answer.step_time_s * (1 - 1e-9)
+
+
+@settings(max_examples=20, deadline=None)
+@given(job=jobs(), name=st.sampled_from(sorted(OFF)))
+def test_off_is_absent(job, name):
+    if name in ("recovery", "detection") and ("node_mtbf_s" not in job or job["pp"] == 1):
+        return
+    plain, off = orrery.train(**job), orrery.train(**job, **{name: OFF[name]})
+    left = [{k: v for k, v in a.to_json().items() if k not in ("settings", "techniques")} for a in (plain, off)]
+    assert left[0] == left[1]

@@ -1,0 +1,163 @@
+"""Pages of what-if, kernel and plan --disaggregate: the numbers of the command line, asked by a form."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from starlette.testclient import TestClient
+
+from orrery.calibrate.kernel import kernel
+from orrery.scenario.disaggregate import plan_disaggregated
+from orrery.scenario.fleet.ask import simulate_fleet
+from orrery.scenario.jobs import DAY
+from orrery.scenario.what_if import what_if
+from orrery.web.app import application
+from orrery.web.command_pages import disaggregate
+from orrery.web.command_pages import kernel as kernel_page
+from orrery.web.command_pages import what_if as what_if_page
+from orrery.web.place import place_at
+
+LOOP = {
+    "model": "llama-3.1-8b",
+    "device": "h100-sxm",
+    "input_tokens": "1024",
+    "output_tokens": "256",
+    "concurrency": "32",
+}
+POOLS = {
+    "model": "llama-3.1-8b",
+    "device": "h100-sxm",
+    "max_devices": "2",
+    "input_tokens": "2000",
+    "output_tokens": "50",
+    "num_requests": "60",
+    "slo": ["ttft:2000", "tpot:20"],
+}
+GEMM = {"op": "gemm", "device": "h100-sxm", "m": "64", "n": "4096", "k": "4096"}
+EVIL = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    app = application(place_at(tmp_path_factory.mktemp("pages")))
+    with TestClient(app, base_url="http://127.0.0.1") as found:
+        yield found
+
+
+def answer_of(client, path, settings):
+    found = client.get(path, params={**settings, "file": "json"})
+    assert found.status_code == 200, found.text
+    return json.loads(found.text)
+
+
+def plain(answer):
+    return json.loads(json.dumps(answer.to_json()))
+
+
+def test_what_if_has_the_numbers_of_the_command(client):
+    numbers = {k: int(v) if v.isdecimal() else v for k, v in LOOP.items()}
+    expected = plain(what_if(["fp8-weights"], **numbers))
+    assert answer_of(client, "/what-if", {"technique": "fp8-weights", **LOOP}) == expected
+    page = client.get("/what-if", params={"technique": "fp8-weights", **LOOP, "whole": "1"}).text
+    d = expected["results"][0]["difference"]["tpot_s"]
+    assert f"{100 * d['frac']:+.1f} %" in page
+    assert "orrery what-if fp8-weights --model llama-3.1-8b" in page
+
+
+def test_every_technique_is_ranked(client):
+    page = client.get("/what-if", params={**LOOP, "metric": "tpot", "whole": "1"}).text
+    assert "Ranked by Time per output token" in page
+    assert "Without effect or not tried" in page
+
+
+def test_kernel_has_the_numbers_of_the_command(client):
+    expected = plain(kernel(op="gemm", device="h100-sxm", m=64, n=4096, k=4096))
+    assert answer_of(client, "/kernel", GEMM) == expected
+    csv = client.get("/kernel", params={**GEMM, "file": "csv"}).text.splitlines()
+    assert len(csv) == 1 + len(expected["results"])
+    assert f"{expected['results'][0]['time_s']}" in csv[1]
+
+
+def test_a_sweep_of_a_kernel_is_drawn(client):
+    settings = {"op": "gemm", "device": "h100-sxm", "n": "4096", "k": "4096", "sweep": "m=1,64,4096", "whole": "1"}
+    page = client.get("/kernel", params=settings).text
+    assert page.count('<th scope="row">h100-sxm</th>') == 3
+    assert "gemm over m" in page
+
+
+def test_disaggregate_has_the_numbers_of_the_command(client):
+    numbers = {k: int(v) if isinstance(v, str) and v.isdecimal() else v for k, v in POOLS.items()}
+    expected = plain(plan_disaggregated(**numbers))
+    assert answer_of(client, "/disaggregate", POOLS) == expected
+    page = client.get("/disaggregate", params={**POOLS, "whole": "1"}).text
+    assert expected["conclusion"].split(":")[0] in page
+
+
+def test_fleet_has_the_numbers_of_the_command(client):
+    numbers = {**DAY, "days": 0.01, "cold_start_s": 30}
+    expected = plain(simulate_fleet(**numbers))
+    found = answer_of(client, "/fleet", {k: v if isinstance(v, list) else str(v) for k, v in numbers.items()})
+    assert {k: v for k, v in found.items() if k not in ("seconds", "settings")} == {
+        k: v for k, v in expected.items() if k not in ("seconds", "settings")
+    }
+    page = client.get("/fleet", params={**numbers, "whole": "1"}).text
+    assert f"{expected['attained_frac']:.2%} of the requests" in page
+    assert "orrery fleet --model llama-3.1-8b" in page
+
+
+@pytest.mark.parametrize("path", ["/what-if", "/kernel", "/disaggregate", "/fleet"])
+def test_a_form_opens_filled_and_its_blanks_leave_the_address(client, path):
+    page = client.get(path).text
+    assert "<details><summary>More settings" in page or "<details open><summary>More settings" in page
+    assert 'name="device" value="h100-sxm' in page
+    to = client.get(f"{path}?device=h100-sxm&model=", follow_redirects=False)
+    assert to.status_code == 303
+    assert to.headers["location"] == f"{path}?device=h100-sxm"
+
+
+def test_sizes_of_an_operator_are_its_fields():
+    assert kernel_page.sizes_of("gemm") == ("m", "n", "k", "batch")
+    assert kernel_page.sizes_of("norm") == ("tokens", "width")
+    assert kernel_page.sizes_of("no-such") == ()
+
+
+class Tags(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.bad = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        if tag == "script" and not dict(attrs).get("src", "").startswith("/static/"):
+            self.bad.append(tag)
+
+
+@pytest.mark.parametrize(
+    ("path", "settings"),
+    [
+        ("/what-if", {"technique": EVIL, **LOOP}),
+        ("/what-if", {"technique": "fp8-weights", "metric": EVIL, **LOOP}),
+        ("/what-if", {"technique": "fp8-weights", **LOOP, "model": "/etc/passwd"}),
+        ("/kernel", {**GEMM, "op": EVIL}),
+        ("/kernel", {**GEMM, "device": "/etc/x.toml"}),
+        ("/kernel", {**GEMM, "sweep": EVIL}),
+        ("/kernel", {"op": "chain", "device": "h100-sxm", "chain": "/etc/passwd.txt"}),
+        ("/disaggregate", {**POOLS, "device": EVIL}),
+        ("/disaggregate", {**POOLS, "prefill_device": "../x.toml"}),
+    ],
+)
+def test_what_is_wrong_is_said_in_words(client, path, settings):
+    found = client.get(path, params={**settings, "whole": "1"})
+    assert found.status_code == 422
+    assert "Invalid input" in found.text
+    assert not Tags(found.text).bad
+    assert not re.search("root:", found.text)
+
+
+def test_what_would_run_or_read_here_is_not_taken():
+    from starlette.datastructures import QueryParams
+
+    assert kernel_page.settings(QueryParams("op=gemm&measure=true&tensors=/etc/x.npy")) == {"op": "gemm"}
+    assert "slo" in disaggregate.settings(QueryParams("ttft=1000"))
+    assert what_if_page.settings(QueryParams("technique=a,b&nonsense=1")) == {"technique": "a,b"}

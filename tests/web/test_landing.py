@@ -1,0 +1,199 @@
+"""The landing page: its shipped charts are what is computed now, and every choice stands in the address."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from orrery.catalog.api_prices import get_api_price
+from orrery.catalog.devices import get_device
+from orrery.catalog.models import get_model
+from orrery.scenario.ask import Answer, estimate
+from orrery.scenario.jobs import JOBS
+from orrery.web.app import application
+from orrery.web.landing import shipped
+from orrery.web.landing.card import card
+from orrery.web.landing.choices import DEVICES, ENGINES, MODELS, TRAFFIC, formats_on, keys_of
+from orrery.web.landing.points import COLUMNS, points_of, settings_of_row
+from orrery.web.landing.published import runs_of
+from orrery.web.landing.version import version
+from orrery.web.landing.view import Choice, best_of, chart_data, summary
+from orrery.web.place import place_at
+from orrery.web.question.jobs import jobs
+
+ROOT = Path(__file__).resolve().parents[2]
+LENGTHS = TRAFFIC["1k/1k"]
+SAMPLE = (("llama-3.1-70b", "h100-sxm", "8"), ("deepseek-r1", "b200", "4"), ("gpt-oss-20b", "l40s", "4"))
+STALE = "the charts were computed from other constants or mechanisms: run tools/landing.py"
+
+
+@pytest.fixture
+def client(tmp_path):
+    return TestClient(application(place_at(tmp_path)), base_url="http://127.0.0.1")
+
+
+def data_of(page):
+    return json.loads(re.search(r'<div id="data" hidden>(.*?)</div>', page, re.S)[1])
+
+
+@pytest.mark.parametrize("model", [m.key for m in MODELS])
+def test_every_popular_model_is_computed_ahead(model):
+    get_model(model)
+    for engine in ENGINES:
+        rows = shipped.shipped(model, engine)
+        assert set(rows) == set(keys_of(engine))
+        assert any(points for found in rows.values() for points in found.values())
+        assert all(len(row) == len(COLUMNS) for found in rows.values() for points in found.values() for row in points)
+
+
+@pytest.mark.parametrize(("model", "device", "bits"), SAMPLE)
+def test_a_shipped_point_is_the_estimate_that_it_links_to(model, device, bits):
+    if shipped.version_of(model) != version():
+        pytest.skip(STALE)
+    rows = shipped.shipped(model, "vllm")[device][bits]
+    for row in (rows[0], rows[-1]):
+        named = dict(zip(COLUMNS, row, strict=True))
+        found = estimate(**settings_of_row(model, device, "vllm", LENGTHS, bits, named))
+        assert isinstance(found, Answer)
+        e = found.estimate
+        assert named["ttft_ms"] == pytest.approx(e.ttft_s * 1e3, rel=6e-3)
+        assert named["tpot_ms"] == pytest.approx(e.tpot_s * 1e3, rel=6e-3)
+        assert named["rate"] == pytest.approx(e.output_tokens_per_s / e.num_devices, rel=6e-3)
+        high = e.intervals["tpot_s"].high_80 / e.tpot_s
+        assert named["tpot_high"] == pytest.approx(100 * high, abs=0.51)
+
+
+def test_what_is_computed_now_is_what_is_shipped():
+    if shipped.version_of("llama-3.1-8b") != version():
+        pytest.skip(STALE)
+    assert points_of("llama-3.1-8b", "h100-sxm", "vllm", LENGTHS) == shipped.shipped("llama-3.1-8b", "vllm")["h100-sxm"]
+
+
+def test_more_devices_and_speed_for_one_user_cost_rate_per_device():
+    rows = shipped.shipped("llama-3.1-70b", "vllm")["h200-sxm"]["8"]
+    named = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
+    for size in {p["tp"] for p in named}:
+        front = [p for p in named if p["tp"] == size]
+        assert [p["tpot_ms"] for p in front] == sorted(p["tpot_ms"] for p in front)
+        assert [p["rate"] for p in front] == sorted(p["rate"] for p in front)
+
+
+def test_formats_follow_the_checkpoint_and_the_device():
+    assert formats_on("llama-3.1-70b", "h100-sxm") == {"16": ("bf16", "bf16"), "8": ("fp8", "fp8")}
+    assert formats_on("llama-3.1-70b", "a100-sxm-80gb") == {"16": ("bf16", "bf16"), "8": ("int8", "bf16")}
+    assert formats_on("deepseek-r1", "b200") == {"8": ("", "fp8"), "4": ("nvfp4", "fp8")}
+    assert formats_on("deepseek-r1", "mi355x") == {"8": ("", "fp8"), "4": ("mxfp4", "fp8")}
+    assert formats_on("gpt-oss-120b", "h100-sxm") == {"4": ("", "fp8")}
+
+
+def test_published_runs_have_sources_and_rates_that_follow_from_their_latencies():
+    runs = runs_of("gpt-oss-120b")
+    assert runs
+    assert all(run["source"] and run["device"] in {d.key for d in DEVICES} for run in runs)
+    one = next(r for r in runs if r["devices"] == 4 and r["traffic"] == "1k/1k")
+    lasts_s = (one["ttft_ms"] + (one["output_tokens"] - 1) * one["tpot_ms"]) / 1e3
+    assert one["rate"] == pytest.approx(one["concurrency"] * one["output_tokens"] / lasts_s / 4, rel=0.02)
+    assert one["predicted_rate"] > 0
+
+
+def test_runs_with_separate_pools_are_drawn_without_a_prediction():
+    runs = runs_of("deepseek-r1")
+    assert any(run["devices"] > 8 and "predicted_rate" not in run for run in runs)
+
+
+def test_the_page_holds_its_data_and_its_answer(client):
+    page = client.get("/").text
+    data = data_of(page)
+    assert data["isComputed"]
+    assert data["model"] == MODELS[0].key
+    assert len(data["rows"]) == len(DEVICES)
+    assert data["published"]
+    assert "per M output tokens" in page
+    assert '<meta property="og:image"' in page
+    for job in jobs():
+        assert job.question in page
+
+
+def test_the_best_is_within_the_slo_and_a_looser_one_costs_no_more():
+    tight, loose = best_of(Choice(tpot_s=0.025)), best_of(Choice(tpot_s=0.08, ttft_s=5))
+    assert all(b.row["tpot_ms"] <= 25 and b.row["ttft_ms"] <= 1000 for b in tight)
+    cost = {b.device.key: b.usd_per_million for b in loose}
+    assert all(b.usd_per_million >= cost[b.device.key] for b in tight if b.usd_per_million)
+    assert best_of(Choice(tpot_s=1e-5)) == []
+    assert "$" in summary(Choice())
+
+
+def test_dollars_are_the_price_over_the_rate():
+    data = chart_data(Choice())
+    price = next(d["usdPerHour"] for d in data["devices"] if d["key"] == "h100-sxm")
+    best = next(b for b in best_of(Choice()) if b.device.key == "h100-sxm")
+    assert best.usd_per_million == pytest.approx(price / 3600 / best.row["rate"] * 1e6, rel=1e-3)
+
+
+def test_public_api_prices_count_the_input_that_an_output_takes():
+    one = next(a for a in chart_data(Choice(model="llama-3.1-8b"))["apis"] if a["name"] == "deepinfra")
+    price = get_api_price("deepinfra/llama-3.1-8b").price
+    assert one["usd"] == pytest.approx(1e6 * (price.output_usd_per_tokens + price.input_usd_per_tokens), abs=1e-4)
+    more = next(
+        a for a in chart_data(Choice(model="llama-3.1-8b", traffic="8k/1k"))["apis"] if a["name"] == "deepinfra"
+    )
+    assert more["usd"] == pytest.approx(1e6 * (price.output_usd_per_tokens + 8 * price.input_usd_per_tokens), abs=1e-4)
+    assert chart_data(Choice(model="gemma-4-26b-a4b", traffic="8k/1k"))["rows"] == {}
+
+
+def test_a_spelling_leads_to_the_popular_model_and_others_are_computed(client):
+    to = client.get("/best/model", params={"name": "Meta-Llama-3.1-70B-Instruct"}, follow_redirects=False)
+    assert to.headers["location"] == "/?model=llama-3.1-70b"
+    data = data_of(client.get("/", params={"model": "qwen2.5-7b"}).text)
+    assert not data["isComputed"]
+    assert not data["rows"]
+
+
+def test_one_accelerator_is_computed_on_demand(tmp_path):
+    with TestClient(application(place_at(tmp_path)), base_url="http://127.0.0.1") as client:
+        choice = {"model": "llama-3.1-8b", "device": "h100-sxm", "engine": "vllm", "traffic": "1k/1k"}
+        found = client.get("/best/points", params=choice).json()
+    assert found["rows"] == points_of("llama-3.1-8b", "h100-sxm", "vllm", LENGTHS)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"model": "no-such-model"},
+        {"model": "/etc/passwd"},
+        {"engine": "<script>"},
+        {"traffic": "9k"},
+        {"bits": "7"},
+        {"ttft": "nan"},
+        {"tpot": "-1"},
+    ],
+)
+def test_what_is_not_known_is_refused_in_words(client, wrong):
+    found = client.get("/", params=wrong)
+    assert found.status_code == 422
+    assert "Invalid input" in found.text
+    assert "<script>alert" not in found.text
+    assert client.get("/best/points", params={"device": "h100-sxm", **wrong}).status_code == 422
+    assert client.get("/best/points", params={"device": "../x"}).status_code == 422
+
+
+def test_the_card_is_a_picture_of_the_answer(client):
+    text = card(Choice())
+    assert text.startswith("<svg")
+    assert "Llama 3.1 70B" in text
+    assert client.get("/best/card.svg", params={"model": "deepseek-r1"}).headers["content-type"] == "image/svg+xml"
+
+
+def test_accelerators_are_in_the_catalogue():
+    assert len({d.key for d in DEVICES}) == len(DEVICES)
+    assert all(get_device(d.key).name == d.key for d in DEVICES)
+
+
+@pytest.mark.parametrize("job", JOBS, ids=lambda job: job.question)
+def test_a_job_opens_its_form_and_has_its_page(job, client):
+    link = next(j for j in jobs() if j.question == job.question)
+    assert (ROOT / "docs" / job.page).is_file()
+    if job.path:
+        assert client.get(link.href).status_code == 200

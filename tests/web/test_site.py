@@ -1,0 +1,101 @@
+"""The static site: every link leads to a file of it, nothing leads to a server, and no other folder is touched."""
+
+import json
+import re
+from html.parser import HTMLParser
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from orrery.base.errors import ScenarioError
+from orrery.catalog.devices import device_names
+from orrery.web.landing.choices import ENGINES, MODELS
+from orrery.web.site.address import root_of, slug
+from orrery.web.site.content import best_path
+from orrery.web.site.write import MARK, export
+
+MAX_BYTES = 300_000
+
+
+class Page(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.links, self.ids, self.headings, self.bare = [], [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        self.links += [found[name] for name in ("href", "src", "action") if found.get(name)]
+        self.ids += [found["id"]] if "id" in found else []
+        self.headings += [int(tag[1])] if re.fullmatch("h[1-6]", tag) else []
+        if tag == "script" and "src" not in found:
+            self.bare.append(tag)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("exported") / "site"
+    assert export(folder, "https://example.org/orrery/") == len(list(folder.rglob("*.html")))
+    return folder
+
+
+def test_every_link_leads_to_a_file_of_the_site_or_to_another_site(site):
+    broken = []
+    for path in site.rglob("*.html"):
+        page = Page(path.read_text("utf-8"))
+        for link in page.links:
+            parts = urlsplit(link)
+            if parts.scheme in ("http", "https") or (not parts.path and parts.fragment):
+                continue
+            if parts.scheme or link.startswith("/") or not (path.parent / unquote(parts.path)).is_file():
+                broken.append(f"{path.relative_to(site)}: {link}")
+    assert broken == []
+
+
+def test_pages_hold_together(site):
+    for path in site.rglob("*.html"):
+        page = Page(path.read_text("utf-8"))
+        assert page.headings.count(1) == 1, path
+        assert len(set(page.ids)) == len(page.ids), path
+        assert not page.bare, path
+
+
+def test_every_device_and_popular_model_has_a_page(site):
+    assert all((site / "devices" / f"{slug(name)}.html").is_file() for name in device_names())
+    for model in MODELS:
+        path = site / best_path(model.key)
+        data = json.loads(re.search(r'<div id="data" hidden>(.*?)</div>', path.read_text("utf-8"), re.S)[1])
+        assert set(data["engines"]) == set(ENGINES)
+        assert data["isStatic"]
+        beside = ("style.css", "best.css", "page.js", "best.js", "best-chart.js", "best-points.js")
+        assert path.stat().st_size + sum((site / "static" / name).stat().st_size for name in beside) < MAX_BYTES
+
+
+def test_previews_have_a_picture_at_the_address_of_the_site(site):
+    text = (site / "index.html").read_text("utf-8")
+    assert f'content="https://example.org/orrery/cards/{MODELS[0].key}.svg"' in text
+    assert (site / "cards" / f"{MODELS[0].key}.svg").read_text("utf-8").startswith("<svg")
+
+
+def test_the_index_of_the_search_knows_every_page(site):
+    text = (site / "static" / "index.js").read_text("utf-8")
+    index = json.loads(text.removeprefix("const INDEX = ").rstrip(";\n"))
+    assert {path for _, path, *_ in index} == {
+        p.relative_to(site).as_posix() for p in site.rglob("*.html") if p.name != "search.html"
+    }
+
+
+def test_a_folder_with_other_files_is_left_alone(tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(ScenarioError, match="holds other files"):
+        export(tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["mine.txt"]
+    with pytest.raises(ScenarioError, match="is a file"):
+        export(tmp_path / "mine.txt")
+
+
+def test_an_earlier_export_is_written_anew(site):
+    assert (site / MARK).is_file()
+    assert root_of("papers/x.html") == "../"
+    assert root_of("index.html") == ""
+    assert slug("a/b c") == "a-b-c"
