@@ -41,9 +41,12 @@ check: $(VENV)/.ready-dev ## format, lint, types and the import contract
 unit quick slow bench: export PYTHONDONTWRITEBYTECODE :=
 unit quick slow bench: export PYTHONPYCACHEPREFIX := $(abspath $(VENV))/pycache
 
+# What failed beside other work is run again alone, and both outcomes are shown: limits of time fail on a busy machine.
 unit: $(VENV)/.ready-dev ## the tests of the default run
 	$(BIN)/python tools/compile/build.py
-	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --durations=10
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --durations=10 || \
+		{ echo "Some tests failed: each is run once more, alone." >&2; \
+		$(BIN)/python -m pytest -n 0 --last-failed --last-failed-no-failures none -rA; }
 
 quick: $(VENV)/.ready-dev ## a minute: lint, the oracles and properties of every formula, 200 rows of the scorecard
 	$(BIN)/ruff check --quiet src tests tools

@@ -5,11 +5,12 @@ which comes with the distribution ``orrery-ai-papers``. Nothing here imports tha
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from threading import Lock
 
 from orrery.base.errors import OrreryError
 from orrery.evidence.library import PACKAGE, folder_name
@@ -17,6 +18,9 @@ from orrery.evidence.paper_file import Paper, paper_keys
 
 NOT_MECHANISMS = ("base", "catalog", "evidence", "scenario")
 """Packages that hold names, facts and doors, and no mechanism."""
+
+_PARSER = Lock()
+"""Held while a source is parsed: before Python 3.11.9 two threads that parse at once can break each other's parse."""
 
 
 class NotInstalled(OrreryError):
@@ -76,17 +80,22 @@ def _mechanisms(name: str, seen: set[str]) -> set[str]:
     return found
 
 
-def _imported(name: str) -> Iterator[str]:
-    """What the import statements of a module name: modules, and of a package of papers the modules taken from it."""
+@cache
+def _imported(name: str) -> tuple[str, ...]:
+    """Modules that the import statements of a module name, and those taken from a package of papers."""
     spec = find_spec(name)
     source = getattr(spec.loader, "get_source", None) if spec else None
-    for node in ast.walk(ast.parse(source(name) or "" if source else "")):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            if node.module.startswith(PACKAGE):
-                yield from (
-                    f"{node.module}.{alias.name}" for alias in node.names if _is_module(node.module, alias.name)
-                )
+    with _PARSER:
+        tree = ast.parse(source(name) or "" if source else "")
+    taken = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
+    return tuple(module for node in taken for module in _modules_of(node.module or "", node.names))
+
+
+def _modules_of(package: str, names: Iterable[ast.alias]) -> Iterator[str]:
+    """Modules that one import statement names: the package, and of a package of papers what is taken from it."""
+    yield package
+    if package.startswith(PACKAGE):
+        yield from (f"{package}.{alias.name}" for alias in names if _is_module(package, alias.name))
 
 
 def _is_module(package: str, name: str) -> bool:
