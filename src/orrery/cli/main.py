@@ -30,6 +30,7 @@ COMMANDS: dict[str, str] = {
     "cold-start": "How long until a new replica serves, and what of it takes longest.",
     "cache-size": "Agents: how much cache makes their turns hit, tier by tier, and what a task computes.",
     "shift": "Batch work moved to cheap or clean hours, beside a service, within the limit of its row.",
+    "split": "One network over a device, a link and a server: the best cut at each link rate.",
     "train": "Training: step time, memory, energy, money; with --plan the best layout, searched exhaustively.",
     "what-if": "What a technique would do to your deployment: without it, with it, from where it helps; --all ranks.",
     "experiment": "Small networks and predictors, trained here: what a format costs, what can be learned of speed.",
