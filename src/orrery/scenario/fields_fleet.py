@@ -67,6 +67,13 @@ FLEET_SETTINGS: tuple[Setting, ...] = (
         "zone",
         "zone|replica",
     ),
+    count(
+        "max_queue",
+        "Requests that may wait at one replica; more are shed (default: any number).",
+        64,
+        most=10_000_000,
+        commands=FLEET,
+    ),
     switch("change", "Search the smallest change that meets the SLOs (default: where a run is quick).", commands=FLEET),
     _word(
         "hours",

@@ -55,6 +55,7 @@ class FleetTop(PoolBlock):
     burst_length_s: Number = _at("burst_length_s")
     start_hour: Number = _at("start_hour")
     survive: Word = None
+    max_queue: Count = _at("max_queue")
     hours: Word = None
     change: Switch = None
     steady: Switch = None

@@ -61,7 +61,7 @@ def built(inputs: FleetInputs, requests: Requests, length_s: float) -> Built | I
     if scaler and any(p.role != "all" for p in pools):
         raise ScenarioError("autoscaler: prefill and decode pools are not scaled apart yet; leave it out.")
     setup = FleetService(
-        service=replace(service, pools=tuple(pools)),
+        service=replace(service, pools=tuple(pools), max_queue=inputs.top.max_queue or 0),
         terms=tuple(terms),
         scaler=scaler,
         disruptions=_disruptions(inputs),

@@ -72,6 +72,7 @@ from orrery.serving.simulation.tables._kernel import (
     NEVER,
     NUM_DECODING,
     NUM_PROMPTS,
+    NUM_WAITING,
     ORDER,
     OUTPUT,
     POOL,
@@ -131,7 +132,7 @@ def _route(w: SimulationState, route: RouteRule, i: int) -> int:
 
 def _arrive(w: SimulationState, order: OrderRule, route: RouteRule, i: int, now_s: float) -> None:
     """A request comes, or comes back from a machine that was lost: it is sent to a lane and queues there, or is refused
-    because it can never fit."""
+    because it can never fit or finds a full queue."""
     if w.when[i, ARRIVED_S] != w.when[i, ARRIVED_S]:
         w.when[i, ARRIVED_S] = now_s
         count_event(w, now_s, B_ARRIVALS, 1.0)
@@ -143,7 +144,8 @@ def _arrive(w: SimulationState, order: OrderRule, route: RouteRule, i: int, now_
         return
     w.req[i, LANE] = lane
     tokens, last = w.req[i, INPUT] + w.req[i, OUTPUT], exit_lane(w, lane, i)
-    if last < 0 or not fits_lane(w, last, tokens) or not fits_lane(w, lane, w.req[i, INPUT]):
+    is_full = w.rules.max_queue > 0 and w.lanes[lane, NUM_WAITING] >= w.rules.max_queue
+    if is_full or last < 0 or not fits_lane(w, last, tokens) or not fits_lane(w, lane, w.req[i, INPUT]):
         w.req[i, STATUS] = REFUSED
         leave_run(w, i, now_s)
         return

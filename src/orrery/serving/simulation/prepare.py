@@ -122,5 +122,6 @@ def _switches(service: Service, batching: Batching, concurrency: int, reports: b
         prompts_stream_first=service.prompts_stream_first,
         concurrency=concurrency,
         needs_prefix=service.router in READS_PREFIXES,
+        max_queue=service.max_queue,
         reports=reports,
     )

@@ -91,6 +91,7 @@ class Service:
     is_same_node: bool = False  # pools are in one node: caches go over its links
     transfer_hidden_frac: float = 0.0  # of a hand-over, layer by layer beside the prompt's own computing
     overlaps_sends: bool = False  # pipeline stages compute on while they send
+    max_queue: int = 0  # requests that may wait at one replica, beyond which new ones are refused; 0: any number
     prompts_stream_first: bool = False  # first tokens leave from the machines of the prompts (DistServe, Splitwise)
 
     def __post_init__(self) -> None:

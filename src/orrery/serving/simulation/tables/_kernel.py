@@ -327,6 +327,7 @@ class Rules(NamedTuple):
     prompts_stream_first: bool  # the machines that computed a prompt send its first token to the client themselves
     concurrency: int  # closed loop: requests in flight; 0 = open
     needs_prefix: bool  # the router asks how much of a prompt each lane holds
+    max_queue: int  # a request that finds so many waiting at its lane is refused; 0 = never
     reports: bool  # requests come while the clock moves, and every token is told; otherwise all are known before
 
 
