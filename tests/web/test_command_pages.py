@@ -11,10 +11,12 @@ from orrery.calibrate.kernel import kernel
 from orrery.scenario.disaggregate import plan_disaggregated
 from orrery.scenario.fleet.ask import simulate_fleet
 from orrery.scenario.jobs import DAY
+from orrery.scenario.split import split
 from orrery.scenario.what_if import what_if
 from orrery.web.app import application
 from orrery.web.command_pages import disaggregate
 from orrery.web.command_pages import kernel as kernel_page
+from orrery.web.command_pages import split as split_page
 from orrery.web.command_pages import what_if as what_if_page
 from orrery.web.place import place_at
 
@@ -106,11 +108,21 @@ def test_fleet_has_the_numbers_of_the_command(client):
     assert "orrery fleet --model llama-3.1-8b" in page
 
 
-@pytest.mark.parametrize("path", ["/what-if", "/kernel", "/disaggregate", "/fleet"])
+def test_split_has_the_numbers_of_the_command(client):
+    asked = {**split_page.START, "round_trip_s": "0.01"}
+    assert answer_of(client, "/split", asked) == plain(split(**asked))
+    page = client.get("/split", params={**asked, "whole": "1"}).text
+    assert "At the link rates" in page
+    for wrong in ({"server": "/etc/x.toml"}, {"server": "x/y.toml"}, {"device": "../x.toml"}, {"model": "/etc/x"}):
+        assert client.get("/split", params={**asked, **wrong, "whole": "1"}).status_code == 422, wrong
+
+
+@pytest.mark.parametrize("path", ["/what-if", "/kernel", "/disaggregate", "/fleet", "/split"])
 def test_a_form_opens_filled_and_its_blanks_leave_the_address(client, path):
     page = client.get(path).text
     assert "<details><summary>More settings" in page or "<details open><summary>More settings" in page
-    assert 'name="device" value="h100-sxm' in page
+    device = split_page.START["device"] if path == "/split" else "h100-sxm"
+    assert f'name="device" value="{device}' in page
     to = client.get(f"{path}?device=h100-sxm&model=", follow_redirects=False)
     assert to.status_code == 303
     assert to.headers["location"] == f"{path}?device=h100-sxm"

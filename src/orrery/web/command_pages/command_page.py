@@ -52,6 +52,7 @@ class CommandPage:
     sections: Callable[[Plain], tuple[Section, ...]]
     rows: Callable[[Plain], tuple[Sequence[str], list[Sequence[Cell]]]]  # header and cells of the CSV
     choices: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])  # fields that are lists
+    own: frozenset[str] = frozenset()  # settings that share a name with a scenario's and are no file here
     suggested: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
 
 

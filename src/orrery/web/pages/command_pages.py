@@ -10,14 +10,14 @@ from starlette.routing import Route
 from orrery.base.errors import OrreryError, ScenarioError
 from orrery.scenario.fields import BY_NAME
 from orrery.web.address import query_of
-from orrery.web.command_pages import disaggregate, fleet, kernel, what_if
+from orrery.web.command_pages import disaggregate, fleet, kernel, split, what_if
 from orrery.web.command_pages.command_page import CommandPage
 from orrery.web.export import as_csv, as_json
 from orrery.web.forms import suggestions
 from orrery.web.named import grounded
 from orrery.web.render import page, wants_part
 
-COMMAND_PAGES = (what_if.PAGE, disaggregate.PAGE, fleet.PAGE, kernel.PAGE)
+COMMAND_PAGES = (what_if.PAGE, disaggregate.PAGE, fleet.PAGE, kernel.PAGE, split.PAGE)
 
 MENUS = tuple((kind.menu[0], f"/{kind.name}", kind.menu[1]) for kind in COMMAND_PAGES)
 
@@ -52,8 +52,8 @@ async def _answer(request: Request, kind: CommandPage) -> Response:
     if not settings or not wants_answer:
         return page(request, "command_page.html", **{**form, "is_waiting": bool(settings)})
     try:
-        inputs = {name: value for name, value in settings.items() if name not in BY_NAME}
-        known = {name: value for name, value in settings.items() if name in BY_NAME}
+        known = {name: value for name, value in settings.items() if name in BY_NAME and name not in kind.own}
+        inputs = {name: value for name, value in settings.items() if name not in known}
         inputs |= grounded(known, request.app.state.place.uploads)
         plain = await request.app.state.work.answer(kind.name, inputs, request)
     except OrreryError as error:

@@ -24,6 +24,7 @@ COMMANDS = {
     "what-if": "orrery.web.command_pages.what_if:answer",
     "kernel": "orrery.web.command_pages.kernel:answer",
     "fleet": "orrery.web.command_pages.fleet:answer",
+    "split": "orrery.web.command_pages.split:answer",
     "disaggregate": "orrery.web.command_pages.disaggregate:answer",
 }
 """Questions that have a command of their own, and what answers each; imported when the first one comes."""

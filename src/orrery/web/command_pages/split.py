@@ -1,0 +1,118 @@
+"""``orrery split`` as a page: one network over a device, a link and a server."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from orrery.base.errors import ScenarioError
+from orrery.catalog.corrected import is_own_file
+from orrery.models.networks import BUILDERS
+from orrery.reports.words import format_value
+from orrery.scenario.fields_split import SPLIT_BY_NAME
+from orrery.scenario.split import split
+from orrery.web.address import Query
+from orrery.web.command_pages.command_page import CommandPage, Plain, Section, Table, fields_from, flags
+from orrery.web.export import Cell
+from orrery.web.forms import Field
+
+START = {"model": "vgg-16", "device": "raspberry-pi-4-8gb", "server": "rtx-4090", "link_rates": "0.5,5,50"}
+LABELS = {
+    "model": "Network",
+    "link_rates": "Link rates, Mbit/s",
+    "round_trip_s": "Round trip, s",
+    "input_bytes": "Bytes of the input",
+    "sending_w": "Power while sending, W",
+}
+
+
+def settings(query: Query) -> dict[str, Any]:
+    """The settings of `orrery split`."""
+    return {name: value for name in SPLIT_BY_NAME if (value := query.get(name, "").strip())}
+
+
+def answer(inputs: Plain) -> dict[str, Any]:
+    """The worker's answer: what the command prints with ``--json``."""
+    for name in ("device", "server"):
+        written = str(inputs.get(name, ""))
+        if is_own_file(written) or written.startswith((".", "/", "~")):
+            raise ScenarioError(f"{name}: a path; write a name here.")
+    return split(**inputs).to_json()
+
+
+def sections(plain: Plain) -> tuple[Section, ...]:
+    """Where splitting is best, the ranges of every cut, and the rates that were asked for."""
+    cuts = {cut["name"]: cut for cut in plain["cuts"]}
+    inside = " and ".join(f"from {_mbit(a)} to {_mbit(b)}" for a, b in plain["split_ranges_bytes_per_s"])
+    ranges = Table(
+        caption="Best cut by link rate",
+        columns=("Cut after", "From", "To", "Sent", "Device", "Server"),
+        rows=tuple(
+            (
+                r["cut"],
+                _mbit(r["from_bytes_per_s"]),
+                _mbit(r["to_bytes_per_s"]),
+                format_value(cuts[r["cut"]]["sent_bytes"], "bytes"),
+                format_value(cuts[r["cut"]]["head_s"], "s"),
+                format_value(cuts[r["cut"]]["tail_s"], "s"),
+            )
+            for r in plain["ranges"]
+        ),
+    )
+    rates = Table(
+        caption="At the link rates",
+        columns=("Link", "Best", "Delay", "Energy", "All on device", "All on server"),
+        rows=tuple(
+            (
+                _mbit(r["link_bytes_per_s"]),
+                r["best"],
+                format_value(r["delay_s"], "s"),
+                format_value(r["energy_j"], "j"),
+                format_value(r["device_s"], "s"),
+                format_value(r["server_s"], "s"),
+            )
+            for r in plain["rates"]
+        ),
+    )
+    verdict = f"Splitting is best {inside or 'at no link rate'}"
+    return (Section(title="Ranges", verdict=verdict, table=ranges), Section(title="Link rates", table=rates))
+
+
+def _mbit(rate_bytes_per_s: float | None) -> str:
+    return "any" if rate_bytes_per_s is None else f"{8e-6 * rate_bytes_per_s:.3g} Mbit/s"
+
+
+def rows(plain: Plain) -> tuple[Sequence[str], list[Sequence[Cell]]]:
+    """A row for each cut."""
+    header = ("name", "head_s", "tail_s", "sent_bytes")
+    return header, [[cut[name] for name in header] for cut in plain["cuts"]]
+
+
+def command(inputs: Plain) -> str:
+    """The line that asks it."""
+    return f"orrery split {flags(inputs)}"
+
+
+def _first(inputs: Plain) -> tuple[Field, ...]:
+    return fields_from([SPLIT_BY_NAME[name] for name in START], inputs, LABELS)
+
+
+def _folded(inputs: Plain) -> tuple[Field, ...]:
+    return fields_from([s for s in SPLIT_BY_NAME.values() if s.name not in START], inputs, LABELS)
+
+
+PAGE = CommandPage(
+    name="split",
+    title="Where should a network be cut?",
+    lead="One network over a device, a link and a server: the cut that answers first at each link rate, and the exact "
+    "ranges of rates in which each cut does.",
+    menu=(46, "Split"),
+    page="split.md",
+    first=_first,
+    folded=_folded,
+    settings=settings,
+    start=START,
+    command=command,
+    sections=sections,
+    rows=rows,
+    own=frozenset({"model"}),
+    choices={"model": tuple(BUILDERS)},
+)
