@@ -5,6 +5,7 @@ import tomllib
 from functools import cache
 
 import pytest
+from battery import over
 
 from orrery.base.errors import FactError, UnknownName
 from orrery.base.sources import Basis
@@ -18,7 +19,7 @@ from orrery.evidence.prediction import reproduced_keys
 from orrery.evidence.words import INPUTS, READINGS, UNITS
 
 KEYS = paper_keys()
-every = pytest.mark.parametrize("key", KEYS)
+every = over(KEYS)
 
 GOOD = """
 title = "A paper"
@@ -105,7 +106,7 @@ def technique_names():
     return {technique.name for folder in technique_folders() for technique in discover(folder)}
 
 
-@pytest.mark.parametrize("key", reproduced_keys())
+@over(reproduced_keys())
 def test_a_paper_that_is_run_again_says_what_it_gains_and_costs(key):
     """Where none of its techniques is a file that says so, the paper's own file does."""
     paper = get_paper(key)
@@ -123,7 +124,7 @@ def test_gains_and_costs_are_a_sentence_each(key):
         assert message not in paper.mechanism
 
 
-@pytest.mark.parametrize("key", reproduced_keys())
+@over(reproduced_keys())
 def test_a_curve_of_a_cost_says_that_less_is_better(key):
     """Else the reader is told that it helps where it hurts."""
     paper = get_paper(key)
