@@ -16,8 +16,11 @@ from orrery.base.technique import Technique
 from orrery.reasoning.tree.grown import Floats, Front, Ints
 from orrery.reasoning.tree.shares import by_softmax
 
-SECONDS = 5.0
-"""Longest search for the program of one step."""
+BRANCHES = 1000
+"""Branches tried for the program of one step: a count, so that the answer does not depend on the machine."""
+
+LONGEST_S = 60.0
+"""Guard against a program whose branches never end; no step that was looked at needs a tenth of a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +90,8 @@ def _kept(worth: Floats, price: float, prize: float, paths: Ints, idea: Ints, nu
             is_whole=whole,
         ),
         gap_frac=1e-6,
-        most_s=SECONDS,
+        most_s=LONGEST_S,
+        most_nodes=BRANCHES,
     )
     if found is None:
         raise ScenarioError("shared-cache-tree: the program of a step has no solution.")
