@@ -47,6 +47,19 @@ def test_every_request_ends_once_and_a_queue_that_never_fills_changes_nothing():
     assert waits_s == sorted(waits_s)
 
 
+def test_every_order_of_the_queue_sheds_as_many_of_equal_requests():
+    """Who is served first is the order's; how many find the queue full is not, where all requests are alike."""
+    found = {}
+    for queue in ("fcfs", "priority", "fair", "shortest-first"):
+        answer = simulate_fleet(
+            model="llama-3.1-8b", device="h100-sxm", max_num_seqs=1, max_queue=2, rate=4, num_requests=40,
+            input_tokens=16, output_tokens=400, queue=queue,
+        )  # fmt: skip
+        found[queue] = int(answer.run.hurt["shed"].sum())
+        assert found[queue] + answer.run.fates["served"] == 40
+    assert len(set(found.values())) == 1, found
+
+
 def test_the_command_counts_what_it_sheds():
     answer = simulate_fleet(
         model="llama-3.1-8b", device="h100-sxm", max_num_seqs=1, max_queue=2, rate=4, num_requests=40,
