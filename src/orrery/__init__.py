@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from orrery.scenario.cache_size import cache_size as cache_size
     from orrery.scenario.capacity import find_capacity as find_capacity
     from orrery.scenario.cold_start import cold_start as cold_start
+    from orrery.scenario.compare import compare as compare
     from orrery.scenario.compare_formats import compare_formats as compare_formats
     from orrery.scenario.disaggregate import plan_disaggregated as plan_disaggregated
     from orrery.scenario.file import load_scenario as load_scenario
@@ -54,6 +55,7 @@ _HOME = {
     "calibrate_runs": "orrery.calibrate.runs.calibrate",
     "check": "orrery.evidence.check",
     "cold_start": "orrery.scenario.cold_start",
+    "compare": "orrery.scenario.compare",
     "compare_formats": "orrery.scenario.compare_formats",
     "estimate": "orrery.scenario.ask",
     "find_capacity": "orrery.scenario.capacity",
@@ -91,6 +93,7 @@ __all__ = [
     "calibrate_runs",
     "check",
     "cold_start",
+    "compare",
     "compare_formats",
     "estimate",
     "find_capacity",

@@ -95,6 +95,7 @@ def bases(tmp_path_factory):
         "calibrate_runs": (([table],), {"name": str(folder / "box"), "device": "h100-sxm"}),
         "check": (([table],), {}),
         "cold_start": ((), {"model": "llama-3.1-8b", "device": "h100-sxm"}),
+        "compare": (([SERVED, SERVED],), {}),
         "compare_formats": (("fp8", "nvfp4"), {}),
         "estimate": ((scenario,), {}),
         "find_capacity": ((scenario,), {"slo": ["ttft:1"], "num_requests": 3}),

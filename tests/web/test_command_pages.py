@@ -8,12 +8,14 @@ import pytest
 from starlette.testclient import TestClient
 
 from orrery.calibrate.kernel import kernel
+from orrery.scenario.compare import compare
 from orrery.scenario.disaggregate import plan_disaggregated
 from orrery.scenario.fleet.ask import simulate_fleet
 from orrery.scenario.jobs import DAY
 from orrery.scenario.split import split
 from orrery.scenario.what_if import what_if
 from orrery.web.app import application
+from orrery.web.command_pages import designs as designs_page
 from orrery.web.command_pages import disaggregate
 from orrery.web.command_pages import kernel as kernel_page
 from orrery.web.command_pages import split as split_page
@@ -117,7 +119,19 @@ def test_split_has_the_numbers_of_the_command(client):
         assert client.get("/split", params={**asked, **wrong, "whole": "1"}).status_code == 422, wrong
 
 
-@pytest.mark.parametrize("path", ["/what-if", "/kernel", "/disaggregate", "/fleet", "/split"])
+def test_designs_have_the_numbers_of_the_command(client):
+    asked = designs_page.START
+    base = {name: value for name, value in asked.items() if name != "with"}
+    others = [base | {"device": "h200-sxm"}, base | {"weights": "fp8", "kv": "fp8"}, base | {"tp": "8"}]
+    assert answer_of(client, "/designs", asked) == plain(compare([base, *others]))
+    page = client.get("/designs", params={**asked, "whole": "1"}).text
+    assert "weights fp8, kv fp8" in page
+    assert " % lower (80 %: " in page
+    for wrong in ("device=/etc/x.toml", "trace=/etc/passwd", "model=../x", "tp", "x=1"):
+        assert client.get("/designs", params={**asked, "with": wrong, "whole": "1"}).status_code == 422, wrong
+
+
+@pytest.mark.parametrize("path", ["/what-if", "/kernel", "/disaggregate", "/fleet", "/split", "/designs"])
 def test_a_form_opens_filled_and_its_blanks_leave_the_address(client, path):
     page = client.get(path).text
     assert "<details><summary>More settings" in page or "<details open><summary>More settings" in page

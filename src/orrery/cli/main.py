@@ -33,6 +33,7 @@ COMMANDS: dict[str, str] = {
     "split": "One network over a device, a link and a server: the best cut at each link rate.",
     "train": "Training: step time, memory, energy, money; with --plan the best layout, searched exhaustively.",
     "what-if": "What a technique would do to your deployment: without it, with it, from where it helps; --all ranks.",
+    "compare": "Designs side by side: figures, and how far each is from the first, with errors of both cancelled.",
     "experiment": "Small networks and predictors, trained here: what a format costs, what can be learned of speed.",
     "scaling": "Scaling laws of low-precision training: loss, best split of a width, critical data, best width.",
     "bits": "A number format for each layer: least perturbation under limits on latency, size and energy.",

@@ -22,6 +22,7 @@ PAPER = "paper"
 
 COMMANDS = {
     "what-if": "orrery.web.command_pages.what_if:answer",
+    "designs": "orrery.web.command_pages.designs:answer",
     "kernel": "orrery.web.command_pages.kernel:answer",
     "fleet": "orrery.web.command_pages.fleet:answer",
     "split": "orrery.web.command_pages.split:answer",
