@@ -122,6 +122,7 @@ def test_faults_have_the_rates_of_their_parts():
     assert asdict(Disruptions()) == {
         "device_mtbf_s": inf,
         "node_mtbf_s": inf,
+        "link_mtbf_s": inf,
         "repair_s": 3600.0,
         "spot_mtbi_s": inf,
         "spot_notice_s": 0.0,

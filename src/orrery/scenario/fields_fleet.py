@@ -74,6 +74,12 @@ FLEET_SETTINGS: tuple[Setting, ...] = (
         most=10_000_000,
         commands=FLEET,
     ),
+    _word(
+        "fault_rates",
+        "Rates of failures as operators published them, where [faults] does not say its own.",
+        "published",
+        "published",
+    ),
     switch("change", "Search the smallest change that meets the SLOs (default: where a run is quick).", commands=FLEET),
     _word(
         "hours",
@@ -98,6 +104,13 @@ TENANT_SETTINGS: tuple[Setting, ...] = (
 FAULT_SETTINGS: tuple[Setting, ...] = (
     _number("device_mtbf_s", "Mean time between failures of one device.", 5e6, most=1e12, metavar="S"),
     _number("node_mtbf_s", "Mean time between failures of one node, devices apart.", 1e7, most=1e12, metavar="S"),
+    _number(
+        "link_mtbf_s",
+        "Mean time between failures of one device's network link; hurts replicas over several nodes.",
+        1e9,
+        most=1e12,
+        metavar="S",
+    ),
     _number("repair_s", "Until failed devices can be used again (default 3600).", 3600, most=1e9, metavar="S"),
     _number("spot_mtbi_s", "Mean time between interruptions of one spot replica.", 36000, most=1e12, metavar="S"),
     _number("spot_notice_s", "Warning before an interruption (default 120, as EC2 gives).", 120, most=1e6, metavar="S"),

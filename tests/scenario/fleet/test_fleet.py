@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from orrery.base.errors import OrreryError
+from orrery.catalog.faults import fault_facts
 from orrery.cli.main import run
+from orrery.fleet.service.disruptions import Disruptions, Exposure, drawn
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.fields_fleet import BLOCKS, FLEET_SETTINGS
 from orrery.scenario.fleet.ask import simulate_fleet
@@ -247,3 +249,33 @@ def test_several_services_are_each_alone_and_add_up(tmp_path, capsys, monkeypatc
     assert run(["fleet", "f.toml", "--out", "a.json"]) == 0
     assert "All services:" in capsys.readouterr().out
     assert set(json.loads((tmp_path / "a.json").read_text())["services"]) == {"a", "b"}
+
+
+def test_published_rates_of_failures():
+    # 16,384 devices of eight a node for 54 days: 268, 46 and 42 interruptions; 5 % in 30 days of a spot replica
+    device_s = 16_384 * 54 * 86_400
+    law = simulate_fleet(**LOAD, days=0.001, fault_rates="published", faults={"repair_s": 60.0}).run.setup.disruptions
+    assert law.device_mtbf_s == pytest.approx(device_s / 268)
+    assert law.node_mtbf_s == pytest.approx(device_s / 8 / 46)
+    assert law.link_mtbf_s == pytest.approx(device_s / 42)
+    assert (law.repair_s, law.spot_mtbi_s) == (60.0, float("inf"))
+    spot = simulate_fleet(**LOAD, days=0.001, fault_rates="published", purchase="spot", faults={"node_mtbf_s": 1e9})
+    law = spot.run.setup.disruptions
+    assert 1 - np.exp(-30 * 86_400 / law.spot_mtbi_s) == pytest.approx(0.05)
+    assert (law.node_mtbf_s, law.spot_notice_s) == (1e9, 120.0)
+    assert any(note.startswith("fault_rates: device_mtbf_s") for note in spot.notes)
+    with pytest.raises(OrreryError, match="write published"):
+        simulate_fleet(**LOAD, days=0.001, fault_rates="llama")
+
+
+def test_causes_of_the_published_interruptions_add_up():
+    count = {name: fact.value for name, fact in fault_facts().items()}
+    assert sum(count[f"num_{of}_interruptions"] for of in ("device", "node", "link", "software")) == 419
+
+
+def test_a_link_is_of_replicas_over_several_nodes():
+    law = Disruptions(link_mtbf_s=100.0)
+    inside, across = (Exposure(num_devices=8, num_nodes=n, is_spot=False, zone="") for n in (1, 2))
+    found = drawn(law, [inside, across], 1e5, seed=0)
+    assert {(d.replica, d.cause) for d in found} == {(1, "link")}
+    assert len(found) == pytest.approx(8 * 1e5 / 100.0, rel=0.05)  # eight links, a failure each 100 s

@@ -1,8 +1,8 @@
 """Replicas that fail, are taken away or slow down: the law, and the moments drawn from it.
 
-Each cause is a Poisson process: a replica of n devices fails n times as often as one device, a spot replica is
-interrupted at the pool's rate, a zone is lost at its rate with every replica in it. A replica that is lost while it is
-off or starting comes back by the same way as one that serves.
+Each cause is a Poisson process: a replica of n devices fails n times as often as one device, a link's failure takes a
+replica that spans several nodes, a spot replica is interrupted at the pool's rate, a zone is lost at its rate with
+every replica in it. A replica that is lost while it is off or starting comes back by the same way as one that serves.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ import numpy as np
 from orrery.base.errors import ScenarioError
 from orrery.engine.streams import stream
 
-Cause = Literal["device", "node", "spot", "zone", "slow"]
+Cause = Literal["device", "node", "link", "spot", "zone", "slow"]
 
 NEVER_S = float("inf")
 MAX_EVENTS = 1_000_000
@@ -36,6 +36,7 @@ class Disruptions:
 
     device_mtbf_s: float = NEVER_S
     node_mtbf_s: float = NEVER_S
+    link_mtbf_s: float = NEVER_S  # of one device's link to other nodes
     repair_s: float = 3600.0  # until a failed replica's devices can be used again
     spot_mtbi_s: float = NEVER_S  # mean time between interruptions of one spot replica
     spot_notice_s: float = 0.0  # a warning before: the replica takes no new requests
@@ -47,7 +48,7 @@ class Disruptions:
     retries: bool = True  # requests of a lost replica go back to the router
 
     def __post_init__(self) -> None:
-        for name in ("device_mtbf_s", "node_mtbf_s", "spot_mtbi_s", "slow_mtbf_s", "slow_ratio"):
+        for name in ("device_mtbf_s", "node_mtbf_s", "link_mtbf_s", "spot_mtbi_s", "slow_mtbf_s", "slow_ratio"):
             if not getattr(self, name) > 0.0:
                 raise ScenarioError(f"{name} = {getattr(self, name):g}; write a number above 0.")
         for name in ("repair_s", "spot_notice_s", "spot_away_s", "slow_length_s"):
@@ -57,7 +58,7 @@ class Disruptions:
     @property
     def any(self) -> bool:
         """Whether anything can go wrong."""
-        means = (self.device_mtbf_s, self.node_mtbf_s, self.spot_mtbi_s, self.slow_mtbf_s)
+        means = (self.device_mtbf_s, self.node_mtbf_s, self.link_mtbf_s, self.spot_mtbi_s, self.slow_mtbf_s)
         return bool(self.outages) or min(means) < NEVER_S
 
 
@@ -89,6 +90,7 @@ def drawn(law: Disruptions, replicas: Sequence[Exposure], horizon_s: float, seed
         rates: tuple[tuple[Cause, float, float, float], ...] = (
             ("device", r.num_devices / law.device_mtbf_s, law.repair_s, 0.0),
             ("node", r.num_nodes / law.node_mtbf_s, law.repair_s, 0.0),
+            ("link", r.num_devices / law.link_mtbf_s if r.num_nodes > 1 else 0.0, law.repair_s, 0.0),
             ("spot", 1.0 / law.spot_mtbi_s if r.is_spot else 0.0, law.spot_away_s, law.spot_notice_s),
             ("slow", r.num_devices / law.slow_mtbf_s, law.slow_length_s, 0.0),
         )

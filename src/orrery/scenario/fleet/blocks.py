@@ -57,6 +57,7 @@ class FleetTop(PoolBlock):
     survive: Word = None
     max_queue: Count = _at("max_queue")
     hours: Word = None
+    fault_rates: Word = None
     change: Switch = None
     steady: Switch = None
 
@@ -82,6 +83,7 @@ class FaultsBlock(Inputs):
 
     device_mtbf_s: Number = _at("device_mtbf_s")
     node_mtbf_s: Number = _at("node_mtbf_s")
+    link_mtbf_s: Number = _at("link_mtbf_s")
     repair_s: Number = _at("repair_s")
     spot_mtbi_s: Number = _at("spot_mtbi_s")
     spot_notice_s: Number = _at("spot_notice_s")

@@ -1,11 +1,14 @@
 """From a fleet as it was written to what is simulated: pools with their terms, an autoscaler, faults."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from orrery.base.errors import ScenarioError
 from orrery.catalog.autoscalers import spot_notice_s
+from orrery.catalog.faults import PUBLISHED, fault_facts, published_means_s
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible, memory_of
 from orrery.fleet.service.disruptions import Disruptions, Outage
@@ -22,6 +25,8 @@ from orrery.serving.online import LADDER, open_loop
 from orrery.serving.requests import Requests
 from orrery.serving.simulation.service import Pool, Service
 from orrery.serving.steady import batch_limit
+
+YEAR_S = 365.25 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -58,6 +63,8 @@ def built(inputs: FleetInputs, requests: Requests, length_s: float) -> Built | I
     scaler = scaler_of(inputs.autoscaler, inputs.knobs) if inputs.autoscaler else None
     if scaler is None and any(t.replicas_min != t.replicas_max for t in terms) and not inputs.faults:
         notes = (*notes, "autoscaler: none is given, so every pool runs its minimum; write autoscaler = hpa")
+    if rates := _published(inputs):
+        notes = (*notes, _rates_note(rates))
     if scaler and any(p.role != "all" for p in pools):
         raise ScenarioError("autoscaler: prefill and decode pools are not scaled apart yet; leave it out.")
     setup = FleetService(
@@ -147,7 +154,7 @@ def _terms(
 
 def _disruptions(inputs: FleetInputs) -> Disruptions:
     """What goes wrong, as it was written."""
-    given = inputs.faults.written() if inputs.faults else {}
+    given = {**_published(inputs), **(inputs.faults.written() if inputs.faults else {})}
     if "spot_mtbi_s" in given:
         given.setdefault("spot_notice_s", spot_notice_s())
     if "retry" in given:
@@ -162,6 +169,26 @@ def _disruptions(inputs: FleetInputs) -> Disruptions:
         Outage(zone=o.zone or "", start_s=o.start_s or 0.0, length_s=o.length_s or 0.0) for o in inputs.outages
     )
     return Disruptions(outages=outages, **given)
+
+
+def _published(inputs: FleetInputs) -> dict[str, Any]:
+    """Published mean times, where they are asked for; those of spot replicas where there are any."""
+    name = inputs.top.fault_rates
+    if name is None:
+        return {}
+    if name != PUBLISHED:
+        raise ScenarioError(f"fault_rates: got {name!r}; write {PUBLISHED}, or rates of your own in [faults].")
+    is_spot = any((p.block.purchase or inputs.top.purchase) == "spot" for p in inputs.pools)
+    return {key: value for key, value in published_means_s().items() if is_spot or key != "spot_mtbi_s"}
+
+
+def _rates_note(rates: Mapping[str, float]) -> str:
+    """Where published rates come from, and what they are in years."""
+    facts = fault_facts()
+    whole, devices = facts["num_interruptions"], facts["num_devices"]
+    title = whole.source.title if whole.source else ""
+    text = ", ".join(f"{key} = {value:.3g} ({value / YEAR_S:.3g} years)" for key, value in rates.items())
+    return f"fault_rates: {text}; from {whole.value:g} interruptions of {devices.value:,.0f} devices, {title}"
 
 
 def capacity_requests_per_s(deployment: Deployment, requests: Requests, limits_s: dict[str, float]) -> float:
