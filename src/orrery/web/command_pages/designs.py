@@ -56,16 +56,16 @@ def _variants(inputs: Plain) -> list[str]:
 
 
 def sections(plain: Plain) -> tuple[Section, ...]:
-    """Figures of all designs, then what each is beside the first."""
+    """Figures of all designs, then how far each is from the first."""
     return tuple(_sections(plain["designs"]))
 
 
 def _sections(designs: Sequence[dict[str, Any]]) -> Iterator[Section]:
     shown = [m for m in METRICS.values() if any(d.get(m.name) is not None for d in designs)]
     if shown:
-        rows = tuple((d["name"], *(format_value(d.get(m.name), m.unit) for m in shown)) for d in designs)
+        rows = tuple((m.words, *(format_value(d.get(m.name), m.unit) for d in designs)) for m in shown)
         caption = f"{len(designs)} designs on the same traffic"
-        columns = ("Design", *(m.words for m in shown))
+        columns = ("Figure", *(d["name"] for d in designs))
         yield Section(title="What they do", table=Table(caption=caption, columns=columns, rows=rows))
     first = designs[0]["name"]
     for d in designs:
