@@ -60,6 +60,7 @@ WITHOUT_UNIT = {
         ("Program.cost", "Program.matrix", "Program.most", "Program.row_high", "Program.row_low"),
         "of a linear program, in the units of its rows and columns",
     ),
+    "Mixture.means": "points in the unit of the noise, which is one",
     "MoE.skew": "the exponent of a power law",
     "Candidate.root_s2_per_bytes": "seconds squared per byte: its root times the root of a size is a time",
     "Prepared.knobs": "a row a technique, each knob named in its KNOBS",

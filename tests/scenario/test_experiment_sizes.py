@@ -80,6 +80,14 @@ def test_one_group_is_plain_training():
     assert (layerwise_descent("random", 2, 20, 0) != layerwise_descent("bottom-up", 2, 20, 0)).any()
 
 
+def test_experts_mixed_by_their_chances_come_near_the_exact_flow():
+    """One expert is the one model however it is mixed; several need to know whose data a point is of."""
+    rows = run_experiment("decentralized-experts", steps=400, sizes=("experts=1,4", "hidden=16")).rows
+    error = {(row["mixed_by"], row["experts"]): row["error_frac"] for row in rows}
+    assert error["router", 1] == error["exact chances", 1] == error["equal shares", 1] < 0.2
+    assert error["exact chances", 4] < error["router", 4] < 0.2 < error["equal shares", 4]
+
+
 def test_a_stage_like_its_neighbours_hardly_sets_back():
     rows = run_experiment("stage-recovery", steps=60, sizes=("stages=3",)).rows
     jump = {way: max(r["loss_jump_ratio"] for r in rows if r["way"] == way) for way in ("weighted", "random")}
@@ -160,6 +168,8 @@ def test_command_and_python_agree(tmp_path, capsys):
         ("compressed-saddle", {"sizes": ("down=half",)}, "compressed or whole"),
         ("compressed-saddle", {"sizes": ("keep=2",)}, "comma-separated numbers"),
         ("layerwise-update", {"seeds": 0}, "write 1 to 100"),
+        ("decentralized-experts", {"sizes": ("clusters=far",)}, "write near or dealt"),
+        ("decentralized-experts", {"sizes": ("experts=17",)}, "from 1 to 16|write 1 to 16"),
     ],
 )
 def test_what_makes_no_sense_is_refused(name, more, words):

@@ -33,9 +33,14 @@ def gradients(network: list[Layer], inputs: Floats, labels: Ints) -> tuple[float
     """The loss, and its gradient for the weights and biases of every layer."""
     saved = activations(network, inputs)
     loss, outgoing = cross_entropy(saved[-1], labels)
+    return loss, backward(network, saved, outgoing)
+
+
+def backward(network: list[Layer], saved: list[Floats], outgoing: Floats) -> list[Floats]:
+    """Gradients of every layer's weights and biases, from what ``activations`` kept and the gradient of its last."""
     found: list[Floats] = []
     for i in range(len(network) - 1, -1, -1):
         found = affine_gradients(saved[i], outgoing) + found
         if i:
             outgoing = (outgoing @ network[i].weights.T) * (saved[i] > 0.0)
-    return loss, found
+    return found
