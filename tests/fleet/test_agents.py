@@ -9,7 +9,8 @@ import pytest
 from orrery import cache_size
 from orrery.base.errors import ScenarioError
 from orrery.catalog.agent_sessions import read_sessions
-from orrery.fleet.agents.stack import Sums, hit_tokens, reuse_of, size_for
+from orrery.fleet.agents.blocks import block_reuse_of
+from orrery.fleet.agents.stack import Sums, reuse_of
 from orrery.fleet.agents.turns import Turns, shape_of, started
 
 SAMPLE = Path(__file__).resolve().parents[2] / "docs" / "data" / "agent-sessions.csv"
@@ -35,16 +36,16 @@ def test_distances_by_hand():
     assert found.distance_tokens.tolist() == [6, 15]
     assert found.shared_tokens.tolist() == [10, 4]
     assert found.since_s.tolist() == [2.0, 2.0]
-    assert hit_tokens(found, 9.0).tolist() == [3.0, 0.0]
-    assert hit_tokens(found, 16.0).tolist() == [10.0, 1.0]
-    assert size_for(found, 0.5) == 16.0
-    assert size_for(found, 1.0) == 19.0
+    assert found.hit_tokens(9.0).tolist() == [3.0, 0.0]
+    assert found.hit_tokens(16.0).tolist() == [10.0, 1.0]
+    assert found.size_for(0.5) == 16.0
+    assert found.size_for(1.0) == 19.0
 
 
 def test_nothing_between_two_turns_needs_only_the_beginning():
     found = reuse_of(turns([(0, 10, 2, 0), (0, 12, 3, 10)]))
     assert found.distance_tokens.tolist() == [0]
-    assert size_for(found, 1.0) == 10.0
+    assert found.size_for(1.0) == 10.0
 
 
 def brute_force(drawn, cache):
@@ -82,7 +83,7 @@ def test_as_many_hits_as_a_cache_that_is_moved_block_by_block(seed):
     drawn = turns(rows)
     found = reuse_of(drawn)
     for cache in (1, 7, 20, 45, 90, 400):
-        assert hit_tokens(found, cache).tolist() == brute_force(drawn, cache)
+        assert found.hit_tokens(cache).tolist() == brute_force(drawn, cache)
 
 
 def test_sums_over_the_first_entries():
@@ -155,3 +156,57 @@ def test_forty_nine_thousand_recorded_requests():
     found = cache_size(model="qwen3-32b", device="h100-sxm", tp=4, sessions=str(data), sessions_per_hour=30)
     assert found.tiers[0].turns_frac < 0.5 < found.cache_hit_frac
     assert 0.5e12 < found.needed_bytes < 2e12
+
+
+def blocks_of(prompts):
+    """The reuse of prompts of named blocks of four tokens, one a second."""
+    start = np.cumsum([0, *map(len, prompts)])
+    ids = np.array([block for prompt in prompts for block in prompt], dtype=np.int64)
+    return block_reuse_of(np.arange(len(prompts), dtype=np.float64), start, ids, 4)
+
+
+def test_named_blocks_by_hand():
+    # 0 1 | 0 2 3 | 0 1: first 0 lies under 0, 2, 3 of the second; the third finds 0 on top, and 1 under 0, 2 and 3
+    found = blocks_of([[0, 1], [0, 2, 3], [0, 1]])
+    assert found.turn.tolist() == [1, 2]
+    assert found.shared_tokens.tolist() == [4, 8]
+    assert found.needed_tokens.tolist() == [4, 4, 16]
+    assert found.since_s.tolist() == [1.0, 2.0]
+    assert found.hit_tokens(15.9).tolist() == [4.0, 4.0]
+    assert found.hit_tokens(16.0).tolist() == [4.0, 8.0]
+    assert (found.size_for(0.5), found.size_for(1.0)) == (4.0, 16.0)
+    assert found.only(np.array([False, True])).hit_tokens(4.0).tolist() == [4.0]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_named_blocks_hit_as_in_a_cache_that_is_moved(seed):
+    draw, prompts = np.random.default_rng(seed), list[list[int]]()
+    for k in range(80):
+        before = prompts[int(draw.integers(0, k))] if k else []
+        prompts.append([*before[: int(draw.integers(0, 6))], *range(1000 * k, 1000 * k + int(draw.integers(0, 4)))])
+    found = blocks_of(prompts)
+    for cache in (1, 5, 12, 40, 1000):
+        stack, hits = list[int](), list[int]()
+        seen: set[int] = set()
+        for prompt in prompts:
+            run = next((k for k, block in enumerate(prompt) if block not in stack), len(prompt))
+            if prompt and prompt[0] in seen:
+                hits.append(4 * run)
+            seen |= set(prompt)
+            stack = [*prompt, *(block for block in stack if block not in prompt)][:cache]
+        assert found.hit_tokens(4.0 * cache).tolist() == hits
+
+
+def test_a_trace_that_names_its_blocks(tmp_path):
+    path = tmp_path / "t.jsonl"
+    line = '{{"timestamp": {}, "input_length": 1100, "output_length": 5, "hash_ids": [{}, {}, 9]}}'
+    path.write_text("\n".join(line.format(1000 * k, k % 3, k % 3 + 3) for k in range(9)))
+    one = {"model": "llama-3.1-8b", "device": "h100-sxm", "trace": str(path)}
+    found = cache_size(**one)
+    assert found.needed_tokens == 6 * 512  # three prompts of two whole blocks in turn; the third block is part-filled
+    assert found.shape.shared_frac == pytest.approx(6 * 1024 / (9 * 1100))
+    assert found.tiers[0].turns_frac == 1.0
+    with pytest.raises(ScenarioError, match="sessions_per_hour: is about sessions"):
+        cache_size(**one, sessions_per_hour=3)
+    with pytest.raises(ScenarioError, match="does not say what its prompts share"):
+        cache_size(**{**one, "trace": "chat"})

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\b
 Examples:
   orrery cache-size --model qwen3-32b --device h100-sxm --tp 4 --sessions sessions.csv --sessions-per-hour 30
+  orrery cache-size --model llama-3.1-70b --device h100-sxm --tp 8 --trace mooncake_conversation.jsonl.gz
   orrery cache-size --scenario agents.toml --host-cache-bytes 1TB --nvme-cache-bytes 8TB --cache-hit 0.99 --json"""
 
 
@@ -44,7 +45,10 @@ def print_cache_size(answer: "CacheSize") -> None:
 
     out, shape, task = console(), answer.shape, answer.task
     out.print(
-        f"{shape.num_sessions:,} sessions of {shape.turns_per_session_p50} turns (median), prompts of "
+        f"{shape.num_turns:,} requests, prompts of {shape.input_p50_tokens:,.0f} tokens (p99 "
+        f"{shape.input_p99_tokens:,.0f}); {shape.shared_frac:.1%} of all input was there before."
+        if shape.num_sessions == shape.num_turns
+        else f"{shape.num_sessions:,} sessions of {shape.turns_per_session_p50} turns (median), prompts of "
         f"{shape.input_p50_tokens:,.0f} tokens (p99 {shape.input_p99_tokens:,.0f}), {shape.growth_mean_tokens:,.0f} "
         f"more a turn; {shape.compacted_frac:.1%} of the turns begin anew; pauses of {text(shape.think_p50_s, 's')} "
         f"(p90 {text(shape.think_p90_s, 's')}); {shape.shared_frac:.1%} of all input was there before."
@@ -68,7 +72,7 @@ def print_cache_size(answer: "CacheSize") -> None:
         )
     out.print(tiers)
     shares = ", ".join(f"{share:.1%} within {text(s, 's')}" for s, share in answer.returning)
-    out.print(f"Turns come back after their chain's last one: {shares}.")
+    out.print(f"Turns come back after what they share was last used: {shares}.")
     usd = "" if task.prefill_usd is None else f", ${figures(task.prefill_usd)}"
     out.print(
         f"A task: {figures(task.turns_ratio)} turns, {figures(task.input_tokens, 3)} input tokens, of which "

@@ -11,9 +11,11 @@ from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError
 from orrery.catalog.agent_sessions import read_sessions
 from orrery.catalog.cold_start import cold_start_facts
+from orrery.catalog.traces import load_trace
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible, Memory, memory_of
-from orrery.fleet.agents.stack import Reuse, hit_tokens, reuse_of, size_for
+from orrery.fleet.agents.blocks import BlockReuse, block_reuse_of
+from orrery.fleet.agents.stack import Reuse, reuse_of
 from orrery.fleet.agents.turns import Shape, Turns, shape_of, started
 from orrery.planner.money import S_PER_HOUR, tariff_of
 from orrery.scenario.answer import to_json
@@ -109,8 +111,11 @@ def cache_size(scenario: Scenario | None = None, /, **settings: Any) -> CacheSiz
     Settings are those of a scenario file; given beside a scenario they override it.
     """
     inputs = merged(scenario, settings)
-    if inputs.sessions is None:
-        raise ScenarioError("sessions: is missing; write a CSV file of recorded sessions (see docs/agents.md).")
+    if (inputs.sessions is None) == (inputs.trace is None):
+        raise ScenarioError(
+            "sessions: is missing; write a CSV file of recorded sessions, or a trace whose prompts name their blocks; "
+            "one of both (see docs/agents.md)."
+        )
     parts = find(inputs, one_device(inputs))
     layout, layout_notes = layout_of(inputs, parts)
     formats, format_notes = formats_of(inputs, parts)
@@ -119,25 +124,23 @@ def cache_size(scenario: Scenario | None = None, /, **settings: Any) -> CacheSiz
     memory = memory_of(deployment)
     if isinstance(memory, Infeasible):
         return InfeasibleAnswer(infeasible=memory, notes=notes, settings=inputs.written())
-    recorded = read_sessions(Path(inputs.sessions), inputs.block_tokens or BLOCK_TOKENS)
-    per_hour = inputs.sessions_per_hour or SESSIONS_PER_HOUR
-    turns = started(recorded, per_hour / S_PER_HOUR, inputs.seed or 0)
-    reuse, is_whole = settled(turns, reuse_of(turns))
+    turns, found, more = _recorded(inputs)
+    notes = (*notes, *more)
+    if not found.turn.size:
+        where = inputs.sessions or inputs.trace
+        raise ScenarioError(f"sessions: {where}: no turn shares a beginning with one before it.")
+    reuse, is_whole = settled(turns, found)
     goal = inputs.cache_hit or CACHE_HIT
     token_bytes = memory.cache.bytes_per_token * layout.tp * layout.pp
     tiers = tiers_of(inputs, deployment, memory, reuse, token_bytes)
-    if not reuse.turn.size:
-        raise ScenarioError(f"sessions: {inputs.sessions}: no turn shares a beginning with the one before it.")
     if not is_whole:
         notes = (*notes, "too few sessions to leave the filling of the cache out; all turns count")
-    if inputs.sessions_per_hour is None:
-        notes = (*notes, f"sessions_per_hour: {SESSIONS_PER_HOUR:g} (default), on one replica")
-    sizes = np.geomspace(max(1.0, float(reuse.shared_tokens.min())), size_for(reuse, 1.0), CURVE_POINTS)
+    sizes = np.geomspace(max(1.0, float(reuse.shared_tokens.min())), reuse.size_for(1.0), CURVE_POINTS)
     return CacheSize(
         shape=shape_of(turns),
         deployment=deployment,
         cache_hit_frac=goal,
-        needed_tokens=size_for(reuse, goal),
+        needed_tokens=reuse.size_for(goal),
         token_bytes=token_bytes,
         tiers=tiers,
         curve=tuple((float(s), *hits(reuse, float(s))) for s in sizes),
@@ -148,7 +151,46 @@ def cache_size(scenario: Scenario | None = None, /, **settings: Any) -> CacheSiz
     )
 
 
-def settled(turns: Turns, reuse: Reuse) -> tuple[Reuse, bool]:
+def _recorded(inputs: Scenario) -> tuple[Turns, Reuse | BlockReuse, tuple[str, ...]]:
+    """Return what was recorded, what of it was there before, and what was assumed."""
+    if inputs.trace is not None:
+        return _trace(inputs, inputs.trace)
+    recorded = read_sessions(Path(inputs.sessions or ""), inputs.block_tokens or BLOCK_TOKENS)
+    per_hour = inputs.sessions_per_hour or SESSIONS_PER_HOUR
+    turns = started(recorded, per_hour / S_PER_HOUR, inputs.seed or 0)
+    default = f"sessions_per_hour: {SESSIONS_PER_HOUR:g} (default), on one replica"
+    return turns, reuse_of(turns), () if inputs.sessions_per_hour else (default,)
+
+
+def _trace(inputs: Scenario, name: str) -> tuple[Turns, BlockReuse, tuple[str, ...]]:
+    """Return the requests of a trace whose prompts name their blocks, each a session of its own."""
+    trace = load_trace(name, inputs.seed or 0)
+    if not trace.prefix_block_tokens:
+        raise ScenarioError(
+            f"trace {trace.name}: does not say what its prompts share; write one with hash_ids, as Mooncake's, or "
+            "sessions."
+        )
+    for setting in ("sessions_per_hour", "block_tokens"):
+        if getattr(inputs, setting) is not None:
+            raise ScenarioError(f"{setting}: is about sessions; a trace has its own. Leave it out.")
+    found = block_reuse_of(trace.arrival_s, trace.prefix_start, trace.prefix_ids, trace.prefix_block_tokens)
+    number = np.arange(trace.arrival_s.size)
+    shared = np.zeros(number.size, dtype=np.int64)
+    shared[found.turn] = found.shared_tokens
+    turns = Turns(
+        at_s=trace.arrival_s,
+        session=number,
+        chain=number,
+        input_tokens=trace.input_tokens,
+        output_tokens=trace.output_tokens,
+        shared_tokens=shared,
+        think_s=np.zeros(number.size),
+    )
+    note = "trace: outputs take no cache here: what later prompts repeat of them is among those prompts' blocks"
+    return turns, found, (*trace.notes, note)
+
+
+def settled(turns: Turns, reuse: Reuse | BlockReuse) -> tuple[Reuse | BlockReuse, bool]:
     """Return the turns between the cache's warm-up and the last session's start, or all where these are too few."""
     begins = [float(turns.at_s[turns.session == s][0]) for s in np.unique(turns.session)]
     low, high = min(begins), max(begins)
@@ -156,22 +198,17 @@ def settled(turns: Turns, reuse: Reuse) -> tuple[Reuse, bool]:
     inside = (at >= low + WARMUP_FRAC * (high - low)) & (at <= high)
     if inside.sum() < max(20, 0.05 * reuse.turn.size):
         return reuse, False
-    return Reuse(
-        turn=reuse.turn[inside],
-        distance_tokens=reuse.distance_tokens[inside],
-        shared_tokens=reuse.shared_tokens[inside],
-        since_s=reuse.since_s[inside],
-    ), True
+    return reuse.only(inside), True
 
 
-def hits(reuse: Reuse, cache_tokens: float) -> tuple[float, float]:
+def hits(reuse: Reuse | BlockReuse, cache_tokens: float) -> tuple[float, float]:
     """Return the share of turns whose shared beginning is held whole, and the share of shared tokens that is."""
-    held = hit_tokens(reuse, cache_tokens)
+    held = reuse.hit_tokens(cache_tokens)
     return float((held >= reuse.shared_tokens).mean()), float(held.sum() / reuse.shared_tokens.sum())
 
 
 def tiers_of(
-    inputs: Scenario, deployment: Deployment, memory: Memory, reuse: Reuse, token_bytes: float
+    inputs: Scenario, deployment: Deployment, memory: Memory, reuse: Reuse | BlockReuse, token_bytes: float
 ) -> tuple[Tier, ...]:
     """Return the tiers of one replica from its devices outwards."""
     device, count = deployment.cluster.device, deployment.layout.num_devices
@@ -190,7 +227,7 @@ def tiers_of(
         if not size:
             continue
         tokens += size / token_bytes
-        held = hit_tokens(reuse, tokens).sum()
+        held = reuse.hit_tokens(tokens).sum()
         turns_frac, tokens_frac = hits(reuse, tokens)
         brought = (held - before) / max(1, reuse.turn.size) * token_bytes
         before = held

@@ -158,7 +158,7 @@ SETTINGS: tuple[Setting, ...] = grouped(
         "Arrivals and lengths: a shipped name (chat, code, …) or a file.",
         "chat",
         "NAME|FILE",
-        commands=TRAFFIC,
+        commands=TRAFFIC | CACHE,
     ),
     word(
         "workload",

@@ -11,6 +11,7 @@ once.
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from orrery.fleet.agents.turns import Floats, Ints, Turns
 
@@ -23,6 +24,25 @@ class Reuse:
     distance_tokens: Ints
     shared_tokens: Ints
     since_s: Floats
+
+    def hit_tokens(self, cache_tokens: float) -> Floats:
+        """Return the tokens of each turn's shared beginning that a cache of that many tokens still holds."""
+        left: Floats = (cache_tokens - self.distance_tokens).astype(np.float64)
+        return np.minimum(np.maximum(left, 0.0), self.shared_tokens.astype(np.float64))
+
+    def size_for(self, turns_frac: float) -> float:
+        """Return the least tokens of cache with which a share of the turns finds all that it shares."""
+        needed = np.sort(self.distance_tokens + self.shared_tokens)
+        return float(needed[min(max(int(np.ceil(turns_frac * needed.size)) - 1, 0), needed.size - 1)])
+
+    def only(self, inside: NDArray[np.bool_]) -> "Reuse":
+        """Return some of the turns."""
+        return Reuse(
+            turn=self.turn[inside],
+            distance_tokens=self.distance_tokens[inside],
+            shared_tokens=self.shared_tokens[inside],
+            since_s=self.since_s[inside],
+        )
 
 
 def reuse_of(turns: Turns) -> Reuse:
@@ -80,15 +100,3 @@ class Sums:
             found += self._tree[index]
             index -= index & -index
         return found
-
-
-def hit_tokens(reuse: Reuse, cache_tokens: float) -> Floats:
-    """Return the tokens of each turn's shared beginning that a cache of that many tokens still holds."""
-    left: Floats = (cache_tokens - reuse.distance_tokens).astype(np.float64)
-    return np.minimum(np.maximum(left, 0.0), reuse.shared_tokens.astype(np.float64))
-
-
-def size_for(reuse: Reuse, turns_frac: float) -> float:
-    """Return the least tokens of cache with which a share of the turns finds all that it shares."""
-    needed = np.sort(reuse.distance_tokens + reuse.shared_tokens)
-    return float(needed[min(max(int(np.ceil(turns_frac * needed.size)) - 1, 0), needed.size - 1)])
