@@ -8,6 +8,7 @@ import pytest
 from orrery.base.errors import ScenarioError
 from orrery.fleet.decentral.registry import get_compressor
 from orrery.fleet.decentral.saddle import compressed, extragradient, game
+from orrery.numerics.experiments.studies.dfp import Counts, FixedPointProduct
 from orrery.scenario.experiment import known_experiments, run_experiment
 from orrery.training.small.layerwise import layerwise_descent
 
@@ -115,6 +116,26 @@ def test_rules_learn_the_users_points_and_are_priced(data):
     assert [row["accuracy_frac"] for row in plain] == [row["accuracy_frac"] for row in rows]
 
 
+def test_fixed_point_of_16_bits_trains_as_fp32_does_unless_accumulators_overflow(data):
+    rows = run_experiment("dfp", steps=40, sizes=("bits=16,3", "hidden=16"), data=data).rows
+    loss = {row["products"]: row["loss"] for row in rows}
+    assert loss["dfp16"] == pytest.approx(loss["fp32"], rel=1e-2)
+    assert loss["dfp3"] > 1.2 * loss["fp32"]
+    wrapped = run_experiment("dfp", steps=40, sizes=("bits=16", "hidden=16", "chain=64"), data=data).rows[1]
+    assert rows[1]["overflow_frac"] == 0.0 < wrapped["overflow_frac"]
+    assert wrapped["spills_per_sum"] < rows[1]["spills_per_sum"]
+    assert wrapped["loss"] > 2.0 * loss["fp32"]
+
+
+def test_a_product_in_fixed_point_by_hand():
+    """Three bits reach from -3 to 3, in steps of 1/2 where the largest is 1: 0.3 becomes 1/2, so 1 + 0.3 is 1.5."""
+    counts = Counts()
+    found = FixedPointProduct(bits=3, chain=1, counts=counts)(
+        np.array([[1.0, 0.3]]), np.array([[1.0, 1.0]]), np.random.default_rng(0)
+    )
+    assert (found.item(), counts.sums, counts.spills, counts.overflows) == (1.5, 1, 2, 0)
+
+
 def test_a_federation_on_the_users_points(data):
     rows = run_experiment("federated", sizes=("speeds=1,2", "run_s=4"), data=data).rows
     assert rows[-1]["accuracy_frac"] > 0.5
@@ -168,6 +189,8 @@ def test_command_and_python_agree(tmp_path, capsys):
         ("compressed-saddle", {"sizes": ("down=half",)}, "compressed or whole"),
         ("compressed-saddle", {"sizes": ("keep=2",)}, "comma-separated numbers"),
         ("layerwise-update", {"seeds": 0}, "write 1 to 100"),
+        ("dfp", {"sizes": ("bits=17",)}, "from 2 to 16"),
+        ("dfp", {"sizes": ("points=0",)}, "write 1 to"),
         ("decentralized-experts", {"sizes": ("clusters=far",)}, "write near or dealt"),
         ("decentralized-experts", {"sizes": ("experts=17",)}, "from 1 to 16|write 1 to 16"),
     ],
