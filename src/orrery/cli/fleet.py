@@ -12,7 +12,7 @@ from orrery.scenario.fields_fleet import FLEET_SETTINGS
 
 EXAMPLES = """\b
 Examples:
-  orrery fleet FLEET.toml --out day.svg
+  orrery fleet FLEET.toml --out day.svg --report day.html
   orrery fleet --model llama-3.1-8b --device h100-sxm --rate 20 --input-tokens 1000 --output-tokens 200 --days 1
       --rate-curve diurnal --replicas-min 1 --replicas-max 6 --autoscaler hpa --slo p99_ttft:2000
   orrery fleet FLEET.toml --autoscaler knative-concurrency --autoscaler-knob target_requests=40 --json"""
@@ -41,12 +41,24 @@ def _fleet_flags(function: Any) -> Any:
     metavar="FILE",
     help="Write the answer to .json, the curves to .csv, or the pictures of the run to .svg; repeat for more.",
 )
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write a report to .html or .pdf: the answer, money and risk on its first page, then the run.",
+)
 @as_json
 @_fleet_flags
 @_deployment_flags
-def command(file: Path | None, is_csv: bool, out: tuple[Path, ...], is_json: bool, **flags: Any) -> int:
+def command(
+    file: Path | None, is_csv: bool, out: tuple[Path, ...], report: Path | None, is_json: bool, **flags: Any
+) -> int:
     """Serve traffic over days: replicas that start, stop and fail; money, energy, attainment, and what hurt whom."""
     _check_suffixes(out)
+    if report is not None:
+        from orrery.reports.write import check_paths
+
+        check_paths((report,), file or report, is_needed=False)
     if is_csv and is_json:
         raise click.UsageError("--csv and --json both write to standard output; keep one, or use --out.")
     from orrery.cli.fleet_views import print_fleet, series_csv, write_fleet
@@ -60,7 +72,13 @@ def command(file: Path | None, is_csv: bool, out: tuple[Path, ...], is_json: boo
     if isinstance(answer, InfeasibleAnswer):
         return print_infeasible(answer, is_json)
     if not isinstance(answer, FleetAnswer):
+        _refuse_report(report)
         return _print_other(answer, out, is_csv, is_json)
+    if report is not None:
+        from orrery.reports.fleet import fleet_report
+        from orrery.reports.write import write
+
+        write(fleet_report(answer), (report,))
     for path in out:
         write_fleet(answer, path)
     if is_json:
@@ -71,6 +89,13 @@ def command(file: Path | None, is_csv: bool, out: tuple[Path, ...], is_json: boo
         print_fleet(answer)
     print_notes(answer.notes)
     return 0
+
+
+def _refuse_report(report: Path | None) -> None:
+    from orrery.base.errors import ScenarioError
+
+    if report is not None:
+        raise ScenarioError("report: is of one simulated service; leave out steady, survive and [[service]].")
 
 
 def _print_other(answer: Any, out: tuple[Path, ...], is_csv: bool, is_json: bool) -> int:

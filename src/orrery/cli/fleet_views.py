@@ -10,7 +10,6 @@ from orrery.base.files import write_atomically
 from orrery.base.units import figures, text
 from orrery.cli.output import console
 from orrery.cli.sheet import Sheet
-from orrery.drawing import Axis, Series, lines
 from orrery.scenario.fleet.answer import FleetAnswer, event_counts
 from orrery.serving.requests import Floats
 
@@ -103,7 +102,7 @@ def _rows(answer: FleetAnswer) -> list[tuple[str, str, str]]:
 def change_text(answer: FleetAnswer) -> str:
     """What would meet the SLOs that are missed."""
     if answer.change is not None:
-        return f"Smallest change that meets the SLOs: {answer.change.text}, ${figures(answer.change.added_usd)} more."
+        return f"Smallest change that meets the SLOs: {answer.change.text}, {answer.change.difference}."
     if answer.has_searched:
         return "No small change meets the SLOs: neither more replicas nor another setting of the autoscaler."
     return "The SLOs are missed; --change searches the smallest change that meets them."
@@ -149,29 +148,9 @@ def write_fleet(answer: FleetAnswer, path: Path) -> None:
 
 def pictures(answer: FleetAnswer) -> str:
     """The run as charts below each other: load, replicas, latency, power and money."""
-    s = answer.series
-    hours = (s["start_s"] / 3600.0).tolist()
+    from orrery.reports.fleet_pictures import charts
 
-    def drawn(title: str, axis: Axis, *curves: tuple[str, Floats]) -> str:
-        found = [Series(name, hours, values.tolist()) for name, values in curves]
-        return lines(found, Axis("Time (hours)"), axis, title=title)
-
-    return _below_each_other(
-        [
-            drawn("Load", Axis("Requests/s", low=0.0), ("arrivals", s["arrivals_per_s"])),
-            drawn(
-                "Replicas",
-                Axis("Replicas", low=0.0),
-                ("serving", s["serving"]),
-                ("paid for", s["paid"]),
-                ("starting", s["starting"]),
-            ),
-            drawn("Queue", Axis("Requests", low=0.0), ("waiting", s["waiting"]), ("running", s["running"])),
-            drawn("99th percentile of TTFT", Axis("TTFT", "s", low=0.0), ("p99 TTFT", s["p99_ttft_s"])),
-            drawn("Power of devices and hosts", Axis("Power", "w", low=0.0), ("power", s["power_w"])),
-            drawn("Price of what runs", Axis("$/hour", low=0.0), ("price", s["usd_per_hour"])),
-        ]
-    )
+    return _below_each_other(list(charts(answer).values()))
 
 
 def _below_each_other(charts: list[str]) -> str:

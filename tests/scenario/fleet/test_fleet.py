@@ -279,3 +279,14 @@ def test_a_link_is_of_replicas_over_several_nodes():
     found = drawn(law, [inside, across], 1e5, seed=0)
     assert {(d.replica, d.cause) for d in found} == {(1, "link")}
     assert len(found) == pytest.approx(8 * 1e5 / 100.0, rel=0.05)  # eight links, a failure each 100 s
+
+
+def test_a_report_says_what_the_answer_says(tmp_path, capsys):
+    path, flags = tmp_path / "day.html", [f"--{k.replace('_', '-')}={v}" for k, v in (LOAD | SCALED).items()]
+    assert run(["fleet", *flags, "--days", "0.01", "--slo", "p99_ttft:1000", "--report", str(path), "--json"]) == 0
+    plain, page = json.loads(capsys.readouterr().out), path.read_text()
+    assert page.count("<figure") == 6
+    assert f"of {plain['num_requests']:,} requests were served" in page.replace("\u00a0", " ")
+    assert ("Every objective is met" in page) == plain["slo_is_met"]
+    for bad in (["--report", str(tmp_path / "day.txt")], ["--steady", "--report", str(path)]):
+        assert run(["fleet", *flags, "--days", "0.01", *bad]) != 0

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from orrery.base.units import figures
 from orrery.catalog.autoscalers import facts_of
 from orrery.fleet.service.result import FRAME, FleetRun
 from orrery.scenario.answer import to_json
@@ -37,6 +38,11 @@ class Change:
     settings: Mapping[str, Any]
     cost_usd: float
     added_usd: float
+
+    @property
+    def difference(self) -> str:
+        """What the change adds to the cost, or takes off it."""
+        return f"${figures(abs(self.added_usd))} {'less' if self.added_usd < 0.0 else 'more'}"
 
 
 @dataclass(frozen=True, slots=False, kw_only=True, eq=False)

@@ -1,0 +1,148 @@
+"""The report of a fleet over its days: the answer, the money and the risk first, then the pictures of the run."""
+
+from datetime import UTC, datetime
+
+import numpy as np
+
+from orrery import __version__
+from orrery.catalog.autoscalers import facts_of
+from orrery.reports.fleet_pictures import charts
+from orrery.reports.report import Command, Figure, Number, Report, Section, Table
+from orrery.reports.words import format_value
+from orrery.scenario.fleet.answer import FleetAnswer, event_counts
+
+CAUSES = {
+    "shed": "refused, or beyond a budget",
+    "fault": "their replica was lost",
+    "preemption": "preempted: the key/value cache was full",
+    "cold-start": "waited while a replica started",
+    "queue": "waited in a queue",
+    "slow": "too slow in their batch",
+}
+
+LIMITS = (
+    "Times of steps come from the same rules as `orrery estimate`. The run is one draw of arrivals and failures: write "
+    "another seed to see how far that moves it.",
+    "Clients and the network to them are not simulated.",
+)
+
+
+def fleet_report(answer: FleetAnswer) -> Report:
+    """Return the report of a simulated run."""
+    model = answer.run.setup.service.pools[0].deployment.model.name
+    days = format_value(answer.run.end_s / 3600.0, "")
+    return Report(
+        kind="fleet",
+        title=f"Serving {model}: a fleet over {days} hours",
+        author="",
+        made=f"{datetime.now(UTC):%Y-%m-%d}",
+        version=__version__,
+        question=(f"How many replicas of {model} run when, what do they cost, and whom do they serve in time?",),
+        settings=dict(answer.inputs.written),
+        infeasible=None,
+        headline=_headline(answer),
+        summary=_summary(answer),
+        numbers=_numbers(answer),
+        alternatives=None,
+        sensitivity=None,
+        where=_where(answer),
+        assumptions=answer.notes,
+        facts=facts_of(answer.run.setup.scaler.name) if answer.run.setup.scaler else (),
+        accuracy=None,
+        limits=LIMITS,
+        commands=(
+            Command(about="Ask the same question again, with the settings below", line="orrery fleet FLEET.toml"),
+        ),
+    )
+
+
+def _headline(answer: FleetAnswer) -> str:
+    """Whether the objectives are met, with how many replicas, for how much."""
+    verdict = {True: "Every objective is met", False: "An objective is missed", None: "No objective is given"}
+    mean = sum(answer.run.paid_s) / answer.run.end_s if answer.run.end_s else 0.0
+    peak = int(answer.run.paid.sum(axis=1).max())
+    return (
+        f"{verdict[answer.is_met]}, with {format_value(mean, '')} replicas on average and {peak} at most, for "
+        f"{format_value(answer.cost_usd, 'usd')}."
+    )
+
+
+def _summary(answer: FleetAnswer) -> tuple[str, ...]:
+    """What was served, who was hurt by what, and what would help."""
+    served = answer.run.fates["served"]
+    found = [f"{served:,} of {answer.num_sent:,} requests were served."]
+    if hurt := {cause: count for cause, count in answer.hurt.items() if count}:
+        causes = "; ".join(f"{count:,} {CAUSES[cause]}" for cause, count in hurt.items())
+        found.append(f"{sum(hurt.values()):,} requests were hurt: {causes}.")
+    if answer.change is not None:
+        found.append(
+            f"The smallest change that meets the objectives: {answer.change.text}, {answer.change.difference}."
+        )
+    elif answer.has_searched:
+        found.append("No small change meets the objectives.")
+    return tuple(found)
+
+
+def _numbers(answer: FleetAnswer) -> tuple[Number, ...]:
+    run = answer.run
+    ttft_s = run.ttft_s[np.isfinite(run.ttft_s)]
+    p99_s = float(np.quantile(ttft_s, 0.99)) if ttft_s.size else None
+    rows: tuple[tuple[str, str, float | None, str], ...] = (
+        ("cost_usd", "Cost of the run", answer.cost_usd, "usd"),
+        (
+            "usd_per_million_output_tokens",
+            "Cost of a million output tokens",
+            answer.usd_per_million_output_tokens,
+            "usd",
+        ),
+        ("attained_frac", "Requests within all limits", answer.attained_frac, "frac"),
+        ("p99_ttft_s", "99th percentile of TTFT", p99_s, "s"),
+        ("energy_j", "Energy of devices and hosts", run.energy_j + run.host_energy_j, "j"),
+        ("busy_frac", "Busy share of the paid time", run.busy_frac, "frac"),
+    )
+    return tuple(Number(name=n, label=label, value=v, unit=unit) for n, label, v, unit in rows if v is not None)
+
+
+def _where(answer: FleetAnswer) -> Section:
+    """Pools, objectives and events, and the run over its hours."""
+    pools = [
+        (
+            f"{p['name']} ({p['purchase']}, {p['devices_per_replica']} x {p['device']})",
+            f"{p['replicas_min']} to {p['replicas_max']}",
+            format_value(p["mean_replicas"], ""),
+            str(p["peak_replicas"]),
+            format_value(p["cold_start_s"], "s"),
+            format_value(p["cost_usd"], "usd"),
+        )
+        for p in answer.to_json()["pools"]
+    ]
+    slo = [
+        (
+            name.replace("_", " "),
+            "met" if o["is_met"] else "missed",
+            format_value(o["limit_s"], "s"),
+            format_value(o["value_s"], "s") if np.isfinite(o["value_s"]) else "-",
+            format_value(o["attained_frac"], "frac"),
+        )
+        for name, o in answer.slo.items()
+    ]
+    events = tuple((what, f"{count:,}") for what, count in event_counts(answer.run).items())
+    listed = (
+        Table(
+            title="Pools",
+            columns=("pool", "replicas", "mean", "peak", "cold start", "cost"),
+            rows=tuple(pools),
+        ),
+        Table(
+            title="Objectives",
+            columns=("objective", "verdict", "limit", "reached", "requests within"),
+            rows=tuple(slo),
+            num_words=2,
+        ),
+        Table(title="Events of replicas", columns=("event", "times"), rows=events),
+    )
+    return Section(
+        heading="The run over its hours",
+        tables=tuple(t for t in listed if t.rows),
+        figures=tuple(Figure(title=title, summary=title + ".", svg=svg) for title, svg in charts(answer).items()),
+    )
