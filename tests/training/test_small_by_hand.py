@@ -8,6 +8,9 @@ import pytest
 from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
 from orrery.training.faults.erasure import code_matrix
+from orrery.training.faults.goodput import expected
+from orrery.training.faults.model import CheckpointPlan, FaultModel, RunPlan
+from orrery.training.faults.paths import Flow, plan
 from orrery.training.faults.saving import Saving
 from orrery.training.faults.techniques import checkpoint_in_memory
 from orrery.training.faults.techniques.checkpoint_in_memory import InMemoryKnobs
@@ -18,6 +21,8 @@ from orrery.training.islands.step import GroupedStep
 from orrery.training.local_updates.registry import get_local_updates
 from orrery.training.placement.mesh import Mesh
 from orrery.training.replica import Replica
+from orrery.training.schedules.techniques import schedule_dualpipe, schedule_zero_bubble_v
+from orrery.training.sequences.lengths import LongTail
 
 SAVING = Saving(
     shard_bytes=8e9,
@@ -109,3 +114,58 @@ def test_neighbours_along_an_axis_share_a_node_as_far_as_the_strides_allow():
         Mesh(device=mesh.device, shape=(4, 16), devices_per_node=8).collective("all_reduce", 0, 1e6).devices_per_node
         == 1
     )
+
+
+def test_rare_failures_come_once_in_their_mean_time_over_work_and_saves():
+    # 150 s of work, saved every 100 s for 40 s each: a stretch of 140 s and one of 90 s, 230 s in all
+    found = expected(
+        FaultModel(num_devices=1, software_mtbf_s=1e9),
+        CheckpointPlan(interval_s=100.0, blocked_s=40.0),
+        RunPlan(step_s=1.5, num_steps=100),
+    )
+    assert found.time_s == pytest.approx(230.0, rel=1e-6)
+    assert found.num_failures == pytest.approx(230e-9, rel=1e-6)
+    assert found.lost_frac == pytest.approx((140**2 + 90**2) / 2 * 1e-9 / 230, rel=1e-5)  # half a stretch a failure
+
+
+def test_planned_flows_share_out_the_spines():
+    # three leaves send two flows each to the next one: with two spines every link carries one
+    flows = [Flow(source=i, target=(i + 1) % 3) for i in range(3) for _ in range(2)]
+    found = plan(flows, 2)
+    assert set(found.tolist()) == {0, 1}
+    for end in ("source", "target"):
+        links = [(getattr(flow, end), spine) for flow, spine in zip(flows, found.tolist(), strict=True)]
+        assert len(set(links)) == 6
+
+
+def test_schedules_of_four_stages():
+    pp, vp, m = np.array([4]), np.array([2]), np.array([8])
+    dual = schedule_dualpipe.rule(pp, np.array([1]), m)
+    # (4 / 2 - 1)(F + 2 B - W): one forward, two backward, less one weight gradient; blocks 8 - 6 + 1 of 8
+    assert [float(x[0]) for x in (dual.forward_idle_ratio, dual.backward_idle_ratio, dual.weight_idle_ratio)] == [
+        1,
+        2,
+        -1,
+    ]
+    assert (dual.is_parallelogram, float(dual.fill_forward_ratio[0]), float(dual.joined_ratio[0])) == (
+        False,
+        2.0,
+        0.375,
+    )
+    assert (float(dual.in_flight_ratio[0]), float(dual.parameter_copies_ratio[0])) == (5.0, 2.0)
+    zero = schedule_zero_bubble_v.rule(pp, vp, m)
+    assert [float(x[0]) for x in (zero.backward_idle_ratio, zero.weight_idle_ratio)] == [3.0, -3.0]
+    assert [float(x[0]) for x in (zero.fill_forward_ratio, zero.fill_backward_ratio, zero.sends_ratio)] == [
+        1.5,
+        1.5,
+        2.0,
+    ]
+    assert float(zero.in_flight_ratio[0]) == 4.0
+
+
+def test_lengths_need_a_median_of_a_token_and_no_negative_spread():
+    assert LongTail(median_tokens=1.0, spread_ratio=0.5, most_tokens=1).batch(3).tolist() == [1, 1, 1]
+    assert set(LongTail(median_tokens=7.0, spread_ratio=0.0, most_tokens=9).batch(70).tolist()) == {7}
+    for wrong in ({"median_tokens": 0.5}, {"spread_ratio": -0.1}, {"most_tokens": 0}):
+        with pytest.raises(ScenarioError, match="lengths: got median"):
+            LongTail(**{"median_tokens": 1.0, "spread_ratio": 0.0, "most_tokens": 1} | wrong)
