@@ -57,13 +57,13 @@ def fleet_report(answer: FleetAnswer) -> Report:
 
 
 def _headline(answer: FleetAnswer) -> str:
-    """Whether the objectives are met, with how many replicas, for how much."""
-    verdict = {True: "Every objective is met", False: "An objective is missed", None: "No objective is given"}
+    """Whether the SLOs are met, with how many replicas, for how much."""
+    verdict = {True: "Every SLO is met", False: "An SLO is missed", None: "No SLO is given"}
     mean = sum(answer.run.paid_s) / answer.run.end_s if answer.run.end_s else 0.0
     peak = int(answer.run.paid.sum(axis=1).max())
     return (
-        f"{verdict[answer.is_met]}, with {format_value(mean, '')} replicas on average and {peak} at most, for "
-        f"{format_value(answer.cost_usd, 'usd')}."
+        f"{verdict[answer.is_met]}; replicas paid for: {format_value(mean, '')} on average, {peak} at most, "
+        f"for {format_value(answer.cost_usd, 'usd')}."
     )
 
 
@@ -75,11 +75,9 @@ def _summary(answer: FleetAnswer) -> tuple[str, ...]:
         causes = "; ".join(f"{count:,} {CAUSES[cause]}" for cause, count in hurt.items())
         found.append(f"{sum(hurt.values()):,} requests were hurt: {causes}.")
     if answer.change is not None:
-        found.append(
-            f"The smallest change that meets the objectives: {answer.change.text}, {answer.change.difference}."
-        )
+        found.append(f"The smallest change that meets the SLOs: {answer.change.text}, {answer.change.difference}.")
     elif answer.has_searched:
-        found.append("No small change meets the objectives.")
+        found.append("No small change meets the SLOs.")
     return tuple(found)
 
 
@@ -134,8 +132,8 @@ def _where(answer: FleetAnswer) -> Section:
             rows=tuple(pools),
         ),
         Table(
-            title="Objectives",
-            columns=("objective", "verdict", "limit", "reached", "requests within"),
+            title="SLOs",
+            columns=("SLO", "verdict", "limit", "reached", "requests within"),
             rows=tuple(slo),
             num_words=2,
         ),

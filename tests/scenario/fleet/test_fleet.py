@@ -287,6 +287,6 @@ def test_a_report_says_what_the_answer_says(tmp_path, capsys):
     plain, page = json.loads(capsys.readouterr().out), path.read_text()
     assert page.count("<figure") == 6
     assert f"of {plain['num_requests']:,} requests were served" in page.replace("\u00a0", " ")
-    assert ("Every objective is met" in page) == plain["slo_is_met"]
+    assert ("Every SLO is met" in page) == plain["slo_is_met"]
     for bad in (["--report", str(tmp_path / "day.txt")], ["--steady", "--report", str(path)]):
         assert run(["fleet", *flags, "--days", "0.01", *bad]) != 0
