@@ -191,3 +191,16 @@ def test_the_index_of_the_library_is_made_in_a_blink(finder):
         return time.process_time() - start
 
     assert min(once() for _ in range(3)) < 0.15
+
+
+def test_what_shares_no_term_is_no_answer(finder):
+    """Likeness alone finds papers without a shared term; beside words they are left out."""
+    alike = finder.search("stragglers", limit=20, kind="likeness").hits
+    assert any(hit.words_ratio == 0.0 for hit in alike)
+    found = finder.search("stragglers", limit=20).hits
+    assert found[0].document.key == "sequential-gradient-coding"
+    assert all(hit.words_ratio > 0.0 for hit in found)
+
+
+def test_a_selection_of_cache_entries_is_found_as_compression_of_the_cache(finder):
+    assert "snapkv" in keys(finder.search("kv cache compression"))[:2]

@@ -91,7 +91,8 @@ class Finder:
         for i in allowed:
             w = by_words.get(i, 0.0) / best_words if best_words > 0.0 else 0.0
             v = max(0.0, float(by_likeness[i])) / best_likeness if best_likeness > 0.0 else 0.0
-            hits.append((named.get(i, 0.0) + share * w + (1.0 - share) * v, i, w, v))
+            if w > 0.0 or i in named or kind == "likeness":  # a paper that shares no term is no answer
+                hits.append((named.get(i, 0.0) + share * w + (1.0 - share) * v, i, w, v))
         hits.sort(key=lambda hit: (-hit[0], hit[1]))
         best = [hit for hit in hits[:limit] if hit[0] > MIN_FRAC * hits[0][0]]
         return QueryResult(
