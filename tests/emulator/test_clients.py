@@ -54,7 +54,6 @@ def test_what_changes_no_time_is_taken_and_left_alone(http, path):
         ("prompt_logprobs", 1),
         ("use_beam_search", True),
         ("response_format", {"type": "json_schema"}),
-        ("guided_json", {}),
         ("guided_regex", "a"),
         ("structured_outputs", {"regex": "a"}),
         ("tool_choice", "required"),

@@ -53,7 +53,6 @@ def test_a_body_that_is_none(http, raw):
         ("min_tokens", 50),
         ("messages", [{"content": "hi"}]),
         ("messages", [{"role": "user", "content": [{"type": "image_url"}]}]),
-        ("response_format", {"type": "json_object"}),
         ("tool_choice", "required"),
         ("stream_options", {}),
     ],

@@ -93,8 +93,12 @@ class App:
     async def _chat(self, exchange: Exchange) -> None:
         arrived_s, body = self._pace.now_s, read(Chat, await exchange.body())
         model = self._settings.known(body.model)
-        form = openai.Chat(_id(exchange), model, _now())
-        await answer(exchange, self._pace, self._enter(self._asker.chat(body), arrived_s), form)
+        request = self._asker.chat(body)
+        form, structure = openai.Chat(_id(exchange), model, _now()), request.structure
+        if structure is not None and structure.tool:
+            reason = "stop" if structure.is_named else "tool_calls"
+            form = openai.ToolCall(_id(exchange), model, _now(), structure.tool, reason)
+        await answer(exchange, self._pace, self._enter(request, arrived_s), form)
 
     async def _completion(self, exchange: Exchange) -> None:
         arrived_s, body = self._pace.now_s, read(Completion, await exchange.body())

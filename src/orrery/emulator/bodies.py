@@ -165,8 +165,6 @@ def read(kind: type[Body], raw: bytes) -> Body:
 
 NEVER = (
     "prompt_logprobs",
-    "structured_outputs",
-    "guided_json",
     "guided_regex",
     "guided_choice",
     "guided_grammar",
@@ -179,7 +177,6 @@ def check(body: Sampling) -> None:
     """Refuse what would change an answer in a way that is not emulated."""
     requested = {
         "logprobs": body.logprobs is not None and body.logprobs is not False,
-        "response_format": body.response_format is not None and body.response_format.get("type") != "text",
         "use_beam_search": body.use_beam_search,
         **{name: getattr(body, name) is not None for name in NEVER},
     }
@@ -187,7 +184,6 @@ def check(body: Sampling) -> None:
         requested |= {"echo": body.echo, "suffix": bool(body.suffix)}
     if isinstance(body, Chat):
         requested["top_logprobs"] = bool(body.top_logprobs)
-        requested["tool_choice"] = isinstance(body.tool_choice, dict) or body.tool_choice == "required"
     for name, is_asked in requested.items():
         if is_asked:
             raise RequestError(400, f"{name} is not emulated: answers are words without meaning. Leave it out.", name)

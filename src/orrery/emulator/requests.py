@@ -6,6 +6,7 @@ request wants it to stop, whichever is first.
 """
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from zlib import crc32
 
@@ -16,7 +17,8 @@ from orrery.emulator.prefix import block_names, salted
 from orrery.emulator.prompts import Tokens, content_text, of_any, of_conversation, of_text, too_long
 from orrery.emulator.refusal import RequestError
 from orrery.emulator.settings import Settings
-from orrery.emulator.words import LENGTH, Answer
+from orrery.emulator.structured import Structure, structure_of
+from orrery.emulator.words import LENGTH, Answer, Written
 from orrery.serving.synthesis.lengths import draw
 
 COMPLETION_TOKENS = 16
@@ -38,7 +40,7 @@ class Job:
     """One answer to be made."""
 
     num_prompt_tokens: int
-    answer: Answer
+    answer: Answer | Written
     blocks: list[int]  # names of the full blocks of prompt and answer
 
 
@@ -54,6 +56,7 @@ class EmulatedRequest:
     tells_usage_always: bool = False
     priority_ratio: float = 0.0  # lower goes first
     user: str = ""
+    structure: Structure | None = None  # of the answers; None: words
 
     @property
     def num_prompt_tokens(self) -> int:
@@ -70,6 +73,7 @@ class _Limits:
     ends_itself: bool = True
     stops: tuple[str, ...] = ()
     keeps_stop: bool = False
+    structure: Structure | None = None
 
 
 class RequestParser:
@@ -125,6 +129,7 @@ class RequestParser:
             ends_itself=not body.ignore_eos,
             stops=stops,
             keeps_stop=body.include_stop_str_in_output,
+            structure=structure_of(body),
         )
         draws = [self._draws(tokens, body.seed, body.temperature) for tokens in prompts]
         jobs = self._jobs(prompts, limits, draws, num_choices, body.cache_salt)
@@ -138,6 +143,7 @@ class RequestParser:
             tells_usage_always=options is not None and options.include_usage and options.continuous_usage_stats,
             priority_ratio=body.priority,
             user=body.user or "",
+            structure=limits.structure,
         )
 
     def _draws(self, tokens: Tokens, seed: int | None, temperature: float | None) -> np.random.Generator:
@@ -158,7 +164,7 @@ class RequestParser:
     ) -> list[Job]:
         """The answers to every prompt; their lengths first, so that what is too much costs nothing."""
         answers = [
-            [self._answer(len(tokens), limits, chance) for _ in range(num_choices)]
+            self._answers(len(tokens), limits, chance, num_choices)
             for tokens, chance in zip(prompts, draws, strict=True)
         ]
         total = sum(
@@ -174,7 +180,7 @@ class RequestParser:
             found += self._named(tokens, of, salt)
         return found
 
-    def _named(self, tokens: Tokens, answers: Sequence[Answer], salt: str | None) -> list[Job]:
+    def _named(self, tokens: Tokens, answers: Sequence[Answer | Written], salt: str | None) -> list[Job]:
         """Answers to one prompt, with the names of their blocks: those of the prompt, then their own."""
         size, root = self._settings.block_tokens, salted(salt)
         names = block_names(tokens, size, root)
@@ -188,7 +194,26 @@ class RequestParser:
             for answer in answers
         ]
 
+    def _answers(
+        self, num_prompt_tokens: int, limits: _Limits, draws: np.random.Generator, num_choices: int
+    ) -> list[Answer] | list[Written]:
+        """Answers to one prompt; documents are written once, because that takes time, and given to all choices."""
+        if limits.structure is None:
+            return [self._answer(num_prompt_tokens, limits, draws) for _ in range(num_choices)]
+        own_tokens = self._own_tokens(limits, draws) if self._settings.answer is not None else OWN_TOKENS
+        most = self._most(num_prompt_tokens, limits)
+        if self._settings.answer is None:
+            own_tokens = min(own_tokens, most)
+        first = limits.structure.answer(draws, own_tokens, most)
+        return [first, *(copy(first) for _ in range(num_choices - 1))]
+
     def _answer(self, num_prompt_tokens: int, limits: _Limits, draws: np.random.Generator) -> Answer:
+        most = self._most(num_prompt_tokens, limits)
+        own = max(limits.min_tokens, self._own_tokens(limits, draws)) if limits.ends_itself else most + 1
+        return Answer(int(draws.integers(LENGTH)), min(own, most), "stop" if own <= most else "length")
+
+    def _most(self, num_prompt_tokens: int, limits: _Limits) -> int:
+        """Largest number of tokens of an answer; refused where it fits no context, or where nothing may be said."""
         left = self._settings.context_tokens - num_prompt_tokens
         most = left if limits.most_tokens is None else limits.most_tokens
         if left < 1 or most > left:
@@ -199,8 +224,7 @@ class RequestParser:
             raise RequestError(
                 400, f"min_tokens: {limits.min_tokens:,} is more than max_tokens, {most:,}.", "min_tokens"
             )
-        own = max(limits.min_tokens, self._own_tokens(limits, draws)) if limits.ends_itself else most + 1
-        return Answer(int(draws.integers(LENGTH)), min(own, most), "stop" if own <= most else "length")
+        return most
 
     def _own_tokens(self, limits: _Limits, draws: np.random.Generator) -> int:
         """Where the model would end by itself."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeVar
 
+from orrery.emulator.tokens import pieces
+
 W = TypeVar("W", str, bytes)
 
 VOCABULARY = """
@@ -83,3 +85,39 @@ class Answer:
         self.num_letters = end if keeps else at
         self.num_tokens = bisect_left(range(num_read), end, key=self.before)
         self.reason = "stop"
+
+
+class Written:
+    """A text of ASCII, cut by the tokeniser and ended after ``most_tokens``; otherwise as an answer of words."""
+
+    __slots__ = ("_ends", "_pieces", "_text", "num_tokens", "reason", "stop")
+
+    def __init__(self, text: str, most_tokens: int) -> None:
+        found: list[bytes] = pieces(text)
+        self._pieces = found[:most_tokens]
+        self.num_tokens, self.reason = len(self._pieces), "stop" if len(found) <= most_tokens else "length"
+        self._ends = (0, *accumulate(map(len, self._pieces)))
+        self._text: str = b"".join(self._pieces).decode()
+        self.stop = ""  # the string that ended it
+
+    def word(self, k: int) -> str:
+        """What token ``k`` says."""
+        return self.text(k, k + 1)
+
+    def text(self, first: int, end: int) -> str:
+        """What the tokens from ``first`` to before ``end`` say."""
+        return self._text[self._ends[first] : self._ends[end]]
+
+    def tokens(self) -> list[bytes]:
+        """The text as the tokeniser cut it."""
+        return self._pieces[: self.num_tokens]
+
+    def stop_at(self, stops: list[str], min_tokens: int, keeps: bool) -> None:
+        """End at the earliest of some strings, which is left out of the text unless it is kept."""
+        least = self._ends[min(min_tokens, self.num_tokens)]
+        found = [(at, at + len(stop), stop) for stop in stops if (at := self._text.find(stop, least)) >= 0]
+        if not found:
+            return
+        at, end, self.stop = min(found, key=lambda x: x[1])
+        self.num_tokens = bisect_left(self._ends, end)
+        self._text, self.reason = self._text[: end if keeps else at], "stop"

@@ -37,7 +37,7 @@ class CompleteResponse(Protocol):
 
 
 class Form(CompleteResponse, Protocol):
-    """The same, and as a stream. Texts hold nothing that JSON would escape."""
+    """The same, and as a stream."""
 
     def opening(self, num_choices: int, usage: Usage, tells_usage_always: bool) -> bytes:
         """What comes with the first token, before its text."""

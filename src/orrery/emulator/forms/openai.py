@@ -39,13 +39,14 @@ class _Chunked:
 
     def piece(self, index: int, text: str, reason: str, usage: Usage | None) -> bytes:
         """One chunk."""
+        letters = msgspec.json.encode(text)[1:-1]
         if reason or usage:
-            return self._chunk(index, self.before + text.encode() + self.after, reason, usage)
+            return self._chunk(index, self.before + letters + self.after, reason, usage)
         around = self._around.get(index)
         if around is None:  # most chunks differ in their text alone
             start, _, end = self._chunk(index, self.before + GAP + self.after, "", None).partition(GAP)
             around = self._around[index] = (start, end)
-        return b"%b%b%b" % (around[0], text.encode(), around[1])
+        return b"%b%b%b" % (around[0], letters, around[1])
 
     def closing(self, reason: str, usage: Usage, tells_usage: bool) -> bytes:
         """The usage where it is asked for, and the end."""
@@ -72,6 +73,46 @@ class Chat(_Chunked):
         """All answers at once."""
         choices = [
             {"index": k, "message": {"role": "assistant", "content": text}, "logprobs": None, "finish_reason": reason}
+            for k, (text, reason) in enumerate(zip(texts, reasons, strict=True))
+        ]
+        return {**self._about(self.whole_kind), "choices": choices, "usage": usage.to_json()}
+
+
+class ToolCall(Chat):
+    """The same where the answer is the arguments of one function, written piece by piece."""
+
+    before, after = b'"delta":{"tool_calls":[{"index":0,"function":{"arguments":"', b'"}}]}'
+
+    def __init__(self, id: str, model: str, created: int, tool: str, reason: str) -> None:
+        super().__init__(id, model, created)
+        self._tool, self._reasons = tool, {"stop": reason}
+
+    def _call(self, index: int, arguments: str) -> dict[str, Any]:
+        id = f"call-{self._id}-{index}"
+        return {"id": id, "type": "function", "function": {"name": self._tool, "arguments": arguments}}
+
+    def opening(self, num_choices: int, usage: Usage, tells_usage_always: bool) -> bytes:
+        """The role of the speaker and the function's name, once for each answer."""
+        usage_json, found = usage if tells_usage_always else None, b""
+        for index in range(num_choices):
+            calls = [{"index": 0, **self._call(index, "")}]
+            delta = msgspec.json.encode({"role": "assistant", "content": None, "tool_calls": calls})
+            found += self._chunk(index, b'"delta":' + delta, "", usage_json)
+        return found
+
+    def piece(self, index: int, text: str, reason: str, usage: Usage | None) -> bytes:
+        """Some of the arguments."""
+        return super().piece(index, text, self._reasons.get(reason, reason), usage)
+
+    def whole(self, texts: list[str], reasons: list[str], usage: Usage) -> dict[str, Any]:
+        """All calls at once."""
+        choices = [
+            {
+                "index": k,
+                "message": {"role": "assistant", "content": None, "tool_calls": [self._call(k, text)]},
+                "logprobs": None,
+                "finish_reason": self._reasons.get(reason, reason),
+            }
             for k, (text, reason) in enumerate(zip(texts, reasons, strict=True))
         ]
         return {**self._about(self.whole_kind), "choices": choices, "usage": usage.to_json()}
