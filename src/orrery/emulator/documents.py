@@ -17,7 +17,7 @@ from orrery.emulator.words import VOCABULARY
 Schema = Mapping[str, Any]
 
 MAX_LETTERS = 2**17
-"""Largest number of letters of one document: whoever waits meanwhile waits some tens of milliseconds."""
+"""Largest number of letters of one document: at worst it takes two tenths of a second, and everybody else waits."""
 
 MAX_DEPTH, MAX_NAMES = 48, 1000
 DEEP = 4
