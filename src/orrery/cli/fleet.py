@@ -58,7 +58,7 @@ def command(
     if report is not None:
         from orrery.reports.write import check_paths
 
-        check_paths((report,), file or report, is_needed=False)
+        check_paths((report,), file, is_needed=False)
     if is_csv and is_json:
         raise click.UsageError("--csv and --json both write to standard output; keep one, or use --out.")
     from orrery.cli.fleet_views import print_fleet, series_csv, write_fleet

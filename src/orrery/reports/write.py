@@ -12,8 +12,8 @@ from orrery.reports.report import Report
 SUFFIXES = (".html", ".pdf")
 
 
-def check_paths(out: Sequence[Path], source: Path, *, is_needed: bool) -> None:
-    """Refuse, before anything is computed, what cannot be written."""
+def check_paths(out: Sequence[Path], source: Path | None, *, is_needed: bool) -> None:
+    """Refuse, before anything is computed, what cannot be written; ``source`` is the file that is asked about."""
     if is_needed and not out:
         raise ScenarioError("out: is missing; write --out report.html (or .pdf), or --json for the content as data.")
     for path in out:
@@ -23,7 +23,7 @@ def check_paths(out: Sequence[Path], source: Path, *, is_needed: bool) -> None:
             raise ScenarioError(f"out: {path} is a folder; write the name of a file, such as report.html.")
         if not path.parent.is_dir():
             raise ScenarioError(f"out: there is no folder {path.parent}; make it first, or write another name.")
-        if path.exists() and source.exists() and path.samefile(source):
+        if source is not None and path.exists() and source.exists() and path.samefile(source):
             raise ScenarioError(f"out: {path} is the source itself; write another name.")
 
 

@@ -283,6 +283,7 @@ def test_a_link_is_of_replicas_over_several_nodes():
 
 def test_a_report_says_what_the_answer_says(tmp_path, capsys):
     path, flags = tmp_path / "day.html", [f"--{k.replace('_', '-')}={v}" for k, v in (LOAD | SCALED).items()]
+    path.write_text("of yesterday")  # an older report is written over
     assert run(["fleet", *flags, "--days", "0.01", "--slo", "p99_ttft:1000", "--report", str(path), "--json"]) == 0
     plain, page = json.loads(capsys.readouterr().out), path.read_text()
     assert page.count("<figure") == 6
