@@ -1,6 +1,7 @@
 """JSON that fits a schema, written from its beginning on; nothing else is meant by it.
 
-Every keyword that limits a value is either obeyed while it is written or refused by name, so a finished document fits.
+Every keyword that limits a value is either obeyed while it is written or refused by name, so a finished document fits;
+of ``oneOf`` one branch is obeyed, and whether another would hold too is not looked at.
 """
 
 import json
