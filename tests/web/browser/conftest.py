@@ -52,6 +52,14 @@ VIEWS = {
     "infeasible": "/design?model=llama-3.1-70b&device=h100-sxm&input_tokens=1024&output_tokens=256&concurrency=32",
     "training": "/training",
     "compare": "/compare",
+    "designs": "/designs?model=llama-3.1-8b&device=h100-sxm&input_tokens=1024&output_tokens=256&concurrency=32"
+    "&with=weights%3Dfp8%3B%20device%3Dh200-sxm",
+    "what-if": "/what-if?technique=fp8-weights&model=llama-3.1-8b&device=h100-sxm&input_tokens=1024&output_tokens=256"
+    "&concurrency=32",
+    "disaggregate": "/disaggregate",
+    "fleet": "/fleet",
+    "kernel": "/kernel?op=gemm&device=h100-sxm&m=64&n=4096&k=4096",
+    "split": "/split?model=vgg-16&device=raspberry-pi-4-8gb&server=rtx-4090&link_rates=0.5,5,50",
     "sweep": "/sweep?by=device&lines=h100-sxm,h200-sxm",
     "uploads": "/uploads",
     "runs": "/runs",
