@@ -116,6 +116,16 @@ def test_the_page_holds_its_data_and_its_answer(client):
         assert job.question in page
 
 
+def test_pages_and_scripts_travel_compressed(client):
+    for address, most in (("/", 40_000), ("/static/style.css", 12_000), ("/static/best-chart.js", 12_000)):
+        with client.stream("GET", address, headers={"accept-encoding": "gzip"}) as answer:
+            assert answer.headers["content-encoding"] == "gzip"
+            sent = sum(len(part) for part in answer.iter_raw())
+        plain = client.get(address, headers={"accept-encoding": "identity"})
+        assert "content-encoding" not in plain.headers
+        assert sent < min(most, len(plain.content) / 2), address
+
+
 def test_the_best_is_within_the_slo_and_a_looser_one_costs_no_more():
     tight, loose = best_of(Choice(tpot_s=0.025)), best_of(Choice(tpot_s=0.08, ttft_s=5))
     assert all(b.row["tpot_ms"] <= 25 and b.row["ttft_ms"] <= 1000 for b in tight)

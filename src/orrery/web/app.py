@@ -10,6 +10,7 @@ from typing import Any, cast
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount
@@ -38,7 +39,7 @@ def application(place: Place, hosts: Sequence[str] = ()) -> Starlette:
     rooms = _pages()
     app = Starlette(
         routes=[*(route for room in rooms for route in room.ROUTES), Mount("/static", StaticFiles(directory=STATIC))],
-        middleware=[Middleware(Guard, hosts=hosts)],
+        middleware=[Middleware(Guard, hosts=hosts), Middleware(GZipMiddleware, minimum_size=1024, compresslevel=5)],
         lifespan=lifespan,
         exception_handlers={OrreryError: _validation_error, HTTPException: _refused, Exception: _broken},
     )
