@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 EPILOG = """\b
 Examples:
   orrery split --model vgg-16 --device raspberry-pi-4-8gb --server rtx-4090 --link-rates 0.5,5,50
-  orrery split --model resnet-50 --device jetson-orin-nano-8gb --server l40s --link-rates 10 --json"""
+  orrery split --model resnet-50 --device jetson-orin-nano-8gb --server l40s --link-rates 10 --json
+  orrery split --model resnet-50 --device raspberry-pi-4-8gb --server rtx-4090 --link-rates 1,10 --bottleneck conv2_3:12
+"""
 
 
 @click.command("split", epilog=EPILOG)

@@ -37,6 +37,28 @@ class Unit:
     name: str
     layers: tuple[Convolution, ...]
     num_results: int  # elements that leave it, behind its pooling
+    num_channels: int  # of them
+
+    def squeezed(self, channels: int) -> "Bottleneck":
+        """An encoder of 1 x 1 to so many channels of what leaves it, and the decoder of 1 x 1 back."""
+        positions = self.num_results // self.num_channels
+        return Bottleneck(
+            encoder=Convolution(positions=positions, inputs=self.num_channels, outputs=channels),
+            decoder=Convolution(positions=positions, inputs=channels, outputs=self.num_channels),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bottleneck:
+    """Fewer channels between a unit and the next (Eshratifar et al., BottleNet, arXiv 1902.01000)."""
+
+    encoder: Convolution
+    decoder: Convolution
+
+    @property
+    def num_results(self) -> int:
+        """Elements between the two."""
+        return self.encoder.positions * self.encoder.outputs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,15 +98,15 @@ def _vgg() -> Iterator[Unit]:
         for i in range(count):
             left = side // 2 if i == count - 1 else side
             layer = Convolution(positions=side**2, inputs=inputs, outputs=width, taps=9)
-            yield Unit(name=f"conv{stage}_{i + 1}", layers=(layer,), num_results=left**2 * width)
+            yield Unit(name=f"conv{stage}_{i + 1}", layers=(layer,), num_results=left**2 * width, num_channels=width)
             inputs = width
     for i, (k, n) in enumerate(((512 * 49, 4096), (4096, 4096), (4096, CLASSES)), start=6):
-        yield Unit(name=f"fc{i}", layers=(Convolution(positions=1, inputs=k, outputs=n),), num_results=n)
+        yield _connected(f"fc{i}", k, n)
 
 
 def _resnet(counts: Sequence[int]) -> Iterator[Unit]:
     stem = Convolution(positions=112**2, inputs=3, outputs=64, taps=49)
-    yield Unit(name="stem", layers=(stem,), num_results=56**2 * 64)
+    yield Unit(name="stem", layers=(stem,), num_results=56**2 * 64, num_channels=64)
     inputs, before = 64, 56
     for stage, (count, (side, width)) in enumerate(zip(counts, RESNET_STAGES, strict=True), start=2):
         for i in range(count):
@@ -95,9 +117,15 @@ def _resnet(counts: Sequence[int]) -> Iterator[Unit]:
             ]
             if i == 0:
                 layers.append(Convolution(positions=side**2, inputs=inputs, outputs=WIDENS * width))
-            yield Unit(name=f"conv{stage}_{i + 1}", layers=tuple(layers), num_results=side**2 * WIDENS * width)
             inputs, before = WIDENS * width, side
-    yield Unit(name="fc", layers=(Convolution(positions=1, inputs=inputs, outputs=CLASSES),), num_results=CLASSES)
+            results = side**2 * inputs
+            yield Unit(name=f"conv{stage}_{i + 1}", layers=tuple(layers), num_results=results, num_channels=inputs)
+    yield _connected("fc", inputs, CLASSES)
+
+
+def _connected(name: str, inputs: int, outputs: int) -> Unit:
+    layer = Convolution(positions=1, inputs=inputs, outputs=outputs)
+    return Unit(name=name, layers=(layer,), num_results=outputs, num_channels=outputs)
 
 
 BUILDERS: Mapping[str, Callable[[], Iterator[Unit]]] = {

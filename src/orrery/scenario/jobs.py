@@ -150,6 +150,14 @@ JOBS = (
         example={"op": "gemm", "device": "h100-sxm", "m": 4096, "n": 4096, "k": 4096},
     ),
     Job(
+        question="Cut a network between device and server?",
+        answer="The cut that answers first at each link rate, and where none inside the network does",
+        command="orrery split",
+        page="split.md",
+        path="/split",
+        example={"model": "vgg-16", "device": "raspberry-pi-4-8gb", "server": "rtx-4090", "link_rates": "0.5,5,50"},
+    ),
+    Job(
         question="My own GPU?",
         answer="A device file, or constants fitted to your machine",
         command="orrery calibrate device",

@@ -1,7 +1,7 @@
 """One network over a device, a link and a server: where to cut it, as the link changes."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from math import inf, isinf
 from typing import Any
@@ -16,7 +16,7 @@ from orrery.catalog.devices import get_device
 from orrery.execution.edge.cuts import BestRange, Cut, best_ranges
 from orrery.hardware.device import Device
 from orrery.kernels.ops import Gemm
-from orrery.models.networks import BUILDERS, Network, network_of
+from orrery.models.networks import BUILDERS, Convolution, Network, network_of
 from orrery.scenario.answer import to_json
 from orrery.scenario.fields_split import SPLIT_BY_NAME
 from orrery.scenario.inputs import Inputs, read_asked
@@ -25,7 +25,7 @@ from orrery.scenario.validation_errors import limited
 
 BYTES_PER_S_OF_MBIT = 1e6 / 8.0
 ELEMENT_BYTES = {"fp32": 4.0, "fp16": 2.0, "bf16": 2.0}
-MAX_RATES = 1000
+MAX_RATES, MAX_BOTTLENECKS = 1000, 100
 
 
 class SplitQuestion(Inputs):
@@ -38,6 +38,10 @@ class SplitQuestion(Inputs):
     round_trip_s: Number = Field(**limited(SPLIT_BY_NAME["round_trip_s"]))
     input_bytes: Number = Field(**limited(SPLIT_BY_NAME["input_bytes"]))
     precision: Word = None
+    bottleneck: Word = None
+    bottleneck_bits: Number = Field(**limited(SPLIT_BY_NAME["bottleneck_bits"]))
+    filter_pass_frac: Number = Field(**limited(SPLIT_BY_NAME["filter_pass_frac"]))
+    filter_macs: Number = Field(**limited(SPLIT_BY_NAME["filter_macs"]))
     sending_w: Number = Field(**limited(SPLIT_BY_NAME["sending_w"]))
 
 
@@ -105,7 +109,7 @@ def split(**settings: Any) -> SplitAnswer:
     """The cut that answers first at each link rate, and the ranges of rates in which each cut does.
 
     Settings are those of `orrery split`: model, device, server, link_rates, round_trip_s, input_bytes, precision,
-    sending_w.
+    bottleneck, bottleneck_bits, filter_pass_frac, filter_macs, sending_w.
     """
     inputs = read_asked(SplitQuestion, settings, SPLIT_BY_NAME)
     missing = [name for name in ("model", "device", "server", "link_rates") if getattr(inputs, name) is None]
@@ -118,7 +122,15 @@ def split(**settings: Any) -> SplitAnswer:
     if format not in ELEMENT_BYTES:
         raise ScenarioError(f"precision: got {format[:80]!r}; write {', '.join(ELEMENT_BYTES)}.")
     device, server = get_device(str(inputs.device)), get_device(str(inputs.server))
-    cuts = cuts_of(network_of(name), device, server, format, inputs.input_bytes)
+    network = network_of(name)
+    cuts = cuts_of(network, device, server, format, inputs.input_bytes)
+    if inputs.bottleneck is not None:
+        bits = inputs.bottleneck_bits or 8.0 * ELEMENT_BYTES[format]
+        placements = bottlenecks_of(inputs.bottleneck, network)
+        cuts = with_bottlenecks(cuts, network, device, server, format, placements, bits)
+    elif inputs.bottleneck_bits is not None:
+        raise ScenarioError('bottleneck_bits: set without bottleneck; write bottleneck = "conv2_3:12" beside it.')
+    cuts = filtered(cuts, network, *_filter(inputs))
     way_s = inputs.round_trip_s or 0.0
     watts = device.power_limit_w, inputs.sending_w or device.idle_power_w, device.idle_power_w
     return SplitAnswer(
@@ -147,18 +159,90 @@ def cuts_of(
     return tuple(Cut(name=n, head_s=h, tail_s=t, sent_bytes=b) for n, h, t, b in parts)
 
 
+def bottlenecks_of(text: str, network: Network) -> list[tuple[int, int]]:
+    """Index of the unit and channels of each "AFTER:CHANNELS" with commas."""
+    names = [unit.name for unit in network.units[:-1]]
+    parts = text.split(",")
+    if len(parts) > MAX_BOTTLENECKS:
+        raise ScenarioError(f"bottleneck: {len(parts)} of them; write at most {MAX_BOTTLENECKS}.")
+    found = list[tuple[int, int]]()
+    for part in parts:
+        after, _, channels = part.strip().partition(":")
+        if after not in names:
+            raise ScenarioError(
+                f"bottleneck: got {part[:80]!r}; write UNIT:CHANNELS with a unit of {', '.join(names)}."
+            )
+        index = names.index(after)
+        most = network.units[index].num_channels
+        if not (channels.isascii() and channels.isdigit() and len(channels) < 9 and 1 <= int(channels) <= most):
+            raise ScenarioError(
+                f"bottleneck: got {part[:80]!r}; write 1 to {most} channels, such as {after}:{most // 8}."
+            )
+        found.append((index, int(channels)))
+    return found
+
+
+def with_bottlenecks(
+    cuts: tuple[Cut, ...],
+    network: Network,
+    device: Device,
+    server: Device,
+    format: str,
+    placements: Sequence[tuple[int, int]],
+    bits: float,
+) -> tuple[Cut, ...]:
+    """The plain cuts of ``cuts_of`` and, before the last, those at bottlenecks: (unit, channels) each."""
+    between = [network.units[i].squeezed(channels) for i, channels in placements]
+    encoding = layer_times_s([b.encoder for b in between], device, format)
+    decoding = layer_times_s([b.decoder for b in between], server, format)
+    more = [
+        Cut(
+            name=f"{network.units[i].name}:{channels}",
+            head_s=cuts[i + 1].head_s + encode_s,
+            tail_s=cuts[i + 1].tail_s + decode_s,
+            sent_bytes=b.num_results * bits / 8.0,
+        )
+        for (i, channels), b, encode_s, decode_s in zip(placements, between, encoding, decoding, strict=True)
+    ]
+    return (*cuts[:-1], *more, cuts[-1])
+
+
+def filtered(cuts: tuple[Cut, ...], network: Network, macs: float, passed_frac: float) -> tuple[Cut, ...]:
+    """Cuts inside the network with a filter of what leaves the head; both extremes are as they were.
+
+    Its multiply-adds run at the pace at which the device runs the network's.
+    """
+    filter_s = cuts[-1].head_s * macs / network.num_macs
+    inside = (replace(c, head_s=c.head_s + filter_s, passed_frac=passed_frac) for c in cuts[1:-1])
+    return (cuts[0], *inside, cuts[-1])
+
+
+def _filter(inputs: SplitQuestion) -> tuple[float, float]:
+    """Multiply-adds and the share that passes; no filter is one of none that passes all."""
+    macs, passed = inputs.filter_macs, inputs.filter_pass_frac
+    if (macs is None) != (passed is None):
+        missing = SPLIT_BY_NAME["filter_macs" if macs is None else "filter_pass_frac"]
+        raise ScenarioError(f"{missing.name}: missing; a filter has both, write {missing.name} = {missing.example}.")
+    return (0.0, 1.0) if macs is None or passed is None else (macs, passed)
+
+
 def _unit_s(network: Network, device: Device, format: str) -> list[float]:
-    """Seconds of each unit: its convolutions as products of (positions) x (taps x inputs) x (outputs)."""
-    layers = [layer for unit in network.units for layer in unit.layers]
+    """Seconds of each unit."""
+    times = layer_times_s([layer for unit in network.units for layer in unit.layers], device, format)
+    ends = [0, *accumulate(len(unit.layers) for unit in network.units)]
+    return [sum(times[a:b]) for a, b in pairwise(ends)]
+
+
+def layer_times_s(layers: Sequence[Convolution], device: Device, format: str) -> list[float]:
+    """Seconds of each convolution as a product of (positions) x (taps x inputs) x (outputs)."""
     sizes = np.array([(x.positions, x.outputs, x.taps * x.inputs) for x in layers], np.int64)
     m, n, k = sizes.T
     times = kernels.predict(Gemm(m=m, n=n, k=k, format=format, quantises_input=False), device).time_s
-    ends = [0, *accumulate(len(unit.layers) for unit in network.units)]
-    return [float(times[a:b].sum()) for a, b in pairwise(ends)]
+    return [float(x) for x in times]
 
 
 def _at(cuts: tuple[Cut, ...], rate: float, way_s: float, watts: tuple[float, float, float]) -> AtRate:
-    best = min(cuts, key=lambda c: (c.delay_s(rate, way_s), c.sent_bytes))
+    best = min(cuts, key=lambda c: (c.delay_s(rate, way_s), c.mean_bytes))
     return AtRate(
         link_bytes_per_s=rate,
         best=best.name,

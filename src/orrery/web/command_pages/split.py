@@ -20,6 +20,10 @@ LABELS = {
     "link_rates": "Link rates, Mbit/s",
     "round_trip_s": "Round trip, s",
     "input_bytes": "Bytes of the input",
+    "bottleneck": "Bottlenecks, unit:channels",
+    "bottleneck_bits": "Bits of a bottleneck's element",
+    "filter_pass_frac": "Frames that a filter passes, share",
+    "filter_macs": "Multiply-adds of the filter",
     "sending_w": "Power while sending, W",
 }
 
@@ -82,7 +86,7 @@ def _mbit(rate_bytes_per_s: float | None) -> str:
 
 def rows(plain: Plain) -> tuple[Sequence[str], list[Sequence[Cell]]]:
     """A row for each cut."""
-    header = ("name", "head_s", "tail_s", "sent_bytes")
+    header = ("name", "head_s", "tail_s", "sent_bytes", "passed_frac")
     return header, [[cut[name] for name in header] for cut in plain["cuts"]]
 
 
