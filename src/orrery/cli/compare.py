@@ -1,14 +1,12 @@
 """``orrery compare``: several designs side by side, with paired errors."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from orrery.base.errors import ScenarioError
-from orrery.cli.options import setting_flags, typed_flags, with_files
-from orrery.scenario.fields import SETTINGS
+from orrery.cli.options import deployment_flags, typed_flags
 
 if TYPE_CHECKING:
     from orrery.scenario.compare import Design, DesignsAnswer
@@ -19,15 +17,6 @@ Examples:
       --concurrency 32 --with device=h200-sxm --with "weights=fp8 kv=fp8"
   orrery compare mine.toml theirs.toml --json
   orrery compare mine.toml --with tp=8 --with "tp=8 concurrency=64" --simulated"""
-
-COMMANDS = frozenset({"estimate", "simulate", "plan", "train"})
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _flags(function: F) -> F:
-    """Every setting of a deployment or a training job, ``--scenario``, ``--save-scenario`` and ``--json``."""
-    return setting_flags(with_files(function), [s for s in SETTINGS if COMMANDS & s.commands])
 
 
 @click.command("compare", epilog=EXAMPLES)
@@ -40,7 +29,7 @@ def _flags(function: F) -> F:
     help="One more design: the first with these settings, several in quotes; repeat for more designs.",
 )
 @click.option("--simulated", "is_simulated", is_flag=True, help="Simulate each design, on the same requests.")
-@_flags
+@deployment_flags
 def command(
     files: tuple[Path, ...],
     variants: tuple[str, ...],
@@ -58,7 +47,7 @@ def command(
     from orrery.cli.output import print_json, print_notes
     from orrery.cli.progress import bar, patience
     from orrery.scenario.compare import changed, compare
-    from orrery.scenario.file import load_scenario, read_settings
+    from orrery.scenario.file import read_settings
     from orrery.scenario.file import save_scenario as save
     from orrery.scenario.schema import read_scenario
 
@@ -67,9 +56,10 @@ def command(
     own = typed_flags(flags)
     if own and len(files) > 1:
         raise ScenarioError("compare: flags change one design; give one file with them, or --with for more designs.")
-    for file in files:
-        load_scenario(file)  # what is wrong in a file is told with its name
-    bases = [read_settings(file) | own for file in files] or ([own] if own else [])
+    read = [read_settings(file) for file in files]
+    for file, settings in zip(files, read, strict=True):
+        read_scenario(settings, where=str(file))  # what is wrong in a file is told with its name
+    bases = [settings | own for settings in read] or ([own] if own else [])
     if not bases:
         raise ScenarioError(
             "Nothing is asked yet: give scenario files, or --model and --device and --with; see --help."

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 TRAFFIC = frozenset({"batch", "concurrency", "users", "rate", "trace"})
 """Ways for requests to arrive: a flag of one kind replaces a file's other kinds (a rate may go with a trace)."""
 
+DEPLOYMENT_COMMANDS = frozenset({"estimate", "simulate", "plan", "train"})
+"""Commands whose settings describe a deployment or a training job."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -57,6 +60,11 @@ def scenario_flags(command: str) -> Callable[[F], F]:
         return setting_flags(with_files(function), [s for s in SETTINGS if command in s.commands])
 
     return add
+
+
+def deployment_flags(function: F) -> F:
+    """Every setting of a deployment or a training job, ``--scenario``, ``--save-scenario`` and ``--json``."""
+    return setting_flags(with_files(function), [s for s in SETTINGS if DEPLOYMENT_COMMANDS & s.commands])
 
 
 def setting_flags(function: F, settings: Sequence[Setting]) -> F:

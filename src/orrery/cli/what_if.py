@@ -1,14 +1,12 @@
 """``orrery what-if``: what a technique would do to a deployment."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from orrery.base.errors import ScenarioError
-from orrery.cli.options import scenario_from, setting_flags, with_files
-from orrery.scenario.fields import SETTINGS
+from orrery.cli.options import deployment_flags, scenario_from
 
 if TYPE_CHECKING:
     from orrery.scenario.what_if import WhatIf
@@ -21,15 +19,6 @@ Examples:
   orrery what-if --all --scenario mine.toml --metric tpot
   orrery what-if zero-bubble-h1 --model llama-3.1-70b --device h100-sxm --devices 64 --tp 8 --pp 4 --global-batch 128
       --seq-len 4096 --break-even global_batch"""
-
-COMMANDS = frozenset({"estimate", "simulate", "plan", "train"})
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _flags(function: F) -> F:
-    """Every setting of a deployment or a training job."""
-    return setting_flags(with_files(function), [s for s in SETTINGS if COMMANDS & s.commands])
 
 
 @click.command("what-if", epilog=EXAMPLES)
@@ -51,7 +40,7 @@ def _flags(function: F) -> F:
     "--all none); repeat for more.",
 )
 @click.option("--simulated", "is_simulated", is_flag=True, help="Simulate where a closed form would answer too.")
-@_flags
+@deployment_flags
 def command(
     techniques: tuple[str, ...],
     is_all: bool,
