@@ -1,6 +1,8 @@
 """A machine that is played: a small CPU with the constants that are believed before anything is measured."""
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -57,3 +59,15 @@ def searching() -> Callable[[Device], Search]:
         return Search(unknowns=unknowns_of(device, [work.key for work in pool]), pool=pool)
 
     return begin
+
+
+@pytest.fixture
+def save(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a text, or what is to be JSON, and says where."""
+
+    def write(content: object, name: str = "run.json") -> Path:
+        path = tmp_path / name
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return path
+
+    return write

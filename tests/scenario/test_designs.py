@@ -118,3 +118,12 @@ def test_the_command_takes_flags_files_and_changes(tmp_path, capsys):
     assert run(["compare", *flags]) == 2
     assert run(["compare", str(file), str(file), "--tp", "2"]) == 2
     assert run(["compare", *flags, "--model", "llama-3.1-405b", "--with", "device=l40s"]) == 3
+
+
+def test_one_kind_of_traffic_replaces_another() -> None:
+    base = {"model": "m", "concurrency": 32}
+    assert changed(base, "rate=4") == {"model": "m", "rate": "4"}
+    assert changed(base, "concurrency=64") == {"model": "m", "concurrency": "64"}
+    assert changed({"trace": "chat", "users": 3}, "rate=4") == {"trace": "chat", "rate": "4"}
+    assert changed({"trace": "chat", "rate": 4}, "trace=code") == {"trace": "code"}
+    assert changed({"trace": "chat", "rate": 4}, "trace=code rate=2") == {"trace": "code", "rate": "2"}

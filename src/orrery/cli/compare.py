@@ -49,6 +49,7 @@ def command(
     from orrery.scenario.compare import changed, compare
     from orrery.scenario.file import read_settings
     from orrery.scenario.file import save_scenario as save
+    from orrery.scenario.merge import merged
     from orrery.scenario.schema import read_scenario
 
     if scenario_file:
@@ -59,7 +60,7 @@ def command(
     read = [read_settings(file) for file in files]
     for file, settings in zip(files, read, strict=True):
         read_scenario(settings, where=str(file))  # what is wrong in a file is told with its name
-    bases = [settings | own for settings in read] or ([own] if own else [])
+    bases = [merged(settings, own) for settings in read] or ([own] if own else [])
     if not bases:
         raise ScenarioError(
             "Nothing is asked yet: give scenario files, or --model and --device and --with; see --help."

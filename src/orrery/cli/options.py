@@ -8,16 +8,10 @@ import click
 
 from orrery.base.errors import ScenarioError
 from orrery.scenario.fields import SETTINGS
-from orrery.scenario.setting import Setting
+from orrery.scenario.setting import DEPLOYMENTS, Setting
 
 if TYPE_CHECKING:
     from orrery.scenario.schema import Scenario
-
-TRAFFIC = frozenset({"batch", "concurrency", "users", "rate", "trace"})
-"""Ways for requests to arrive: a flag of one kind replaces a file's other kinds (a rate may go with a trace)."""
-
-DEPLOYMENT_COMMANDS = frozenset({"estimate", "simulate", "plan", "train"})
-"""Commands whose settings describe a deployment or a training job."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -64,7 +58,7 @@ def scenario_flags(command: str) -> Callable[[F], F]:
 
 def deployment_flags(function: F) -> F:
     """Every setting of a deployment or a training job, ``--scenario``, ``--save-scenario`` and ``--json``."""
-    return setting_flags(with_files(function), [s for s in SETTINGS if DEPLOYMENT_COMMANDS & s.commands])
+    return setting_flags(with_files(function), [s for s in SETTINGS if DEPLOYMENTS & s.commands])
 
 
 def setting_flags(function: F, settings: Sequence[Setting]) -> F:
@@ -97,16 +91,14 @@ def typed_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
 def scenario_from(flags: Mapping[str, Any], file: Path | None, save: Path | None) -> "Scenario":
     """The scenario of a file with the flags on top; saved again where asked."""
     from orrery.scenario.file import read_settings, save_scenario
+    from orrery.scenario.merge import merged
     from orrery.scenario.schema import read_scenario
 
     given = dict(_given(flags))
     settings: dict[str, Any] = {
         key.replace("-", "_"): value for key, value in (read_settings(file) if file else {}).items()
     }
-    if replaced := TRAFFIC & given.keys():
-        keep = {"trace"} if replaced == frozenset({"rate"}) else set[str]()
-        settings = {key: value for key, value in settings.items() if key not in TRAFFIC - keep}
-    overridden = settings | given
+    overridden = merged(settings, given)
     scenario = read_scenario(overridden, where=str(file) if file and not given else "")
     if not overridden:
         raise ScenarioError("Nothing is asked yet: give --model and --device, or --scenario FILE.toml; see --help.")

@@ -9,6 +9,7 @@ from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError, nearest
 from orrery.scenario.fields import BY_NAME
 from orrery.scenario.levers.lever import Question
+from orrery.scenario.merge import TRAFFIC_KINDS, merged
 from orrery.scenario.schema import Scenario, read_scenario
 from orrery.scenario.what_if.difference import Difference, differences
 from orrery.scenario.what_if.metrics import METRICS, Metric
@@ -92,11 +93,10 @@ def compare(
 
 
 def changed(base: Mapping[str, Any], text: str) -> dict[str, Any]:
-    """Settings with those of a text on top, such as ``device=h200-sxm tp=8``.
+    """Settings with those of a text on top, such as ``device=h200-sxm tp=8``; ``rate=4`` replaces a concurrency.
 
     ScenarioError where a part is no NAME=VALUE or names no setting.
     """
-    found = dict(base)
     own = dict[str, Any]()
     for part in shlex.split(text):
         name, sign, value = part.partition("=")
@@ -109,7 +109,7 @@ def changed(base: Mapping[str, Any], text: str) -> dict[str, Any]:
         own[key] = [*own.get(key, []), value] if BY_NAME[key].kind == "words" else value
     if not own:
         raise ScenarioError("with: got nothing; write NAME=VALUE, such as device=h200-sxm.")
-    return found | own
+    return merged(base, own)
 
 
 def in_words(difference: Difference) -> str:
@@ -154,7 +154,7 @@ def _called(base: Mapping[str, Any], own: Mapping[str, Any]) -> str:
     apart = {k: own.get(k) for k in (*own, *base) if own.get(k) != base.get(k)}
     if not apart:
         return f"{own.get('model', '')} on {own.get('device', '')}"
-    return ", ".join(f"{k} {_written(v)}" for k, v in apart.items())
+    return ", ".join(f"{k} {_written(v)}" for k, v in apart.items() if k in own or k not in TRAFFIC_KINDS)
 
 
 def _written(value: Any) -> str:

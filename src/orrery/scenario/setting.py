@@ -58,12 +58,13 @@ STEPS = SIMULATE | {"emulate"}
 TRAFFIC = ONE | PLAN | SIMULATE
 SERVING = ONE | PLAN | STEPS
 TRAIN = frozenset({"train"})
+DEPLOYMENTS = TRAFFIC | TRAIN
 EVERY = SERVING | TRAIN
 START = frozenset({"cold-start"})
 CACHE = frozenset({"cache-size"})
 MACHINES = EVERY | START | CACHE
 """Commands, by what they are about: ``STEPS`` serve a deployment step by step, ``TRAFFIC`` knows what is to come,
-``START`` brings a replica up, ``CACHE`` sizes its cache,
+``DEPLOYMENTS`` answer for a scenario, ``START`` brings a replica up, ``CACHE`` sizes its cache,
 ``MACHINES`` have a model on devices, ``PAID`` compare what serving costs."""
 
 

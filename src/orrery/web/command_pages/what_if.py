@@ -7,6 +7,7 @@ from orrery.reports.words import format_value
 from orrery.scenario.fields import BY_NAME
 from orrery.scenario.levers import levers
 from orrery.scenario.schema import read_scenario
+from orrery.scenario.setting import DEPLOYMENTS
 from orrery.scenario.what_if import EVERY, what_if
 from orrery.scenario.what_if.break_even import BreakEven
 from orrery.scenario.what_if.metrics import BY_NAME as METRICS
@@ -36,7 +37,6 @@ FOLDED = (
     "kv_kept_tokens",
     "usd_per_hour",
 )
-COMMANDS = frozenset({"estimate", "simulate", "plan", "train"})
 START = {
     "technique": "token-split",
     "model": "llama-3.1-70b",
@@ -50,7 +50,7 @@ START = {
 
 def settings(query: Query) -> dict[str, Any]:
     """Settings of the deployment, with ``technique`` and ``metric``."""
-    found = {k: v for k, v in settings_of(query).items() if COMMANDS & BY_NAME[k].commands}
+    found = {k: v for k, v in settings_of(query).items() if DEPLOYMENTS & BY_NAME[k].commands}
     named = {name: value for name in ("technique", "metric") if (value := query.get(name, "").strip())}
     return {**named, **found}
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from orrery.base.errors import ScenarioError
+from orrery.scenario.merge import TRAFFIC_KINDS
 from orrery.web.address import Query, query_of, settings_of
-from orrery.web.sweep.parameter import MAX_LINES, MAX_POINTS, TRAFFIC, Parameter, listed, parameter, spread
+from orrery.web.sweep.parameter import MAX_LINES, MAX_POINTS, Parameter, listed, parameter, spread
 
 DEFAULTS: dict[str, Any] = {
     "model": "llama-3.1-8b",
@@ -60,7 +61,7 @@ def asked_of(query: Query) -> SweepInputs:
         settings = dict(DEFAULTS)
     vary = parameter(query.get("vary") or "concurrency")
     by = parameter(query["by"]) if query.get("by") else None
-    if not TRAFFIC & {*settings, vary.name, by.name if by else ""}:
+    if not TRAFFIC_KINDS & {*settings, vary.name, by.name if by else ""}:
         settings["concurrency"] = DEFAULTS["concurrency"]  # stands in the form, where it can be changed
     if by is not None and (by is vary or by.name in vary.replaces or vary.name in by.replaces):
         raise ScenarioError(f"by: {by.name} and {vary.name} cannot vary at once; choose another second setting.")

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from orrery.base.errors import ScenarioError
 from orrery.scenario.fields import BY_NAME
+from orrery.scenario.merge import TRAFFIC_KINDS
 
 MAX_POINTS = 60
 MAX_LINES = 6
 
-TRAFFIC = frozenset({"concurrency", "rate", "batch", "trace"})
 """Traffic settings of which an estimate takes one; the swept one puts the others aside."""
 
 
@@ -37,7 +37,7 @@ class Parameter:
 
 
 def _range(name: str, label: str, unit: str, low: float, high: float, *, is_log: bool = True) -> Parameter:
-    replaces = TRAFFIC - {name} if name in TRAFFIC else frozenset[str]()
+    replaces = TRAFFIC_KINDS - {name} if name in TRAFFIC_KINDS else frozenset[str]()
     return Parameter(name=name, label=label, unit=unit, low=low, high=high, is_log=is_log, replaces=replaces)
 
 
