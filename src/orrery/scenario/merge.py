@@ -13,6 +13,6 @@ def merged(settings: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, A
     A ``rate`` alone leaves the trace, whose requests then come at that rate.
     """
     replaced = TRAFFIC_KINDS & given.keys()
-    kept = {"trace"} if replaced == {"rate"} else set[str]()
-    gone = TRAFFIC_KINDS - kept if replaced else frozenset[str]()
-    return {key: value for key, value in settings.items() if key not in gone} | dict(given)
+    beside_rate = {"trace"} if replaced == {"rate"} else set[str]()
+    removed = TRAFFIC_KINDS - beside_rate if replaced else frozenset[str]()
+    return {key: value for key, value in settings.items() if key not in removed} | dict(given)
