@@ -48,8 +48,6 @@ def test_what_changes_no_time_is_taken_and_left_alone(http, path):
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("logprobs", True),
-        ("logprobs", 0),
         ("top_logprobs", 5),
         ("prompt_logprobs", 1),
         ("use_beam_search", True),

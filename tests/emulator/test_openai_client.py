@@ -82,5 +82,5 @@ def test_errors_are_the_clients_own(client):
     assert caught.value.param == "max_tokens"
     with pytest.raises(openai.BadRequestError, match="maximum context length"):
         client.completions.create(model="llama", prompt="word " * 9000, max_tokens=1)
-    with pytest.raises(openai.BadRequestError, match="logprobs"):
-        client.chat.completions.create(model="llama", messages=HELLO, logprobs=True)
+    with pytest.raises(openai.BadRequestError, match="top_logprobs"):
+        client.chat.completions.create(model="llama", messages=HELLO, top_logprobs=2)

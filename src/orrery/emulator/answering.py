@@ -1,10 +1,11 @@
 """A request's way through: let in, answered whole or as a stream, and taken out when its client goes."""
 
 from collections.abc import Awaitable
+from typing import cast
 
 from orrery.emulator.events import SAID, Events, usage_of
 from orrery.emulator.exchange import Exchange
-from orrery.emulator.forms.form import CompleteResponse, Form
+from orrery.emulator.forms.form import CompleteResponse, Form, TellsLogprobs
 from orrery.emulator.pace import RealTimeDriver
 from orrery.emulator.refusal import RequestError
 from orrery.emulator.stream import Stream
@@ -44,7 +45,14 @@ async def _whole(exchange: Exchange, pace: RealTimeDriver, stream: Stream, form:
             raise RequestError(*SAID[choice.end])
     answers = [choice.job.answer for choice in stream.choices]
     texts = [a.text(0, a.num_tokens) for a in answers]
-    await exchange.json(form.whole(texts, [a.reason for a in answers], usage_of(stream)))
+    reasons, usage, logprobs = [a.reason for a in answers], usage_of(stream), stream.request.logprobs
+    if logprobs is None:
+        body = form.whole(texts, reasons, usage)
+    else:
+        body = cast(TellsLogprobs, form).whole(texts, reasons, usage, [await logprobs.whole(a) for a in answers])
+        if stream.has_left:
+            return
+    await exchange.json(body)
     pace.left(max(choice.last_s for choice in stream.choices))
 
 

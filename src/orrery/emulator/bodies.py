@@ -9,6 +9,9 @@ from msgspec import Meta, Raw, Struct, field
 from orrery.emulator.refusal import RequestError
 
 MAX_CHOICES = 128
+MAX_TOP = 20
+"""Largest number of alternatives at each place: vLLM's own (``--max-logprobs``)."""
+
 MAX_STOPS = 32
 MAX_LETTERS = 256
 """Largest number of letters of one string at which an answer stops."""
@@ -84,7 +87,7 @@ class Chat(Sampling, kw_only=True):
 
     messages: Annotated[list[Message], Meta(min_length=1)]
     max_completion_tokens: Count | None = None
-    top_logprobs: int | None = None
+    top_logprobs: Annotated[int, Meta(ge=0, le=MAX_TOP)] | None = None
     tools: Raw = field(default_factory=Raw)
     tool_choice: str | dict[str, Any] | None = None
 
@@ -176,14 +179,11 @@ NEVER = (
 def check(body: Sampling) -> None:
     """Refuse what would change an answer in a way that is not emulated."""
     requested = {
-        "logprobs": body.logprobs is not None and body.logprobs is not False,
         "use_beam_search": body.use_beam_search,
         **{name: getattr(body, name) is not None for name in NEVER},
     }
     if isinstance(body, Completion):
         requested |= {"echo": body.echo, "suffix": bool(body.suffix)}
-    if isinstance(body, Chat):
-        requested["top_logprobs"] = bool(body.top_logprobs)
     for name, is_asked in requested.items():
         if is_asked:
             raise RequestError(400, f"{name} is not emulated: answers are words without meaning. Leave it out.", name)

@@ -2,9 +2,10 @@
 
 import asyncio
 from dataclasses import replace
+from typing import cast
 
 from orrery.emulator.exchange import Exchange
-from orrery.emulator.forms.form import Form, Usage
+from orrery.emulator.forms.form import Form, TellsLogprobs, Usage
 from orrery.emulator.pace import RealTimeDriver
 from orrery.emulator.refusal import RequestError
 from orrery.emulator.stream import Choice, Stream
@@ -36,7 +37,9 @@ class Events:
         stream = self._stream
         if not self._connection.has_room or not stream.pending or stream.on_tokens is None:
             return
-        found, stream.pending = stream.pending[:MAX_AT_ONCE], stream.pending[MAX_AT_ONCE:]
+        logprobs = stream.request.logprobs
+        most = MAX_AT_ONCE if logprobs is None else max(1, MAX_AT_ONCE // logprobs.num_entries(1))
+        found, stream.pending = stream.pending[:most], stream.pending[most:]
         parts = [self._opening()] if not self._has_opened else []
         for index, num_tokens, time_s, end in found:
             if end and end != "done":
@@ -71,7 +74,11 @@ class Events:
         self._sent[index] = end
         usage = _usage(choice, end) if stream.request.tells_usage_always else None
         reason = answer.reason if end == answer.num_tokens else ""
-        return self._form.piece(index, answer.text(first, end), reason, usage)
+        logprobs = stream.request.logprobs
+        if logprobs is None:
+            return self._form.piece(index, answer.text(first, end), reason, usage)
+        form = cast(TellsLogprobs, self._form)
+        return form.piece(index, answer.text(first, end), reason, usage, logprobs.of(answer, first, end))
 
 
 def _usage(choice: Choice, num_tokens: int) -> Usage:

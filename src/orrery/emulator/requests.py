@@ -13,6 +13,7 @@ from zlib import crc32
 import numpy as np
 
 from orrery.emulator.bodies import Chat, Claude, Completion, Counted, Embedding, Sampling, check
+from orrery.emulator.logprobs import Logprobs, logprobs_of
 from orrery.emulator.prefix import block_names, salted
 from orrery.emulator.prompts import Tokens, content_text, of_any, of_conversation, of_text, too_long
 from orrery.emulator.refusal import RequestError
@@ -57,6 +58,7 @@ class EmulatedRequest:
     priority_ratio: float = 0.0  # lower goes first
     user: str = ""
     structure: Structure | None = None  # of the answers; None: words
+    logprobs: Logprobs | None = None  # None: not wanted
 
     @property
     def num_prompt_tokens(self) -> int:
@@ -133,7 +135,9 @@ class RequestParser:
         )
         draws = [self._draws(tokens, body.seed, body.temperature) for tokens in prompts]
         jobs = self._jobs(prompts, limits, draws, num_choices, body.cache_salt)
-        options = body.stream_options
+        options, logprobs = body.stream_options, logprobs_of(body)
+        if logprobs is not None and not body.stream:
+            logprobs.check(sum(job.answer.num_tokens for job in jobs))
         return EmulatedRequest(
             jobs=jobs,
             num_choices=num_choices,
@@ -144,6 +148,7 @@ class RequestParser:
             priority_ratio=body.priority,
             user=body.user or "",
             structure=limits.structure,
+            logprobs=logprobs,
         )
 
     def _draws(self, tokens: Tokens, seed: int | None, temperature: float | None) -> np.random.Generator:

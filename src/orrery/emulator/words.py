@@ -9,6 +9,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeVar
+from zlib import crc32
 
 from orrery.emulator.tokens import pieces
 
@@ -50,9 +51,19 @@ class Answer:
     num_letters: int = -1  # -1: all
     stop: str = ""  # the string that ended it
 
+    @property
+    def key(self) -> int:
+        """Number that equal answers share."""
+        return self.start
+
     def before(self, k: int) -> int:
         """Letters before token ``k``; the first word has no space before it."""
         return _letters(self.start + k) - _letters(self.start) - (k > 0)
+
+    def offset(self, k: int) -> int:
+        """Letters of the text before token ``k``."""
+        before = self.before(k)
+        return before if self.num_letters < 0 else min(before, self.num_letters)
 
     def word(self, k: int) -> str:
         """What token ``k`` says."""
@@ -90,7 +101,7 @@ class Answer:
 class Written:
     """A text of ASCII, cut by the tokeniser and ended after ``most_tokens``; otherwise as an answer of words."""
 
-    __slots__ = ("_ends", "_pieces", "_text", "num_tokens", "reason", "stop")
+    __slots__ = ("_ends", "_pieces", "_text", "key", "num_tokens", "reason", "stop")
 
     def __init__(self, text: str, most_tokens: int) -> None:
         found: list[bytes] = pieces(text)
@@ -99,6 +110,11 @@ class Written:
         self._ends = (0, *accumulate(map(len, self._pieces)))
         self._text: str = b"".join(self._pieces).decode()
         self.stop = ""  # the string that ended it
+        self.key = crc32(text.encode())  # equal texts share it
+
+    def offset(self, k: int) -> int:
+        """Letters of the text before token ``k``."""
+        return min(self._ends[k], len(self._text))
 
     def word(self, k: int) -> str:
         """What token ``k`` says."""

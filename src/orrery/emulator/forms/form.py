@@ -1,11 +1,15 @@
 """What every shape of an answer has: a whole body, and the pieces of a stream."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
 
 from orrery.emulator.refusal import RequestError
+
+NONE = b"null"
+"""Log probabilities that are not wanted, as JSON."""
 
 END = b"data: [DONE]\n\n"
 
@@ -53,6 +57,20 @@ class Form(CompleteResponse, Protocol):
 
     def failure(self, refusal: RequestError) -> bytes:
         """An error in the middle of a stream."""
+        ...
+
+
+class TellsLogprobs(Form, Protocol):
+    """A form that can also tell the log probabilities of tokens, which come as JSON."""
+
+    def whole(
+        self, texts: list[str], reasons: list[str], usage: Usage, logprobs: Sequence[msgspec.Raw | None] | None = None
+    ) -> Any:
+        """The body."""
+        ...
+
+    def piece(self, index: int, text: str, reason: str, usage: Usage | None, logprobs: bytes = NONE) -> bytes:
+        """Some text of one answer; the last with a reason."""
         ...
 
 

@@ -1,10 +1,11 @@
 """Chat and completions as OpenAI's interface has them, in vLLM's order of chunks."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from orrery.emulator.forms.form import END, Usage, event
+from orrery.emulator.forms.form import END, NONE, Usage, event
 from orrery.emulator.refusal import RequestError
 
 GAP = b"\0"
@@ -26,22 +27,23 @@ class _Chunked:
     def _about(self, kind: str) -> dict[str, Any]:
         return {"id": self._id, "object": kind, "created": self._created, "model": self._model}
 
-    def _chunk(self, index: int, middle: bytes, reason: str, usage: Usage | None) -> bytes:
+    def _chunk(self, index: int, middle: bytes, reason: str, usage: Usage | None, logprobs: bytes = NONE) -> bytes:
         ends = f'"{reason}"'.encode() if reason else b"null"
         usage_json = b',"usage":' + msgspec.json.encode(usage.to_json()) if usage else b""
-        return b'%b,"choices":[{"index":%d,%b,"logprobs":null,"finish_reason":%b}]%b}\n\n' % (
+        return b'%b,"choices":[{"index":%d,%b,"logprobs":%b,"finish_reason":%b}]%b}\n\n' % (
             self._head,
             index,
             middle,
+            logprobs,
             ends,
             usage_json,
         )
 
-    def piece(self, index: int, text: str, reason: str, usage: Usage | None) -> bytes:
+    def piece(self, index: int, text: str, reason: str, usage: Usage | None, logprobs: bytes = NONE) -> bytes:
         """One chunk."""
         letters = msgspec.json.encode(text)[1:-1]
-        if reason or usage:
-            return self._chunk(index, self.before + letters + self.after, reason, usage)
+        if reason or usage or logprobs is not NONE:
+            return self._chunk(index, self.before + letters + self.after, reason, usage, logprobs)
         around = self._around.get(index)
         if around is None:  # most chunks differ in their text alone
             start, _, end = self._chunk(index, self.before + GAP + self.after, "", None).partition(GAP)
@@ -69,11 +71,13 @@ class Chat(_Chunked):
         role, usage_json = b'"delta":{"role":"assistant","content":""}', usage if tells_usage_always else None
         return b"".join(self._chunk(index, role, "", usage_json) for index in range(num_choices))
 
-    def whole(self, texts: list[str], reasons: list[str], usage: Usage) -> dict[str, Any]:
+    def whole(
+        self, texts: list[str], reasons: list[str], usage: Usage, logprobs: Sequence[msgspec.Raw | None] | None = None
+    ) -> dict[str, Any]:
         """All answers at once."""
         choices = [
-            {"index": k, "message": {"role": "assistant", "content": text}, "logprobs": None, "finish_reason": reason}
-            for k, (text, reason) in enumerate(zip(texts, reasons, strict=True))
+            {"index": k, "message": {"role": "assistant", "content": text}, "logprobs": lp, "finish_reason": reason}
+            for k, (text, reason, lp) in enumerate(zip(texts, reasons, logprobs or [None] * len(texts), strict=True))
         ]
         return {**self._about(self.whole_kind), "choices": choices, "usage": usage.to_json()}
 
@@ -100,20 +104,22 @@ class ToolCall(Chat):
             found += self._chunk(index, b'"delta":' + delta, "", usage_json)
         return found
 
-    def piece(self, index: int, text: str, reason: str, usage: Usage | None) -> bytes:
+    def piece(self, index: int, text: str, reason: str, usage: Usage | None, logprobs: bytes = NONE) -> bytes:
         """Some of the arguments."""
-        return super().piece(index, text, self._reasons.get(reason, reason), usage)
+        return super().piece(index, text, self._reasons.get(reason, reason), usage, logprobs)
 
-    def whole(self, texts: list[str], reasons: list[str], usage: Usage) -> dict[str, Any]:
+    def whole(
+        self, texts: list[str], reasons: list[str], usage: Usage, logprobs: Sequence[msgspec.Raw | None] | None = None
+    ) -> dict[str, Any]:
         """All calls at once."""
         choices = [
             {
                 "index": k,
                 "message": {"role": "assistant", "content": None, "tool_calls": [self._call(k, text)]},
-                "logprobs": None,
+                "logprobs": lp,
                 "finish_reason": self._reasons.get(reason, reason),
             }
-            for k, (text, reason) in enumerate(zip(texts, reasons, strict=True))
+            for k, (text, reason, lp) in enumerate(zip(texts, reasons, logprobs or [None] * len(texts), strict=True))
         ]
         return {**self._about(self.whole_kind), "choices": choices, "usage": usage.to_json()}
 
@@ -129,10 +135,12 @@ class Completion(_Chunked):
         """Return no bytes: the first chunk is text."""
         return b""
 
-    def whole(self, texts: list[str], reasons: list[str], usage: Usage) -> dict[str, Any]:
+    def whole(
+        self, texts: list[str], reasons: list[str], usage: Usage, logprobs: Sequence[msgspec.Raw | None] | None = None
+    ) -> dict[str, Any]:
         """All answers at once."""
         choices = [
-            {"index": k, "text": text, "logprobs": None, "finish_reason": reason}
-            for k, (text, reason) in enumerate(zip(texts, reasons, strict=True))
+            {"index": k, "text": text, "logprobs": lp, "finish_reason": reason}
+            for k, (text, reason, lp) in enumerate(zip(texts, reasons, logprobs or [None] * len(texts), strict=True))
         ]
         return {**self._about(self.whole_kind), "choices": choices, "usage": usage.to_json()}
