@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from orrery.emulator import admin, bodies
+from orrery.emulator import admin, bodies, response_bodies
 from orrery.emulator.app import App
 from orrery.emulator.settings import Settings
 
@@ -24,6 +24,7 @@ DOCUMENT = json.loads((files("orrery.emulator") / "openapi.json").read_text())
 BODIES = {
     "/v1/chat/completions": bodies.Chat,
     "/v1/completions": bodies.Completion,
+    "/v1/responses": response_bodies.ResponseRequest,
     "/v1/messages": bodies.Claude,
     "/v1/messages/count_tokens": bodies.Counted,
     "/v1/embeddings": bodies.Embedding,
@@ -67,6 +68,8 @@ def test_it_names_every_status(path, method):
         may_be |= {429, 500, 503}
     if path in ("/health", "/health/ready", "/ping"):
         may_be |= {503}
+    if "{response_id}" in path:
+        may_be |= {404} | (set() if method == "delete" else {400})
     assert usage_json == may_be
 
 

@@ -59,6 +59,9 @@ async def _whole(exchange: Exchange, pace: RealTimeDriver, stream: Stream, form:
 async def _events(exchange: Exchange, pace: RealTimeDriver, stream: Stream, form: Form) -> None:
     """Send tokens as they come. All that can be refused has been by now, so the status goes out at once."""
     await exchange.begin_events()
+    greeting = form.greeting()
+    if greeting and not stream.has_left:
+        exchange.connection.write_chunk(greeting)
     events = Events(exchange, pace, stream, form)
     stream.on_tokens = exchange.connection.on_room = events.send
     try:

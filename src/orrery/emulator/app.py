@@ -20,6 +20,7 @@ from orrery.emulator.pages import Pages
 from orrery.emulator.prompts import of_any
 from orrery.emulator.refusal import RequestError
 from orrery.emulator.requests import EmulatedRequest, RequestParser
+from orrery.emulator.responses import RESPONSES, Responses
 from orrery.emulator.settings import Settings
 from orrery.emulator.stream import Stream
 
@@ -47,6 +48,7 @@ class App:
             "/v1/completions": {"POST": self._completion},
             "/v1/embeddings": {"POST": self._embed},
             ANTHROPIC: {"POST": self._message},
+            **Responses(pace, settings, self._asker, self._enter).routes,
             **Pages(pace, settings, self._asker).routes,
             **(Admin(pace, settings, self._faults).routes if settings.has_admin else {}),
         }
@@ -70,7 +72,7 @@ class App:
         await exchange.json(body, refusal.status, refusal.headers)
 
     def _handler(self, exchange: Exchange) -> Handler:
-        methods = self.routes.get(exchange.path)
+        methods = self.routes.get(_template(exchange.path))
         if methods is None:
             raise RequestError(404, f"There is no {exchange.path[:200]!r} here.")
         if exchange.path.startswith(GUARDED):
@@ -148,6 +150,14 @@ def _check_origin(exchange: Exchange) -> None:
     site = exchange.header(b"sec-fetch-site")
     if exchange.raw_header(b"origin") or site not in ("", "none"):
         raise RequestError(403, "Pages in a browser may not do this; send the request without an Origin.")
+
+
+def _template(path: str) -> str:
+    """The path with its names left out, as routes have it."""
+    parts = path.split("/")
+    if path.startswith(f"{RESPONSES}/") and len(parts) > 3 and parts[3]:
+        parts[3] = "{response_id}"
+    return "/".join(parts)
 
 
 def _id(exchange: Exchange) -> str:

@@ -26,10 +26,11 @@ EVENTS = b"text/event-stream; charset=utf-8"
 class Exchange:
     """What a handler is given."""
 
-    __slots__ = ("_headers", "_send", "connection", "has_begun", "id", "method", "path", "receive")
+    __slots__ = ("_headers", "_send", "connection", "has_begun", "id", "method", "path", "query", "receive")
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.method, self.path = str(scope["method"]), str(scope["path"])
+        self.query = bytes(scope["query_string"])
         self._headers: dict[bytes, bytes] = dict(scope["headers"])
         self.receive, self._send, self.has_begun = receive, send, False
         self.connection: Guarded = scope["extensions"][CONNECTION]

@@ -32,15 +32,13 @@ def of_conversation(messages: Sequence[Message], tools: msgspec.Raw = NO_TOOLS) 
     return "".join([*turns, "<|assistant|>\n"])
 
 
-def content_text(content: str | list[Part] | None) -> str:
+def content_text(content: str | list[Part] | None, field: str = "messages") -> str:
     """The text of a turn."""
     if content is None or isinstance(content, str):
         return content or ""
     for part in content:
         if part.type not in PARTS:
-            raise RequestError(
-                400, f"content: parts of type {part.type[:40]!r} are not emulated; send text.", "messages"
-            )
+            raise RequestError(400, f"content: parts of type {part.type[:40]!r} are not emulated; send text.", field)
     return "".join(f"{p.text}{p.thinking}{p.name}{_plain(p.input)}{_plain(p.content)}" for p in content)
 
 

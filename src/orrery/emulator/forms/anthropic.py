@@ -37,6 +37,10 @@ class Message:
         """The message at once."""
         return self._about([{"type": "text", "text": texts[0]}], self._reasons[reasons[0]], usage)
 
+    def greeting(self) -> bytes:
+        """Return no bytes: all comes with the first token."""
+        return b""
+
     def opening(self, num_choices: int, usage: Usage, tells_usage_always: bool) -> bytes:
         """The message begins, and its only block."""
         block = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}

@@ -43,6 +43,10 @@ class CompleteResponse(Protocol):
 class Form(CompleteResponse, Protocol):
     """The same, and as a stream."""
 
+    def greeting(self) -> bytes:
+        """What comes at once, before any token; nothing in most forms."""
+        ...
+
     def opening(self, num_choices: int, usage: Usage, tells_usage_always: bool) -> bytes:
         """What comes with the first token, before its text."""
         ...

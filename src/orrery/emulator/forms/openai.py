@@ -27,6 +27,10 @@ class _Chunked:
     def _about(self, kind: str) -> dict[str, Any]:
         return {"id": self._id, "object": kind, "created": self._created, "model": self._model}
 
+    def greeting(self) -> bytes:
+        """Return no bytes: all comes with the first token."""
+        return b""
+
     def _chunk(self, index: int, middle: bytes, reason: str, usage: Usage | None, logprobs: bytes = NONE) -> bytes:
         ends = f'"{reason}"'.encode() if reason else b"null"
         usage_json = b',"usage":' + msgspec.json.encode(usage.to_json()) if usage else b""
