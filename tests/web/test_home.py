@@ -13,7 +13,7 @@ from orrery.web.named import grounded
 from orrery.web.place import place_at
 from orrery.web.question.examples import EXAMPLES
 from orrery.web.question.inputs import describe, form_values, is_from_form, plan_settings
-from orrery.web.render import STATIC
+from orrery.web.assets import STATIC
 
 
 @pytest.fixture
@@ -35,6 +35,7 @@ def test_the_first_page_is_small_and_quick(client):
     beside = (
         "style.css",
         "page.js",
+        "define.js",
         "best.css",
         "best.js",
         "best-chart.js",

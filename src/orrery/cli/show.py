@@ -18,6 +18,7 @@ KINDS = (
     "api-prices",
     "traces",
     "workloads",
+    "terms",
 )
 
 EXAMPLES = """\b
@@ -34,7 +35,8 @@ Examples:
 def command(kind: str, name: str | None, is_json: bool) -> None:
     """What is known, with sources; NAME picks one.
 
-    KIND is devices, models, formats, techniques, engines, frameworks, recipes, prices, api-prices, traces or workloads.
+    KIND is devices, models, formats, techniques, engines, frameworks, recipes, prices, api-prices, traces, workloads or
+    terms (words of the field, defined).
     """
     kind = kind.casefold()
     plural = kind if kind.endswith("s") else f"{kind}s"

@@ -13,6 +13,7 @@ from orrery.catalog.engines import engine_names, get_engine
 from orrery.catalog.frameworks import framework_names, get_framework
 from orrery.catalog.models import get_model, model_names, published_parameters, resolve
 from orrery.catalog.prices import price_of
+from orrery.catalog.terms import get_term, terms
 from orrery.catalog.traces import load_trace, stats, trace_names
 from orrery.catalog.workloads import get_workload, workload_names
 from orrery.execution.train.recipe_registry import get_recipe, known_recipes
@@ -309,6 +310,19 @@ def _workload(name: str) -> Table:
     return Table(kind="workloads", title=found.title, rows=tuple(rows), notes=(f"model: {found.model}",))
 
 
+def _terms() -> Table:
+    rows = [{"name": t.name, "definition": t.definition} for t in terms()]
+    return Table(kind="terms", title="Words of the field", rows=tuple(rows))
+
+
+def _term(name: str) -> Table:
+    found = get_term(name)
+    rows = [{"fact": "definition", "value": found.definition}, {"fact": "spellings", "value": ", ".join(found.spellings)}]
+    if found.metric:
+        rows.append({"fact": "in results", "value": found.metric})
+    return Table(kind="terms", title=found.name, rows=tuple(rows))
+
+
 def _traces() -> Table:
     rows = [{"name": name, **{key: _stats(name)[key] for key in _LISTED}} for name in trace_names()]
     return Table(kind="traces", title="Request traces, made from published statistics", rows=tuple(rows))
@@ -397,4 +411,5 @@ _KINDS: dict[str, tuple[Callable[[], Table], Callable[[str], Table]]] = {
     "api-prices": (_api_prices, _api_price),
     "traces": (_traces, _trace),
     "workloads": (_workloads, _workload),
+    "terms": (_terms, _term),
 }

@@ -14,13 +14,13 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount
-from starlette.staticfiles import StaticFiles
 
 from orrery.base.errors import OrreryError
 from orrery.web import pages
+from orrery.web.assets import Assets
 from orrery.web.guard import HEADERS, Guard
 from orrery.web.place import Place
-from orrery.web.render import STATIC, Entry, page
+from orrery.web.render import Entry, page
 from orrery.web.work import Work
 
 log = logging.getLogger("orrery.web")
@@ -38,7 +38,7 @@ def application(place: Place, hosts: Sequence[str] = ()) -> Starlette:
 
     rooms = _pages()
     app = Starlette(
-        routes=[*(route for room in rooms for route in room.ROUTES), Mount("/static", StaticFiles(directory=STATIC))],
+        routes=[*(route for room in rooms for route in room.ROUTES), Mount("/static", Assets())],
         middleware=[Middleware(Guard, hosts=hosts), Middleware(GZipMiddleware, minimum_size=1024, compresslevel=5)],
         lifespan=lifespan,
         exception_handlers={OrreryError: _validation_error, HTTPException: _refused, Exception: _broken},

@@ -11,10 +11,10 @@ from starlette.responses import HTMLResponse
 
 from orrery import __version__
 from orrery.reports.serving_words import BOUND_BY
+from orrery.web.assets import version as asset_version
 from orrery.web.named import without_place
 
 HERE = Path(__file__).parent
-STATIC = HERE / "static"
 
 
 class Entry(NamedTuple):
@@ -36,7 +36,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    cast("dict[str, Any]", found.globals).update(version=__version__, svg=Markup, limits=BOUND_BY)
+    cast("dict[str, Any]", found.globals).update(version=__version__, assets=asset_version(), svg=Markup, limits=BOUND_BY)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Papers: found while typing, read, marked, and kept so."""
+"""Papers: found while typing, read, marked, and kept so; words of the field: defined where they stand."""
 
 import re
 
@@ -75,3 +75,23 @@ def test_the_scorecard_narrows_by_layer(tab):
     tab.get_by_label("Layer").select_option("moe")
     expect(tab.locator("#found h2").first).not_to_have_text(f"{count} claims")
     assert 0 < int(tab.locator("#found h2").first.inner_text().split()[0]) < count
+
+
+def test_a_word_of_the_field_is_defined_where_it_stands(tab, views):
+    tab.goto(views["designs"])
+    word = tab.get_by_role("rowheader").locator(".term", has_text="Time per output token").first
+    tip = tab.get_by_role("tooltip")
+    word.focus()
+    expect(tip).to_contain_text("over the output tokens after the first")
+    assert word.get_attribute("aria-describedby") == "tip"
+    tab.keyboard.press("Escape")
+    expect(tip).to_be_hidden()
+    word.hover()
+    expect(tip).to_be_visible()
+    tip.hover()
+    tab.wait_for_timeout(400)
+    expect(tip).to_be_visible()  # stays while the pointer is on it
+    tab.mouse.move(5, 5)
+    expect(tip).to_be_hidden()
+    stops = tab.locator(".term[tabindex]").evaluate_all("all => all.map((one) => one.dataset.meaning)")
+    assert len(stops) == len(set(stops)) > 3

@@ -10,7 +10,8 @@ from orrery.base.errors import ScenarioError
 from orrery.web.landing.card import card
 from orrery.web.landing.choices import MODELS
 from orrery.web.landing.view import Choice
-from orrery.web.render import STATIC, environment
+from orrery.web.assets import STATIC, TERMS, terms_script
+from orrery.web.render import environment
 from orrery.web.site.address import root_of
 from orrery.web.site.content import MENU, SitePage, best_path, pages
 
@@ -22,6 +23,7 @@ SCRIPTS = (
     "best.css",
     "site.css",
     "page.js",
+    "define.js",
     "best-points.js",
     "best-chart.js",
     "best.js",
@@ -62,6 +64,7 @@ def _prepare(folder: Path) -> None:
     (folder / MARK).write_text(f"{__version__}\n", "utf-8")
     for name in SCRIPTS:
         shutil.copyfile(STATIC / name, folder / "static" / name)
+    (folder / "static" / TERMS).write_text(terms_script(), "utf-8")
 
 
 def _write(folder: Path, found: SitePage, address: str) -> None:
