@@ -2,9 +2,11 @@
 
 import json
 import re
+from io import BytesIO
 from pathlib import Path
 
 import pytest
+from PIL import Image, ImageColor
 from starlette.testclient import TestClient
 
 from orrery.catalog.api_prices import get_api_price
@@ -14,7 +16,19 @@ from orrery.scenario.ask import Answer, estimate
 from orrery.scenario.jobs import JOBS
 from orrery.web.app import application
 from orrery.web.landing import shipped
-from orrery.web.landing.card import card
+from orrery.web.landing.card import (
+    ACCENT,
+    BAND,
+    BARS_PX,
+    FIGURE_PX,
+    HEIGHT_PX,
+    LEFT_PX,
+    ROWS,
+    STEP_PX,
+    TOP_PX,
+    WIDTH_PX,
+    card,
+)
 from orrery.web.landing.choices import DEVICES, ENGINES, MODELS, TRAFFIC, formats_on, keys_of
 from orrery.web.landing.points import COLUMNS, points_of, settings_of_row
 from orrery.web.landing.published import runs_of
@@ -190,10 +204,35 @@ def test_what_is_not_known_is_refused_in_words(client, wrong):
 
 
 def test_the_card_is_a_picture_of_the_answer(client):
-    text = card(Choice())
-    assert text.startswith("<svg")
-    assert "Llama 3.1 70B" in text
-    assert client.get("/best/card.svg", params={"model": "deepseek-r1"}).headers["content-type"] == "image/svg+xml"
+    picture = Image.open(BytesIO(card(Choice())))
+    assert picture.format == "PNG"
+    assert picture.size == (WIDTH_PX, HEIGHT_PX)
+    marks = [n for n in range(ROWS) if _has(picture, TOP_PX + n * STEP_PX + 12, ACCENT)]
+    assert marks == list(range(ROWS))  # five accelerators, each with its figure
+    bands = [_width(picture, TOP_PX + n * STEP_PX - 6, BAND) for n in range(ROWS)]
+    cheapest, *_, dearest = [b for b in best_of(Choice()) if b.usd_per_million][:ROWS]
+    assert bands[-1] / bands[0] == pytest.approx(_spread(dearest) / _spread(cheapest), rel=0.1)
+    assert card(Choice()) != card(Choice(model="deepseek-r1"))
+    answer = client.get("/best/card.png", params={"model": "deepseek-r1"})
+    assert answer.headers["content-type"] == "image/png"
+    assert answer.content.startswith(b"\x89PNG")
+    page = client.get("/", headers={"host": "127.0.0.1:8080"}).text
+    assert 'property="og:image" content="http://127.0.0.1:8080/best/card.png?model=' in page
+
+
+def _width(picture, y, colour):
+    """Pixels of a row in that colour, in the plot."""
+    found = ImageColor.getrgb(colour)
+    return sum(picture.getpixel((x, y)) == found for x in range(BARS_PX, WIDTH_PX - LEFT_PX - FIGURE_PX))
+
+
+def _has(picture, y, colour):
+    return 0 < _width(picture, y, colour) < 10
+
+
+def _spread(best):
+    """How far the ends of the interval are apart; they stand as shares of the rate."""
+    return best.usd_per_million * (1 / best.row["rate_low"] - 1 / best.row["rate_high"])
 
 
 def test_accelerators_are_in_the_catalogue():

@@ -73,8 +73,8 @@ def test_every_device_and_popular_model_has_a_page(site):
 
 def test_previews_have_a_picture_at_the_address_of_the_site(site):
     text = (site / "index.html").read_text("utf-8")
-    assert f'content="https://example.org/orrery/cards/{MODELS[0].key}.svg"' in text
-    assert (site / "cards" / f"{MODELS[0].key}.svg").read_text("utf-8").startswith("<svg")
+    assert f'content="https://example.org/orrery/cards/{MODELS[0].key}.png"' in text
+    assert (site / "cards" / f"{MODELS[0].key}.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_index_of_the_search_knows_every_page(site):

@@ -11,7 +11,6 @@ from starlette.routing import Route
 from orrery.base.errors import OrreryError, ScenarioError
 from orrery.catalog.models import resolve
 from orrery.web.address import Query
-from orrery.web.export import as_svg
 from orrery.web.landing import view
 from orrery.web.landing.card import card
 from orrery.web.landing.choices import BITS, DEVICES, ENGINES, MODELS, TRAFFIC
@@ -44,7 +43,7 @@ async def best(request: Request) -> Response:
         summary=view.summary(choice),
         models=view.all_models(),
         jobs=jobs(),
-        card_address=f"/best/card.svg?{urlencode({'model': choice.model, 'engine': choice.engine})}",
+        card_address=f"{request.base_url}best/card.png?{urlencode({'model': choice.model, 'engine': choice.engine})}",
         address_of_model=_address,
         is_static=False,
         **view.menus(),
@@ -74,7 +73,7 @@ async def points(request: Request) -> Response:
 async def picture(request: Request) -> Response:
     """The card that stands for a link to the page."""
     choice = choice_of(request.query_params, request)
-    return as_svg(f"best-{choice.model}", await asyncio.to_thread(card, choice))
+    return Response(await asyncio.to_thread(card, choice), media_type="image/png")
 
 
 async def search(request: Request) -> Response:
@@ -123,6 +122,6 @@ def _positive(name: str, value: str) -> float:
 ROUTES = (
     Route("/", best),
     Route("/best/points", points),
-    Route("/best/card.svg", picture),
+    Route("/best/card.png", picture),
     Route("/best/model", search),
 )

@@ -50,7 +50,7 @@ def export(folder: Path, address: str = "", on_page: Callable[[int], None] = lam
     index = [[p.title, p.path, p.kind, p.words[:MAX_WORDS]] for p in written]
     (folder / "static" / "index.js").write_text(f"const INDEX = {json.dumps(index, ensure_ascii=False)};\n", "utf-8")
     for popular in MODELS:
-        (folder / "cards" / f"{popular.key}.svg").write_text(card(Choice(model=popular.key)), "utf-8")
+        (folder / "cards" / f"{popular.key}.png").write_bytes(card(Choice(model=popular.key)))
     return len(written) + 1
 
 
@@ -74,7 +74,7 @@ def _write(folder: Path, found: SitePage, address: str) -> None:
         return root + best_path(model)
 
     choice = found.context.get("choice")
-    card_path = f"cards/{choice.model}.svg" if choice else f"cards/{MODELS[0].key}.svg"
+    card_path = f"cards/{(choice or Choice()).model}.png"
     text = (
         environment()
         .get_template(found.template)
