@@ -37,8 +37,8 @@ def terms() -> tuple[Term, ...]:
 
 def get_term(name: str) -> Term:
     """The word with that key or spelling, in any case; UnknownName with the nearest where there is none."""
-    asked = name.casefold()
+    key = name.casefold()
     for term in terms():
-        if asked in (term.key, *(s.casefold() for s in term.spellings)):
+        if key in (term.key, *(s.casefold() for s in term.spellings)):
             return term
     raise UnknownName("term", name, tuple(t.name for t in terms()))

@@ -43,6 +43,6 @@ class Assets(StaticFiles):
             response = Response(terms_script(), media_type="text/javascript")
         else:
             response = await super().get_response(path, scope)
-        kept = scope["query_string"].decode("latin-1") == version()
-        response.headers["cache-control"] = f"public, max-age={YEAR_S}, immutable" if kept else "no-cache"
+        has_version = scope["query_string"].decode("latin-1") == version()
+        response.headers["cache-control"] = f"public, max-age={YEAR_S}, immutable" if has_version else "no-cache"
         return response
