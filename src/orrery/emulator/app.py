@@ -12,7 +12,7 @@ from orrery.emulator.bodies import Chat, Claude, Completion, Embedding, read
 from orrery.emulator.exchange import Exchange, Receive, Scope, Send
 from orrery.emulator.faults import Faults
 from orrery.emulator.forms import openai
-from orrery.emulator.forms.anthropic import Message
+from orrery.emulator.forms.anthropic import Message, ToolUse
 from orrery.emulator.forms.embedding import Embeddings
 from orrery.emulator.forms.form import Form
 from orrery.emulator.pace import RealTimeDriver
@@ -111,7 +111,8 @@ class App:
     async def _message(self, exchange: Exchange) -> None:
         arrived_s, body = self._pace.now_s, read(Claude, await exchange.body())
         model, request = self._settings.known(body.model), self._asker.message(body)
-        form: Form = Message(_id(exchange), model, request.jobs[0].answer.stop)
+        tool = request.structure.tool if request.structure is not None else ""
+        form: Form = (ToolUse if tool else Message)(_id(exchange), model, request.jobs[0].answer.stop, tool)
         await answer(exchange, self._pace, self._enter(request, arrived_s), form)
 
     async def _embed(self, exchange: Exchange) -> None:

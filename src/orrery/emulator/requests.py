@@ -18,7 +18,7 @@ from orrery.emulator.prefix import block_names, salted
 from orrery.emulator.prompts import Tokens, content_text, of_any, of_conversation, of_text, too_long
 from orrery.emulator.refusal import RequestError
 from orrery.emulator.settings import Settings
-from orrery.emulator.structured import Structure, structure_of
+from orrery.emulator.structured import Structure, structure_of, structure_of_message
 from orrery.emulator.words import LENGTH, Answer, Written
 from orrery.serving.synthesis.lengths import draw
 
@@ -98,9 +98,16 @@ class RequestParser:
     def message(self, body: Claude) -> EmulatedRequest:
         """The same conversation in another interface's words."""
         tokens = self.written(body)
-        limits = _Limits(most_tokens=body.max_tokens, stops=tuple(body.stop_sequences or ()))
+        structure = structure_of_message(body)
+        limits = _Limits(most_tokens=body.max_tokens, stops=tuple(body.stop_sequences or ()), structure=structure)
         jobs = self._jobs([tokens], limits, [self._draws(tokens, None, body.temperature)], 1, None)
-        return EmulatedRequest(jobs=jobs, num_choices=1, most_tokens=body.max_tokens, streams=bool(body.stream))
+        return EmulatedRequest(
+            jobs=jobs,
+            num_choices=1,
+            most_tokens=body.max_tokens,
+            streams=bool(body.stream),
+            structure=structure,
+        )
 
     def written(self, body: Claude | Counted) -> list[bytes]:
         """The tokens of a conversation in that interface's words."""

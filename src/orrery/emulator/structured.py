@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 import numpy as np
 
-from orrery.emulator.bodies import Chat, Sampling
+from orrery.emulator.bodies import Chat, Claude, Sampling
 from orrery.emulator.documents import MAX_LETTERS, document
 from orrery.emulator.refusal import RequestError
 from orrery.emulator.tokens import MAX_BYTES, pieces
@@ -57,13 +57,31 @@ def _tool(body: Sampling) -> Structure | None:
     return Structure(field="tools", schema=tools[name], tool=name)
 
 
-def _functions(tools: msgspec.Raw) -> dict[str, Mapping[str, Any]]:
-    """Name -> schema of the arguments, in the order they were sent."""
+def structure_of_message(body: Claude) -> Structure | None:
+    """The tool that a message is to call, where ``tool_choice`` forces one in Anthropic's words."""
+    choice = body.tool_choice or {"type": "auto"}
+    kind = choice.get("type")
+    if kind in ("auto", "none"):
+        return None
+    tools = _functions(body.tools, "", "input_schema")
+    name = choice.get("name") if kind == "tool" else next(iter(tools), "")
+    if kind not in ("any", "tool") or name not in tools:
+        raise RequestError(
+            400, "tool_choice: write auto, none, any with tools, or tool with the name of one of them.", "tool_choice"
+        )
+    return Structure(field="tools", schema=tools[name], tool=name, is_named=kind == "tool")
+
+
+def _functions(
+    tools: msgspec.Raw, inside: str = "function", arguments: str = "parameters"
+) -> dict[str, Mapping[str, Any]]:
+    """Name -> schema of the arguments, in the order they were sent; ``inside`` holds both, or each tool itself."""
     rows: Any = msgspec.json.decode(tools) if bytes(tools) else []
     found: dict[str, Mapping[str, Any]] = {}
     for row in cast(list[Any], rows) if isinstance(rows, list) else [None]:
-        function = _mapping(_mapping(row, "tools").get("function"), "tools")
-        name, schema = function.get("name"), function.get("parameters") or ANY | {"maxProperties": 0}
+        tool = _mapping(row, "tools")
+        function = _mapping(tool.get(inside), "tools") if inside else tool
+        name, schema = function.get("name"), function.get(arguments) or ANY | {"maxProperties": 0}
         if not isinstance(name, str) or not name:
             raise RequestError(400, "tools: every function has a name.", "tools")
         found.setdefault(name, _mapping(schema, "tools"))

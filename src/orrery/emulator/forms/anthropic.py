@@ -13,11 +13,11 @@ REASONS = {"stop": "end_turn", "length": "max_tokens", "": ""}
 class Message:
     """One message, whole or as events."""
 
-    def __init__(self, id: str, model: str, stop: str) -> None:
-        self._id, self._model, self._stop = f"msg_{id}", model, stop or None
+    def __init__(self, id: str, model: str, stop: str, tool: str = "") -> None:
+        self._id, self._model, self._stop, self._tool = f"msg_{id}", model, stop or None, tool
         self._reasons = REASONS | {"stop": "stop_sequence" if stop else "end_turn"}
 
-    def _about(self, content: list[dict[str, str]], reason: str | None, usage: Usage) -> dict[str, Any]:
+    def _about(self, content: list[dict[str, Any]], reason: str | None, usage: Usage) -> dict[str, Any]:
         return {
             "id": self._id,
             "type": "message",
@@ -35,7 +35,13 @@ class Message:
 
     def whole(self, texts: list[str], reasons: list[str], usage: Usage) -> dict[str, Any]:
         """The message at once."""
-        return self._about([{"type": "text", "text": texts[0]}], self._reasons[reasons[0]], usage)
+        return self._about([self._block(texts[0])], self._reasons[reasons[0]], usage)
+
+    def _block(self, text: str) -> dict[str, Any]:
+        return {"type": "text", "text": text}
+
+    def _delta(self, text: str) -> dict[str, Any]:
+        return {"type": "text_delta", "text": text}
 
     def greeting(self) -> bytes:
         """Return no bytes: all comes with the first token."""
@@ -43,13 +49,12 @@ class Message:
 
     def opening(self, num_choices: int, usage: Usage, tells_usage_always: bool) -> bytes:
         """The message begins, and its only block."""
-        block = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+        block = {"type": "content_block_start", "index": 0, "content_block": self._block("")}
         return _named({"type": "message_start", "message": self._about([], None, usage)}) + _named(block)
 
     def piece(self, index: int, text: str, reason: str, usage: Usage | None) -> bytes:
         """Some text."""
-        delta = {"type": "text_delta", "text": text}
-        return _named({"type": "content_block_delta", "index": index, "delta": delta})
+        return _named({"type": "content_block_delta", "index": index, "delta": self._delta(text)})
 
     def closing(self, reason: str, usage: Usage, tells_usage: bool) -> bytes:
         """The block ends, then the message, with its usage."""
@@ -60,6 +65,28 @@ class Message:
     def failure(self, refusal: RequestError) -> bytes:
         """The error as an event."""
         return _named(refusal.to_anthropic())
+
+
+class ToolUse(Message):
+    """A message whose only block is the call of a tool, its input written piece by piece."""
+
+    def __init__(self, id: str, model: str, stop: str, tool: str) -> None:
+        super().__init__(id, model, stop, tool)
+        self._call_id, self._reasons = f"toolu_{id}", self._reasons if stop else REASONS | {"stop": "tool_use"}
+
+    def _block(self, text: str) -> dict[str, Any]:
+        return {"type": "tool_use", "id": self._call_id, "name": self._tool, "input": _input_of(text)}
+
+    def _delta(self, text: str) -> dict[str, Any]:
+        return {"type": "input_json_delta", "partial_json": text}
+
+
+def _input_of(text: str) -> Any:
+    """The input of a call; none where it was cut."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return {}
 
 
 def _named(body: dict[str, Any]) -> bytes:
