@@ -29,6 +29,7 @@ from orrery.drawing import (
     timeline,
     tornado,
 )
+from orrery.drawing.hatch import as_lines
 
 X, Y = Axis("Load", "requests"), Axis("Time", "s")
 
@@ -154,6 +155,24 @@ def test_kinds_differ_in_hatch(read):
     assert len(set(patterns.values())) == 4
     filled = [e.get("fill") for e in drawing.all("g") if e.get("fill")]
     assert {f"url(#{name})" for name in patterns} == set(filled)
+
+
+def test_a_print_has_lines_in_place_of_patterns():
+    """A rectangle of 12 by 6 from (0, 0): a pattern of 6 by 6 has these lines in it."""
+    inside = '<rect x="0" y="0" width="12" height="6"><title>t</title></rect>'
+    lines = {}
+    for number in range(1, 5):
+        found = as_lines(f'<g class="orr-k1" fill="url(#orr-ab12h{number})">{inside}</g>')
+        assert found.startswith(f'<g class="orr-k1 orr-f">{inside}</g>')
+        lines[number] = re.search(r' d="(.*)"/>$', found)[1]
+    assert lines[1] == "M0 6L6 0M6 6L12 0"  # rising
+    assert lines[2] == "M1.5 0v6M4.5 0v6M7.5 0v6M10.5 0v6"
+    assert lines[3] == "M6 0L12 6M0 0L6 6"  # falling
+    assert lines[4] == "M0 1.5h12M0 4.5h12"
+    joined = '<g class="orr-k6" fill="url(#orr-ab12h7)"><path d="M3 0h3v2H3zM9 0h3v2H9z"/></g>'
+    assert as_lines(joined).endswith(' d="M4.5 0v2M10.5 0v2"/>')  # the seventh is upright again
+    plain = '<g class="orr-k0 orr-f"><rect x="0" y="0" width="1" height="1"/></g>'
+    assert as_lines(plain) == plain
 
 
 def test_negative_parts_are_left_out(read):

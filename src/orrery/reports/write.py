@@ -5,6 +5,7 @@ from pathlib import Path
 
 from orrery.base.errors import ScenarioError
 from orrery.base.files import write_atomically
+from orrery.drawing.hatch import as_lines
 from orrery.reports.page import page
 from orrery.reports.pdf import pdf
 from orrery.reports.report import Report
@@ -33,4 +34,4 @@ def write(report: Report, out: Sequence[Path]) -> None:
         return
     html = page(report)
     for path in out:
-        write_atomically(path, html if path.suffix.casefold() == ".html" else pdf(html))
+        write_atomically(path, html if path.suffix.casefold() == ".html" else pdf(as_lines(html)))
