@@ -28,6 +28,8 @@ from orrery.evidence.split import FIT, SHAPE_COLUMNS, TEST, sides
 from orrery.evidence.tables import read_table
 from scorecard_campaigns import BY_CAMPAIGN
 from scorecard_campaigns import summary as campaign_summary
+from scorecard_diffusion import KEY as PICTURES
+from scorecard_diffusion import diffusion_summary
 from scorecard_goals import summary
 from scorecard_page import write_page
 from scorecard_plot import draw
@@ -217,6 +219,7 @@ def accuracy(
     left_out: dict[str, Any],
     truth: dict[str, Any],
     campaigns: dict[str, Any],
+    pictures: dict[str, Any],
 ) -> dict[str, Any]:
     """The checked-in numbers: one table for each metric of each measured table, with its groups."""
     entries: dict[str, Any] = {}
@@ -237,6 +240,8 @@ def accuracy(
         entries[GROUND_TRUTH] = truth
     if campaigns:
         entries[BY_CAMPAIGN] = campaigns
+    if pictures:
+        entries[PICTURES] = pictures
     return entries
 
 
@@ -277,11 +282,11 @@ def main() -> None:
     scored, counts = score_tables(data)
     retained = read_tables()
     left_out, truth = retained.get(LEFT_OUT, {}).get(STEP, {}), retained.get(GROUND_TRUTH, {})
-    campaigns = retained.get(BY_CAMPAIGN, {})
-    write_tables(accuracy(scored, counts, left_out, truth, campaigns))
+    campaigns, pictures = retained.get(BY_CAMPAIGN, {}), retained.get(PICTURES, {})
+    write_tables(accuracy(scored, counts, left_out, truth, campaigns, pictures))
     write_atomically(ROOT / "docs" / "scorecard.svg", draw(scored))
-    write_atomically(ROOT / "docs" / "scorecard.md", write_page(scored, counts, left_out, truth, campaigns))
-    table = "\n".join([summary(scored), "", *campaign_summary(campaigns, scored)])
+    write_atomically(ROOT / "docs" / "scorecard.md", write_page(scored, counts, left_out, truth, campaigns, pictures))
+    table = "\n".join([summary(scored), *diffusion_summary(pictures), "", *campaign_summary(campaigns, scored)])
     write_atomically(README, with_summary(README.read_text(encoding="utf-8"), table))
     print("wrote docs/scorecard.md, docs/scorecard.svg and src/orrery/evidence/accuracy.toml")
 

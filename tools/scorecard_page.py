@@ -7,6 +7,9 @@ import numpy as np
 from orrery.evidence.metrics import FITS
 from scorecard_campaigns import TEXT, Campaigns
 from scorecard_campaigns import lines as campaign_lines
+from scorecard_diffusion import TEXT as PICTURES
+from scorecard_diffusion import Errors as Pictures
+from scorecard_diffusion import diffusion_lines
 from scorecard_goals import goals
 from scorecard_rows import Counts, Scored, join
 from scorecard_training import STEP
@@ -78,9 +81,11 @@ def write_page(
     left_out: Errors,
     truth: Mapping[str, Errors],
     campaigns: Campaigns,
+    pictures: Pictures,
 ) -> str:
     """The whole page; ``left_out`` has the errors on devices that had no part in any fit, ``truth`` those of real work
-    on a machine that was calibrated, by metric, ``campaigns`` those of serving campaigns without a part in any fit."""
+    on a machine that was calibrated, by metric, ``campaigns`` those of serving campaigns without a part in any fit,
+    ``pictures`` those of diffusion models without one."""
     kernels = [s for s in scored if "op" in s.words and s.metric == "time_s"]
     power = [s for s in scored if "op" in s.words and s.metric == "power_w"]
     serving = [s for s in scored if "mode" in s.words]
@@ -123,6 +128,9 @@ def write_page(
         "\n## RL steps\n",
         "Steps of RL post-training, rollouts included; nothing was fitted on them.\n",
         *by_words([s for s in scored if s.kind == "rl"], ("table", "metric", "device", "rl_policy")),
+        "\n## Images and videos, a model left out\n",
+        PICTURES.strip() + "\n",
+        *diffusion_lines(pictures),
         "\n## Ground truth\n",
         GROUND_TRUTH.strip() + "\n",
         *truth_lines(truth),

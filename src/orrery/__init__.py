@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from orrery.evidence.check import check as check
     from orrery.numerics.quantise import round_trip as round_trip
     from orrery.numerics.registry import get_format as get_format
-    from orrery.scenario.ask import estimate as estimate
     from orrery.scenario.ask import plan as plan
     from orrery.scenario.bits import bits as bits
     from orrery.scenario.cache_size import cache_size as cache_size
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from orrery.scenario.compare import compare as compare
     from orrery.scenario.compare_formats import compare_formats as compare_formats
     from orrery.scenario.disaggregate import plan_disaggregated as plan_disaggregated
+    from orrery.scenario.estimates import estimate as estimate
     from orrery.scenario.file import load_scenario as load_scenario
     from orrery.scenario.file import save_scenario as save_scenario
     from orrery.scenario.fleet.ask import simulate_fleet as simulate_fleet
@@ -57,7 +57,7 @@ _HOME = {
     "cold_start": "orrery.scenario.cold_start",
     "compare": "orrery.scenario.compare",
     "compare_formats": "orrery.scenario.compare_formats",
-    "estimate": "orrery.scenario.ask",
+    "estimate": "orrery.scenario.estimates",
     "find_capacity": "orrery.scenario.capacity",
     "get_device": "orrery.catalog.devices",
     "get_format": "orrery.numerics.registry",

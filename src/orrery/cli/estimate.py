@@ -11,6 +11,7 @@ EXAMPLES = """\b
 Examples:
   orrery estimate --model llama-3.1-70b --device h100-sxm --tp 4 --input-tokens 900 --output-tokens 250 --batch 32
   orrery estimate --model ./config.json --device mi300x --input-tokens 512 --output-tokens 512 --batch 16 --json
+  orrery estimate --model flux.1-dev --device h100-sxm --ulysses-degree 4 --num-inference-steps 28
   orrery estimate --scenario mine.toml --weights fp8
   orrery estimate --scenario mine.toml --reasoning best-of-n --samples 1,4,16 --success 0.3 --verifier-accuracy 0.8"""
 
@@ -21,13 +22,19 @@ def command(scenario_file: Path | None, save_scenario: Path | None, is_json: boo
     """One configuration: how fast, how much memory, energy and money, and what limits it."""
     scenario = scenario_from(flags, scenario_file, save_scenario)
     from orrery.cli.output import print_infeasible, print_json, print_notes
-    from orrery.scenario.ask import InfeasibleAnswer, estimate
+    from orrery.scenario.ask import InfeasibleAnswer
+    from orrery.scenario.diffusion import DiffusionAnswer
+    from orrery.scenario.estimates import estimate
 
     answer = estimate(scenario)
     if isinstance(answer, InfeasibleAnswer):
         return print_infeasible(answer, is_json)
     if is_json:
         print_json(answer.to_json())
+    elif isinstance(answer, DiffusionAnswer):
+        from orrery.cli.diffusion_views import print_diffusion
+
+        print_diffusion(answer)
     else:
         from orrery.cli.views import print_estimate
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.base.arguments import typed
-from orrery.evidence import collective_rows, kernel_rows, rl_rows, serving_rows, training_rows
+from orrery.evidence import collective_rows, diffusion_rows, kernel_rows, rl_rows, serving_rows, training_rows
 from orrery.evidence.answers import Answers, Rows
 from orrery.evidence.checked import Checked
 from orrery.evidence.columns import check_by, check_columns, kinds_of
@@ -36,7 +36,7 @@ def check(
 
     ``out`` names a CSV file for the rows with their predictions; ``on_progress`` is told (rows done, rows in all).
     """
-    tables = [read_table(Path(p)) for p in paths]
+    tables = [diffusion_rows.translated(read_table(Path(p))) for p in paths]
     check_by(by, tables)
     checked = [check_table(table, on_progress) for table in tables]
     if out is not None:
@@ -46,6 +46,7 @@ def check(
 
 def check_table(table: Table, on_progress: Progress | None = None, *, is_learned: bool = True) -> Checked:
     """Predict every row of one table; ``is_learned`` = False leaves out what was learned on top of kernel physics."""
+    table = diffusion_rows.translated(table)
     kinds = kinds_of(table)
     check_columns(table, kinds)
     measured, counted = _measurements(table, kinds)
@@ -57,6 +58,8 @@ def check_table(table: Table, on_progress: Progress | None = None, *, is_learned
         kernel_rows.answer(table, rows, answers, is_learned=is_learned)
     if (rows := _rows(counted & (kinds == "collective"))).size:
         collective_rows.answer(table, rows, answers)
+    if (rows := _rows(counted & (kinds == diffusion_rows.KIND))).size:
+        diffusion_rows.answer(table, rows, answers)
     if (rows := _rows(counted & (kinds == "serving"))).size:
         serving_rows.answer(table, rows, answers, on_progress)
     is_rl = np.char.lower(table.words("task")) == rl_rows.TASK if "task" in table.columns else np.zeros_like(counted)

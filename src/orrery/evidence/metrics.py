@@ -25,6 +25,7 @@ METRICS: dict[str, tuple[str, ...]] = {
         "peak_memory_bytes",
         "kv_cache_tokens",
     ),
+    "diffusion": ("latency_s", "power_w", "energy_j_per_item"),
     "training": (
         "step_time_s",
         "tokens_per_s_per_device",
@@ -49,6 +50,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "kernel": ("device", "op", "format"),
     "collective": ("device", "collective", "num_devices"),
     "serving": ("model", "device", "mode"),
+    "diffusion": ("model", "device"),
     "training": (),
 }
 """Columns without which no row of a kind can be understood."""
@@ -93,6 +95,12 @@ DESCRIBING = frozenset(
         "op",
         "format",
         "collective",
+        "height",
+        "width",
+        "num_frames",
+        "num_inference_steps",
+        "ulysses_degree",
+        "ring_degree",
     }
 )
 """Columns that say what was run."""

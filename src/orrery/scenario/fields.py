@@ -5,6 +5,7 @@ One list for the scenario file, the command line and the messages; it imports no
 
 from orrery.scenario.fields_cache_size import CACHE_SETTINGS
 from orrery.scenario.fields_cold_start import COLD_START_SETTINGS
+from orrery.scenario.fields_diffusion import DIFFUSION_SETTINGS
 from orrery.scenario.fields_experts import EXPERT_SETTINGS
 from orrery.scenario.fields_money import MONEY_SETTINGS
 from orrery.scenario.fields_reasoning import REASONING_SETTINGS
@@ -441,6 +442,7 @@ SETTINGS: tuple[Setting, ...] = grouped(
         help="A knob of a chosen technique: policy.chunk_tokens=512, arrivals.burstiness=0.5, …; repeat for more.",
     ),
     *MONEY_SETTINGS,
+    *DIFFUSION_SETTINGS,
     *COLD_START_SETTINGS,
     *CACHE_SETTINGS,
     *REASONING_SETTINGS,

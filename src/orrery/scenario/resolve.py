@@ -6,6 +6,7 @@ from math import prod
 from orrery.base.errors import ScenarioError
 from orrery.catalog.backends import get_backend
 from orrery.catalog.devices import get_device
+from orrery.catalog.diffusion import find_diffusion
 from orrery.catalog.engines import engine_notes, get_engine, newest_release
 from orrery.catalog.models import get_model
 from orrery.execution.backend import KINDS
@@ -123,6 +124,8 @@ def find(scenario: Scenario, device_name: str) -> Parts:
     """Model, device and engine by name, with notes on every spelling that was interpreted."""
     if scenario.model is None:
         raise ScenarioError('model: is missing; write a name or a config.json, such as model = "llama-3.1-8b".')
+    if find_diffusion(scenario.model):
+        raise ScenarioError(f"model: {scenario.model} makes pictures or videos: orrery estimate answers for it alone.")
     model, device = get_model(scenario.model, scenario.assume or ""), get_device(device_name)
     engine = engine_on(device, scenario.engine, scenario.engine_version)
     check_context(scenario, model)

@@ -1,0 +1,71 @@
+"""Diffusion pipelines by name: the fields of their published configs, one file a model in ``facts/diffusion``."""
+
+import re
+from functools import cache, lru_cache
+from pathlib import Path
+
+from orrery.base.arguments import typed
+from orrery.base.errors import FactError, UnknownName
+from orrery.base.sources import read_toml
+from orrery.models.diffusion import DiffusionModel, diffusion_model
+
+FOLDER = Path(__file__).parent / "facts" / "diffusion"
+ENDINGS = ("diffusers", "1024pxdiffusers", "1024px", "1024ms")
+"""What names of checkpoints end with and people leave out."""
+
+
+@cache
+def _files() -> dict[str, Path]:
+    return {p.stem.replace("--", "/", 1): p for p in sorted(FOLDER.glob("*.toml"), key=lambda p: p.name.casefold())}
+
+
+def diffusion_names() -> tuple[str, ...]:
+    """Every catalogued pipeline, as model hubs name it."""
+    return tuple(_files())
+
+
+def _squeezed(name: str) -> str:
+    return re.sub(r"[\s_.-]+", "", name.casefold())
+
+
+@cache
+def _spellings() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in _files():
+        short = _squeezed(name.rsplit("/", 1)[-1])
+        for spelled in (_squeezed(name), short, *(short.removesuffix(end) for end in ENDINGS)):
+            found.setdefault(spelled, name)
+    return found
+
+
+def find_diffusion(name: str) -> str | None:
+    """The catalogued name behind a spelling; None where it is none of a pipeline."""
+    return _spellings().get(_squeezed(name))
+
+
+@typed
+def get_diffusion(name_or_path: str | Path) -> DiffusionModel:
+    """The pipeline of that name in any spelling, or the one that a TOML file describes in the catalogue's way."""
+    text = str(name_or_path)
+    if isinstance(name_or_path, Path) or text.endswith(".toml"):
+        return _read(Path(text), Path(text).stem)
+    found = find_diffusion(text)
+    if found is None:
+        raise UnknownName("model", text, diffusion_names())
+    return _load(found)
+
+
+@lru_cache(maxsize=64)
+def _load(name: str) -> DiffusionModel:
+    return _read(_files()[name], name)
+
+
+def _read(path: Path, name: str) -> DiffusionModel:
+    if not path.is_file():
+        raise UnknownName("model", str(path), diffusion_names())
+    raw = read_toml(path)
+    titles = tuple(str(source.get("url", "")) for source in raw.get("sources", {}).values())
+    try:
+        return diffusion_model(name, raw["published"], titles)
+    except (KeyError, TypeError) as error:
+        raise FactError(f"{path.name}: {error}; write the tables of a file in facts/diffusion.") from None

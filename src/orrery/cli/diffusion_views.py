@@ -1,0 +1,43 @@
+"""A batch of pictures or videos as a person reads it in a terminal."""
+
+from orrery.base.units import figures, text
+from orrery.cli.output import console
+from orrery.cli.sheet import Sheet
+from orrery.scenario.diffusion import DiffusionAnswer
+
+
+def print_diffusion(answer: DiffusionAnswer) -> None:
+    """Numbers with their intervals, stages, memory, and what limits it."""
+    out, job, g = console(), answer.job, answer.generated
+    item = "video" if job.model.is_video else "picture"
+    frames = f" x {job.num_frames} frames" if job.model.is_video else ""
+    out.print(
+        f"[bold]{job.model.name}[/] on {job.num_devices} x {job.device.name} (ulysses {job.ulysses}, ring {job.ring}): "
+        f"{job.batch} x {job.height} x {job.width}{frames}, {job.num_inference_steps} steps",
+        highlight=False,
+    )
+    intervals = answer.intervals()
+    table = Sheet("", "mean", "80 % interval")
+
+    def add(label: str, value: float, name: str, unit: str) -> None:
+        found = intervals.get(name)
+        table.add_row(
+            label, text(value, unit), f"{text(found.low_80, unit)} to {text(found.high_80, unit)}" if found else ""
+        )
+
+    add("batch latency", g.latency_s, "latency_s", "s")
+    for stage in g.stages:
+        table.add_row(f"  {stage.name}", text(stage.time_s, "s"), f"bound by {stage.bound_by}")
+    add("power of all devices", g.power_w, "power_w", "w")
+    add(f"energy of a {item}", answer.energy_j_per_item, "energy_j_per_item", "j")
+    table.add_row(f"{item}s a second", figures(answer.items_per_s), "")
+    if (usd := answer.usd_per_item) is not None:
+        table.add_row(f"a thousand {item}s", f"${figures(1e3 * usd)}", "")
+    if (usd := answer.usd_per_video_s) is not None:
+        table.add_row("a second of video", f"${figures(usd)}", "")
+    out.print(table)
+    free = job.device.memory_capacity_bytes - g.weight_bytes - g.activation_bytes
+    out.print(
+        f"Limited by {g.bound_by}. Memory of a device: weights {text(g.weight_bytes, 'bytes')}, activations "
+        f"{text(g.activation_bytes, 'bytes')}, {text(free, 'bytes')} left."
+    )

@@ -1,0 +1,24 @@
+"""One configuration of any model: of text, or of pictures and videos."""
+
+from dataclasses import replace
+from typing import Any
+
+from orrery.base.arguments import typed
+from orrery.scenario import ask
+from orrery.scenario.ask import Answer, InfeasibleAnswer
+from orrery.scenario.diffusion import DiffusionAnswer, check_text, diffusion, is_diffusion
+from orrery.scenario.schema import Scenario, merged
+
+
+@typed
+def estimate(scenario: Scenario | None = None, /, **settings: Any) -> Answer | InfeasibleAnswer | DiffusionAnswer:
+    """One configuration: how fast, how much memory, energy and money, and what limits it.
+
+    Settings are those of a scenario file; given beside a scenario they override it. A diffusion pipeline's answer is
+    that of a batch of pictures or videos.
+    """
+    inputs = merged(scenario, settings)
+    if is_diffusion(inputs.model):
+        return replace(diffusion(inputs), settings=inputs.written())
+    check_text(inputs)
+    return ask.estimate(inputs)

@@ -1,0 +1,51 @@
+"""Settings of pictures and videos; nothing heavy is imported, so that help stays quick."""
+
+from orrery.scenario.setting import Setting, count, grouped, switch
+
+PICTURES = frozenset({"estimate"})
+
+DIFFUSION_SETTINGS: tuple[Setting, ...] = grouped(
+    "Pictures and videos",
+    count(
+        "height", "Diffusion: rows of pixels (default: the pipeline's).", 1024, least=16, most=16_384, commands=PICTURES
+    ),
+    count(
+        "width",
+        "Diffusion: columns of pixels (default: the pipeline's).",
+        1024,
+        least=16,
+        most=16_384,
+        commands=PICTURES,
+    ),
+    count("num_frames", "Diffusion: frames of a video (default: the pipeline's).", 81, most=10_000, commands=PICTURES),
+    count(
+        "num_inference_steps",
+        "Diffusion: denoising steps (default: the pipeline's).",
+        28,
+        most=10_000,
+        commands=PICTURES,
+    ),
+    switch(
+        "guidance",
+        "Diffusion: classifier-free guidance, which denoises a second time without the text (default: as the pipeline "
+        "does).",
+        commands=PICTURES,
+    ),
+    count(
+        "ulysses_degree",
+        "Diffusion: devices that exchange tokens for heads around each attention (default 1).",
+        4,
+        most=1024,
+        commands=PICTURES,
+    ),
+    count(
+        "ring_degree",
+        "Diffusion: devices that pass keys and values on in a ring (default 1).",
+        2,
+        most=1024,
+        commands=PICTURES,
+    ),
+)
+"""In the order of the help page."""
+
+DIFFUSION_NAMES = tuple(setting.name for setting in DIFFUSION_SETTINGS)

@@ -1,0 +1,17 @@
+"""The part of a scenario that pictures and videos are made by."""
+
+from pydantic import BaseModel, Field
+
+from orrery.scenario.kinds import Count, Switch, bounds
+
+
+class DiffusionScenario(BaseModel):
+    """Size, steps and degrees of a diffusion pipeline; blank means: the pipeline's own default."""
+
+    height: Count = Field(**bounds("height"))
+    width: Count = Field(**bounds("width"))
+    num_frames: Count = Field(**bounds("num_frames"))
+    num_inference_steps: Count = Field(**bounds("num_inference_steps"))
+    guidance: Switch = None
+    ulysses_degree: Count = Field(**bounds("ulysses_degree"))
+    ring_degree: Count = Field(**bounds("ring_degree"))
