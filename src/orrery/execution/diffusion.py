@@ -32,7 +32,7 @@ TILE_ROWS, HEAD_GRANULE = 128, 32
 
 STREAM_PASSES, OPERATORS = 22.0, 24.0
 """Passes and operators of a block on one stream: two norms that are scaled and shifted (read, written, twice again: 6
-each), two gates with their additions (5 each); and its operators: 8 of the norms, 4 of the gates, 6 products, 6 others."""
+each), two gates with their additions (5 each). Operators: 8 of the norms, 4 of the gates, 6 products, 6 others."""
 
 STEP_OPERATORS = 60.0
 """Operators of a pass besides its blocks: embeddings, the last product, guidance, and the scheduler's step."""
