@@ -24,6 +24,7 @@ def command(scenario_file: Path | None, save_scenario: Path | None, is_json: boo
     from orrery.cli.output import print_infeasible, print_json, print_notes
     from orrery.scenario.ask import InfeasibleAnswer
     from orrery.scenario.diffusion import DiffusionAnswer
+    from orrery.scenario.embeddings import EmbeddingAnswer
     from orrery.scenario.estimates import estimate
 
     answer = estimate(scenario)
@@ -35,6 +36,10 @@ def command(scenario_file: Path | None, save_scenario: Path | None, is_json: boo
         from orrery.cli.diffusion_views import print_diffusion
 
         print_diffusion(answer)
+    elif isinstance(answer, EmbeddingAnswer):
+        from orrery.cli.embedding_views import print_embeddings
+
+        print_embeddings(answer)
     else:
         from orrery.cli.views import print_estimate
 

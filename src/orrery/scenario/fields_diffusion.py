@@ -1,8 +1,17 @@
-"""Settings of pictures and videos; nothing heavy is imported, so that help stays quick."""
+"""Settings of pictures and videos, and of embeddings; nothing heavy is imported, so that help stays quick."""
 
 from orrery.scenario.setting import Setting, count, grouped, switch
 
 PICTURES = frozenset({"estimate"})
+
+POOLING_SETTINGS: tuple[Setting, ...] = grouped(
+    "Embeddings and rerankers",
+    switch(
+        "pooling",
+        "Inputs are read and nothing is generated: one vector or score for each (encoders: the default).",
+        commands=PICTURES,
+    ),
+)
 
 DIFFUSION_SETTINGS: tuple[Setting, ...] = grouped(
     "Pictures and videos",

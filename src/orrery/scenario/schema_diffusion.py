@@ -1,8 +1,14 @@
-"""The part of a scenario that pictures and videos are made by."""
+"""The parts of a scenario that pictures and videos are made by, and embeddings."""
 
 from pydantic import BaseModel, Field
 
 from orrery.scenario.kinds import Count, Switch, bounds
+
+
+class PoolingScenario(BaseModel):
+    """Whether inputs are only read; blank means: as the model does."""
+
+    pooling: Switch = None
 
 
 class DiffusionScenario(BaseModel):
