@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 from orrery.calibrate.kernel import kernel
 from orrery.scenario.compare import compare
 from orrery.scenario.disaggregate import plan_disaggregated
+from orrery.scenario.estimates import estimate
 from orrery.scenario.fleet.ask import simulate_fleet
 from orrery.scenario.jobs import DAY
 from orrery.scenario.split import split
@@ -18,6 +19,7 @@ from orrery.web.app import application
 from orrery.web.command_pages import designs as designs_page
 from orrery.web.command_pages import disaggregate
 from orrery.web.command_pages import kernel as kernel_page
+from orrery.web.command_pages import pictures as pictures_page
 from orrery.web.command_pages import split as split_page
 from orrery.web.command_pages import what_if as what_if_page
 from orrery.web.place import place_at
@@ -119,6 +121,19 @@ def test_split_has_the_numbers_of_the_command(client):
         assert client.get("/split", params={**asked, **wrong, "whole": "1"}).status_code == 422, wrong
 
 
+def test_pictures_have_the_numbers_of_the_command(client):
+    asked = {**pictures_page.START, "ring_degree": "2", "guidance": "false"}
+    plainly = {**asked, "guidance": False}
+    assert answer_of(client, "/pictures", asked) == plain(estimate(**plainly))
+    page = client.get("/pictures", params={**asked, "whole": "1"}).text
+    assert "limited by host" in page
+    assert "--no-guidance" in page
+    small = client.get("/pictures", params={**asked, "device": "rtx-4090", "whole": "1"}).text
+    assert "It does not fit" in small
+    for wrong in ({"model": "/etc/x.toml"}, {"device": "../x.toml"}, {"guidance": "maybe"}, {"ulysses_degree": "7"}):
+        assert client.get("/pictures", params={**asked, **wrong, "whole": "1"}).status_code == 422, wrong
+
+
 def test_designs_have_the_numbers_of_the_command(client):
     asked = designs_page.START
     base = {name: value for name, value in asked.items() if name != "with"}
@@ -131,7 +146,7 @@ def test_designs_have_the_numbers_of_the_command(client):
         assert client.get("/designs", params={**asked, "with": wrong, "whole": "1"}).status_code == 422, wrong
 
 
-@pytest.mark.parametrize("path", ["/what-if", "/kernel", "/disaggregate", "/fleet", "/split", "/designs"])
+@pytest.mark.parametrize("path", ["/what-if", "/kernel", "/disaggregate", "/fleet", "/split", "/designs", "/pictures"])
 def test_a_form_opens_filled_and_its_blanks_leave_the_address(client, path):
     page = client.get(path).text
     assert "<details><summary>More settings" in page or "<details open><summary>More settings" in page

@@ -3,11 +3,14 @@
 import re
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import Any, cast
 
 from orrery.base.arguments import typed
-from orrery.base.errors import FactError, UnknownName
+from orrery.base.errors import UnknownName
 from orrery.base.sources import read_toml
-from orrery.models.diffusion import DiffusionModel, diffusion_model
+from orrery.base.user_file import is_user_file
+from orrery.models.diffusion import DiffusionModel
+from orrery.models.diffusion_file import diffusion_model
 
 FOLDER = Path(__file__).parent / "facts" / "diffusion"
 ENDINGS = ("diffusers", "1024pxdiffusers", "1024px", "1024ms")
@@ -61,11 +64,15 @@ def _load(name: str) -> DiffusionModel:
 
 
 def _read(path: Path, name: str) -> DiffusionModel:
-    if not path.is_file():
+    if not is_user_file(path):
         raise UnknownName("model", str(path), diffusion_names())
     raw = read_toml(path)
-    titles = tuple(str(source.get("url", "")) for source in raw.get("sources", {}).values())
-    try:
-        return diffusion_model(name, raw["published"], titles)
-    except (KeyError, TypeError) as error:
-        raise FactError(f"{path.name}: {error}; write the tables of a file in facts/diffusion.") from None
+    return diffusion_model(name, raw.get("published"), path.name, _addresses(raw.get("sources")))
+
+
+def _addresses(sources: Any) -> tuple[str, ...]:
+    """Where a file says that its values are from."""
+    if not isinstance(sources, dict):
+        return ()
+    tables = cast("dict[str, Any]", sources).values()
+    return tuple(str(cast("dict[str, Any]", t).get("url", "")) for t in tables if isinstance(t, dict))

@@ -9,10 +9,10 @@ one attention over both; Esser et al. 2024, arXiv 2403.03206), ``single`` (the s
 arXiv 2410.10629).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
-from typing import Any, Literal
+from typing import Literal
 
 BlockKind = Literal["joint", "single", "cross", "linear"]
 KINDS = ("joint", "single", "cross", "linear")
@@ -212,19 +212,3 @@ def attentions(block: Block, num_tokens: int, num_text: int) -> Iterator[tuple[i
     if block.kind == "cross":
         yield num_tokens, num_tokens, block.count
     yield num_tokens, num_text, block.count
-
-
-def diffusion_model(name: str, raw: Mapping[str, Any], sources: tuple[str, ...] = ()) -> DiffusionModel:
-    """The model that the tables of a file describe; what they lack or call otherwise raises ``KeyError`` or
-    ``TypeError``."""
-    pipeline = dict(raw["pipeline"])
-    decoder = dict(raw["decoder"])
-    levels = tuple(Level(**level) for level in decoder.pop("levels"))
-    return DiffusionModel(
-        name=name,
-        blocks=tuple(Block(**block) for block in raw["blocks"]),
-        encoders=tuple(TextEncoder(**encoder) for encoder in raw["encoders"]),
-        decoder=Decoder(levels=levels, **decoder),
-        sources=sources,
-        **pipeline,
-    )

@@ -158,6 +158,14 @@ JOBS = (
         example={"model": "vgg-16", "device": "raspberry-pi-4-8gb", "server": "rtx-4090", "link_rates": "0.5,5,50"},
     ),
     Job(
+        question="What does an image cost?",
+        answer="A diffusion pipeline: latency by stage, joules and dollars of an image or a second of video",
+        command="orrery estimate",
+        page="images-and-videos.md",
+        path="/pictures",
+        example={"model": "black-forest-labs/FLUX.1-dev", "device": "h100-sxm", "ulysses_degree": 4},
+    ),
+    Job(
         question="My own GPU?",
         answer="A device file, or constants fitted to your machine",
         command="orrery calibrate device",

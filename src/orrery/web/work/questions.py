@@ -26,6 +26,7 @@ COMMANDS = {
     "kernel": "orrery.web.command_pages.kernel:answer",
     "fleet": "orrery.web.command_pages.fleet:answer",
     "split": "orrery.web.command_pages.split:answer",
+    "pictures": "orrery.web.command_pages.pictures:answer",
     "disaggregate": "orrery.web.command_pages.disaggregate:answer",
 }
 """Questions that have a command of their own, and what answers each; imported when the first one comes."""

@@ -1,0 +1,121 @@
+"""``orrery estimate`` of a diffusion pipeline as a page: what an image or a video takes and costs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from orrery.base.errors import ScenarioError
+from orrery.catalog.diffusion import diffusion_names, find_diffusion
+from orrery.reports.words import format_value
+from orrery.scenario.estimates import estimate
+from orrery.scenario.fields import BY_NAME
+from orrery.scenario.fields_diffusion import DIFFUSION_NAMES
+from orrery.web.address import Query
+from orrery.web.command_pages.command_page import CommandPage, Plain, Section, Table, fields_from, flags
+from orrery.web.export import Cell
+from orrery.web.forms import Field
+
+NAMES = ("model", "device", "batch", *DIFFUSION_NAMES, "usd_per_hour", "electricity")
+FIRST = ("model", "device", "batch", "num_inference_steps", "ulysses_degree")
+START = {
+    "model": "black-forest-labs/FLUX.1-dev",
+    "device": "h100-sxm",
+    "batch": "1",
+    "num_inference_steps": "28",
+    "ulysses_degree": "4",
+}
+SHOWN = (
+    ("Batch latency", "latency_s", "s"),
+    ("Images or videos a second", "items_per_s", ""),
+    ("Power of all devices", "power_w", "w"),
+    ("Energy of one", "energy_j_per_item", "j"),
+    ("Dollars of one", "usd_per_item", "usd"),
+    ("Dollars of a second of video", "usd_per_video_s", "usd"),
+)
+
+
+def settings(query: Query) -> dict[str, Any]:
+    """The settings of a picture or video."""
+    return {name: value for name in NAMES if (value := query.get(name, "").strip())}
+
+
+def answer(inputs: Plain) -> dict[str, Any]:
+    """The worker's answer: what the command prints with ``--json``."""
+    if find_diffusion(str(inputs.get("model", ""))) is None:
+        raise ScenarioError(f"model: write one of {', '.join(diffusion_names())}.")
+    guidance = str(inputs.get("guidance", ""))
+    if guidance and guidance not in ("true", "false"):
+        raise ScenarioError(f"guidance: got {guidance[:40]!r}; write true or false.")
+    switched = {"guidance": guidance == "true"} if guidance else {}
+    return estimate(**{**inputs, **switched}).to_json()
+
+
+def sections(plain: Plain) -> tuple[Section, ...]:
+    """Figures with their intervals, and the stages."""
+    if "infeasible" in plain:
+        lacking = plain["infeasible"]
+        verdict = f"Needs {format_value(lacking['need'], 'bytes')}, has {format_value(lacking['have'], 'bytes')}"
+        return (Section(title="It does not fit", verdict=verdict, reasons=(lacking["smallest_change"],)),)
+    rows = tuple(
+        (label, _value(plain[name], unit), _interval(plain["intervals"].get(name), unit))
+        for label, name, unit in SHOWN
+        if plain[name] is not None
+    )
+    stages = tuple((s["name"], format_value(s["time_s"], "s"), s["bound_by"]) for s in plain["stages"])
+    memory = tuple((name.removesuffix("_bytes"), format_value(v, "bytes")) for name, v in plain["memory"].items())
+    return (
+        Section(
+            title="A batch",
+            verdict=f"{format_value(plain['latency_s'], 's')}, limited by {plain['bound_by']}",
+            table=Table(caption="Figures", columns=("", "Mean", "80 % interval"), rows=rows),
+            reasons=tuple(plain["notes"]),
+        ),
+        Section(title="Stages", table=Table(caption="Stages", columns=("Stage", "Time", "Bound by"), rows=stages)),
+        Section(title="Memory of a device", table=Table(caption="Memory", columns=("Of", "Size"), rows=memory)),
+    )
+
+
+def _value(value: float, unit: str) -> str:
+    return f"${value:.4g}" if unit == "usd" else format_value(value, unit) if unit else f"{value:.3g}"
+
+
+def _interval(found: Plain | None, unit: str) -> str:
+    return "" if found is None else f"{_value(found['low_80'], unit)} to {_value(found['high_80'], unit)}"
+
+
+def rows(plain: Plain) -> tuple[Sequence[str], list[Sequence[Cell]]]:
+    """A row for each stage."""
+    header = ("name", "time_s", "bound_by")
+    return header, [[stage[name] for name in header] for stage in plain.get("stages", ())]
+
+
+def command(inputs: Plain) -> str:
+    """The line that asks it."""
+    typed = {name: value for name, value in inputs.items() if name != "guidance"}
+    guidance = {"true": " --guidance", "false": " --no-guidance"}.get(str(inputs.get("guidance", "")), "")
+    return f"orrery estimate {flags(typed)}{guidance}"
+
+
+def _first(inputs: Plain) -> tuple[Field, ...]:
+    return fields_from([BY_NAME[name] for name in FIRST], inputs, {"model": "Pipeline"})
+
+
+def _folded(inputs: Plain) -> tuple[Field, ...]:
+    return fields_from([BY_NAME[name] for name in NAMES if name not in FIRST], inputs, {})
+
+
+PAGE = CommandPage(
+    name="pictures",
+    title="How long and what does an image or a video cost?",
+    lead="A batch of a diffusion pipeline: its latency by stage, memory, power, and the joules and dollars of one.",
+    menu=(47, "Images"),
+    page="images-and-videos.md",
+    first=_first,
+    folded=_folded,
+    settings=settings,
+    start=START,
+    command=command,
+    sections=sections,
+    rows=rows,
+    own=frozenset({"model", "guidance"}),
+    choices={"model": diffusion_names()},
+)
