@@ -10,7 +10,7 @@ from orrery.models.diffusion import GUIDANCE, KINDS, Block, Decoder, DiffusionMo
 
 T = TypeVar("T")
 
-MOST_SIZE, MOST_ITEMS, MOST_PARAMETERS = 100_000, 64, 1e13
+MAX_SIZE, MAX_ITEMS, MAX_PARAMETERS = 100_000, 64, 1e13
 """Largest whole number, most tables of a kind, and most parameters of an encoder."""
 
 CHOICES: Mapping[str, tuple[str, ...]] = {"kind": KINDS, "guidance": GUIDANCE}
@@ -61,8 +61,8 @@ def _table(raw: Any, where: str, name: str) -> Mapping[str, Any]:
 
 def _list(raw: Any, where: str, name: str) -> list[Any]:
     found = cast("list[Any]", raw) if isinstance(raw, list) else []
-    if not 0 < len(found) <= MOST_ITEMS:
-        raise FactError(f"{where}: {name}: got {shown(cast(Any, raw))}; write 1 to {MOST_ITEMS} tables.")
+    if not 0 < len(found) <= MAX_ITEMS:
+        raise FactError(f"{where}: {name}: got {shown(cast(Any, raw))}; write 1 to {MAX_ITEMS} tables.")
     return found
 
 
@@ -93,10 +93,10 @@ def _value(key: str, value: Any, type_name: str, where: str) -> Any:
             raise FactError(f"{where}: {key}: got {shown(value)}; write true or false.")
         return value
     if "float" in type_name:
-        if type(value) not in (int, float) or not (isfinite(value) and 0 < value <= MOST_PARAMETERS):
+        if type(value) not in (int, float) or not (isfinite(value) and 0 < value <= MAX_PARAMETERS):
             raise FactError(f"{where}: {key}: got {shown(value)}; write a number above 0.")
         return float(value)
     least = 0 if key in MAY_BE_ZERO else 1
-    if type(value) is not int or not least <= value <= MOST_SIZE:
-        raise FactError(f"{where}: {key}: got {shown(value)}; write a whole number from {least} to {MOST_SIZE:,}.")
+    if type(value) is not int or not least <= value <= MAX_SIZE:
+        raise FactError(f"{where}: {key}: got {shown(value)}; write a whole number from {least} to {MAX_SIZE:,}.")
     return value
