@@ -45,6 +45,16 @@ def test_work_of_one_block_by_hand():
     assert (work.num_exchanges, work.num_hops, work.exchange_s, work.ring_s) == (0, 0, 0, 0)
 
 
+def test_linear_attention_streams_more_and_multiplies_less():
+    """Width 64: 22 + 36 + 6 passes and 19 of a feed-forward part four times as wide, over 32 x 32 tokens."""
+    block = Block(kind="linear", count=1, width=64, num_heads=2, ffn_size=256, is_gated=True)
+    sana = replace(get_diffusion("sana_1600m"), blocks=(block,))
+    work = pass_work(job("sana_1600m", model=sana, guides=False))
+    assert work.stream_bytes == (22 + 36 + 6 + 19 * 4) * 1024 * 64 * 2
+    assert work.plain_flops == 4 * 1024 * 300 * 64  # to the text alone
+    assert work.num_operators == 24 + 8 + 20 + 60
+
+
 def test_seconds_by_hand():
     clocks = clock_units(H100)
     work = Work(

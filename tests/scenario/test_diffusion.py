@@ -41,11 +41,13 @@ def test_money_and_energy_are_of_one_item():
 
 
 def test_intervals_are_wider_where_nothing_was_measured():
-    def width(device):
-        found = orrery.estimate(model="sana_1600m", device=device).intervals()["latency_s"]
+    def width(model, device):
+        found = orrery.estimate(model=model, device=device).intervals()["latency_s"]
         return found.high_80 / found.low_80
 
-    assert width("a100-sxm-80gb") > 1.2 * width("h100-sxm")
+    known = width("flux.1-dev", "h100-sxm")
+    assert width("flux.1-dev", "a100-sxm-80gb") == pytest.approx(known**2)
+    assert width("sana_1600m", "h100-sxm") == pytest.approx(known**2)
 
 
 def test_a_pipeline_that_does_not_fit_says_what_it_needs():

@@ -61,8 +61,14 @@ EXCHANGES, EXCHANGE_PASSES = 4, 16.0
 MERGE_PASSES = 14.0
 """Passes over the result, in 32 bits, to merge one partial attention of a ring into it."""
 
-LINEAR_PASSES = 30.0
-"""Passes of a block with linear attention: it runs in 32 bits, and its feed-forward part mixes neighbours."""
+LINEAR_PASSES, LINEAR_OPERATORS = 36.0, 20.0
+"""Passes and operators of a block with linear attention, as diffusers computes it: queries and keys rectified (4), three
+tensors to 32 bits (9), a column of ones (4), two products in 32 bits (8), the quotient and back (7), and to rows of
+pixels and back around its feed-forward part (4)."""
+
+MIXING_PASSES = 19.0
+"""Passes of its feed-forward part, which mixes neighbours, in its width: both halves activated (4) and convolved (4),
+the gate (5), and layouts changed around three convolutions (6)."""
 
 DECODER_PASSES = 9.0
 """Passes over what stands between two layers of a decoder: a norm, an activation, a convolution, an addition."""
@@ -157,7 +163,8 @@ def _block_work(job: Job, block: Block, image: int, text: int) -> dict[str, floa
     streams = 2 if block.kind == "joint" else 1
     found = dict.fromkeys(("score_flops", "score_pairs", "plain_flops", "num_exchanges", "exchange_s"), 0.0)
     found |= {"ring_s": 0.0, "num_hops": 0.0}
-    passes = STREAM_PASSES + FFN_PASSES * block.ffn_size * (1.5 if block.is_gated else 1.0) / block.width
+    ffn_passes = MIXING_PASSES if block.kind == "linear" else FFN_PASSES * (1.5 if block.is_gated else 1.0)
+    passes = STREAM_PASSES + ffn_passes * block.ffn_size / block.width
     operators = OPERATORS * streams
     if block.has_qk_norm:
         passes, operators = passes + QK_NORM_PASSES, operators + QK_NORM_OPERATORS * streams
@@ -168,7 +175,7 @@ def _block_work(job: Job, block: Block, image: int, text: int) -> dict[str, floa
     if block.kind in ("cross", "linear"):
         passes, operators = passes + CROSS_PASSES, operators + CROSS_OPERATORS
     if block.kind == "linear":
-        passes += LINEAR_PASSES
+        passes, operators = passes + LINEAR_PASSES, operators + LINEAR_OPERATORS
     if block.has_fp32_norms:
         passes, operators = passes + FP32_NORM_PASSES, operators + FP32_NORM_OPERATORS
     plane = float(b * own * block.width) * WORD_BYTES

@@ -1,6 +1,6 @@
 """Pictures and videos: what a batch of a diffusion pipeline takes, draws and costs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from orrery.catalog.diffusion import find_diffusion, get_diffusion
 from orrery.execution.diffusion import Job
 from orrery.execution.generation import Generated, constants_of, energy_spread, generate
 from orrery.execution.memory import Infeasible
+from orrery.models.diffusion import DiffusionModel
 from orrery.planner.money import Tariff, tariff_of
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer
@@ -23,8 +24,9 @@ READ = frozenset({"model", "device", "devices", "batch", "usd_per_hour", "electr
 """Settings that a picture or video has; every other one is of text."""
 
 MEASURED_ON = frozenset({"h100-sxm", "b200"})
+LINEAR = "linear attention: no run of such a model was among those measured"
 UNMEASURED_WIDER = 2.0
-"""How much wider (log space) intervals are on a device whose runs were not measured."""
+"""How much wider (log space) intervals are on a device, or of a kind of model, whose runs were not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -68,15 +70,22 @@ class DiffusionAnswer:
         """Intervals of latency and joules, wider on a device that no run was measured on; money goes with latency."""
         device = self.job.device
         spreads = {"latency_s": constants_of(device).spread, "energy_j_per_item": energy_spread(device)}
-        if device.name not in MEASURED_ON:
-            because = f"measured on {' and '.join(sorted(MEASURED_ON))}, not on {device.name}"
-            spreads = {k: s.widened(UNMEASURED_WIDER, because) for k, s in spreads.items()}
+        unmeasured = (*self._unmeasured(),)
+        if unmeasured:
+            spreads = {k: s.widened(UNMEASURED_WIDER, "; ".join(unmeasured)) for k, s in spreads.items()}
         found = {"latency_s": spreads["latency_s"].around(self.generated.latency_s)}
         found["energy_j_per_item"] = spreads["energy_j_per_item"].around(self.energy_j_per_item)
         found["items_per_s"] = spreads["latency_s"].inverse().around(self.items_per_s)
         if (usd := self.usd_per_item) is not None:
             found["usd_per_item"] = spreads["latency_s"].around(usd)
         return found
+
+    def _unmeasured(self) -> Iterator[str]:
+        """Why no measured run is like this one."""
+        if self.job.device.name not in MEASURED_ON:
+            yield f"measured on {' and '.join(sorted(MEASURED_ON))}, not on {self.job.device.name}"
+        if is_linear(self.job.model):
+            yield LINEAR
 
     def to_json(self) -> dict[str, Any]:
         """The answer in the shape that scripts rely on; SI units. An item is a picture or a video."""
@@ -116,6 +125,11 @@ class DiffusionAnswer:
                 "notes": self.notes,
             }
         )
+
+
+def is_linear(model: DiffusionModel) -> bool:
+    """Whether any of its blocks has linear attention."""
+    return any(block.kind == "linear" for block in model.blocks)
 
 
 def is_diffusion(model: str | None) -> bool:
@@ -202,8 +216,8 @@ def _notes(scenario: Scenario, job: Job) -> tuple[str, ...]:
         found.append(f"defaults of {job.model.name}: {', '.join(taken)}")
     if scenario.batch is None:
         found.append("batch = 1: one at a time")
-    if any(b.kind == "linear" for b in job.model.blocks):
-        found.append("linear attention: no run of such a model was among those measured")
+    if is_linear(job.model):
+        found.append(LINEAR)
     if job.num_devices > job.device.devices_per_node:
         found.append("degrees: more devices than a node has; no run over several nodes was measured")
     return tuple(found)
