@@ -62,7 +62,7 @@ MERGE_PASSES = 14.0
 """Passes over the result, in 32 bits, to merge one partial attention of a ring into it."""
 
 LINEAR_PASSES, LINEAR_OPERATORS = 36.0, 20.0
-"""Passes and operators of a block with linear attention, as diffusers computes it: queries and keys rectified (4), three
+"""Passes and operators of a block with linear attention, as diffusers has it: queries and keys rectified (4), three
 tensors to 32 bits (9), a column of ones (4), two products in 32 bits (8), the quotient and back (7), and to rows of
 pixels and back around its feed-forward part (4)."""
 
