@@ -9,11 +9,11 @@ from starlette.testclient import TestClient
 
 from orrery.scenario.schema import read_scenario
 from orrery.web.app import application
+from orrery.web.assets import STATIC
 from orrery.web.named import grounded
 from orrery.web.place import place_at
 from orrery.web.question.examples import EXAMPLES
 from orrery.web.question.inputs import describe, form_values, is_from_form, plan_settings
-from orrery.web.assets import STATIC
 
 
 @pytest.fixture

@@ -317,7 +317,10 @@ def _terms() -> Table:
 
 def _term(name: str) -> Table:
     found = get_term(name)
-    rows = [{"fact": "definition", "value": found.definition}, {"fact": "spellings", "value": ", ".join(found.spellings)}]
+    rows = [
+        {"fact": "definition", "value": found.definition},
+        {"fact": "spellings", "value": ", ".join(found.spellings)},
+    ]
     if found.metric:
         rows.append({"fact": "in results", "value": found.metric})
     return Table(kind="terms", title=found.name, rows=tuple(rows))

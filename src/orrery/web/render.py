@@ -36,7 +36,9 @@ def environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    cast("dict[str, Any]", found.globals).update(version=__version__, assets=asset_version(), svg=Markup, limits=BOUND_BY)
+    cast("dict[str, Any]", found.globals).update(
+        version=__version__, assets=asset_version(), svg=Markup, limits=BOUND_BY
+    )
     return found
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from orrery import __version__
 from orrery.base.errors import ScenarioError
+from orrery.web.assets import STATIC, TERMS, terms_script
 from orrery.web.landing.card import card
 from orrery.web.landing.choices import MODELS
 from orrery.web.landing.view import Choice
-from orrery.web.assets import STATIC, TERMS, terms_script
 from orrery.web.render import environment
 from orrery.web.site.address import root_of
 from orrery.web.site.content import MENU, SitePage, best_path, pages
