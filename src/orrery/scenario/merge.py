@@ -12,7 +12,8 @@ def merged(settings: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, A
 
     A ``rate`` alone leaves the trace, whose requests then come at that rate.
     """
-    replaced = TRAFFIC_KINDS & given.keys()
-    beside_rate = {"trace"} if replaced == {"rate"} else set[str]()
-    removed = TRAFFIC_KINDS - beside_rate if replaced else frozenset[str]()
+    replaced = TRAFFIC_KINDS.intersection(given)
+    removed = TRAFFIC_KINDS if replaced else frozenset[str]()
+    if replaced == frozenset({"rate"}):
+        removed -= {"trace"}
     return {key: value for key, value in settings.items() if key not in removed} | dict(given)

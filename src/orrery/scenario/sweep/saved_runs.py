@@ -38,7 +38,10 @@ def folder_for(path: Path) -> Path:
     """The folder, made where there is none."""
     if path.exists() and not path.is_dir():
         raise ScenarioError(f"resume: {path} is a file; give a folder for finished runs.")
-    path.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ScenarioError(f"resume: {path} cannot be made: {error.strerror}; name another folder.") from None
     return path
 
 
