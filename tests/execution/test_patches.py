@@ -1,77 +1,128 @@
-"""Pictures in patches: bytes by counting, and times that meet at one device."""
+"""Pictures in patches: bytes and work by counting, and times that meet at one device."""
 
 from dataclasses import replace
 
 import pytest
+from battery import over
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from orrery.catalog.devices import get_device
-from orrery.execution.patches import Picture, alone, get_patches
-from orrery.execution.patches.picture import kernels_s
-from orrery.models.denoiser import Convolution, TransformerLayer, stable_diffusion_xl
+from orrery.catalog.diffusion import diffusion_names, get_diffusion
+from orrery.execution.diffusion import Job, pass_work, seconds
+from orrery.execution.generation import constants_of, generate
+from orrery.execution.patched import JOIN_PASSES, patched_work, shared_of
+from orrery.execution.patches import get_patches, patch_contexts
+from orrery.models.diffusion import Block, Convolution
+from orrery.scenario.patches import PatchGain
 
-LAYERS = (
-    Convolution(num_inputs=4, num_outputs=16),
-    TransformerLayer(width=16, num_heads=2, ffn_size=64, text_width=16, is_gated=True, shrink=2),
+A100 = get_device("a100-sxm-80gb")
+SDXL = get_diffusion("stable-diffusion-xl-base-1.0")
+TINY = replace(
+    SDXL,
+    blocks=(Block(kind="cross", count=1, width=16, num_heads=2, ffn_size=64, is_gated=True, shrink=2),),
+    convolutions=(Convolution(num_inputs=4, num_outputs=16),),
 )
-SMALL = Picture(
-    layers=LAYERS,
-    height=64,
-    width=32,
-    num_guided=2,
-    num_text_tokens=8,
-    num_steps=10,
-    num_waiting_steps=2,
-    device=get_device("a100-sxm-80gb"),
-    num_devices=4,
-    devices_per_node=4,
-)
-LARGE = replace(SMALL, layers=tuple(stable_diffusion_xl()), height=256, width=256, num_text_tokens=77)
 
 
-def run(picture, name, **knobs):
-    technique = get_patches(name)
-    return technique.rule(picture, technique.knobs(**knobs))
+def job(model=TINY, side=512, **changes):
+    found = Job(model=model, device=A100, height=side, width=side, num_frames=1, num_inference_steps=10, batch=1)
+    return replace(found, **changes)
 
 
-def test_a_patch_s_caches_and_borders_are_counted():
-    tokens = 32 // 4 * 16
-    assert SMALL.cache_bytes == 2 * 16 * tokens * 2 * 2
-    assert SMALL.border_bytes == 2 * 32 * 4 * 2 * 2
+def test_a_patchs_caches_and_borders_are_counted():
+    """64 x 64 latents over 4: 16 rows of 64, and 8 of 32 where attention sees every second; two guided passes."""
+    shared = shared_of(job(patches=4))
+    assert shared.cache_bytes == 2 * 16 * (8 * 32) * 2 * 2
+    assert shared.border_bytes == 2 * 64 * 4 * 2 * 2
+    assert (shared.num_attentions, shared.num_convolutions) == (1, 1)
 
 
 def test_everybody_receives_three_patches_or_one_and_a_half():
-    whole, parts = run(SMALL, "patch-whole-context"), run(SMALL, "patch-neighbour-context")
-    assert whole.received_bytes == 3 * (SMALL.cache_bytes + SMALL.border_bytes)
-    assert parts.received_bytes == 1.5 * SMALL.cache_bytes + 3 * SMALL.border_bytes
+    shared = shared_of(job(patches=4))
+    whole, parts = (get_patches(c).rule(shared, get_patches(c).knobs()) for c in ("whole", "neighbour"))
+    assert whole.received_bytes == 3 * (shared.cache_bytes + shared.border_bytes)
+    assert parts.received_bytes == 1.5 * shared.cache_bytes + 3 * shared.border_bytes
+    assert (whole.read_patches, parts.read_patches) == (4, pytest.approx(1.6))
+    assert (whole.kept_patches, parts.kept_patches) == (4, 3)
 
 
-def test_two_devices_gain_nothing_by_having_neighbours_only():
-    two = replace(SMALL, num_devices=2)
-    received = {run(two, name).received_bytes for name in ("patch-whole-context", "patch-neighbour-context")}
-    assert len(received) == 1
+def test_two_devices_receive_as_much_from_a_neighbour_as_from_all():
+    shared = shared_of(job(patches=2))
+    assert len({get_patches(c).rule(shared, get_patches(c).knobs()).received_bytes for c in patch_contexts()}) == 1
 
 
-def test_reading_less_is_faster_and_reading_everything_is_not():
-    times = [run(LARGE, "patch-neighbour-context", read_frac=frac).compute_s for frac in (0.0, 0.3, 1.0)]
+def test_work_of_a_patch_by_hand():
+    """Own rows are multiplied; attention sees 1.6 patches of 256 tokens, and the text of 77."""
+    one = pass_work(job())
+    products = 2 * 2 * (256 * (6 * 16 * 16 + 3 * 16 * 64) + 77 * 2 * 16 * 2048)
+    ours = replace(TINY, blocks=(replace(TINY.blocks[0], cross_width=2048),))
+    work = pass_work(job(ours, patches=4), 1.6)
+    assert work.product_flops == products + 2 * 2 * (16 * 64) * 9 * 4 * 16
+    assert work.plain_flops == 4 * 8 * (2 * 2) * 256 * (410 + 77)
+    assert one.plain_flops == 4 * 8 * (2 * 2) * 1024 * (1024 + 77)
+
+
+def test_first_passes_wait_and_later_ones_hide_the_exchange():
+    large = job(SDXL, 2048, patches=4, num_inference_steps=50)
+    work, constants = patched_work(large), constants_of(A100).constants
+    assert work.num_first == 5
+    assert patched_work(replace(large, num_inference_steps=3)).num_first == 3
+    assert work.first.exchange_s > work.later.beside_s > 0
+    assert seconds(work.later, A100, constants).exchange_s == 0
+    slow = replace(work.later, beside_s=1.0)
+    found = seconds(slow, A100, constants)
+    assert found.device_s == pytest.approx(1.0 / constants["exchange_frac"])
+    joined = work.later.stream_bytes - pass_work(large, work.exchanged.read_patches).stream_bytes
+    assert joined == pytest.approx(JOIN_PASSES * 4 * work.cache_bytes)
+
+
+def test_a_replayed_graph_costs_the_host_nothing():
+    small = job(SDXL, 512, patches=4)
+    eager, replayed = generate(small), generate(replace(small, has_graphs=True))
+    assert eager.stages[2].bound_by == "host" != replayed.stages[2].bound_by
+    assert replayed.stages[0].time_s == eager.stages[0].time_s
+    assert replayed.latency_s < eager.latency_s
+
+
+def test_reading_less_is_faster_and_reading_everything_is_no_gain():
+    large = job(SDXL, 3840, patches=8, patch_context="neighbour")
+    times = [generate(replace(large, patch_read_frac=frac)).latency_s for frac in (0.0, 0.3, 1.0)]
     assert times == sorted(times)
-    assert times[0] < times[-1] < run(LARGE, "patch-whole-context").compute_s
-
-
-def test_a_step_takes_the_longer_of_kernels_and_exchange_and_first_steps_wait():
-    found = run(LARGE, "patch-whole-context")
-    steady = max(found.compute_s, found.exchange_s) * (LARGE.num_steps - LARGE.num_waiting_steps)
-    assert found.time_s > steady + LARGE.num_waiting_steps * found.compute_s
-    never = run(replace(LARGE, num_waiting_steps=0), "patch-whole-context")
-    assert never.time_s == pytest.approx(LARGE.num_steps * max(never.compute_s, never.exchange_s))
-
-
-def test_one_device_is_the_baseline():
-    one = replace(LARGE, num_devices=1)
-    assert alone(one) == LARGE.num_steps * kernels_s(one, 1.0)
-    assert alone(one) / run(LARGE, "patch-whole-context").time_s < LARGE.num_devices
+    assert times[-1] < generate(replace(large, patch_context="whole")).latency_s
 
 
 def test_a_large_picture_alone_takes_what_distrifusion_measured():
     """140 s for 50 guided steps at 3840 x 3840 on one A100 (arXiv 2402.19481, as recalled)."""
-    one = replace(LARGE, height=480, width=480, num_devices=1, num_steps=50)
-    assert alone(one) == pytest.approx(140.0, rel=0.1)
+    assert generate(job(SDXL, 3840, num_inference_steps=50)).latency_s == pytest.approx(140.0, rel=0.1)
+
+
+SOFTMAX = [n for n in diffusion_names() if all(b.kind != "linear" for b in get_diffusion(n).blocks)]
+
+
+@given(data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_never_faster_than_so_many_devices_and_the_attention_left_out(data):
+    model = get_diffusion(data.draw(st.sampled_from(SOFTMAX)))
+    drawn = Job(
+        model=model,
+        device=get_device(data.draw(st.sampled_from(["h100-sxm", "a100-sxm-80gb", "l40s"]))),
+        height=256 * data.draw(st.integers(1, 8)),
+        width=256 * data.draw(st.integers(1, 8)),
+        num_frames=1,
+        num_inference_steps=data.draw(st.integers(1, 30)),
+        batch=data.draw(st.integers(1, 3)),
+        patches=data.draw(st.integers(2, 8)),
+        patch_context=data.draw(st.sampled_from(patch_contexts())),
+        has_graphs=True,
+    )
+    gain = PatchGain(job=drawn, many=generate(drawn))
+    assert 0 < gain.speedup < 1.1 * gain.most_denoise_speedup  # small products fill other waves
+    assert gain.denoise_speedup < 1.1 * gain.most_denoise_speedup
+    assert 0 <= gain.attention_left_out_frac < 1
+    assert gain.attention_left_out_frac == 0 or drawn.patch_context == "neighbour"
+
+
+@over(patch_contexts())
+def test_one_patch_is_the_baseline(context):
+    assert generate(job(SDXL, patch_context=context)).latency_s == generate(job(SDXL)).latency_s

@@ -65,6 +65,33 @@ def test_a_file_in_the_catalogues_way_is_read(tmp_path):
     assert mine.generated.latency_s == orrery.estimate(**FLUX).generated.latency_s
 
 
+def test_patches_are_a_lever_of_every_door(capsys, tmp_path):
+    """Off equals absent; a device's share of what is left bounds the gain, and doing less is shown apart."""
+    plain = {"model": "stable-diffusion-xl-base-1.0", "device": "a100-sxm-80gb", "height": 2048, "width": 2048}
+    on = plain | {"patch_parallel": 4, "patch_context": "neighbour", "cuda_graph": True}
+    typed = asked(capsys, *(w for k, v in on.items() if v is not True for w in (f"--{k.replace('_', '-')}", str(v))),
+                  "--cuda-graph")  # fmt: skip
+    file = tmp_path / "patches.toml"
+    file.write_text("".join(f"{k} = {str(v).lower() if v is True else repr(v)}\n" for k, v in on.items()))
+    assert typed == asked(capsys, "--scenario", str(file)) == json.loads(json.dumps(orrery.estimate(**on).to_json()))
+    found = typed["patches"]
+    assert 1 < found["denoise_speedup"] < found["most_denoise_speedup"] == 4 / (1 - found["attention_left_out_frac"])
+    whole = orrery.estimate(**on | {"patch_context": "whole"}).to_json()["patches"]
+    assert (whole["attention_left_out_frac"], whole["most_denoise_speedup"]) == (0, 4)
+    assert whole["received_bytes_per_pass"] > found["received_bytes_per_pass"]
+    one = orrery.estimate(**plain)
+    assert orrery.estimate(**plain, patch_parallel=1).generated == one.generated
+    assert one.to_json()["patches"] is None
+
+
+def test_the_terminal_says_what_patches_gain(capsys):
+    words = ["--model", "flux.1-dev", "--device", "h100-sxm", "--height", "2048", "--width", "2048"]
+    assert run(["estimate", *words, "--patch-parallel", "4", "--patch-context", "neighbour"]) == 0
+    shown = capsys.readouterr().out
+    for said in ("(4 patches)", "Against one device", "attention to far patches", "denoise, waiting"):
+        assert said in shown
+
+
 REFUSED = [
     ({"model": "stable-diffusion-3.5-large", "ulysses_degree": 4}, "38 heads"),
     ({"height": 1000}, "write 992"),
@@ -75,6 +102,14 @@ REFUSED = [
     ({"device": None}, "device: missing"),
     ({"model": "llama-3.1-8b"}, "ulysses_degree: of pictures"),
     ({"model": "nowhere.toml"}, "nowhere.toml"),
+    ({"patch_parallel": 4}, "either patches or a sequence degree"),
+    ({"patch_context": "whole"}, "there is one"),
+    ({"patch_parallel": 4, "ulysses_degree": None, "patch_context": "far"}, "neighbour, whole"),
+    ({"patch_parallel": 4, "ulysses_degree": None, "patch_read_frac": 0.5}, "reads all patches"),
+    ({"patch_parallel": 65, "ulysses_degree": None}, "at most 64"),
+    ({"patch_parallel": 4, "ulysses_degree": None, "devices": 2}, "patch_parallel is 4"),
+    ({"patch_parallel": 4, "ulysses_degree": None, "model": "sana_1600m"}, "linear attention"),
+    ({"model": "stable-diffusion-xl-base-1.0", "ulysses_degree": None, "height": 1040}, "write 1024"),
 ]
 
 

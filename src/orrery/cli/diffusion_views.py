@@ -3,7 +3,9 @@
 from orrery.base.units import figures, text
 from orrery.cli.output import console
 from orrery.cli.sheet import Sheet
+from orrery.execution.diffusion import Job
 from orrery.scenario.diffusion import DiffusionAnswer
+from orrery.scenario.patches import PatchGain
 
 
 def print_diffusion(answer: DiffusionAnswer) -> None:
@@ -12,7 +14,7 @@ def print_diffusion(answer: DiffusionAnswer) -> None:
     item = "video" if job.model.is_video else "picture"
     frames = f" x {job.num_frames} frames" if job.model.is_video else ""
     out.print(
-        f"[bold]{job.model.name}[/] on {job.num_devices} x {job.device.name} (ulysses {job.ulysses}, ring {job.ring}): "
+        f"[bold]{job.model.name}[/] on {job.num_devices} x {job.device.name} ({_degrees(job)}): "
         f"{job.batch} x {job.height} x {job.width}{frames}, {job.num_inference_steps} steps",
         highlight=False,
     )
@@ -36,8 +38,26 @@ def print_diffusion(answer: DiffusionAnswer) -> None:
     if (usd := answer.usd_per_video_s) is not None:
         table.add_row("a second of video", f"${figures(usd)}", "")
     out.print(table)
+    if job.patches > 1:
+        _print_patches(PatchGain(job=job, many=g))
     free = job.device.memory_capacity_bytes - g.weight_bytes - g.activation_bytes
     out.print(
         f"Limited by {g.bound_by}. Memory of a device: weights {text(g.weight_bytes, 'bytes')}, activations "
         f"{text(g.activation_bytes, 'bytes')}, {text(free, 'bytes')} left."
+    )
+
+
+def _degrees(job: Job) -> str:
+    return f"{job.patches} patches" if job.patches > 1 else f"ulysses {job.ulysses}, ring {job.ring}"
+
+
+def _print_patches(gain: PatchGain) -> None:
+    """What is exchanged, what is left out, and the gain that each explains."""
+    work, left_out = gain.work, gain.attention_left_out_frac
+    why = f", as {left_out:.0%} of one device's passes, attention to far patches, is left out" if left_out else ""
+    console().print(
+        f"Against one device: {gain.speedup:.2f} times faster, its passes {gain.denoise_speedup:.2f} times (at most "
+        f"{gain.most_denoise_speedup:.2f}{why}). A pass receives {text(work.exchanged.received_bytes, 'bytes')} beside "
+        f"the kernels, in {text(work.exchanged.exchange_s, 's')}; {work.num_first} passes wait for it.",
+        highlight=False,
     )

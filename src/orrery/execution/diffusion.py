@@ -70,8 +70,9 @@ MIXING_PASSES = 19.0
 """Passes of its feed-forward part, which mixes neighbours, in its width: both halves activated (4) and convolved (4),
 the gate (5), and layouts changed around three convolutions (6)."""
 
-DECODER_PASSES = 9.0
-"""Passes over what stands between two layers of a decoder: a norm, an activation, a convolution, an addition."""
+DECODER_PASSES, CONVOLUTION_OPERATORS = 9.0, 4.0
+"""Passes over what stands between two layers of a decoder or U-Net, and its operators: a norm, an activation, a
+convolution, an addition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,11 +89,24 @@ class Job:
     ulysses: int = 1
     ring: int = 1
     guides: bool = True  # whether the pipeline's guidance is on
+    patches: int = 1  # devices that each denoise some of the rows
+    patch_context: str = "whole"
+    patch_read_frac: float = 0.3  # of a neighbour, where attention reads no more of the picture
+    has_graphs: bool = False  # passes are replayed as one graph, and the host launches none of their operators
+    patch_warmup_steps: int = 4  # that wait for what the others send, beside the first one
 
     @property
     def num_devices(self) -> int:
         """Devices that one batch runs on."""
-        return self.ulysses * self.ring
+        return self.ulysses * self.ring * self.patches
+
+    def own_tokens(self, shrink: int = 1) -> int:
+        """Tokens of one device in blocks that see one position in ``shrink`` a side: even shares, or whole rows."""
+        model = self.model
+        if self.patches == 1:
+            return ceil(model.num_tokens(self.height, self.width, self.num_frames) / shrink**2 / self.num_devices)
+        rows, columns, frames = model.token_grid(self.height, self.width, self.num_frames)
+        return ceil(rows / shrink / self.patches) * ceil(columns / shrink) * frames
 
     @property
     def guidance(self) -> str:
@@ -129,21 +143,30 @@ class Work:
     ring_s: Amount = 0.0  # of all passing on
     num_hops: Amount = 0.0
     convolution_flops: Amount = 0.0
+    beside_s: Amount = 0.0  # exchanges beside all of the pass
 
 
-def pass_work(job: Job) -> Work:
-    """One pass of the transformer on one device."""
-    device, model, n = job.device, job.model, job.num_devices
-    image = ceil(model.num_tokens(job.height, job.width, job.num_frames) / n)
-    text = own_text(model.num_text_tokens, n)
+def pass_work(job: Job, read_patches: float = 1.0) -> Work:
+    """One pass of the denoiser on one device, whose attention reads so many patches where there are any.
+
+    Convolutions of a U-Net are products whose depth is what a position's kernel sees.
+    """
+    device, model = job.device, job.model
+    text = own_text(model.num_text_tokens, job.ulysses * job.ring) if job.patches == 1 else model.num_text_tokens
     total: dict[str, float] = {}
+    sizes: list[tuple[int, int, int, int]] = []
     for block in model.blocks:
-        for name, value in _block_work(job, block, image, text).items():
+        image = job.own_tokens(block.shrink)
+        for name, value in _block_work(job, block, image, text, read_patches).items():
             total[name] = total.get(name, 0.0) + value
-    sizes = [(p.rows, p.outputs, p.inputs, p.count) for b in model.blocks for p in b.products()]
-    rows = {"image": image, "text": text, "both": image + text}
-    m = np.array([job.num_sequences * rows[r] for r, *_ in sizes], np.int64)
-    outputs, inputs, count = (np.array([size[i] for size in sizes], np.int64) for i in (1, 2, 3))
+        rows = {"image": image, "text": text, "both": image + text}
+        sizes += [(job.num_sequences * rows[p.rows], p.outputs, p.inputs, p.count) for p in block.products()]
+    for convolution in model.convolutions:
+        positions, is_spatial = job.num_sequences * job.own_tokens(convolution.shrink), convolution.kernel > 1
+        sizes.append((positions, convolution.num_outputs, convolution.depth, 1))
+        total["stream_bytes"] += is_spatial * DECODER_PASSES * positions * convolution.num_outputs * WORD_BYTES
+        total["num_operators"] += CONVOLUTION_OPERATORS if is_spatial else 1.0
+    m, outputs, inputs, count = (np.array([size[i] for size in sizes], np.int64) for i in range(4))
     timing = kernels.predict(Gemm(m=m, n=outputs, k=inputs, format=FORMAT, quantises_input=False), device)
     total["num_operators"] += STEP_OPERATORS
     total["products_s"] = float((timing.time_s * count).sum())
@@ -156,7 +179,7 @@ def own_text(num_text_tokens: int, num_devices: int) -> int:
     return num_text_tokens // num_devices if num_text_tokens % num_devices == 0 else num_text_tokens
 
 
-def _block_work(job: Job, block: Block, image: int, text: int) -> dict[str, float]:
+def _block_work(job: Job, block: Block, image: int, text: int, read_patches: float) -> dict[str, float]:
     """What the blocks of one kind do besides their products."""
     device, n, b = job.device, job.num_devices, job.num_sequences
     own = image + (text if block.kind in ("joint", "single") else 0)
@@ -186,6 +209,9 @@ def _block_work(job: Job, block: Block, image: int, text: int) -> dict[str, floa
         is_shared = queries == keys  # attention over what is dealt out, and not to the text
         rows = ceil(queries / job.ring) if is_shared else image
         columns = ceil(keys / job.ring) if is_shared else keys
+        if is_shared and job.patches > 1:
+            others = queries - image * n  # text in the same attention
+            rows, columns = image + others, ceil(image * min(read_patches, n)) + others
         here = heads if is_shared else block.num_heads
         hops = job.ring if is_shared else 1
         padded = ceil(block.head_size / HEAD_GRANULE) * HEAD_GRANULE
@@ -284,12 +310,16 @@ def seconds(work: Work, device: Device, constants: Mapping[str, float]) -> Secon
     stream = min(c["stream_bytes_per_clock"] * clocks, device.memory_bandwidth_bytes_per_s)
     attention_s = (work.score_flops + c["exponential_flops"] * work.score_pairs) / attention
     late_s = np.maximum(0.0, work.ring_s / c["exchange_frac"] - attention_s)
+    products_s, stream_s = work.products_s / c["product_frac"], work.stream_bytes / stream
+    convolution_s = work.convolution_flops / (c["convolution_frac"] * peak)
+    computing_s = products_s + attention_s + stream_s + convolution_s
+    late_s = late_s + np.maximum(0.0, work.beside_s / c["exchange_frac"] - computing_s)
     return Seconds(
-        products_s=work.products_s / c["product_frac"],
+        products_s=products_s,
         attention_s=attention_s,
-        stream_s=work.stream_bytes / stream,
+        stream_s=stream_s,
         exchange_s=work.exchange_s / c["exchange_frac"] + late_s,
-        convolution_s=work.convolution_flops / (c["convolution_frac"] * peak),
+        convolution_s=convolution_s,
         host_s=work.num_operators * c["operator_s"]
         + work.num_exchanges * c["exchange_operator_s"]
         + work.num_hops * c["hop_operator_s"],

@@ -6,12 +6,14 @@
 Every device of the batch denoises; only one decodes, while the others wait.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from orrery.base.cost import Spread
 from orrery.execution.diffusion import FORMAT, WORD_BYTES, Job, Seconds, Work, decoder_work, encoder_work, pass_work
 from orrery.execution.diffusion import seconds as seconds_of
+from orrery.execution.patched import patched_work
 from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
 from orrery.kernels import energy
@@ -74,11 +76,8 @@ def energy_spread(device: Device) -> Spread:
 def generate(job: Job) -> Generated:
     """The batch by the shipped constants."""
     constants = constants_of(job.device).constants
-    works = (
-        ("prompt", encoder_work(job), 1),
-        ("denoise", pass_work(job), job.num_passes),
-        ("decode", decoder_work(job), 1),
-    )
+    passes = ((name, _replayed(work) if job.has_graphs else work, count) for name, work, count in _passes(job))
+    works = (("prompt", encoder_work(job), 1), *passes, ("decode", decoder_work(job), 1))
     stages: list[Stage] = []
     matrix_s = memory_s = busy_s = flops = 0.0
     for name, work, count in works:
@@ -103,6 +102,22 @@ def generate(job: Job) -> Generated:
     )
 
 
+def _passes(job: Job) -> Iterator[tuple[str, Work, int]]:
+    """The passes of the denoiser; in patches, the first ones wait for each other."""
+    if job.patches == 1:
+        yield "denoise", pass_work(job), job.num_passes
+        return
+    work = patched_work(job)
+    yield "denoise, waiting", work.first, work.num_first
+    if later := job.num_passes - work.num_first:
+        yield "denoise", work.later, later
+
+
+def _replayed(work: Work) -> Work:
+    """A pass that one graph holds, without the host's part."""
+    return replace(work, num_operators=0.0, num_exchanges=0.0, num_hops=0.0)
+
+
 def mean_power_w(device: Device, matrix_s: float, memory_s: float, busy_s: float, wall_s: float) -> float:
     """Idle while the device waits, and the law of its power at the rates that it has while it does not."""
     law = energy.step_law(device)
@@ -125,9 +140,11 @@ def memory_bytes(job: Job) -> tuple[float, float]:
     model = job.model
     encoders = sum(e.num_parameters for e in model.encoders)
     weights = (model.transformer_weights + model.decoder_weights + encoders) * WORD_BYTES
-    widest = max(b.width * ACTIVATION_WIDTHS + b.ffn_size for b in model.blocks)
+    widest = max((b.width * ACTIVATION_WIDTHS + b.ffn_size) / b.shrink**2 for b in model.blocks)
+    widest = max(widest, *(ACTIVATION_WIDTHS * c.num_outputs / c.shrink**2 for c in model.convolutions), 0.0)
     tokens = model.num_tokens(job.height, job.width, job.num_frames) / job.num_devices + model.num_text_tokens
     denoising = job.num_sequences * tokens * widest * WORD_BYTES
+    denoising += patched_work(job).kept_bytes if job.patches > 1 else 0.0
     tile = model.decoder.tile**2 if model.decoder.tile else job.height * job.width
     pixels = min(tile, job.height * job.width) * job.num_frames * (1 if model.decoder.tile else job.batch)
     decoding = PIXEL_COPIES * pixels * model.decoder.levels[-1].width * WORD_BYTES

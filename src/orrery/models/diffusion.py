@@ -6,7 +6,7 @@
 Blocks are of four kinds, as the published networks have them: ``joint`` (image and text with weights of their own and
 one attention over both; Esser et al. 2024, arXiv 2403.03206), ``single`` (the same weights for both), ``cross``
 (attention over the image, then from it to the text) and ``linear`` (the same with linear attention; Xie et al. 2024,
-arXiv 2410.10629).
+arXiv 2410.10629). A U-Net has convolutions beside ``cross`` blocks that see every second or fourth position a side.
 """
 
 from collections.abc import Iterator
@@ -48,6 +48,7 @@ class Block:
     text_width: int = 0  # of a joint kind's text; 0: the block's own width
     modulation_width: int = 0  # outputs of the products of time that scale and shift every block; 0: one table for all
     modulation_inputs: int = 0  # of those products; 0: the block's own width
+    shrink: int = 1  # latents a side that one of its tokens stands for (U-Nets)
 
     @property
     def head_size(self) -> int:
@@ -80,6 +81,26 @@ class Block:
         return sum(p.count * p.inputs * p.outputs for p in self.products()) + float(
             self.count * (self.modulation_inputs or self.width) * self.modulation_width
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Convolution:
+    """A convolution of a U-Net, ``kernel`` x ``kernel``, that leaves one position in ``shrink`` a side."""
+
+    num_inputs: int
+    num_outputs: int
+    kernel: int = 3
+    shrink: int = 1
+
+    @property
+    def depth(self) -> int:
+        """Inputs of one output."""
+        return self.kernel**2 * self.num_inputs
+
+    @property
+    def num_weights(self) -> int:
+        """Elements of its matrix."""
+        return self.depth * self.num_outputs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +184,7 @@ class DiffusionModel:
     width: int
     num_frames: int  # 1 for pictures
     frame_rate_hz: float = 0.0  # of a video as it is shown
+    convolutions: tuple[Convolution, ...] = ()  # of a U-Net, beside its blocks
     sources: tuple[str, ...] = ()
 
     @property
@@ -175,15 +197,25 @@ class DiffusionModel:
         frames = (num_frames - 1) // self.temporal + 1 if self.is_video else 1
         return height // self.spatial, width // self.spatial, frames
 
-    def num_tokens(self, height: int, width: int, num_frames: int) -> int:
-        """Tokens of one picture or video that the transformer sees, without the text."""
+    def token_grid(self, height: int, width: int, num_frames: int) -> tuple[int, int, int]:
+        """Rows, columns and frames of tokens."""
         rows, columns, frames = self.latent_grid(height, width, num_frames)
-        return (rows // self.patch) * (columns // self.patch) * ceil(frames / self.patch_frames)
+        return rows // self.patch, columns // self.patch, ceil(frames / self.patch_frames)
+
+    def num_tokens(self, height: int, width: int, num_frames: int) -> int:
+        """Tokens of one picture or video that the denoiser sees, without the text."""
+        rows, columns, frames = self.token_grid(height, width, num_frames)
+        return rows * columns * frames
+
+    @property
+    def shrink(self) -> int:
+        """Tokens a side that one of its deepest level stands for."""
+        return max((c.shrink for c in self.convolutions), default=1)
 
     @property
     def transformer_weights(self) -> float:
         """Elements of the denoiser's matrices."""
-        return sum(b.num_weights for b in self.blocks)
+        return sum(b.num_weights for b in self.blocks) + float(sum(c.num_weights for c in self.convolutions))
 
     @property
     def decoder_weights(self) -> float:
@@ -192,13 +224,14 @@ class DiffusionModel:
 
     def step_macs(self, num_tokens: int, num_text: int) -> float:
         """Multiply-adds of one pass over one picture: products and attention."""
-        total = 0.0
+        total = sum(num_tokens / c.shrink**2 * c.num_weights for c in self.convolutions)
         for b in self.blocks:
-            rows = {"image": num_tokens, "text": num_text, "both": num_tokens + num_text}
+            seen = num_tokens // b.shrink**2
+            rows = {"image": seen, "text": num_text, "both": seen + num_text}
             total += sum(float(p.count * p.inputs * p.outputs) * rows[p.rows] for p in b.products())
-            total += sum(2.0 * b.width * q * k * n for q, k, n in attentions(b, num_tokens, num_text))
+            total += sum(2.0 * b.width * q * k * n for q, k, n in attentions(b, seen, num_text))
             if b.kind == "linear":
-                total += 2.0 * b.count * num_tokens * b.width * b.head_size
+                total += 2.0 * b.count * seen * b.width * b.head_size
         return total
 
 

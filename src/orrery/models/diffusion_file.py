@@ -7,11 +7,12 @@ from typing import Any, TypeVar, cast
 
 from orrery.base.errors import FactError, shown
 from orrery.models.diffusion import GUIDANCE, KINDS, Block, Decoder, DiffusionModel, Level, TextEncoder
+from orrery.models.unet import UNet
 
 T = TypeVar("T")
 
-MAX_SIZE, MAX_ITEMS, MAX_PARAMETERS = 100_000, 64, 1e13
-"""Largest whole number, most tables of a kind, and most parameters of an encoder."""
+MAX_SIZE, MAX_ITEMS, MAX_LEVELS, MAX_PARAMETERS = 100_000, 64, 8, 1e13
+"""Largest whole number, most tables of a kind, most levels of a U-Net, and most parameters of an encoder."""
 
 CHOICES: Mapping[str, tuple[str, ...]] = {"kind": KINDS, "guidance": GUIDANCE}
 MAY_BE_ZERO = frozenset(
@@ -28,11 +29,10 @@ def diffusion_model(name: str, raw: Any, where: str, sources: tuple[str, ...] = 
     levels = tuple(
         _made(Level, level, where, "levels") for level in _list(decoder.pop("levels", None), where, "levels")
     )
-    blocks = tuple(_made(Block, block, where, "blocks") for block in _list(tables.get("blocks"), where, "blocks"))
     encoders = _list(tables.get("encoders"), where, "encoders")
     pipeline = {
         "name": name,
-        "blocks": blocks,
+        **_denoiser(tables, where),
         "encoders": tuple(_made(TextEncoder, encoder, where, "encoders") for encoder in encoders),
         "decoder": _made(Decoder, decoder, where, "decoder", levels=levels),
         "sources": sources,
@@ -40,6 +40,35 @@ def diffusion_model(name: str, raw: Any, where: str, sources: tuple[str, ...] = 
     found = _made(DiffusionModel, tables.get("pipeline"), where, "pipeline", **pipeline)
     _fit_together(found, where)
     return found
+
+
+def _denoiser(tables: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Blocks of a transformer, or blocks and convolutions of the U-Net that the table ``unet`` describes."""
+    if "unet" not in tables:
+        listed = _list(tables.get("blocks"), where, "blocks")
+        return {"blocks": tuple(_made(Block, block, where, "blocks") for block in listed), "convolutions": ()}
+    if "blocks" in tables:
+        raise FactError(f"{where}: unet: its blocks follow from its widths and depths; leave blocks out.")
+    raw = dict(_table(tables["unet"], where, "unet"))
+    sizes = {name: _sizes(raw.pop(name, None), where, name) for name in ("widths", "depths")}
+    if len(sizes["widths"]) != len(sizes["depths"]):
+        raise FactError(f"{where}: unet: widths and depths: one of each a level; write as many.")
+    unet = _made(UNet, raw, where, "unet", **sizes)
+    if any(depth and width % unet.head_size for width, depth in zip(unet.widths, unet.depths, strict=True)):
+        raise FactError(
+            f"{where}: unet: head_size {unet.head_size} divides no width that attends; write one that does."
+        )
+    if not unet.blocks():
+        raise FactError(f"{where}: unet: depths: got none above 0; write the transformer blocks of each level.")
+    return {"blocks": unet.blocks(), "convolutions": unet.convolutions()}
+
+
+def _sizes(raw: Any, where: str, name: str) -> tuple[int, ...]:
+    """Whole numbers of a U-Net's levels; 0 blocks are allowed, widths of 0 are not."""
+    least, listed = 1 if name == "widths" else 0, cast("list[Any]", raw) if isinstance(raw, list) else []
+    if not 0 < len(listed) <= MAX_LEVELS or any(type(v) is not int or not least <= v <= MAX_SIZE for v in listed):
+        raise FactError(f"{where}: unet: {name}: got {shown(cast(Any, raw))}; write 1 to {MAX_LEVELS} whole numbers.")
+    return tuple(listed)
 
 
 def _fit_together(model: DiffusionModel, where: str) -> None:

@@ -17,6 +17,7 @@ from orrery.planner.money import Tariff, tariff_of
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.fields_diffusion import DIFFUSION_NAMES
+from orrery.scenario.patches import check_patches, patches_json, read_patches
 from orrery.scenario.plan_answer import price_json
 from orrery.scenario.schema import Scenario
 
@@ -25,6 +26,8 @@ READ = frozenset({"model", "device", "devices", "batch", "usd_per_hour", "electr
 
 MEASURED_ON = frozenset({"h100-sxm", "b200"})
 LINEAR = "linear attention: no run of such a model was among those measured"
+UNET = "a U-Net: no run of such a model was among those measured"
+PATCHES = "patches: no such run was among those measured"
 UNMEASURED_WIDER = 2.0
 """How much wider (log space) intervals are on a device, or of a kind of model, whose runs were not measured."""
 
@@ -86,6 +89,10 @@ class DiffusionAnswer:
             yield f"measured on {' and '.join(sorted(MEASURED_ON))}, not on {self.job.device.name}"
         if is_linear(self.job.model):
             yield LINEAR
+        if self.job.model.convolutions:
+            yield UNET
+        if self.job.patches > 1:
+            yield PATCHES
 
     def to_json(self) -> dict[str, Any]:
         """The answer in the shape that scripts rely on; SI units. An item is a picture or a video."""
@@ -106,6 +113,7 @@ class DiffusionAnswer:
                     "activation_bytes": g.activation_bytes,
                     "capacity_bytes": job.device.memory_capacity_bytes,
                 },
+                "patches": None if self.job.patches == 1 else patches_json(job, g),
                 "intervals": self.intervals(),
                 "price": price_json(self.tariff),
                 "deployment": {
@@ -119,6 +127,7 @@ class DiffusionAnswer:
                     "batch": job.batch,
                     "ulysses_degree": job.ulysses,
                     "ring_degree": job.ring,
+                    "patch_parallel": job.patches,
                     "tokens": job.model.num_tokens(job.height, job.width, job.num_frames),
                 },
                 "settings": self.settings,
@@ -177,14 +186,18 @@ def _job(scenario: Scenario) -> Job:
         ulysses=ulysses,
         ring=ring,
         guides=scenario.guidance is not False,
+        patches=scenario.patch_parallel or 1,
+        has_graphs=bool(scenario.cuda_graph),
+        **read_patches(scenario, model),
     )
     _check(scenario, job)
+    check_patches(job)
     return job
 
 
 def _check(scenario: Scenario, job: Job) -> None:
     """Refuse sizes and degrees that the pipeline cannot run with."""
-    model, granule = job.model, job.model.spatial * job.model.patch
+    model, granule = job.model, job.model.spatial * job.model.patch * job.model.shrink
     for name, side in (("height", job.height), ("width", job.width)):
         if side % granule:
             near = max(granule, round(side / granule) * granule)
@@ -195,6 +208,8 @@ def _check(scenario: Scenario, job: Job) -> None:
         raise ScenarioError(
             f"devices: got {scenario.devices}; ulysses_degree x ring_degree is {job.num_devices}; write ulysses_degree "
             f"= {max(1, scenario.devices // job.ring)} beside ring_degree = {job.ring}, or leave devices out."
+            if job.patches == 1
+            else f"devices: got {scenario.devices}; patch_parallel is {job.patches}; write as many, or leave it out."
         )
     for block in model.blocks:
         if block.kind != "linear" and block.num_heads % job.ulysses:
@@ -211,13 +226,18 @@ def _notes(scenario: Scenario, job: Job) -> tuple[str, ...]:
     """Defaults that were taken, and what the runtime is."""
     names = ("height", "width", "num_inference_steps", *(("num_frames",) if job.model.is_video else ()))
     taken = [f"{name} = {getattr(job, name)}" for name in names if getattr(scenario, name) is None]
-    found = ["runtime: diffusers and xDiT, eager PyTorch in 16 bits, FlashAttention 2, no compiled graphs"]
+    graphs = "passes replayed as graphs" if job.has_graphs else "no compiled graphs"
+    found = [f"runtime: diffusers and xDiT, eager PyTorch in 16 bits, FlashAttention 2, {graphs}"]
     if taken:
         found.append(f"defaults of {job.model.name}: {', '.join(taken)}")
     if scenario.batch is None:
         found.append("batch = 1: one at a time")
     if is_linear(job.model):
         found.append(LINEAR)
+    if job.model.convolutions:
+        found.append(UNET)
+    if job.patches > 1:
+        found.append("patch_parallel: pictures change where attention sees others a step late, or not at all")
     if job.num_devices > job.device.devices_per_node:
         found.append("degrees: more devices than a node has; no run over several nodes was measured")
     return tuple(found)

@@ -1,6 +1,6 @@
 """Settings of pictures and videos, and of embeddings; nothing heavy is imported, so that help stays quick."""
 
-from orrery.scenario.setting import Setting, count, grouped, switch
+from orrery.scenario.setting import Setting, count, grouped, number, switch, word
 
 PICTURES = frozenset({"estimate"})
 
@@ -52,6 +52,44 @@ DIFFUSION_SETTINGS: tuple[Setting, ...] = grouped(
         "Diffusion: devices that pass keys and values on in a ring (default 1).",
         2,
         most=1024,
+        commands=PICTURES,
+    ),
+    count(
+        "patch_parallel",
+        "Diffusion: devices that each denoise some rows of the picture, with what the others had a step before "
+        "(default 1).",
+        4,
+        most=1024,
+        commands=PICTURES,
+    ),
+    word(
+        "patch_context",
+        "Diffusion: what attention of a patch reads: whole (all patches; default) or neighbour (a part of the two "
+        "beside it).",
+        "neighbour",
+        "neighbour|whole",
+        commands=PICTURES,
+    ),
+    number(
+        "patch_read_frac",
+        "Diffusion: how much of each neighbour --patch-context neighbour reads (default 0.3).",
+        0.5,
+        most=1.0,
+        excludes_least=False,
+        metavar="FRAC",
+        commands=PICTURES,
+    ),
+    count(
+        "patch_warmup_steps",
+        "Diffusion: steps besides the first that wait for all patches (default 4).",
+        4,
+        least=0,
+        most=10_000,
+        commands=PICTURES,
+    ),
+    switch(
+        "cuda_graph",
+        "Diffusion: passes are replayed as CUDA graphs, so that the host launches none of their operators.",
         commands=PICTURES,
     ),
 )

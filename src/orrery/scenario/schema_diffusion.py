@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from orrery.scenario.kinds import Count, Switch, bounds
+from orrery.scenario.kinds import Count, Number, Switch, Word, bounds
 
 
 class PoolingScenario(BaseModel):
@@ -21,3 +21,8 @@ class DiffusionScenario(BaseModel):
     guidance: Switch = None
     ulysses_degree: Count = Field(**bounds("ulysses_degree"))
     ring_degree: Count = Field(**bounds("ring_degree"))
+    patch_parallel: Count = Field(**bounds("patch_parallel"))
+    patch_context: Word = None
+    patch_read_frac: Number = Field(**bounds("patch_read_frac"))
+    patch_warmup_steps: Count = Field(**bounds("patch_warmup_steps"))
+    cuda_graph: Switch = None

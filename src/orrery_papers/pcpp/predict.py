@@ -1,18 +1,15 @@
-"""PCPP: bytes and steps of a picture in patches, with all patches as context and with parts of two."""
+"""PCPP: a picture in patches, with all patches as context and with parts of two, as ``estimate`` answers for it."""
 
 from collections.abc import Iterator
-from dataclasses import replace
-from functools import cache
+from typing import Any
 
-from orrery.catalog.devices import get_device
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.execution.patches import Denoised, Picture, alone, get_patches
-from orrery.models.denoiser import stable_diffusion_xl
+from orrery.scenario.estimates import estimate
 
 DIFFERS = (
-    "which devices and sizes the ends belong to; text encoders and decoder, which no patch makes faster; and copies of "
-    "all patches' caches before every attention, so that reading less brings less than its products"
+    "which devices and sizes the ends belong to; a U-Net's kernels and the decoder, which takes whole pictures on one "
+    "device here"
 )
 
 
@@ -20,54 +17,41 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     """What a device receives, then whole runs against one device."""
     claims = {claim.id: claim for claim in paper.claims}
     setup = claims["communication"].setup
-    parts, whole = spread(setup, "patch-neighbour-context"), spread(setup, "patch-whole-context")
+    parts, whole = (patches(setup, context)["received_bytes_per_pass"] for context in ("neighbour", "whole"))
     yield Prediction(
         claim="communication",
-        predicted=1.0 - parts.received_bytes / whole.received_bytes,
-        because=f"{parts.received_bytes / 1e9:.2f} GB a step from neighbours, {whole.received_bytes / 1e9:.2f} GB from "
-        "everybody; borders of convolutions go to everybody in both",
+        predicted=1.0 - parts / whole,
+        because=f"{parts / 1e9:.2f} GB a step from neighbours, {whole / 1e9:.2f} GB from everybody; borders of "
+        "convolutions go to everybody in both",
         differs="what was measured, bytes or time; and how the passes were shared out",
     )
-    for name, technique in (("speedup", "patch-neighbour-context"), ("speedup-whole", "patch-whole-context")):
+    for name, context in (("speedup", "neighbour"), ("speedup-whole", "whole")):
         for end in ("most", "least"):
-            setup = claims[f"{name}-{end}"].setup
-            run, single_s = spread(setup, technique), single(setup)
+            found = patches(claims[f"{name}-{end}"].setup, context)
             yield Prediction(
                 claim=f"{name}-{end}",
-                predicted=single_s / run.time_s,
-                because=f"{single_s:.2f} s alone, {run.time_s:.2f} s: {1e3 * run.compute_s:.1f} ms of kernels a step "
-                f"beside {1e3 * run.exchange_s:.1f} ms of exchange",
+                predicted=found["speedup"],
+                because=f"its passes alone {found['denoise_speedup']:.2f} times faster, as "
+                f"{found['attention_left_out_frac']:.0%} of one device's are left out; text encoders and decoder are "
+                "every device's own work",
                 differs=DIFFERS,
             )
 
 
-def spread(setup: Setup, technique: str) -> Denoised:
-    """The run over all devices."""
-    found = get_patches(technique)
-    read = {"read_frac": setup.number("read_patch_frac")} if technique == "patch-neighbour-context" else {}
-    return found.rule(picture(setup), found.knobs(**read))
-
-
-def single(setup: Setup) -> float:
-    """Seconds of the run on one device."""
-    return alone(replace(picture(setup), num_devices=1))
-
-
-def picture(setup: Setup) -> Picture:
-    """The set-up's picture and devices."""
-    side = int(setup.number("num_picture_side_pixels") / setup.number("num_pixels_per_position"))
-    return Picture(
-        layers=tuple(_layers()),
+def patches(setup: Setup, context: str) -> dict[str, Any]:
+    """What ``orrery estimate`` says of the set-up in patches."""
+    side = int(setup.number("num_picture_side_pixels"))
+    read = {"patch_read_frac": setup.number("read_patch_frac")} if context == "neighbour" else {}
+    found = estimate(
+        model=setup.word("network"),
+        device=setup.word("device"),
         height=side,
         width=side,
-        num_guided=int(setup.number("num_guided_passes")),
-        num_text_tokens=int(setup.number("num_text_tokens")),
-        num_steps=int(setup.number("num_denoising_steps")),
-        num_waiting_steps=int(setup.number("num_waiting_steps")),
-        device=get_device(setup.word("device")),
-        num_devices=int(setup.number("num_devices")),
-        devices_per_node=int(setup.number("num_devices_per_node")),
+        num_inference_steps=int(setup.number("num_denoising_steps")),
+        patch_parallel=int(setup.number("num_devices")),
+        patch_context=context,
+        patch_warmup_steps=int(setup.number("num_waiting_steps")) - 1,
+        cuda_graph=setup.word("launches") == "graph",
+        **read,
     )
-
-
-_layers = cache(lambda: tuple(stable_diffusion_xl()))
+    return found.to_json()["patches"]

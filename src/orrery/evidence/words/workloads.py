@@ -5,6 +5,7 @@ INPUTS: dict[str, str] = {
     "num_picture_side_pixels": "rows and columns of a generated picture",
     "num_pixels_per_position": "pixels a side that one position of the latent grid stands for",
     "num_denoising_steps": "steps from noise to a picture",
+    "launches": "how the host launches kernels: graph or eager",
     "num_waiting_steps": "first steps, in which devices wait for each other's patches",
     "num_guided_passes": "passes of the network a step: with the text, and without it",
     "num_text_tokens": "of the prompt that a picture is made to",

@@ -88,7 +88,11 @@ COMMANDS: Mapping[str, str] = {
 _SOFTMAX = "orrery kernel softmax --device NAME --tokens N --width N --variant "
 _GEMM = "orrery kernel gemm --device NAME --m N --n N --k N "
 
+_PATCHES = "orrery estimate --model flux.1-dev --patch-parallel N --patch-context "
+
 APART: Mapping[str, str] = {
+    "patch-neighbour-context": f"{_PATCHES}neighbour",
+    "patch-whole-context": f"{_PATCHES}whole",
     "pairwise": "orrery kernel all-to-all --device NAME --devices N --message-bytes BYTES --variant pairwise",
     "two-pass": f"{_SOFTMAX}two-pass",
     "three-pass-reload": f"{_SOFTMAX}reload",

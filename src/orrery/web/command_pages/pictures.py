@@ -5,6 +5,7 @@ from typing import Any
 
 from orrery.base.errors import ScenarioError
 from orrery.catalog.diffusion import diffusion_names, find_diffusion
+from orrery.execution.patches import patch_contexts
 from orrery.reports.words import format_value
 from orrery.scenario.estimates import estimate
 from orrery.scenario.fields import BY_NAME
@@ -15,6 +16,7 @@ from orrery.web.export import Cell
 from orrery.web.forms import Field
 
 NAMES = ("model", "device", "batch", *DIFFUSION_NAMES, "usd_per_hour", "electricity")
+SWITCHES = tuple(name for name in DIFFUSION_NAMES if BY_NAME[name].kind == "switch")
 FIRST = ("model", "device", "batch", "num_inference_steps", "ulysses_degree")
 START = {
     "model": "black-forest-labs/FLUX.1-dev",
@@ -42,11 +44,11 @@ def answer(inputs: Plain) -> dict[str, Any]:
     """The worker's answer: what the command prints with ``--json``."""
     if find_diffusion(str(inputs.get("model", ""))) is None:
         raise ScenarioError(f"model: write one of {', '.join(diffusion_names())}.")
-    guidance = str(inputs.get("guidance", ""))
-    if guidance and guidance not in ("true", "false"):
-        raise ScenarioError(f"guidance: got {guidance[:40]!r}; write true or false.")
-    switched = {"guidance": guidance == "true"} if guidance else {}
-    return estimate(**{**inputs, **switched}).to_json()
+    switched = {name: str(inputs[name]) for name in SWITCHES if inputs.get(name)}
+    for name, value in switched.items():
+        if value not in ("true", "false"):
+            raise ScenarioError(f"{name}: got {value[:40]!r}; write true or false.")
+    return estimate(**{**inputs, **{name: value == "true" for name, value in switched.items()}}).to_json()
 
 
 def sections(plain: Plain) -> tuple[Section, ...]:
@@ -90,9 +92,9 @@ def rows(plain: Plain) -> tuple[Sequence[str], list[Sequence[Cell]]]:
 
 def command(inputs: Plain) -> str:
     """The line that asks it."""
-    typed = {name: value for name, value in inputs.items() if name != "guidance"}
-    guidance = {"true": " --guidance", "false": " --no-guidance"}.get(str(inputs.get("guidance", "")), "")
-    return f"orrery estimate {flags(typed)}{guidance}"
+    typed = {name: value for name, value in inputs.items() if name not in SWITCHES}
+    switched = (BY_NAME[n].typed(inputs[n] == "true") for n in SWITCHES if inputs.get(n) in ("true", "false"))
+    return " ".join([f"orrery estimate {flags(typed)}", *(word for words in switched for word in words)])
 
 
 def _first(inputs: Plain) -> tuple[Field, ...]:
@@ -116,6 +118,6 @@ PAGE = CommandPage(
     command=command,
     sections=sections,
     rows=rows,
-    own=frozenset({"model", "guidance"}),
-    choices={"model": diffusion_names()},
+    own=frozenset({"model", *SWITCHES}),
+    choices={"model": diffusion_names(), "patch_context": ("", *patch_contexts())},
 )

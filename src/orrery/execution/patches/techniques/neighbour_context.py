@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from orrery.base.technique import Technique
-from orrery.execution.patches.picture import Denoised, Picture, denoised, gathering_s, sending_s
+from orrery.execution.patches.shared import Exchanged, Shared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,17 +15,18 @@ class Knobs:
     num_tensors: int = 20
 
 
-def rule(picture: Picture, knobs: Knobs) -> Denoised:
+def rule(shared: Shared, knobs: Knobs) -> Exchanged:
     """Whole patches go to neighbours, border rows to everybody; the patches at the edge have one neighbour. [pcpp]"""
-    count = picture.num_devices
+    count = shared.num_devices
     neighbours = 2.0 * (count - 1) / count
-    borders_s = gathering_s(picture, picture.border_bytes, ceil(len(picture.convolutions) / knobs.num_tensors))
-    caches_s = sending_s(picture, picture.cache_bytes, max(1, len(picture.transformers)))
-    return denoised(
-        picture,
-        read_patches=1.0 + min(neighbours, 2.0) * knobs.read_frac,
-        exchange_s=borders_s + caches_s,
-        received_bytes=neighbours * picture.cache_bytes + (count - 1) * picture.border_bytes,
+    most = min(2.0, count - 1.0)  # of the patch with the most to do
+    gathered, sent = ceil(shared.num_convolutions / knobs.num_tensors), max(1, shared.num_attentions)
+    return Exchanged(
+        read_patches=1.0 + most * knobs.read_frac,
+        kept_patches=1.0 + most,
+        exchange_s=shared.gathering_s(shared.border_bytes, gathered) + shared.sending_s(shared.cache_bytes, sent),
+        num_calls=gathered + sent,
+        received_bytes=neighbours * shared.cache_bytes + (count - 1) * shared.border_bytes,
     )
 
 

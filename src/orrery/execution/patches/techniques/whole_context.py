@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from orrery.base.technique import Technique
-from orrery.execution.patches.picture import Denoised, Picture, denoised, gathering_s
+from orrery.execution.patches.shared import Exchanged, Shared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,12 +14,16 @@ class Knobs:
     num_tensors: int = 60
 
 
-def rule(picture: Picture, knobs: Knobs) -> Denoised:
+def rule(shared: Shared, knobs: Knobs) -> Exchanged:
     """Caches and border rows go to everybody. [li-2024-distrifusion]"""
-    count, each = picture.num_devices, picture.cache_bytes + picture.border_bytes
-    calls = ceil((len(picture.transformers) + len(picture.convolutions)) / knobs.num_tensors)
-    return denoised(
-        picture, read_patches=count, exchange_s=gathering_s(picture, each, calls), received_bytes=(count - 1) * each
+    count, each = shared.num_devices, shared.cache_bytes + shared.border_bytes
+    calls = ceil((shared.num_attentions + shared.num_convolutions) / knobs.num_tensors)
+    return Exchanged(
+        read_patches=float(count),
+        kept_patches=float(count),
+        exchange_s=shared.gathering_s(each, calls),
+        num_calls=calls,
+        received_bytes=(count - 1) * each,
     )
 
 
