@@ -43,8 +43,8 @@ def test_everybody_receives_three_patches_or_one_and_a_half():
     whole, parts = (get_patches(c).rule(shared, get_patches(c).knobs()) for c in ("whole", "neighbour"))
     assert whole.received_bytes == 3 * (shared.cache_bytes + shared.border_bytes)
     assert parts.received_bytes == 1.5 * shared.cache_bytes + 3 * shared.border_bytes
-    assert (whole.read_patches, parts.read_patches) == (4, pytest.approx(1.6))
-    assert (whole.kept_patches, parts.kept_patches) == (4, 3)
+    assert (whole.read_ratio, parts.read_ratio) == (4, pytest.approx(1.6))
+    assert (whole.kept_ratio, parts.kept_ratio) == (4, 3)
 
 
 def test_two_devices_receive_as_much_from_a_neighbour_as_from_all():
@@ -73,7 +73,7 @@ def test_first_passes_wait_and_later_ones_hide_the_exchange():
     slow = replace(work.later, beside_s=1.0)
     found = seconds(slow, A100, constants)
     assert found.device_s == pytest.approx(1.0 / constants["exchange_frac"])
-    joined = work.later.stream_bytes - pass_work(large, work.exchanged.read_patches).stream_bytes
+    joined = work.later.stream_bytes - pass_work(large, work.exchanged.read_ratio).stream_bytes
     assert joined == pytest.approx(JOIN_PASSES * 4 * work.cache_bytes)
 
 

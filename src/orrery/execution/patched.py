@@ -29,7 +29,7 @@ class PatchedWork:
     @property
     def kept_bytes(self) -> float:
         """Keys and values that a device holds."""
-        return self.exchanged.kept_patches * self.cache_bytes
+        return self.exchanged.kept_ratio * self.cache_bytes
 
 
 def shared_of(job: Job) -> Shared:
@@ -64,7 +64,7 @@ def patched_work(job: Job) -> PatchedWork:
     exchanged: Exchanged = technique.rule(shared, technique.knobs(**read))
     layers = shared.num_attentions + shared.num_convolutions
     first = pass_work(job, job.patches)
-    later = pass_work(job, exchanged.read_patches)
+    later = pass_work(job, exchanged.read_ratio)
     joined = JOIN_PASSES * shared.cache_bytes
     passes_a_step = job.num_passes // job.num_inference_steps
     return PatchedWork(
@@ -76,7 +76,7 @@ def patched_work(job: Job) -> PatchedWork:
         ),
         later=replace(
             later,
-            stream_bytes=later.stream_bytes + joined * exchanged.read_patches,
+            stream_bytes=later.stream_bytes + joined * exchanged.read_ratio,
             beside_s=exchanged.exchange_s,
             num_exchanges=exchanged.num_calls,
         ),

@@ -86,7 +86,7 @@ class PatchGain:
     @property
     def read_frac(self) -> float:
         """Share of the picture that attention of a later pass reads."""
-        return min(1.0, self.work.exchanged.read_patches / self.job.patches)
+        return min(1.0, self.work.exchanged.read_ratio / self.job.patches)
 
     @property
     def attention_left_out_frac(self) -> float:

@@ -37,8 +37,8 @@ class Shared:
 class Exchanged:
     """What one later pass reads and receives."""
 
-    read_patches: float  # that attention reads, its own among them
-    kept_patches: float  # whose keys and values a device holds
+    read_ratio: float  # what attention reads over a patch: its own is 1
+    kept_ratio: float  # keys and values that a device holds, over those of a patch
     exchange_s: float
     num_calls: int
     received_bytes: float  # by a device, on average

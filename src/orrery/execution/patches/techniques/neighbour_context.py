@@ -22,8 +22,8 @@ def rule(shared: Shared, knobs: Knobs) -> Exchanged:
     most = min(2.0, count - 1.0)  # of the patch with the most to do
     gathered, sent = ceil(shared.num_convolutions / knobs.num_tensors), max(1, shared.num_attentions)
     return Exchanged(
-        read_patches=1.0 + most * knobs.read_frac,
-        kept_patches=1.0 + most,
+        read_ratio=1.0 + most * knobs.read_frac,
+        kept_ratio=1.0 + most,
         exchange_s=shared.gathering_s(shared.border_bytes, gathered) + shared.sending_s(shared.cache_bytes, sent),
         num_calls=gathered + sent,
         received_bytes=neighbours * shared.cache_bytes + (count - 1) * shared.border_bytes,

@@ -19,8 +19,8 @@ def rule(shared: Shared, knobs: Knobs) -> Exchanged:
     count, each = shared.num_devices, shared.cache_bytes + shared.border_bytes
     calls = ceil((shared.num_attentions + shared.num_convolutions) / knobs.num_tensors)
     return Exchanged(
-        read_patches=float(count),
-        kept_patches=float(count),
+        read_ratio=float(count),
+        kept_ratio=float(count),
         exchange_s=shared.gathering_s(each, calls),
         num_calls=calls,
         received_bytes=(count - 1) * each,
