@@ -97,7 +97,7 @@ class PatchGain:
 
     @property
     def most_denoise_speedup(self) -> float:
-        """So many devices' share of what is left to compute."""
+        """The most that so many devices gain on what is left to compute."""
         return self.job.patches / (1.0 - self.attention_left_out_frac)
 
 
