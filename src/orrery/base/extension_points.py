@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from orrery.base.errors import ScenarioError, nearest
 from orrery.base.technique import Technique, discover
 
+WORDS_OF_TRUTH: Mapping[str, bool] = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+"""As people write a knob that is on or off."""
+
 
 def techniques_at(folder: ModuleType, extension_point: str) -> Mapping[str, Technique]:
     """Every technique at a seam, by name, among the files of ``folder`` and what is offered from outside."""
@@ -42,7 +45,11 @@ def knobs_from(technique: Technique, written: Mapping[str, str]) -> Any:
 
 
 def _read(technique: Technique, name: str, kind: Any, text: str) -> Any:
-    """A whole number, a number, or a word."""
+    """A whole number, a number, true or false, or a word."""
+    if kind is bool:
+        if text.casefold() not in WORDS_OF_TRUTH:
+            raise ScenarioError(f"{technique.name}: knob {name} = {text!r}; write true or false.")
+        return WORDS_OF_TRUTH[text.casefold()]
     if kind is not int and kind is not float:
         return text
     try:

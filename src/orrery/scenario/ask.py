@@ -175,6 +175,12 @@ class InfeasibleAnswer:
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])  # the question, as a scenario file has it
     tables: tuple["Table", ...] = ()  # what was asked for beside the configuration
 
+    def table(self, kind: str) -> tuple[Mapping[str, Any], ...]:
+        """Rows of a table that was asked for; ScenarioError names the tables that there are."""
+        from orrery.scenario.show import rows_of
+
+        return rows_of(self.tables, kind)
+
     def to_json(self) -> dict[str, Any]:
         """``{"infeasible": {"need", "have", "smallest_change", …}}``."""
         out: dict[str, Any] = {"infeasible": to_json(self.infeasible), "notes": list(self.notes)}

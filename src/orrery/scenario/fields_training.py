@@ -15,6 +15,18 @@ TRAINING_SETTINGS: tuple[Setting, ...] = grouped(
         "NAME",
         commands=TRAIN,
     ),
+    switch(
+        "fused_attention",
+        "Whether attention is one kernel that never writes its scores to memory (default: as the framework does it).",
+        commands=TRAIN,
+    ),
+    count(
+        "loss_tokens",
+        "Tokens of a micro-batch whose logits exist at once, where the loss is computed in chunks (default: all).",
+        4096,
+        most=100_000_000,
+        commands=TRAIN,
+    ),
     "Layout",
     word(
         "layout",
@@ -192,6 +204,22 @@ TRAINING_SETTINGS: tuple[Setting, ...] = grouped(
         most=1e18,
         excludes_least=False,
         metavar="BYTES",
+        commands=TRAIN,
+    ),
+    count(
+        "devices_per_host_link",
+        "Devices that share one link to the host, such as those behind a PCIe switch (default 1).",
+        2,
+        most=1024,
+        commands=TRAIN,
+    ),
+    number(
+        "host_updates_per_s",
+        "Parameters that the optimizer on the host of one node updates in a second, measured (default: what the "
+        "memory's rate allows).",
+        2e9,
+        most=1e15,
+        metavar="N_PER_S",
         commands=TRAIN,
     ),
     number("nvme_read_bytes_per_s", "What they read together.", 5e10, most=1e15, metavar="BYTES_PER_S", commands=TRAIN),

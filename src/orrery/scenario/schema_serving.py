@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from orrery.scenario.kinds import Count, Number, Switch, Word, bounds
-from orrery.scenario.knobs import read_knobs
+from orrery.scenario.knobs import check_knobs_written
 from orrery.scenario.objectives import read_objectives
 
 
@@ -123,8 +123,8 @@ class ServingScenario(BaseModel):
 
     @field_validator("knob")
     @classmethod
-    def _named_numbers(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        read_knobs(value)
+    def _named_values(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        check_knobs_written(value)
         return value
 
     @field_validator("preemption")

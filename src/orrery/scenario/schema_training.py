@@ -26,6 +26,8 @@ class TrainingScenario(BaseModel):
     seq_len: Count = Field(**bounds("seq_len"))
     precision: Word = None
     framework: Word = None
+    fused_attention: Switch = None
+    loss_tokens: Count = Field(**bounds("loss_tokens"))
     layout: Word = None
     against: Word = None
     vp: Count = Field(**bounds("vp"))
@@ -54,6 +56,8 @@ class TrainingScenario(BaseModel):
     host_memory_bytes: Number = Field(**bounds("host_memory_bytes"))
     host_memory_bytes_per_s: Number = Field(**bounds("host_memory_bytes_per_s"))
     nvme_bytes: Number = Field(**bounds("nvme_bytes"))
+    devices_per_host_link: Count = Field(**bounds("devices_per_host_link"))
+    host_updates_per_s: Number = Field(**bounds("host_updates_per_s"))
     nvme_read_bytes_per_s: Number = Field(**bounds("nvme_read_bytes_per_s"))
     nvme_write_bytes_per_s: Number = Field(**bounds("nvme_write_bytes_per_s"))
     train_tokens: Number = Field(**bounds("train_tokens"))

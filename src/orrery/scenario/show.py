@@ -1,6 +1,6 @@
 """What the catalogue knows, as tables for any window."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -34,6 +34,14 @@ class Table:
     def to_json(self) -> dict[str, Any]:
         """``{"devices": [...]}``, rows as objects."""
         return {self.kind: to_json(self.rows), "notes": list(self.notes)}
+
+
+def rows_of(tables: Iterable[Table], kind: str) -> tuple[Mapping[str, Any], ...]:
+    """Rows of the table of that kind; ScenarioError names the kinds that there are."""
+    found = {t.kind: t.rows for t in tables}
+    if kind not in found:
+        raise ScenarioError(f"table: there is no {kind!r}; write {' or '.join(map(repr, found)) or 'a technique'}.")
+    return found[kind]
 
 
 def show_all(kind: str) -> Table:

@@ -19,7 +19,7 @@ from orrery.scenario.levers.idle import idle_notes
 from orrery.scenario.plan_answer import price_json
 from orrery.scenario.rl_job import check_is_rl
 from orrery.scenario.schema import Scenario, merged
-from orrery.scenario.show import Table
+from orrery.scenario.show import Table, rows_of
 from orrery.scenario.train_job import ANY_SCHEDULE, job_json, layout_of, training_question
 from orrery.scenario.train_offload import OffloadAnswer, first_offload, offloaded, refuse_tiers
 from orrery.scenario.train_run import Run, check_run, costs_of, run_json, run_of
@@ -91,10 +91,7 @@ class TrainAnswer:
 
     def table(self, kind: str) -> tuple[Mapping[str, Any], ...]:
         """Rows of what a technique that was asked for does; ScenarioError names the tables that there are."""
-        found = {t.kind: t.rows for t in self.tables}
-        if kind not in found:
-            raise ScenarioError(f"table: there is no {kind!r}; write {' or '.join(map(repr, found)) or 'a technique'}.")
-        return found[kind]
+        return rows_of(self.tables, kind)
 
     def to_json(self) -> dict[str, Any]:
         """The answer in the shape that scripts rely on; SI units."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast, get_args
 
 from orrery.base.errors import ScenarioError
-from orrery.base.extension_points import technique_at
+from orrery.base.extension_points import knobs_from, technique_at
 from orrery.catalog.devices import get_device
 from orrery.catalog.frameworks import DEFAULT_FRAMEWORK, Use, framework_notes, get_framework
 from orrery.catalog.models import get_model
@@ -21,6 +21,7 @@ from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device, Link
 from orrery.models.model import Model
 from orrery.scenario.expert_loads import expert_loads, loads_word
+from orrery.scenario.knobs import read_train_knobs
 from orrery.scenario.resolve import one_device, read_as
 from orrery.scenario.schema import Scenario
 from orrery.training.schedules.registry import get_schedule, schedules
@@ -58,6 +59,8 @@ def training_question(scenario: Scenario) -> TrainingQuestion:
     model = get_model(cast(str, scenario.model), scenario.assume or "")
     use = Use(model=model.name, task=task, is_alone=scenario.devices == 1)
     framework = get_framework(framework_name, device, recipe.name, use)
+    if scenario.fused_attention is not None:
+        framework = replace(framework, has_fused_attention=scenario.fused_attention)
     per_node = scenario.devices_per_node or device.devices_per_node
     devices = cast(int, scenario.devices)
     if scenario.node_link_bytes_per_s is not None:
@@ -72,15 +75,29 @@ def training_question(scenario: Scenario) -> TrainingQuestion:
         seq_len=cast(int, scenario.seq_len),
         global_batch=cast(int, scenario.global_batch),
         task=task,
+        loss_tokens=scenario.loss_tokens or 0,
         adapter_rank=scenario.adapter_rank or 16,
         islands=_islands(scenario, devices),
         tensor_overlap=scenario.tensor_overlap or "",
+        tensor_knobs=_numbers(scenario, "tensor_overlap"),
         expert_overlap=scenario.expert_overlap or "",
+        expert_knobs=_numbers(scenario, "expert_overlap"),
         dispatcher=scenario.dispatcher or "",
         expert_loads=expert_loads(scenario.expert_loads, model),
         **_placement(scenario, model, notes),
     )
     return TrainingQuestion(job=job, given=_given(scenario), notes=tuple(notes))
+
+
+def _numbers(scenario: Scenario, seat: str) -> tuple[tuple[str, float], ...]:
+    """Knobs of a way to hide collectives, checked against those that it has."""
+    given, name = read_train_knobs(scenario.knob)[seat], getattr(scenario, seat)
+    if not given:
+        return ()
+    if name is None:
+        raise ScenarioError(f"knob: {seat}.{next(iter(given))} is read with {seat}; write that beside it.")
+    knobs = knobs_from(technique_at(techniques, f"execution.{seat}", name), given)
+    return tuple((key, float(getattr(knobs, key))) for key in given)
 
 
 def _placement(scenario: Scenario, model: Model, notes: list[str]) -> dict[str, Any]:

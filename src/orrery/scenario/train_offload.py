@@ -16,9 +16,10 @@ from orrery.kernels import energy
 from orrery.planner.money import Tariff, tariff_of
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer
+from orrery.scenario.knobs import read_train_knobs
 from orrery.scenario.plan_answer import price_json
 from orrery.scenario.schema import Scenario, merged
-from orrery.scenario.show import Table
+from orrery.scenario.show import Table, rows_of
 from orrery.scenario.train_job import job_json
 from orrery.scenario.train_offload_ask import SHARING, Prepared, chosen_rule, prepare
 from orrery.scenario.train_offload_work import parts_of
@@ -58,6 +59,7 @@ class OffloadAnswer:
     lanes: dict[str, float]  # seconds in which each lane works, hidden or not
     tiers: Tiers
     held: MemoryUse
+    activation_bytes: float  # of all layers of a device and one micro-batch, where nothing is swapped or recomputed
     mfu_frac: float
     hfu_frac: float  # recomputation counted
     power_w: float  # of one device
@@ -104,6 +106,10 @@ class OffloadAnswer:
         """The kind of parts that takes most of the step."""
         return max(KINDS, key=lambda kind: sum(self.parts[name] for name in KINDS[kind]))
 
+    def table(self, kind: str) -> tuple[Mapping[str, Any], ...]:
+        """Rows of a table that was asked for; ScenarioError names the tables that there are."""
+        return rows_of(self.tables, kind)
+
     def to_json(self) -> dict[str, Any]:
         """The answer in the shape that scripts rely on, that of training, with ``tiers``; SI units, bytes a device."""
         return to_json(
@@ -119,6 +125,7 @@ class OffloadAnswer:
                 "offload": self.offload,
                 "parts": self.parts,
                 "lanes": self.lanes,
+                "activation_bytes": self.activation_bytes,
                 "bound_by": self.bound_by,
                 "tiers": self._tiers_json(),
                 "power_w": self.power_w,
@@ -189,6 +196,7 @@ def offloaded(scenario: Scenario) -> OffloadAnswer | InfeasibleAnswer:
         lanes={k: float(v) / rounds for k, v in step.busy_s.items()},
         tiers=ready.memory.tiers,
         held=step.held,
+        activation_bytes=ready.pieces.work.num_layers * ready.pieces.work.activation_bytes,
         mfu_frac=worth.model_flops / (time_s * peak_flops_per_s(job)),
         hfu_frac=worth.hardware_flops / (time_s * peak_flops_per_s(job)),
         power_w=worth.power_w,
@@ -407,8 +415,10 @@ def fits_tiers(scenario: Scenario) -> bool:
 
 
 def refuse_tiers(scenario: Scenario) -> None:
-    """Refuse sizes and rates of tiers that nothing goes to."""
-    for name in DEVICE_SHARES:
+    """Refuse sizes and rates of tiers that nothing goes to, and knobs of what sends it there."""
+    if given := read_train_knobs(scenario.knob)["offload"]:
+        raise ScenarioError(f"knob: offload.{next(iter(given))} is read with offload; write that beside it.")
+    for name in (*DEVICE_SHARES, "devices_per_host_link", "host_updates_per_s"):
         if name == "host_memory_bytes" and scenario.seq_lengths is not None:
             continue  # long sequences leave activations there
         if getattr(scenario, name) is not None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from orrery.base.errors import ScenarioError, nearest
-from orrery.base.extension_points import techniques_at
+from orrery.base.extension_points import knobs_from, techniques_at
 from orrery.base.technique import Technique
 from orrery.execution.offload import techniques
 from orrery.execution.offload.step import OffloadedStep
@@ -13,6 +13,7 @@ from orrery.execution.offload.tiers import Tiers
 from orrery.execution.offload.work import Work
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
+from orrery.scenario.knobs import read_train_knobs
 from orrery.scenario.schema import Scenario
 from orrery.scenario.train_job import TrainingQuestion, layout_of, training_question
 from orrery.scenario.train_offload_work import MAX_PLAYED, Pieces, Rule, pieces_of, played
@@ -80,7 +81,7 @@ def prepare(scenario: Scenario) -> Prepared:
     pieces = pieces_of(job, layout)
     if technique.name == "adapters-only":  # its gradients of weights are the adapters' own, and stay
         pieces = replace(pieces, work=replace(pieces.work, weight_gradient_s=0.0), outer_weight_s=0.0)
-    memory = node_memory(scenario, job, layout, pieces.work.layer_bytes)
+    memory = node_memory(scenario, job, layout, pieces.work)
     late = (f"micro-batches: after the first {MAX_PLAYED} each takes what the last of these adds",)
     return Prepared(
         name=technique.name,
@@ -167,7 +168,10 @@ RECOMPUTES = {
 
 def _knobs(scenario: Scenario, technique: Technique) -> tuple[Any, str, tuple[str, ...]]:
     """The technique's knobs, what the layout calls its recomputation, and what was assumed."""
-    knobs = technique.knobs()
+    given = read_train_knobs(scenario.knob)["offload"]
+    if "recomputes" in given:
+        raise ScenarioError("knob: offload.recomputes is a setting of its own; write recompute = full or none.")
+    knobs = knobs_from(technique, given)
     if technique.name == "adapters-only":
         knobs = replace(knobs, rank=scenario.adapter_rank or 16, is_4bit=scenario.task == "qlora")
     if technique.name in RECOMPUTES:

@@ -69,7 +69,6 @@ def pieces_of(job: TrainingJob, layout: TrainingLayout) -> Pieces:
         kept_bytes=_kept_bytes(found, layout, wide),
         boundary_bytes=float(layer.boundary_bytes[0]),
         logits_bytes=job.framework.logits_bytes * float(found.head.logit_elements[0]),
-        flops=0.0,
         num_largest_parameters=max(x.num_parameters for b in _blocks(job) for x in b.linears) / layout.tp,
         num_adapter_parameters=found.num_layers * float(layer.trained_parameters[0]) / job.adapter_rank,
         num_micro_batches=job.num_micro_batches(layout),

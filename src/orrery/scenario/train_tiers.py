@@ -1,11 +1,12 @@
 """The memories below the devices of a training job: what the scenario says of a node, and what is assumed else."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
 
-from orrery.execution.offload.tiers import Tiers, tiers_of
+from orrery.execution.offload.tiers import RELAYED_RATIO, Tiers, tiers_of
+from orrery.execution.offload.work import Work
 from orrery.execution.train.exchanges import curves_of
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
@@ -32,8 +33,8 @@ class NodeMemory:
     notes: tuple[str, ...]
 
 
-def node_memory(scenario: Scenario, job: TrainingJob, layout: TrainingLayout, layer_bytes: float) -> NodeMemory:
-    """Devices of a node share its memory and drives; ranks of data parallelism exchange layers of ``layer_bytes``."""
+def node_memory(scenario: Scenario, job: TrainingJob, layout: TrainingLayout, work: Work) -> NodeMemory:
+    """Devices of a node share its memory and drives; ranks of data parallelism exchange the layers of ``work``."""
     num_sharing, notes, node = job.cluster.devices_per_node, list[str](), dict[str, float]()
     for name, (each, why) in DEVICE_SHARES.items():
         stated: float | None = getattr(scenario, name)
@@ -48,9 +49,14 @@ def node_memory(scenario: Scenario, job: TrainingJob, layout: TrainingLayout, la
         nvme_read_bytes_per_s=node["nvme_read_bytes_per_s"],
         nvme_write_bytes_per_s=node["nvme_write_bytes_per_s"],
         num_sharing=num_sharing,
+        num_per_link=scenario.devices_per_host_link or 1,
         num_ranks=layout.dp,
-        collective_bytes_per_s=_rate_bytes_per_s(job, layout, layer_bytes),
+        collective_bytes_per_s=_rate_bytes_per_s(job, layout, work.layer_bytes),
     )
+    tiers = replace(tiers, pageable_bytes_per_s=tiers.host_link_each_way_bytes_per_s / RELAYED_RATIO)
+    if scenario.host_updates_per_s is not None:
+        rate = scenario.host_updates_per_s / num_sharing * work.update_bytes
+        tiers = replace(tiers, update_bytes_per_s=rate)
     return NodeMemory(tiers=tiers, node=node, notes=tuple(notes))
 
 

@@ -4,18 +4,19 @@ from collections.abc import Iterator
 
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.execution.offload.tiers import CONTEXT_BYTES
-from orrery_papers.shared.offloaded import step_of, tiers_for, work_of
+from orrery_papers.shared.offloaded import device_bytes
+
+FP32_BYTES = 4.0
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
     """Peaks from bytes."""
     claims = {claim.id: claim for claim in paper.claims}
     setup = claims["saving"].setup
-    layerwise, whole = peak_bytes(setup, "layerwise-update"), peak_bytes(setup, "all-on-device")
+    layerwise = peak_bytes(setup)
     yield Prediction(
         claim="saving",
-        predicted=1.0 - layerwise / whole,
+        predicted=1.0 - layerwise / device_bytes(setup, "all-on-device", recompute="none"),
         because="gradients and moments of one layer instead of all, parameters and activations in full",
     )
     yield Prediction(
@@ -23,13 +24,12 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     )
     yield Prediction(
         claim="mixed-24gb",
-        predicted=peak_bytes(claims["mixed-24gb"].setup, "layerwise-update"),
+        predicted=peak_bytes(claims["mixed-24gb"].setup),
         because="2 bytes a parameter, 14 of one layer, whose FP32 copy comes with it",
     )
-    work = work_of(setup)
-    yield Prediction(claim="load-1b", predicted=1e9 * work.parameter_bytes, because="4 bytes a parameter")
+    yield Prediction(claim="load-1b", predicted=1e9 * FP32_BYTES, because="4 bytes a parameter")
 
 
-def peak_bytes(setup: Setup, name: str) -> float:
-    """Bytes on the device, the process itself included; nothing is recomputed."""
-    return step_of(name, work_of(setup), tiers_for(setup), recomputes=False).held.gpu_bytes + CONTEXT_BYTES
+def peak_bytes(setup: Setup) -> float:
+    """Bytes on the device when a layer learns at a time; nothing is recomputed."""
+    return device_bytes(setup, "layerwise-update", recompute="none")

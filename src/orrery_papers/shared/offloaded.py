@@ -1,89 +1,65 @@
-"""From a paper's set-up to the tiers and the work of a training step that leaves the device."""
+"""Training steps whose states leave the device, answered by the same call as ``orrery train --offload``."""
 
-from collections.abc import Callable
-from dataclasses import replace
-from math import inf
 from typing import Any
 
 from orrery.base.errors import FactError
-from orrery.base.extension_points import technique_at
-from orrery.catalog.devices import get_device
-from orrery.catalog.models import get_model
 from orrery.evidence.paper_file import Setup
-from orrery.execution.memory import Infeasible
-from orrery.execution.offload import techniques
-from orrery.execution.offload.largest import Largest, largest_model
-from orrery.execution.offload.layers import layer_work
-from orrery.execution.offload.shapes import gpt
-from orrery.execution.offload.step import OffloadedStep
-from orrery.execution.offload.tiers import Tiers, tiers_of
-from orrery.execution.offload.work import Work
-from orrery.hardware.device import Device
-from orrery.models.model import Model
+from orrery.execution.offload.tiers import CONTEXT_BYTES
+from orrery.scenario.ask import InfeasibleAnswer
+from orrery.scenario.train import train
+from orrery.scenario.train_offload import OffloadAnswer
+from orrery_papers.shared.described import model_word
 
-SEAM = "execution.offload"
-RELAYED_RATIO = 6.0
-"""How many times slower copies of pageable memory are: what pinning gained in DeepSpeed, pull request 5301."""
+OF_THE_NODE = {
+    "host_memory_bytes": "host_bytes",
+    "host_memory_bytes_per_s": "host_memory_bytes_per_s",
+    "nvme_bytes": "nvme_bytes",
+    "nvme_read_bytes_per_s": "nvme_read_bytes_per_s",
+    "nvme_write_bytes_per_s": "nvme_write_bytes_per_s",
+    "host_updates_per_s": "num_host_updates_per_s",
+    "node_link_bytes_per_s": "link_bytes_per_s",
+}
+"""Settings, and the lines of a set-up that state them of a whole node."""
 
+ALL_TIERS = "all tiers"
 
-def device_of(setup: Setup) -> Device:
-    """The set-up's device."""
-    return get_device(setup.word("device"))
-
-
-def model_of(setup: Setup) -> Model:
-    """The catalogue's model, or the GPT whose layers and width the set-up states."""
-    if word := setup.word("model"):
-        return get_model(word)
-    if not setup.number("num_layers"):
-        raise FactError(f"setup {setup.name}: states no model; write model, or num_layers and num_hidden.")
-    return gpt(
-        int(setup.number("num_layers")),
-        int(setup.number("num_hidden")),
-        num_heads=int(setup.number("num_heads")),
-        max_tokens=int(setup.number("sequence_tokens")),
-    )
+ANY_HOST_BYTES = 1e13
+"""Host memory that is never the tier that lacks."""
 
 
-def work_of(setup: Setup, model: Model | None = None, **given: Any) -> Work:
-    """A step of the set-up's micro-batch, of its model or another one."""
-    requested: dict[str, Any] = {
-        "sequences": int(setup.number("num_micro_batch")),
-        "sequence_tokens": int(setup.number("sequence_tokens")),
+def asked(setup: Setup, offload: str, **given: Any) -> OffloadAnswer | InfeasibleAnswer:
+    """``orrery train --offload`` on the set-up's model, device and node; what is given stands in place of its lines."""
+    micro = int(given.get("micro_batch") or setup.number("num_micro_batch"))
+    settings: dict[str, Any] = {
+        "device": setup.word("device"),
+        "devices": 1,
+        "devices_per_node": 1,
+        "seq_len": int(setup.number("sequence_tokens")),
         "precision": setup.word("weights_format") or "fp16",
-        **given,
+        "micro_batch": micro,
+        "global_batch": micro,
+        **{name: value for name, line in OF_THE_NODE.items() if (value := setup.number(line))},
     }
-    return layer_work(model or model_of(setup), device_of(setup), **requested)
+    found = train(**(settings | {"model": model_word(setup)} | given), offload=offload)
+    assert isinstance(found, OffloadAnswer | InfeasibleAnswer)  # as offload is given
+    return found
 
 
-def tiers_for(setup: Setup, *, num_ranks: int = 1, num_sharing: int = 1, num_per_link: int = 1) -> Tiers:
-    """The tiers below one of ``num_sharing`` devices of the set-up's host, which share what is stated for the host."""
-    tiers = tiers_of(
-        device_of(setup),
-        host_bytes=setup.number("host_bytes"),
-        nvme_bytes=setup.number("nvme_bytes"),
-        host_memory_bytes_per_s=setup.number("host_memory_bytes_per_s", inf),
-        nvme_read_bytes_per_s=setup.number("nvme_read_bytes_per_s", inf),
-        nvme_write_bytes_per_s=setup.number("nvme_write_bytes_per_s", inf),
-        num_sharing=num_sharing,
-        num_per_link=num_per_link,
-        num_ranks=num_ranks,
-        collective_bytes_per_s=setup.number("link_bytes_per_s", inf),
-    )
-    return replace(tiers, pageable_bytes_per_s=tiers.host_link_each_way_bytes_per_s / RELAYED_RATIO)
+def step_of(setup: Setup, offload: str, **given: Any) -> OffloadAnswer:
+    """The same where it must fit; FactError says what does not."""
+    found = asked(setup, offload, **given)
+    if isinstance(found, InfeasibleAnswer):
+        raise FactError(f"setup {setup.name}: {found.infeasible}")
+    return found
 
 
-def step_of(name: str, work: Work, tiers: Tiers, **knobs: Any) -> OffloadedStep:
-    """The step under the schedule ``name``."""
-    technique = technique_at(techniques, SEAM, name)
-    return technique.rule(work, tiers, technique.knobs(**knobs))
+def device_bytes(setup: Setup, offload: str, **given: Any) -> float:
+    """Bytes on the device, the process itself included, whether they fit it or not."""
+    found = asked(setup, offload, **({"host_memory_bytes": ANY_HOST_BYTES} | given))
+    return CONTEXT_BYTES + (found.held.gpu_bytes if isinstance(found, OffloadAnswer) else found.infeasible.need)
 
 
-def largest_of(
-    name: str, tiers: Tiers, work: Callable[[float], Work], least_parameters: float = 2e8, **knobs: Any
-) -> float:
-    """Parameters of the largest model under the schedule ``name``; 0 where not even a small one fits."""
-    found: Largest | Infeasible = largest_model(
-        lambda w: step_of(name, w, tiers, **knobs), tiers, work, least_parameters=least_parameters
-    )
-    return 0.0 if isinstance(found, Infeasible) else found.num_parameters
+def largest_of(setup: Setup, offload: str, tiers: str = ALL_TIERS, **given: Any) -> float:
+    """Parameters of the largest model of ``--find-largest``, with every tier of memory or some of them."""
+    rows = asked(setup, offload, find_largest=True, **given).table("largest")
+    return float(next(row["num_parameters"] for row in rows if row["tiers"] == tiers))

@@ -1,21 +1,20 @@
 """ZeRO-Infinity: devices that a trillion parameters need, and what drives and all links together make of them."""
 
 from collections.abc import Iterator
-from dataclasses import replace
-from functools import partial
-from math import ceil
+from typing import Any
 
+from orrery.base.errors import FactError
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.execution.offload.layers import layer_work
-from orrery.execution.offload.shapes import gpt_of
-from orrery.execution.offload.step import activations_bytes
-from orrery.execution.offload.tiers import Tiers
-from orrery.execution.offload.work import Work
-from orrery_papers.shared.offloaded import device_of, largest_of, step_of, tiers_for, work_of
+from orrery.scenario.ask import InfeasibleAnswer
+from orrery.scenario.train import train
+from orrery_papers.shared.described import config_file, model_word
+from orrery_papers.shared.offloaded import largest_of, step_of
 
-STATE_BYTES = 20.0  # section 3: FP32 gradients are counted too
-FINEST_PIECES = 48  # the largest product of a layer cut by sixteen
+FINEST = "offload.num_pieces=48"
+"""The largest product of a layer cut by sixteen."""
+
+LEAST_NODES, MOST_NODES = 1, 256
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
@@ -24,19 +23,19 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     pod, node = claims["gpus-for-1t"].setup, claims["fine-tune-1t"].setup
     yield Prediction(
         claim="gpus-for-1t",
-        predicted=devices_for(pod),
-        because="16 bytes a parameter over all devices; checkpoints of two sequences, a 16th of a layer on each",
-        differs="at section 3's 20 bytes a parameter it would take a quarter more, and fewer with smaller batches",
+        predicted=devices_for(pod, model_word(pod)),
+        because="the fewest nodes on which `orrery train --tp 16 --sharding zero3` fits",
+        differs="the 3D-parallel system behind the number is not itemised; layers are cut over a node here, and states "
+        "parted among nodes",
     )
-    memory = device_of(pod).memory_capacity_bytes
     yield Prediction(
         claim="gpus-for-100b",
-        predicted=ceil(STATE_BYTES * 100e9 / memory),
-        because="20 bytes a parameter, nothing else",
+        predicted=devices_for(pod, hundred_billion(pod)),
+        because="the same for 80 layers of 10240",
+        differs="the paper divides 20 bytes a parameter by the memory; here activations and the allocator count too",
     )
     run = claims["petaflops"].setup
-    step = step_of("zero-infinity", work_of(run, is_attention_fused=False), tiers(run))
-    total = step.flops_per_s * run.number("num_devices")
+    total = step_of(run, "zero-infinity", **on_nodes(run)).model_flops_per_s_per_device * run.number("num_devices")
     differs = "products and small kernels of a V100 were slower than the catalogue's"
     yield Prediction(
         claim="petaflops",
@@ -44,51 +43,71 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         differs=differs,
         because="layers arrive under the computing; states pass the drives after the backward pass",
     )
-    peak = device_of(run).dense_flops_per_s["fp16"] * run.number("num_devices")
     yield Prediction(
-        claim="share-of-peak", predicted=total / peak, because="the rate over 125 TFLOP/s", differs=differs
+        claim="share-of-peak",
+        predicted=step_of(run, "zero-infinity", **on_nodes(run)).mfu_frac,
+        because="the rate over 125 TFLOP/s",
+        differs=differs,
     )
     yield Prediction(
         claim="fine-tune-1t",
-        predicted=largest_of("zero-infinity", tiers(node), partial(sized, node), 1e9, num_pieces=FINEST_PIECES),
+        predicted=largest_of(node, "zero-infinity", knob=FINEST, **on_nodes(node)),
         because="18 bytes a parameter on the node's drives, pieces of layers and a layer's activations on each device",
     )
     yield Prediction(
         claim="largest-512",
         because="the same on the drives of 32 nodes, checkpoints in host memory",
-        predicted=largest_of("zero-infinity", tiers(pod), partial(sized, pod, batch=1), 1e9, num_pieces=FINEST_PIECES),
+        predicted=largest_of(pod, "zero-infinity", knob=FINEST, **on_nodes(pod, batch=1)),
         differs="a layer's activations of a whole sequence must fit a device here; the paper's tiling cuts those, too",
     )
 
 
-def tiers(setup: Setup) -> Tiers:
-    """One of the devices of a node whose drives, memory and links all share."""
-    return tiers_for(
-        setup,
-        num_ranks=int(setup.number("num_devices")),
-        num_sharing=int(setup.number("num_devices_per_node")),
-        num_per_link=int(setup.number("num_devices_per_link")),
+def on_nodes(setup: Setup, batch: int = 0) -> dict[str, Any]:
+    """All devices of the set-up's nodes, which share drives, memory and links, each with a micro-batch."""
+    devices, micro = int(setup.number("num_devices")), batch or int(setup.number("num_micro_batch"))
+    return {
+        "devices": devices,
+        "devices_per_node": int(setup.number("num_devices_per_node")),
+        "devices_per_host_link": int(setup.number("num_devices_per_link")),
+        "micro_batch": micro,
+        "global_batch": micro * devices,
+        "framework": "megatron-deepspeed",
+    }
+
+
+def hundred_billion(setup: Setup) -> str:
+    """A GPT of a hundred billion parameters."""
+    sizes = {"n_layer": 80, "n_embd": 10240, "n_head": 80, "n_positions": int(setup.number("sequence_tokens"))}
+    return config_file({"model_type": "gpt2", "vocab_size": 50257, **sizes}, "gpt-100b")
+
+
+def devices_for(setup: Setup, model: str) -> float:
+    """The fewest whole nodes whose devices hold a model with all its states parted among them, in devices."""
+    few, many = LEAST_NODES - 1, MOST_NODES
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (few, middle) if fits(setup, model, middle) else (middle, many)
+    if many == MOST_NODES:
+        raise FactError(f"setup {setup.name}: {model} fits on no {MOST_NODES} nodes.")
+    return many * setup.number("num_devices_per_node")
+
+
+def fits(setup: Setup, model: str, num_nodes: int) -> bool:
+    """Whether so many nodes hold it, layers cut inside a node and states parted among nodes, one sequence each."""
+    each = int(setup.number("num_devices_per_node"))
+    found = train(
+        model=model,
+        device=setup.word("device"),
+        devices=num_nodes * each,
+        devices_per_node=each,
+        seq_len=int(setup.number("sequence_tokens")),
+        precision="fp16",
+        micro_batch=1,
+        global_batch=num_nodes,
+        tp=each,
+        sharding="zero3",
+        recompute="full",
+        framework="deepspeed",
+        fused_attention=False,
     )
-
-
-def sized(setup: Setup, num_parameters: float, batch: int = 0) -> Work:
-    """The work of a model of that size with the set-up's batch, its loss one sequence at a time."""
-    tokens = int(setup.number("sequence_tokens"))
-    return layer_work(
-        gpt_of(num_parameters),
-        device_of(setup),
-        sequences=batch or int(setup.number("num_micro_batch")),
-        sequence_tokens=tokens,
-        loss_tokens=tokens,
-    )
-
-
-def devices_for(setup: Setup) -> float:
-    """The fewest devices whose memory holds equal parts of all states beside the checkpoints of their sequences."""
-    work = work_of(setup, is_attention_fused=False)
-    node = int(setup.number("num_devices_per_node"))
-    room = tiers(setup).gpu_bytes - activations_bytes(
-        replace(work, activation_bytes=work.activation_bytes / node, logits_bytes=work.logits_bytes / node), True
-    )
-    each = work.parameter_bytes + work.gradient_bytes + work.state_bytes
-    return ceil(each * work.num_parameters / room)
+    return not isinstance(found, InfeasibleAnswer)

@@ -1,12 +1,12 @@
 """ZO2: peak memory of OPT models whose blocks stream through the device."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
+from orrery.catalog.models import get_model, published_config
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.execution.offload.tiers import CONTEXT_BYTES
-from orrery_papers.shared.offloaded import model_of, step_of, tiers_for, work_of
+from orrery_papers.shared.described import config_file
+from orrery_papers.shared.offloaded import device_bytes
 
 BECAUSE = "embedding and head, three blocks, noise of one weight, one block's activations or the loss, the process"
 DIFFERS = "small models are held up by what the framework itself keeps: libraries' workspaces and the allocator's spare"
@@ -18,12 +18,12 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         if claim.metric == "peak_memory":
             yield Prediction(claim=claim.id, predicted=peak_bytes(claim.setup), because=BECAUSE, differs=DIFFERS)
         elif claim.metric == "model_size":
-            found = float(model_of(claim.setup).num_parameters)
+            found = float(get_model(claim.setup.word("model")).num_parameters)
             yield Prediction(claim=claim.id, predicted=found, because="the model's published config")
 
 
 def peak_bytes(setup: Setup) -> float:
-    """Bytes on the device, the process itself included."""
-    model = replace(model_of(setup), is_head_tied=False)
-    work = work_of(setup, model, is_attention_fused=False)
-    return step_of("zeroth-order-streaming", work, tiers_for(setup)).held.gpu_bytes + CONTEXT_BYTES
+    """Bytes on the device, the process itself included; the head is a weight of its own."""
+    name = get_model(setup.word("model")).name
+    apart = config_file(published_config(name) | {"tie_word_embeddings": False}, name)
+    return device_bytes(setup, "zeroth-order-streaming", model=apart, fused_attention=False)

@@ -15,22 +15,14 @@ class OffloadedStep:
     step_s: float
     held: MemoryUse
     busy_s: Mapping[str, float]  # seconds of work by lane
-    flops: float
     choices: Mapping[str, float]  # what the schedule settled itself
-
-    @property
-    def flops_per_s(self) -> float:
-        """Model flops over the step's time."""
-        return self.flops / self.step_s
 
 
 def finished(
-    lanes: Lanes, work: Work, held: MemoryUse, *, step_s: float = 0.0, choices: Mapping[str, float] | None = None
+    lanes: Lanes, held: MemoryUse, *, step_s: float = 0.0, choices: Mapping[str, float] | None = None
 ) -> OffloadedStep:
     """The answer when everything ran; ``step_s`` where a step is shorter than the time until all lanes are free."""
-    return OffloadedStep(
-        step_s=step_s or lanes.end_s, held=held, busy_s=lanes.busy_s, flops=work.flops, choices=choices or {}
-    )
+    return OffloadedStep(step_s=step_s or lanes.end_s, held=held, busy_s=lanes.busy_s, choices=choices or {})
 
 
 def activations_bytes(work: Work, recomputes: bool) -> float:

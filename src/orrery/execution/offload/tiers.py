@@ -12,6 +12,9 @@ LINK_FRAC = 0.82
 """Share of a host link's stated rate that copies of pinned memory reach: nvbandwidth shows 52.8 of 63 GB/s on H100s
 (NVIDIA/nvbandwidth issue 24) and 25.1 of 31.5 on an A100 (issue 42)."""
 
+RELAYED_RATIO = 6.0
+"""How many times slower copies of pageable memory are: what pinning gained in DeepSpeed, pull request 5301."""
+
 CONTEXT_BYTES = 0.6e9
 """Driver, kernels and library workspaces of one process on the device; assumed."""
 

@@ -27,7 +27,6 @@ class Work:
     kept_bytes: float
     boundary_bytes: float
     logits_bytes: float
-    flops: float  # of the whole step: forward and backward, recomputation not counted
     num_largest_parameters: float  # of the largest single weight
     num_adapter_parameters: float = 0.0  # of low-rank adapters of rank one on every linear layer of all layers
     num_micro_batches: int = 1

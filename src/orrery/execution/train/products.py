@@ -35,7 +35,7 @@ class Passes:
             weight_gradient_s=self.weight_gradient_s + other.weight_gradient_s,
         )
 
-    def times(self, factor: float) -> "Passes":
+    def times(self, factor: float | Ints) -> "Passes":
         """Multiply the seconds of every pass by ``factor``."""
         return Passes(
             forward_s=self.forward_s * factor,
@@ -50,8 +50,8 @@ def nothing(choice: Choice) -> Passes:
     return Passes(forward_s=zero, input_gradient_s=zero, weight_gradient_s=zero)
 
 
-def product_times(job: TrainingJob, products: list[Product], choice: Choice, cuts: int = 1) -> list[Passes]:
-    """Times (s) of each product, with the tokens cut into ``cuts`` pieces one after the other."""
+def product_times(job: TrainingJob, products: list[Product], choice: Choice, cuts: int | Ints = 1) -> list[Passes]:
+    """Times (s) of each product, with the tokens cut into ``cuts`` pieces (of each choice) one after the other."""
     out: list[Passes] = [nothing(choice)] * len(products)
     t = np.maximum(tokens(job, choice) // cuts, 1)
     for stays_wide, timed in ((False, grouped_times), (True, _wide_times)):
@@ -59,7 +59,7 @@ def product_times(job: TrainingJob, products: list[Product], choice: Choice, cut
         if members:
             n, k, groups = (np.array([getattr(products[i], x) for i in members]) for x in ("n", "k", "groups"))
             for i, times in zip(members, timed(job, np.array([t] * len(members)), n, k, groups), strict=True):
-                out[i] = times.times(float(cuts))
+                out[i] = times.times(cuts)
     return out
 
 

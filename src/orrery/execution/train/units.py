@@ -131,6 +131,8 @@ def units(job: TrainingJob, choice: Choice) -> Units:
     else:
         times = product_times(job, [p for products in cut[:before] for p in products], choice)
         times = times + product_times(behind, [p for products in (*cut[before:], top) for p in products], choice)
+    if top and job.loss_tokens:
+        times[-1] = product_times(behind, top, choice, -(-tokens(behind, choice) // job.loss_tokens))[0]
     layers: list[Layer] = []
     for (seen, block), products in zip(jobs_by_block(job), cut, strict=True):
         mine, times = times[: len(products)], times[len(products) :]
@@ -276,5 +278,5 @@ def _head(job: TrainingJob, streams: Streams, top: list[Product], times: list[Pa
         stream_backward_s=streams.backward_s,
         forward_flops=product_flops(job, top, choice),
         parameters=top[0].parameters + other,
-        logit_elements=tokens(job, choice).astype(np.float64) * top[0].n,
+        logit_elements=np.minimum(tokens(job, choice), job.loss_tokens or np.inf) * top[0].n,
     )

@@ -44,7 +44,7 @@ def rule(work: Work, tiers: Tiers, knobs: AdaptersOnlyKnobs) -> OffloadedStep:
         + ADAPTER_BYTES * adapters
         + activations_bytes(work, knobs.recomputes)
     )
-    return finished(lanes, work, held, choices={"adapter_parameters": adapters})
+    return finished(lanes, held, choices={"adapter_parameters": adapters})
 
 
 TECHNIQUE = Technique(

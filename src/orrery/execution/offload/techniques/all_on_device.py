@@ -39,7 +39,7 @@ def rule(work: Work, tiers: Tiers, knobs: AllOnDeviceKnobs) -> OffloadedStep:
     gradients = work.gradient_bytes * (2.0 if knobs.has_buckets else 1.0)
     each = work.parameter_bytes + gradients + work.state_bytes
     held = MemoryUse(gpu_bytes=each * work.num_parameters + activations_bytes(work, knobs.recomputes))
-    return finished(lanes, work, held)
+    return finished(lanes, held)
 
 
 TECHNIQUE = Technique(

@@ -54,7 +54,7 @@ def rule(work: Work, tiers: Tiers, knobs: InterleavedUpdateKnobs) -> OffloadedSt
         + activations_bytes(work, knobs.recomputes),
         host_bytes=part * (work.state_bytes + 2.0 * work.gradient_bytes),
     )
-    return finished(lanes, work, held, choices={"stride": float(best), "passes_s": passes_s, "update_s": update_s})
+    return finished(lanes, held, choices={"stride": float(best), "passes_s": passes_s, "update_s": update_s})
 
 
 def _passes_s(work: Work, tiers: Tiers, lanes: Lanes, recomputes: bool) -> float:

@@ -53,7 +53,7 @@ def rule(work: Work, tiers: Tiers, knobs: LayerwiseUpdateKnobs) -> OffloadedStep
         + activations_bytes(work, knobs.recomputes),
         host_bytes=work.num_parameters * work.state_bytes,
     )
-    return finished(lanes, work, held, step_s=total_s / groups, choices={"groups": float(groups)})
+    return finished(lanes, held, step_s=total_s / groups, choices={"groups": float(groups)})
 
 
 def _groups(work: Work, knobs: LayerwiseUpdateKnobs) -> tuple[int, float]:

@@ -91,7 +91,7 @@ def _step(work: Work, tiers: Tiers, knobs: OverlappedUpdateKnobs) -> OffloadedSt
         nvme_bytes=(1.0 - in_host) * n * swapped
         + work.num_parameters / ranks * (work.parameter_bytes + work.state_bytes),
     )
-    return finished(lanes, work, held, choices={"swapped_frac": knobs.swapped_frac, "swapped_bytes": n * swapped})
+    return finished(lanes, held, choices={"swapped_frac": knobs.swapped_frac, "swapped_bytes": n * swapped})
 
 
 TECHNIQUE = Technique(

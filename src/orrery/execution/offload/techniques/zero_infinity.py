@@ -76,7 +76,7 @@ def rule(work: Work, tiers: Tiers, knobs: ZeroInfinityKnobs) -> OffloadedStep:
     passes_s = lanes.end_s
     _update(work, tiers, knobs, lanes)
     return finished(
-        lanes, work, _held(work, tiers, knobs), choices={"passes_s": passes_s, "update_s": lanes.end_s - passes_s}
+        lanes, _held(work, tiers, knobs), choices={"passes_s": passes_s, "update_s": lanes.end_s - passes_s}
     )
 
 

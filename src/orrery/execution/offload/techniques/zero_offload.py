@@ -67,7 +67,7 @@ def rule(work: Work, tiers: Tiers, knobs: ZeroOffloadKnobs) -> OffloadedStep:
         host_bytes=part * (work.gradient_bytes + work.state_bytes),
     )
     step_s = max(passes_s, update_s, *lanes.busy_s.values()) if knobs.is_delayed else 0.0
-    return finished(lanes, work, held, step_s=step_s, choices={"update_s": update_s})
+    return finished(lanes, held, step_s=step_s, choices={"update_s": update_s})
 
 
 TECHNIQUE = Technique(

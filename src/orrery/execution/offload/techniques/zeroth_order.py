@@ -59,7 +59,7 @@ def rule(work: Work, tiers: Tiers, knobs: ZerothOrderKnobs) -> OffloadedStep:
         gpu_bytes=work.num_outer_parameters * work.parameter_bytes + blocks * layer + noise + in_use,
         host_bytes=work.num_layers * layer if knobs.is_offloaded else 0.0,
     )
-    return finished(lanes, work, held)
+    return finished(lanes, held)
 
 
 TECHNIQUE = Technique(
