@@ -1,6 +1,7 @@
 """Fuyou: one consumer device, twelve drives, and the schedule that ZeRO-Infinity follows on them."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
@@ -13,7 +14,7 @@ PRODUCTS = (
     "authors' own recomputation is that of 149"
 )
 DRIVES = "the drives' data-sheet rates are taken, which the swapper's own reads and writes do not reach"
-LOSS = {"loss_tokens": 1024}
+LOSS: dict[str, Any] = {"loss_tokens": 1024}
 """The loss of one sequence at a time: the logits of all would not fit."""
 
 OURS, THEIRS = "overlapped-update", "zero-infinity"

@@ -11,10 +11,10 @@ from orrery_papers.shared.offloaded import ALL_TIERS, asked, largest_of, step_of
 BASELINE = "gpt3-1.3b"
 BASELINE_BATCHES = (1, 2, 4, 8, 16, 32)
 KERNELS = "products of 2020 on a V100 reached less than the catalogue's, and small kernels were not fused"
-OURS = {"framework": "megatron-deepspeed"}
+OURS: dict[str, Any] = {"framework": "megatron-deepspeed"}
 """Whose GPT the tutorial trains; its attention writes the scores to memory."""
 
-PYTORCH = {"framework": "pytorch", "fused_attention": False, "knob": "offload.has_buckets=true"}
+PYTORCH: dict[str, Any] = {"framework": "pytorch", "fused_attention": False, "knob": "offload.has_buckets=true"}
 """Attention as of 2020 ([unstated] attention), and gradients once more in buckets."""
 
 
