@@ -6,7 +6,7 @@ from typing import Any
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.scenario.train_offload import OffloadAnswer
-from orrery_papers.shared.offloaded import asked, largest_of, step_of
+from orrery_papers.shared.offloaded import answer_of, largest_of, step_of
 
 PRODUCTS = (
     "products take the constants of the one measured device of the generation, which its power limit holds back, as it "
@@ -89,6 +89,6 @@ def pieces(small: Setup) -> Iterator[Prediction]:
 def largest_batch(setup: Setup, name: str) -> tuple[int, OffloadAnswer]:
     """The largest batch, the set-up's or so many times halved, that the device holds, and its step."""
     batch = int(setup.number("num_micro_batch"))
-    while batch > 1 and not isinstance(asked(setup, name, micro_batch=batch, **LOSS), OffloadAnswer):
+    while batch > 1 and not isinstance(answer_of(setup, name, micro_batch=batch, **LOSS), OffloadAnswer):
         batch //= 2
     return batch, step_of(setup, name, micro_batch=batch, **LOSS)

@@ -27,7 +27,7 @@ ANY_HOST_BYTES = 1e13
 """Host memory that is never the tier that lacks."""
 
 
-def asked(setup: Setup, offload: str, **given: Any) -> OffloadAnswer | InfeasibleAnswer:
+def answer_of(setup: Setup, offload: str, **given: Any) -> OffloadAnswer | InfeasibleAnswer:
     """``orrery train --offload`` on the set-up's model, device and node; what is given stands in place of its lines."""
     micro = int(given.get("micro_batch") or setup.number("num_micro_batch"))
     settings: dict[str, Any] = {
@@ -47,7 +47,7 @@ def asked(setup: Setup, offload: str, **given: Any) -> OffloadAnswer | Infeasibl
 
 def step_of(setup: Setup, offload: str, **given: Any) -> OffloadAnswer:
     """The same where it must fit; FactError says what does not."""
-    found = asked(setup, offload, **given)
+    found = answer_of(setup, offload, **given)
     if isinstance(found, InfeasibleAnswer):
         raise FactError(f"setup {setup.name}: {found.infeasible}")
     return found
@@ -55,11 +55,11 @@ def step_of(setup: Setup, offload: str, **given: Any) -> OffloadAnswer:
 
 def device_bytes(setup: Setup, offload: str, **given: Any) -> float:
     """Bytes on the device, the process itself included, whether they fit it or not."""
-    found = asked(setup, offload, **({"host_memory_bytes": ANY_HOST_BYTES} | given))
+    found = answer_of(setup, offload, **({"host_memory_bytes": ANY_HOST_BYTES} | given))
     return CONTEXT_BYTES + (found.held.gpu_bytes if isinstance(found, OffloadAnswer) else found.infeasible.need)
 
 
 def largest_of(setup: Setup, offload: str, tiers: str = ALL_TIERS, **given: Any) -> float:
     """Parameters of the largest model of ``--find-largest``, with every tier of memory or some of them."""
-    rows = asked(setup, offload, find_largest=True, **given).table("largest")
+    rows = answer_of(setup, offload, find_largest=True, **given).table("largest")
     return float(next(row["num_parameters"] for row in rows if row["tiers"] == tiers))

@@ -14,7 +14,7 @@ from orrery_papers.shared.offloaded import largest_of, step_of
 FINEST = "offload.num_pieces=48"
 """The largest product of a layer cut by sixteen."""
 
-LEAST_NODES, MOST_NODES = 1, 256
+MAX_NODES = 256
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
@@ -83,12 +83,12 @@ def hundred_billion(setup: Setup) -> str:
 
 def devices_for(setup: Setup, model: str) -> float:
     """The fewest whole nodes whose devices hold a model with all its states parted among them, in devices."""
-    few, many = LEAST_NODES - 1, MOST_NODES
+    few, many = 0, MAX_NODES
     while many - few > 1:
         middle = (few + many) // 2
         few, many = (few, middle) if fits(setup, model, middle) else (middle, many)
-    if many == MOST_NODES:
-        raise FactError(f"setup {setup.name}: {model} fits on no {MOST_NODES} nodes.")
+    if many == MAX_NODES:
+        raise FactError(f"setup {setup.name}: {model} fits on no {MAX_NODES} nodes.")
     return many * setup.number("num_devices_per_node")
 
 

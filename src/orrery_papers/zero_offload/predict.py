@@ -6,7 +6,7 @@ from typing import Any
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.scenario.ask import InfeasibleAnswer
-from orrery_papers.shared.offloaded import ALL_TIERS, asked, largest_of, step_of
+from orrery_papers.shared.offloaded import ALL_TIERS, answer_of, largest_of, step_of
 
 BASELINE = "gpt3-1.3b"
 BASELINE_BATCHES = (1, 2, 4, 8, 16, 32)
@@ -121,7 +121,7 @@ def plain_rates(setup: Setup) -> Iterator[float]:
     total = int(setup.number("num_global_batch"))
     for batch in BASELINE_BATCHES:
         given = PYTORCH | {"model": BASELINE, "micro_batch": batch, "global_batch": total}
-        found = asked(setup, "all-on-device", **given)
+        found = answer_of(setup, "all-on-device", **given)
         yield 0.0 if isinstance(found, InfeasibleAnswer) else found.model_flops_per_s_per_device
 
 
