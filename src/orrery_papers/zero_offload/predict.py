@@ -12,7 +12,7 @@ BASELINE = "gpt3-1.3b"
 BASELINE_BATCHES = (1, 2, 4, 8, 16, 32)
 KERNELS = "products of 2020 on a V100 reached less than the catalogue's, and small kernels were not fused"
 OURS: dict[str, Any] = {"framework": "megatron-deepspeed"}
-"""Whose GPT the tutorial trains; its attention writes the scores to memory."""
+"""Framework of the tutorial's GPT; its attention writes the scores to memory."""
 
 PYTORCH: dict[str, Any] = {"framework": "pytorch", "fused_attention": False, "knob": "offload.has_buckets=true"}
 """Attention as of 2020 ([unstated] attention), and gradients once more in buckets."""
@@ -97,7 +97,7 @@ def node_sizes(node: Setup) -> Iterator[Prediction]:
 
 
 def shared_node(setup: Setup, devices: int) -> dict[str, Any]:
-    """So many devices of nodes whose host and links they share."""
+    """Devices of nodes whose host and links they share, as settings."""
     return {
         "devices": devices,
         "devices_per_node": int(setup.number("num_devices_per_node")),
