@@ -1,7 +1,6 @@
 """Early exits: expected cost by hand, and at both ends of how easy inputs are."""
 
 import pytest
-
 from orrery.execution.edge.early_exit import Runtime, exiting_s, run_s
 
 RUNTIME = Runtime(flops_per_s=100.0, call_s=0.1)

@@ -8,8 +8,9 @@ import pytest
 from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
 from orrery.execution.edge.cuts import Cut, best_ranges
-from orrery.models.networks import network_of
-from orrery.scenario.split import SplitAnswer, layer_times_s, split
+from orrery.execution.edge.times import layer_times_s
+from orrery.models.image_networks import network_of
+from orrery.scenario.split import SplitAnswer, split
 
 ASKED = {"model": "vgg-16", "device": "raspberry-pi-4-8gb", "server": "rtx-4090", "link_rates": "0.1,10,10000"}
 

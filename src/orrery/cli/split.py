@@ -9,13 +9,16 @@ from orrery.cli.question import question_flags, settings_from
 from orrery.scenario.fields_split import SPLIT_SETTINGS
 
 if TYPE_CHECKING:
+    from orrery.cli.sheet import Sheet
     from orrery.scenario.split import SplitAnswer
+    from orrery.scenario.split_session import Session
 
 EPILOG = """\b
 Examples:
   orrery split --model vgg-16 --device raspberry-pi-4-8gb --server rtx-4090 --link-rates 0.5,5,50
   orrery split --model resnet-50 --device jetson-orin-nano-8gb --server l40s --link-rates 10 --json
   orrery split --model resnet-50 --device raspberry-pi-4-8gb --server rtx-4090 --link-rates 1,10 --bottleneck conv2_3:12
+  orrery split --model mobilenet-v2 --device raspberry-pi-4-8gb --server l4 --link-trace 4g --limit-s 0.1
 """
 
 
@@ -52,11 +55,36 @@ def print_split(answer: "SplitAnswer") -> None:
         times = text(cut.sent_bytes, "bytes"), text(cut.head_s, "s"), text(cut.tail_s, "s")
         ranges.add_row(cut.name, *map(_mbit, ends), *times)
     out.print(ranges)
+    if answer.converter_pays_below_frac is not None:
+        out.print(f"Converting every input pays below a share of {answer.converter_pays_below_frac:.0%} easy inputs.")
+    if answer.rates:
+        out.print(_rates(answer))
+    if answer.session:
+        out.print(_session(answer.session))
+
+
+def _rates(answer: "SplitAnswer") -> "Sheet":
+    from orrery.base.units import text
+    from orrery.cli.sheet import Sheet
+
     rates = Sheet("link", "best", "delay", "energy", "all on device", "all on server", left=2)
     for row in answer.rates:
         values = text(row.delay_s, "s"), text(row.energy_j, "j"), text(row.device_s, "s"), text(row.server_s, "s")
         rates.add_row(_mbit(row.link_bytes_per_s), row.best, *values)
-    out.print(rates)
+    return rates
+
+
+def _session(found: "Session") -> "Sheet":
+    from orrery.base.units import text
+    from orrery.cli.sheet import Sheet
+
+    names = ("cut", "mean delay", "p95", "in time", "energy per input", "switches", "battery")
+    sheet = Sheet(*names, title=f"{found.num_frames:,} inputs over {text(found.duration_s, 's')} of the link's trace")
+    for one, lasts_s in zip(found.policies, found.battery_s, strict=True):
+        battery = "" if lasts_s is None else text(lasts_s, "s")
+        times = text(one.mean_s, "s"), text(one.p95_s, "s"), f"{one.in_time_frac:.0%}"
+        sheet.add_row(one.name, *times, text(one.mean_energy_j, "j"), f"{one.num_switches:,}", battery)
+    return sheet
 
 
 def _mbit(rate_bytes_per_s: float) -> str:

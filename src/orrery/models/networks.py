@@ -1,43 +1,78 @@
-"""Image networks as chains of units that a device may hand over between: their convolutions and what leaves them.
+"""Networks as chains of units that a device may hand over between: their products and what leaves them.
 
-VGG-16 (Simonyan and Zisserman 2014, arXiv 1409.1556, table 1 D) and ResNet-50, -101 and -152 (He et al. 2015, arXiv
-1512.03385, table 1; the 3 x 3 of a stage's first unit strides). A unit has one input and one output, so a residual
-unit is one; norms and activations run with the convolution before them.
+A unit has one input and one output, so a residual unit is one; norms and activations run with the product before them.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Convolution:
-    """A convolution at ``positions`` pixels of its output; a fully connected layer has one position and one tap."""
+    """A convolution at ``positions`` pixels of its output; a fully connected layer has one position and one tap.
+
+    ``groups`` cut inputs and outputs into as many convolutions of their own; depthwise has one for each channel.
+    """
 
     positions: int
     inputs: int
     outputs: int
     taps: int = 1
+    groups: int = 1
 
     @property
     def num_macs(self) -> int:
-        """Multiply-adds of one picture."""
-        return self.positions * self.taps * self.inputs * self.outputs
+        """Multiply-adds of one input."""
+        return self.positions * self.num_weights
 
     @property
     def num_weights(self) -> int:
         """Elements of its weights, without biases and norms."""
-        return self.taps * self.inputs * self.outputs
+        return self.taps * self.inputs * self.outputs // self.groups
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelfAttention:
+    """Softmax attention of tokens to each other, without its projections."""
+
+    tokens: int
+    num_heads: int
+    num_kv_heads: int
+    head_size: int
+    is_causal: bool
+
+    @property
+    def num_macs(self) -> int:
+        """Multiply-adds of scores and of weighted values; a causal mask leaves (tokens + 1) / 2 of the tokens."""
+        pairs = self.tokens * (self.tokens + 1) // 2 if self.is_causal else self.tokens**2
+        return 2 * pairs * self.num_heads * self.head_size
+
+    @property
+    def num_weights(self) -> int:
+        """None."""
+        return 0
+
+
+Layer = Convolution | SelfAttention
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """Convolutions between two places where the network can be cut."""
+    """Layers between two places where the network can be cut.
+
+    ``branch`` is the classifier of an early exit behind the unit; none is a pooling to one position and a fully
+    connected layer to the network's results.
+    """
 
     name: str
-    layers: tuple[Convolution, ...]
+    layers: tuple[Layer, ...]
     num_results: int  # elements that leave it, behind its pooling
     num_channels: int  # of them
+    branch: tuple[Layer, ...] = ()
+
+    @property
+    def num_weights(self) -> int:
+        """Elements of its weights."""
+        return sum(layer.num_weights for layer in self.layers)
 
     def squeezed(self, channels: int) -> "Bottleneck":
         """An encoder of 1 x 1 to so many channels of what leaves it, and the decoder of 1 x 1 back."""
@@ -63,79 +98,30 @@ class Bottleneck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """Units in their order, for pictures of 224 x 224 pixels in three colours."""
+    """Units in their order; ``num_elements`` enter, of ``element_bytes`` each where they are sent as they are."""
 
     name: str
     units: tuple[Unit, ...]
-    num_pixels: int = 224 * 224 * 3
+    num_elements: int
+    element_bytes: float = 1.0
 
     @property
     def num_macs(self) -> int:
-        """Multiply-adds of one picture."""
+        """Multiply-adds of one input."""
         return sum(layer.num_macs for unit in self.units for layer in unit.layers)
 
     @property
     def num_weights(self) -> int:
         """Elements of all weights."""
-        return sum(layer.num_weights for unit in self.units for layer in unit.layers)
+        return sum(unit.num_weights for unit in self.units)
 
+    @property
+    def input_bytes(self) -> float:
+        """An input as it is sent without compression."""
+        return self.num_elements * self.element_bytes
 
-VGG_STAGES = ((224, 64, 2), (112, 128, 2), (56, 256, 3), (28, 512, 3), (14, 512, 3))
-"""Side, channels and convolutions of each stage; a pooling by two follows each."""
-
-RESNET_STAGES = ((56, 64), (28, 128), (14, 256), (7, 512))
-"""Side and inner channels of each stage."""
-
-WIDENS = 4
-"""Outputs of a residual unit over its inner channels."""
-
-CLASSES = 1000
-
-
-def _vgg() -> Iterator[Unit]:
-    inputs = 3
-    for stage, (side, width, count) in enumerate(VGG_STAGES, start=1):
-        for i in range(count):
-            left = side // 2 if i == count - 1 else side
-            layer = Convolution(positions=side**2, inputs=inputs, outputs=width, taps=9)
-            yield Unit(name=f"conv{stage}_{i + 1}", layers=(layer,), num_results=left**2 * width, num_channels=width)
-            inputs = width
-    for i, (k, n) in enumerate(((512 * 49, 4096), (4096, 4096), (4096, CLASSES)), start=6):
-        yield _connected(f"fc{i}", k, n)
-
-
-def _resnet(counts: Sequence[int]) -> Iterator[Unit]:
-    stem = Convolution(positions=112**2, inputs=3, outputs=64, taps=49)
-    yield Unit(name="stem", layers=(stem,), num_results=56**2 * 64, num_channels=64)
-    inputs, before = 64, 56
-    for stage, (count, (side, width)) in enumerate(zip(counts, RESNET_STAGES, strict=True), start=2):
-        for i in range(count):
-            layers = [
-                Convolution(positions=before**2, inputs=inputs, outputs=width),
-                Convolution(positions=side**2, inputs=width, outputs=width, taps=9),
-                Convolution(positions=side**2, inputs=width, outputs=WIDENS * width),
-            ]
-            if i == 0:
-                layers.append(Convolution(positions=side**2, inputs=inputs, outputs=WIDENS * width))
-            inputs, before = WIDENS * width, side
-            results = side**2 * inputs
-            yield Unit(name=f"conv{stage}_{i + 1}", layers=tuple(layers), num_results=results, num_channels=inputs)
-    yield _connected("fc", inputs, CLASSES)
-
-
-def _connected(name: str, inputs: int, outputs: int) -> Unit:
-    layer = Convolution(positions=1, inputs=inputs, outputs=outputs)
-    return Unit(name=name, layers=(layer,), num_results=outputs, num_channels=outputs)
-
-
-BUILDERS: Mapping[str, Callable[[], Iterator[Unit]]] = {
-    "vgg-16": _vgg,
-    "resnet-50": partial(_resnet, (3, 4, 6, 3)),
-    "resnet-101": partial(_resnet, (3, 4, 23, 3)),
-    "resnet-152": partial(_resnet, (3, 8, 36, 3)),
-}
-
-
-def network_of(name: str) -> Network:
-    """The network of that name, one of ``BUILDERS``."""
-    return Network(name=name, units=tuple(BUILDERS[name]()))
+    def branch_behind(self, index: int) -> tuple[Layer, ...]:
+        """The classifier of an early exit behind the unit of that index."""
+        unit = self.units[index]
+        plain = Convolution(positions=1, inputs=unit.num_channels, outputs=self.units[-1].num_results)
+        return unit.branch or (plain,)

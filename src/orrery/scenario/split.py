@@ -1,37 +1,37 @@
 """One network over a device, a link and a server: where to cut it, as the link changes."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from collections.abc import Mapping
+from dataclasses import dataclass
 from math import inf, isinf
 from typing import Any
 
-import numpy as np
 from pydantic import Field
 
-from orrery import kernels
 from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
 from orrery.execution.edge.cuts import BestRange, Cut, best_ranges
-from orrery.hardware.device import Device
-from orrery.kernels.ops import Gemm
-from orrery.models.networks import BUILDERS, Convolution, Network, network_of
+from orrery.execution.edge.exits import Exit
+from orrery.execution.edge.placement import CONVERTED, Ends, converted, cuts_of, filtered, with_bottlenecks
+from orrery.execution.edge.session import Watts
+from orrery.models.networks import Network
 from orrery.scenario.answer import to_json
 from orrery.scenario.fields_split import SPLIT_BY_NAME
 from orrery.scenario.inputs import Inputs, read_asked
-from orrery.scenario.kinds import Number, Word
+from orrery.scenario.kinds import Count, Number, Word
+from orrery.scenario.split_parts import bottlenecks_of, exits_of, network_named, rates_of, widths_of
+from orrery.scenario.split_session import Session, SessionInputs, session
 from orrery.scenario.validation_errors import limited
 
-BYTES_PER_S_OF_MBIT = 1e6 / 8.0
 ELEMENT_BYTES = {"fp32": 4.0, "fp16": 2.0, "bf16": 2.0}
-MAX_RATES, MAX_BOTTLENECKS = 1000, 100
+J_PER_WH = 3600.0
 
 
 class SplitQuestion(Inputs):
     """A network, both ends, and the link."""
 
     model: Word = None
+    input_tokens: Count = Field(**limited(SPLIT_BY_NAME["input_tokens"]))
     device: Word = None
     server: Word = None
     link_rates: Word = None
@@ -40,9 +40,18 @@ class SplitQuestion(Inputs):
     precision: Word = None
     bottleneck: Word = None
     bottleneck_bits: Number = Field(**limited(SPLIT_BY_NAME["bottleneck_bits"]))
+    exits: Word = None
+    easy_frac: Number = Field(**limited(SPLIT_BY_NAME["easy_frac"]))
+    converter: Word = None
     filter_pass_frac: Number = Field(**limited(SPLIT_BY_NAME["filter_pass_frac"]))
     filter_macs: Number = Field(**limited(SPLIT_BY_NAME["filter_macs"]))
     sending_w: Number = Field(**limited(SPLIT_BY_NAME["sending_w"]))
+    link_trace: Word = None
+    frames_per_s: Number = Field(**limited(SPLIT_BY_NAME["frames_per_s"]))
+    limit_s: Number = Field(**limited(SPLIT_BY_NAME["limit_s"]))
+    storage_bytes_per_s: Number = Field(**limited(SPLIT_BY_NAME["storage_bytes_per_s"]))
+    battery_wh: Number = Field(**limited(SPLIT_BY_NAME["battery_wh"]))
+    seed: Count = Field(**limited(SPLIT_BY_NAME["seed"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,20 +68,26 @@ class AtRate:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SplitAnswer:
-    """Every cut, the ranges of link rates in which each is best, and the rates that were asked for."""
+    """Every cut, the ranges of link rates in which each is best, and the rates that were asked for.
+
+    ``converter_pays_below_frac``: the share of easy inputs below which converting all beats the first exit on the
+    device; None without a converter.
+    """
 
     cuts: tuple[Cut, ...]
     ranges: tuple[BestRange, ...]
     rates: tuple[AtRate, ...]
     notes: tuple[str, ...]
     settings: Mapping[str, Any]
+    session: Session | None = None
+    converter_pays_below_frac: float | None = None
 
     @property
     def split_ranges(self) -> tuple[tuple[float, float], ...]:
         """Link rates (bytes/s) between which cutting inside the network answers first; empty where it never does."""
         found = list[tuple[float, float]]()
         for each in self.ranges:
-            if not 0 < each.index < len(self.cuts) - 1:
+            if not self.cuts[each.index].sent_bytes or each.index == 0:
                 continue
             touches = bool(found) and found[-1][0] == each.to_bytes_per_s
             upper = found.pop()[1] if touches else each.to_bytes_per_s
@@ -94,6 +109,8 @@ class SplitAnswer:
                 ],
                 "split_ranges_bytes_per_s": [[_bound(rate) for rate in ends] for ends in self.split_ranges],
                 "rates": self.rates,
+                "converter_pays_below_frac": self.converter_pays_below_frac,
+                "session": self.session,
                 "settings": self.settings,
                 "notes": self.notes,
             }
@@ -106,115 +123,82 @@ def _bound(rate: float) -> float | None:
 
 @typed
 def split(**settings: Any) -> SplitAnswer:
-    """The cut that answers first at each link rate, and the ranges of rates in which each cut does.
+    """The cut that answers first at each link rate, the ranges of rates in which each cut does, and a session.
 
-    Settings are those of `orrery split`: model, device, server, link_rates, round_trip_s, input_bytes, precision,
-    bottleneck, bottleneck_bits, filter_pass_frac, filter_macs, sending_w.
+    Settings are those of `orrery split`: model, device, server, link_rates or link_trace, and the others of its help.
     """
     inputs = read_asked(SplitQuestion, settings, SPLIT_BY_NAME)
-    missing = [name for name in ("model", "device", "server", "link_rates") if getattr(inputs, name) is None]
+    missing = [name for name in ("model", "device", "server") if getattr(inputs, name) is None]
+    if inputs.link_rates is None and inputs.link_trace is None:
+        missing.append("link_rates")
     if missing:
         examples = ", ".join(f"{name} = {SPLIT_BY_NAME[name].example}" for name in missing)
         raise ScenarioError(f"{', '.join(missing)}: missing; write {examples}.")
-    name, format = str(inputs.model), inputs.precision or "fp32"
-    if name not in BUILDERS:
-        raise ScenarioError(f"model: got {name[:80]!r}; write {', '.join(BUILDERS)}.")
-    if format not in ELEMENT_BYTES:
-        raise ScenarioError(f"precision: got {format[:80]!r}; write {', '.join(ELEMENT_BYTES)}.")
-    device, server = get_device(str(inputs.device)), get_device(str(inputs.server))
-    network = network_of(name)
-    cuts = cuts_of(network, device, server, format, inputs.input_bytes)
-    if inputs.bottleneck is not None:
-        bits = inputs.bottleneck_bits or 8.0 * ELEMENT_BYTES[format]
-        placements = bottlenecks_of(inputs.bottleneck, network)
-        cuts = with_bottlenecks(cuts, network, device, server, format, placements, bits)
-    elif inputs.bottleneck_bits is not None:
-        raise ScenarioError('bottleneck_bits: set without bottleneck; write bottleneck = "conv2_3:12" beside it.')
-    cuts = filtered(cuts, network, *_filter(inputs))
-    way_s = inputs.round_trip_s or 0.0
-    watts = device.power_limit_w, inputs.sending_w or device.idle_power_w, device.idle_power_w
+    network = network_named(str(inputs.model), inputs.input_tokens)
+    ends = _ends(inputs)
+    exits = _exits(inputs, network)
+    cuts = _cuts(inputs, network, ends, exits)
+    way_s, device = inputs.round_trip_s or 0.0, ends.device
+    watts = Watts(
+        busy_w=device.power_limit_w, sending_w=inputs.sending_w or device.idle_power_w, idle_w=device.idle_power_w
+    )
+    rates = rates_of(inputs.link_rates) if inputs.link_rates is not None else []
     return SplitAnswer(
         cuts=cuts,
         ranges=best_ranges(cuts, way_s),
-        rates=tuple(_at(cuts, rate, way_s, watts) for rate in _rates(str(inputs.link_rates))),
+        rates=tuple(_at(cuts, rate, way_s, watts) for rate in rates),
         notes=(
             "energy: the device draws its power limit while it computes and its idle power while it waits",
             "times are of convolutions as products, with constants of the devices or of the nearest measured ones",
         ),
         settings=inputs.written(),
+        session=_session(inputs, cuts, network, ends.element_bytes, watts),
+        converter_pays_below_frac=_converter_pays_below(cuts, network, ends, exits),
     )
 
 
-def cuts_of(
-    network: Network, device: Device, server: Device, format: str, input_bytes: float | None = None
-) -> tuple[Cut, ...]:
-    """All on the server, a cut behind each unit but the last, all on the device."""
-    head = [0.0, *accumulate(_unit_s(network, device, format))]
-    later = _unit_s(network, server, format)
-    tail = [sum(later[i:]) for i in range(len(later) + 1)]
-    sent = [input_bytes or float(network.num_pixels)]
-    sent += [ELEMENT_BYTES[format] * unit.num_results for unit in network.units[:-1]]
-    names = ["server", *(unit.name for unit in network.units[:-1]), "device"]
-    parts = zip(names, head, tail, [*sent, 0.0], strict=True)
-    return tuple(Cut(name=n, head_s=h, tail_s=t, sent_bytes=b) for n, h, t, b in parts)
+def _ends(inputs: SplitQuestion) -> Ends:
+    format = inputs.precision or "fp32"
+    if format not in ELEMENT_BYTES:
+        raise ScenarioError(f"precision: got {format[:80]!r}; write {', '.join(ELEMENT_BYTES)}.")
+    device, server = get_device(str(inputs.device)), get_device(str(inputs.server))
+    return Ends(device=device, server=server, format=format, element_bytes=ELEMENT_BYTES[format])
 
 
-def bottlenecks_of(text: str, network: Network) -> list[tuple[int, int]]:
-    """Index of the unit and channels of each "AFTER:CHANNELS" with commas."""
-    names = [unit.name for unit in network.units[:-1]]
-    parts = text.split(",")
-    if len(parts) > MAX_BOTTLENECKS:
-        raise ScenarioError(f"bottleneck: {len(parts)} of them; write at most {MAX_BOTTLENECKS}.")
-    found = list[tuple[int, int]]()
-    for part in parts:
-        after, _, channels = part.strip().partition(":")
-        if after not in names:
-            raise ScenarioError(
-                f"bottleneck: got {part[:80]!r}; write UNIT:CHANNELS with a unit of {', '.join(names)}."
-            )
-        index = names.index(after)
-        most = network.units[index].num_channels
-        if not (channels.isascii() and channels.isdigit() and len(channels) < 9 and 1 <= int(channels) <= most):
-            raise ScenarioError(
-                f"bottleneck: got {part[:80]!r}; write 1 to {most} channels, such as {after}:{most // 8}."
-            )
-        found.append((index, int(channels)))
-    return found
+def _exits(inputs: SplitQuestion, network: Network) -> list[Exit]:
+    if inputs.exits is None:
+        for name in ("easy_frac", "converter"):
+            if getattr(inputs, name) is not None:
+                raise ScenarioError(f'{name}: set without exits; write exits = "{network.units[0].name}" beside it.')
+        return []
+    return exits_of(inputs.exits, network, inputs.easy_frac)
 
 
-def with_bottlenecks(
-    cuts: tuple[Cut, ...],
-    network: Network,
-    device: Device,
-    server: Device,
-    format: str,
-    placements: Sequence[tuple[int, int]],
-    bits: float,
-) -> tuple[Cut, ...]:
-    """The plain cuts of ``cuts_of`` and, before the last, those at bottlenecks: (unit, channels) each."""
-    between = [network.units[i].squeezed(channels) for i, channels in placements]
-    encoding = layer_times_s([b.encoder for b in between], device, format)
-    decoding = layer_times_s([b.decoder for b in between], server, format)
-    more = [
-        Cut(
-            name=f"{network.units[i].name}:{channels}",
-            head_s=cuts[i + 1].head_s + encode_s,
-            tail_s=cuts[i + 1].tail_s + decode_s,
-            sent_bytes=b.num_results * bits / 8.0,
-        )
-        for (i, channels), b, encode_s, decode_s in zip(placements, between, encoding, decoding, strict=True)
-    ]
-    return (*cuts[:-1], *more, cuts[-1])
+def _cuts(inputs: SplitQuestion, network: Network, ends: Ends, exits: list[Exit]) -> tuple[Cut, ...]:
+    cuts = cuts_of(network, ends, inputs.input_bytes, exits)
+    if inputs.bottleneck is not None:
+        bits = inputs.bottleneck_bits or 8.0 * ends.element_bytes
+        cuts = with_bottlenecks(cuts, network, ends, bottlenecks_of(inputs.bottleneck, network), bits)
+    elif inputs.bottleneck_bits is not None:
+        raise ScenarioError('bottleneck_bits: set without bottleneck; write bottleneck = "conv2_3:12" beside it.')
+    cuts = filtered(cuts, network, *_filter(inputs))
+    if inputs.converter is None:
+        return cuts
+    return (*cuts[:-1], converted(network, ends, widths_of(inputs.converter, network), exits[0]), cuts[-1])
 
 
-def filtered(cuts: tuple[Cut, ...], network: Network, macs: float, passed_frac: float) -> tuple[Cut, ...]:
-    """Cuts inside the network with a filter of what leaves the head; both extremes are as they were.
+def _converter_pays_below(cuts: tuple[Cut, ...], network: Network, ends: Ends, exits: list[Exit]) -> float | None:
+    """The easy share at which converting everything takes as long as the first exit alone, on the device.
 
-    Its multiply-adds run at the pace at which the device runs the network's.
+    trunk + branch + (1 - easy) rest = converter + trunk + branch, so easy = 1 - converter / rest.
     """
-    filter_s = cuts[-1].head_s * macs / network.num_macs
-    inside = (replace(c, head_s=c.head_s + filter_s, passed_frac=passed_frac) for c in cuts[1:-1])
-    return (cuts[0], *inside, cuts[-1])
+    found = [cut for cut in cuts if cut.name == CONVERTED]
+    if not found:
+        return None
+    none, every = (
+        cuts_of(network, ends, exits=[Exit(index=exits[0].index, easy_frac=share)])[-1].head_s for share in (0.0, 1.0)
+    )
+    return max(0.0, 1.0 - (found[0].head_s - every) / (none - every))
 
 
 def _filter(inputs: SplitQuestion) -> tuple[float, float]:
@@ -226,39 +210,34 @@ def _filter(inputs: SplitQuestion) -> tuple[float, float]:
     return (0.0, 1.0) if macs is None or passed is None else (macs, passed)
 
 
-def _unit_s(network: Network, device: Device, format: str) -> list[float]:
-    """Seconds of each unit."""
-    times = layer_times_s([layer for unit in network.units for layer in unit.layers], device, format)
-    ends = [0, *accumulate(len(unit.layers) for unit in network.units)]
-    return [sum(times[a:b]) for a, b in pairwise(ends)]
+def _session(
+    inputs: SplitQuestion, cuts: tuple[Cut, ...], network: Network, element_bytes: float, watts: Watts
+) -> Session | None:
+    if inputs.link_trace is None:
+        for name in ("frames_per_s", "limit_s", "storage_bytes_per_s", "battery_wh", "seed"):
+            if getattr(inputs, name) is not None:
+                raise ScenarioError(f'{name}: has no effect without link_trace; write link_trace = "4g" beside it.')
+        return None
+    about = SessionInputs(
+        trace=inputs.link_trace,
+        seed=inputs.seed or 0,
+        frames_per_s=inputs.frames_per_s or 1.0,
+        limit_s=inputs.limit_s or inf,
+        way_s=inputs.round_trip_s or 0.0,
+        watts=watts,
+        storage_bytes_per_s=inputs.storage_bytes_per_s or 0.0,
+        battery_j=(inputs.battery_wh or 0.0) * J_PER_WH,
+    )
+    return session(cuts, network, element_bytes, about)
 
 
-def layer_times_s(layers: Sequence[Convolution], device: Device, format: str) -> list[float]:
-    """Seconds of each convolution as a product of (positions) x (taps x inputs) x (outputs)."""
-    sizes = np.array([(x.positions, x.outputs, x.taps * x.inputs) for x in layers], np.int64)
-    m, n, k = sizes.T
-    times = kernels.predict(Gemm(m=m, n=n, k=k, format=format, quantises_input=False), device).time_s
-    return [float(x) for x in times]
-
-
-def _at(cuts: tuple[Cut, ...], rate: float, way_s: float, watts: tuple[float, float, float]) -> AtRate:
+def _at(cuts: tuple[Cut, ...], rate: float, way_s: float, watts: Watts) -> AtRate:
     best = min(cuts, key=lambda c: (c.delay_s(rate, way_s), c.mean_bytes))
     return AtRate(
         link_bytes_per_s=rate,
         best=best.name,
         delay_s=best.delay_s(rate, way_s),
-        energy_j=best.energy_j(rate, way_s, *watts),
+        energy_j=best.energy_j(rate, way_s, watts.busy_w, watts.sending_w, watts.idle_w),
         device_s=cuts[-1].delay_s(rate, way_s),
         server_s=cuts[0].delay_s(rate, way_s),
     )
-
-
-def _rates(text: str) -> list[float]:
-    """Bytes per second of Mbit/s with commas."""
-    try:
-        found = [float(part) for part in text.split(",")]
-    except ValueError:
-        found = list[float]()
-    if not 0 < len(found) <= MAX_RATES or not all(0.0 < rate < inf for rate in found):
-        raise ScenarioError(f'link_rates: got {text[:80]!r}; write Mbit/s above 0, such as link_rates = "1,10,100".')
-    return [rate * BYTES_PER_S_OF_MBIT for rate in found]

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from itertools import pairwise
 
+from orrery.execution.edge.early_exit import Runtime, exiting_s, run_s
+
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.execution.edge.early_exit import Runtime, exiting_s, run_s
 
 PIXELS = 784
 TRUNK = ((30, 5, 1, 5),)

@@ -5,7 +5,7 @@ from typing import Any
 
 from orrery.base.errors import ScenarioError
 from orrery.catalog.corrected import is_own_file
-from orrery.models.networks import BUILDERS
+from orrery.models.image_networks import BUILDERS
 from orrery.reports.words import format_value
 from orrery.scenario.fields_split import SPLIT_BY_NAME
 from orrery.scenario.split import split
@@ -25,6 +25,15 @@ LABELS = {
     "filter_pass_frac": "Frames that a filter passes, share",
     "filter_macs": "Multiply-adds of the filter",
     "sending_w": "Power while sending, W",
+    "input_tokens": "Tokens of a prompt",
+    "exits": "Early exits, unit:share",
+    "easy_frac": "Share that an exit answers",
+    "converter": "Widths of a converter",
+    "link_trace": "Link over time",
+    "frames_per_s": "Inputs a second",
+    "limit_s": "Delay limit, s",
+    "storage_bytes_per_s": "Loading of encoders, bytes/s",
+    "battery_wh": "Battery, Wh",
 }
 
 
@@ -35,9 +44,13 @@ def settings(query: Query) -> dict[str, Any]:
 
 def answer(inputs: Plain) -> dict[str, Any]:
     """The worker's answer: what the command prints with ``--json``."""
-    for name in ("device", "server"):
+    for name in ("device", "server", "model", "link_trace"):
         written = str(inputs.get(name, ""))
-        if is_own_file(written) or written.startswith((".", "/", "~")):
+        if (
+            is_own_file(written)
+            or written.startswith((".", "/", "~"))
+            or written.endswith((".csv", ".csv.gz", ".json"))
+        ):
             raise ScenarioError(f"{name}: a path; write a name here.")
     return split(**inputs).to_json()
 
@@ -77,7 +90,28 @@ def sections(plain: Plain) -> tuple[Section, ...]:
         ),
     )
     verdict = f"Splitting is best {inside or 'at no link rate'}"
-    return (Section(title="Ranges", verdict=verdict, table=ranges), Section(title="Link rates", table=rates))
+    found = (Section(title="Ranges", verdict=verdict, table=ranges), Section(title="Link rates", table=rates))
+    return (*found, _session(plain["session"])) if plain["session"] else found
+
+
+def _session(found: Plain) -> Section:
+    table = Table(
+        caption=f"{found['num_frames']:,} inputs over {format_value(found['duration_s'], 's')} of the link's trace",
+        columns=("Cut", "Mean delay", "p95", "In time", "Energy per input", "Switches", "Battery lasts"),
+        rows=tuple(
+            (
+                one["name"],
+                format_value(one["mean_s"], "s"),
+                format_value(one["p95_s"], "s"),
+                f"{one['in_time_frac']:.0%}",
+                format_value(one["mean_energy_j"], "j"),
+                f"{one['num_switches']:,}",
+                "" if lasts_s is None else format_value(lasts_s, "s"),
+            )
+            for one, lasts_s in zip(found["policies"], found["battery_s"], strict=True)
+        ),
+    )
+    return Section(title="Session", table=table)
 
 
 def _mbit(rate_bytes_per_s: float | None) -> str:
