@@ -68,8 +68,7 @@ def written(folder, text):
 
 def test_the_papers_of_the_serving_layer_are_there():
     assert {"distserve", "splitwise", "sarathi-serve", "nanoflow", "layered-prefill", "tokenweave"} <= set(KEYS)
-    allowed = {"paper.toml", "__pycache__"}
-    assert not [p for p in FOLDER.glob("*/*") if p.suffix != ".py" and p.name not in allowed]
+    assert not [p for p in FOLDER.glob("*/*") if p.suffix not in {".py", ".toml"} and p.name != "__pycache__"]
     homeless = {p.name for p in FOLDER.iterdir() if p.is_dir() and not (p / "paper.toml").exists()}
     assert homeless <= {"shared", "__pycache__"}
 

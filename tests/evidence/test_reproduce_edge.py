@@ -10,7 +10,6 @@ from orrery_papers.cbnet_converting_autoencoder import predict as cbnet_converti
 from orrery_papers.fp16_odl_mcu import predict as fp16_odl_mcu
 from orrery_papers.puzzle_nas import predict as puzzle_nas
 from orrery_papers.shared.convolutional import resnet, resnet50
-from orrery_papers.shared.split_boards import split_resnet
 from orrery_papers.tpi_llm import predict as tpi_llm
 
 
@@ -27,12 +26,16 @@ def test_resnet_152_has_its_sixty_million_weights_and_eleven_billion_multiply_ad
 
 def test_the_bottleneck_of_the_code_weighs_ten_kilobytes():
     setup = get_paper("bottlefit").setups["raspberry-pi"]
-    local, whole, cut = split_resnet(setup, bottlefit.COUNTS)
+    cut, others = bottlefit.ours(setup), bottlefit.baselines(setup)
     assert cut.sent_bytes == 29 * 29 * 12
-    assert cut.head_flops < 0.02 * local.head_flops
-    assert local.head_flops == whole.tail_flops
-    assert cut.tail_flops == pytest.approx(whole.tail_flops, rel=0.02)  # the decoder takes the place of two stages
-    assert bottlefit.head_parameters(setup) == 7 * 7 * 3 * 64 + 4 * 64 * 12
+    assert cut.head_s < 0.05 * others["local"].head_s < others["autoencoder-based"].head_s
+    assert cut.tail_s == pytest.approx(others["edge"].tail_s, rel=0.2)  # the decoder takes the place of two stages
+    own, other = bottlefit.head_weights()
+    assert own == 7 * 7 * 3 * 64 + 4 * 64 * 12
+    # stem, three units of 256 channels and eight of 512 with their first projections, and 512 to 12
+    first = 64 * 64 + 9 * 64**2 + 64 * 256 + 64 * 256 + 2 * (256 * 64 + 9 * 64**2 + 64 * 256)
+    second = 256 * 128 + 9 * 128**2 + 128 * 512 + 256 * 512 + 7 * (512 * 128 + 9 * 128**2 + 128 * 512)
+    assert other == 7 * 7 * 3 * 64 + first + second + 512 * 12
 
 
 def test_tiny_networks_have_their_published_work():
@@ -46,9 +49,9 @@ def test_tiny_networks_have_their_published_work():
 
 def test_a_converter_helps_where_inputs_are_hard():
     setup = get_paper("cbnet-converting-autoencoder").setups["raspberry-pi"]
-    hard, easy = (cbnet_converting_autoencoder.latencies(with_input(setup, "easy_frac", x)) for x in (0.0, 1.0))
-    assert hard[1] == easy[1]
-    assert hard[0] > hard[1] > easy[0]
+    hard, easy = (cbnet_converting_autoencoder.converted(with_input(setup, "easy_frac", x)).cuts for x in (0.0, 1.0))
+    assert hard[-2] == easy[-2]
+    assert hard[-1].head_s > hard[-2].head_s > easy[-1].head_s
 
 
 def test_more_devices_read_less_each_and_wait_for_more():

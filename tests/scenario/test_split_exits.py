@@ -158,6 +158,28 @@ def test_broken_network_files_are_refused_in_words(lenet, tmp_path):
         split(**{**ASKED, "model": str(tmp_path / "bad.toml")})
 
 
+def test_units_that_stand_for_the_front_of_a_known_network(tmp_path):
+    path = tmp_path / "front.toml"
+    path.write_text(
+        'base = "resnet-152"\nthrough = "conv3_8"\n'
+        '[[units]]\nname = "encoder"\nlayers = [{ positions = 841, inputs = 3, outputs = 12, taps = 4 }]\n'
+        "num_results = 10092\nnum_channels = 12\n"
+    )
+    found = split(**{**ASKED, "model": str(path)}, sent_bits=8)
+    whole = split(**{**ASKED, "model": "resnet-152"})
+    # stem, three and eight units of the base are gone: 36 and 3 and the last remain behind the encoder
+    assert [c.name for c in found.cuts[:3]] == ["server", "encoder", "conv4_1"]
+    assert found.cuts[1].tail_s == pytest.approx(whole.cuts[12].tail_s)
+    assert (found.cuts[0].sent_bytes, found.cuts[1].sent_bytes) == (224 * 224 * 3, 10092)
+    unit = {"name": "a", "layers": [{"positions": 1, "inputs": 2, "outputs": 2}], "num_results": 2, "num_channels": 2}
+    for change, words in (
+        ({"base": "alexnet"}, "base: got 'alexnet'"),
+        ({"base": "vgg-16", "through": "fc8"}, "through"),
+    ):
+        with pytest.raises(ScenarioError, match=words):
+            network_from({"units": [unit], **change}, "n", "f")
+
+
 def test_refusals_of_exits_and_converters():
     for change, words in (
         ({"exits": "conv9"}, "with a unit of conv1_1"),

@@ -20,6 +20,7 @@ class Uplink:
     """The way from a device to a server: its median rate, and how far and how fast the rate moves."""
 
     name: str
+    basis: str  # how the median rate is known
     each_way_bytes_per_s: float
     latency_s: float  # there and back
     spread_ratio: float  # e to one standard deviation of the rate's logarithm
@@ -51,6 +52,7 @@ def uplink(name: str) -> Uplink:
     value = {key: float(fact.value) for key, fact in link_facts().items()}
     return Uplink(
         name=name,
+        basis=str(link_facts()[f"{name}_each_way_bytes_per_s"].basis),
         each_way_bytes_per_s=value[f"{name}_each_way_bytes_per_s"],
         latency_s=value[f"{name}_latency_s"],
         spread_ratio=value["spread_ratio"],

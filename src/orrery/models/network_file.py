@@ -18,13 +18,14 @@ from typing import Any, cast
 from orrery.base.errors import ScenarioError, shown
 from orrery.base.user_file import read_user_text
 from orrery.base.user_text import toml_tables
+from orrery.models.image_networks import BUILDERS, network_of
 from orrery.models.networks import Convolution, Network, Unit
 
 MAX_UNITS, MAX_LAYERS, MAX_COUNT, MAX_FILE_BYTES = 2_000, 200, 10**9, 4_000_000
 EXAMPLE = "{ positions = 784, inputs = 1, outputs = 6, taps = 25 }"
 LAYER_KEYS = {"positions": None, "inputs": None, "outputs": None, "taps": 1, "groups": 1}
 UNIT_KEYS = frozenset({"name", "layers", "num_results", "num_channels", "branch"})
-NETWORK_KEYS = frozenset({"num_elements", "element_bytes", "units"})
+NETWORK_KEYS = frozenset({"num_elements", "element_bytes", "units", "base", "through"})
 
 
 def read_network(path: Path) -> Network:
@@ -37,6 +38,10 @@ def network_from(tables: Mapping[str, Any], name: str, where: str) -> Network:
     """The network that these tables describe."""
     _known(tables, NETWORK_KEYS, where)
     units = tuple(_unit(raw, f"{where}: units[{i}]") for i, raw in enumerate(_list(tables, "units", MAX_UNITS, where)))
+    base = _base(tables, where)
+    if base is not None:
+        units += base.units[[unit.name for unit in base.units].index(tables["through"]) + 1 :]
+        tables = {"num_elements": base.num_elements, "element_bytes": base.element_bytes, **tables}
     names = [unit.name for unit in units]
     if repeated := sorted({one for one in names if names.count(one) > 1}):
         raise ScenarioError(f"{where}: units: two are called {repeated[0]!r}; give each a name of its own.")
@@ -46,6 +51,20 @@ def network_from(tables: Mapping[str, Any], name: str, where: str) -> Network:
     return Network(
         name=name, units=units, num_elements=_count(tables, "num_elements", where), element_bytes=float(each)
     )
+
+
+def _base(tables: Mapping[str, Any], where: str) -> Network | None:
+    """The known network whose front the units replace; None where they are a whole one."""
+    name, through = tables.get("base"), tables.get("through")
+    if name is None and through is None:
+        return None
+    if not isinstance(name, str) or name not in BUILDERS:
+        raise ScenarioError(f"{where}: base: got {shown(name)}; write {', '.join(BUILDERS)}.")
+    found = network_of(name)
+    known = [unit.name for unit in found.units[:-1]]
+    if through not in known:
+        raise ScenarioError(f"{where}: through: got {shown(through)}; write a unit of {name}: {', '.join(known)}.")
+    return found
 
 
 def _unit(raw: Any, where: str) -> Unit:

@@ -15,9 +15,10 @@ SPLIT_SETTINGS: tuple[Setting, ...] = (
     word("link_rates", "Rates of the uplink in Mbit/s, comma-separated.", "1,10,100", "MBIT,…"),
     number("round_trip_s", "A message of no bytes, there and back.", 0.02, most=60, excludes_least=False, metavar="S"),
     number("input_bytes", "The picture as it is sent whole (default: 8 bits a colour).", 110e3, most=1e9),
-    word("precision", "Format of the arithmetic, and of what crosses: fp32, fp16 or bf16 (default fp32).", "fp32", "F"),
+    word("precision", "Format of the arithmetic: fp32, fp16 or bf16 (default fp32).", "fp32", "F"),
+    number("sent_bits", "Bits of an element that crosses between units (default: of the precision).", 8, most=32),
     word("bottleneck", "Encoders to so many channels behind units, comma-separated.", "conv2_3:12", "AFTER:CHANNELS,…"),
-    number("bottleneck_bits", "Bits of an element that an encoder sends (default: of the precision).", 8, most=32),
+    number("bottleneck_bits", "Bits of an element that an encoder sends (default: as sent_bits).", 8, most=32),
     word(
         "exits",
         "Early exits behind units, with the share of the inputs there that each answers.",

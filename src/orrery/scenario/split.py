@@ -10,6 +10,7 @@ from pydantic import Field
 from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
+from orrery.catalog.links import NAMES, uplink
 from orrery.execution.edge.cuts import BestRange, Cut, best_ranges
 from orrery.execution.edge.exits import Exit
 from orrery.execution.edge.placement import CONVERTED, Ends, converted, cuts_of, filtered, with_bottlenecks
@@ -19,6 +20,7 @@ from orrery.scenario.answer import to_json
 from orrery.scenario.fields_split import SPLIT_BY_NAME
 from orrery.scenario.inputs import Inputs, read_asked
 from orrery.scenario.kinds import Count, Number, Word
+from orrery.scenario.link_trace import BYTES_PER_S_OF_MBIT
 from orrery.scenario.split_parts import bottlenecks_of, exits_of, network_named, rates_of, widths_of
 from orrery.scenario.split_session import Session, SessionInputs, session
 from orrery.scenario.validation_errors import limited
@@ -38,6 +40,7 @@ class SplitQuestion(Inputs):
     round_trip_s: Number = Field(**limited(SPLIT_BY_NAME["round_trip_s"]))
     input_bytes: Number = Field(**limited(SPLIT_BY_NAME["input_bytes"]))
     precision: Word = None
+    sent_bits: Number = Field(**limited(SPLIT_BY_NAME["sent_bits"]))
     bottleneck: Word = None
     bottleneck_bits: Number = Field(**limited(SPLIT_BY_NAME["bottleneck_bits"]))
     exits: Word = None
@@ -138,7 +141,7 @@ def split(**settings: Any) -> SplitAnswer:
     ends = _ends(inputs)
     exits = _exits(inputs, network)
     cuts = _cuts(inputs, network, ends, exits)
-    way_s, device = inputs.round_trip_s or 0.0, ends.device
+    way_s, device = _way_s(inputs), ends.device
     watts = Watts(
         busy_w=device.power_limit_w, sending_w=inputs.sending_w or device.idle_power_w, idle_w=device.idle_power_w
     )
@@ -147,14 +150,32 @@ def split(**settings: Any) -> SplitAnswer:
         cuts=cuts,
         ranges=best_ranges(cuts, way_s),
         rates=tuple(_at(cuts, rate, way_s, watts) for rate in rates),
-        notes=(
-            "energy: the device draws its power limit while it computes and its idle power while it waits",
-            "times are of convolutions as products, with constants of the devices or of the nearest measured ones",
-        ),
+        notes=_notes(inputs),
         settings=inputs.written(),
-        session=_session(inputs, cuts, network, ends.element_bytes, watts),
+        session=_session(inputs, cuts, network, ELEMENT_BYTES[ends.format], watts),
         converter_pays_below_frac=_converter_pays_below(cuts, network, ends, exits),
     )
+
+
+def _notes(inputs: SplitQuestion) -> tuple[str, ...]:
+    found = (
+        "energy: the device draws its power limit while it computes and its idle power while it waits",
+        "times are of convolutions as products, with constants of the devices or of the nearest measured ones",
+    )
+    if inputs.link_trace not in NAMES:
+        return found
+    link = uplink(str(inputs.link_trace))
+    median = f"a median of {link.each_way_bytes_per_s / BYTES_PER_S_OF_MBIT:.3g} Mbit/s up ({link.basis})"
+    drawn = f"link_trace: drawn around {median}; its spread and how fast it moves are assumed"
+    way = () if inputs.round_trip_s is not None else (f"round_trip_s: {link.latency_s:g}, of {inputs.link_trace}",)
+    return (*found, drawn, *way)
+
+
+def _way_s(inputs: SplitQuestion) -> float:
+    """The round trip that is set, or that of the named uplink."""
+    if inputs.round_trip_s is not None:
+        return inputs.round_trip_s
+    return uplink(str(inputs.link_trace)).latency_s if inputs.link_trace in NAMES else 0.0
 
 
 def _ends(inputs: SplitQuestion) -> Ends:
@@ -162,7 +183,8 @@ def _ends(inputs: SplitQuestion) -> Ends:
     if format not in ELEMENT_BYTES:
         raise ScenarioError(f"precision: got {format[:80]!r}; write {', '.join(ELEMENT_BYTES)}.")
     device, server = get_device(str(inputs.device)), get_device(str(inputs.server))
-    return Ends(device=device, server=server, format=format, element_bytes=ELEMENT_BYTES[format])
+    sent_bytes = ELEMENT_BYTES[format] if inputs.sent_bits is None else inputs.sent_bits / 8.0
+    return Ends(device=device, server=server, format=format, sent_bytes=sent_bytes)
 
 
 def _exits(inputs: SplitQuestion, network: Network) -> list[Exit]:
@@ -177,7 +199,7 @@ def _exits(inputs: SplitQuestion, network: Network) -> list[Exit]:
 def _cuts(inputs: SplitQuestion, network: Network, ends: Ends, exits: list[Exit]) -> tuple[Cut, ...]:
     cuts = cuts_of(network, ends, inputs.input_bytes, exits)
     if inputs.bottleneck is not None:
-        bits = inputs.bottleneck_bits or 8.0 * ends.element_bytes
+        bits = inputs.bottleneck_bits or 8.0 * ends.sent_bytes
         cuts = with_bottlenecks(cuts, network, ends, bottlenecks_of(inputs.bottleneck, network), bits)
     elif inputs.bottleneck_bits is not None:
         raise ScenarioError('bottleneck_bits: set without bottleneck; write bottleneck = "conv2_3:12" beside it.')
@@ -223,7 +245,7 @@ def _session(
         seed=inputs.seed or 0,
         frames_per_s=inputs.frames_per_s or 1.0,
         limit_s=inputs.limit_s or inf,
-        way_s=inputs.round_trip_s or 0.0,
+        way_s=_way_s(inputs),
         watts=watts,
         storage_bytes_per_s=inputs.storage_bytes_per_s or 0.0,
         battery_j=(inputs.battery_wh or 0.0) * J_PER_WH,

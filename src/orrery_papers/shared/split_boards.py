@@ -1,63 +1,45 @@
-"""Boards and radios as set-ups of split networks state them, and ResNets cut at a bottleneck."""
+"""Set-ups of split networks asked of orrery split: what each place of handing over takes at a rate of the radio."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from orrery.evidence.paper_file import Setup
-from orrery.execution.edge.split import Board, EdgeLatency, Radio, SplitPoint, trip
-from orrery_papers.shared.convolutional import Convolution, resnet
+from orrery.execution.edge.cuts import Cut
+from orrery.scenario.split import SplitAnswer, split
 
-BITS_PER_BYTE = 8.0
-
-
-def board(setup: Setup) -> Board:
-    """The device of a set-up."""
-    return Board(
-        flops_per_s=setup.number("device_flops_per_s"),
-        busy_w=setup.number("busy_w"),
-        sending_w=setup.number("sending_w"),
-        idle_w=setup.number("idle_w"),
-    )
+MBIT_PER_BYTE_PER_S = 8e-6
 
 
-def at(setup: Setup, cut: SplitPoint, radio_bytes_per_s: float) -> EdgeLatency:
-    """One input over the set-up's radio at that rate."""
-    radio = Radio(each_way_bytes_per_s=radio_bytes_per_s, way_s=setup.number("radio_s"))
-    return trip(cut, board(setup), radio, setup.number("server_flops_per_s"))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trip:
+    """One input from capture to answer."""
+
+    delay_s: float
+    energy_j: float  # of the device
 
 
-def flops(layers: Sequence[Convolution]) -> float:
-    """A multiply-add is two operations."""
-    return 2.0 * sum(layer.num_multiply_adds for layer in layers)
+def asked(setup: Setup, model: str | Path, **more: Any) -> SplitAnswer:
+    """The answer for the set-up's device, server and way, at the rates that it tries."""
+    rates = ",".join(f"{MBIT_PER_BYTE_PER_S * rate:.10g}" for rate in setup.numbers("radio_rates_swept"))
+    settings: Mapping[str, Any] = {
+        "model": str(model),
+        "device": setup.word("device"),
+        "server": setup.word("server"),
+        "round_trip_s": setup.number("radio_s"),
+        "input_bytes": setup.number("input_bytes"),
+        "link_rates": rates,
+    }
+    return split(**settings, **more)
 
 
-def bottleneck_bytes(setup: Setup, channels: float) -> float:
-    """Bytes of one input's bottleneck as it is sent."""
-    return channels * setup.number("num_bottleneck_side") ** 2 * setup.number("num_bottleneck_bits") / BITS_PER_BYTE
+def cut_named(answer: SplitAnswer, name: str) -> Cut:
+    """The place of that name."""
+    return next(cut for cut in answer.cuts if cut.name == name)
 
 
-def split_resnet(
-    setup: Setup, counts: Sequence[int], num_channels: int = 0
-) -> tuple[SplitPoint, SplitPoint, SplitPoint]:
-    """All on the device, all on the server, and cut at a bottleneck (the set-up's, unless its channels are given).
-
-    The bottleneck stands for stem and two stages.
-
-    Its head is the stem's convolution and a strided 2 x 2 one to the bottleneck; four convolutions of 2 x 2 and 512
-    channels decode, the first from the bottleneck.
-    """
-    whole, early = list(resnet(counts)), list(resnet(counts[:2]))
-    late = whole[len(early) :]
-    side, channels = (
-        int(setup.number("num_bottleneck_side")),
-        num_channels or int(setup.number("num_bottleneck_channels")),
-    )
-    head = [*whole[:1], Convolution(height=side, kernel=2, num_inputs=64, num_outputs=channels)]
-    first = Convolution(height=side, kernel=2, num_inputs=channels, num_outputs=512)
-    decoder = [first, *[Convolution(height=side, kernel=2, num_inputs=512, num_outputs=512)] * 3]
-    return (
-        SplitPoint(head_flops=flops(whole), sent_bytes=0.0, tail_flops=0.0),
-        SplitPoint(head_flops=0.0, sent_bytes=setup.number("input_bytes"), tail_flops=flops(whole)),
-        SplitPoint(
-            head_flops=flops(head), sent_bytes=bottleneck_bytes(setup, channels), tail_flops=flops([*decoder, *late])
-        ),
-    )
+def at(setup: Setup, cut: Cut, rate_bytes_per_s: float) -> Trip:
+    """One input handed over at that place, at that rate of the radio."""
+    way_s, watts = setup.number("radio_s"), [setup.number(name) for name in ("busy_w", "sending_w", "idle_w")]
+    return Trip(delay_s=cut.delay_s(rate_bytes_per_s, way_s), energy_j=cut.energy_j(rate_bytes_per_s, way_s, *watts))

@@ -21,7 +21,7 @@ class Ends:
     device: Device
     server: Device
     format: str
-    element_bytes: float
+    sent_bytes: float  # of an element that crosses
 
 
 def cuts_of(
@@ -35,7 +35,7 @@ def cuts_of(
     later = _expected_s(network, ends.server, ends.format, exits)
     reached = reach(len(network.units), exits)
     sent = [input_bytes or network.input_bytes]
-    sent += [ends.element_bytes * unit.num_results for unit in network.units[:-1]]
+    sent += [ends.sent_bytes * unit.num_results for unit in network.units[:-1]]
     names = [SERVER, *(unit.name for unit in network.units[:-1]), DEVICE]
     return tuple(
         Cut(

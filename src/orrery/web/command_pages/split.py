@@ -26,6 +26,7 @@ LABELS = {
     "filter_macs": "Multiply-adds of the filter",
     "sending_w": "Power while sending, W",
     "input_tokens": "Tokens of a prompt",
+    "sent_bits": "Bits of an element that crosses",
     "exits": "Early exits, unit:share",
     "easy_frac": "Share that an exit answers",
     "converter": "Widths of a converter",
