@@ -23,7 +23,7 @@ def test_following_by_hand():
         Cut(name="a", head_s=1.0, tail_s=0.0, sent_bytes=10.0),
         Cut(name="b", head_s=3.0, tail_s=0.0, sent_bytes=0.0),
     ]
-    frames = Frames(rates=np.array([10.0, 2.0, 10.0]), way_s=0.0, watts=WATTS)
+    frames = Frames(link_bytes_per_s=np.array([10.0, 2.0, 10.0]), way_s=0.0, watts=WATTS)
     delays = delays_s(cuts, frames)
     assert delays.tolist() == [[2.0, 3.0], [6.0, 3.0], [2.0, 3.0]]
     picked = followed(delays, np.zeros(2))

@@ -243,7 +243,7 @@ def _session(
     about = SessionInputs(
         trace=inputs.link_trace,
         seed=inputs.seed or 0,
-        frames_per_s=inputs.frames_per_s or 1.0,
+        frame_s=1.0 / (inputs.frames_per_s or 1.0),
         limit_s=inputs.limit_s or inf,
         way_s=_way_s(inputs),
         watts=watts,

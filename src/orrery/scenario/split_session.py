@@ -34,7 +34,7 @@ class SessionInputs:
 
     trace: str
     seed: int
-    frames_per_s: float
+    frame_s: float  # from one input to the next
     limit_s: float  # inf: none
     way_s: float
     watts: Watts
@@ -45,13 +45,13 @@ class SessionInputs:
 def session(cuts: Sequence[Cut], network: Network, element_bytes: float, inputs: SessionInputs) -> Session:
     """The best single cut, both extremes, and cuts that follow the link, over the frames of the trace."""
     times, rates, end_s = link_trace(inputs.trace, inputs.seed)
-    num_frames = max(1, int(end_s * inputs.frames_per_s))
+    num_frames = max(1, int(end_s / inputs.frame_s))
     if num_frames > MAX_FRAMES:
         raise ScenarioError(
             f"frames_per_s: {num_frames:,} frames over {end_s:g} s; at most {MAX_FRAMES:,}: write a lower rate."
         )
     frames = Frames(
-        rates=sampled(times, rates, np.arange(num_frames) / inputs.frames_per_s),
+        link_bytes_per_s=sampled(times, rates, np.arange(num_frames) * inputs.frame_s),
         way_s=inputs.way_s,
         watts=inputs.watts,
         limit_s=inputs.limit_s,

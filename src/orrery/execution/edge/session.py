@@ -36,7 +36,7 @@ class Watts:
 class Frames:
     """Inputs of a session: the link's rate at each, and what holds for all of them."""
 
-    rates: Floats  # bytes/s
+    link_bytes_per_s: Floats
     way_s: float
     watts: Watts
     limit_s: float = inf
@@ -64,7 +64,7 @@ def delays_s(cuts: Sequence[Cut], frames: Frames) -> Floats:
     """(frames, cuts): from input to answer."""
     fixed = np.array([c.fixed_s(frames.way_s) for c in cuts])
     sent = np.array([c.mean_bytes for c in cuts])
-    return fixed + sent / frames.rates[:, None]
+    return fixed + sent / frames.link_bytes_per_s[:, None]
 
 
 def followed(delays: Floats, quality: Floats, limit_s: float = inf) -> NDArray[np.int64]:
@@ -104,4 +104,4 @@ def _energies(cuts: Sequence[Cut], frames: Frames) -> Floats:
     watts = frames.watts
     endless = np.array([c.energy_j(inf, frames.way_s, watts.busy_w, watts.sending_w, watts.idle_w) for c in cuts])
     sending = np.array([c.mean_bytes * watts.sending_w for c in cuts])
-    return endless + sending / frames.rates[:, None]
+    return endless + sending / frames.link_bytes_per_s[:, None]
