@@ -8,7 +8,7 @@ from orrery.evidence.prediction import Prediction
 from orrery.execution.edge.cuts import Cut
 from orrery.models.image_networks import network_of
 from orrery.models.network_file import read_network
-from orrery_papers.shared.split_boards import Trip, asked, at, cut_named
+from orrery_papers.shared.split_boards import Trip, answer_at, at, cut_named
 
 NETWORK = "resnet-152"
 OURS = Path(__file__).with_name("bottlefit.toml")
@@ -62,13 +62,13 @@ def best(setup: Setup, against: str, part: Callable[[Trip], float]) -> tuple[flo
 
 def ours(setup: Setup) -> Cut:
     """The network with its first stages replaced, handed over behind the encoder."""
-    return cut_named(asked(setup, OURS, sent_bits=setup.number("num_bottleneck_bits")), "encoder")
+    return cut_named(answer_at(setup, OURS, sent_bits=setup.number("num_bottleneck_bits")), "encoder")
 
 
 def baselines(setup: Setup) -> dict[str, Cut]:
     """All on the board, all on the server, and an autoencoder of as many channels behind two whole stages."""
     late = f"{LATE}:{setup.number('num_bottleneck_channels'):.0f}"
-    answer = asked(setup, NETWORK, bottleneck=late, bottleneck_bits=setup.number("num_bottleneck_bits"))
+    answer = answer_at(setup, NETWORK, bottleneck=late, bottleneck_bits=setup.number("num_bottleneck_bits"))
     names = {"local": "device", "edge": "server", "autoencoder-based": late}
     return {key: cut_named(answer, name) for key, name in names.items()}
 

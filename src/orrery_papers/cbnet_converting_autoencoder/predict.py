@@ -6,7 +6,7 @@ from pathlib import Path
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.scenario.split import SplitAnswer
-from orrery_papers.shared.split_boards import asked, cut_named
+from orrery_papers.shared.split_boards import answer_at, cut_named
 
 NETWORK = Path(__file__).with_name("lenet.toml")
 PIXELS = 784
@@ -38,4 +38,4 @@ def converted(setup: Setup) -> SplitAnswer:
     """The network with its exit and the autoencoder in front of it, on the set-up's device."""
     hidden, code = setup.number("num_hidden_features"), setup.number("num_code_features")
     widths = ",".join(f"{width:.0f}" for width in (PIXELS, hidden, code, hidden, PIXELS))
-    return asked(setup, NETWORK, exits="trunk", easy_frac=setup.number("easy_frac"), converter=widths)
+    return answer_at(setup, NETWORK, exits="trunk", easy_frac=setup.number("easy_frac"), converter=widths)

@@ -6,7 +6,7 @@ from pathlib import Path
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.execution.edge.cuts import Cut
-from orrery_papers.shared.split_boards import asked, at, cut_named
+from orrery_papers.shared.split_boards import answer_at, at, cut_named
 
 FOLDER = Path(__file__).parent
 
@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parent
 def predict(paper: Paper) -> Iterator[Prediction]:
     """The best rate of the radio for the cut network with its filter."""
     setup = paper.setups["detector"]
-    whole = asked(setup, FOLDER / "detector.toml")
+    whole = answer_at(setup, FOLDER / "detector.toml")
     others = [cut_named(whole, name) for name in ("device", "server")]
     passed = 1.0 - setup.number("empty_frac") * (1.0 - setup.number("passed_frac"))
     gain, alone = (gains(setup, ours(setup, **some), others) for some in ({"filter_pass_frac": passed}, {}))
@@ -34,7 +34,7 @@ def ours(setup: Setup, **filter_settings: float) -> Cut:
     """The compressed network handed over behind its encoder, with or without the filter."""
     bits = setup.number("num_bottleneck_bits")
     more = {**filter_settings, "filter_macs": setup.number("num_filter_macs")} if filter_settings else {}
-    return cut_named(asked(setup, FOLDER / "compressed.toml", sent_bits=bits, **more), "encoder")
+    return cut_named(answer_at(setup, FOLDER / "compressed.toml", sent_bits=bits, **more), "encoder")
 
 
 def gains(setup: Setup, cut: Cut, others: list[Cut]) -> dict[float, float]:

@@ -20,7 +20,7 @@ class Trip:
     energy_j: float  # of the device
 
 
-def asked(setup: Setup, model: str | Path, **more: Any) -> SplitAnswer:
+def answer_at(setup: Setup, model: str | Path, **more: Any) -> SplitAnswer:
     """The answer for the set-up's device, server and way, at the rates that it tries."""
     rates = ",".join(f"{MBIT_PER_BYTE_PER_S * rate:.10g}" for rate in setup.numbers("radio_rates_swept"))
     settings: Mapping[str, Any] = {

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.scenario.split_session import Session
-from orrery_papers.shared.split_boards import MBIT_PER_BYTE_PER_S, asked
+from orrery_papers.shared.split_boards import MBIT_PER_BYTE_PER_S, answer_at
 
 NETWORK, AFTER = "resnet-50", "stem"
 
@@ -34,7 +34,7 @@ def followed(setup: Setup, widths: tuple[float, ...]) -> Session:
     with TemporaryDirectory() as folder:
         trace = Path(folder) / "channel.csv"
         trace.write_text("time_s,mbit_per_s\n" + "\n".join(rows) + "\n")
-        answer = asked(
+        answer = answer_at(
             setup,
             NETWORK,
             bottleneck=",".join(f"{AFTER}:{width:.0f}" for width in widths),
