@@ -11,7 +11,8 @@ from xml.etree import ElementTree
 
 from coverage import CoverageData
 
-ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,13 +35,18 @@ class Covering:
         return sorted(found, key=lambda test: (self.seconds[test], test))
 
 
-def measure(folder: str, source: Path, scratch: Path, environment: dict[str, str]) -> Covering:
-    """Run a folder's tests once under coverage; those that fail as it stands are left out."""
+def measure(
+    folder: str, source: Path, scratch: Path, environment: dict[str, str], *, is_patient: bool = True
+) -> Covering:
+    """Run a folder's tests once under coverage; those that fail as it stands, or take too long, are left out."""
     settings, data, report = scratch / "coverage.ini", scratch / "coverage.data", scratch / "tests.xml"
     settings.write_text(f"[run]\ndynamic_context = test_function\nsource = {source / 'orrery'}\ndata_file = {data}\n")
     command = [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}", "-m", "pytest", f"tests/{folder}", "-q"]
     command += ["-p", "no:cacheprovider", "-p", "_hypothesis_pytestplugin", "--hypothesis-seed=0"]
     command.append(f"--junitxml={report}")
+    if not is_patient:
+        command += ["-p", "patience"]
+        environment = environment | {"PYTHONPATH": f"{environment['PYTHONPATH']}{os.pathsep}{HERE}"}
     subprocess.run(
         command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
     )

@@ -90,27 +90,34 @@ class Tree:
         compileall.compile_dir(self.source, quiet=2, workers=1, invalidation_mode=checked)
 
     @contextmanager
-    def plain(self, floor: str) -> Iterator[None]:
-        """Run every compiled room that has a source on a floor as plain Python meanwhile: its lines are seen then."""
-        away = [path for path in self.source.rglob("*.so") if self._is_made_of(path.parent.name, floor)]
+    def plain(self, floor: str) -> Iterator[frozenset[str]]:
+        """Run every compiled room that has a source on a floor as plain Python meanwhile; the sources of those rooms.
+
+        Their lines are seen then.
+        """
+        away: list[Path] = []
+        sources: set[str] = set()
+        for path in self.source.rglob("*.so"):
+            made_of = self._sources_of(path.parent.name)
+            if any(made.startswith(f"{floor}/") for made in made_of):
+                away.append(path)
+                sources.update(made_of)
         for path in away:
             path.rename(path.with_suffix(".away"))
         try:
-            yield
+            yield frozenset(sources)
         finally:
             for path in away:
                 path.with_suffix(".away").rename(path)
 
-    def _is_made_of(self, room: str, floor: str) -> bool:
-        """Whether the extension of a room was compiled from a source on a floor."""
-        description = (
-            f"from orrery.{room} import _compiled as c; print(any(p.startswith('{floor}/') for p in c.SOURCES))"
-        )
+    def _sources_of(self, room: str) -> list[str]:
+        """The files, from the folder of the package, that the extension of a room was compiled from."""
+        description = f"import json; from orrery.{room} import _compiled as c; print(json.dumps([*c.SOURCES]))"
         environ = environment(self.source, self.source)
         found = subprocess.run(
             [sys.executable, "-c", description], env=environ, capture_output=True, text=True, check=False
         )
-        return found.stdout.strip() != "False"
+        return json.loads(found.stdout or "[]")  # of another Python's: that room is plain as it is
 
     def path(self, change: Change) -> Path:
         """The file that a change is in."""
@@ -229,17 +236,19 @@ def survey(floor: str, count: int, seed: int, scratch: Path) -> list[Outcome]:
     """What comes of every change drawn for a floor."""
     known = tomllib.loads((HERE / "equivalent.toml").read_text(encoding="utf-8"))
     tree = Tree(scratch)
-    with tree.plain(floor):
-        covering = measure(floor, tree.source, scratch, environment(tree.source, scratch))
+    variables = environment(tree.source, scratch)
+    whole = measure(floor, tree.source, scratch, variables)
+    with tree.plain(floor) as compiled:  # some 100 times slower: only for what compiled rooms hide
+        plain = measure(floor, tree.source, scratch, variables, is_patient=False) if compiled else whole
     preload(tree.source, floor)
-    if not _passes(sorted(covering.tests()), tree, scratch, LONGEST_S):
+    if not _passes(sorted(whole.tests()), tree, scratch, LONGEST_S):
         raise SystemExit(f"tests/{floor} fails before anything was changed; nothing can be learned from it.")
     outcomes: list[Outcome] = []
     for change in drawn(floor, count, seed):
         if change.name in known:
             outcome = Outcome(change=change, fate="equivalent", num_tests=0, seconds=0.0)
         else:
-            outcome = fate(change, tree, covering, scratch)
+            outcome = fate(change, tree, plain if change.path in compiled else whole, scratch)
         outcomes.append(outcome)
         if outcome.fate == "survived":
             print(f"  survived ({outcome.num_tests} tests) line {change.line}: {change.name}", flush=True)
