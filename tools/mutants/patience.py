@@ -21,24 +21,17 @@ def _stop(signum: int, frame: object) -> None:
     raise TookTooLong(f"over {LONGEST_S:g} s")
 
 
-def _limited(item: pytest.Item) -> Iterator[None]:
-    test, started = item.nodeid.split("[")[0], time.monotonic()
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
+    """Stop the test when its time is over, and its further cases at once."""
+    test, started = pyfuncitem.nodeid.split("[")[0], time.monotonic()
+    left_s = LONGEST_S - _spent_s[test]
+    if left_s <= 0.0:
+        raise TookTooLong(f"{test}: its other cases took over {LONGEST_S:g} s")
     signal.signal(signal.SIGALRM, _stop)
-    signal.setitimer(signal.ITIMER_REAL, max(LONGEST_S - _spent_s[test], 0.001))
+    signal.setitimer(signal.ITIMER_REAL, left_s)
     try:
         return (yield)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         _spent_s[test] += time.monotonic() - started
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
-    """Fixtures count."""
-    return (yield from _limited(item))
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """The test itself."""
-    return (yield from _limited(item))
