@@ -113,14 +113,14 @@ def test_decoding_alone_carries_a_token_of_each_sequence_a_step(tp, pp):
     limit = int(batch_limit(deployment, memory, 2000.0, 101.0))
     n = np.arange(1.0, limit + 1)
     step_s = tick(deployment, steps_of(0.0, 0.0, 0.0, np.maximum(n / pp, 1.0), 2000.0 + 101.0 / 2)).time_s
-    free = decode_rate(goal(), deployment, memory)
+    free = decode_rate(deployment, memory, 2000.0, 101.0, inf)
     assert 0.97 * (n / (100 * step_s)).max() <= free <= (n / (100 * step_s)).max() * (1 + 1e-12)
     target = float(step_s[limit // 3])
-    held = decode_rate(goal(tpot_s=target), deployment, memory)
+    held = decode_rate(deployment, memory, 2000.0, 101.0, target)
     most = (n / (100 * step_s))[step_s <= target].max()
     assert 0.8 * most <= held <= most * (1 + 1e-12)
     assert held < free
-    assert decode_rate(goal(tpot_s=1e-6), deployment, memory) == 0.0
+    assert decode_rate(deployment, memory, 2000.0, 101.0, 1e-6) == 0.0
 
 
 def test_reading_prompts_alone_carries_as_many_as_their_steps_hold():

@@ -100,7 +100,13 @@ def decode_workers(goal: Goal, candidates: Iterable[Candidate]) -> list[Worker]:
         if isinstance(memory, Infeasible) or memory.kv_capacity_tokens < goal.traffic.fitting_tokens:
             continue
         try:
-            rate = decode_rate(goal, candidate.deployment, memory)
+            rate = decode_rate(
+                candidate.deployment,
+                memory,
+                goal.traffic.input_tokens,
+                goal.traffic.output_tokens,
+                goal.objectives.tpot_s,
+            )
         except OutOfRange:
             continue
         if rate > 0.0:
@@ -108,18 +114,19 @@ def decode_workers(goal: Goal, candidates: Iterable[Candidate]) -> list[Worker]:
     return found
 
 
-def decode_rate(goal: Goal, deployment: Deployment, memory: Memory) -> float:
-    """Requests/s of a replica that only decodes, with as many sequences as TPOT and the KV cache allow; 0 where even
-    one sequence is too slow."""
-    traffic, layout = goal.traffic, deployment.layout
-    steps = drafted(deployment, memory, traffic.input_tokens, traffic.output_tokens)
-    limit = batch_limit(steps.deployment, steps.memory, traffic.input_tokens, steps.output_steps)
+def decode_rate(
+    deployment: Deployment, memory: Memory, input_tokens: float, output_tokens: float, limit_s: float
+) -> float:
+    """Requests/s of a replica that only decodes, with as many sequences as a limit on TPOT and the KV cache allow; 0
+    where even one sequence is too slow."""
+    steps = drafted(deployment, memory, input_tokens, output_tokens)
+    limit = batch_limit(steps.deployment, steps.memory, input_tokens, steps.output_steps)
     sequences = np.unique(np.rint(np.geomspace(1.0, max(int(limit), 1), RUNGS)))
-    tpot_s = _decode_step_s(steps.deployment, sequences, traffic.input_tokens + steps.output_steps / 2)
+    tpot_s = _decode_step_s(steps.deployment, sequences, input_tokens + steps.output_steps / 2)
     tpot_s = tpot_s / steps.tokens_per_step
-    life_s = max(traffic.output_tokens - 1.0, 1.0) * tpot_s
-    rates = np.where(tpot_s <= goal.objectives.tpot_s, sequences / life_s, 0.0)
-    return float(rates.max()) * layout.dp
+    life_s = max(output_tokens - 1.0, 1.0) * tpot_s
+    rates = np.where(tpot_s <= limit_s, sequences / life_s, 0.0)
+    return float(rates.max()) * deployment.layout.dp
 
 
 def _decode_step_s(deployment: Deployment, sequences: Floats, context: float) -> Floats:

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 import numpy as np
 
 from orrery import __version__
-from orrery.catalog.autoscalers import facts_of
 from orrery.reports.fleet_pictures import charts
 from orrery.reports.report import Command, Figure, Number, Report, Section, Table
 from orrery.reports.words import format_value
@@ -47,7 +46,7 @@ def fleet_report(answer: FleetAnswer) -> Report:
         sensitivity=None,
         where=_where(answer),
         assumptions=answer.notes,
-        facts=facts_of(answer.run.setup.scaler.name) if answer.run.setup.scaler else (),
+        facts=answer.facts,
         accuracy=None,
         limits=LIMITS,
         commands=(

@@ -22,6 +22,15 @@ def _word(name: str, help: str, example: str, metavar: str) -> Setting:
 POOL_SETTINGS: tuple[Setting, ...] = (
     count("replicas_min", "The fewest replicas that run.", 1, least=0, most=100_000, commands=FLEET),
     count("replicas_max", "The most replicas that may run.", 8, most=100_000, commands=FLEET),
+    count(
+        "prefill_replicas_min",
+        "The fewest replicas for prompts alone; the others then only answer.",
+        1,
+        least=0,
+        most=100_000,
+        commands=FLEET,
+    ),
+    count("prefill_replicas_max", "The most replicas for prompts alone.", 4, most=100_000, commands=FLEET),
     _number(
         "cold_start_s",
         "From a replica's start to its first request (default: as orrery cold-start predicts).",
@@ -47,6 +56,20 @@ FLEET_SETTINGS: tuple[Setting, ...] = (
         example='["target=16"]',
         commands=FLEET,
         help="A knob of the autoscaler, such as target=16; repeat for more.",
+    ),
+    _word(
+        "prefill_autoscaler",
+        "The autoscaler of replicas for prompts alone (default: none); the other one then scales those that answer.",
+        "slo-planner",
+        "NAME",
+    ),
+    Setting(
+        name="prefill_autoscaler_knob",
+        kind="words",
+        metavar="NAME=VALUE",
+        example='["target=16"]',
+        commands=FLEET,
+        help="A knob of that autoscaler; repeat for more.",
     ),
     _word(
         "rate_curve",
@@ -132,6 +155,7 @@ NAME = _word("name", "Its name.", "base", "NAME")
 BLOCKS: Mapping[str, tuple[Setting, ...]] = {
     "pool": (NAME, *POOL_SETTINGS),
     "autoscaler": AUTOSCALER_SETTINGS,
+    "prefill_autoscaler": AUTOSCALER_SETTINGS,
     "tenant": TENANT_SETTINGS,
     "faults": FAULT_SETTINGS,
     "outage": OUTAGE_SETTINGS,
@@ -139,7 +163,7 @@ BLOCKS: Mapping[str, tuple[Setting, ...]] = {
 """Tables of a FLEET.toml and their keys. Those of ``LISTS`` may be written several times."""
 
 LISTS = frozenset({"pool", "tenant", "outage"})
-OPEN = frozenset({"pool", "autoscaler"})
+OPEN = frozenset({"pool", "autoscaler", "prefill_autoscaler"})
 """Tables that take further keys: a pool any setting of a deployment, an autoscaler its knobs."""
 
 BLOCK_EXAMPLES: Mapping[str, str] = {name: f"[[{name}]]" if name in LISTS else f"[{name}]" for name in BLOCKS}

@@ -13,6 +13,9 @@ from orrery.serving.simulation.tables import _kernel as tables
 OFF, STARTING, SERVING, DRAINING, LOST = range(5)
 """States of a replica."""
 
+ENTRY, EXIT = tables.ANSWERS, tables.PROMPTS
+"""The two ways in, each by the role that it leaves out: new requests, and computed prompts that go on."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleEvent:
@@ -54,7 +57,7 @@ class ReplicaStates:
     replicas: list[_Replica] = field(default_factory=list[_Replica])
     events: list[ScaleEvent] = field(default_factory=list[ScaleEvent])
     spans: list[Span] = field(default_factory=list[Span])
-    parked_at: int = -1  # the lane where requests stand while no replica takes any
+    parked: dict[int, int] = field(default_factory=dict[int, int])  # by way in: where requests stand that nobody takes
 
     def __post_init__(self) -> None:
         w = self.rows.world
@@ -76,9 +79,13 @@ class ReplicaStates:
         """Replicas of a pool in one of these states."""
         return [k for k, r in enumerate(self.replicas) if r.pool == pool and r.state in states]
 
-    def count(self, *states: int) -> int:
-        """Replicas in one of these states."""
-        return sum(r.state in states for r in self.replicas)
+    def count(self, *states: int, pools: tuple[int, ...] | None = None) -> int:
+        """Replicas in one of these states, of all pools or of some."""
+        return sum(r.state in states and (pools is None or r.pool in pools) for r in self.replicas)
+
+    def size_of(self, pools: tuple[int, ...]) -> int:
+        """Replicas that these pools hold, in whatever state."""
+        return sum(r.pool in pools for r in self.replicas)
 
     def paid_by_pool(self) -> tuple[int, ...]:
         """Replicas that are paid for now, by pool."""
@@ -88,8 +95,14 @@ class ReplicaStates:
         )
 
     def is_idle(self, replica: int) -> bool:
-        """Whether a replica holds no request."""
-        return bool((self.rows.world.rates[self.replicas[replica].lanes, tables.LOAD_REQUESTS] == 0.0).all())
+        """Whether a replica holds no request, nor a cache that is still to be handed over."""
+        w, lanes = self.rows.world, self.replicas[replica].lanes
+        if (w.rates[lanes, tables.LOAD_REQUESTS] != 0.0).any():
+            return False
+        if not self.setup.has_prefill:
+            return True
+        source, status = w.req[:, tables.SOURCE], w.req[:, tables.STATUS]
+        return not bool((np.isin(source, lanes) & (source >= 0) & (status < tables.DONE)).any())
 
     # -- changes ------------------------------------------------------------------------------------------------------
 
@@ -165,39 +178,44 @@ class ReplicaStates:
     # -- the way in ---------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Let requests go to the replicas that serve; where none does to those that drain, and else to one place that
-        takes no step."""
+        """Let requests go to the replicas that serve, new ones and computed prompts each to those of their own; where
+        none does to those that drain, and else to one place that takes no step."""
+        self.rows.change(entry=self._way(ENTRY), exit=self._way(EXIT))
+
+    def _way(self, way: int) -> Ints:
+        """Lanes of a way in."""
         for state in (SERVING, DRAINING):
-            entry, out = self._lanes(state)
-            if entry.size and out.size:
-                break
-        else:
-            entry, out = self._park()
-        self.rows.change(entry=entry, exit=out)
+            lanes = self._lanes(way, state)
+            if lanes.size:
+                return lanes
+        return self._park(way)
 
-    def _lanes(self, state: int) -> tuple[Ints, Ints]:
-        """Lanes that prompts, and answers, may go to, of the replicas in a state."""
-        role = self.rows.world.lanes[:, tables.ROLE]
-        lanes = np.sort(np.array([k for r in self.replicas if r.state == state for k in r.lanes.tolist()], np.int64))
-        return lanes[role[lanes] != tables.ANSWERS], lanes[role[lanes] != tables.PROMPTS]
+    def _lanes(self, way: int, *states: int) -> Ints:
+        """Lanes that a way leads to, of the replicas in some states."""
+        lanes = np.sort(np.array([k for r in self.replicas if r.state in states for k in r.lanes.tolist()], np.int64))
+        return lanes[self.rows.world.lanes[lanes, tables.ROLE] != way]
 
-    def _park(self) -> tuple[Ints, Ints]:
+    def _park(self, way: int) -> Ints:
         """A place for requests while no replica takes them: a lane that is held so that it takes no step."""
         w = self.rows.world
-        role = w.lanes[:, tables.ROLE]
-        free = [k for r in self.replicas if r.state in (OFF, STARTING, LOST) for k in r.lanes.tolist()]
-        if self.parked_at not in free:
-            self.parked_at = next(k for k in free if role[k] != tables.ANSWERS)
-        w.units[w.lanes[self.parked_at, tables.UNIT], tables.BEGAN] = 0.0
-        return np.array([self.parked_at]), np.flatnonzero(role != tables.PROMPTS)[:1]
+        free = self._lanes(way, OFF, STARTING, LOST)
+        self.parked[way] = next((k for k in self.parked.values() if k in free), int(free[0]))
+        w.units[w.lanes[self.parked[way], tables.UNIT], tables.BEGAN] = 0.0
+        return np.array([self.parked[way]])
 
-    def unpark(self, now_s: float) -> None:
-        """Send requests that stood where nothing served on to the replicas that serve now."""
-        if self.parked_at < 0:
-            return
-        w, place = self.rows.world, self.parked_at
-        self.parked_at = -1
+    def unpark(self, replica: int, now_s: float) -> None:
+        """Send requests that stood where nothing served on, where this replica, which now serves, takes them."""
+        roles = self.rows.world.lanes[self.replicas[replica].lanes, tables.ROLE]
+        for way, place in list(self.parked.items()):
+            if (roles != way).any():
+                del self.parked[way]
+                if place not in self.parked.values():
+                    self._send_on(place, now_s)
+
+    def _send_on(self, place: int, now_s: float) -> None:
+        w = self.rows.world
         status = w.req[:, tables.STATUS]
-        self.rows.mark(np.flatnonzero((status == tables.WAITING) & (w.req[:, tables.LANE] == place)), lost=False)
+        here = (status > tables.TO_COME) & (status < tables.DONE) & (w.req[:, tables.LANE] == place)
+        self.rows.mark(np.flatnonzero(here), lost=False)
         lose(self.rows.typed, int(w.unit_machine[w.lanes[place, tables.UNIT]]), now_s, True)
         w.units[w.lanes[place, tables.UNIT], tables.BEGAN] = np.nan

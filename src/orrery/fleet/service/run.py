@@ -10,11 +10,11 @@ import numpy as np
 from orrery.base.errors import ScenarioError
 from orrery.execution.memory import Infeasible
 from orrery.fleet.service.disruptions import Disruption, Exposure, drawn
+from orrery.fleet.service.groups import ScaledGroup, groups_of
 from orrery.fleet.service.replicas import DRAINING, LOST, OFF, SERVING, STARTING, ReplicaStates
 from orrery.fleet.service.result import FRAME, FleetRun
 from orrery.fleet.service.rows import BATCH, RequestRows
 from orrery.fleet.service.setup import FleetService
-from orrery.fleet.service.signals import Sample, Signals
 from orrery.serving.requests import Requests
 from orrery.serving.simulation import _kernel
 from orrery.serving.simulation.assemble import Sizes
@@ -51,25 +51,13 @@ class _Run:
     seed: int
     plan: list[tuple[float, int, int, int]] = field(default_factory=list[tuple[float, int, int, int]])
     frames: list[tuple[float, ...]] = field(default_factory=list[tuple[float, ...]])
-    signals: Signals = field(init=False)
     disruptions: list[Disruption] = field(default_factory=list[Disruption])
-    target: float = -1.0  # replicas that should run; below 0: every pool's minimum
-    seen: tuple[float, int, float] = (0.0, 0, 0.0)  # at the sample before: time, arrivals, busy seconds
+    groups: tuple[ScaledGroup, ...] = field(init=False)
     last_s: float = 0.0
-    serving_s: float = 0.0  # replica-seconds of serving since the sample before
     clock_s: float = 0.0
 
     def __post_init__(self) -> None:
-        terms = self.setup.terms
-        self.signals = Signals(
-            replicas_min=sum(t.replicas_min for t in terms),
-            replicas_max=sum(t.replicas_max for t in terms),
-            cold_start_s=max(t.cold_start_s for t in terms),
-            capacity_requests_per_s=self.setup.capacity_requests_per_s,
-            limits_s=self.setup.limits_s,
-            recent=self.rows.recent,
-            past=self.setup.rate_forecast,
-        )
+        self.groups = groups_of(self.states)
 
     def served(self) -> FleetRun:
         """Run to the end of the horizon and of every request."""
@@ -78,8 +66,10 @@ class _Run:
         horizon_s = max(self.setup.horizon_s, last_arrival_s)
         for d in self._disruptions(horizon_s):
             self._plan(d.at_s, FAULT, d.replica, d)
-        self._look(0.0)
-        self._plan_next_control(0.0)
+        self._frame(0.0)
+        for k, group in enumerate(self.groups):
+            group.look(0.0)
+            self._plan_next_control(k, 0.0)
         while self.rows.unfinished() if self._is_over(horizon_s) else True:
             if self.plan[0][0] > horizon_s + LONGEST_AFTER_S:
                 break
@@ -120,8 +110,8 @@ class _Run:
         self.disruptions.append(what)
         heapq.heappush(self.plan, (at_s, kind, replica, len(self.disruptions) - 1))
 
-    def _plan_next_control(self, now_s: float) -> None:
-        heapq.heappush(self.plan, (now_s + self.setup.pace_s, CONTROL, -1, 0))
+    def _plan_next_control(self, group: int, now_s: float) -> None:
+        heapq.heappush(self.plan, (now_s + self.groups[group].pace_s, CONTROL, group, 0))
 
     def _due(self, at_s: float) -> Iterator[tuple[int, int, int]]:
         """Planned moments of a time, taken out of the plan."""
@@ -136,16 +126,17 @@ class _Run:
         w_counts[tables.SERVED] = 0
         last_s = _kernel.run(self.rows.typed, nextafter(until_s, -inf), 0, *self.rows.calls)
         self.last_s = max(self.last_s, last_s)
-        self.serving_s += self.states.count(SERVING) * (until_s - self.clock_s)
+        for group in self.groups:
+            group.passed(until_s - self.clock_s)
         self.clock_s = until_s
 
     def _happen(self, kind: int, replica: int, number: int, now_s: float) -> None:
         """What was planned happens."""
         if kind == CONTROL:
-            self._control(now_s)
+            self._control(replica, now_s)
         elif kind == READY:
             if self._is_current(replica, number, STARTING):
-                self.states.unpark(now_s)
+                self.states.unpark(replica, now_s)
                 self.states.ready(replica, now_s)
                 self.states.open()
         elif kind == FAULT:
@@ -192,34 +183,25 @@ class _Run:
 
     # -- control ------------------------------------------------------------------------------------------------------
 
-    def _control(self, now_s: float) -> None:
-        """Look at the service, and start or drain replicas."""
-        self._look(now_s)
-        if self.setup.scaler:
-            self.target = self.setup.scaler.rule(self.signals, self.setup.scaler.knobs)
+    def _control(self, number: int, now_s: float) -> None:
+        """Look at a group of pools, and start or drain replicas."""
+        group = self.groups[number]
+        group.look(now_s)
+        if group is min(self.groups, key=lambda g: g.pace_s):
+            self._frame(now_s)
+        group.decide()
         self._steer(now_s)
         empty = [k for k, r in enumerate(self.states.replicas) if r.state == DRAINING and self.states.is_idle(k)]
         for k in empty:
             self.states.release(k, now_s)
         if empty:
             self.states.open()
-        self._plan_next_control(now_s)
-
-    def _targets(self) -> list[int]:
-        """Replicas that should run, by pool: every pool's minimum, then pools in their order up to their maximum."""
-        terms = self.setup.terms
-        found = [t.replicas_min for t in terms]
-        more = int(np.ceil(self.target - 1e-9)) - sum(found)
-        for pool, t in enumerate(terms):
-            add = min(max(0, more), t.replicas_max - found[pool])
-            found[pool] += add
-            more -= add
-        return found
+        self._plan_next_control(number, now_s)
 
     def _steer(self, now_s: float) -> None:
         """Start and drain replicas until every pool has what it should."""
         has_changed = False
-        for pool, target in enumerate(self._targets()):
+        for pool, target in (one for group in self.groups for one in group.targets().items()):
             there = self.states.of_pool(pool, SERVING, STARTING)
             for k in self.states.of_pool(pool, OFF)[: max(0, target - len(there))]:
                 ready_s = self.states.start(k, now_s, f"{target} should run")
@@ -236,45 +218,23 @@ class _Run:
     def _age(self, replica: int) -> float:
         return self.states.replicas[replica].since_s
 
-    def _look(self, now_s: float) -> None:
-        """Take a sample for the autoscaler, and a frame for the result."""
+    def _frame(self, now_s: float) -> None:
+        """Take a frame for the result."""
         w, states = self.rows.world, self.states
-        lanes = w.lanes
-        waiting = int(lanes[:, tables.NUM_WAITING].sum())
-        running = int(lanes[:, [tables.NUM_DECODING, tables.NUM_PROMPTS, tables.RESERVED]].sum())
-        serving, starting = states.count(SERVING), states.count(STARTING)
-        memory, totals = w.memory, w.totals
-        used = float((memory.capacity - memory.free - memory.evictable).sum())
-        arrived, busy_s = int(w.counts[tables.ARRIVED]), float(totals[tables.BUSY])
-        since_s, before, busy_before_s = self.seen
-        each = memory.capacity.sum() / max(1, len(states.replicas))
-        self.signals.add(
-            Sample(
-                now_s=now_s,
-                serving=serving,
-                starting=starting,
-                waiting=waiting,
-                running=running,
-                arrivals=arrived - before,
-                since_s=now_s - since_s,
-                busy_frac=(busy_s - busy_before_s) / self.serving_s if self.serving_s > 0 else 0.0,
-                kv_frac=min(1.0, used / (each * serving)) if serving else 0.0,
-            )
-        )
-        self.seen, self.serving_s = (now_s, arrived, busy_s), 0.0
+        lanes, memory, totals = w.lanes, w.memory, w.totals
         paid = states.paid_by_pool()
         self.frames.append(
             (
                 now_s,
-                serving,
-                starting,
+                states.count(SERVING),
+                states.count(STARTING),
                 states.count(DRAINING),
                 states.count(LOST),
                 sum(paid),
-                waiting,
-                running,
-                used,
-                busy_s,
+                int(lanes[:, tables.NUM_WAITING].sum()),
+                int(lanes[:, [tables.NUM_DECODING, tables.NUM_PROMPTS, tables.RESERVED]].sum()),
+                float((memory.capacity - memory.free - memory.evictable).sum()),
+                float(totals[tables.BUSY]),
                 float(totals[tables.ENERGY]),
                 float(totals[tables.PROMPTED]),
                 *paid,

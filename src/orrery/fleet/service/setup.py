@@ -67,9 +67,11 @@ class FleetService:
     service: Service
     terms: tuple[PoolTerms, ...]
     scaler: Scaler | None = None  # None: the minimum of every pool runs all the time
+    prefill_scaler: Scaler | None = None  # of pools for prompts alone, which are scaled apart from the others
     disruptions: Disruptions = field(default_factory=Disruptions)
     sample_s: float = 15.0  # between two samples of what runs, where no autoscaler sets the pace
     capacity_requests_per_s: float = 0.0  # requests/s that one replica sustains within the limits; 0: not known
+    prefill_capacity_requests_per_s: float = 0.0  # of one replica for prompts alone
     limits_s: dict[str, float] = field(default_factory=dict[str, float])  # by metric, what each request should meet
     horizon_s: float = 0.0  # billed at least so long; 0: to the last request
     wait_limit_s: float = float("inf")  # a request that nothing could take for so long is given up
@@ -83,10 +85,22 @@ class FleetService:
                 raise ScenarioError(
                     f"pool {terms.name}: {pool.replicas} replicas serve and replicas_max = {terms.replicas_max}."
                 )
+        if self.prefill_scaler and not self.has_prefill:
+            raise ScenarioError("prefill_autoscaler: no pool is for prompts alone; write prefill_replicas = 1.")
         if self.service.lends_cache and (self.scaler or self.disruptions.any):
             raise ScenarioError("lend_cache: replicas that hold cache for each other start and stop together.")
 
     @property
     def pace_s(self) -> float:
         """Seconds between two moments at which the service is looked at."""
-        return self.scaler.period_s if self.scaler else self.sample_s
+        scalers = (self.scaler, self.prefill_scaler) if self.has_prefill else (self.scaler,)
+        return min(self.pace_of(s) for s in scalers)
+
+    @property
+    def has_prefill(self) -> bool:
+        """Whether prompts are computed by replicas of their own."""
+        return any(p.role == "prompts" for p in self.service.pools)
+
+    def pace_of(self, scaler: Scaler | None) -> float:
+        """Seconds between two decisions of an autoscaler, or two samples without one."""
+        return scaler.period_s if scaler else self.sample_s

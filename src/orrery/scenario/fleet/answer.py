@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from orrery.base.sources import Fact
 from orrery.base.units import figures
 from orrery.catalog.autoscalers import facts_of
 from orrery.fleet.service.result import FRAME, FleetRun
@@ -146,6 +147,12 @@ class FleetAnswer:
         """The served requests priced on a public API; None where none is asked for."""
         return beside_api(self.inputs.scenario, self.run, self.electricity_usd)
 
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """Defaults of the autoscalers in use, each once."""
+        scalers = (self.run.setup.scaler, self.run.setup.prefill_scaler)
+        return tuple(f for name in dict.fromkeys(s.name for s in scalers if s) for f in facts_of(name))
+
     # -- over time ----------------------------------------------------------------------------------------------------
 
     @cached_property
@@ -218,7 +225,7 @@ class FleetAnswer:
                 "scale_events": event_counts(run),
                 "events": list(run.events[:MAX_EVENTS]),
                 "series": dict(self.series),
-                "facts": [f.cite() for f in facts_of(run.setup.scaler.name)] if run.setup.scaler else [],
+                "facts": [f.cite() for f in self.facts],
                 "seconds": self.seconds,
                 "settings": dict(self.inputs.written),
                 "notes": list(self.notes),

@@ -35,6 +35,8 @@ class PoolBlock(Inputs):
     name: Word = None
     replicas_min: Count = _at("replicas_min")
     replicas_max: Count = _at("replicas_max")
+    prefill_replicas_min: Count = _at("prefill_replicas_min")
+    prefill_replicas_max: Count = _at("prefill_replicas_max")
     cold_start_s: Number = _at("cold_start_s")
     purchase: Word = None
     zones: Word = None
@@ -46,6 +48,8 @@ class FleetTop(PoolBlock):
     days: Number = _at("days")
     autoscaler: Word = None
     autoscaler_knob: tuple[str, ...] = ()
+    prefill_autoscaler: Word = None
+    prefill_autoscaler_knob: tuple[str, ...] = ()
     rate_curve: Word = None
     peak_to_trough: Number = _at("peak_to_trough")
     peak_hour: Number = _at("peak_hour")
@@ -105,6 +109,7 @@ class OutageBlock(Inputs):
 CLASSES: Mapping[str, type[Inputs]] = {
     "pool": PoolBlock,
     "autoscaler": AutoscalerBlock,
+    "prefill_autoscaler": AutoscalerBlock,
     "tenant": TenantBlock,
     "faults": FaultsBlock,
     "outage": OutageBlock,

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from orrery.base.errors import ScenarioError
 from orrery.catalog.autoscalers import spot_notice_s
 from orrery.catalog.faults import PUBLISHED, fault_facts, published_means_s
@@ -17,14 +15,13 @@ from orrery.fleet.service.setup import PURCHASES, FleetService, PoolTerms
 from orrery.planner.money import S_PER_HOUR, tariff_of
 from orrery.scenario.cold_start import cold_start_of
 from orrery.scenario.fleet.blocks import PoolBlock
+from orrery.scenario.fleet.capacity import capacity_of
 from orrery.scenario.fleet.read import FleetInputs, PoolInputs
 from orrery.scenario.objectives import read_objectives
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.service import service_for
-from orrery.serving.online import LADDER, open_loop
 from orrery.serving.requests import Requests
 from orrery.serving.simulation.service import Pool, Service
-from orrery.serving.steady import batch_limit
 
 YEAR_S = 365.25 * 86_400.0
 
@@ -39,7 +36,7 @@ class Built:
 
 def built(inputs: FleetInputs, requests: Requests, length_s: float) -> Built | Infeasible:
     """The fleet of some inputs for some requests; Infeasible where a model does not fit."""
-    service, notes = service_for(merged_replicas(inputs.scenario, 1))
+    service, notes = service_for(_sized(inputs, inputs.pools[0].block, inputs.scenario, 1))
     for pool in service.pools:
         if isinstance(memory := memory_of(pool.deployment), Infeasible):
             return memory
@@ -61,38 +58,57 @@ def built(inputs: FleetInputs, requests: Requests, length_s: float) -> Built | I
         for o in read_objectives(inputs.scenario.slo)
     }
     scaler = scaler_of(inputs.autoscaler, inputs.knobs) if inputs.autoscaler else None
-    if scaler is None and any(t.replicas_min != t.replicas_max for t in terms) and not inputs.faults:
-        notes = (*notes, "autoscaler: none is given, so every pool runs its minimum; write autoscaler = hpa")
+    prefill_scaler = scaler_of(inputs.prefill_autoscaler, inputs.prefill_knobs) if inputs.prefill_autoscaler else None
+    notes = (*notes, *_scaler_notes(inputs, pools, terms))
     if rates := _published(inputs):
         notes = (*notes, _rates_note(rates))
-    if scaler and any(p.role != "all" for p in pools):
-        raise ScenarioError("autoscaler: prefill and decode pools are not scaled apart yet; leave it out.")
     setup = FleetService(
         service=replace(service, pools=tuple(pools), max_queue=inputs.top.max_queue or 0),
         terms=tuple(terms),
         scaler=scaler,
+        prefill_scaler=prefill_scaler,
         disruptions=_disruptions(inputs),
-        capacity_requests_per_s=capacity_requests_per_s(pools[0].deployment, requests, limits_s),
+        capacity_requests_per_s=capacity_of(pools, ("all", "answers"), requests, limits_s),
+        prefill_capacity_requests_per_s=capacity_of(pools, ("prompts",), requests, limits_s),
         limits_s=limits_s,
         horizon_s=length_s,
     )
     return Built(setup=setup, notes=tuple(dict.fromkeys(notes)))
 
 
-def merged_replicas(scenario: Scenario, replicas: int) -> Scenario:
-    """The same scenario with that many replicas."""
-    return merged(scenario, {"replicas": replicas})
+def _scaler_notes(inputs: FleetInputs, pools: list[Pool], terms: list[PoolTerms]) -> tuple[str, ...]:
+    """Pools that nobody scales, although they have a range."""
+    found: list[str] = []
+    for kind, asked, is_prefill in (
+        ("autoscaler", inputs.autoscaler, False),
+        ("prefill_autoscaler", inputs.prefill_autoscaler, True),
+    ):
+        mine = [t for p, t in zip(pools, terms, strict=True) if (p.role == "prompts") == is_prefill]
+        if not asked and any(t.replicas_min != t.replicas_max for t in mine) and not inputs.faults:
+            found.append(f"{kind}: none is given, so every pool runs its minimum; write {kind} = hpa")
+    return tuple(found)
 
 
-def _range(inputs: FleetInputs, block: PoolBlock, scenario: Scenario) -> tuple[int, int]:
-    """The fewest and the most replicas of a pool."""
-    low = block.replicas_min if block.replicas_min is not None else inputs.top.replicas_min
-    high = block.replicas_max if block.replicas_max is not None else inputs.top.replicas_max
-    if scenario.replicas is not None and (low is not None or high is not None):
-        raise ScenarioError("replicas: excludes replicas_min and replicas_max; keep one of both.")
-    fixed = scenario.replicas or 1
-    low = low if low is not None else (fixed if high is None else min(1, high))
-    return low, (high if high is not None else max(low, fixed))
+def _sized(inputs: FleetInputs, block: PoolBlock, scenario: Scenario, replicas: int) -> Scenario:
+    """The same scenario with that many replicas, and those for prompts alone that may run."""
+    ends = _range(inputs, block, scenario, "prefill_replicas")
+    more = {"prefill_replicas": max(1, ends[1])} if ends else {}
+    return merged(scenario, {"replicas": replicas, **more})
+
+
+def _range(inputs: FleetInputs, block: PoolBlock, scenario: Scenario, name: str) -> tuple[int, int] | None:
+    """The fewest and the most replicas of a pool; None where nobody speaks of any."""
+    low, high = (
+        own if (own := getattr(block, f"{name}_{end}")) is not None else getattr(inputs.top, f"{name}_{end}")
+        for end in ("min", "max")
+    )
+    fixed: int | None = getattr(scenario, name)
+    if low is None and high is None:
+        return None if fixed is None else (fixed, fixed)
+    if fixed is not None:
+        raise ScenarioError(f"{name}: excludes {name}_min and {name}_max; keep one of both.")
+    low = min(1, high) if low is None else low
+    return low, (high if high is not None else max(low, 1))
 
 
 def _pool(
@@ -101,8 +117,8 @@ def _pool(
     """The pools of one table: one, or one for prompts and one for outputs."""
     block, scenario = given.block, given.scenario
     name = block.name or inputs.top.name or (f"pool {number + 1}" if len(inputs.pools) > 1 else "pool")
-    low, high = _range(inputs, block, scenario)
-    service, notes = service_for(merged_replicas(scenario, high or 1))
+    low, high = _range(inputs, block, scenario, "replicas") or (1, 1)
+    service, notes = service_for(_sized(inputs, block, scenario, high or 1))
     if service.pools[0].deployment.model.name != base.pools[0].deployment.model.name:
         raise ScenarioError(f"pool {name}: serves another model; all pools of a service hold the same one.")
     found: list[tuple[Pool, PoolTerms, tuple[str, ...]]] = []
@@ -111,7 +127,7 @@ def _pool(
             return memory
         is_prompts = pool.role == "prompts"
         terms, more = _terms(inputs, given, f"{name} for prompts" if is_prompts else name, pool.deployment)
-        ends = (pool.replicas, pool.replicas) if is_prompts else (low, high)
+        ends = (_range(inputs, block, scenario, "prefill_replicas") or (1, 1)) if is_prompts else (low, high)
         found.append((pool, replace(terms, replicas_min=ends[0], replicas_max=ends[1]), (*notes, *more)))
     return found
 
@@ -189,16 +205,3 @@ def _rates_note(rates: Mapping[str, float]) -> str:
     title = whole.source.title if whole.source else ""
     text = ", ".join(f"{key} = {value:.3g} ({value / YEAR_S:.3g} years)" for key, value in rates.items())
     return f"fault_rates: {text}; from {whole.value:g} interruptions of {devices.value:,.0f} devices, {title}"
-
-
-def capacity_requests_per_s(deployment: Deployment, requests: Requests, limits_s: dict[str, float]) -> float:
-    """Requests/s that one replica sustains within limits on mean TTFT and TPOT, by the analytical estimate."""
-    memory = memory_of(deployment)
-    if isinstance(memory, Infeasible):
-        return 0.0
-    means = float(requests.input_tokens.mean()), float(requests.output_tokens.mean())
-    most = batch_limit(deployment, memory, *means) * deployment.layout.dp
-    points = open_loop(deployment, memory, *means, np.geomspace(1.0, max(1.0, most), 4 * LADDER))
-    good = (points.ttft_s <= limits_s.get("ttft", np.inf)) & (points.tpot_s <= limits_s.get("tpot", np.inf))
-    rates = points.requests_per_s[good] if good.any() else points.requests_per_s
-    return float(rates.max())

@@ -24,6 +24,7 @@ from orrery.scenario.schema import Scenario, read_scenario
 from orrery.scenario.shift import read_hours
 
 TOP = {s.name: s for s in FLEET_SETTINGS}
+SCALERS = ("autoscaler", "prefill_autoscaler")
 
 WITHOUT_USE = {
     "batch": "a fleet takes rate or trace",
@@ -50,11 +51,25 @@ class FleetInputs:
     pools: tuple[PoolInputs, ...]
     autoscaler: str = ""
     knobs: Mapping[str, str] = field(default_factory=dict[str, str])
+    prefill_autoscaler: str = ""
+    prefill_knobs: Mapping[str, str] = field(default_factory=dict[str, str])
     tenants: tuple[TenantBlock, ...] = ()
     faults: FaultsBlock | None = None
     outages: tuple[OutageBlock, ...] = ()
     hours: Hours | None = None  # prices and carbon of electricity
     written: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def has_prefill(self) -> bool:
+        """Whether prompts are computed by replicas of their own."""
+        given = (
+            self.top.prefill_replicas_min,
+            self.top.prefill_replicas_max,
+            *(p.scenario.prefill_replicas for p in self.pools),
+            *(p.block.prefill_replicas_min for p in self.pools),
+            *(p.block.prefill_replicas_max for p in self.pools),
+        )
+        return any(n is not None for n in given)
 
 
 def read_fleet(settings: Mapping[str, Any], where: str = "") -> FleetInputs:
@@ -64,18 +79,21 @@ def read_fleet(settings: Mapping[str, Any], where: str = "") -> FleetInputs:
     own = {name: plain.pop(name) for name in TOP if name in plain}
     for name, value in plain.items():
         _check_key(name, value, where)
-    if isinstance(own.get("autoscaler_knob"), str):
-        own["autoscaler_knob"] = [own["autoscaler_knob"]]
+    for name in SCALERS:
+        if isinstance(own.get(f"{name}_knob"), str):
+            own[f"{name}_knob"] = [own[f"{name}_knob"]]
     top = read_asked(FleetTop, own, TOP, where)
     base = read_scenario(plain, where)
     _check_use(base)
-    scaler = _autoscaler(top, tables.get("autoscaler"), where)
+    scaler, prefill_scaler = (_autoscaler(name, top, tables.get(name), where) for name in SCALERS)
     return FleetInputs(
         top=top,
         scenario=base,
         pools=_pools(tables.get("pool"), plain, base, where),
         autoscaler=scaler[0],
         knobs=scaler[1],
+        prefill_autoscaler=prefill_scaler[0],
+        prefill_knobs=prefill_scaler[1],
         tenants=tuple(cast(TenantBlock, b) for b, _ in _blocks("tenant", tables.get("tenant"), where)),
         faults=next((cast(FaultsBlock, b) for b, _ in _blocks("faults", tables.get("faults"), where)), None),
         outages=tuple(cast(OutageBlock, b) for b, _ in _blocks("outage", tables.get("outage"), where)),
@@ -134,20 +152,21 @@ def _pools(raw: Any, plain: Mapping[str, Any], base: Scenario, where: str) -> tu
     return tuple(found)
 
 
-def _autoscaler(top: FleetTop, raw: Any, where: str) -> tuple[str, dict[str, str]]:
-    """The autoscaler's name and knobs, from the flags or the table."""
+def _autoscaler(kind: str, top: FleetTop, raw: Any, where: str) -> tuple[str, dict[str, str]]:
+    """The name and knobs of an autoscaler, from the flags or the table."""
     knobs: dict[str, str] = {}
-    for word in (w for text in top.autoscaler_knob for w in text.replace(",", " ").split()):
+    asked: str | None = getattr(top, kind)
+    for word in (w for text in getattr(top, f"{kind}_knob") for w in text.replace(",", " ").split()):
         name, equals, value = word.partition("=")
         if not name or not equals or not value:
-            raise ScenarioError(f"autoscaler_knob: got {word!r}; write NAME=VALUE, such as target=16.")
+            raise ScenarioError(f"{kind}_knob: got {word!r}; write NAME=VALUE, such as target=16.")
         knobs[name] = value
     if raw is None:
-        if knobs and not top.autoscaler:
-            raise ScenarioError("autoscaler_knob: there is no autoscaler; write autoscaler = hpa beside it.")
-        return top.autoscaler or "", knobs
-    block, more = _blocks("autoscaler", raw, where)[0]
+        if knobs and not asked:
+            raise ScenarioError(f"{kind}_knob: there is no autoscaler; write {kind} = hpa beside it.")
+        return asked or "", knobs
+    block, more = _blocks(kind, raw, where)[0]
     name = cast(AutoscalerBlock, block).name
     if name is None:
-        raise ScenarioError(f'{where or "fleet"}: [autoscaler]: name is missing; write name = "hpa".')
+        raise ScenarioError(f'{where or "fleet"}: [{kind}]: name is missing; write name = "hpa".')
     return name, {**{key: str(value) for key, value in more.items()}, **knobs}

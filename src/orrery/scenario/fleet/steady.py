@@ -119,6 +119,8 @@ def steady_answer(inputs: FleetInputs, running: Floats | None = None) -> SteadyA
     """The fleet of some inputs, hour by hour; with ``running`` replicas where they are known."""
     if not inputs.top.days:
         raise ScenarioError("steady: needs a length; write days = 7 beside it.")
+    if inputs.has_prefill:
+        raise ScenarioError("steady: takes replicas for both phases; leave out those for prompts alone, or steady.")
     length_s = inputs.top.days * DAY_S
     sample = requests_for(merged(inputs.scenario, {"num_requests": SAMPLE}))
     found = built(inputs, sample, length_s)
@@ -143,9 +145,9 @@ def steady_answer(inputs: FleetInputs, running: Floats | None = None) -> SteadyA
 def against_steady(answer: FleetAnswer) -> dict[str, float | None] | None:
     """How far hourly steady states of as many replicas are from a simulated run, as parts of its figures.
 
-    None for a run without days, whose requests may also wait for one another.
+    None for a run without days, whose requests may also wait for one another, and for pools of their own for prompts.
     """
-    if not answer.inputs.top.days or answer.run.requests.after.size:
+    if not answer.inputs.top.days or answer.run.requests.after.size or answer.inputs.has_prefill:
         return None
     at_s = answer.run.frames[:, FRAME.index("now_s")]
     hour = (at_s / HOUR_S).astype(np.int64)

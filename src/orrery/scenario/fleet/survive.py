@@ -68,6 +68,8 @@ def survival(inputs: FleetInputs, kind: str) -> Survival | InfeasibleAnswer:
         raise ScenarioError(f"survive: got {kind!r}; write zone or replica.")
     if not inputs.scenario.slo:
         raise ScenarioError('survive: needs an SLO to hold; write slo = ["p99_ttft:2000"].')
+    if inputs.has_prefill:
+        raise ScenarioError("survive: sizes replicas for both phases; leave out those for prompts alone.")
     pool, *others = inputs.pools
     if others:
         raise ScenarioError("survive: sizes one pool; keep one [[pool]].")

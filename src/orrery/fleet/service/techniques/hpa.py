@@ -8,17 +8,22 @@ or as many as there are, whichever is more.
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from orrery.base.errors import ScenarioError
 from orrery.base.knobs import check_above, check_range
 from orrery.base.technique import Technique
 from orrery.fleet.service.signals import Signals
 
-METRICS = ("in-flight", "waiting", "busy", "kv")
+METRICS = ("in-flight", "waiting", "busy", "kv", "ttft", "tpot")
+MEASURED_FRAC = 0.9
+"""Of the requests of the last minute: those whose latency is taken for ``ttft`` and ``tpot``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HpaKnobs:
-    """The metric of a replica (requests in flight, waiting, busy or cache share) and its target; windows in seconds."""
+    """The metric of a replica (requests in flight or waiting, busy or cache share; or the 90th percentile of TTFT or
+    TPOT, ms) and its target; windows in seconds."""
 
     metric: str = "in-flight"
     target: float = 32.0
@@ -41,6 +46,8 @@ class HpaKnobs:
 def ratio(signals: Signals, knobs: HpaKnobs) -> float:
     """The metric's mean over the serving replicas as a part of its target."""
     now = signals.now
+    if knobs.metric in ("ttft", "tpot"):
+        return _latency_ms(signals, knobs) / knobs.target
     each = {
         "in-flight": now.in_flight / max(1, now.serving),
         "waiting": now.waiting / max(1, now.serving),
@@ -48,6 +55,12 @@ def ratio(signals: Signals, knobs: HpaKnobs) -> float:
         "kv": now.kv_frac,
     }[knobs.metric]
     return each / knobs.target
+
+
+def _latency_ms(signals: Signals, knobs: HpaKnobs) -> float:
+    """The measured latency of the last minute; 0 where no request says any."""
+    found = signals.recent(signals.now.now_s - max(knobs.period_s, 60.0))[knobs.metric == "tpot"]
+    return 1e3 * float(np.quantile(found, MEASURED_FRAC)) if found.size else 0.0
 
 
 def stabilised(signals: Signals, desired: float, knobs: HpaKnobs) -> float:

@@ -41,6 +41,7 @@ from orrery.serving.simulation.tables._kernel import (
     BEGAN,
     BLOCKS,
     BUSY,
+    BUSY_S,
     COMPUTED,
     CONTEXT,
     DECODED_S,
@@ -100,6 +101,7 @@ from orrery.serving.simulation.tables._kernel import (
     SOURCE_LENT,
     SOURCE_SHARED,
     SPENT,
+    SPENT_J,
     SPLIT,
     STATUS,
     STEPS,
@@ -387,6 +389,8 @@ def note_step(w: SimulationState, unit: int, start_s: float, now_s: float) -> No
     w.totals[TOTAL_STEPS] += 1.0
     w.tally[w.unit_lane[unit], T_STEPS] += 1
     w.totals[BUSY] += now_s - start_s
+    w.rates[w.unit_lane[unit], BUSY_S] += now_s - start_s
+    w.rates[w.unit_lane[unit], SPENT_J] += w.units[unit, SPENT]
 
 
 def _log(w: SimulationState, k: int, unit: int, lane: int, start_s: float, now_s: float, new: float) -> None:

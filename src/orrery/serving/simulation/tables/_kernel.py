@@ -181,6 +181,8 @@ RATES = (
     "host_pieces_s",
     "graph_tokens",
     "sampling_s",
+    "busy_s",
+    "spent_j",
 )
 (
     DECODED_S,
@@ -205,13 +207,16 @@ RATES = (
     HOST_PIECES_S,
     GRAPH_TOKENS,
     SAMPLING_S,
-) = range(22)
+    BUSY_S,
+    SPENT_J,
+) = range(24)
 """``rates``, by lane: end of its last decode step; unfinished requests, and their tokens to come; when its link is
 free; devices that work on one pass at a time; the host's part of a step; the ways of its cache to other machines and
 to the host's memory; of the step: the share of all layers that its prompts pass, and tokens that are only padding; when
 the timeline was brought up to date with the lane and (in the row of a pool's number) with the pool; the host's launches
 of a step that is no CUDA graph, and the most decodes that one holds; the launches of a step in pieces, and the most
-tokens of one; sampling, by sequence."""
+tokens of one; sampling, by sequence; and at the first lane of a unit the time and the joules above idle of its steps so
+far."""
 
 SEATS = ("decoding", "block_due", "end_due", "prompts", "grants", "ready", "fresh")
 SEAT_DECODING, SEAT_BLOCK_DUE, SEAT_END_DUE, SEAT_PROMPTS, SEAT_GRANTS, SEAT_READY, SEAT_FRESH = range(7)
