@@ -24,14 +24,14 @@ class ScaledGroup:
     lanes: Ints
     caches: Ints  # its rows of the memory
     ahead: Ints
-    target: float = -1.0  # replicas that should run; below 0: every pool's minimum
+    target: int = -1  # replicas that should run; below 0: every pool's minimum
     since_s: float = 0.0  # of the sample before
     arrived: int = 0
     busy_s: float = 0.0
     serving_s: float = 0.0  # replica-seconds of serving since the sample before
 
     def passed(self, length_s: float) -> None:
-        """So much time has passed with the replicas that serve now."""
+        """Count a stretch of time with the replicas that serve now."""
         self.serving_s += self.states.count(SERVING, pools=self.pools) * length_s
 
     def look(self, now_s: float) -> None:
@@ -62,13 +62,13 @@ class ScaledGroup:
     def decide(self) -> None:
         """Ask the autoscaler how many replicas should run."""
         if self.scaler is not None:
-            self.target = self.scaler.rule(self.signals, self.scaler.knobs)
+            self.target = int(np.ceil(self.scaler.rule(self.signals, self.scaler.knobs) - 1e-9))
 
     def targets(self) -> dict[int, int]:
         """Replicas that should run, by pool: every pool's minimum, then pools in their order up to their maximum."""
         terms = self.states.setup.terms
         found = {p: terms[p].replicas_min for p in self.pools}
-        more = int(np.ceil(self.target - 1e-9)) - sum(found.values())
+        more = self.target - sum(found.values())
         for p in self.pools:
             add = min(max(0, more), terms[p].replicas_max - found[p])
             found[p] += add

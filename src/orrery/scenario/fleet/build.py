@@ -79,12 +79,12 @@ def built(inputs: FleetInputs, requests: Requests, length_s: float) -> Built | I
 def _scaler_notes(inputs: FleetInputs, pools: list[Pool], terms: list[PoolTerms]) -> tuple[str, ...]:
     """Pools that nobody scales, although they have a range."""
     found: list[str] = []
-    for kind, asked, is_prefill in (
+    for kind, scaler, is_prefill in (
         ("autoscaler", inputs.autoscaler, False),
         ("prefill_autoscaler", inputs.prefill_autoscaler, True),
     ):
         mine = [t for p, t in zip(pools, terms, strict=True) if (p.role == "prompts") == is_prefill]
-        if not asked and any(t.replicas_min != t.replicas_max for t in mine) and not inputs.faults:
+        if not scaler and any(t.replicas_min != t.replicas_max for t in mine) and not inputs.faults:
             found.append(f"{kind}: none is given, so every pool runs its minimum; write {kind} = hpa")
     return tuple(found)
 

@@ -155,16 +155,16 @@ def _pools(raw: Any, plain: Mapping[str, Any], base: Scenario, where: str) -> tu
 def _autoscaler(kind: str, top: FleetTop, raw: Any, where: str) -> tuple[str, dict[str, str]]:
     """The name and knobs of an autoscaler, from the flags or the table."""
     knobs: dict[str, str] = {}
-    asked: str | None = getattr(top, kind)
+    named: str | None = getattr(top, kind)
     for word in (w for text in getattr(top, f"{kind}_knob") for w in text.replace(",", " ").split()):
         name, equals, value = word.partition("=")
         if not name or not equals or not value:
             raise ScenarioError(f"{kind}_knob: got {word!r}; write NAME=VALUE, such as target=16.")
         knobs[name] = value
     if raw is None:
-        if knobs and not asked:
+        if knobs and not named:
             raise ScenarioError(f"{kind}_knob: there is no autoscaler; write {kind} = hpa beside it.")
-        return asked or "", knobs
+        return named or "", knobs
     block, more = _blocks(kind, raw, where)[0]
     name = cast(AutoscalerBlock, block).name
     if name is None:

@@ -16,8 +16,8 @@ from orrery.base.technique import Technique
 from orrery.fleet.service.signals import Signals
 
 METRICS = ("in-flight", "waiting", "busy", "kv", "ttft", "tpot")
-MEASURED_FRAC = 0.9
-"""Of the requests of the last minute: those whose latency is taken for ``ttft`` and ``tpot``."""
+QUANTILE_FRAC = 0.9
+"""Quantile of the last minute's requests that ``ttft`` and ``tpot`` take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ def ratio(signals: Signals, knobs: HpaKnobs) -> float:
 def _latency_ms(signals: Signals, knobs: HpaKnobs) -> float:
     """The measured latency of the last minute; 0 where no request says any."""
     found = signals.recent(signals.now.now_s - max(knobs.period_s, 60.0))[knobs.metric == "tpot"]
-    return 1e3 * float(np.quantile(found, MEASURED_FRAC)) if found.size else 0.0
+    return 1e3 * float(np.quantile(found, QUANTILE_FRAC)) if found.size else 0.0
 
 
 def stabilised(signals: Signals, desired: float, knobs: HpaKnobs) -> float:
