@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from orrery.scenario.rl_plan import train_rl_plan as train_rl_plan
     from orrery.scenario.scaling import scaling as scaling
     from orrery.scenario.schema import Scenario as Scenario
-    from orrery.scenario.simulate import simulate as simulate
+    from orrery.scenario.simulations import simulate as simulate
     from orrery.scenario.sweep import sweep as sweep
     from orrery.scenario.train import train as train
     from orrery.scenario.train_graph import train_graph as train_graph
@@ -71,7 +71,7 @@ _HOME = {
     "round_trip": "orrery.numerics.quantise",
     "save_scenario": "orrery.scenario.file",
     "scaling": "orrery.scenario.scaling",
-    "simulate": "orrery.scenario.simulate",
+    "simulate": "orrery.scenario.simulations",
     "simulate_fleet": "orrery.scenario.fleet.ask",
     "sweep": "orrery.scenario.sweep",
     "train": "orrery.scenario.train",

@@ -33,8 +33,9 @@ def test_no_run_beats_the_limit():
 
 @pytest.mark.parametrize("requests", [3000, 8000])
 @pytest.mark.parametrize("tokens", [(100, 32), (400, 128), (50, 8)])
-def test_the_closed_form_agrees_with_the_passes(requests, tokens):
-    x = replace(X, input_tokens=tokens[0], output_tokens=tokens[1])
+@pytest.mark.parametrize("attention_s", [1e-5, 1e-3])
+def test_the_closed_form_agrees_with_the_passes(requests, tokens, attention_s):
+    x = replace(X, input_tokens=tokens[0], output_tokens=tokens[1], attention_s_per_tokens=attention_s)
     assert finite_s(x, requests) == pytest.approx(played(x, np.full(requests, tokens[0])), rel=0.06)
 
 

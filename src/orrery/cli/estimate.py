@@ -26,6 +26,7 @@ def command(scenario_file: Path | None, save_scenario: Path | None, is_json: boo
     from orrery.scenario.diffusion import DiffusionAnswer
     from orrery.scenario.embeddings import EmbeddingAnswer
     from orrery.scenario.estimates import estimate
+    from orrery.scenario.host_attention import HostAttentionAnswer
 
     answer = estimate(scenario)
     if isinstance(answer, InfeasibleAnswer):
@@ -40,6 +41,10 @@ def command(scenario_file: Path | None, save_scenario: Path | None, is_json: boo
         from orrery.cli.embedding_views import print_embeddings
 
         print_embeddings(answer)
+    elif isinstance(answer, HostAttentionAnswer):
+        from orrery.cli.host_attention_views import print_host_attention
+
+        print_host_attention(answer)
     else:
         from orrery.cli.views import print_estimate
 

@@ -97,12 +97,15 @@ def _run_once(scenario: Any, is_json: bool, out: tuple[Path, ...], window: tuple
     from orrery.cli.progress import patience
     from orrery.cli.simulate_report import write_result
     from orrery.scenario.ask import InfeasibleAnswer
-    from orrery.scenario.simulate import simulate
+    from orrery.scenario.host_attention import HostAttentionAnswer
+    from orrery.scenario.simulations import simulate
 
     with ExitStack() as stack:
         answer = simulate(scenario, window=window, patience=patience(), watch=_watch(stack))
     if isinstance(answer, InfeasibleAnswer):
         return print_infeasible(answer, is_json)
+    if isinstance(answer, HostAttentionAnswer):
+        return _print_host_attention(answer, is_json, out)
     plain = answer.to_json()
     for path in out:
         write_result(answer.simulated, plain, path)
@@ -112,6 +115,21 @@ def _run_once(scenario: Any, is_json: bool, out: tuple[Path, ...], window: tuple
         from orrery.cli.serving_result import print_serving_result
 
         print_serving_result(plain)
+    print_notes(answer.notes)
+    return 0
+
+
+def _print_host_attention(answer: Any, is_json: bool, out: tuple[Path, ...]) -> int:
+    """A run whose cache is the host's: it has no requests one by one to write."""
+    from orrery.cli.host_attention_views import print_host_attention
+    from orrery.cli.output import print_json, print_notes
+
+    if out:
+        raise click.UsageError("--out: a run with --expert-offload host-attention has one row; write --json.")
+    if is_json:
+        print_json(answer.to_json())
+    else:
+        print_host_attention(answer)
     print_notes(answer.notes)
     return 0
 

@@ -1,6 +1,6 @@
 """Settings of routed experts: who chooses them, where they lie, and who computes them."""
 
-from orrery.scenario.setting import EVERY, ONE, STEPS, Setting, grouped, number, word
+from orrery.scenario.setting import EVERY, ONE, SIMULATE, STEPS, Setting, grouped, number, word
 
 EXPERT_SETTINGS: tuple[Setting, ...] = grouped(
     "Routed experts",
@@ -23,10 +23,19 @@ EXPERT_SETTINGS: tuple[Setting, ...] = grouped(
     "Experts in the host's memory",
     word(
         "expert_offload",
-        "Experts in the host's memory: host (they cross the link when needed), host-compute (the host computes too).",
+        "Experts in the host's memory: host (they cross the link when needed), host-compute (the host computes too), "
+        "host-attention (all weights cross it in every pass; the host keeps the KV cache and attends).",
         "host-compute",
-        "host|host-compute",
+        "host|host-compute|host-attention",
         commands=ONE | STEPS,
+    ),
+    number(
+        "host_kv_bytes",
+        "Bytes of the host's memory for the KV cache, with --expert-offload host-attention.",
+        7e10,
+        most=1e15,
+        metavar="BYTES",
+        commands=ONE | SIMULATE,
     ),
     number(
         "expert_cached",

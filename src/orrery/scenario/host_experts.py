@@ -10,7 +10,15 @@ from orrery.models.model import Model
 from orrery.scenario.schema import Scenario
 
 HOST, HOST_COMPUTE = "host", "host-compute"
-BESIDE = ("expert_cached", "expert_cache", "expert_schedule", "expert_prefetch", "expert_repeat", "host_flops_per_s")
+BESIDE = (
+    "host_kv_bytes",
+    "expert_cached",
+    "expert_cache",
+    "expert_schedule",
+    "expert_prefetch",
+    "expert_repeat",
+    "host_flops_per_s",
+)
 
 
 def host_experts_of(scenario: Scenario, model: Model, layout: Layout) -> HostExperts | None:
@@ -19,6 +27,13 @@ def host_experts_of(scenario: Scenario, model: Model, layout: Layout) -> HostExp
         if name := next((n for n in BESIDE if getattr(scenario, n) is not None), ""):
             raise ScenarioError(f"{name}: experts lie on the devices; write expert_offload = {HOST} beside it.")
         return None
+    if scenario.expert_offload == "host-attention":
+        raise ScenarioError(
+            "expert_offload: host-attention is a run of requests that are all there at the start; orrery estimate and "
+            "a single orrery simulate answer for it, without sweeps and other questions."
+        )
+    if scenario.host_kv_bytes is not None:
+        raise ScenarioError("host_kv_bytes: the device keeps the cache; write expert_offload = host-attention.")
     for name, known in (
         ("expert_offload", (HOST, HOST_COMPUTE)),
         ("expert_cache", CACHES),

@@ -32,6 +32,7 @@ class ServingScenario(BaseModel):
     expert_loads: Word = None
     expert_placement: Word = None
     expert_offload: Word = None
+    host_kv_bytes: Number = Field(**bounds("host_kv_bytes"))
     expert_cached: Number = Field(**bounds("expert_cached"))
     expert_cache: Word = None
     expert_schedule: Word = None

@@ -11,7 +11,7 @@ two). ``played`` goes through the passes one by one, with prompts of all lengths
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ class HostCached:
     input_tokens: int
     output_tokens: int
     block_tokens: int = 16
+    prompt_attention_s_per_tokens: float = 0.0  # of the device, to a prompt's own tokens
 
     def __post_init__(self) -> None:
         if self.cache_tokens < self.input_tokens + self.output_tokens:
@@ -48,7 +49,7 @@ class HostCached:
 
     def pass_s(self, prompt_tokens: float, decodes: float, cached_tokens: float) -> float:
         """One pass through all layers."""
-        device_s = self.products_s(prompt_tokens + decodes)
+        device_s = self.products_s(prompt_tokens + decodes) + prompt_tokens * self.prompt_attention_s_per_tokens
         return max(self.weights_s, device_s, cached_tokens * self.attention_s_per_tokens)
 
 
@@ -67,37 +68,55 @@ def finite_s(x: HostCached, num_requests: int) -> float:
     sequences = min(x.cache_tokens / x.mean_tokens, float(num_requests))
     entering = sequences / x.output_tokens
     prompts, half = entering * x.input_tokens, 0.5 * sequences
-    full_s = x.pass_s(prompts, sequences, sequences * x.mean_tokens)
-    filling_s, draining_s = (x.pass_s(n, half, half * x.mean_tokens) for n in (prompts, 0.0))
+    read = x.input_tokens + 0.5 * x.output_tokens  # the empty half of a block takes room and is not read
+    full_s = x.pass_s(prompts, sequences, sequences * read)
+    filling_s, draining_s = (x.pass_s(n, half, half * read) for n in (prompts, 0.0))
     full_passes = num_requests / entering - x.output_tokens
     return full_passes * full_s + x.output_tokens * (filling_s + draining_s)
 
 
-def played(x: HostCached, input_tokens: Ints) -> float:
-    """Seconds of a run of requests of those prompts, pass by pass.
+def bound_by(x: HostCached) -> str:
+    """Which of the three takes longest in a pass of an endless run."""
+    sequences = x.cache_tokens / (x.input_tokens + 0.5 * x.output_tokens)
+    prompts = sequences / x.output_tokens * x.input_tokens
+    alone = replace(x, weights_s=0.0, attention_s_per_tokens=0.0)
+    found = {
+        "link to the host": x.weights_s,
+        "device": alone.pass_s(prompts, sequences, 0.0),
+        "host memory": x.cache_tokens * x.attention_s_per_tokens,
+    }
+    return max(found, key=found.__getitem__)
+
+
+def played(x: HostCached, input_tokens: Ints, output_tokens: Ints | None = None) -> float:
+    """Seconds of a run of requests of those prompts and answers (``x.output_tokens`` each where left out), pass by
+    pass.
 
     A pass lets in as many prompt tokens as the long run does, while there are blocks; where answers outgrow the cache,
     the youngest leave it and start again.
     """
-    waiting = list(input_tokens[::-1].tolist())
+    answers = np.full_like(input_tokens, x.output_tokens) if output_tokens is None else output_tokens
+    waiting = list(zip(input_tokens[::-1].tolist(), answers[::-1].tolist(), strict=True))
     budget = min(x.cache_tokens / x.mean_tokens, float(len(waiting))) / x.output_tokens * x.input_tokens
-    prompt, age = np.zeros(0), np.zeros(0)
+    prompt, age, answer = np.zeros(0), np.zeros(0), np.zeros(0)
     total_s = saved = 0.0
     while waiting or prompt.size:
         saved = min(saved + budget, 2.0 * budget + float(input_tokens.max()))
-        entering = list[float]()
+        entering = list[tuple[int, int]]()
         free = x.cache_tokens - _blocks(prompt + age + 1.0, x.block_tokens).sum()
-        while waiting and waiting[-1] <= saved and _blocks(waiting[-1] + 1.0, x.block_tokens) <= free:
-            entering.append(float(waiting.pop()))
-            saved -= entering[-1]
-            free -= _blocks(entering[-1] + 1.0, x.block_tokens)
-        total_s += x.pass_s(sum(entering), float(prompt.size), float((prompt + age).sum()))
-        prompt, age = np.append(prompt, entering), np.append(age + 1.0, np.zeros(len(entering)))
-        stays = age < x.output_tokens
-        prompt, age = prompt[stays], age[stays]
+        while waiting and waiting[-1][0] <= saved and _blocks(waiting[-1][0] + 1.0, x.block_tokens) <= free:
+            entering.append(waiting.pop())
+            saved -= entering[-1][0]
+            free -= _blocks(entering[-1][0] + 1.0, x.block_tokens)
+        read = [float(tokens) for tokens, _ in entering]
+        total_s += x.pass_s(sum(read), float(prompt.size), float((prompt + age).sum()))
+        prompt, age = np.append(prompt, read), np.append(age + 1.0, np.zeros(len(read)))
+        answer = np.append(answer, [float(tokens) for _, tokens in entering])
+        stays = age < answer
+        prompt, age, answer = prompt[stays], age[stays], answer[stays]
         fits = np.cumsum(_blocks(prompt + age + 1.0, x.block_tokens)) <= x.cache_tokens
-        waiting += prompt[~fits].tolist()
-        prompt, age = prompt[fits], age[fits]
+        waiting += zip(prompt[~fits].astype(int).tolist(), answer[~fits].astype(int).tolist(), strict=True)
+        prompt, age, answer = prompt[fits], age[fits], answer[fits]
     return total_s
 
 

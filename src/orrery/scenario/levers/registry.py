@@ -102,12 +102,12 @@ def _seated(technique: Technique, seat: Seat) -> Lever:
 
 def _read(name: str, table: Mapping[str, Any]) -> Lever:
     taken = dict.fromkeys(table.get("without", ()))
-    on, needs = table.get("on", {}), tuple(table.get("needs", ()))
-    questions = tuple(table.get("questions", _questions(on or needs)))
+    on, needs, command = table.get("on", {}), tuple(table.get("needs", ())), table.get("command", "")
+    questions = () if command else tuple(table.get("questions", _questions(on or needs)))
     inputs = on or {key: BY_NAME[key].metavar for key in needs[:1]}
     return Lever(
         name=name,
-        command=_command(questions, inputs, ""),
+        command=command or _command(questions, inputs, ""),
         questions=questions,
         on=on,
         off={**table.get("off", {}), **taken},

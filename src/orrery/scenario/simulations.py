@@ -1,0 +1,36 @@
+"""One run of any scenario: step by step as an engine serves it, or pass by pass beside a host that attends."""
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+from orrery.base.arguments import typed
+from orrery.base.errors import ScenarioError
+from orrery.scenario import simulate as steps
+from orrery.scenario.ask import InfeasibleAnswer
+from orrery.scenario.host_attention import HostAttentionAnswer, has_host_attention, schedule
+from orrery.scenario.schema import Scenario, merged
+from orrery.scenario.simulate import RunObserver, SimulatedAnswer
+
+
+@typed
+def simulate(
+    scenario: Scenario | None = None,
+    /,
+    *,
+    window: tuple[float, float] | None = None,
+    patience: AbstractContextManager[object] | None = None,
+    watch: RunObserver | None = None,
+    **settings: Any,
+) -> SimulatedAnswer | InfeasibleAnswer | HostAttentionAnswer:
+    """Serve a scenario's requests step by step, as its engine would.
+
+    Settings are those of a scenario file; given beside a scenario they override it. Steps inside ``window`` (start and
+    end in seconds) are kept one by one. ``patience`` is entered while the simulator is loaded. A ``watch`` changes
+    nothing. With ``expert_offload = "host-attention"`` the run goes through the passes of a host that keeps the cache.
+    """
+    inputs = merged(scenario, settings)
+    if not has_host_attention(inputs):
+        return steps.simulate(inputs, window=window, patience=patience, watch=watch)
+    if window is not None:
+        raise ScenarioError("window: passes of a host that attends are not kept one by one; leave it out.")
+    return schedule(inputs)
