@@ -9,12 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from orrery.base.errors import OrreryError
-from orrery.base.extension_points import techniques_at
 from orrery.numerics.draws import draw
-from orrery.numerics.recipes import techniques
 from orrery.numerics.recipes.format_grid import grid
 from orrery.numerics.recipes.layer import Layer, Scheme
-from orrery.numerics.recipes.prepare import SEAM, measure, prepare
+from orrery.numerics.recipes.prepare import RECIPES, measure, prepare
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "models" / "recipes.md"
 
@@ -54,7 +52,7 @@ def main() -> None:
         held_out=drawn[TOKENS:],
         previous_weights=previous,
     )
-    known = techniques_at(techniques, SEAM)
+    known = RECIPES.techniques
     named = [((), "nearest rounding alone", ""), *(((n,), n, known[n].gains) for n in known if n != "round-to-nearest")]
     named += [(names, ", ".join(names), "in that order") for names in COMBINED]
     heads = [f"W {w}" + (f", A {a}" if a else "") for w, a in SCHEMES]

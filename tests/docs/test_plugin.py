@@ -79,4 +79,4 @@ def test_an_unknown_knob_of_it_is_refused_in_words(installed):
     command = [sys.executable, "-m", "orrery", *QUESTION, "--queue", "earliest-deadline", "--knob", "queue.due_s=1"]
     done = subprocess.run(command, env=installed, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "earliest-deadline: has no knob 'due_s'" in done.stderr
+    assert "earliest-deadline has no knob 'due_s'" in done.stderr

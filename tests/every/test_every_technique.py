@@ -46,3 +46,8 @@ def test_names_are_unique_and_exclusions_exist():
     assert len(names) == len(set(names))
     for _, technique in ALL:
         assert technique.excludes <= set(names) - {technique.name}
+
+
+def test_a_word_names_one_technique_of_an_extension_point():
+    words = [(t.extension_point, word) for _, t in ALL for word in {t.name, t.written}]
+    assert len(words) == len(set(words))

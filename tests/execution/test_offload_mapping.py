@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orrery.base.errors import ScenarioError
-from orrery.base.extension_points import technique_at
-from orrery.execution.offload import techniques
+from orrery.execution.offload import MAPPINGS
 from orrery.execution.offload.mapping import (
     SLOW,
     MappingGame,
@@ -41,7 +40,7 @@ def game(*tensors: Tensor, capacity: float = 10.0) -> MappingGame:
 
 
 def solve(name: str, played: MappingGame, **knobs: int) -> MemoryMapping:
-    technique = technique_at(techniques, "execution.mapping", name)
+    technique = MAPPINGS.get(name)
     return technique.rule(played, technique.knobs(**knobs))
 
 

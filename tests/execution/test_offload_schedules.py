@@ -7,12 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orrery.base.errors import ScenarioError
-from orrery.base.extension_points import techniques_at
-from orrery.execution.offload import techniques
+from orrery.execution.offload import OFFLOADS
 from orrery.execution.offload.tiers import Tiers
 from orrery.execution.offload.work import Work
 
-SCHEDULES = techniques_at(techniques, "execution.offload")
+SCHEDULES = OFFLOADS.techniques
 every = pytest.mark.parametrize("name", SCHEDULES)
 
 WORK = Work(

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from orrery.base.compiled import callable_rule
 from orrery.base.errors import ScenarioError
-from orrery.execution.overlap import get_overlap, knob_array, norm_frac, overlaps
+from orrery.execution.overlap import OVERLAPS, knob_array, norm_frac
 from orrery.serving.simulation.tables import _kernel as tables
 
-NAMES = sorted(overlaps())
+NAMES = sorted(OVERLAPS.techniques)
 each = pytest.mark.parametrize("name", NAMES)
 
 parts = st.one_of(st.just(0.0), st.floats(1e-12, 1.0))  # seconds; none below a float's precision
@@ -19,7 +19,7 @@ passes = st.tuples(parts, parts, parts, extras, extras, st.integers(1, 100))
 
 
 def seconds(name, compute=0.0, memory=0.0, network=0.0, extra=0.0, wire_extra=0.0, layers=80, scale=1.0, **knobs):
-    technique = get_overlap(name)
+    technique = OVERLAPS.get(name)
     total = compute + memory + network
     times = (scale * t for t in (total, network, memory, extra, wire_extra))
     return technique.rule(*times, float(layers), knob_array(technique, **knobs))
@@ -42,9 +42,9 @@ def test_between_the_scarcest_resource_and_the_sum(name, drawn):
 @given(drawn=passes)
 def test_compiled_says_the_same(name, drawn):
     compute, memory, network, extra, wire, layers = drawn
-    knobs = knob_array(get_overlap(name))
+    knobs = knob_array(OVERLAPS.get(name))
     sizes = (compute + memory + network, network, memory, extra, wire, float(layers))
-    rule = get_overlap(name).rule
+    rule = OVERLAPS.get(name).rule
     compiled = callable_rule(rule, tables.__name__, "OverlapRule")
     assert compiled(*sizes, knobs) == rule(*sizes, knobs)
 
@@ -111,7 +111,7 @@ def exhaustive(compute, memory, network, knobs, steps=400):
 @settings(max_examples=10)
 @given(compute=st.floats(0.3, 1.0), memory=st.floats(0.05, 1.0), network=st.floats(0.05, 1.0))
 def test_shares_are_the_best_that_a_search_finds(compute, memory, network):
-    knobs = knob_array(get_overlap("nano-batches"))
+    knobs = knob_array(OVERLAPS.get("nano-batches"))
     flowing = seconds("nano-batches", compute, memory, network, layers=10**9)
     best = min(compute + memory + network, exhaustive(compute, memory, network, knobs))
     assert flowing <= best * (1 + 1e-9)
@@ -135,12 +135,12 @@ def test_fewer_turns_overlap_less():
 )
 def test_a_knob_that_makes_no_sense_is_refused(name, given, says):
     with pytest.raises(ScenarioError, match=says):
-        knob_array(get_overlap(name), **given)
+        knob_array(OVERLAPS.get(name), **given)
 
 
 def test_an_unknown_name_brings_the_nearest():
     with pytest.raises(ScenarioError, match="ladder-residual"):
-        get_overlap("ladder")
+        OVERLAPS.get("ladder")
 
 
 def test_norms_are_part_of_what_waits_for_memory(deploy):

@@ -12,7 +12,7 @@ from orrery.catalog.diffusion import diffusion_names, get_diffusion
 from orrery.execution.diffusion import Job, pass_work, seconds
 from orrery.execution.generation import constants_of, generate
 from orrery.execution.patched import JOIN_PASSES, patched_work, shared_of
-from orrery.execution.patches import get_patches, patch_contexts
+from orrery.execution.patches import PATCHES
 from orrery.models.diffusion import Block, Convolution
 from orrery.scenario.patches import PatchGain
 
@@ -40,7 +40,7 @@ def test_a_patchs_caches_and_borders_are_counted():
 
 def test_everybody_receives_three_patches_or_one_and_a_half():
     shared = shared_of(job(patches=4))
-    whole, parts = (get_patches(c).rule(shared, get_patches(c).knobs()) for c in ("whole", "neighbour"))
+    whole, parts = (PATCHES.get(c).rule(shared, PATCHES.get(c).knobs()) for c in ("whole", "neighbour"))
     assert whole.received_bytes == 3 * (shared.cache_bytes + shared.border_bytes)
     assert parts.received_bytes == 1.5 * shared.cache_bytes + 3 * shared.border_bytes
     assert (whole.read_ratio, parts.read_ratio) == (4, pytest.approx(1.6))
@@ -49,7 +49,7 @@ def test_everybody_receives_three_patches_or_one_and_a_half():
 
 def test_two_devices_receive_as_much_from_a_neighbour_as_from_all():
     shared = shared_of(job(patches=2))
-    assert len({get_patches(c).rule(shared, get_patches(c).knobs()).received_bytes for c in patch_contexts()}) == 1
+    assert len({PATCHES.get(c).rule(shared, PATCHES.get(c).knobs()).received_bytes for c in PATCHES.words}) == 1
 
 
 def test_work_of_a_patch_by_hand():
@@ -113,7 +113,7 @@ def test_never_faster_than_so_many_devices_and_the_attention_left_out(data):
         num_inference_steps=data.draw(st.integers(1, 30)),
         batch=data.draw(st.integers(1, 3)),
         patches=data.draw(st.integers(2, 8)),
-        patch_context=data.draw(st.sampled_from(patch_contexts())),
+        patch_context=data.draw(st.sampled_from(PATCHES.words)),
         has_graphs=True,
     )
     gain = PatchGain(job=drawn, many=generate(drawn))
@@ -123,6 +123,6 @@ def test_never_faster_than_so_many_devices_and_the_attention_left_out(data):
     assert gain.attention_left_out_frac == 0 or drawn.patch_context == "neighbour"
 
 
-@over(patch_contexts())
+@over(PATCHES.words)
 def test_one_patch_is_the_baseline(context):
     assert generate(job(SDXL, patch_context=context)).latency_s == generate(job(SDXL)).latency_s

@@ -6,16 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orrery.base.errors import ScenarioError
-from orrery.base.extension_points import knob_array, technique_at, techniques_at
-from orrery.execution.train import techniques
+from orrery.base.extension_points import knob_array
+from orrery.execution.train.hidden import EXPERT, TENSOR
 from orrery.execution.train.overlap import Pair, beside
 
-TENSOR, EXPERT = "execution.tensor_overlap", "execution.expert_overlap"
-ALL = [
-    (extension_point, name)
-    for extension_point in (TENSOR, EXPERT)
-    for name in sorted(techniques_at(techniques, extension_point))
-]
+ALL = [(extension_point, name) for extension_point in (TENSOR, EXPERT) for name in sorted(extension_point.techniques)]
 each = pytest.mark.parametrize(("extension_point", "name"), ALL, ids=[name for _, name in ALL])
 SECONDS = st.floats(0.0, 10.0, allow_subnormal=False)
 
@@ -38,7 +33,7 @@ def pair(compute, network, weight=0.0, contention=1.0, launch=0.0, latency=0.0, 
 
 
 def run(extension_point, name, layer, **knobs):
-    technique = technique_at(techniques, extension_point, name)
+    technique = extension_point.get(name)
     return technique.rule(layer, knob_array(technique, **knobs))
 
 
@@ -55,14 +50,14 @@ pairs = st.builds(
 
 
 def test_all_are_found():
-    assert sorted(techniques_at(techniques, TENSOR)) == [
+    assert sorted(TENSOR.techniques) == [
         "domino",
         "pieces",
         "serial",
         "tile-fusion",
         "weight-gradients",
     ]
-    assert sorted(techniques_at(techniques, EXPERT)) == [
+    assert sorted(EXPERT.techniques) == [
         "expert-pipeline",
         "expert-serial",
         "shadowing",
@@ -295,4 +290,4 @@ def test_gathering_more_is_allowed_but_never_forced(shares, gather, most):
 )
 def test_senseless_knobs_are_refused(extension_point, name, knobs):
     with pytest.raises(ScenarioError, match="write"):
-        knob_array(technique_at(techniques, extension_point, name), **knobs)
+        knob_array(extension_point.get(name), **knobs)

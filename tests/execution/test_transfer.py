@@ -19,35 +19,34 @@ from orrery.execution.speculation import (
     with_draft,
 )
 from orrery.execution.transfer import (
-    get_transfer,
+    TRANSFERS,
     host_link,
     knob_array,
     kv_bytes,
     kv_bytes_per_token,
     link_between,
     pieces_of,
-    transfers,
 )
 from orrery.serving.simulation.tables import _kernel as tables
 
 
 def seconds(name, moved, rate=50e9, latency=1e-6, **knobs):
-    technique = get_transfer(name)
+    technique = TRANSFERS.get(name)
     return technique.rule(moved, rate, latency, knob_array(technique, **knobs))
 
 
-@pytest.mark.parametrize("name", sorted(transfers()))
+@pytest.mark.parametrize("name", sorted(TRANSFERS.techniques))
 @given(moved=st.floats(0.0, 1e12), rate=st.floats(1e8, 1e12))
 def test_no_transfer_beats_its_link(name, moved, rate):
     assert seconds(name, moved, rate) >= moved / rate
     assert seconds(name, 0.0, rate) == 0.0
 
 
-@pytest.mark.parametrize("name", sorted(transfers()))
+@pytest.mark.parametrize("name", sorted(TRANSFERS.techniques))
 def test_transfers_compile_as_written(name):
-    rule = get_transfer(name).rule
+    rule = TRANSFERS.get(name).rule
     compiled = callable_rule(rule, tables.__name__, "TransferRule")
-    knobs = knob_array(get_transfer(name))
+    knobs = knob_array(TRANSFERS.get(name))
     assert compiled(1e8, 5e10, 1e-6, knobs) == rule(1e8, 5e10, 1e-6, knobs)
 
 

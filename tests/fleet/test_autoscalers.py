@@ -7,7 +7,7 @@ import pytest
 
 from orrery.base.errors import OrreryError
 from orrery.catalog.autoscalers import autoscaler_facts, facts_of
-from orrery.fleet.service.registry import autoscalers, scaler_of
+from orrery.fleet.service.registry import AUTOSCALERS, scaler_of
 from orrery.fleet.service.signals import Sample, Signals
 
 
@@ -115,7 +115,7 @@ def test_a_season_ago_counts_where_it_was_seen():
 def test_defaults_are_what_the_projects_document():
     """Every fact is the default of a knob, and only the spot notice is no knob's."""
     seen = {"spot_notice_s"}
-    for name in autoscalers():
+    for name in AUTOSCALERS.techniques:
         knobs, start = scaler_of(name).knobs, name.replace("-", "_") + "_"
         for fact in facts_of(name):
             knob = fact.name.removeprefix("num_").removeprefix(start)
@@ -131,4 +131,4 @@ def test_unknown_names_and_knobs_are_refused():
         scaler_of("hpa", {"tolerance": "0.2"})
     with pytest.raises(OrreryError, match="write one of in-flight"):
         scaler_of("hpa", {"metric": "cpu"})
-    assert set(autoscalers()) >= {"hpa", "keda-queue", "knative-concurrency", "slo-planner", "predictive"}
+    assert set(AUTOSCALERS.techniques) >= {"hpa", "keda-queue", "knative-concurrency", "slo-planner", "predictive"}

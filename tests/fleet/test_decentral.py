@@ -4,21 +4,21 @@ import numpy as np
 import pytest
 
 from orrery.engine.streams import stream
-from orrery.fleet.decentral.registry import get_compressor
+from orrery.fleet.decentral import COMPRESSORS
 from orrery.fleet.decentral.saddle import compressed, extragradient, game
-from orrery.training.local_updates import get_local_updates
+from orrery.training.local_updates import LOCAL_UPDATES
 from orrery.training.replica import Replica
 from orrery_papers.node_averaged_complexity.ring_election import rounds
 
 
 def send(name, vector, **knobs):
-    technique = get_compressor(name)
+    technique = COMPRESSORS.get(name)
     return technique.rule(vector, technique.knobs(**knobs), stream(0, "test"))
 
 
 def test_random_numbers_are_right_in_the_mean_and_cost_their_share():
     vector = np.arange(1.0, 41.0)
-    technique = get_compressor("send-random")
+    technique = COMPRESSORS.get("send-random")
     draw = stream(0, "test")
     sent = [technique.rule(vector, technique.knobs(kept_frac=0.25), draw) for _ in range(4000)]
     assert np.mean([m.received for m in sent], axis=0) == pytest.approx(vector, rel=0.15)
@@ -56,7 +56,7 @@ def test_whole_messages_solve_it():
 
 @pytest.mark.parametrize(("name", "remembers"), [("send-random", False), ("send-largest", True)])
 def test_compressed_messages_solve_it_too(name, remembers):
-    technique = get_compressor(name)
+    technique = COMPRESSORS.get(name)
     path = compressed(
         GAME,
         technique,
@@ -73,7 +73,7 @@ def test_compressed_messages_solve_it_too(name, remembers):
 
 
 def test_a_step_too_long_is_lost_and_stops():
-    technique = get_compressor("send-random")
+    technique = COMPRESSORS.get("send-random")
     path = compressed(
         GAME,
         technique,
@@ -115,7 +115,7 @@ def test_isolated_experts_wait_for_their_own_island_alone():
         inside_s=lambda size: size / 0.5e9,
         neighbour_s=lambda size: size / 1e6,
     )
-    technique = get_local_updates("isolated")
+    technique = LOCAL_UPDATES.get("isolated")
     found = technique.rule(one, technique.knobs())
     assert found.time_s == pytest.approx(3.0 + 4.0 - 2.0)  # whatever joins the islands
     assert found.sent_bytes == 2e9

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from orrery.base.errors import UnknownName
+from orrery.fleet.federated import FEDERATED
 from orrery.fleet.federated.federation import History, federation, staleness_weight
-from orrery.fleet.federated.registry import get_schedule
 
 NAMES = ("federated-average", "federated-async", "federated-compass")
 EQUAL = (0.01,) * 3
 
 
 def history(name, step_s, run_s=4.0, **knobs):
-    technique = get_schedule(name)
+    technique = FEDERATED.get(name)
     return technique.rule(federation(step_s, run_s=run_s), technique.knobs(**knobs))
 
 
@@ -63,4 +63,4 @@ def test_when_a_target_is_reached():
 
 def test_an_unknown_schedule_is_told_its_neighbours():
     with pytest.raises(UnknownName, match="federated-async"):
-        get_schedule("federated-asyn")
+        FEDERATED.get("federated-asyn")

@@ -11,18 +11,18 @@ from orrery.base.errors import OutOfRange
 from orrery.catalog.devices import get_device
 from orrery.execution.memory import Infeasible
 from orrery.fleet import stages
-from orrery.fleet.decentral.registry import get_compressor
+from orrery.fleet.decentral import COMPRESSORS
 from orrery.fleet.decentral.saddle import Game, Path, compressed, extragradient, game
 from orrery.fleet.fabric import num_switches
+from orrery.fleet.federated import FEDERATED
 from orrery.fleet.federated.federation import Federation, History, staleness_weight
-from orrery.fleet.federated.registry import get_schedule
 from orrery.fleet.mix import ReplicaRates, alone, buckets, cheapest
 from orrery.fleet.ownership import Owned, Terms
+from orrery.fleet.power import POWER_CAPS
 from orrery.fleet.power import row as row_module
 from orrery.fleet.power.capping import Clocks, Reading
 from orrery.fleet.power.oversubscribe import Tolerance, is_within, late_frac
 from orrery.fleet.power.phases import Phases, clocked
-from orrery.fleet.power.registry import get_capping
 from orrery.fleet.power.row import Drawn, Row, run
 from orrery.fleet.reduction import HostedNode, host_reduce, memory_passes, ring_reduce
 from orrery.network.traffic import double_tree_ratio
@@ -49,7 +49,7 @@ class Clients:
 
 
 def played(name, step_s, run_s, **knobs):
-    technique = get_schedule(name)
+    technique = FEDERATED.get(name)
     found = technique.rule(Clients(step_s, run_s), technique.knobs(**knobs))
     return found.time_s.tolist(), found.accuracy_frac.tolist()
 
@@ -76,14 +76,14 @@ def test_compass_lets_clients_arrive_together():
 
 
 def test_knobs_of_schedules_and_caps():
-    assert asdict(get_schedule("federated-average").knobs()) == {"num_steps": 100}
+    assert asdict(FEDERATED.get("federated-average").knobs()) == {"num_steps": 100}
     usual = {"num_steps": 100, "mix_frac": 0.9, "age_power_ratio": 0.5}
-    assert asdict(get_schedule("federated-async").knobs()) == usual
+    assert asdict(FEDERATED.get("federated-async").knobs()) == usual
     usual = {"num_least": 20, "num_most": 100, "age_power_ratio": 0.5}
-    assert asdict(get_schedule("federated-compass").knobs()) == usual
+    assert asdict(FEDERATED.get("federated-compass").knobs()) == usual
     usual = {"threshold_frac": 0.89, "release_frac": 0.05, "clock_ratio": 0.787}
-    assert asdict(get_capping("cap-everyone").knobs()) == usual
-    assert asdict(get_capping("cap-two-thresholds").knobs()) == {
+    assert asdict(POWER_CAPS.get("cap-everyone").knobs()) == usual
+    assert asdict(POWER_CAPS.get("cap-two-thresholds").knobs()) == {
         "first_frac": 0.80,
         "second_frac": 0.89,
         "release_frac": 0.05,
@@ -91,7 +91,7 @@ def test_knobs_of_schedules_and_caps():
         "low_second_ratio": 0.787,
         "high_second_ratio": 0.926,
     }
-    assert asdict(get_compressor("send-largest").knobs()) == {"kept_frac": 0.1}
+    assert asdict(COMPRESSORS.get("send-largest").knobs()) == {"kept_frac": 0.1}
 
 
 def test_a_local_step_goes_down_the_softmax():
@@ -191,7 +191,7 @@ def test_a_lower_clock_by_hand():
 
 
 def test_caps_start_above_their_threshold_and_end_below_it():
-    two, every = get_capping("cap-two-thresholds"), get_capping("cap-everyone")
+    two, every = POWER_CAPS.get("cap-two-thresholds"), POWER_CAPS.get("cap-everyone")
     lowered = Clocks(low_ratio=0.904)
     lowest = Clocks(low_ratio=0.787, high_ratio=0.926)
 
@@ -343,7 +343,7 @@ def test_extragradient_by_hand():
 
 def test_whole_differences_to_a_reference_that_always_moves_are_extragradient():
     """F(0) travels first, 64 bits both ways; each step sends 32 up and 32 down, and F of the new reference."""
-    technique = get_compressor("send-all")
+    technique = COMPRESSORS.get("send-all")
     given = {"remembers": False, "step_ratio": 0.5, "num_steps": 2, "until_frac": 0.0}
     found = compressed(ONE, technique, technique.knobs(), move_frac=1.0, **given)
     assert found.error_frac.tolist() == [1.0, 0.5625, 0.31640625]
@@ -358,7 +358,7 @@ def test_what_was_left_out_comes_with_the_next_message():
     """Of (3, 4) the larger travels; of the rest and the next (3, 4), that is (6, 4), the first."""
     from orrery.fleet.decentral.saddle import _Channel
 
-    technique = get_compressor("send-largest")
+    technique = COMPRESSORS.get("send-largest")
     given = {"technique": technique, "knobs": technique.knobs(kept_frac=0.5), "draw": np.random.default_rng(0)}
     for remembers, second in ((True, [6.0, 0.0]), (False, [0.0, 4.0])):
         channel = _Channel(remembers=remembers, left_out=np.zeros(2), **given)

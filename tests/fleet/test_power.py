@@ -8,10 +8,10 @@ import pytest
 from orrery.catalog.devices import get_device
 from orrery.evidence.paper_file import Setup
 from orrery.execution.memory import Infeasible
+from orrery.fleet.power import POWER_CAPS
 from orrery.fleet.power.capping import Clocks, Reading
 from orrery.fleet.power.oversubscribe import Tolerance, largest_row, late_frac
 from orrery.fleet.power.phases import Phases, clocked, phases
-from orrery.fleet.power.registry import get_capping
 from orrery.fleet.power.row import Row, run
 from orrery_papers.shared.setup import deployment
 
@@ -37,7 +37,7 @@ def server(clock_ratio):
 
 
 def rule(name, **given):
-    technique = get_capping(name)
+    technique = POWER_CAPS.get(name)
     return lambda reading: technique.rule(reading, technique.knobs(**given))
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from orrery.base.errors import ScenarioError
 from orrery.engine.streams import stream
 from orrery.fleet.service.disruptions import Disruptions, Exposure, Outage, drawn
-from orrery.fleet.service.registry import autoscalers, scaler_of
+from orrery.fleet.service.registry import AUTOSCALERS, scaler_of
 from orrery.fleet.service.run import run_fleet
 from orrery.fleet.service.setup import FleetService, PoolTerms
 from orrery.fleet.service.tenants import Tenant, beyond, split
@@ -93,7 +93,7 @@ def test_more_replicas_never_cost_less_and_all_are_paid_for():
 
 FLEETS = st.fixed_dictionaries(
     {
-        "scaler": st.sampled_from(["", *autoscalers()]),
+        "scaler": st.sampled_from(["", *AUTOSCALERS.techniques]),
         "low": st.integers(0, 2),
         "replicas": st.integers(2, 4),
         "rate": st.floats(1.0, 150.0),

@@ -8,9 +8,9 @@ import pytest
 
 from orrery.base.errors import ScenarioError
 from orrery.fleet.agents.turns import Turns, shape_of, started
-from orrery.fleet.decentral.registry import get_compressor
+from orrery.fleet.decentral import COMPRESSORS
 from orrery.fleet.decentral.saddle import Game, compressed, extragradient
-from orrery.fleet.federated.registry import get_schedule
+from orrery.fleet.federated import FEDERATED
 from orrery.fleet.hours.shift import Hours, Job, at_once, shifted
 from orrery.fleet.money import first_month_cheaper
 from orrery.fleet.service.disruptions import Disruptions, Exposure, drawn
@@ -113,7 +113,7 @@ def one(num_workers=1):
 
 def test_bits_that_go_up_alone_and_of_some_of_the_workers():
     """A reference that always moves: 32 bits first, then 32 of the difference and 32 of the new reference a step."""
-    technique = get_compressor("send-all")
+    technique = COMPRESSORS.get("send-all")
     given = {"remembers": False, "step_ratio": 0.5, "num_steps": 2, "until_frac": 0.0}
     up = compressed(one(), technique, technique.knobs(), move_frac=1.0, compresses_down=False, **given)
     assert up.num_bits.tolist() == [32.0, 96.0, 160.0]
@@ -149,7 +149,7 @@ def test_a_client_joins_the_group_that_lets_it_take_most_steps():
 
     2 / 3 at 2 s; then half of 2 x 2 and of 10 x 3, a version late, and 8 whole, over three: 9.
     """
-    technique = get_schedule("federated-compass")
+    technique = FEDERATED.get("federated-compass")
     found = technique.rule(Clients(), technique.knobs(num_least=2, num_most=10, age_power_ratio=1.0))
     assert found.time_s.tolist() == [0.0, 2.0, 10.0]
     assert found.accuracy_frac == pytest.approx([0.0, 2 / 3, 9.0])
@@ -164,7 +164,7 @@ def test_a_client_joins_the_group_that_lets_it_take_most_steps():
     ],
 )
 def test_ends_of_the_ranges_of_schedules(name, knob, least, most):
-    knobs = get_schedule(name).knobs
+    knobs = FEDERATED.get(name).knobs
     assert getattr(knobs(**{knob: least}), knob) == least
     assert getattr(knobs(**{knob: most}), knob) == most
     for wrong in (least - 1, most + 1):

@@ -8,9 +8,9 @@ import played_out
 import pytest
 from battery import over
 
-from orrery.network.exchange import exchanges
+from orrery.network.exchange import EXCHANGES
 from orrery.network.group import Group
-from orrery.network.plan import algorithms
+from orrery.network.plan import ALGORITHMS
 from orrery.network.routing import Routing
 from orrery.network.techniques import (
     hierarchical,
@@ -116,7 +116,11 @@ def test_copies_of_tokens_are_those_of_every_possible_choice(experts, k, n, per_
 
 
 @over(
-    product(algorithms(), ["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"], [2, 4, 8, 16, 64]),
+    product(
+        ALGORITHMS.techniques.values(),
+        ["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"],
+        [2, 4, 8, 16, 64],
+    ),
     named=lambda technique, kind, n: f"{technique.name}, {kind} of {n}",
 )
 def test_no_algorithm_sends_less_than_the_lower_bound(technique, kind, n):
@@ -131,7 +135,9 @@ def test_no_algorithm_sends_less_than_the_lower_bound(technique, kind, n):
     assert traffic.num_steps + traffic.num_out_steps >= 1
 
 
-@pytest.mark.parametrize("technique", [*algorithms(), *exchanges()], ids=lambda t: t.name)
+@pytest.mark.parametrize(
+    "technique", [*ALGORITHMS.techniques.values(), *EXCHANGES.techniques.values()], ids=lambda t: t.name
+)
 def test_every_source_is_listed_on_the_page_about_collectives(technique):
     page = (Path(__file__).resolve().parents[2] / "docs/models/collectives.md").read_text(encoding="utf-8")
     listed = page.split("## Sources")[1]

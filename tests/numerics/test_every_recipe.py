@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 
 from orrery.base.errors import ScenarioError
-from orrery.base.extension_points import techniques_at
-from orrery.numerics.recipes import techniques
 from orrery.numerics.recipes.format_grid import grid
 from orrery.numerics.recipes.layer import Scheme
-from orrery.numerics.recipes.prepare import SEAM, measure, prepare
+from orrery.numerics.recipes.prepare import RECIPES, measure, prepare
 
-every = pytest.mark.parametrize("name", sorted(techniques_at(techniques, SEAM)))
+every = pytest.mark.parametrize("name", sorted(RECIPES.techniques))
 
 SCHEMES = {
     "w4a4": Scheme(weights=grid("mxfp4"), activations=grid("mxfp4")),
@@ -48,7 +46,7 @@ OWN_WIDTH = {"qfx": 16}
 
 
 def run(name, given, scheme, seed=0, **knobs):
-    knobs = techniques_at(techniques, SEAM)[name].knobs(**knobs)
+    knobs = RECIPES.techniques[name].knobs(**knobs)
     return prepare(given, scheme, [(name, knobs)], np.random.default_rng(seed))
 
 

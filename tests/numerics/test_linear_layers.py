@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from orrery.base.errors import ScenarioError
-from orrery.base.extension_points import techniques_at
 from orrery.numerics.codec.rounding import round_to
 from orrery.numerics.draws import draw
-from orrery.numerics.learning import linear, techniques
+from orrery.numerics.learning import LAYERS, linear
 from orrery.numerics.learning.operations import extra_operations
 from orrery.numerics.learning.slopes import slope
 from orrery.numerics.learning.techniques.integer_linear import IntegerCast, IntegerKnobs
@@ -17,7 +16,7 @@ from orrery.numerics.parse import parse_format
 from orrery.numerics.quantise import round_trip
 from orrery.numerics.rounding import Rounding
 
-NAMES = tuple(techniques_at(techniques, "numerics.linear"))
+NAMES = tuple(LAYERS.techniques)
 TOKENS, INPUTS, OUTPUTS = 64, 96, 32
 
 

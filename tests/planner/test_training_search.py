@@ -17,7 +17,7 @@ from orrery.planner.training.space import FixedSettings, divisors, families, lay
 from orrery.training.allowed import RULES, broken, refusal
 from orrery.training.columns import columns_of
 from orrery.training.memory import USABLE_FRAC
-from orrery.training.schedules.registry import schedules
+from orrery.training.schedules.registry import SCHEDULES
 from orrery.training.step import step_of
 from orrery.training.worth import energy_bound_j
 
@@ -127,7 +127,7 @@ def test_families_use_all_devices_and_the_whole_batch():
 def test_every_schedule_is_in_the_space():
     job = job_of("gpt3-13b", 16, 64)
     family = next(f for f in families(job, FixedSettings(tp=4, pp=4, cp=1)))
-    names = tuple(schedules())
+    names = tuple(SCHEDULES.techniques)
     x = layouts(job, FixedSettings(), family, names)
     assert {names[i] for i in np.unique(x.schedule)} == set(names)
 
@@ -182,7 +182,7 @@ def test_copies_stand_between_nodes_and_shards_inside_one():
     job = job_of(devices=64, batch=64)
     (family,) = families(job, FixedSettings(tp=2, cp=1, pp=1))
     assert family.dp == 32
-    found = layouts(job, FixedSettings(micro_batch=1, recompute="none"), family, tuple(schedules()))
+    found = layouts(job, FixedSettings(micro_batch=1, recompute="none"), family, tuple(SCHEDULES.techniques))
     tried = {
         (layout.sharding, layout.sharding_group, layout.secondary_group)
         for layout in (found.layout(i) for i in range(len(found)))
@@ -196,6 +196,6 @@ def test_a_node_that_holds_every_data_rank_has_no_group_of_its_own():
     for tp, groups in ((8, {0}), (2, {0, 4}), (1, {0, 8})):
         (family,) = families(job, FixedSettings(tp=tp, cp=1, pp=1))
         found = layouts(
-            job, FixedSettings(micro_batch=1, recompute="none", sharding="zero3"), family, tuple(schedules())
+            job, FixedSettings(micro_batch=1, recompute="none", sharding="zero3"), family, tuple(SCHEDULES.techniques)
         )
         assert {found.layout(i).sharding_group for i in range(len(found))} == groups, tp

@@ -3,20 +3,18 @@
 import pytest
 
 from orrery.base.errors import ScenarioError
-from orrery.base.extension_points import techniques_at
-from orrery.reasoning import techniques
 from orrery.reasoning.graph import Call, Graph, Problem
-from orrery.reasoning.shape import SEAM, graph_of
+from orrery.reasoning.shape import SHAPES, graph_of
 
 PROBLEM = Problem(prompt_tokens=200, answer_tokens=1000)
-SHAPES = sorted(techniques_at(techniques, SEAM))
+NAMES = sorted(SHAPES.techniques)
 
 
 def prefilled(graph, shares_prefix=True):
     return sum(call.prefilled_tokens(shares_prefix) for call in graph.calls)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", NAMES)
 def test_every_shape_is_a_graph_whose_sharing_never_adds_work(shape):
     calls = graph_of(shape, PROBLEM).calls
     assert calls

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from orrery.base.errors import ScenarioError
+from orrery.base.knobs import NoKnobs
 from orrery.reasoning.allocate import allocate, saving_ratio, solved_frac
 from orrery.reasoning.chains import Models, Rounds, alone_s, in_step_s, own_pace_s
 from orrery.reasoning.coverage import Difficulty, coverage, gain_frac, saturation_tries
 from orrery.reasoning.equivalent import Sparsity, _attention_flops, equivalent
 from orrery.reasoning.frontier import best_within, cheapest, frontier
 from orrery.reasoning.graph import Call, Graph, Problem
-from orrery.reasoning.shape import graph_of, shape_of
+from orrery.reasoning.shape import SHAPES, graph_of
 from orrery.reasoning.tree.grown import Front
 from orrery.reasoning.tree.search import Growth, Step, search, step_calls
 from orrery.reasoning.tree.shares import by_softmax
@@ -119,7 +120,7 @@ def test_blocks_drafted_scored_and_written_again():
     ],
 )
 def test_what_a_shape_is_by_default(shape, knobs, choice):
-    usual = shape_of(shape).knobs()
+    usual = SHAPES.get(shape).knobs()
     assert asdict(usual) == knobs
     found = usual.choice
     assert (None if found is None else (found.by, found.num_tries, found.num_rounds, found.num_checks)) == choice
@@ -146,8 +147,8 @@ def test_what_a_shape_is_by_default(shape, knobs, choice):
 )
 def test_a_knob_out_of_its_range_is_refused(shape, knob, wrong):
     with pytest.raises(ScenarioError, match=knob):
-        shape_of(shape).knobs(**{knob: wrong})
-    shape_of("speculative-chains").knobs(rejected_frac=1, num_chains=1, num_blocks=1)
+        SHAPES.get(shape).knobs(**{knob: wrong})
+    SHAPES.get("speculative-chains").knobs(rejected_frac=1, num_chains=1, num_blocks=1)
 
 
 def test_a_drawn_search_has_steps_of_its_share_and_a_limit():
@@ -195,7 +196,7 @@ def front(scores, branches=(), ideas=(), paths=()):
 
 def test_diverse_subtrees_keep_their_best_in_equal_parts():
     here = front([0.9, 0.8, 0.7, 0.6, 0.5], branches=[0, 0, 1, 1, 2])
-    knobs = diverse_tree.Knobs()
+    knobs = NoKnobs()
     assert diverse_tree.continued(here, 8, knobs).tolist() == [3, 0, 3, 0, 2]
     assert diverse_tree.continued(here, 2, knobs).tolist() == [1, 0, 1, 0, 0]
     assert diverse_tree.continued(here, 6, knobs).tolist() == [2, 0, 2, 0, 2]

@@ -6,15 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from orrery.base.extension_points import techniques_at
 from orrery.reasoning.graph import Graph
-from orrery.reasoning.tree import techniques
 from orrery.reasoning.tree.grown import Front, Grown
-from orrery.reasoning.tree.search import SEAM, Growth, search, step_calls
+from orrery.reasoning.tree.search import PRUNING, Growth, search, step_calls
 from orrery.reasoning.tree.shares import by_softmax
 from orrery.reasoning.tree.techniques.shared_cache_tree import Knobs, kept_of
 
-RULES = sorted(techniques_at(techniques, SEAM))
+RULES = sorted(PRUNING.techniques)
 GROWTH = Growth(
     width=32, prompt_tokens=100, step_tokens=70, most_step_tokens=256, most_tokens=1024, end_frac=0.1, seed=3
 )
@@ -34,7 +32,7 @@ def front(seed, count=8, depth=3):
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("width", [1, 5, 32])
 def test_a_rule_deals_out_exactly_the_width(rule, width):
-    technique = techniques_at(techniques, SEAM)[rule]
+    technique = PRUNING.techniques[rule]
     counts = technique.rule(front(0), width, technique.knobs())
     assert counts.sum() == width
     assert counts.min() >= 0

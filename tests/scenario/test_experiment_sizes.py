@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from orrery.base.errors import ScenarioError
-from orrery.fleet.decentral.registry import get_compressor
+from orrery.fleet.decentral import COMPRESSORS
 from orrery.fleet.decentral.saddle import compressed, extragradient, game
 from orrery.numerics.experiments.studies.dfp import Counts, FixedPointProduct
 from orrery.scenario.experiment import known_experiments, run_experiment
@@ -20,7 +20,7 @@ def gains(*sizes, steps=4000):
 
 def test_keeping_everything_is_extragradient():
     """The reference moves to the point in every step, so both take the same way to the solution."""
-    of, technique = game(3, 6, 0.05, 0.5), get_compressor("send-random")
+    of, technique = game(3, 6, 0.05, 0.5), COMPRESSORS.get("send-random")
     plain = extragradient(of, 0.5, 30, 1e-9)
     found = compressed(
         of,
@@ -41,7 +41,7 @@ def test_the_gain_grows_with_workers_where_they_send():
 
 
 def test_workers_that_stay_away_send_nothing():
-    of, technique = game(8, 6, 0.05, 0.5), get_compressor("send-random")
+    of, technique = game(8, 6, 0.05, 0.5), COMPRESSORS.get("send-random")
     bits = [
         compressed(
             of,

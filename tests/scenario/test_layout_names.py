@@ -17,7 +17,7 @@ from orrery.scenario.train_job import layout_of, training_question
 from orrery.scenario.train_plan import train_plan
 from orrery.training.allowed import broken, refusal
 from orrery.training.columns import columns_of
-from orrery.training.schedules.registry import schedules
+from orrery.training.schedules.registry import SCHEDULES
 from orrery.training.step import step_of
 
 JOBS = {
@@ -47,7 +47,7 @@ SMALL = {"model": "gpt3-1.3b", "device": "a100-sxm-80gb", "devices": 8, "global_
 
 def drawn(job, seed):
     """Layouts of the space that break no rule, all kinds of families among them."""
-    rng, names = np.random.default_rng(seed), tuple(schedules())
+    rng, names = np.random.default_rng(seed), tuple(SCHEDULES.techniques)
     every, found = list(families(job, FixedSettings())), []
     while len(found) < EACH:
         x = layouts(job, FixedSettings(), every[rng.integers(len(every))], names)
@@ -141,7 +141,7 @@ def test_parts_that_are_recomputed_by_name_stand_in_the_name():
 )
 def test_a_wrong_word_is_named_with_the_nearest_right_one(name, message):
     with pytest.raises(OrreryError, match=message):
-        read_name(name, tuple(schedules()))
+        read_name(name, tuple(SCHEDULES.techniques))
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,11 @@ from functools import partial
 import pytest
 
 from orrery.base.errors import ScenarioError
-from orrery.base.extension_points import technique_at
 from orrery.catalog.devices import get_device
 from orrery.catalog.frameworks import get_framework
 from orrery.catalog.models import get_model
 from orrery.execution.memory import Infeasible
-from orrery.execution.offload import techniques
+from orrery.execution.offload import OFFLOADS
 from orrery.execution.offload.largest import PRECISION_RATIO, Largest, largest_model
 from orrery.execution.offload.shapes import gpt, gpt_of
 from orrery.execution.offload.step import OffloadedStep
@@ -61,7 +60,7 @@ def work_of(size: float, **given: object) -> Work:
 
 
 def step(name: str, work: Work, tiers: Tiers, **knobs: object) -> OffloadedStep:
-    technique = technique_at(techniques, "execution.offload", name)
+    technique = OFFLOADS.get(name)
     return technique.rule(work, tiers, technique.knobs(**knobs))
 
 

@@ -8,16 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orrery.base.errors import ScenarioError
-from orrery.base.extension_points import techniques_at
-from orrery.reasoning import techniques
-from orrery.reasoning.shape import SEAM
+from orrery.reasoning.shape import SHAPES
 from orrery.scenario.ask import Answer, InfeasibleAnswer, estimate
 from orrery.scenario.file import load_scenario, save_scenario
 from orrery.scenario.schema import read_scenario
 from orrery.scenario.why import paths, why
 
 ONE = {"model": "llama-3.1-8b", "device": "h100-sxm", "input_tokens": 500, "output_tokens": 200, "batch": 1}
-SHAPES = sorted(techniques_at(techniques, SEAM))
+NAMES = sorted(SHAPES.techniques)
 
 
 def answer(**inputs):
@@ -31,7 +29,7 @@ def draft(shape):
     return {"draft_model": "llama-3.2-1b"} if shape == "speculative-chains" else {}
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", NAMES)
 def test_every_shape_has_an_answer_whose_figures_are_of_one(shape):
     one, eight = (answer(reasoning=shape, batch=n, **draft(shape)) for n in (1, 8))
     for way in (*one.ways, *eight.ways):
@@ -167,14 +165,14 @@ def test_a_file_keeps_the_settings():
 @pytest.mark.parametrize(
     ("inputs", "says"),
     [
-        ({"reasoning": "best-of"}, "did you mean 'best-of-n'"),
+        ({"reasoning": "best-of"}, "Did you mean 'best-of-n'"),
         ({"reasoning": "best-of-n", "reasoning_knob": ["num_sample=2"]}, "did you mean 'num_samples'"),
         ({"reasoning": "best-of-n", "reasoning_knob": ["num_samples=2.5"]}, "'2.5'; write a whole number"),
         ({"reasoning": "generative-verification", "reasoning_knob": ["check_ratio=long"]}, "write a number"),
         ({"reasoning": "generative-verification", "reasoning_knob": ["check_ratio=inf"]}, "write a number"),
         ({"reasoning": "best-of-n", "reasoning_knob": ["num_samples"]}, "NAME=VALUE"),
         ({"reasoning": "best-of-n", "reasoning_knob": ["num_samples=4"], "samples": "4"}, "keep one"),
-        ({"reasoning": "tree-search", "reasoning_knob": ["prune=beam-trie"]}, "did you mean 'beam-tree'"),
+        ({"reasoning": "tree-search", "reasoning_knob": ["prune=beam-trie"]}, "Did you mean 'beam-tree'"),
         ({"reasoning": "sleep-time-compute", "samples": 4}, "takes none"),
         ({"reasoning": "best-of-n", "samples": "0,4"}, "from 1 to 10,000"),
         ({"reasoning": "best-of-n", "samples": "1,x"}, "such as 1,4,16,64"),

@@ -7,14 +7,13 @@ import pytest
 
 import orrery
 from orrery.base.errors import OrreryError
-from orrery.base.extension_points import techniques_at
-from orrery.execution.offload import techniques
+from orrery.execution.offload import OFFLOADS
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.schema import read_scenario
-from orrery.scenario.train_offload_ask import SEAM, prepare
+from orrery.scenario.train_offload_ask import prepare
 from orrery.scenario.train_offload_work import MAX_PLAYED, played
 
-NAMES = sorted(techniques_at(techniques, SEAM))
+NAMES = sorted(OFFLOADS.techniques)
 JOB = {"model": "llama-3.2-1b", "device": "a100-sxm-80gb", "devices": 4, "global_batch": 32, "seq_len": 2048}
 BIG = JOB | {"model": "llama-3.1-8b", "devices": 1, "global_batch": 4}
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from orrery.execution.surface._kernel import CHANNELS, TIME, device_cost
 from orrery.serving.requests import Requests
-from orrery.serving.simulation.rules import named
+from orrery.serving.simulation.rules import POLICIES, QUEUES, ROUTERS
 from orrery.serving.simulation.tables import _kernel as k
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -28,12 +28,8 @@ def ways_of(world, chosen):
     """The rules of a run, taken from its tables."""
     lane, rates, out = world.lanes[0], world.rates[0], np.zeros(CHANNELS)
     grant, order, route = (
-        named(extension_point, chosen[name]).rule
-        for extension_point, name in (
-            ("serving.policy", "policy"),
-            ("serving.queue", "queue"),
-            ("serving.route", "router"),
-        )
+        extension_point.get(chosen[name]).rule
+        for extension_point, name in ((POLICIES, "policy"), (QUEUES, "queue"), (ROUTERS, "router"))
     )
 
     def price_s(prompts, new, pairs, decodes, context):

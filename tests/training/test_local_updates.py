@@ -15,7 +15,7 @@ from orrery.execution.train.layout import TrainingLayout
 from orrery.execution.train.recipe_registry import get_recipe
 from orrery.hardware.cluster import Cluster
 from orrery.training.columns import columns_of
-from orrery.training.local_updates import get_local_updates, replica_of
+from orrery.training.local_updates import LOCAL_UPDATES, replica_of
 from orrery.training.replica import Replica, scaling_efficiency
 from orrery.training.small import stale_outer_descent
 from orrery.training.step import step_of
@@ -39,7 +39,7 @@ def replica(rate=1e9, **changes):
 
 
 def round_of(name, one, **knobs):
-    technique = get_local_updates(name)
+    technique = LOCAL_UPDATES.get(name)
     return technique.rule(one, technique.knobs(**knobs))
 
 
@@ -138,8 +138,8 @@ def test_the_stale_outer_update_converges():
 
 def test_what_makes_no_sense_is_refused():
     with pytest.raises(ScenarioError, match="num_steps"):
-        get_local_updates("co2").knobs(num_steps=0)
+        LOCAL_UPDATES.get("co2").knobs(num_steps=0)
     with pytest.raises(ScenarioError, match="sharding"):
         replica_of(job(80), replace(LAYOUT, sharding="zero3"))
     with pytest.raises(UnknownName, match="co2"):
-        get_local_updates("co3")
+        LOCAL_UPDATES.get("co3")

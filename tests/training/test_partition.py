@@ -20,11 +20,11 @@ from orrery.hardware.device import Link
 from orrery.training.columns import columns_of
 from orrery.training.levels import Level, Topology, of_cluster, view
 from orrery.training.partition import (
+    PARTITIONS,
     Exchange,
     get_plan,
     largest_fitting,
     partitioned_step,
-    plan_names,
     ranked,
     traffic_of,
 )
@@ -177,7 +177,7 @@ def test_on_a_clusters_own_levels_zero3_gathers_as_the_training_floor_does():
 
 def test_memory_by_hand():
     job, t = job_on(), machine()
-    steps = {name: partitioned_step(job, t, get_plan(name, t)) for name in plan_names() if "-" in name}
+    steps = {name: partitioned_step(job, t, get_plan(name, t)) for name in PARTITIONS.techniques if "-" in name}
     parameters = get_model("llama-2-7b").num_parameters
     held = {name: step.held for name, step in steps.items()}
     plain, ours, narrow = (held[n] for n in ("zero3-partition", "three-level-partition", "zero-plus-plus"))
@@ -192,7 +192,7 @@ def test_memory_by_hand():
 
 def test_parts_add_up_and_operations_do_not_depend_on_the_plan():
     job, t = job_on(), machine()
-    steps = [partitioned_step(job, t, get_plan(name, t)) for name in plan_names()]
+    steps = [partitioned_step(job, t, get_plan(name, t)) for name in PARTITIONS.techniques]
     assert len({s.model_flops for s in steps}) == 1
     for s in steps:
         assert s.time_s == pytest.approx(sum(s.parts.values()))

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from orrery.base.errors import ScenarioError
-from orrery.training.schedules.registry import get_schedule, refusal, schedules
+from orrery.training.schedules.registry import SCHEDULES, get_schedule, refusal
 from orrery.training.schedules.schedule import numbered
 from orrery.training.schedules.timeline import even_seconds, play_schedule
 
-NAMES = sorted(schedules())
+NAMES = sorted(SCHEDULES.techniques)
 SIZES = list(itertools.product(range(1, 7), range(1, 4), (1, 2, 3, 4, 5, 7, 8, 11, 12, 14)))
 TIMES = [(1, 1, 1), (2, 3, 1), (1, 1.25, 0.75)]
 ODD_TIMES = [(2, 1, 1), (1, 0.5, 2.5), (1.25, 1, 1.5)]  # F > B, or W > B

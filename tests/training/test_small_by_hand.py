@@ -18,7 +18,7 @@ from orrery.training.graphs import epoch
 from orrery.training.graphs.epoch import layer_s
 from orrery.training.graphs.volume import GraphModel, Parts
 from orrery.training.islands.step import GroupedStep
-from orrery.training.local_updates.registry import get_local_updates
+from orrery.training.local_updates import LOCAL_UPDATES
 from orrery.training.placement.mesh import Mesh
 from orrery.training.replica import Replica
 from orrery.training.schedules.techniques import schedule_dualpipe, schedule_zero_bubble_v
@@ -84,7 +84,7 @@ def test_isolated_islands_send_inside_and_hold_no_stale_round():
         step_s=3.0, backward_s=2.0, num_parameters=1e9, gradient_bytes=2.0, weight_bytes=4.0,
         all_reduce_s=lambda size: size / 1e9, inside_s=lambda size: size / 4e8, neighbour_s=lambda size: size / 1e9,
     )  # fmt: skip
-    technique = get_local_updates("isolated")
+    technique = LOCAL_UPDATES.get("isolated")
     found = technique.rule(one, technique.knobs())
     assert found.num_rounds_stale == 0
     assert found.sent_bytes == 2e9

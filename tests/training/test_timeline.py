@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orrery.base.errors import ScenarioError
-from orrery.training.schedules.registry import get_schedule, refusal, schedules
+from orrery.training.schedules.registry import SCHEDULES, get_schedule, refusal
 from orrery.training.schedules.schedule import Piece
 from orrery.training.schedules.timeline import PieceSeconds, even_seconds, play, play_schedule
 from orrery.training.schedules.trace_events import trace_events
 
-NAMES = sorted(schedules())
+NAMES = sorted(SCHEDULES.techniques)
 
 
 def one_each(forward_s, backward_s, weight_s, hand_over_s=0.0):

@@ -1,14 +1,8 @@
 """Fewest tokens: the replica with the least work left, in tokens."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from orrery.base.technique import Technique
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Knobs:
-    """Nothing to choose."""
 
 
 def route(
@@ -33,7 +27,6 @@ TECHNIQUE = Technique(
     name="fewest-tokens",
     extension_point="serving.route",
     rule=route,
-    knobs=Knobs,
     gains="A replica that got a long prompt is left alone until it has read it.",
     costs="Replicas must report the tokens that they hold.",
     claims=("mitzenmacher-2001",),

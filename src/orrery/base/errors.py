@@ -5,6 +5,7 @@ OrreryError
 ├── ScenarioError   user input that makes no sense
 │   └── WrongType   an argument of another type than the function takes (also a TypeError)
 ├── UnknownName     a name that is not in the catalogue (also a LookupError)
+│   └── UnknownTechnique   a technique that does not exist (also a ScenarioError)
 └── OutOfRange      a question outside the range where a rule means anything
 
 Infeasible is not an error: planner and scenario return it as a result with numbers.
@@ -50,6 +51,10 @@ class UnknownName(OrreryError, LookupError):
         names = sorted(known)
         rest = f"Known: {', '.join(names)}." if len(names) <= MAX_LISTED else f"`{lister}` lists all."
         super().__init__(f"There is no {kind} {name!r}.{hint} {rest}")
+
+
+class UnknownTechnique(UnknownName, ScenarioError):
+    """A setting that names no technique of its extension point."""
 
 
 def shown(value: object) -> str:

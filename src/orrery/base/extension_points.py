@@ -1,8 +1,8 @@
-"""Techniques by seam and name, and their knobs as the plain array that compiled and vectorised rules take."""
+"""Extension points with their techniques, and knobs as the plain array that compiled and vectorised rules take."""
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType, ModuleType
@@ -11,16 +11,39 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.base.errors import ScenarioError, nearest
+from orrery.base.errors import ScenarioError, UnknownTechnique, nearest
 from orrery.base.technique import Technique, discover
 
 WORDS_OF_TRUTH: Mapping[str, bool] = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 """As people write a knob that is on or off."""
 
 
-def techniques_at(folder: ModuleType, extension_point: str) -> Mapping[str, Technique]:
-    """Every technique at a seam, by name, among the files of ``folder`` and what is offered from outside."""
-    return _techniques_at(folder.__name__, extension_point)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtensionPoint:
+    """A rule of a layer that has several techniques: the files of a folder, and what other packages offer."""
+
+    name: str  # "serving.queue"
+    folder: ModuleType  # whose files are its techniques
+    noun: str  # one of them, in messages
+
+    @property
+    def techniques(self) -> Mapping[str, Technique]:
+        """Every technique, by name."""
+        return _techniques_at(self.folder.__name__, self.name)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Every technique as a setting writes it."""
+        return tuple(t.written for t in self.techniques.values())
+
+    def get(self, name: str) -> Technique:
+        """The technique of that name, or that a setting writes so; UnknownTechnique carries the nearest ones."""
+        if (found := self.techniques.get(name)) is not None:
+            return found
+        for technique in self.techniques.values():
+            if technique.word == name:
+                return technique
+        raise UnknownTechnique(self.noun, name, self.words, "orrery show techniques")
 
 
 @cache
@@ -28,14 +51,6 @@ def _techniques_at(folder: str, extension_point: str) -> Mapping[str, Technique]
     return MappingProxyType(
         {t.name: t for t in discover(import_module(folder)) if t.extension_point == extension_point}
     )
-
-
-def technique_at(folder: ModuleType, extension_point: str, name: str) -> Technique:
-    """The technique called ``name`` at ``seam``; ScenarioError with the known names otherwise."""
-    known = techniques_at(folder, extension_point)
-    if (found := known.get(name)) is None:
-        raise ScenarioError(f"There is no {extension_point} technique {name!r}; {_hint(name, known)}")
-    return found
 
 
 def knobs_from(technique: Technique, written: Mapping[str, str]) -> Any:
@@ -71,11 +86,16 @@ def _known_knobs(technique: Technique, given: Iterable[str]) -> Mapping[str, Any
     return names
 
 
+def knobs_with(technique: Technique, given: Mapping[str, Any]) -> Any:
+    """The knobs of ``technique`` with ``given`` in place of the defaults; ScenarioError where it has no such knob."""
+    _known_knobs(technique, given)
+    return technique.knobs(**given)
+
+
 def knob_array(technique: Technique, **given: float) -> NDArray[np.float64]:
     """The knobs of ``technique`` in the order of its dataclass, ``given`` in place of the defaults, checked."""
-    names = _known_knobs(technique, given)
-    knobs = technique.knobs(**given)
-    return np.array([float(getattr(knobs, name)) for name in names], dtype=np.float64)
+    knobs = knobs_with(technique, given)
+    return np.array([float(getattr(knobs, f.name)) for f in fields(knobs)], dtype=np.float64)
 
 
 def _hint(name: str, known: Mapping[str, Any]) -> str:

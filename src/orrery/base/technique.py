@@ -13,19 +13,31 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from orrery.base.knobs import NoKnobs
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Technique:
-    """A mechanism at a seam of a floor: what it does, what it buys and what it costs."""
+    """A mechanism at an extension point of a layer: what it does, what it buys and what it costs."""
 
     name: str  # as typed: "ring-all-reduce"
     extension_point: str  # which rule it replaces: "network.collective"
     rule: Callable[..., Any]
-    knobs: type  # a frozen dataclass whose every field has a default
+    knobs: type[Any] = NoKnobs  # a frozen dataclass whose every field has a default
     gains: str  # one line: what it buys
     costs: str  # one line: what it costs
     claims: tuple[str, ...]  # sources that describe it, as citable keys: "thakur-2005"
     excludes: frozenset[str] = frozenset()
+    word: str = ""  # as a setting writes it, where that is not its name: "lazy" for "checkpoint-lazy"
+    traits: frozenset[str] = frozenset()  # what a caller must know of it before it calls the rule
+    settings: tuple[tuple[str, int], ...] = ()  # that it cannot do without, where a deployment gives none of its own
+    command: str = ""  # the one that takes it, where that of its extension point does not
+    measure: str = ""  # what must be measured that no model of time, memory and energy can know
+
+    @property
+    def written(self) -> str:
+        """The technique as a setting writes it."""
+        return self.word or self.name
 
 
 def discover(folder: ModuleType) -> Iterator[Technique]:

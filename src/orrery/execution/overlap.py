@@ -3,12 +3,11 @@
 The rules are the files in ``techniques`` at the seam ``execution.overlap``; see docs/models/overlap.md.
 """
 
-from collections.abc import Mapping
 from dataclasses import fields
 
 import numpy as np
 
-from orrery.base.extension_points import knob_array, technique_at, techniques_at
+from orrery.base.extension_points import ExtensionPoint, knob_array
 from orrery.base.technique import Technique
 from orrery.execution import techniques
 from orrery.execution.batch import Batch
@@ -16,19 +15,12 @@ from orrery.execution.explain import bound_by
 from orrery.execution.layout import Deployment
 from orrery.execution.step import step
 
-SEAM = "execution.overlap"
+ACTS_ALONE = "acts-alone"
+"""Trait of overlaps that act on one device too: they hide more than collectives."""
 
-__all__ = ["SEAM", "device_knobs", "get_overlap", "knob_array", "norm_frac", "overlaps"]
+OVERLAPS = ExtensionPoint(name="execution.overlap", folder=techniques, noun="overlap")
 
-
-def overlaps() -> Mapping[str, Technique]:
-    """Every way to overlap, by name."""
-    return techniques_at(techniques, SEAM)
-
-
-def get_overlap(name: str) -> Technique:
-    """The way to overlap called ``name``."""
-    return technique_at(techniques, SEAM, name)
+__all__ = ["ACTS_ALONE", "OVERLAPS", "device_knobs", "knob_array", "norm_frac"]
 
 
 def device_knobs(technique: Technique, deployment: Deployment) -> dict[str, float]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from orrery.execution.batch import Batch, Floats, Part
 from orrery.execution.layout import Deployment
-from orrery.execution.overlap import device_knobs, get_overlap, knob_array
+from orrery.execution.overlap import OVERLAPS, device_knobs, knob_array
 from orrery.execution.shard import has_exchange
 from orrery.execution.step import Step, step
 from orrery.execution.surface._kernel import MEMORY, NETWORK, TIME
@@ -87,7 +87,7 @@ def overlapped_s(done: Pass, name: str, **knobs: float) -> Floats:
 
     Where it runs nano-batches and nobody says how many, each pass takes the number with the least time.
     """
-    technique, d = get_overlap(name), done.deployment
+    technique, d = OVERLAPS.get(name), done.deployment
     given = {**device_knobs(technique, d), **knobs}
     tried = [given]
     if "num_batches" in {f.name for f in fields(technique.knobs)} and "num_batches" not in given:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from orrery.execution.diffusion import WORD_BYTES, Job, Work, pass_work
-from orrery.execution.patches import Exchanged, Shared, get_patches
+from orrery.execution.patches import PATCHES, Exchanged, Shared
 from orrery.models.diffusion import attentions
 
 JOIN_PASSES = 2.0
@@ -59,7 +59,7 @@ def shared_of(job: Job) -> Shared:
 
 def patched_work(job: Job) -> PatchedWork:
     """All passes of one device of a job in patches."""
-    shared, technique = shared_of(job), get_patches(job.patch_context)
+    shared, technique = shared_of(job), PATCHES.get(job.patch_context)
     read = {"read_frac": job.patch_read_frac} if job.patch_context == "neighbour" else {}
     exchanged: Exchanged = technique.rule(shared, technique.knobs(**read))
     layers = shared.num_attentions + shared.num_convolutions

@@ -3,7 +3,6 @@
 The time of a transfer is a rule at the seam ``execution.transfer`` over one of these links.
 """
 
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -11,8 +10,7 @@ import numpy as np
 
 from orrery import network
 from orrery.base.errors import OutOfRange, ScenarioError
-from orrery.base.extension_points import knob_array, technique_at, techniques_at
-from orrery.base.technique import Technique
+from orrery.base.extension_points import ExtensionPoint, knob_array
 from orrery.execution import techniques
 from orrery.execution.host_rates import HOST_RATE_FRAC as HOST_RATE_FRAC
 from orrery.execution.layout import Deployment
@@ -20,7 +18,7 @@ from orrery.execution.shard import cache_of, shard
 from orrery.hardware.device import Device, Link
 from orrery.models.model import RecurrentMixer, SoftmaxAttention
 
-SEAM = "execution.transfer"
+TRANSFERS = ExtensionPoint(name="execution.transfer", folder=techniques, noun="transfer")
 
 PIECE_S = 2e-6
 """What one piece of a cache adds to a transfer: its descriptor is posted and completed. vLLM issue 50913 pulls some
@@ -29,9 +27,8 @@ cost 58 ms: 2 to 3 us each. NIXL issue 176 had 40 us a piece before descriptors 
 pieces go over NVLink posts 20 times slower than over a network card (vLLM issue 55434)."""
 
 __all__ = [
-    "SEAM",
+    "TRANSFERS",
     "Transfer",
-    "get_transfer",
     "holders",
     "host_link",
     "knob_array",
@@ -40,7 +37,6 @@ __all__ = [
     "link_between",
     "num_parallel",
     "pieces_of",
-    "transfers",
 ]
 
 
@@ -49,16 +45,6 @@ class Transfer(NamedTuple):
 
     bandwidth_bytes_per_s: float
     latency_s: float
-
-
-def transfers() -> Mapping[str, Technique]:
-    """Every way to move bytes, by name."""
-    return techniques_at(techniques, SEAM)
-
-
-def get_transfer(name: str) -> Technique:
-    """The way to move bytes called ``name``."""
-    return technique_at(techniques, SEAM, name)
 
 
 def kv_bytes(deployment: Deployment, tokens: float) -> float:

@@ -11,12 +11,12 @@ across nodes one to each node. [deepep], [tensorrt-llm]
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.base.technique import Technique, discover
+from orrery.base.extension_points import ExtensionPoint
 from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
 from orrery.network import techniques
@@ -125,15 +125,12 @@ def exchange_calibration(exchange: TokenExchange, device: Device) -> Calibration
     return find(device, exchange.kind, exchange.library or DEFAULT_LIBRARY)
 
 
-@cache
-def exchanges() -> tuple[Technique, ...]:
-    """Every way to route tokens that is known, by name."""
-    return tuple(t for t in discover(techniques) if t.extension_point == "network.exchange")
+EXCHANGES = ExtensionPoint(name="network.exchange", folder=techniques, noun="token exchange")
 
 
 def routes(routing: Routing, constants: Mapping[str, float]) -> Iterator[tuple[str, Copies]]:
     """The ways that the library's constants speak of: ``per_expert`` or ``per_device`` set to 1."""
-    for technique in exchanges():
+    for technique in EXCHANGES.techniques.values():
         copies: Copies = technique.rule(routing)
         if constants.get(copies.transport):
             yield technique.name, copies

@@ -9,9 +9,8 @@ buffer into the best number of pieces: more pieces fill the chain sooner and pay
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 
-from orrery.base.technique import Technique, discover
+from orrery.base.extension_points import ExtensionPoint
 from orrery.hardware.device import Device
 from orrery.network import techniques
 from orrery.network.group import Group
@@ -36,17 +35,14 @@ class Candidate:
         )
 
 
-@cache
-def algorithms() -> tuple[Technique, ...]:
-    """Every algorithm that is known, by name."""
-    return tuple(t for t in discover(techniques) if t.extension_point == "network.collective")
+ALGORITHMS = ExtensionPoint(name="network.collective", folder=techniques, noun="collective algorithm")
 
 
 def candidates(group: Group, device: Device, constants: Mapping[str, float]) -> tuple[Candidate, ...]:
     """Every algorithm that can do it, over every transport that the library was measured with."""
     found: list[Candidate] = []
     crowd = 1.0 if group.has_peer_to_peer else _contention(group, constants)
-    for technique in algorithms():
+    for technique in ALGORITHMS.techniques.values():
         traffic: Traffic | None = technique.rule(group)
         for transport in traffic.transports if traffic else ():
             if f"{transport}_rate_frac" in constants and traffic:

@@ -1,17 +1,12 @@
 """From a question to its calls: the shapes at the seam ``reasoning.shape``, one file each under ``techniques``."""
 
-from orrery.base.extension_points import technique_at
+from orrery.base.extension_points import ExtensionPoint
 from orrery.base.technique import Technique
 from orrery.reasoning import techniques
 from orrery.reasoning.choice import ShapeKnobs
 from orrery.reasoning.graph import Graph, Problem
 
-SEAM = "reasoning.shape"
-
-
-def shape_of(name: str) -> Technique:
-    """The shape of that name."""
-    return technique_at(techniques, SEAM, name)
+SHAPES = ExtensionPoint(name="reasoning.shape", folder=techniques, noun="reasoning shape")
 
 
 def drawn(shape: Technique, problem: Problem, knobs: ShapeKnobs) -> Graph:
@@ -21,5 +16,5 @@ def drawn(shape: Technique, problem: Problem, knobs: ShapeKnobs) -> Graph:
 
 def graph_of(shape: str, problem: Problem, **knobs: float | str) -> Graph:
     """The same by name, ``knobs`` in place of the shape's defaults."""
-    found = shape_of(shape)
+    found = SHAPES.get(shape)
     return drawn(found, problem, found.knobs(**knobs))

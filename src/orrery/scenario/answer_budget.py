@@ -7,7 +7,7 @@ from orrery.scenario.answer_ways import Budget, Spent
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 """Samples that are tried of each shape."""
 
-SHAPES = ("majority-vote", "best-of-n", "generative-verification", "sequential-revision")
+COUNTED = ("majority-vote", "best-of-n", "generative-verification", "sequential-revision")
 """Shapes of which a law says how often their answer is right."""
 
 

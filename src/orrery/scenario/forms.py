@@ -5,31 +5,31 @@ from dataclasses import replace
 from orrery.base.errors import ScenarioError
 from orrery.execution.engine import Engine
 from orrery.execution.layout import Deployment
-from orrery.execution.overlap import get_overlap, knob_array
+from orrery.execution.overlap import ACTS_ALONE, OVERLAPS, knob_array
 from orrery.execution.overlapped import SEQUENTIAL
 from orrery.scenario.knobs import read_knobs
 from orrery.scenario.schema import Scenario
-from orrery.serving.simulation.rules import named
-
-MIXED, APART = "chunked-prefill", "prefill-first"
-NANO_BATCHES = "nano-batches"
+from orrery.serving.batching import IN_CLOSED_FORM
+from orrery.serving.simulation.rules import POLICIES
 
 
 def with_policy(scenario: Scenario, engine: Engine) -> Engine:
     """The engine with the policy that is asked for; the closed form knows two of them."""
     if (policy := scenario.policy) is None:
         return engine
-    named("serving.policy", policy)
-    if policy not in (MIXED, APART):
-        raise ScenarioError(f"policy: the closed form knows {MIXED} and {APART}; orrery simulate takes {policy} too.")
+    technique = POLICIES.get(policy)
+    if IN_CLOSED_FORM not in technique.traits:
+        known = " and ".join(t.name for t in POLICIES.techniques.values() if IN_CLOSED_FORM in t.traits)
+        raise ScenarioError(f"policy: the closed form knows {known}; orrery simulate takes {policy} too.")
+    mixes = technique.knobs().mixes
     budget = engine.max_num_batched_tokens
     if chunk := int(read_knobs(scenario.knob)["policy"].get("chunk_tokens", 0)):
-        if policy != MIXED:
-            raise ScenarioError(f"knob: {policy} has no chunks; write policy = {MIXED} beside policy.chunk_tokens.")
+        if not mixes:
+            raise ScenarioError(f"knob: {policy} has no chunks; policy.chunk_tokens is of chunked-prefill.")
         if scenario.max_num_batched_tokens:
             raise ScenarioError("knob: policy.chunk_tokens and max_num_batched_tokens bound the same step; keep one.")
         budget = min(budget, chunk)
-    return replace(engine, has_mixed_steps=policy != APART, max_num_batched_tokens=budget)
+    return replace(engine, has_mixed_steps=mixes, max_num_batched_tokens=budget)
 
 
 def check_knobs(scenario: Scenario) -> None:
@@ -48,7 +48,7 @@ def overlap_knobs(scenario: Scenario) -> tuple[tuple[str, float], ...]:
     if scenario.overlap is None:
         return ()
     given = read_knobs(scenario.knob)["overlap"]
-    knob_array(get_overlap(scenario.overlap), **given)
+    knob_array(OVERLAPS.get(scenario.overlap), **given)
     return tuple(given.items())
 
 
@@ -60,6 +60,6 @@ def form_notes(scenario: Scenario, deployment: Deployment) -> tuple[str, ...]:
     if (overlap := deployment.overlap) not in ("", SEQUENTIAL):
         knobs = ", ".join(f"{name} {value:g}" for name, value in deployment.overlap_knobs)
         notes.append(f"overlap: {overlap}" + (f" ({knobs})" if knobs else ""))
-        if deployment.layout.tp == 1 and overlap != NANO_BATCHES:
+        if deployment.layout.tp == 1 and ACTS_ALONE not in OVERLAPS.get(overlap).traits:
             notes[-1] = f"overlap = {overlap}: no effect on this deployment: tp is 1: there is no all-reduce to hide"
     return tuple(notes)

@@ -8,7 +8,7 @@ from orrery.base.errors import ScenarioError, shown
 from orrery.execution.diffusion import Job
 from orrery.execution.generation import Generated, generate
 from orrery.execution.patched import PatchedWork, patched_work
-from orrery.execution.patches import patch_contexts
+from orrery.execution.patches import PATCHES
 from orrery.models.diffusion import DiffusionModel
 from orrery.scenario.schema import Scenario
 
@@ -23,8 +23,8 @@ def read_patches(scenario: Scenario, model: DiffusionModel) -> dict[str, Any]:
             f"{', '.join(given)}: of patches, and there is one; write patch_parallel = 4, or leave out."
         )
     context = given.get("patch_context", "whole")
-    if context not in patch_contexts():
-        raise ScenarioError(f"patch_context: got {shown(context)}; write one of {', '.join(patch_contexts())}.")
+    if context not in PATCHES.words:
+        raise ScenarioError(f"patch_context: got {shown(context)}; write one of {', '.join(PATCHES.words)}.")
     if "patch_read_frac" in given and context != "neighbour":
         raise ScenarioError(
             f"patch_read_frac: with patch_context = {context} attention reads all patches; write patch_context = "

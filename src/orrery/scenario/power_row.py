@@ -12,9 +12,9 @@ from typing import Any
 from orrery.base.errors import OutOfRange, ScenarioError, UnknownName
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible
+from orrery.fleet.power import POWER_CAPS
 from orrery.fleet.power.oversubscribe import Fit, Tolerance, largest_row
 from orrery.fleet.power.phases import Phases, phases
-from orrery.fleet.power.registry import get_capping
 from orrery.fleet.power.row import Row
 from orrery.planner.plan import Plan
 from orrery.scenario.answer import to_json
@@ -112,7 +112,7 @@ def row_fit(
     max_more_frac: float = MAX_MORE_FRAC,
 ) -> RowFit:
     """Return the largest row under its limit by one rule; ``knobs`` are the rule's own."""
-    technique = get_capping(f"cap-{cap}")
+    technique = POWER_CAPS.get(cap)
     chosen = technique.knobs(**(knobs or {}))
     fit = largest_row(
         row,

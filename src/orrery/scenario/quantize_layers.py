@@ -10,14 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.base.errors import OrreryError, ScenarioError
-from orrery.base.extension_points import technique_at
 from orrery.engine.streams import stream
 from orrery.numerics.draws import draw
 from orrery.numerics.format import Format
-from orrery.numerics.recipes import techniques
 from orrery.numerics.recipes.format_grid import grid
 from orrery.numerics.recipes.layer import Layer, Scheme
-from orrery.numerics.recipes.prepare import SEAM, measure, prepare
+from orrery.numerics.recipes.prepare import RECIPES, measure, prepare
 from orrery.numerics.rounding import Rounding
 from orrery.scenario.resolve import words
 from orrery.scenario.tensor_file import tensors_in
@@ -54,7 +52,7 @@ def read_recipes(text: str | None) -> tuple[tuple[str, ...], ...]:
     """``gptq,hadamard+gptq`` as two recipes of one and two techniques; every name is known."""
     found = [tuple(name.strip() for name in word.split("+")) for word in words(text or "")]
     for name in {name for recipe in found for name in recipe}:
-        technique_at(techniques, SEAM, name)
+        RECIPES.get(name)
     return tuple(dict.fromkeys((PLAIN, *found))) if found else ()
 
 

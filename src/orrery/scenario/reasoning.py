@@ -20,9 +20,9 @@ from orrery.reasoning.choice import Choice, ShapeKnobs
 from orrery.reasoning.cost import cost
 from orrery.reasoning.coverage import Difficulty
 from orrery.reasoning.graph import Graph, Problem
-from orrery.reasoning.shape import drawn, shape_of
+from orrery.reasoning.shape import SHAPES, drawn
 from orrery.reasoning.vote import Checker, WrongAnswers
-from orrery.scenario.answer_budget import COUNTS, SHAPES, ranked
+from orrery.scenario.answer_budget import COUNTED, COUNTS, ranked
 from orrery.scenario.answer_studies import Subject, parted, studies
 from orrery.scenario.answer_ways import Budget, Reasoned, SampleCount, Spent
 from orrery.scenario.fields_reasoning import REASONING_SETTINGS
@@ -42,7 +42,7 @@ def reasoned(scenario: Scenario, question: Question, call: Estimate, tariff: Tar
     if scenario.reasoning is None:
         _refuse_alone(scenario)
         return None
-    shape, work = shape_of(scenario.reasoning), question.workload
+    shape, work = SHAPES.get(scenario.reasoning), question.workload
     if work.mode == "open":
         raise ScenarioError(
             "reasoning: an answer is estimated for questions that are asked at once; write batch = 1 or "
@@ -54,7 +54,7 @@ def reasoned(scenario: Scenario, question: Question, call: Estimate, tariff: Tar
     problem = Problem(prompt_tokens=work.input_tokens, answer_tokens=work.output_tokens)
     plain, *graphs = (
         drawn(s, problem, k)
-        for s, k in ((shape_of(PLAIN), shape_of(PLAIN).knobs(num_samples=1)), *((shape, k) for k in tries))
+        for s, k in ((SHAPES.get(PLAIN), SHAPES.get(PLAIN).knobs(num_samples=1)), *((shape, k) for k in tries))
     )
     deployments = dict(_deployments(scenario, question.deployment, graphs[-1]))
     place = _Place(
@@ -105,8 +105,8 @@ def _budget(scenario: Scenario, place: "_Place", problem: Problem, *, solver: De
     if scenario.success is None:
         raise ScenarioError("budget_usd: needs the chance that one sample is right; write success = 0.3 beside it.")
     found = list[Spent]()
-    for name in SHAPES:
-        shape = shape_of(name)
+    for name in COUNTED:
+        shape = SHAPES.get(name)
         for count in COUNTS:
             knobs: ShapeKnobs = shape.knobs(**{str(getattr(shape.knobs, "samples", "")): count})
             graph = drawn(shape, problem, knobs)

@@ -12,7 +12,7 @@ from orrery.scenario.train import TrainAnswer
 from orrery.scenario.train_job import TrainingQuestion, layout_of
 from orrery.training.allowed import refusal
 from orrery.training.columns import columns_of
-from orrery.training.schedules.registry import schedules
+from orrery.training.schedules.registry import SCHEDULES
 from orrery.training.step import PARTS
 
 
@@ -72,7 +72,7 @@ class Against:
 def against_layout(question: TrainingQuestion, name: str) -> TrainingLayout:
     """The layout called ``name``; ScenarioError where it makes no sense for the job, with the nearest that does."""
     job = question.job
-    given = read_name(name, tuple(schedules()))
+    given = read_name(name, tuple(SCHEDULES.techniques))
     layout, _ = layout_of(replace(question, given=given))
     if text := refusal(job, columns_of([layout])):
         near = nearest_sensible(job, layout)

@@ -1,21 +1,21 @@
 """From a scenario to a training job and its layout, with a note for every default that was taken."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, cast, get_args
 
 from orrery.base.errors import ScenarioError
-from orrery.base.extension_points import knobs_from, technique_at
+from orrery.base.extension_points import knobs_from
 from orrery.catalog.devices import get_device
 from orrery.catalog.frameworks import DEFAULT_FRAMEWORK, Use, framework_notes, get_framework
 from orrery.catalog.models import get_model
-from orrery.execution.train import techniques
 from orrery.execution.train.experts import dispatcher_of
+from orrery.execution.train.hidden import EXPERT, TENSOR
 from orrery.execution.train.job import PLACEMENT_INTERVAL_STEPS, Islands, Task, TrainingJob
 from orrery.execution.train.layout import Recompute, TrainingLayout, expert_cut
 from orrery.execution.train.layout_name import read_name
 from orrery.execution.train.modules import check_modules, read_modules
-from orrery.execution.train.placement import IN_ORDER, SEAM
+from orrery.execution.train.placement import IN_ORDER, PLACEMENTS
 from orrery.execution.train.recipe_registry import get_recipe
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device, Link
@@ -24,7 +24,7 @@ from orrery.scenario.expert_loads import expert_loads, loads_word
 from orrery.scenario.knobs import read_train_knobs
 from orrery.scenario.resolve import one_device, read_as
 from orrery.scenario.schema import Scenario
-from orrery.training.schedules.registry import get_schedule, schedules
+from orrery.training.schedules.registry import SCHEDULES, get_schedule
 
 FRAMEWORK_OF_OFFLOAD = "deepspeed"
 """Taken where states leave the device."""
@@ -89,6 +89,10 @@ def training_question(scenario: Scenario) -> TrainingQuestion:
     return TrainingQuestion(job=job, given=_given(scenario), notes=tuple(notes))
 
 
+WAYS = {"tensor_overlap": TENSOR, "expert_overlap": EXPERT}
+"""Settings that name a way to hide collectives."""
+
+
 def _numbers(scenario: Scenario, seat: str) -> tuple[tuple[str, float], ...]:
     """Knobs of a way to hide collectives, checked against those that it has."""
     given, name = read_train_knobs(scenario.knob)[seat], getattr(scenario, seat)
@@ -96,7 +100,7 @@ def _numbers(scenario: Scenario, seat: str) -> tuple[tuple[str, float], ...]:
         return ()
     if name is None:
         raise ScenarioError(f"knob: {seat}.{next(iter(given))} is read with {seat}; write that beside it.")
-    knobs = knobs_from(technique_at(techniques, f"execution.{seat}", name), given)
+    knobs = knobs_from(WAYS[seat].get(name), given)
     return tuple((key, float(getattr(knobs, key))) for key in given)
 
 
@@ -112,9 +116,9 @@ def _placement(scenario: Scenario, model: Model, notes: list[str]) -> dict[str, 
         return {}
     if not any(b.experts for b in model.blocks):
         raise ScenarioError(f"expert_placement: {model.name} has no experts; leave expert_placement out.")
-    if copies is not None and name != "redundancy":
+    technique = PLACEMENTS.get(str(name))
+    if copies is not None and "num_replicas" not in {f.name for f in fields(technique.knobs)}:
         raise ScenarioError(f"expert_replicas: {name} copies nothing; write expert_placement = redundancy.")
-    technique = technique_at(techniques, SEAM, str(name))
     if (other := scenario.expert_overlap) in technique.excludes:
         raise ScenarioError(f"expert_overlap: {other} and {name} both copy experts; write one of them.")
     if interval is None:
@@ -232,7 +236,7 @@ def _given(scenario: Scenario) -> dict[str, Any]:
     if found:
         name = {"is_sequence_parallel": "sequence_parallel"}.get(next(iter(found)), next(iter(found)))
         raise ScenarioError(f"layout: says all of a layout; leave {name} out, or layout.")
-    return read_name(scenario.layout, tuple(schedules()))
+    return read_name(scenario.layout, tuple(SCHEDULES.techniques))
 
 
 def _settings(scenario: Scenario) -> dict[str, Any]:

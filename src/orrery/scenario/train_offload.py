@@ -8,6 +8,7 @@ import numpy as np
 
 from orrery.base.errors import ScenarioError
 from orrery.execution.memory import Infeasible
+from orrery.execution.offload import OFFLOADS
 from orrery.execution.offload.step import OffloadedStep
 from orrery.execution.offload.tiers import MemoryUse, Tiers, shortage
 from orrery.execution.train.job import TrainingJob
@@ -21,7 +22,7 @@ from orrery.scenario.plan_answer import price_json
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.show import Table, rows_of
 from orrery.scenario.train_job import job_json
-from orrery.scenario.train_offload_ask import SHARING, Prepared, chosen_rule, prepare
+from orrery.scenario.train_offload_ask import Prepared, chosen_rule, prepare
 from orrery.scenario.train_offload_work import parts_of
 from orrery.scenario.train_run import Run, StepCosts, run_json, run_of
 from orrery.scenario.train_tiers import DEVICE_SHARES, exchange_s
@@ -180,7 +181,7 @@ def offloaded(scenario: Scenario) -> OffloadAnswer | InfeasibleAnswer:
         return InfeasibleAnswer(infeasible=replace(infeasible, smallest_change=text), notes=notes, tables=tables)
     rule, step = chosen_rule(ready)
     rounds = step.choices.get("groups", 1.0)  # lanes of a layerwise update are those of a whole round
-    parts = parts_of(rule, ready.pieces, ready.memory.tiers, ready.num_forward)
+    parts = parts_of(rule, ready.pieces, ready.memory.tiers, ready.knobs.num_forward)
     job, layout = ready.job, ready.layout
     summed = exchange_s(job, layout, "all_reduce", _summed_bytes(ready, step))
     parts |= {"gradient reduction": summed, "once a step": job.framework.step_s}
@@ -229,7 +230,7 @@ def _summed_bytes(ready: Prepared, step: OffloadedStep) -> float:
     All of them travel after the backward pass: they are few. Both passes of a zeroth-order step exchange one number.
     """
     work = ready.pieces.work
-    if ready.name == "adapters-only":
+    if ready.knobs.trains == "adapters":
         return step.choices["adapter_parameters"] * work.gradient_bytes
     return work.num_parameters / step.choices["groups"] * work.gradient_bytes if "groups" in step.choices else 0.0
 
@@ -273,8 +274,8 @@ def _learnt_frac(ready: Prepared, step: OffloadedStep) -> float:
     Two forward passes are two thirds. One group of g goes back through (g + 1) / 2g of the layers in the mean, and
     makes 1 / g of the gradients of weights.
     """
-    if ready.name == "zeroth-order-streaming":
-        return 2.0 / 3.0
+    if not ready.knobs.has_backward:
+        return ready.knobs.num_forward / 3.0
     groups = step.choices.get("groups", 1.0)
     return (1.0 + (groups + 1.0) / (2.0 * groups) + 1.0 / groups) / 3.0
 
@@ -283,19 +284,18 @@ def _step_costs(
     ready: Prepared, step: OffloadedStep, parts: dict[str, float], time_s: float, power_w: float
 ) -> StepCosts:
     """What a run needs to know; a forward pass alone fetches every layer once where parameters lie elsewhere."""
-    work, tiers, is_shared = ready.pieces.work, ready.memory.tiers, ready.name in SHARING
+    work, tiers, is_shared = ready.pieces.work, ready.memory.tiers, ready.knobs.shares_states
     each_s = work.num_layers * work.forward_s + work.outer_forward_s
     fetched = work.num_layers * work.layer_bytes / (tiers.num_ranks if is_shared else 1)
     slowest = {
-        "zero-infinity": min(tiers.nvme_read_bytes_per_s, tiers.host_link_each_way_bytes_per_s),
-        "overlapped-update": min(tiers.nvme_read_bytes_per_s, tiers.host_link_each_way_bytes_per_s),
-        "zeroth-order-streaming": tiers.host_link_each_way_bytes_per_s,
-    }.get(ready.name)
+        "nvme": min(tiers.nvme_read_bytes_per_s, tiers.host_link_each_way_bytes_per_s),
+        "host": tiers.host_link_each_way_bytes_per_s,
+    }.get(ready.knobs.fetches_from)
     fetch_s = fetched / slowest if slowest else 0.0
     state = work.num_parameters * (work.parameter_bytes + work.state_bytes) / (tiers.num_ranks if is_shared else 1)
-    if ready.name == "zeroth-order-streaming":
+    if not ready.knobs.has_backward:
         state = work.num_parameters * work.parameter_bytes
-    elif ready.name == "adapters-only":
+    elif ready.knobs.trains == "adapters":
         state = ADAPTER_BYTES * step.choices["adapter_parameters"]
     return StepCosts(
         job=ready.job,
@@ -309,8 +309,10 @@ def _step_costs(
     )
 
 
-LADDER = ("zero-offload", "interleaved-update", "overlapped-update", "zero-infinity")
-"""Techniques that learn as training on the device does, from the one that moves least to the one that holds most."""
+def ladder() -> tuple[str, ...]:
+    """Techniques that learn as training on the device does, from the one that moves least to what holds most."""
+    known = OFFLOADS.techniques
+    return tuple(sorted((n for n in known if known[n].knobs.rung), key=lambda n: known[n].knobs.rung))
 
 
 def first_fit(scenario: Scenario, changes: Iterator[dict[str, Any]]) -> str:
@@ -355,7 +357,7 @@ def _easier(ready: Prepared) -> Iterator[dict[str, Any]]:
     yield again
     yield from ({"micro_batch": n} for n in smaller)
     yield from (again | {"micro_batch": n} for n in smaller if again)
-    others = [n for n in LADDER if n != ready.name] if ready.name != "adapters-only" else []
+    others = [n for n in ladder() if n != ready.name] if ready.knobs.trains == "all weights" else []
     yield from ({"offload": n, "recompute": None} for n in others)
     for tp in _wider(layout, ready.job):
         yield {"tp": tp, "dp": None}
@@ -398,7 +400,10 @@ def first_offload(scenario: Scenario, layout: TrainingLayout) -> str:
     degrees = [n for n in range(1, node + 1) if n >= layout.tp and n % layout.tp == 0] or [layout.tp]
     sizes = dict.fromkeys((layout.micro_batch, 1))
     changes = (
-        {"offload": name, "tp": tp, "micro_batch": size, **OPEN} for tp in degrees for size in sizes for name in LADDER
+        {"offload": name, "tp": tp, "micro_batch": size, **OPEN}
+        for tp in degrees
+        for size in sizes
+        for name in ladder()
     )
     base_settings = {"tp": layout.tp, "micro_batch": layout.micro_batch}
     for change in changes:

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from orrery.base.errors import ScenarioError, nearest
-from orrery.base.extension_points import knobs_from, techniques_at
+from orrery.base.errors import ScenarioError
+from orrery.base.extension_points import knobs_from
 from orrery.base.technique import Technique
-from orrery.execution.offload import techniques
+from orrery.execution.offload import OFFLOADS
 from orrery.execution.offload.step import OffloadedStep
 from orrery.execution.offload.tiers import Tiers
 from orrery.execution.offload.work import Work
@@ -20,11 +20,6 @@ from orrery.scenario.train_offload_work import MAX_PLAYED, Pieces, Rule, pieces_
 from orrery.scenario.train_tiers import NodeMemory, node_memory
 from orrery.training.allowed import refusal
 from orrery.training.columns import columns_of
-
-SEAM = "execution.offload"
-
-SHARING = frozenset({"zero-offload", "zero-infinity", "overlapped-update", "interleaved-update"})
-"""Techniques whose data-parallel ranks share one copy of the states; under the others each has its own."""
 
 PRECISIONS = ("bf16", "fp16", "fp32", "tf32")
 
@@ -55,7 +50,6 @@ class Prepared:
     knobs: Any  # of the technique
     pieces: Pieces
     memory: NodeMemory
-    num_forward: float  # forward passes of a step, without recomputation
     may_recompute: bool  # whether recompute = full would change anything
     notes: tuple[str, ...]
 
@@ -67,7 +61,7 @@ class Prepared:
 
 def prepare(scenario: Scenario) -> Prepared:
     """Prepare all that the technique asks for; ScenarioError where the scenario makes no sense with it."""
-    technique = technique_called(scenario.offload or "")
+    technique = OFFLOADS.get(scenario.offload or "")
     if scenario.layout:
         raise ScenarioError(f"layout: says more than --offload {technique.name} takes; write tp, dp and micro_batch.")
     question, text = _question(scenario, technique)
@@ -79,7 +73,7 @@ def prepare(scenario: Scenario) -> Prepared:
     if why := refusal(job, columns_of([layout])):
         raise ScenarioError(why)
     pieces = pieces_of(job, layout)
-    if technique.name == "adapters-only":  # its gradients of weights are the adapters' own, and stay
+    if knobs.trains == "adapters":  # gradients of weights are the adapters' own, and stay
         pieces = replace(pieces, work=replace(pieces.work, weight_gradient_s=0.0), outer_weight_s=0.0)
     memory = node_memory(scenario, job, layout, pieces.work)
     late = (f"micro-batches: after the first {MAX_PLAYED} each takes what the last of these adds",)
@@ -91,7 +85,6 @@ def prepare(scenario: Scenario) -> Prepared:
         knobs=knobs,
         pieces=pieces,
         memory=memory,
-        num_forward=2.0 if technique.name == "zeroth-order-streaming" else 1.0,
         may_recompute=getattr(knobs, "recomputes", True) is False,
         notes=(
             *question.notes,
@@ -114,15 +107,6 @@ def chosen_rule(ready: Prepared) -> tuple[Rule, OffloadedStep]:
     return rule, played(rule, ready.pieces.work, ready.memory.tiers)
 
 
-def technique_called(name: str) -> Technique:
-    """The technique by its name; ScenarioError with the known ones otherwise."""
-    known = techniques_at(techniques, SEAM)
-    if (found := known.get(name)) is None:
-        near = nearest(name, known) or tuple(known)
-        raise ScenarioError(f"offload: got {name!r}; write {' or '.join(map(repr, near))}.")
-    return found
-
-
 def _question(scenario: Scenario, technique: Technique) -> tuple[TrainingQuestion, tuple[str, ...]]:
     """The job, with the task that the technique is for."""
     question = training_question(scenario)
@@ -131,11 +115,11 @@ def _question(scenario: Scenario, technique: Technique) -> tuple[TrainingQuestio
         raise ScenarioError(
             f"precision: offloading is known for {', '.join(PRECISIONS)}, got {job.recipe.name}; write bf16."
         )
-    if technique.name == "adapters-only":
+    if technique.knobs.trains == "adapters":
         if scenario.task not in (None, "lora", "qlora"):
-            raise ScenarioError(f"task: adapters-only trains adapters, got {scenario.task}; write lora or qlora.")
+            raise ScenarioError(f"task: {technique.name} trains adapters, got {scenario.task}; write lora or qlora.")
         if scenario.task is None:
-            notes.append("task: lora (what adapters-only trains)")
+            notes.append(f"task: lora (what {technique.name} trains)")
         job = replace(job, task="lora")
     elif scenario.task not in (None, "pretrain", "full_finetune"):
         raise ScenarioError(
@@ -158,29 +142,20 @@ def _check_layout(given: Mapping[str, Any], name: str) -> None:
             )
 
 
-RECOMPUTES = {
-    "zero-infinity": "whole layers",
-    "overlapped-update": "what it does not swap out",
-    "zeroth-order-streaming": "nothing",
-}
-"""What techniques compute again that leave no choice."""
-
-
 def _knobs(scenario: Scenario, technique: Technique) -> tuple[Any, str, tuple[str, ...]]:
     """The technique's knobs, what the layout calls its recomputation, and what was assumed."""
     given = read_train_knobs(scenario.knob)["offload"]
     if "recomputes" in given:
         raise ScenarioError("knob: offload.recomputes is a setting of its own; write recompute = full or none.")
     knobs = knobs_from(technique, given)
-    if technique.name == "adapters-only":
+    if knobs.trains == "adapters":
         knobs = replace(knobs, rank=scenario.adapter_rank or 16, is_4bit=scenario.task == "qlora")
-    if technique.name in RECOMPUTES:
+    if what := knobs.always_recomputes:
         if scenario.recompute is not None:
-            what = RECOMPUTES[technique.name]
             raise ScenarioError(
                 f"recompute: got {scenario.recompute}, but {technique.name} always computes {what} again; leave it out."
             )
-        return knobs, "full" if technique.name == "zero-infinity" else "none", ()
+        return knobs, knobs.recompute, ()
     if scenario.recompute not in (None, "full", "none"):
         raise ScenarioError(f"recompute: got {scenario.recompute} with --offload {technique.name}; write full or none.")
     if scenario.recompute is None:

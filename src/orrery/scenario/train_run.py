@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from math import ceil, inf
 from typing import Any
 
-from orrery.base.errors import ScenarioError, nearest
-from orrery.base.extension_points import techniques_at
+from orrery.base.errors import ScenarioError
 from orrery.base.technique import Technique
 from orrery.execution.train.job import TrainingJob
 from orrery.planner.money import Tariff
@@ -25,7 +24,7 @@ from orrery.scenario.train_with.failures import (
 )
 from orrery.scenario.train_with.recovery import REDUNDANT
 from orrery.scenario.train_with.reshape import RESHAPE
-from orrery.training.faults import techniques
+from orrery.training.faults import CHECKPOINTS
 from orrery.training.faults.goodput import Goodput, expected
 from orrery.training.faults.interval import best_steps
 from orrery.training.faults.model import FaultModel, RunPlan
@@ -246,14 +245,8 @@ def _interval_steps(
 
 
 def saving_called(name: str) -> Technique:
-    """The way of saving called ``name``, with or without "checkpoint-"; ScenarioError names the known ones."""
-    if name == RESHAPE:
-        name = DEFAULT_CHECKPOINT
-    known = {n.removeprefix("checkpoint-"): t for n, t in techniques_at(techniques, "training.checkpoint").items()}
-    if (found := known.get(name.removeprefix("checkpoint-"))) is None:
-        near = nearest(name, known) or tuple(known)
-        raise ScenarioError(f"checkpoint: got {name!r}; write {' or '.join(map(repr, near))}.")
-    return found
+    """The way of saving called ``name``, with or without "checkpoint-"."""
+    return CHECKPOINTS.get(DEFAULT_CHECKPOINT if name == RESHAPE else name)
 
 
 def _save_cost(name: str, saving: Saving, interval_steps: int, knobs: Mapping[str, int]) -> SaveCost:

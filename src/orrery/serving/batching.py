@@ -2,6 +2,18 @@
 
 from dataclasses import dataclass
 
+IN_CLOSED_FORM = "in-closed-form"
+"""Trait of policies that the analytical estimate knows: a token budget, with prompts in the same steps or before."""
+
+READS_PREFIXES = "reads-prefixes"
+"""Trait of routers that ask how much of a prompt each replica holds."""
+
+DRAWS = "draws"
+"""Trait of routers that choose at random."""
+
+EVICTS_BY_KEY = "evicts-by-key"
+"""Trait of queues whose order also says who is preempted; under the others it is whoever came last."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batching:

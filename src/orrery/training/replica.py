@@ -11,6 +11,9 @@ from typing import Any
 Exchange = Callable[[float], float]
 """Seconds that a message of so many bytes takes."""
 
+STAYS_APART = "stays-apart"
+"""Trait of local updates whose replicas never meet."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Replica:

@@ -7,13 +7,13 @@ from itertools import product
 import numpy as np
 
 from orrery import kernels, network
-from orrery.base.extension_points import knob_array, technique_at
+from orrery.base.extension_points import knob_array
 from orrery.catalog.frameworks import get_framework
 from orrery.catalog.models import get_model
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.execution.train import techniques
 from orrery.execution.train.gradient_slots import left_over_s
+from orrery.execution.train.hidden import EXPERT
 from orrery.execution.train.overlap import Floats, Pair
 from orrery.hardware.device import Device
 from orrery.kernels.ops import AttentionPrefill, Gemm
@@ -21,7 +21,7 @@ from orrery.models.model import Model, SoftmaxAttention
 from orrery_papers.shared.layer_costs import geometric_mean, words
 from orrery_papers.shared.trained import training_device
 
-SEAM, MAX_CHUNKS, ELEMENT_BYTES = "execution.expert_overlap", 8, 2.0
+MAX_CHUNKS, ELEMENT_BYTES = 8, 2.0
 FRAMEWORK = "megatron-lm"  # whose measured slow-down of products beside collectives is taken
 
 DIFFERS = (
@@ -179,7 +179,7 @@ def layer_times(layers: Layers) -> Times:
 
 
 def _rule(name: str, **knobs: float) -> Callable[[Pair], Floats]:
-    technique = technique_at(techniques, SEAM, name)
+    technique = EXPERT.get(name)
     values = knob_array(technique, **knobs)
     return lambda pair: technique.rule(pair, values)
 

@@ -5,16 +5,16 @@ from collections.abc import Iterator
 import numpy as np
 
 from orrery import kernels, network
-from orrery.base.extension_points import knob_array, technique_at
+from orrery.base.extension_points import knob_array
 from orrery.catalog.frameworks import get_framework
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.execution.train import techniques
+from orrery.execution.train.hidden import EXPERT
 from orrery.execution.train.overlap import Floats, Pair
 from orrery.kernels.ops import AttentionPrefill, Gemm
 from orrery_papers.shared.trained import training_device
 
-SEAM, FRAMEWORK, ELEMENT_BYTES = "execution.expert_overlap", "megatron-lm", 2.0
+FRAMEWORK, ELEMENT_BYTES = "megatron-lm", 2.0
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
@@ -46,7 +46,7 @@ def gain(setup: Setup, skew: float) -> float:
 
 def passes_s(setup: Setup, skew: float, name: str) -> float:
     """Forward and backward through attention and experts."""
-    technique = technique_at(techniques, SEAM, name)
+    technique = EXPERT.get(name)
     knobs = {"most_gathered": setup.number("num_gathered_experts")} if name != "expert-serial" else {}
     values = knob_array(technique, **knobs)
     total = 3.0 * float(attention_s(setup))

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from orrery.base.extension_points import technique_at
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.execution.offload import techniques
+from orrery.execution.offload import MAPPINGS
 from orrery.execution.offload.mapping import MappingGame, MemoryMapping
 from orrery.execution.offload.mapping_graphs import Machine, convolutions, game_of, transformer, with_backward
 
@@ -51,5 +50,5 @@ def reduction(game: MappingGame) -> float:
 
 def solve(name: str, game: MappingGame) -> MemoryMapping:
     """The mapping that a solver finds."""
-    technique = technique_at(techniques, "execution.mapping", name)
+    technique = MAPPINGS.get(name)
     return technique.rule(game, technique.knobs())

@@ -13,7 +13,7 @@ from orrery.execution.layout import Deployment
 from orrery.execution.memory import USABLE_FRAC, Infeasible, activation_bytes
 from orrery.execution.shard import cache_of, shard
 from orrery.execution.techniques.encrypted_serial import SerialKnobs
-from orrery.execution.transfer import HOST_RATE_FRAC, get_transfer, knob_array
+from orrery.execution.transfer import HOST_RATE_FRAC, TRANSFERS, knob_array
 from orrery.serving.requests import Requests
 from orrery.serving.simulation.result import Simulated
 from orrery.serving.simulation.service import Pool, Service
@@ -117,7 +117,7 @@ def offloaded(words: Setup, transfer: str, *, hit_frac: float = HIT_FRAC) -> flo
     """Answer tokens a second of a batch whose weights all lie in the host's memory."""
     d = serving(words)
     batch, layers, weights = batch_beside_stream(d), d.model.num_layers, shard(d).weight_bytes
-    technique = get_transfer(transfer)
+    technique = TRANSFERS.get(transfer)
     knobs = knob_array(technique, **knobs_of(words, transfer, hit_frac))
     link = link_bytes_per_s(words, transfer)
     layer_s = float(technique.rule(weights / layers, link, d.cluster.device.host.latency_s, knobs))

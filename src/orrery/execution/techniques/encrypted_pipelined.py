@@ -49,4 +49,5 @@ TECHNIQUE = Technique(
     gains="Encryption leaves the critical path where the next transfer can be guessed.",
     costs="Host cores that encrypt ahead; a wrong guess throws their work away.",
     claims=("pipellm-2025",),
+    measure="how often the next transfer is guessed right in your traffic",
 )

@@ -51,4 +51,5 @@ TECHNIQUE = Technique(
     gains="A layer takes the longer of its kernels and its all-reduces instead of their sum, at any batch size.",
     costs="Another model: trained or adapted with the changed residual stream; its collectives hold compute units.",
     claims=("ladder-residual-2025",),
+    measure="the quality of a model that was trained or adapted with the changed residual stream",
 )

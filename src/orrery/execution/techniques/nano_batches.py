@@ -6,6 +6,7 @@ from orrery.base.errors import ScenarioError
 from orrery.base.knobs import check_range
 from orrery.base.technique import Technique
 from orrery.execution.batch import Floats
+from orrery.execution.overlap import ACTS_ALONE
 
 SHARES = (0.1, 0.2, 0.4, 0.8, 0.9)
 """Shares of a device at which the interference table states a speed; linear between, 0 at 0 and 1 at 1."""
@@ -101,4 +102,5 @@ TECHNIQUE = Technique(
     gains="Memory and links work while matrix units do; what is scarcest is what the time comes from.",
     costs="Weights are read once for every nano-batch, and kernels that share a device slow each other.",
     claims=("nanoflow-2024",),
+    traits=frozenset({ACTS_ALONE}),
 )

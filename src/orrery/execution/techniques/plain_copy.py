@@ -1,6 +1,5 @@
 """Plain copy: a latency, then the bytes at the link's rate."""
 
-from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.execution.batch import Floats
 
@@ -16,7 +15,6 @@ TECHNIQUE = Technique(
     name="plain-copy",
     extension_point="execution.transfer",
     rule=rule,
-    knobs=NoKnobs,
     gains="The link's full rate.",
     costs="Whoever taps the bus reads what passes.",
     claims=("nvbandwidth",),

@@ -1,6 +1,5 @@
 """Sequential: kernels and collectives one after the other, as most engines run them."""
 
-from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.execution.batch import Floats
 
@@ -22,7 +21,6 @@ TECHNIQUE = Technique(
     name="sequential",
     extension_point="execution.overlap",
     rule=rule,
-    knobs=NoKnobs,
     gains="Nothing to tune, and no work done twice.",
     costs="Compute units wait for links, links for compute units.",
     claims=("shoeybi-2019", "vllm"),

@@ -1,12 +1,12 @@
 """What collectives of a layer add to its products once an overlap technique has hidden what it can."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.base.extension_points import knob_array, technique_at
+from orrery.base.extension_points import ExtensionPoint, knob_array
 from orrery.base.technique import Technique
 from orrery.execution.train import techniques
 from orrery.execution.train.cut import Choice, Product, product
@@ -22,7 +22,8 @@ from orrery.models.model import Block
 
 Floats = NDArray[np.float64]
 
-TENSOR, EXPERT = "execution.tensor_overlap", "execution.expert_overlap"
+TENSOR = ExtensionPoint(name="execution.tensor_overlap", folder=techniques, noun="tensor overlap")
+EXPERT = ExtensionPoint(name="execution.expert_overlap", folder=techniques, noun="expert overlap")
 
 SEQUENCE_FREE_FRAC = 2.0 / 3.0
 """With sequence parallelism a third of the backward collectives feed both products, and hide nowhere.
@@ -40,7 +41,7 @@ def tensor_technique(job: TrainingJob) -> str:
 def tensor_exposed(units: Units, ratio: Floats) -> tuple[Floats, Floats]:
     """Seconds that tensor parallelism adds to one layer, forward and backward; ``ratio`` slows its collectives."""
     job, x, f = units.job, units.layer, units.job.framework
-    technique = technique_at(techniques, TENSOR, tensor_technique(job))
+    technique = TENSOR.get(tensor_technique(job))
     if not x.tensor_forward_s.any():
         return x.tensor_forward_s, x.tensor_backward_s
     mr = f.matrix_ratio
@@ -70,8 +71,8 @@ def tensor_exposed(units: Units, ratio: Floats) -> tuple[Floats, Floats]:
 
 def _by_rank(units: Units, technique: Technique, pair: Pair) -> Floats:
     """The technique's answer; knobs that follow from the layout are set for each tensor degree on its own."""
-    given = dict(units.job.tensor_knobs)
-    if technique.name not in ("pieces", "weight-gradients"):
+    given, own = dict(units.job.tensor_knobs), {f.name for f in fields(technique.knobs)}
+    if not own & {"num_pieces", "free_frac"}:
         return technique.rule(pair, knob_array(technique, **given))
     out = pair.serial_s.copy()
     choice = units.choice
@@ -79,8 +80,8 @@ def _by_rank(units: Units, technique: Technique, pair: Pair) -> Floats:
     for key in set(keys.tolist()):
         here, tp = keys == key, key // 2
         if tp > 1:
-            free = SEQUENCE_FREE_FRAC if key % 2 else 1.0
-            knobs = {"num_pieces": float(tp)} if technique.name == "pieces" else {"free_frac": free}
+            follows = {"num_pieces": float(tp), "free_frac": SEQUENCE_FREE_FRAC if key % 2 else 1.0}
+            knobs = {name: value for name, value in follows.items() if name in own}
             out[here] = technique.rule(pair, knob_array(technique, **(knobs | given)))[here]
     return out
 
@@ -121,7 +122,7 @@ def expert_exposed(units: Units, ratio: Floats) -> tuple[Floats, Floats]:
     network_s = ratio * x.expert_forward_s
     if not job.expert_overlap or not network_s.any():
         return network_s, ratio * x.expert_backward_s
-    technique = technique_at(techniques, EXPERT, job.expert_overlap)
+    technique = EXPERT.get(job.expert_overlap)
     knobs = knob_array(technique, **dict(job.expert_knobs))
     block = next(b for b in job.model.blocks if b.experts)
     share = sum(b.count for b in job.model.blocks if b.experts) / units.num_layers

@@ -12,14 +12,14 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.base.extension_points import knob_array, technique_at
+from orrery.base.extension_points import ExtensionPoint, knob_array
 from orrery.execution.train import techniques
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.loads import Floats, Ints, fullest, shares_of
 from orrery.kernels.ops import Popularity
 from orrery.models.model import Experts
 
-SEAM = "execution.expert_placement"
+PLACEMENTS = ExtensionPoint(name="execution.expert_placement", folder=techniques, noun="expert placement")
 
 IN_ORDER = "in-order"
 """The first experts on the first rank, and so on: what frameworks do."""
@@ -90,7 +90,7 @@ def _standing(
     share = shares_of(num_experts, experts_per_token, law)
     if num_ranks == 1:
         name, knobs = IN_ORDER, ()
-    technique = technique_at(techniques, SEAM, name)
+    technique = PLACEMENTS.get(name)
     expert: Ints = technique.rule(share, num_ranks, knob_array(technique, **dict(knobs)))
     row = np.arange(len(share))[:, None]
     copies = np.zeros(share.shape)

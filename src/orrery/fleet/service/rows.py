@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from orrery.base.compiled import converted
 from orrery.base.errors import ScenarioError
 from orrery.engine.streams import stream
+from orrery.serving.batching import DRAWS
 from orrery.serving.requests import Floats, Ints, Requests
 from orrery.serving.simulation.prepare import Prepared
-from orrery.serving.simulation.service import DRAWS, Service
+from orrery.serving.simulation.rules import ROUTERS
+from orrery.serving.simulation.service import Service
 from orrery.serving.simulation.tables import _kernel as tables
 from orrery.serving.simulation.world import Window, build, request_table, time_table
 
@@ -59,7 +61,7 @@ class RequestRows:
         first = requests if self.is_whole else _subset(requests, self._order[: 2 * batch])
         world = build(service, first, prepared, seed=seed, window=Window())
         if not self.is_whole:
-            if service.router in DRAWS:
+            if DRAWS in ROUTERS.get(service.router).traits:
                 self._draws = stream(seed, "router").random((n, 2))
             world = self._as_batch(world, requests)
         self.world = world

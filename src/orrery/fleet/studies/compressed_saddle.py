@@ -8,7 +8,7 @@ import numpy as np
 
 from orrery.base.errors import ScenarioError
 from orrery.base.experiment import Experiment, Row, Run, counter, numbers, whole
-from orrery.fleet.decentral.registry import get_compressor
+from orrery.fleet.decentral import COMPRESSORS
 from orrery.fleet.decentral.saddle import Game, Path, compressed, extragradient, game
 
 STEPS = (1.0, 0.7, 0.5, 0.35, 0.2, 0.1)
@@ -62,7 +62,7 @@ def _rows(request: Run, sizes: Sizes, count: int, keeps: tuple[float, ...], tick
 
 def _path(request: Run, of: Game, sizes: Sizes, method: str, share: float, step: float) -> Path:
     name, remembers = METHODS[method]
-    technique = get_compressor(name)
+    technique = COMPRESSORS.get(name)
     return compressed(
         of,
         technique,

@@ -8,8 +8,8 @@ import numpy as np
 from orrery.base.errors import ScenarioError
 from orrery.base.experiment import Experiment, Row, Run, counter, numbers, whole
 from orrery.engine.streams import stream
+from orrery.fleet.federated import FEDERATED
 from orrery.fleet.federated.federation import Federation, History, federation
-from orrery.fleet.federated.registry import get_schedule
 from orrery.training.small.data import Split
 from orrery.training.small.points import points_of
 
@@ -45,7 +45,7 @@ def run(request: Run) -> tuple[Row, ...]:
     tick = counter(request.progress, len(SCHEDULES))
     found: dict[str, History] = {}
     for name in SCHEDULES:
-        technique = get_schedule(name)
+        technique = FEDERATED.get(name)
         given = {"num_most": most, "num_least": least} if name == "federated-compass" else {"num_steps": most}
         found[name] = technique.rule(world, technique.knobs(**given))
         tick()

@@ -1,6 +1,5 @@
 """Hierarchical: reduce-scatter inside the node, the collective of each n-th across nodes, all-gather inside."""
 
-from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.network.group import Group
 from orrery.network.traffic import SHARE, Traffic
@@ -24,7 +23,6 @@ TECHNIQUE = Technique(
     name="hierarchical",
     extension_point="network.collective",
     rule=rule,
-    knobs=NoKnobs,
     gains="The slow network carries only S/g a device, in 2 (N - 1) steps.",
     costs="Three phases; worth it only where the node's own links are much faster.",
     claims=("rabenseifner-2004",),

@@ -2,7 +2,6 @@
 
 import math
 
-from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.network.group import Group
 from orrery.network.traffic import Traffic, double_tree_ratio
@@ -31,7 +30,6 @@ TECHNIQUE = Technique(
     name="in-switch-reduction",
     extension_point="network.collective",
     rule=rule,
-    knobs=NoKnobs,
     gains="Sends (1 + 1/n) S instead of 2 (n - 1)/n S, in two steps for any number of devices.",
     costs="Needs a switch that adds, and registered multicast buffers; slow to start.",
     claims=("klenk-2020", "nccl"),

@@ -1,6 +1,5 @@
 """One-shot all-reduce: every device reads the whole buffer of every other and adds; an engine's own kernel."""
 
-from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.network.group import Group
 from orrery.network.traffic import Traffic
@@ -25,7 +24,6 @@ TECHNIQUE = Technique(
     name="one-shot",
     extension_point="network.collective",
     rule=rule,
-    knobs=NoKnobs,
     gains="One synchronisation in all: the fastest for small messages.",
     costs="Sends (n - 1) S: n/2 times what a ring sends.",
     claims=("tensorrt-llm", "vllm"),

@@ -1,6 +1,5 @@
 """Pairwise exchange: every device sends each other one its part, all at once."""
 
-from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.network.group import Group
 from orrery.network.traffic import Traffic
@@ -44,8 +43,8 @@ TECHNIQUE = Technique(
     name="pairwise",
     extension_point="network.collective",
     rule=rule,
-    knobs=NoKnobs,
     gains="Every byte travels once.",
     costs="n - 1 small messages a device; across nodes nothing is shared.",
     claims=("thakur-2005",),
+    command="orrery kernel all-to-all --device NAME --devices N --message-bytes BYTES --variant pairwise",
 )

@@ -2,7 +2,6 @@
 
 import math
 
-from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.network.routing import Copies, Routing
 
@@ -30,7 +29,6 @@ TECHNIQUE = Technique(
     name="per-device",
     extension_point="network.exchange",
     rule=rule,
-    knobs=NoKnobs,
     gains="Each token crosses each link at most once.",
     costs="Counts must be exchanged first, and relays must wait for the network.",
     claims=("deepep", "tensorrt-llm"),

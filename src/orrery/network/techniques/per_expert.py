@@ -1,6 +1,5 @@
 """Low-latency exchange: a token is sent once to each of its experts, straight into that expert's buffer."""
 
-from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.network.routing import Copies, Routing
 
@@ -22,7 +21,6 @@ TECHNIQUE = Technique(
     name="per-expert",
     extension_point="network.exchange",
     rule=rule,
-    knobs=NoKnobs,
     gains="No counting before sending: the lowest latency for a few tokens.",
     costs="Experts that share a device or a node each get their own copy.",
     claims=("deepep",),

@@ -1,6 +1,5 @@
 """Ring: every device passes one n-th of the buffer to its neighbour, again and again."""
 
-from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.network.group import Group
 from orrery.network.traffic import SHARE, Traffic
@@ -32,7 +31,6 @@ TECHNIQUE = Technique(
     name="ring",
     extension_point="network.collective",
     rule=rule,
-    knobs=NoKnobs,
     gains="Sends the fewest bytes that a network without arithmetic allows.",
     costs="The number of steps grows with the number of devices.",
     claims=("thakur-2005", "patarasuk-2009"),

@@ -2,7 +2,6 @@
 
 import math
 
-from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.network.group import Group
 from orrery.network.traffic import SHARE, Traffic
@@ -22,7 +21,6 @@ TECHNIQUE = Technique(
     name="torus-ring",
     extension_point="network.collective",
     rule=rule,
-    knobs=NoKnobs,
     gains="Uses the links of every dimension, in d (n^(1/d) - 1) steps.",
     costs="The group must fill a box of the torus.",
     claims=("jouppi-2023", "thakur-2005"),

@@ -2,7 +2,6 @@
 
 import math
 
-from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.network.group import Group
 from orrery.network.traffic import Traffic, double_tree_ratio
@@ -30,7 +29,6 @@ TECHNIQUE = Technique(
     name="tree",
     extension_point="network.collective",
     rule=rule,
-    knobs=NoKnobs,
     gains="Few steps between many nodes.",
     costs="Sends up to n / (n - 1) times the bytes of a ring.",
     claims=("sanders-2009", "nccl"),

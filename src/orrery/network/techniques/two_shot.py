@@ -1,6 +1,5 @@
 """Two-shot all-reduce: each device sums its n-th of the buffer, then all read the sums; an engine's own kernel."""
 
-from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.network.group import Group
 from orrery.network.traffic import Traffic
@@ -29,7 +28,6 @@ TECHNIQUE = Technique(
     name="two-shot",
     extension_point="network.collective",
     rule=rule,
-    knobs=NoKnobs,
     gains="As few bytes as a ring, in two steps for any number of devices.",
     costs="One synchronisation more than one-shot; all devices must see each other.",
     claims=("tensorrt-llm", "vllm"),

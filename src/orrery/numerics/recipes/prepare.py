@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from orrery.base.extension_points import technique_at
+from orrery.base.extension_points import ExtensionPoint
 from orrery.numerics.recipes import techniques
 from orrery.numerics.recipes.layer import Layer, Scheme
 from orrery.numerics.recipes.prepared import Prepared
 
-SEAM = "numerics.recipe"
+RECIPES = ExtensionPoint(name="numerics.recipe", folder=techniques, noun="recipe")
 
 Recipe = str | tuple[str, Any]
 """A recipe's name, or its name and its knobs."""
@@ -25,7 +25,7 @@ def prepare(layer: Layer, scheme: Scheme, recipes: Sequence[Recipe], rng: np.ran
     prepared = Prepared.of(layer, scheme)
     for recipe in recipes:
         name, knobs = recipe if isinstance(recipe, tuple) else (recipe, None)
-        technique = technique_at(techniques, SEAM, name)
+        technique = RECIPES.get(name)
         prepared = technique.rule(prepared, technique.knobs() if knobs is None else knobs, rng)
     return prepared.rounded()
 

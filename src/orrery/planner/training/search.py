@@ -26,7 +26,7 @@ from orrery.planner.training.space import Family, FixedSettings, choice_keys, fa
 from orrery.training.allowed import broken
 from orrery.training.columns import Columns, choice_from, choice_rows, choices
 from orrery.training.memory import room_bytes
-from orrery.training.schedules.registry import schedules
+from orrery.training.schedules.registry import SCHEDULES
 from orrery.training.step import Bounds, Steps, bounds_of, step_of
 from orrery.training.worth import energy_bound_j, energy_j
 
@@ -94,7 +94,7 @@ def search(
     costed, and counted.
     """
     every = list(families(job, fixed))
-    names = (fixed.schedule,) if fixed.schedule else fixed.schedules or tuple(schedules())
+    names = (fixed.schedule,) if fixed.schedule else fixed.schedules or tuple(SCHEDULES.techniques)
     out, keep = TrainingSearchResult(), _Keep(count, rank_s * (1.0 - SAME_TIME))
     have = room_bytes(job)
     shared = _Shared(job, fixed, every)

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.base.extension_points import technique_at
+from orrery.base.extension_points import ExtensionPoint
 from orrery.predictors.learn.training_set import OnStep, TrainingSet
 from orrery.predictors.processors import techniques
 from orrery.predictors.processors.scored import Table
 
-SEAM = "predictors.machine-score"
+PREDICTORS = ExtensionPoint(name="predictors.machine-score", folder=techniques, noun="predictor of scores")
 
 
 def learnt(
@@ -24,7 +24,7 @@ def learnt(
     """Logarithms of scores by the technique called ``name``, for tables of other machines."""
     mean, spread = seen.scores.mean(axis=0), seen.scores.std(axis=0)
     targets = ((seen.scores - mean) / spread).astype(np.float32)
-    found = technique_at(techniques, SEAM, name)
+    found = PREDICTORS.get(name)
     lesson = TrainingSet(inputs=seen.inputs(seen), targets=targets, steps=steps, seed=seed)
     predict = found.rule(found.knobs(), lesson, on_step)
     return lambda table: predict(table.inputs(seen)) * spread + mean

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.base.extension_points import technique_at
+from orrery.base.extension_points import ExtensionPoint
 from orrery.predictors.learn.training_set import OnStep, TrainingSet
 from orrery.predictors.tenants import techniques
 from orrery.predictors.tenants.interference import Runs
 
-SEAM = "predictors.slowdown"
+PREDICTORS = ExtensionPoint(name="predictors.slowdown", folder=techniques, noun="predictor of slowdowns")
 
 NOBODY = -1.0
 """What stands for a metric of a slot where nobody runs; others are in deviations around their mean."""
@@ -31,7 +31,7 @@ def learnt(
     def scaled(metrics: NDArray[Any]) -> NDArray[np.float32]:
         return np.where(metrics > 0.0, (metrics - mean) / spread, NOBODY).astype(np.float32)
 
-    found = technique_at(techniques, SEAM, name)
+    found = PREDICTORS.get(name)
     usual, around = float(np.median(seen.speed_frac)), float(seen.speed_frac.std())
     targets = ((seen.speed_frac - usual) / around).astype(np.float32)
     lesson = TrainingSet(inputs=scaled(seen.metrics), targets=targets, steps=steps, seed=seed)

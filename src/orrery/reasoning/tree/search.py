@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.base.extension_points import technique_at
+from orrery.base.extension_points import ExtensionPoint
 from orrery.reasoning.graph import Call
 from orrery.reasoning.tree import techniques
 from orrery.reasoning.tree.grown import Front, Grown
 
-SEAM = "reasoning.prune"
+PRUNING = ExtensionPoint(name="reasoning.prune", folder=techniques, noun="pruning rule")
 
 Rule = Callable[[Front, int, Any], NDArray[np.int64]]
 """How many continuations each candidate of a front gets, of so many in all."""
@@ -49,7 +49,7 @@ class Step:
 
 def search(growth: Growth, rule: str, **knobs: float) -> list[Step]:
     """The steps of one search under a pruning rule."""
-    technique = technique_at(techniques, SEAM, rule)
+    technique = PRUNING.get(rule)
     settings, random = technique.knobs(**knobs), np.random.default_rng(growth.seed)
     tree, width, steps = Grown(prompt_tokens=growth.prompt_tokens), growth.width, list[Step]()
     parents, counts = np.array([0]), np.array([width])
@@ -69,7 +69,7 @@ def search(growth: Growth, rule: str, **knobs: float) -> list[Step]:
 
 def taken(rule: str, knobs: Mapping[str, float]) -> dict[str, float]:
     """Return those of some knobs that a pruning rule has."""
-    own = {f.name for f in fields(technique_at(techniques, SEAM, rule).knobs)}
+    own = {f.name for f in fields(PRUNING.get(rule).knobs)}
     return {name: value for name, value in knobs.items() if name in own}
 
 

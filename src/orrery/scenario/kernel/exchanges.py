@@ -14,7 +14,7 @@ from orrery.kernels.resolve import find as find_kernels
 from orrery.network import Collective
 from orrery.network.group import group_of
 from orrery.network.on_fabric import ROUTINGS, Fabric, run
-from orrery.network.plan import Candidate, algorithms, candidates
+from orrery.network.plan import ALGORITHMS, Candidate, candidates
 from orrery.network.resolve import find, library_key
 from orrery.scenario.kernel.library import origin
 from orrery.scenario.kernel.operator import Found, Operator, Way, Work, one_of
@@ -36,7 +36,7 @@ def exchange(kind: str, work: Work) -> Iterator[Way]:
         raise ScenarioError("devices: not set; write how many take part, such as --devices 8.")
     for library in work.list_of("engine", ("",)):
         yield Way(variant=FASTEST, format="bytes", engine=library, find=partial(_library, kind, work, library))
-        for technique in algorithms():
+        for technique in ALGORITHMS.techniques.values():
             one = partial(_algorithm, kind, work, library, technique.name)
             yield Way(variant=technique.name, format="bytes", engine=library, find=one)
 
@@ -225,7 +225,7 @@ SIZES = {
 
 
 def _operators() -> Iterator[Operator]:
-    named = {technique.name: technique.gains for technique in algorithms()}
+    named = {technique.name: technique.gains for technique in ALGORITHMS.techniques.values()}
     routed = {
         "spray": "every flow over all spines (--fabric)",
         "ecmp": "a flow on one spine, by a hash (--fabric)",

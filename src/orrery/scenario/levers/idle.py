@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from orrery.execution.overlap import ACTS_ALONE, OVERLAPS
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
@@ -44,7 +46,8 @@ def _nothing(value: str, found: Found) -> str:
 
 
 def _overlap(value: str, f: Found) -> str:
-    return "tp is 1: there is no all-reduce to hide" if f.tp == 1 and value != "nano-batches" else ""
+    hides_nothing = f.tp == 1 and ACTS_ALONE not in OVERLAPS.get(value).traits
+    return "tp is 1: there is no all-reduce to hide" if hides_nothing else ""
 
 
 def _router(value: str, f: Found) -> str:

@@ -11,7 +11,7 @@ from orrery.base.sources import read_toml
 from orrery.base.technique import Technique, discover, technique_folders
 from orrery.scenario.fields import BY_NAME
 from orrery.scenario.levers.lever import QUESTIONS, Lever, Question
-from orrery.scenario.levers.seats import APART, COMMANDS, EXTRA, MEASURE, MEASURE_AT, SEATS, Seat
+from orrery.scenario.levers.seats import COMMANDS, MEASURE_AT, SEATS, Seat
 
 FILE = Path(__file__).with_name("listed.toml")
 
@@ -63,8 +63,8 @@ def technique_named(name: str) -> Technique | None:
 
 def _filed() -> Iterable[tuple[str, Lever]]:
     for name, technique in _files().items():
-        seat, command = SEATS.get(technique.extension_point), APART.get(name) or COMMANDS.get(technique.extension_point)
-        if seat:
+        command = technique.command or COMMANDS.get(technique.extension_point)
+        if seat := SEATS.get(technique.extension_point):
             yield name, _seated(technique, seat)
         elif command:
             yield name, Lever(name=name, command=command.format(name=name), **_about(technique))
@@ -75,20 +75,17 @@ def _about(technique: Technique) -> dict[str, Any]:
         "extension_point": technique.extension_point,
         "gains": technique.gains,
         "costs": technique.costs,
-        "measure": MEASURE.get(technique.name, MEASURE_AT.get(technique.extension_point, ())),
+        "measure": (technique.measure,) if technique.measure else MEASURE_AT.get(technique.extension_point, ()),
     }
 
 
 def _seated(technique: Technique, seat: Seat) -> Lever:
-    word = technique.name.removeprefix(seat.prefix)
-    for suffix in seat.suffixes:
-        word = word.removesuffix(suffix)
-    on = {seat.setting: word}
-    off = {seat.setting: seat.instead} if seat.instead != word else {}
-    questions, extra = seat.questions or _questions(on), EXTRA.get(technique.name, {})
+    on = {seat.setting: technique.written}
+    off = {seat.setting: seat.instead} if seat.instead != technique.written else {}
+    questions, extra = seat.questions or _questions(on), dict(technique.settings)
     return Lever(
         name=technique.name,
-        command=_command(questions, on | dict(extra), seat.beside),
+        command=_command(questions, on | extra, seat.beside),
         questions=questions,
         on=on,
         off=off,

@@ -4,13 +4,14 @@ from dataclasses import fields, replace
 from typing import Any
 
 from orrery.execution.memory import Infeasible
+from orrery.execution.offload import OFFLOADS
 from orrery.execution.offload.largest import Largest, largest_model
 from orrery.execution.offload.shapes import gpt_of
 from orrery.execution.offload.step import OffloadedStep
 from orrery.execution.offload.tiers import Tiers
 from orrery.execution.offload.work import Work
 from orrery.scenario.show import Table
-from orrery.scenario.train_offload_ask import Prepared, technique_called
+from orrery.scenario.train_offload_ask import Prepared
 from orrery.scenario.train_offload_work import pieces_of
 
 MIN_PARAMETERS = 1e7
@@ -28,7 +29,7 @@ def largest_table(ready: Prepared) -> Table:
         options.append(("without host memory", _placed(ready, activations="gpu"), replace(tiers, host_bytes=0.0)))
     rows = [_row(option, ready.name, name, left) for name, option, left in options]
     if ready.name != ON_DEVICE:
-        plain = technique_called(ON_DEVICE)
+        plain = OFFLOADS.get(ON_DEVICE)
         alone = replace(ready, name=ON_DEVICE, technique=plain, knobs=plain.knobs())
         rows.append(_row(alone, ON_DEVICE, "device alone", tiers))
     return Table(kind="largest", title="The largest GPT that fits", rows=tuple(rows))

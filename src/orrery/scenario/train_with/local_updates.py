@@ -9,8 +9,8 @@ from orrery.base.technique import Technique
 from orrery.scenario.schema import Scenario
 from orrery.scenario.show import Table
 from orrery.scenario.train_with.changed import Changed, days, refuse_without
-from orrery.training.local_updates import get_local_updates, replica_of
-from orrery.training.replica import Replica, Round, scaling_efficiency
+from orrery.training.local_updates import LOCAL_UPDATES, replica_of
+from orrery.training.replica import STAYS_APART, Replica, Round, scaling_efficiency
 
 EXCHANGE_BITS = 32
 """Parameters are averaged in 32 bits where nobody says otherwise."""
@@ -46,15 +46,19 @@ def with_local_updates(scenario: Scenario, plain: Changed) -> Changed:
             f"sites: pp = {plain.layout.pp} spreads one replica over sites; write pp = 1, so that a site holds whole "
             "replicas."
         )
-    technique = get_local_updates(str(name))
+    technique = LOCAL_UPDATES.get(str(name))
+    is_apart = STAYS_APART in technique.traits
     knobs, notes = _knobs(scenario, technique)
     replica = _replica(scenario, plain)
     found: Round = technique.rule(replica, knobs)
     mean_s = found.exposed_s / found.num_steps
     changed = plain.with_parts({"gradient reduction": mean_s, "parameter gathering": 0.0})
     changed = changed.with_more("optimizer", found.extra_bytes)
-    tables = (_round_table(str(name), replica, found), _ways_table(scenario, str(name), plain, changed, replica, found))
-    if name == "isolated":
+    tables = (
+        _round_table(technique.name, replica, found),
+        _ways_table(scenario, "none between sites" if is_apart else technique.name, plain, changed, replica, found),
+    )
+    if is_apart:
         notes.append(EXPERTS)
     return changed.saying(*tables, notes=tuple(notes))
 
@@ -94,7 +98,7 @@ def _round_table(name: str, replica: Replica, found: Round) -> Table:
         "kept_besides_bytes": found.extra_bytes,
         "rounds_stale": found.num_rounds_stale,
     }
-    if name == "co2":
+    if found.num_rounds_stale:
         row["least_local_steps"] = max(1, math.ceil(replica.all_reduce_s(sent) / replica.step_s))
     return Table(kind="round", title=f"From one exchange to the next ({name})", rows=(row,))
 
@@ -117,6 +121,6 @@ def _ways_table(
 
     rows = (
         row("gradients, every step", together, replica.step_s / together),
-        row("none between sites" if name == "isolated" else name, changed.step_s, scaling_efficiency(replica, found)),
+        row(name, changed.step_s, scaling_efficiency(replica, found)),
     )
     return Table(kind="exchange", title="Against one exchange of gradients a step", rows=rows)

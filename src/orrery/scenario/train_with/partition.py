@@ -1,7 +1,6 @@
 """Weights, gradients and optimizer states, each cut at a level of the machine of its own."""
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import fields, replace
 
 from orrery.base.errors import ScenarioError, nearest
 from orrery.execution.train.job import TrainingJob
@@ -10,11 +9,10 @@ from orrery.scenario.schema import Scenario
 from orrery.scenario.show import Table
 from orrery.scenario.train_with.changed import Changed, refuse_beside, refuse_without
 from orrery.training.levels import Level, Topology, of_cluster
-from orrery.training.partition import PartitionedStep, get_plan, partitioned_step
+from orrery.training.partition import PARTITIONS, PartitionedStep, get_plan, partitioned_step
 from orrery.training.state_plan import Plan
 
 KNOBS = ("partition_levels", "link_levels", "wire_weight_bits", "wire_gradient_bits")
-TECHNIQUES = {"zero3": "zero3-partition", "zero-plus-plus": "zero-plus-plus", "three-level": "three-level-partition"}
 STATES = {"weights": "weights", "gradients": "gradients", "optimizer": "optimizer", "second": "secondary"}
 """As a user names a state, and the plan's field of it."""
 
@@ -95,12 +93,10 @@ LATENCY_S = 2e-6
 
 def plan_of(scenario: Scenario, topology: Topology, name: str) -> Plan:
     """The plan of that name with the levels and widths that the user sets."""
-    knobs: dict[str, Any] = {}
-    if name in ("zero-plus-plus", "three-level"):
-        widths = (("weight_bits", scenario.wire_weight_bits), ("gradient_bits", scenario.wire_gradient_bits))
-        knobs = {key: bits for key, bits in widths if bits is not None}
     if name != "levels":
-        plan = get_plan(TECHNIQUES[name], topology, **knobs)
+        known = {f.name for f in fields(PARTITIONS.get(name).knobs)}
+        widths = (("weight_bits", scenario.wire_weight_bits), ("gradient_bits", scenario.wire_gradient_bits))
+        plan = get_plan(name, topology, **{key: bits for key, bits in widths if bits is not None and key in known})
     else:
         last = topology.names[-1]
         plan = Plan(name="levels", weights=last, gradients=last, optimizer=last)

@@ -5,17 +5,14 @@ from typing import Any
 import numpy as np
 
 from orrery.base.errors import OutOfRange, ScenarioError
-from orrery.base.extension_points import techniques_at
 from orrery.engine.streams import stream
 from orrery.scenario.schema import Scenario
 from orrery.scenario.show import Table
 from orrery.scenario.train_with.changed import Changed, refuse_without
 from orrery.scenario.train_with.number_file import Floats, numbers_of
-from orrery.training.coding import CodingKnobs, Scheme, gradient_code, run_s, techniques
+from orrery.training.coding import CODES, CodingKnobs, Scheme, gradient_code, run_s
 from orrery.training.coding.plain import Plain
 
-SEAM = "training.straggler"
-NAMES = {"gradient": "gradient-coding", "selective": "selective-repetition", "multiplexed": "multiplexed-coding"}
 KNOBS = ("max_stragglers", "burst_rounds", "window_rounds", "wait_frac")
 DEFAULTS = {"max_stragglers": 1, "burst_rounds": 1, "window_rounds": 2, "wait_frac": 1.0}
 
@@ -50,7 +47,7 @@ def with_stragglers(scenario: Scenario, plain: Changed) -> Changed:
         return changed.saying(Table(kind="stragglers", title="Unequal ranks", rows=tuple(rows)))
     notes += [f"{name}: {DEFAULTS[name]:g} (default)" for name in KNOBS if getattr(scenario, name) is None]
     wait_frac = float(_given(scenario, "wait_frac"))
-    for name in NAMES:
+    for name in CODES.words:
         if (scheme := _scheme(scenario, name, ranks)) is None or len(times) <= scheme.delay_rounds:
             continue
         more = scheme.load_frac * ranks
@@ -77,7 +74,7 @@ def _given(scenario: Scenario, name: str) -> float:
 
 def _scheme(scenario: Scenario, name: str, ranks: int) -> Scheme | None:
     """The scheme for so many ranks; None where another one was asked for and this one does not exist."""
-    technique = techniques_at(techniques, SEAM)[NAMES[name]]
+    technique = CODES.get(name)
     try:
         knobs = CodingKnobs(
             num_stragglers=int(_given(scenario, "max_stragglers")),

@@ -1,5 +1,5 @@
 """When requests arrive: one law a file in ``techniques``, drawn by name."""
 
-from orrery.serving.arrivals.draw import arrivals, laws
+from orrery.serving.arrivals.draw import ARRIVALS, arrivals
 
-__all__ = ["arrivals", "laws"]
+__all__ = ["ARRIVALS", "arrivals"]

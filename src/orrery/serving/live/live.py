@@ -20,6 +20,7 @@ from orrery.base.errors import ScenarioError
 from orrery.engine.streams import stream
 from orrery.execution.compression import kept_tokens
 from orrery.execution.memory import Infeasible
+from orrery.serving.batching import DRAWS
 from orrery.serving.live._kernel import expect, lose, withdraw
 from orrery.serving.live.prefixes import Prefixes
 from orrery.serving.live.recent import LruSlots
@@ -31,7 +32,8 @@ from orrery.serving.requests import Floats, Ints
 from orrery.serving.simulation._kernel import run
 from orrery.serving.simulation.assemble import Sizes
 from orrery.serving.simulation.prepare import Prepared, blocks_of, prepare
-from orrery.serving.simulation.service import DRAWS, Service
+from orrery.serving.simulation.rules import ROUTERS
+from orrery.serving.simulation.service import Service
 from orrery.serving.simulation.tables import _kernel as tables
 
 MAX_REQUESTS = 16_384
@@ -47,7 +49,7 @@ class Live:
         self._typed = converted(self._world)  # converting all tables at each call takes longer than to simulate a step
         self._doors = ReplicaIndex(service, self._world)
         self._blank = self._world.req[0].copy()
-        self._draws = stream(seed, "router") if service.router in DRAWS else None
+        self._draws = stream(seed, "router") if DRAWS in ROUTERS.get(service.router).traits else None
         self._free = deque(range(max_requests))
         self._lingering: list[int] = []  # ended, but in a batch that stays together
         self._row_of: dict[int, int] = {}

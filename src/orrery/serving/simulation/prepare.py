@@ -1,19 +1,30 @@
 """From a service to what the loop is given: the fleet's tables, the switches, the rules and their knobs."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
+from orrery.base.technique import Technique
 from orrery.execution.memory import Infeasible
-from orrery.execution.overlap import device_knobs
+from orrery.execution.overlap import OVERLAPS, device_knobs
 from orrery.execution.speculation import drafting_s, level_chances, verified_tokens
-from orrery.serving.batching import Batching
+from orrery.execution.transfer import TRANSFERS
+from orrery.serving.batching import EVICTS_BY_KEY, READS_PREFIXES, Batching
 from orrery.serving.requests import Floats
 from orrery.serving.simulation.assemble import Assembled, Sizes, assemble
-from orrery.serving.simulation.rules import batching_of, knobs_of, named, policy_of, rule_of, values_of
-from orrery.serving.simulation.service import READS_PREFIXES, Service
+from orrery.serving.simulation.rules import (
+    POLICIES,
+    QUEUES,
+    ROUTERS,
+    batching_of,
+    knobs_of,
+    policy_of,
+    rule_of,
+    values_of,
+)
+from orrery.serving.simulation.service import Service
 from orrery.serving.simulation.tables import _kernel as tables
 
 UNBOUNDED_TOKENS = 2**40
@@ -54,32 +65,32 @@ def prepare(
     if isinstance(assembled, Infeasible):
         return assembled
     engine = service.pools[0].deployment.engine
-    policy = named("serving.policy", service.policy or policy_of(engine))
+    policy = POLICIES.get(service.policy or policy_of(engine))
     batching = batching_of(policy, service.policy_knobs, engine)
-    description = device_knobs(named("execution.overlap", service.overlap), service.pools[0].deployment)
-    seams = [
-        ("serving.queue", service.queue, service.queue_knobs),
-        ("serving.route", service.router, _route_knobs(service, blocks_each * sizes.block_tokens)),
-        ("execution.overlap", service.overlap, description | dict(service.overlap_knobs)),
-        ("execution.transfer", service.transfer, service.transfer_knobs),
-        ("execution.transfer", service.swap, service.swap_knobs),
+    queue, router, overlap = QUEUES.get(service.queue), ROUTERS.get(service.router), OVERLAPS.get(service.overlap)
+    description = device_knobs(overlap, service.pools[0].deployment)
+    called = [
+        (queue, service.queue_knobs),
+        (router, _route_knobs(service, router, blocks_each * sizes.block_tokens)),
+        (overlap, description | dict(service.overlap_knobs)),
+        (TRANSFERS.get(service.transfer), service.transfer_knobs),
+        (TRANSFERS.get(service.swap), service.swap_knobs),
     ]
-    found = [named(extension_point, name) for extension_point, name, _ in seams]
-    rows = [values_of(knobs_of(t, k)) for t, (_, _, k) in zip(found, seams, strict=True)]
+    rows = [values_of(knobs_of(technique, knobs)) for technique, knobs in called]
     return Prepared(
         assembled=assembled,
-        switches=_switches(service, batching, concurrency, reports),
+        switches=_switches(service, batching, queue, router, concurrency, reports),
         knobs=_table([[float(batching.chunk_tokens)], *rows, _acceptances(service)]),
-        calls=tuple(rule_of(t) for t in (policy, *found)),
+        calls=tuple(rule_of(t) for t in (policy, *(technique for technique, _ in called))),
         block_tokens=sizes.block_tokens,
         blocks_each=blocks_each,
         budget_tokens=UNBOUNDED_TOKENS if batching.waits_for_empty else 0,
     )
 
 
-def _route_knobs(service: Service, shared_tokens: int) -> Mapping[str, float]:
+def _route_knobs(service: Service, router: Technique, shared_tokens: int) -> Mapping[str, float]:
     """The router's knobs; one that counts cached tokens is told how many a shared block of the traffic has."""
-    is_told = service.router == "kv-cost" and shared_tokens > 0
+    is_told = shared_tokens > 0 and "block_tokens" in {f.name for f in fields(router.knobs)}
     return {**({"block_tokens": float(shared_tokens)} if is_told else {}), **service.router_knobs}
 
 
@@ -95,7 +106,9 @@ def _acceptances(service: Service) -> list[float]:
     return list(level_chances(s)) if s else []
 
 
-def _switches(service: Service, batching: Batching, concurrency: int, reports: bool) -> tables.Rules:
+def _switches(
+    service: Service, batching: Batching, queue: Technique, router: Technique, concurrency: int, reports: bool
+) -> tables.Rules:
     s, filling = service.speculation, service.filling
     base_s = drafting_s(s, 0.0) if s else 0.0
     return tables.Rules(
@@ -106,7 +119,7 @@ def _switches(service: Service, batching: Batching, concurrency: int, reports: b
         pads_prompts=batching.pads_prompts,
         reserves_output=batching.reserves_output,
         swaps=service.preemption == "swap",
-        evicts_by_key=service.queue == "priority",
+        evicts_by_key=EVICTS_BY_KEY in queue.traits,
         layer_group_tokens=batching.layer_group_tokens,
         draft_levels=len(s.widths) if s else 0,
         checked_tokens=verified_tokens(s) - 1 if s else 0,
@@ -121,7 +134,7 @@ def _switches(service: Service, batching: Batching, concurrency: int, reports: b
         overlaps_sends=service.overlaps_sends,
         prompts_stream_first=service.prompts_stream_first,
         concurrency=concurrency,
-        needs_prefix=service.router in READS_PREFIXES,
+        needs_prefix=READS_PREFIXES in router.traits,
         max_queue=service.max_queue,
         reports=reports,
     )

@@ -14,13 +14,6 @@ Role = Literal["all", "prompts", "answers"]
 Knobs = Mapping[str, float]
 
 
-READS_PREFIXES = frozenset({"prefix-aware", "kv-cost"})
-"""Routers that ask how much of a prompt each replica holds."""
-
-DRAWS = frozenset({"power-of-two", "kv-cost"})
-"""Routers that choose at random."""
-
-
 def _none() -> Knobs:
     return {}
 

@@ -9,12 +9,14 @@ from orrery.engine.queue._kernel import clock_of
 from orrery.engine.streams import stream
 from orrery.execution.compression import Compression, kept_tokens
 from orrery.execution.surface._kernel import CHANNELS
+from orrery.serving.batching import DRAWS
 from orrery.serving.requests import Floats, Ints, Requests
 from orrery.serving.simulation.assemble import Assembled
 from orrery.serving.simulation.memory._kernel import Memory, memory_of
 from orrery.serving.simulation.prepare import Prepared
 from orrery.serving.simulation.result import GAP_BINS_PER_DECADE, GAP_DECADES, STEP, TIMELINE
-from orrery.serving.simulation.service import DRAWS, Service
+from orrery.serving.simulation.rules import ROUTERS
+from orrery.serving.simulation.service import Service
 from orrery.serving.simulation.tables import _kernel as tables
 
 BINS = 2048
@@ -51,6 +53,7 @@ def build(
         table[:, tables.BUDGET] = prepared.budget_tokens
     units, stages = assembled.unit_machine.size, assembled.machines[:, tables.STAGES]
     moments, winners = clock_of(units)
+    is_drawn = DRAWS in ROUTERS.get(service.router).traits
     return tables.SimulationState(
         rules=prepared.switches,
         knobs=prepared.knobs,
@@ -61,7 +64,7 @@ def build(
         prefix_start=requests.prefix_start[:-1] if blocks_each else np.zeros(1, dtype=np.int64),
         prefix_end=requests.prefix_start[1:] if blocks_each else np.zeros(1, dtype=np.int64),
         prefix_ids=requests.prefix_ids if blocks_each else np.zeros(1, dtype=np.int64),
-        draws=stream(seed, "router").random((n, 2)) if service.router in DRAWS else np.zeros((n, 2)),
+        draws=stream(seed, "router").random((n, 2)) if is_drawn else np.zeros((n, 2)),
         key=np.zeros(n),
         links=np.full((n, 3), -1, dtype=np.int64),
         due_s=np.zeros(n),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orrery.base.technique import Technique
-from orrery.serving.batching import Batching
+from orrery.serving.batching import IN_CLOSED_FORM, Batching
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,4 +30,5 @@ TECHNIQUE = Technique(
     gains="A long prompt never stops the others' tokens: it is computed a piece a step beside them.",
     costs="A later first token for a long prompt; every piece reads its keys and values, and experts' weights, again.",
     claims=("sarathi-serve-2024", "vllm-v1-2025"),
+    traits=frozenset({IN_CLOSED_FORM}),
 )

@@ -1,14 +1,8 @@
 """Fair sharing among clients: start-time fair queueing over tokens, as the virtual token counter does."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from orrery.base.technique import Technique
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Knobs:
-    """Empty set of knobs: the technique has none."""
 
 
 def order(
@@ -27,7 +21,6 @@ TECHNIQUE = Technique(
     name="fair",
     extension_point="serving.queue",
     rule=order,
-    knobs=Knobs,
     gains="A client that floods the queue only delays itself.",
     costs="Bursts of one client wait although seats were free for others later.",
     claims=("sheng-2024-vtc", "goyal-1996-sfq"),

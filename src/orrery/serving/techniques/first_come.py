@@ -1,14 +1,8 @@
 """First come, first served."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from orrery.base.technique import Technique
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Knobs:
-    """Empty set of knobs: the technique has none."""
 
 
 def order(
@@ -27,7 +21,6 @@ TECHNIQUE = Technique(
     name="fcfs",
     extension_point="serving.queue",
     rule=order,
-    knobs=Knobs,
     gains="No request is overtaken.",
     costs="A short request waits behind every long one.",
     claims=("kwon-2023",),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from orrery.base.technique import Technique
+from orrery.serving.batching import DRAWS, READS_PREFIXES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,4 +64,6 @@ TECHNIQUE = Technique(
     gains="Cached prompts and even load are one cost: a long shared prompt may go to a busy replica, a short one not.",
     costs="The router must know what every replica holds and has to do.",
     claims=("nvidia-dynamo-kv-router",),
+    measure="how many leading tokens your prompts share",
+    traits=frozenset({DRAWS, READS_PREFIXES}),
 )

@@ -1,14 +1,8 @@
 """Least loaded: the replica with the fewest unfinished requests."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from orrery.base.technique import Technique
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Knobs:
-    """Empty set of knobs: the technique has none."""
 
 
 def route(
@@ -33,7 +27,6 @@ TECHNIQUE = Technique(
     name="least-loaded",
     extension_point="serving.route",
     rule=route,
-    knobs=Knobs,
     gains="Evens out bursts and long answers.",
     costs="Every replica is asked for every request.",
     claims=("mitzenmacher-2001",),

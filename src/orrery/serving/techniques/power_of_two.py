@@ -1,14 +1,9 @@
 """Power of two choices: the less loaded of two random replicas."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from orrery.base.technique import Technique
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Knobs:
-    """Empty set of knobs: the technique has none."""
+from orrery.serving.batching import DRAWS
 
 
 def route(
@@ -31,8 +26,8 @@ TECHNIQUE = Technique(
     name="power-of-two",
     extension_point="serving.route",
     rule=route,
-    knobs=Knobs,
     gains="Nearly as even as asking everybody, for two questions.",
     costs="A little longer queues than the least loaded.",
     claims=("mitzenmacher-2001",),
+    traits=frozenset({DRAWS}),
 )

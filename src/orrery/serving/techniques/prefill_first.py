@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orrery.base.technique import Technique
-from orrery.serving.batching import Batching
+from orrery.serving.batching import IN_CLOSED_FORM, Batching
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,4 +27,5 @@ TECHNIQUE = Technique(
     gains="The earliest first token, and large prompt batches.",
     costs="Every running answer stands still while prompts are computed.",
     claims=("kwon-2023",),
+    traits=frozenset({IN_CLOSED_FORM}),
 )

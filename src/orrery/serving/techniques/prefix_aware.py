@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orrery.base.technique import Technique
+from orrery.serving.batching import READS_PREFIXES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,4 +46,6 @@ TECHNIQUE = Technique(
     gains="Shared prompts are computed once in the fleet.",
     costs="The router must know what every replica holds.",
     claims=("zheng-2024-sglang", "srivatsa-2024-preble"),
+    measure="how many leading tokens your prompts share",
+    traits=frozenset({READS_PREFIXES}),
 )

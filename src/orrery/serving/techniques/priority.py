@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orrery.base.technique import Technique
+from orrery.serving.batching import EVICTS_BY_KEY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,4 +34,5 @@ TECHNIQUE = Technique(
     gains="What matters most is served first, and preempted last.",
     costs="The rest waits, without end under overload.",
     claims=("vllm-v1-2025",),
+    traits=frozenset({EVICTS_BY_KEY}),
 )

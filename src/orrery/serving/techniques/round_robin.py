@@ -1,14 +1,8 @@
 """Round robin: replicas take turns."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from orrery.base.technique import Technique
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Knobs:
-    """Empty set of knobs: the technique has none."""
 
 
 def route(
@@ -29,7 +23,6 @@ TECHNIQUE = Technique(
     name="round-robin",
     extension_point="serving.route",
     rule=route,
-    knobs=Knobs,
     gains="Needs to know nothing.",
     costs="Unequal requests load replicas unequally.",
     claims=("mitzenmacher-2001",),

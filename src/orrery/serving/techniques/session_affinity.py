@@ -1,14 +1,8 @@
 """Session affinity: a conversation stays on its replica; a new one goes to the least loaded."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from orrery.base.technique import Technique
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Knobs:
-    """Empty set of knobs: the technique has none."""
 
 
 def route(
@@ -35,7 +29,6 @@ TECHNIQUE = Technique(
     name="session-affinity",
     extension_point="serving.route",
     rule=route,
-    knobs=Knobs,
     gains="The next turn finds the cache of the last one.",
     costs="Long conversations pile up where they began.",
     claims=("srivatsa-2024-preble",),

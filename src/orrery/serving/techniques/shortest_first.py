@@ -33,4 +33,5 @@ TECHNIQUE = Technique(
     gains="The lowest mean waiting time where lengths are known.",
     costs="Long requests starve under load, and the length of an answer must be predicted.",
     claims=("fu-2024-learning-to-rank",),
+    measure="how well output lengths are known before a request is served",
 )

@@ -1,32 +1,18 @@
 """Ways of cutting state by name: which there are, and the plan that each makes for a machine."""
 
-from collections.abc import Mapping
-
-from orrery.base.errors import ScenarioError, UnknownName
-from orrery.base.extension_points import techniques_at
-from orrery.base.technique import Technique
+from orrery.base.errors import ScenarioError
+from orrery.base.extension_points import ExtensionPoint
 from orrery.training.levels import Topology
 from orrery.training.partition import techniques
 from orrery.training.state_plan import Plan
 
-SEAM = "training.partition"
-
-
-def _techniques() -> Mapping[str, Technique]:
-    return techniques_at(techniques, SEAM)
-
-
-def plan_names() -> tuple[str, ...]:
-    """Every way of cutting state that has a name."""
-    return tuple(_techniques())
+PARTITIONS = ExtensionPoint(name="training.partition", folder=techniques, noun="partition")
 
 
 def get_plan(name: str, topology: Topology, **knobs: object) -> Plan:
     """The plan called ``name`` for a machine."""
-    known = _techniques()
-    if name not in known:
-        raise UnknownName("partition plan", name, known)
-    plan: Plan = known[name].rule(topology, known[name].knobs(**knobs))
+    technique = PARTITIONS.get(name)
+    plan: Plan = technique.rule(topology, technique.knobs(**knobs))
     if text := plan.refusal(topology):
         raise ScenarioError(f"{name}: {text}")
     return plan

@@ -5,7 +5,7 @@ from typing import Any
 
 from orrery.base.errors import ScenarioError
 from orrery.catalog.diffusion import diffusion_names, find_diffusion
-from orrery.execution.patches import patch_contexts
+from orrery.execution.patches import PATCHES
 from orrery.reports.words import format_value
 from orrery.scenario.estimates import estimate
 from orrery.scenario.fields import BY_NAME
@@ -119,5 +119,5 @@ PAGE = CommandPage(
     sections=sections,
     rows=rows,
     own=frozenset({"model", *SWITCHES}),
-    choices={"model": diffusion_names(), "patch_context": ("", *patch_contexts())},
+    choices={"model": diffusion_names(), "patch_context": ("", *PATCHES.words)},
 )

@@ -1,9 +1,11 @@
 """Adapters only: the base model is frozen, in 16 bits or in four; low-rank adapters alone have gradients and states."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from orrery.base.knobs import check_above
 from orrery.base.technique import Technique
+from orrery.execution.offload.knobs import OffloadKnobs
 from orrery.execution.offload.lanes import Lanes
 from orrery.execution.offload.step import OffloadedStep, activations_bytes, backward_s, finished
 from orrery.execution.offload.tiers import MemoryUse, Tiers
@@ -15,9 +17,10 @@ ADAPTER_BYTES = 16.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdaptersOnlyKnobs:
+class AdaptersOnlyKnobs(OffloadKnobs):
     """Adapters of ``rank`` on every linear layer; ``is_4bit`` stores the frozen layers in NF4, widened to compute."""
 
+    trains: ClassVar[str] = "adapters"
     rank: int = 16
     is_4bit: bool = False
     recomputes: bool = True
@@ -55,4 +58,5 @@ TECHNIQUE = Technique(
     gains="Gradients and states of a few thousandths of the parameters, and a base of four bits a parameter.",
     costs="Updates have low rank; 4-bit weights are widened at every visit.",
     claims=("hu-2021", "dettmers-2023"),
+    measure="the quality that updates of low rank reach on your task",
 )

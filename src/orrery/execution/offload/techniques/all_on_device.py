@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from orrery.base.technique import Technique
+from orrery.execution.offload.knobs import OffloadKnobs
 from orrery.execution.offload.lanes import Lanes, walk
 from orrery.execution.offload.step import OffloadedStep, activations_bytes, backward_s, finished
 from orrery.execution.offload.tiers import MemoryUse, Tiers
@@ -10,7 +11,7 @@ from orrery.execution.offload.work import Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AllOnDeviceKnobs:
+class AllOnDeviceKnobs(OffloadKnobs):
     """``recomputes``: only layers' inputs are kept, and every layer runs forward again before it runs back.
 
     ``has_buckets``: gradients are copied into buckets before ranks add them up, so they are held twice (PyTorch's

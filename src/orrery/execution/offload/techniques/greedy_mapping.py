@@ -14,7 +14,6 @@ TECHNIQUE = Technique(
     name="greedy-mapping",
     extension_point="execution.mapping",
     rule=rule,
-    knobs=NoKnobs,
     gains="A mapping in one pass, as compilers make it.",
     costs="An early tensor may keep out several that would have saved more together.",
     claims=("wang-2023",),

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 from math import ceil
+from typing import ClassVar
 
 from orrery.base.knobs import check_above
 from orrery.base.technique import Technique
+from orrery.execution.offload.knobs import OffloadKnobs
 from orrery.execution.offload.lanes import Lanes, walk
 from orrery.execution.offload.step import OffloadedStep, activations_bytes, backward_s, finished
 from orrery.execution.offload.tiers import MemoryUse, Tiers
@@ -16,12 +18,14 @@ DEVICE_BUFFERS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InterleavedUpdateKnobs:
+class InterleavedUpdateKnobs(OffloadKnobs):
     """Every ``stride``-th subgroup of ``num_subgroup_parameters`` goes through the device.
 
     0 lets the model choose, 1 sends all, and more than there are subgroups sends none.
     """
 
+    shares_states: ClassVar[bool] = True
+    rung: ClassVar[int] = 2
     num_subgroup_parameters: float = 1e8
     stride: int = 0
     recomputes: bool = True
@@ -107,4 +111,5 @@ TECHNIQUE = Technique(
     gains="Both processors update at once, over a link that would be idle in both directions.",
     costs="Room on the device for gradients and two subgroups of states; copies compete for the host's memory.",
     claims=("maurya-2024",),
+    measure="the rate of copies between host and device while the host updates",
 )

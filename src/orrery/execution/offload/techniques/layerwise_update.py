@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from orrery.base.knobs import check_range
 from orrery.base.technique import Technique
+from orrery.execution.offload.knobs import OffloadKnobs
 from orrery.execution.offload.lanes import Lanes
 from orrery.execution.offload.step import OffloadedStep, activations_bytes, finished
 from orrery.execution.offload.tiers import MemoryUse, Tiers
@@ -11,7 +12,7 @@ from orrery.execution.offload.work import Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayerwiseUpdateKnobs:
+class LayerwiseUpdateKnobs(OffloadKnobs):
     """``num_groups`` share the layers; 0 makes every layer a group, and embeddings and head one more each."""
 
     num_groups: int = 0
@@ -73,4 +74,5 @@ TECHNIQUE = Technique(
     gains="Gradients and states of one group instead of all, with any optimizer; lower groups cost the only long ways.",
     costs="A group learns once in a round of steps; its states cross the link twice.",
     claims=("liu-2024",),
+    measure="the loss after as many steps, since a group learns once in a round",
 )

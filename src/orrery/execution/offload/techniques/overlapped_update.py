@@ -1,9 +1,11 @@
 """Overlapped update: drives are a lane of their own; Adam runs under the backward pass, and activations are swapped."""
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from orrery.base.knobs import check_above, check_range
 from orrery.base.technique import Technique
+from orrery.execution.offload.knobs import OffloadKnobs
 from orrery.execution.offload.lanes import STAGED_LAYERS, Fetch, Lanes, staged, walk
 from orrery.execution.offload.step import OffloadedStep, finished
 from orrery.execution.offload.tiers import MemoryUse, Tiers
@@ -14,12 +16,16 @@ TRIALS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OverlappedUpdateKnobs:
+class OverlappedUpdateKnobs(OffloadKnobs):
     """``swapped_frac`` of what products and attention make is swapped out and not computed again; -1 searches it.
 
     ``num_buffers`` layers of parameters are on the device at a time, and gradients of as many.
     """
 
+    shares_states: ClassVar[bool] = True
+    rung: ClassVar[int] = 3
+    fetches_from: ClassVar[str] = "nvme"
+    always_recomputes: ClassVar[str] = "what it does not swap out"
     swapped_frac: float = -1.0
     num_buffers: int = 2
 

@@ -1,10 +1,12 @@
 """ZeRO-Infinity: states in any tier; each rank reads its part of a layer over its own link, and ranks gather it."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from orrery.base.errors import ScenarioError
 from orrery.base.knobs import check_above
 from orrery.base.technique import Technique
+from orrery.execution.offload.knobs import OffloadKnobs
 from orrery.execution.offload.lanes import STAGED_LAYERS, Fetch, Lanes, staged, walk
 from orrery.execution.offload.step import OffloadedStep, backward_s, finished
 from orrery.execution.offload.tiers import MemoryUse, Tiers
@@ -15,7 +17,7 @@ PLACES = ("gpu", "host", "nvme")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ZeroInfinityKnobs:
+class ZeroInfinityKnobs(OffloadKnobs):
     """Where parameters, optimizer states (with their gradients) and checkpoints of activations lie.
 
     ``num_pieces``: a layer is gathered weight by weight, the largest of a GPT layer being a third of it. The update
@@ -23,6 +25,11 @@ class ZeroInfinityKnobs:
     documented default of DeepSpeed's swapper (pipeline_read, pipeline_write).
     """
 
+    shares_states: ClassVar[bool] = True
+    rung: ClassVar[int] = 4
+    fetches_from: ClassVar[str] = "nvme"
+    always_recomputes: ClassVar[str] = "whole layers"
+    recompute: ClassVar[str] = "full"
     parameters: str = "nvme"
     states: str = "nvme"
     activations: str = "host"

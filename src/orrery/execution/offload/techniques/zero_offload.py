@@ -1,8 +1,10 @@
 """ZeRO-Offload: gradients stream to the host during the backward pass, where Adam runs over its own states."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from orrery.base.technique import Technique
+from orrery.execution.offload.knobs import OffloadKnobs
 from orrery.execution.offload.lanes import Lanes, walk
 from orrery.execution.offload.step import OffloadedStep, activations_bytes, backward_s, finished
 from orrery.execution.offload.tiers import MemoryUse, Tiers
@@ -16,12 +18,14 @@ SUM_BYTES = 6.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ZeroOffloadKnobs:
+class ZeroOffloadKnobs(OffloadKnobs):
     """``is_delayed``: the update of one step runs under the next step's passes, which use parameters one step old.
 
     ``is_pinned`` False: gradients land in pageable memory, and the device waits for each copy.
     """
 
+    shares_states: ClassVar[bool] = True
+    rung: ClassVar[int] = 1
     recomputes: bool = True
     is_delayed: bool = False
     is_pinned: bool = True

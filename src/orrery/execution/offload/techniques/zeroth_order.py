@@ -1,9 +1,11 @@
 """Zeroth-order streaming: two forward passes with opposite noise, while blocks come from the host and go back."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from orrery.base.knobs import check_above
 from orrery.base.technique import Technique
+from orrery.execution.offload.knobs import OffloadKnobs
 from orrery.execution.offload.lanes import Lanes, walk
 from orrery.execution.offload.step import OffloadedStep, finished
 from orrery.execution.offload.tiers import MemoryUse, Tiers
@@ -15,12 +17,16 @@ step's result, when the block is on the device anyway)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ZerothOrderKnobs:
+class ZerothOrderKnobs(OffloadKnobs):
     """``num_buffers`` blocks on the device: one on its way up, one computed, one on its way down.
 
     ``is_offloaded`` False keeps all blocks on the device.
     """
 
+    num_forward: ClassVar[float] = 2.0
+    has_backward: ClassVar[bool] = False
+    fetches_from: ClassVar[str] = "host"
+    always_recomputes: ClassVar[str] = "nothing"
     num_buffers: int = 3
     is_offloaded: bool = True
 
@@ -70,4 +76,5 @@ TECHNIQUE = Technique(
     gains="The device holds what three blocks of inference need: no gradients, states or kept activations.",
     costs="Many more steps to learn the same; small batches wait for the link.",
     claims=("wang-2025", "malladi-2023"),
+    measure="how many more steps your task needs without backward passes",
 )

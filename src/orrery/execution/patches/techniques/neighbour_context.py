@@ -32,10 +32,12 @@ def rule(shared: Shared, knobs: Knobs) -> Exchanged:
 
 TECHNIQUE = Technique(
     name="patch-neighbour-context",
+    word="neighbour",
     extension_point="execution.patches",
     rule=rule,
     knobs=Knobs,
     gains="Bytes a device no longer grow with the number of patches, and attention reads less than two of them.",
     costs="A patch sees nothing of those that are not beside it, and pictures may suffer.",
     claims=("pcpp",),
+    command="orrery estimate --model flux.1-dev --patch-parallel N --patch-context neighbour",
 )

@@ -29,10 +29,12 @@ def rule(shared: Shared, knobs: Knobs) -> Exchanged:
 
 TECHNIQUE = Technique(
     name="patch-whole-context",
+    word="whole",
     extension_point="execution.patches",
     rule=rule,
     knobs=Knobs,
     gains="A picture is denoised by many devices, and what they exchange hides behind the next step.",
     costs="Every device receives and keeps all patches' keys and values; the others' are a step old.",
     claims=("li-2024-distrifusion",),
+    command="orrery estimate --model flux.1-dev --patch-parallel N --patch-context whole",
 )

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.execution.train.loads import Floats, Ints
 
@@ -16,7 +15,6 @@ TECHNIQUE = Technique(
     name="in-order",
     extension_point="execution.expert_placement",
     rule=rule,
-    knobs=NoKnobs,
     gains="Nothing moves, and every expert is where its number says.",
     costs="Popular experts that stand together fill their rank, and all others wait for it.",
     claims=("gshard-2020",),

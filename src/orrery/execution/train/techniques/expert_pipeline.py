@@ -75,4 +75,5 @@ TECHNIQUE = Technique(
     gains="The longest of exchanges, gathers and experts is what a layer takes, but for the first and last chunk.",
     costs="Experts see a few tokens at a time, and every message pays its latency.",
     claims=("fsmoe-2025", "tutel-2023"),
+    measure="how unevenly tokens choose your experts (--expert-loads)",
 )

@@ -32,4 +32,5 @@ TECHNIQUE = Technique(
     costs="Copies take memory and their own update, their gradients are summed once a step, and products are smaller.",
     claims=("flexmoe-2023", "eplb-2025"),
     excludes=frozenset({"sparse-materialisation", "shadowing"}),
+    measure="how unevenly tokens choose your experts, and how fast that changes (--expert-loads)",
 )

@@ -1,6 +1,5 @@
 """Serial experts: tokens are sent out, the experts compute, and the results come back."""
 
-from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.execution.train.overlap import Floats, Pair
 
@@ -14,7 +13,6 @@ TECHNIQUE = Technique(
     name="expert-serial",
     extension_point="execution.expert_overlap",
     rule=rule,
-    knobs=NoKnobs,
     gains="Experts see all of their tokens at once.",
     costs="All of the exchanges' time.",
     claims=("gshard-2020",),

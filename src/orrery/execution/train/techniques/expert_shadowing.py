@@ -31,4 +31,5 @@ TECHNIQUE = Technique(
     gains="The busiest expert no longer holds all ranks up, whichever it is in this batch, and fewer tokens travel.",
     costs="Parameters of shadowed experts travel in both passes and their gradients once, hidden behind nothing.",
     claims=("fastermoe-2022",),
+    measure="how unevenly tokens choose your experts, and how fast that changes (--expert-loads)",
 )

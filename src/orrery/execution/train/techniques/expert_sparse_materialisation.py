@@ -38,4 +38,5 @@ TECHNIQUE = Technique(
     gains="The busiest expert no longer holds all ranks up, and fewer tokens travel.",
     costs="Parameters of experts travel forward and back, their gradients once; room for the gathered ones.",
     claims=("hecate-fssdp-2025",),
+    measure="how unevenly tokens choose your experts, and how fast that changes (--expert-loads)",
 )

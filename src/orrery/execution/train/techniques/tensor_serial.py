@@ -1,6 +1,5 @@
 """Serial: every collective of tensor parallelism is waited for."""
 
-from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.execution.train.overlap import Floats, Pair
 
@@ -14,7 +13,6 @@ TECHNIQUE = Technique(
     name="serial",
     extension_point="execution.tensor_overlap",
     rule=rule,
-    knobs=NoKnobs,
     gains="Products run whole, and nothing slows them.",
     costs="All of the collectives' time.",
     claims=("megatron-lm-2019",),

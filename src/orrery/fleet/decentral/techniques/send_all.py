@@ -17,7 +17,6 @@ TECHNIQUE = Technique(
     name="send-all",
     extension_point="fleet.compressor",
     rule=rule,
-    knobs=NoKnobs,
     gains="Nothing is lost.",
     costs="Every number travels in every round.",
     claims=("masha-2022",),

@@ -31,6 +31,7 @@ def rule(reading: Reading, knobs: EveryoneKnobs) -> Clocks:
 
 TECHNIQUE = Technique(
     name="cap-everyone",
+    word="everyone",
     extension_point="fleet.power_cap",
     rule=rule,
     knobs=EveryoneKnobs,

@@ -13,9 +13,9 @@ def rule(reading: Reading, knobs: NoKnobs) -> Clocks:
 
 TECHNIQUE = Technique(
     name="cap-none",
+    word="none",
     extension_point="fleet.power_cap",
     rule=rule,
-    knobs=NoKnobs,
     gains="Nothing is ever slowed down on purpose.",
     costs="A row must be small enough that its peaks never reach the breaker, or the brake stops everybody.",
     claims=("polca-2023",),

@@ -37,6 +37,7 @@ def rule(reading: Reading, knobs: TwoThresholdKnobs) -> Clocks:
 
 TECHNIQUE = Technique(
     name="cap-two-thresholds",
+    word="two-thresholds",
     extension_point="fleet.power_cap",
     rule=rule,
     knobs=TwoThresholdKnobs,

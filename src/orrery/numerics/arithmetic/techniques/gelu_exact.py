@@ -29,7 +29,6 @@ TECHNIQUE = Technique(
     name="exact-gelu",
     extension_point="numerics.gelu",
     rule=rule,
-    knobs=NoKnobs,
     gains="Exact to double precision.",
     costs="An error function an element, on floating-point units.",
     claims=("hendrycks-2016",),

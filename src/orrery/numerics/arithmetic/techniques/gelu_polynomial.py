@@ -34,7 +34,6 @@ TECHNIQUE = Technique(
     name="polynomial-gelu",
     extension_point="numerics.gelu",
     rule=rule,
-    knobs=NoKnobs,
     gains="GELU on integer units: no exponential, no division.",
     costs="Within about 0.02 of GELU; two multiplications of wide integers an element.",
     claims=("kim-2021",),

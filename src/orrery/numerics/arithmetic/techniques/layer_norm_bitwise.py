@@ -16,7 +16,6 @@ TECHNIQUE = Technique(
     name="bitwise-layer-norm",
     extension_point="numerics.layer_norm",
     rule=rule,
-    knobs=NoKnobs,
     gains="The exact integer root by compare, subtract and shift, in a fixed number of steps.",
     costs="One step for every two bits of the sum, always.",
     claims=("kim-2021",),

@@ -23,7 +23,6 @@ TECHNIQUE = Technique(
     name="exact-layer-norm",
     extension_point="numerics.layer_norm",
     rule=rule,
-    knobs=NoKnobs,
     gains="Exact to double precision.",
     costs="A square root a row and a quotient an element, on floating-point units.",
     claims=("ba-2016",),

@@ -16,7 +16,6 @@ TECHNIQUE = Technique(
     name="i-layer-norm",
     extension_point="numerics.layer_norm",
     rule=rule,
-    knobs=NoKnobs,
     gains="A fixed loop, so that rows run side by side without branches.",
     costs="Ten steps do not reach a root far from 2^16: rows of a small spread come out too small.",
     claims=("i-vit",),

@@ -16,7 +16,6 @@ TECHNIQUE = Technique(
     name="newton-layer-norm",
     extension_point="numerics.layer_norm",
     rule=rule,
-    knobs=NoKnobs,
     gains="The exact integer root in a handful of steps.",
     costs="An integer division a step, and as many steps as the slowest row needs.",
     claims=("kim-2021",),

@@ -88,4 +88,5 @@ TECHNIQUE = Technique(
     gains="Any pair of widths runs on one-bit matrix units, exactly; memory holds no unused bits.",
     costs="Passes grow with the product of both widths, and every pass leaves a result to shift and add.",
     claims=("bipolar-int-apmm",),
+    command="orrery kernel gemm --device NAME --m N --n N --k N --weights bipolar2 --activations bipolar2",
 )

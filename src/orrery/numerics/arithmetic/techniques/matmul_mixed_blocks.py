@@ -32,4 +32,5 @@ TECHNIQUE = Technique(
     gains="Most of the work runs at the rate of four-bit units, with the error of eight bits where outliers are.",
     costs="Tiles of two speeds must be dealt out evenly; a scaling for every block of channels.",
     claims=("comet-w4a4kv4",),
+    command="orrery kernel gemm --device NAME --m N --n N --k N --activations int4+int8 --wide-frac FRAC",
 )

@@ -27,8 +27,8 @@ TECHNIQUE = Technique(
     name="matmul-ternary",
     extension_point="numerics.matmul",
     rule=rule,
-    knobs=NoKnobs,
     gains="No multipliers, two bits or less a weight, and zeros cost nothing.",
     costs="Three values a weight: networks must be trained with them.",
     claims=("matmul-free-lm",),
+    command="orrery kernel gemm --device NAME --m N --n N --k N --weights ternary",
 )

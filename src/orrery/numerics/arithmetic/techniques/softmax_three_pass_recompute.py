@@ -23,8 +23,8 @@ TECHNIQUE = Technique(
     name="three-pass-recompute",
     extension_point="numerics.softmax",
     rule=rule,
-    knobs=NoKnobs,
     gains="Never overflows and stores nothing but the result: 4 N memory operations.",
     costs="Every exponential is computed twice.",
     claims=("two-pass-softmax",),
+    command="orrery kernel softmax --device NAME --tokens N --width N --variant recompute",
 )

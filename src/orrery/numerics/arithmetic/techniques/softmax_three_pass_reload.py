@@ -25,8 +25,8 @@ TECHNIQUE = Technique(
     name="three-pass-reload",
     extension_point="numerics.softmax",
     rule=rule,
-    knobs=NoKnobs,
     gains="Never overflows, and computes every exponential once.",
     costs="Exponentials go to memory and back: 5 N memory operations.",
     claims=("two-pass-softmax",),
+    command="orrery kernel softmax --device NAME --tokens N --width N --variant reload",
 )

@@ -42,8 +42,8 @@ TECHNIQUE = Technique(
     name="two-pass",
     extension_point="numerics.softmax",
     rule=rule,
-    knobs=NoKnobs,
     gains="One pass over memory less than three-pass softmax, and no overflow: 3 N memory operations.",
     costs="Every exponential is computed twice, and sums take two scalings an element.",
     claims=("two-pass-softmax",),
+    command="orrery kernel softmax --device NAME --tokens N --width N --variant two-pass",
 )

@@ -14,7 +14,6 @@ TECHNIQUE = Technique(
     name="exact-linear",
     extension_point="numerics.linear",
     rule=rule,
-    knobs=NoKnobs,
     gains="No error of any format; the baseline of every comparison.",
     costs="Every operand in 32 bits, at the slowest rate that a device has.",
     claims=("micikevicius-2018",),

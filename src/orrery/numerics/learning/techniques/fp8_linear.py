@@ -33,4 +33,5 @@ TECHNIQUE = Technique(
     gains="Twice the 16-bit rate and half its bytes for every operand.",
     costs="A scale of the whole tensor is set by its largest element, and small gradients flush to zero.",
     claims=("micikevicius-2022",),
+    command="orrery experiment fp8-and-bf16",
 )

@@ -76,4 +76,5 @@ TECHNIQUE = Technique(
     gains="Weights that stay good when they are rounded to few bits later, without rounding them while they learn.",
     costs="A draw, an addition and a cast of every weight each step; products stay in 16 bits.",
     claims=("ahn-2025-gaussian-weight-sampling",),
+    command="orrery experiment gaussian-weights",
 )

@@ -63,4 +63,5 @@ TECHNIQUE = Technique(
     gains="Integer products, which are small and cheap in silicon, with even steps that suit narrow blocks.",
     costs="Elements that are small beside their block are lost; with the lowest code, values shift downwards.",
     claims=("chen-2025-int-vs-fp",),
+    command="orrery experiment symmetric-clipping",
 )

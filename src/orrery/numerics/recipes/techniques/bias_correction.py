@@ -23,7 +23,6 @@ TECHNIQUE = Technique(
     name="bias-correction",
     extension_point="numerics.recipe",
     rule=rule,
-    knobs=NoKnobs,
     gains="Takes away the part of the error that is the same for all inputs, at no cost when the layer runs.",
     costs="Nothing of the part that differs from input to input; a bias where there was none.",
     claims=("nagel-2019",),

@@ -16,7 +16,6 @@ TECHNIQUE = Technique(
     name="round-to-nearest",
     extension_point="numerics.recipe",
     rule=rule,
-    knobs=NoKnobs,
     gains="Needs no data and no time.",
     costs="Ignores which errors the activations will magnify.",
     claims=("nagel-2020",),

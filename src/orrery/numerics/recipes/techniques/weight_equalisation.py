@@ -30,7 +30,6 @@ TECHNIQUE = Technique(
     name="weight-equalisation",
     extension_point="numerics.recipe",
     rule=rule,
-    knobs=NoKnobs,
     gains="One scale for a whole matrix serves every channel of two layers in a row; needs no data.",
     costs="Only across functions that commute with scales, such as ReLU; activations may spread out.",
     claims=("nagel-2019",),

@@ -18,7 +18,6 @@ TECHNIQUE = Technique(
     name="rlhf-symmetric",
     extension_point="planner.rlhf",
     rule=rule,
-    knobs=NoKnobs,
     gains="No parameter ever moves, and no device waits for another call than its own.",
     costs="Calls run one after the other, all with the cut that the largest one needs.",
     claims=("narayanan-2021",),

@@ -30,7 +30,6 @@ TECHNIQUE = Technique(
     name="flops-line",
     extension_point="predictors.cell-latency",
     rule=rule,
-    knobs=NoKnobs,
     gains="Two numbers, from two timings or more, on any machine.",
     costs="Blind to bytes, launches and operations without multiplications.",
     claims=("dudziak-2020-brp-nas",),

@@ -139,4 +139,5 @@ TECHNIQUE = Technique(
     gains="Ten timings on a new machine, with no data sheet and no rules.",
     costs="A pool of machines that were timed before, and no better than the pool is like the new one.",
     claims=("lee-2021-help",),
+    command="orrery experiment few-shot-latency",
 )

@@ -17,7 +17,6 @@ TECHNIQUE = Technique(
     name="operation-table",
     extension_point="predictors.cell-latency",
     rule=rule,
-    knobs=NoKnobs,
     gains="A hundred timings of single blocks serve every network of the space.",
     costs="Too slow an answer where launches of one block hide behind kernels of another.",
     claims=("cai-2019-proxylessnas",),

@@ -71,4 +71,5 @@ TECHNIQUE = Technique(
     gains="Four numbers to learn, so that ten timings are plenty where the rules' form is right.",
     costs="Needs the data sheet, and rules that know the kernels.",
     claims=("williams-2009-roofline",),
+    command="orrery experiment few-shot-latency",
 )

@@ -4,8 +4,6 @@ Each feature is a token, known or missing; a group becomes the mean of its token
 gives all suites' scores at once. [ncpp-perfcastdb]
 """
 
-from dataclasses import dataclass
-
 from orrery.base.technique import Technique
 from orrery.predictors.learn.attention import GroupedAttention
 from orrery.predictors.learn.training_set import DescentKnobs, OnStep, Predict, TrainingSet, descend
@@ -13,12 +11,7 @@ from orrery.predictors.processors.scored import GROUP_OF
 from orrery.predictors.processors.techniques.score_perceptron import squared_error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupedKnobs(DescentKnobs):
-    """As those of other networks."""
-
-
-def rule(knobs: GroupedKnobs, lesson: TrainingSet, on_step: OnStep) -> Predict:
+def rule(knobs: DescentKnobs, lesson: TrainingSet, on_step: OnStep) -> Predict:
     """The trained network."""
     network = GroupedAttention(
         groups=GROUP_OF, width=knobs.width, hidden=knobs.hidden, num_outputs=lesson.targets.shape[1]
@@ -30,7 +23,7 @@ TECHNIQUE = Technique(
     name="grouped-attention",
     extension_point="predictors.machine-score",
     rule=rule,
-    knobs=GroupedKnobs,
+    knobs=DescentKnobs,
     gains="Learns which features stand in for a missing one, and what one subsystem does to another.",
     costs="Ten times the time of a perceptron to train.",
     claims=("ncpp-perfcastdb",),

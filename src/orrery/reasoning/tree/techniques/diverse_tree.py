@@ -1,7 +1,5 @@
 """Diverse search: the tree is split into subtrees from its first step, and each keeps its best candidate (DVTS)."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,12 +8,7 @@ from orrery.base.technique import Technique
 from orrery.reasoning.tree.grown import Front
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Knobs(NoKnobs):
-    """Empty set of knobs: the technique has none."""
-
-
-def continued(front: Front, width: int, knobs: Knobs) -> NDArray[np.int64]:
+def continued(front: Front, width: int, knobs: NoKnobs) -> NDArray[np.int64]:
     """The best of every subtree, or of the best subtrees where the width does not reach; equal parts."""
     counts = np.zeros(front.scores_frac.size, dtype=np.int64)
     order = np.argsort(-front.scores_frac, kind="stable")
@@ -29,7 +22,6 @@ TECHNIQUE = Technique(
     name="diverse-tree",
     extension_point="reasoning.prune",
     rule=continued,
-    knobs=Knobs,
     gains="Different beginnings stay alive to the end, whatever their scores.",
     costs="Subtrees share nothing but the prompt, and good ones get no more than bad ones.",
     claims=("beeching-2024-dvts",),

@@ -16,7 +16,6 @@ TECHNIQUE = Technique(
     name="constant",
     extension_point="serving.arrivals",
     rule=rule,
-    knobs=NoKnobs,
     gains="No chance in the arrivals: what is left is the server's own variation.",
     costs="The kindest traffic there is: waiting comes out too short.",
     claims=("vllm",),

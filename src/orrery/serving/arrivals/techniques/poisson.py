@@ -16,7 +16,6 @@ TECHNIQUE = Technique(
     name="poisson",
     extension_point="serving.arrivals",
     rule=rule,
-    knobs=NoKnobs,
     gains="The law of independent users, and the one that queueing theory answers for.",
     costs="No bursts, no hours of the day: real services are rougher.",
     claims=("vllm", "wang-2023-burstgpt"),

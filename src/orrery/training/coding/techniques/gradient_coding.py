@@ -13,6 +13,7 @@ def rule(num_workers: int, knobs: CodingKnobs) -> Scheme:
 
 TECHNIQUE = Technique(
     name="gradient-coding",
+    word="gradient",
     extension_point="training.straggler",
     rule=rule,
     knobs=CodingKnobs,

@@ -12,6 +12,7 @@ def rule(num_workers: int, knobs: CodingKnobs) -> Scheme:
 
 TECHNIQUE = Technique(
     name="selective-repetition",
+    word="selective",
     extension_point="training.straggler",
     rule=rule,
     knobs=CodingKnobs,

@@ -26,6 +26,7 @@ def rule(saving: Saving, interval_steps: int, knobs: BlockingKnobs) -> SaveCost:
 
 TECHNIQUE = Technique(
     name="checkpoint-blocking",
+    word="blocking",
     extension_point="training.checkpoint",
     rule=rule,
     knobs=BlockingKnobs,

@@ -59,6 +59,7 @@ def rule(saving: Saving, interval_steps: int, knobs: InMemoryKnobs) -> SaveCost:
 
 TECHNIQUE = Technique(
     name="checkpoint-in-memory",
+    word="in-memory",
     extension_point="training.checkpoint",
     rule=rule,
     knobs=InMemoryKnobs,

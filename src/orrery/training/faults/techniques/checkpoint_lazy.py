@@ -32,6 +32,7 @@ def rule(saving: Saving, interval_steps: int, knobs: LazyKnobs) -> SaveCost:
 
 TECHNIQUE = Technique(
     name="checkpoint-lazy",
+    word="lazy",
     extension_point="training.checkpoint",
     rule=rule,
     knobs=LazyKnobs,

@@ -29,6 +29,7 @@ def rule(saving: Saving, interval_steps: int, knobs: SnapshotKnobs) -> SaveCost:
 
 TECHNIQUE = Technique(
     name="checkpoint-snapshot",
+    word="snapshot",
     extension_point="training.checkpoint",
     rule=rule,
     knobs=SnapshotKnobs,

@@ -2,7 +2,7 @@
 
 from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
-from orrery.training.replica import Replica, Round, rounds_of
+from orrery.training.replica import STAYS_APART, Replica, Round, rounds_of
 
 
 def rule(replica: Replica, knobs: NoKnobs) -> Round:
@@ -17,8 +17,8 @@ TECHNIQUE = Technique(
     name="isolated",
     extension_point="training.local_updates",
     rule=rule,
-    knobs=NoKnobs,
     gains="No byte crosses between islands while they train, so any machines anywhere will do.",
     costs="One model becomes as many as there are islands, each of which saw a part of the data; a router joins them.",
     claims=("mcallister-2025",),
+    traits=frozenset({STAYS_APART}),
 )

@@ -17,7 +17,6 @@ TECHNIQUE = Technique(
     name="synchronous",
     extension_point="training.local_updates",
     rule=rule,
-    knobs=NoKnobs,
     gains="Every step sees all gradients: as good as one large device, step for step.",
     costs="Each step waits for the network as long as it takes longer than the backward pass.",
     claims=("li-2020",),

@@ -23,6 +23,7 @@ def rule(topology: Topology, knobs: WireKnobs) -> Plan:
 
 TECHNIQUE = Technique(
     name="three-level-partition",
+    word="three-level",
     extension_point="training.partition",
     rule=rule,
     knobs=WireKnobs,

@@ -15,7 +15,6 @@ TECHNIQUE = Technique(
     name="elastic-restart",
     extension_point="training.outage",
     rule=rule,
-    knobs=NoKnobs,
     gains="Training goes on while nodes are repaired, at the speed of those that are left.",
     costs="The checkpoint is converted and loaded twice, and the batch or the learning rate may have to follow.",
     claims=("lian-2024",),

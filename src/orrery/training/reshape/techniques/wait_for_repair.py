@@ -15,7 +15,6 @@ TECHNIQUE = Technique(
     name="wait-for-repair",
     extension_point="training.outage",
     rule=rule,
-    knobs=NoKnobs,
     gains="The layout, the batch and the checkpoint stay as they are.",
     costs="Every healthy node is idle for the whole repair.",
     claims=("lian-2024",),

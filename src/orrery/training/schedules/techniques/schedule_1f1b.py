@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.training.schedules.schedule import Count, Piece, Pipeline, Schedule, as_floats
 
@@ -40,7 +39,6 @@ TECHNIQUE = Technique(
     name="1f1b",
     extension_point="training.schedule",
     rule=Schedule(numbers=rule, order=order),
-    knobs=NoKnobs,
     gains="As idle as GPipe, but at most pp micro-batches wait, however many there are.",
     costs="The first rank holds pp times the activations of the last.",
     claims=("pipedream-flush-2021", "megatron-lm-2021"),

@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.training.schedules.schedule import (
     B0,
@@ -97,7 +96,6 @@ TECHNIQUE = Technique(
         placement="mirrored",
         sizes=Sizes(pp_step=2, micro_batch_step=2, least_rounds=2),
     ),
-    knobs=NoKnobs,
     gains="Under half of 1F1B's idle time, and always a forward pass to hide a backward pass's exchanges behind.",
     costs="Every rank holds the parameters of two stages, and one more micro-batch than 1F1B.",
     claims=("deepseek-v3-2024",),

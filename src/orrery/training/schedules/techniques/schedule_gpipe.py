@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.training.schedules.schedule import Count, Piece, Pipeline, Schedule, as_floats
 
@@ -35,7 +34,6 @@ TECHNIQUE = Technique(
     name="gpipe",
     extension_point="training.schedule",
     rule=Schedule(numbers=rule, order=order),
-    knobs=NoKnobs,
     gains="The simplest order: a model over pp ranks, idle for (pp - 1)/m of its work.",
     costs="Activations of every micro-batch wait for the last forward pass.",
     claims=("gpipe-2019",),

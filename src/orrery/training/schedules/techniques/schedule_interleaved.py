@@ -4,7 +4,6 @@ from typing import Literal
 
 import numpy as np
 
-from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.training.schedules.schedule import Count, Piece, Pipeline, Schedule, Sizes, as_floats
 
@@ -56,8 +55,8 @@ TECHNIQUE = Technique(
     name="interleaved",
     extension_point="training.schedule",
     rule=Schedule(numbers=rule, order=order, sizes=Sizes(least_vp=2, most_vp=MAX_CHUNKS, is_round=True)),
-    knobs=NoKnobs,
     gains="Idle for a vp-th of what 1F1B is.",
     costs="vp times the hand-overs, some more activations, and micro-batches in multiples of pp.",
     claims=("megatron-lm-2021", "korthikanti-2022"),
+    settings=(("vp", 2),),
 )

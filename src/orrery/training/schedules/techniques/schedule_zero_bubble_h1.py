@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.training.schedules.schedule import Count, Piece, Pipeline, Schedule, Sizes, as_floats, in_turn
 
@@ -37,7 +36,6 @@ TECHNIQUE = Technique(
     name="zero-bubble-h1",
     extension_point="training.schedule",
     rule=Schedule(numbers=rule, order=order, sizes=Sizes(least_rounds=1)),
-    knobs=NoKnobs,
     gains="A third of 1F1B's idle time where F = B = W, in the same memory.",
     costs="All ranks hold pp micro-batches; gradients of weights need what the backward pass would free.",
     claims=("zero-bubble-2024",),

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.training.schedules.schedule import Count, Piece, Pipeline, Schedule, Sizes, as_floats, in_turn
 
@@ -38,7 +37,6 @@ TECHNIQUE = Technique(
     name="zero-bubble-h2",
     extension_point="training.schedule",
     rule=Schedule(numbers=rule, order=order, sizes=Sizes(least_rounds=2, least_less=1)),
-    knobs=NoKnobs,
     gains="No idle time where F = B = W and the ranks need not meet at the optimizer.",
     costs="About twice the activations of 1F1B; the optimizer's norm is checked after the fact.",
     claims=("zero-bubble-2024",),

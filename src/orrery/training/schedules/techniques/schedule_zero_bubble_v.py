@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.training.schedules.schedule import (
     B0,
@@ -74,8 +73,8 @@ TECHNIQUE = Technique(
         placement="v",
         sizes=Sizes(least_vp=2, most_vp=2, least_rounds=2, least_less=1),
     ),
-    knobs=NoKnobs,
     gains="No idle time where F = B = W and the ranks need not meet at the optimizer, in the memory of 1F1B.",
     costs="Twice the hand-overs; idle time where F, B and W differ.",
     claims=("zero-bubble-2024",),
+    settings=(("vp", 2),),
 )

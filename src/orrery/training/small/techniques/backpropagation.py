@@ -36,7 +36,6 @@ TECHNIQUE = Technique(
     name="backpropagation",
     extension_point="training.learning_rule",
     rule=rule,
-    knobs=NoKnobs,
     gains="Every weight follows the gradient of the loss that counts, and all layers learn in every pass.",
     costs="All activations are kept until the way back, which takes twice the work of the way up.",
     claims=("rumelhart-1986",),

@@ -32,7 +32,6 @@ TECHNIQUE = Technique(
     name="cascaded-forward",
     extension_point="training.learning_rule",
     rule=rule,
-    knobs=NoKnobs,
     gains="Only small predictors are trained, so gradients, moments and kept activations are next to nothing.",
     costs="Random features bound the accuracy, and the data passes once for every predictor.",
     claims=("zhao-2023",),

@@ -53,7 +53,6 @@ TECHNIQUE = Technique(
     name="forward-forward",
     extension_point="training.learning_rule",
     rule=rule,
-    knobs=NoKnobs,
     gains="No gradient crosses a layer, so a layer's activations can go as soon as it has learnt from them.",
     costs="Every point goes up twice and once more to be classified, in many small kernels; it takes more passes.",
     claims=("hinton-2022",),

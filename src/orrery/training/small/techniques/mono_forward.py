@@ -35,7 +35,6 @@ TECHNIQUE = Technique(
     name="mono-forward",
     extension_point="training.learning_rule",
     rule=rule,
-    knobs=NoKnobs,
     gains="A step keeps and updates one layer, and no gradient crosses a layer.",
     costs="Layers learn in turn, so the data passes once for every layer, through all layers below it.",
     claims=("gong-2025",),
