@@ -15,6 +15,9 @@ from typing import Any
 
 from orrery.base.knobs import NoKnobs
 
+ACTS_ALONE = "acts-alone"
+"""Trait of ways to overlap that act on one device too: they hide more than collectives."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Technique:

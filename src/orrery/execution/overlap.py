@@ -15,12 +15,9 @@ from orrery.execution.explain import bound_by
 from orrery.execution.layout import Deployment
 from orrery.execution.step import step
 
-ACTS_ALONE = "acts-alone"
-"""Trait of overlaps that act on one device too: they hide more than collectives."""
-
 OVERLAPS = ExtensionPoint(name="execution.overlap", folder=techniques, noun="overlap")
 
-__all__ = ["ACTS_ALONE", "OVERLAPS", "device_knobs", "knob_array", "norm_frac"]
+__all__ = ["OVERLAPS", "device_knobs", "knob_array", "norm_frac"]
 
 
 def device_knobs(technique: Technique, deployment: Deployment) -> dict[str, float]:

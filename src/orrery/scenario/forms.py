@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 from orrery.base.errors import ScenarioError
+from orrery.base.technique import ACTS_ALONE
 from orrery.execution.engine import Engine
 from orrery.execution.layout import Deployment
-from orrery.execution.overlap import ACTS_ALONE, OVERLAPS, knob_array
+from orrery.execution.overlap import OVERLAPS, knob_array
 from orrery.execution.overlapped import SEQUENTIAL
 from orrery.scenario.knobs import read_knobs
 from orrery.scenario.schema import Scenario

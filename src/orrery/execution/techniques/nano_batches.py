@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 from orrery.base.errors import ScenarioError
 from orrery.base.knobs import check_range
-from orrery.base.technique import Technique
+from orrery.base.technique import ACTS_ALONE, Technique
 from orrery.execution.batch import Floats
-from orrery.execution.overlap import ACTS_ALONE
 
 SHARES = (0.1, 0.2, 0.4, 0.8, 0.9)
 """Shares of a device at which the interference table states a speed; linear between, 0 at 0 and 1 at 1."""

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from orrery.execution.overlap import ACTS_ALONE, OVERLAPS
+from orrery.base.technique import ACTS_ALONE
+from orrery.execution.overlap import OVERLAPS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
