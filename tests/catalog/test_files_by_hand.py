@@ -376,7 +376,7 @@ def test_numbers_beyond_every_machine_are_refused():
     """Least and greatest of what any machine has: a slip of a unit lies outside."""
     assert PLAUSIBLE == {
         "memory_capacity_bytes": (1e8, 1e13),
-        "memory_bandwidth_bytes_per_s": (1e9, 1e15),
+        "memory_bandwidth_bytes_per_s": (1e9, 1e17),
         "vector_flops_per_s": (1e9, 1e17),
         "num_compute_units": (1, 1e6),
         "compute_clock_hz": (1e8, 1e10),
@@ -392,7 +392,13 @@ def test_numbers_beyond_every_machine_are_refused():
         "scaleout_latency_s": (1e-9, 0.1),
         "host_latency_s": (1e-9, 0.1),
     }
-    assert OPTIONAL == {"host_power_w": (0.0, 10_000.0), "host_time_ratio": (0.1, 100.0)}
+    assert OPTIONAL == {
+        "host_power_w": (0.0, 10_000.0),
+        "host_time_ratio": (0.1, 100.0),
+        "battery_j": (1.0, 1e9),
+        "sustained_power_w": (0.01, 1e5),
+        "thermal_time_constant_s": (0.1, 1e5),
+    }
     assert PLAUSIBLE_PEAK == (1e8, 1e19)
 
 

@@ -117,6 +117,9 @@ def test_what_a_device_leaves_unsaid():
         "devices_per_node": 8,
         "host_power_w": 0.0,
         "host_time_ratio": 1.0,
+        "battery_j": 0.0,
+        "sustained_power_w": 0.0,
+        "thermal_time_constant_s": 0.0,
         "unrest_ratio": 1.0,
         "notes": (),
     }

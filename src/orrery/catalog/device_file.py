@@ -27,7 +27,7 @@ LINKS = ("scaleup", "scaleout", "host")
 
 PLAUSIBLE: dict[str, tuple[float, float]] = {
     "memory_capacity_bytes": (1e8, 1e13),
-    "memory_bandwidth_bytes_per_s": (1e9, 1e15),
+    "memory_bandwidth_bytes_per_s": (1e9, 1e17),
     "vector_flops_per_s": (1e9, 1e17),
     "num_compute_units": (1, 1e6),
     "compute_clock_hz": (1e8, 1e10),
@@ -41,7 +41,13 @@ PLAUSIBLE: dict[str, tuple[float, float]] = {
 }
 """Least and greatest value that any machine we can imagine has: beyond them somebody slipped a unit."""
 
-OPTIONAL: dict[str, tuple[float, float]] = {"host_power_w": (0.0, 1e4), "host_time_ratio": (0.1, 100.0)}
+OPTIONAL: dict[str, tuple[float, float]] = {
+    "host_power_w": (0.0, 1e4),
+    "host_time_ratio": (0.1, 100.0),
+    "battery_j": (1.0, 1e9),
+    "sustained_power_w": (0.01, 1e5),
+    "thermal_time_constant_s": (0.1, 1e5),
+}
 """The same of facts that a file may leave out."""
 
 HOST_POWER_FRAC = 0.5
@@ -174,6 +180,9 @@ def _device(name: str, raw: Mapping[str, Any], facts: dict[str, Fact]) -> Device
     def number(fact: str) -> float:
         return float(facts[fact].value)
 
+    def optional(fact: str, without: float = 0.0) -> float:
+        return number(fact) if fact in facts else without
+
     peaks = {m[1]: number(n) for n in facts if (m := _RATE.fullmatch(n))}
     return Device(
         name=name,
@@ -191,7 +200,10 @@ def _device(name: str, raw: Mapping[str, Any], facts: dict[str, Fact]) -> Device
         power_limit_w=number("power_limit_w"),
         idle_power_w=number("idle_power_w"),
         host_power_w=number("host_power_w"),
-        host_time_ratio=number("host_time_ratio") if "host_time_ratio" in facts else 1.0,
+        host_time_ratio=optional("host_time_ratio", 1.0),
+        battery_j=optional("battery_j"),
+        sustained_power_w=optional("sustained_power_w"),
+        thermal_time_constant_s=optional("thermal_time_constant_s"),
         scaleup=_link(facts, "scaleup", num_devices=int(number("num_scaleup_devices"))),
         scaleout=_link(facts, "scaleout"),
         host=_link(facts, "host"),

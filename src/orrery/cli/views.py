@@ -15,6 +15,7 @@ from orrery.planner.rejection_reasons import described
 from orrery.reports.serving_words import BOUND_BY
 from orrery.scenario.ask import Answer
 from orrery.scenario.plan_answer import PlanAnswer, nearest_misses, shortfall
+from orrery.scenario.sustained import Sustained
 
 MEMORY_SHOWN = 5
 """Plans whose memory is drawn."""
@@ -52,6 +53,26 @@ def print_estimate(answer: Answer) -> None:
     out.print(answer.room.describe(requested.input_tokens, requested.output_tokens))
     out.print(memory_bar(e.memory, out.width))
     out.print(f"({legend()})")
+    if answer.sustained:
+        _print_sustained(out, answer.sustained)
+
+
+def _print_sustained(out: Console, found: Sustained) -> None:
+    """Cold and warm beside each other, the mean, and the battery."""
+    sheet = Sheet(
+        "", "clock", "output rate", "TPOT", "power", title=f"{text(found.length_s, 's')} of use without a pause"
+    )
+    for name, one in (("cold", found.cold), ("warm", found.warm)):
+        rate = f"{text(one.output_tokens_per_s, 'tokens')}/s"
+        clock = f"{one.clock_frac:.0%}" + (f", busy {one.busy_frac:.0%}" if one.busy_frac < 1.0 else "")
+        sheet.add_row(name, clock, rate, text(one.tpot_s, "s"), text(one.power_w, "w"))
+    out.print(sheet)
+    throttles = "It does not throttle"
+    if found.throttles_after_s is not None:
+        throttles = f"It throttles after {text(found.throttles_after_s, 's')}"
+    out.print(f"{throttles}; {figures(found.output_tokens_per_s)} tokens/s on average.")
+    if found.battery_s is not None and found.battery_tokens is not None:
+        out.print(f"The battery lasts {text(found.battery_s, 's')}: {figures(found.battery_tokens)} output tokens.")
 
 
 def print_plans(answer: PlanAnswer, is_every: bool = False) -> None:

@@ -19,6 +19,7 @@ from orrery.scenario.plan_answer import PlanAnswer, memory_json, price_json
 from orrery.scenario.reasoning import reasoned, unused
 from orrery.scenario.resolve import Question, resolve
 from orrery.scenario.schema import Scenario, merged
+from orrery.scenario.sustained import Sustained, sustained
 from orrery.scenario.users import at_users
 from orrery.serving.estimate import Estimate
 from orrery.serving.estimate import estimate as estimate_deployment
@@ -37,6 +38,7 @@ class Answer:
     tariff: Tariff
     notes: tuple[str, ...]
     reasoned: Reasoned | None = None  # where many calls make one answer
+    sustained: Sustained | None = None  # where use without a pause is asked for
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])  # the question, as a scenario file has it
 
     @property
@@ -102,6 +104,8 @@ class Answer:
         """What only some questions have: an answer of many calls, a draft tree."""
         drafting = self.question.drafting
         found: dict[str, Any] = {"answer": self.reasoned.to_json()} if self.reasoned else {}
+        if self.sustained:
+            found["sustained"] = self.sustained.to_json()
         if drafting:
             found["draft"] = to_json(drafting.to_json())
         if self.question.selection:
@@ -219,7 +223,14 @@ def _estimated(scenario: Scenario) -> Answer | InfeasibleAnswer:
         *_lending_notes(scenario, question),
         *(many.notes if many else unused(scenario)),
     )
-    return Answer(question=question, estimate=found, tariff=tariff, notes=tuple(dict.fromkeys(notes)), reasoned=many)
+    return Answer(
+        question=question,
+        estimate=found,
+        tariff=tariff,
+        notes=tuple(dict.fromkeys(notes)),
+        reasoned=many,
+        sustained=sustained(scenario, question.deployment, question.workload, found),
+    )
 
 
 def _lending_notes(scenario: Scenario, question: Question) -> tuple[str, ...]:

@@ -200,6 +200,26 @@ SETTINGS: tuple[Setting, ...] = grouped(
         "FRAC[,FRAC]",
         commands=ONE | PLAN | STEPS,
     ),
+    number(
+        "sustained_s",
+        "Seconds of use without a pause: when a device without a fan throttles, and what it does from then on.",
+        600,
+        most=1e7,
+        metavar="S",
+        commands=ONE,
+    ),
+    number("battery_wh", "Battery (default: the device's).", 15, most=1e5, metavar="WH", commands=ONE),
+    number(
+        "sustained_w",
+        "Power that the device keeps up for ever (default: its own fact).",
+        4,
+        most=1e5,
+        metavar="W",
+        commands=ONE,
+    ),
+    number(
+        "thermal_s", "Time constant of its warming (default: its own fact).", 60, most=1e5, metavar="S", commands=ONE
+    ),
     count("max_devices", "The most devices a plan may use.", 8, commands=PLAN),
     "Engine's limits",
     count("max_num_seqs", "The most sequences in one step.", 256, commands=MACHINES),

@@ -57,6 +57,10 @@ class ServingScenario(BaseModel):
     objective: Word = None
     cut: Word = None
     clock_frac: Word = None
+    sustained_s: Number = Field(**bounds("sustained_s"))
+    battery_wh: Number = Field(**bounds("battery_wh"))
+    sustained_w: Number = Field(**bounds("sustained_w"))
+    thermal_s: Number = Field(**bounds("thermal_s"))
     max_devices: Count = Field(**bounds("max_devices"))
     max_num_seqs: Count = Field(**bounds("max_num_seqs"))
     max_num_batched_tokens: Count = Field(**bounds("max_num_batched_tokens"))
