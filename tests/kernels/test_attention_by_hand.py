@@ -60,6 +60,8 @@ def computing_s(blocks, longest, columns, tiles, size=128.0, share=0.6):
         ),
         # 20 query heads a key head need two stacks of 10: a token a tile. 3 tiles; a tile takes a block at least.
         ({"query": 3, "context": 3, "heads": 40, "packs": 1.0}, 2.0 + 1.0, 1.0, 4, 3),
+        # 17 need two stacks of 9 at most, again a token a tile.
+        ({"query": 3, "context": 3, "heads": 34, "packs": 1.0}, 2.0 + 1.0, 1.0, 4, 3),
         # As many key heads as query heads: nothing to stack.
         ({"query": 40, "context": 100, "heads": 6, "kv": 6, "packs": 1.0}, 8.0, 4.0, 6, 3),
         # A window of 20: both full tiles leave floor(41 / 32) = 1 block out, the second half a block more, and each
@@ -118,6 +120,7 @@ def test_the_share_of_the_peak_goes_by_powers_between_measured_heads(key, value,
         ({}, 40 * 60 + 820, 100),  # 61, 62 ... 100 keys
         ({"causal": False}, 4000, 100),
         ({"window": 20}, 40 * 20, 59),  # every query sees 20; all of them 20 + 39
+        ({"window": 1}, 40, 40),
         ({"window": 92}, (61 + 92) * 32 / 2 + 8 * 92, 100),
         ({"window": 100}, 3220, 100),
         ({"window": 20, "causal": False}, 4000, 100),
@@ -200,6 +203,7 @@ def grouped_s(keys, waves, rows=16.0, size=64.0, units=16.0):
         ({"batch": 2, "context": 1000, "window": 100}, 64.0, 1.0, 100.0 / 64.0),
         ({"batch": 2, "context": 1000, "window": 100, "query": 3}, 64.0, 1.0, 102.0 / 64.0),
         ({"batch": 2, "context": 80, "window": 100}, 64.0, 1.0, 80.0 / 64.0),
+        ({"batch": 2, "context": 80, "window": 1}, 16.0, 1.0, 1.0),
     ],
 )
 def test_readers_of_a_step_are_those_counted_by_hand(sizes, keys, waves, splits):

@@ -106,7 +106,7 @@ def prefill_one(
     # --- one block: matrix units and exponentials, overlapped
     size = 0.5 * (key_size + value_size)
     if size <= 128.0:
-        share = e64 * (e128 / e64) ** max(0.0, math.log2(max(size, 16.0) / 64.0))
+        share = e64 * (e128 / e64) ** math.log2(max(size, 64.0) / 64.0)
         share *= min(1.0, size / 32.0)
     elif size <= 192.0:
         share = e128 * (e192 / e128) ** ((size - 128.0) / 64.0)
