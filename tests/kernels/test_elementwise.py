@@ -11,6 +11,7 @@ from orrery.base.errors import UnknownName
 from orrery.catalog.devices import device_names, get_device
 from orrery.kernels.elementwise import predict
 from orrery.kernels.elementwise.rule import KINDS, calibration
+from orrery.kernels.elementwise.softmax_passes import Processor, counts, fits, run
 from orrery.kernels.ops import Elementwise
 
 
@@ -108,3 +109,43 @@ def test_what_was_never_measured_says_whose_constants_it_borrows():
 def test_an_unknown_kind_answers_with_the_nearest():
     with pytest.raises(UnknownName, match="norm"):
         predict(Elementwise(kind="norms", tokens=1, width=8), get_device("h100-sxm"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "flops"),
+    [
+        ("norm", 5),
+        ("rope", 4),
+        ("gated_activation", 6),
+        ("add", 1),
+        ("embedding", 0),
+        ("softmax", 8),
+        ("quantise", 3),
+        ("mhc_pre", 4),
+        ("mhc_post", 4),
+        ("sample", 12),
+    ],
+)
+def test_operations_of_each_kind(kind: str, flops: int):
+    """A norm squares, adds, scales twice and rounds; a rotation multiplies twice and adds for either half."""
+    device = get_device("h100-sxm")
+    timing = predict(Elementwise(kind=kind, tokens=10, width=100), device)
+    assert timing.flops == 1000 * flops
+    assert timing.compute_s == pytest.approx(1000 * flops / device.vector_flops_per_s)
+    assert timing.memory_s == pytest.approx(timing.bytes / device.memory_bandwidth_bytes_per_s)
+
+
+def test_a_softmax_moves_what_its_passes_move():
+    """Inside the cache 2 words an element, outside what the algorithm reads and writes; an instruction is two FLOPs."""
+    processor = Processor(vector_flops_per_s=1e3, bytes_per_s=1e2, cache_bytes=80.0)
+    assert fits(10, processor, 4.0)
+    assert not fits(11, processor, 4.0)
+    each = counts("recompute")
+    for columns, words in ((10, 2.0), (11, each.num_memory_operations)):
+        found = run("recompute", 3, columns, processor)
+        assert found.memory_bytes == pytest.approx(words * 3 * columns * 4)
+        assert found.num_instructions == pytest.approx(each.num_instructions * 3 * columns)
+        assert found.memory_s == pytest.approx(found.memory_bytes / 1e2)
+        assert found.instructions_s == pytest.approx(found.num_instructions * 2 / 1e3)
+        assert found.time_s == found.memory_s + found.instructions_s
+    assert [round(counts(name).num_memory_operations) for name in ("reload", "recompute", "two-pass")] == [5, 4, 3]
