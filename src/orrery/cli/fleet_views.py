@@ -84,6 +84,10 @@ def _rows(answer: FleetAnswer) -> list[tuple[str, str, str]]:
         paid = f"; ${figures(answer.electricity_usd)} of electricity, in the cost" if answer.electricity_usd else ""
         rows.append(("CO2", f"{figures(answer.carbon_g / 1000.0)} kg", f"of devices and hosts, by the hours{paid}"))
     rows.append(("busy", f"{run.busy_frac:.1%}", "of the paid replicas' time"))
+    if run.requests.adapter.size:
+        rows.append(
+            ("adapters loaded", f"{run.adapter_loads:,}", f"steps waited {text(run.adapter_load_s, 's')} for them")
+        )
     if answer.regret is not None:
         text_of = "more replica-time than the cheapest schedule that knows the future"
         rows.append(("regret", f"{answer.regret.regret_frac:+.1%}", text_of))

@@ -132,6 +132,14 @@ class Images:
     patches: int  # of all of them
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapters:
+    """Low-rank adapters (LoRA) of one rank, of which a device holds ``slots`` at once."""
+
+    rank: int
+    slots: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Deployment:
     """A model on a cluster under an engine: everything but the traffic. Limits of 0 take the engine's default.
@@ -163,6 +171,7 @@ class Deployment:
     host_experts: HostExperts | None = None  # None: all experts on the devices
     expert_placement: str = ""  # where experts lie by their routes (``experts.placed``); blank = in order
     expert_routes: Routes | None = None  # which experts follow which; None: not known
+    adapters: Adapters | None = None  # None: every request takes the model as it is
 
     @property
     def num_contexts(self) -> int:

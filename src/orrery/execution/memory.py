@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from math import floor
 
 from orrery.base.units import text
+from orrery.execution.adapters import slots_bytes
 from orrery.execution.draft_head import both, head_memory
 from orrery.execution.formats import wide_bytes
 from orrery.execution.layout import Deployment
@@ -83,7 +84,8 @@ def memory_of(deployment: Deployment) -> Memory | Infeasible:
     capacity = device.memory_capacity_bytes * USABLE_FRAC
     frac = deployment.memory_utilization_frac or engine.memory_utilization_frac
     head = head_memory(deployment)
-    cache, weights = both(cache_of(deployment), head), cut.weight_bytes + (head.weight_bytes if head else 0.0)
+    cache = both(cache_of(deployment), head)
+    weights = cut.weight_bytes + (head.weight_bytes if head else 0.0) + slots_bytes(deployment)
     activations, buffers = activation_bytes(deployment), communication_bytes(deployment)
     fixed = weights + buffers + engine.context_bytes + (0.0 if engine.is_static_share else activations)
     left = frac * (capacity - fixed) if engine.is_utilization_of_free else frac * capacity - fixed

@@ -12,6 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from orrery import kernels, network
+from orrery.execution.adapters import adapter_parts
 from orrery.execution.batch import Batch, Floats, Part, part, slower
 from orrery.execution.choice import Choice, choices, kernels_for, stored_experts
 from orrery.execution.experts.beside import beside
@@ -60,6 +61,7 @@ def step(deployment: Deployment, batch: Batch) -> Step:
 def _parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[Part]:
     largest, own = batch.largest(), crowded(deployment, batch)
     yield from _linear_parts(deployment, cut, own, own.largest())
+    yield from adapter_parts(deployment, own)
     yield from vision_parts(deployment, batch)
     yield from mixer_parts(deployment, cut.mixers, own, own.largest())
     for experts in cut.experts:

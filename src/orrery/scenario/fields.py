@@ -315,7 +315,8 @@ SETTINGS: tuple[Setting, ...] = grouped(
     word("queue", "Who is served first: fcfs, priority, shortest-first, fair.", "fcfs", "NAME", commands=STEPS),
     word(
         "router",
-        "Which replica: least-loaded, round-robin, session-affinity, prefix-aware, kv-cost, power-of-two.",
+        "Which replica: least-loaded, round-robin, session-affinity, prefix-aware, lora-affinity, kv-cost, "
+        "power-of-two.",
         "least-loaded",
         "NAME",
         commands=STEPS,
@@ -329,6 +330,23 @@ SETTINGS: tuple[Setting, ...] = grouped(
         most=1e15,
         metavar="BYTES",
         commands=STEPS | CACHE,
+    ),
+    "Adapters",
+    count("lora_adapters", "LoRA adapters that requests choose from.", 50, least=0, commands=SIMULATE),
+    count("lora_rank", "Their rank (default 16).", 16, most=4096, commands=SIMULATE),
+    word(
+        "lora_popularity",
+        "How requests choose adapters: uniform (default), or the k-th as often as 1/k^S.",
+        "zipf:1.1",
+        "uniform|zipf:S",
+        commands=SIMULATE,
+    ),
+    count(
+        "max_loras",
+        "Adapters that a replica holds on its devices and has in one batch (default 1).",
+        4,
+        most=4096,
+        commands=SIMULATE,
     ),
     "Disaggregation",
     count(

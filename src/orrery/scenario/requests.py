@@ -6,6 +6,7 @@ from typing import Any
 from orrery.base.errors import ScenarioError
 from orrery.catalog.trace_requests import requests_of
 from orrery.catalog.traces import load_trace
+from orrery.scenario.adapters import with_adapters
 from orrery.scenario.images import prompt_tokens
 from orrery.scenario.knobs import read_knobs
 from orrery.scenario.schema import Scenario
@@ -32,6 +33,10 @@ SHAPES = ("lengths", "input_tokens", "output_tokens", "input_tokens_std", "outpu
 
 def requests_for(scenario: Scenario, rate_per_s: float | None = None) -> Requests:
     """The traffic of a scenario, at ``rate_per_s`` in place of its own where that is given."""
+    return with_adapters(scenario, _plain(scenario, rate_per_s))
+
+
+def _plain(scenario: Scenario, rate_per_s: float | None) -> Requests:
     seed, rate = scenario.seed or 0, rate_per_s if rate_per_s is not None else scenario.rate
     if scenario.trace is not None:
         return _replayed(scenario, rate or 0.0, seed)

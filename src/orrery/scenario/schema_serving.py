@@ -78,6 +78,10 @@ class ServingScenario(BaseModel):
     calls: Number = Field(**bounds("calls"))
     prefix_tokens: Count = Field(**bounds("prefix_tokens"))
     prefix_groups: Count = Field(**bounds("prefix_groups"))
+    lora_adapters: Count = Field(**bounds("lora_adapters"))
+    lora_rank: Count = Field(**bounds("lora_rank"))
+    lora_popularity: Word = None
+    max_loras: Count = Field(**bounds("max_loras"))
     replicas: Count = Field(**bounds("replicas"))
     policy: Word = None
     queue: Word = None

@@ -9,6 +9,7 @@ from orrery.catalog.models import get_model
 from orrery.execution.layout import TREE_METHODS, Deployment, Layout
 from orrery.execution.speculation import Speculation, of_head, with_draft
 from orrery.hardware.cluster import Cluster
+from orrery.scenario.adapters import adapter_notes, adapters_of
 from orrery.scenario.clock import at_clock, clock_notes
 from orrery.scenario.draft_trees import with_tree
 from orrery.scenario.drafting import draft_notes
@@ -40,7 +41,8 @@ def service_for(scenario: Scenario) -> tuple[Service, tuple[str, ...]]:
     parts = replace(parts, device=at_clock(scenario, parts.device))
     layout, layout_notes = layout_of(scenario, parts)
     formats, format_notes = formats_of(scenario, parts)
-    deployment, drafting = with_tree(scenario, deploy(scenario, parts, layout, formats), _steady(scenario))
+    plain = replace(deploy(scenario, parts, layout, formats), adapters=adapters_of(scenario))
+    deployment, drafting = with_tree(scenario, plain, _steady(scenario))
     given: dict[str, Any] = {
         name: value
         for name in (
@@ -79,6 +81,7 @@ def service_for(scenario: Scenario) -> tuple[Service, tuple[str, ...]]:
         *draft_notes(scenario, deployment.draft_head),
         *(drafting.notes() if drafting else ()),
         *compression_notes(scenario, deployment),
+        *adapter_notes(scenario, deployment),
     )
 
 

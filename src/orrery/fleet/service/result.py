@@ -50,6 +50,8 @@ class FleetRun:
     energy_above_idle_j: float
     busy_s: float
     gap_counts: Floats
+    adapter_loads: int = 0  # adapters that came from the hosts' memory
+    adapter_load_s: float = 0.0  # steps waited for them, in all
 
     # -- requests -----------------------------------------------------------------------------------------------------
 

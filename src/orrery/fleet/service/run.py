@@ -260,4 +260,6 @@ class _Run:
             energy_above_idle_j=float(totals[tables.ENERGY]),
             busy_s=float(totals[tables.BUSY]),
             gap_counts=self.rows.world.gaps,
+            adapter_loads=int(totals[tables.ADAPTER_LOADS]),
+            adapter_load_s=float(totals[tables.ADAPTER_LOAD_S]),
         )

@@ -90,6 +90,7 @@ def without(requests: Requests, left_out: Flags) -> Requests:
         output_tokens=requests.output_tokens[keep],
         session=_some(requests.session, keep),
         client=_some(requests.client, keep),
+        adapter=_some(requests.adapter, keep),
         priority=requests.priority[keep] if requests.priority.size else requests.priority,
         prefix_start=np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
         if requests.prefix_start.size

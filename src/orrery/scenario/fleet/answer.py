@@ -197,6 +197,11 @@ class FleetAnswer:
                 "energy_j": run.energy_j,
                 "host_energy_j": run.host_energy_j,
                 "busy_frac": run.busy_frac,
+                **(
+                    {"adapter_loads": run.adapter_loads, "adapter_load_s": run.adapter_load_s}
+                    if run.requests.adapter.size
+                    else {}
+                ),
                 "output_tokens": self.output_tokens,
                 "capacity_requests_per_s": run.setup.capacity_requests_per_s,
                 "pools": [

@@ -24,6 +24,7 @@ from orrery.serving.simulation.allocation._kernel import (
     share_prefix,
     tokens_left,
     touch_lane,
+    use_adapter,
 )
 from orrery.serving.simulation.memory._kernel import (
     forget,
@@ -58,6 +59,8 @@ from orrery.serving.simulation.tables._kernel import (
     SEAT_DECODING,
     SEAT_PROMPTS,
     SEAT_READY,
+    SLOT_ADAPTER,
+    SLOT_REQUESTS,
     SOURCE,
     SOURCE_BLOCKS,
     SOURCE_LENDER,
@@ -106,6 +109,7 @@ def _leave_place(w: SimulationState, lane: int, i: int) -> None:
         leave_prompts(w, lane, _seat_of(w, lane, SEAT_PROMPTS, w.lanes[lane, NUM_PROMPTS], i))
     elif status == MOVING:
         w.lanes[lane, RESERVED] -= 1
+        use_adapter(w, i, lane, -1)
         if w.req[i, SOURCE] >= 0:
             w.counts[EVENTS] = removed(w.counts[EVENTS], i, w.due_s, w.event_links, w.number)
         else:
@@ -186,6 +190,9 @@ def _stop(w: SimulationState, unit: int) -> None:
         w.lanes[lane, NEXT_END] = NEVER
         w.rates[lane, LINK_S] = 0.0
         forget(w.memory, w.lanes[lane, POOL])
+        for k in range(w.slots.shape[2]):
+            w.slots[w.lanes[lane, POOL], SLOT_ADAPTER, k] = -1
+            w.slots[w.lanes[lane, POOL], SLOT_REQUESTS, k] = 0
 
 
 @compiled

@@ -32,6 +32,7 @@ from orrery.serving.simulation.allocation._kernel import (
     hold_back,
     leave_run,
     receive,
+    slot_of,
     tokens_left,
     touch_at_turn,
     touch_lane,
@@ -51,6 +52,7 @@ from orrery.serving.simulation.step_results._kernel import (
     wake_others,
 )
 from orrery.serving.simulation.tables._kernel import (
+    ADAPTER,
     ANSWER_PADDING,
     ARRIVED,
     ARRIVED_S,
@@ -113,6 +115,8 @@ def _route(w: SimulationState, route: RouteRule, i: int) -> int:
         w.routing[1, k] = w.rates[lane, LOAD_TOKENS]
         if w.rules.needs_prefix:
             w.routing[2, k] = float(cached_ids_of(w, i, w.lanes[lane, POOL]))
+        if w.rules.needs_adapter:
+            w.routing[2, k] = float(slot_of(w, w.lanes[lane, POOL], w.req[i, ADAPTER]) >= 0)
         if w.req[i, SESSION] >= 0 and w.home[w.req[i, SESSION]] == lane:
             home = k
     chosen = route(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from orrery.execution.adapters import adapter_bytes, reading_s
 from orrery.execution.batch import Batch
 from orrery.execution.compression import compressed, compressing_s
 from orrery.execution.host import graph_seqs, graph_tokens, launches_s, pieces_s
@@ -194,6 +195,8 @@ def assemble(service: Service, sizes: Sizes) -> Assembled | Infeasible:
                     compressing_s(d, service.compression, sizes.longest_prompt_tokens) / sizes.longest_prompt_tokens,
                     (law := step_law(d.cluster.device)).span_w,
                     law.concave_power,
+                    adapter_bytes(d),
+                    reading_s(d),
                 ]
                 for d in deployments
             ]

@@ -11,7 +11,7 @@ from orrery.execution.memory import Infeasible
 from orrery.execution.overlap import OVERLAPS, device_knobs
 from orrery.execution.speculation import drafting_s, level_chances, verified_tokens
 from orrery.execution.transfer import TRANSFERS
-from orrery.serving.batching import EVICTS_BY_KEY, READS_PREFIXES, Batching
+from orrery.serving.batching import EVICTS_BY_KEY, READS_ADAPTERS, READS_PREFIXES, Batching
 from orrery.serving.requests import Floats
 from orrery.serving.simulation.assemble import Assembled, Sizes, assemble
 from orrery.serving.simulation.rules import (
@@ -135,6 +135,7 @@ def _switches(
         prompts_stream_first=service.prompts_stream_first,
         concurrency=concurrency,
         needs_prefix=READS_PREFIXES in router.traits,
+        needs_adapter=READS_ADAPTERS in router.traits,
         max_queue=service.max_queue,
         reports=reports,
     )

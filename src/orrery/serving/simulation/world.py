@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from orrery.base.errors import ScenarioError
 from orrery.engine.queue._kernel import clock_of
@@ -75,6 +76,7 @@ def build(
         lanes=table,
         rates=assembled.rates.copy(),
         seats=np.zeros((lanes, len(tables.SEATS), min(n, int(table[:, tables.MAX_SEQS].max()))), dtype=np.int64),
+        slots=_slots(service, assembled.capacity.size),
         step=np.zeros((lanes, 9)),
         entry=np.flatnonzero(roles != tables.ANSWERS),
         exit=np.flatnonzero(roles != tables.PROMPTS),
@@ -118,18 +120,38 @@ def request_table(service: Service, requests: Requests) -> Ints:
     """The requests' table: one row that all start from, and the columns in which they differ."""
     start = np.zeros(len(tables.REQUEST), dtype=np.int64)
     start[
-        [tables.SOURCE, tables.LENDER, tables.MACHINE, tables.FIRST_FOLLOWER, tables.NEXT_FOLLOWER, tables.SESSION]
+        [
+            tables.SOURCE,
+            tables.LENDER,
+            tables.MACHINE,
+            tables.FIRST_FOLLOWER,
+            tables.NEXT_FOLLOWER,
+            tables.SESSION,
+            tables.ADAPTER,
+        ]
     ] = -1
     table = np.broadcast_to(start, (requests.count, start.size)).copy()
     table[:, tables.INPUT], table[:, tables.OUTPUT] = requests.input_tokens, requests.output_tokens
     if requests.after.size:
         table[:, tables.FIRST_FOLLOWER], table[:, tables.NEXT_FOLLOWER] = _followers(requests.after)
-    for column, values in ((tables.SESSION, requests.session), (tables.CLIENT, requests.client)):
+    for column, values in (
+        (tables.SESSION, requests.session),
+        (tables.CLIENT, requests.client),
+        (tables.ADAPTER, requests.adapter),
+    ):
         if values.size:
             table[:, column] = values
     compression = service.compression
     if compression.kept_tokens_frac < 1.0 or compression.budget_tokens:
         table[:, tables.DROPPED] = _dropped(compression, requests)
+    return table
+
+
+def _slots(service: Service, caches: int) -> NDArray[np.int64]:
+    """Places for adapters, in which the most popular ones are at the start; none where requests choose no adapter."""
+    places = [p.deployment.adapters.slots for p in service.pools if p.deployment.adapters is not None]
+    table = np.zeros((caches, 3, min(places, default=0)), dtype=np.int64)
+    table[:, tables.SLOT_ADAPTER, :] = np.arange(table.shape[2])
     return table
 
 

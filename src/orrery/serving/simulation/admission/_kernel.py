@@ -3,6 +3,7 @@
 
 from orrery.engine.queue._kernel import (
     popped,
+    pushed,
 )
 from orrery.serving.simulation.allocation._kernel import (
     grow,
@@ -14,6 +15,7 @@ from orrery.serving.simulation.allocation._kernel import (
     release_blocks,
     report,
     schedule_event,
+    slot_of,
     victim_in,
 )
 from orrery.serving.simulation.memory._kernel import (
@@ -23,6 +25,10 @@ from orrery.serving.simulation.memory._kernel import (
     room,
 )
 from orrery.serving.simulation.tables._kernel import (
+    ADAPTER,
+    ADAPTER_BYTES,
+    ADAPTER_LOAD_S,
+    ADAPTER_LOADS,
     ADMITTED,
     ADMITTED_S,
     BLOCKS,
@@ -37,6 +43,8 @@ from orrery.serving.simulation.tables._kernel import (
     FIRST,
     GRANT,
     GUESTS,
+    HOST_BYTES_PER_S,
+    HOST_LATENCY_S,
     INPUT,
     JOINED,
     KEPT,
@@ -55,6 +63,7 @@ from orrery.serving.simulation.tables._kernel import (
     MOVING,
     N_CONTEXT,
     N_DECODES,
+    N_DELAY_S,
     N_EXTRA,
     N_LOAD,
     N_NEW,
@@ -82,6 +91,9 @@ from orrery.serving.simulation.tables._kernel import (
     SEAT_PROMPTS,
     SEAT_READY,
     SHARED,
+    SLOT_ADAPTER,
+    SLOT_REQUESTS,
+    SLOT_TURN,
     SOURCE,
     SOURCE_BLOCKS,
     SOURCE_LENDER,
@@ -89,6 +101,7 @@ from orrery.serving.simulation.tables._kernel import (
     SOURCE_SHARED,
     STATUS,
     STEPS,
+    SWAP,
     SWAPPED,
     T_HIT,
     T_QUERIED,
@@ -241,11 +254,15 @@ def _admit(
     taken: int,
 ) -> int:
     """Fill free seats from the queue, in its order, while tokens and blocks last; the prompt tokens granted in all."""
-    all_tokens = w.lanes[lane, BUDGET]
+    all_tokens, aside = w.lanes[lane, BUDGET], -1
     while w.lanes[lane, WAITING_ROOT] >= 0:
         if _seated(w, lane) >= w.lanes[lane, MAX_SEQS]:
             break
         i = w.lanes[lane, WAITING_ROOT]
+        if w.slots.shape[2] and _place_for(w, i, w.lanes[lane, POOL]) < 0:
+            w.lanes[lane, WAITING_ROOT] = popped(i, w.key, w.links, w.number)
+            aside = pushed(aside, i, w.key[i], w.key, w.links, w.number)
+            continue
         if w.req[i, STATUS] == SWAPPED or w.req[i, SOURCE] >= 0:
             before = w.lanes[lane, NUM_DECODING]
             if not _admit_ready(w, swap, transfer, i, lane, now_s):
@@ -266,10 +283,50 @@ def _admit(
         w.lanes[lane, NUM_WAITING] -= 1
         w.counts[ADMITTED] += 1
         w.req[i, TURN] = w.counts[ADMITTED]
+        if w.slots.shape[2]:
+            _take_place(w, swap, i, lane)
         w.tag[0] = max(w.tag[0], w.key[i])
         if w.when[i, ADMITTED_S] != w.when[i, ADMITTED_S]:
             w.when[i, ADMITTED_S] = now_s
+    while aside >= 0:
+        i = aside
+        aside = popped(i, w.key, w.links, w.number)
+        w.lanes[lane, WAITING_ROOT] = pushed(w.lanes[lane, WAITING_ROOT], i, w.key[i], w.key, w.links, w.number)
     return taken
+
+
+def _place_for(w: SimulationState, i: int, pool: int) -> int:
+    """Where a request's adapter is on the devices, else the place that is longest unused; -1 if all are in use. Without
+    an adapter any place will do (0)."""
+    if w.req[i, ADAPTER] < 0:
+        return 0
+    place = slot_of(w, pool, w.req[i, ADAPTER])
+    if place >= 0:
+        return place
+    for k in range(w.slots.shape[2]):
+        if w.slots[pool, SLOT_REQUESTS, k] == 0 and (
+            place < 0 or w.slots[pool, SLOT_TURN, k] < w.slots[pool, SLOT_TURN, place]
+        ):
+            place = k
+    return place
+
+
+def _take_place(w: SimulationState, swap: TransferRule, i: int, lane: int) -> None:
+    """A request that joins the batch uses its adapter, which comes from the host where it is not there; the step waits
+    for it."""
+    adapter, pool = w.req[i, ADAPTER], w.lanes[lane, POOL]
+    if adapter < 0:
+        return
+    place = _place_for(w, i, pool)
+    if w.slots[pool, SLOT_ADAPTER, place] != adapter:
+        amount = w.retained[w.lanes[lane, DEPLOYMENT], ADAPTER_BYTES]
+        time_s = swap(amount, w.rates[lane, HOST_BYTES_PER_S], w.rates[lane, HOST_LATENCY_S], w.knobs[SWAP])
+        w.step[lane, N_DELAY_S] += time_s
+        w.totals[ADAPTER_LOADS] += 1.0
+        w.totals[ADAPTER_LOAD_S] += time_s
+        w.slots[pool, SLOT_ADAPTER, place] = adapter
+    w.slots[pool, SLOT_REQUESTS, place] += 1
+    w.slots[pool, SLOT_TURN, place] = w.counts[ADMITTED]
 
 
 def _seated(w: SimulationState, lane: int) -> int:

@@ -13,6 +13,7 @@ from orrery.serving.simulation.memory._kernel import (
     take,
 )
 from orrery.serving.simulation.tables._kernel import (
+    ADAPTER,
     B_FINISHES,
     B_KV,
     B_PREEMPTED,
@@ -72,6 +73,8 @@ from orrery.serving.simulation.tables._kernel import (
     SEAT_PROMPTS,
     SERVED,
     SHARED,
+    SLOT_ADAPTER,
+    SLOT_REQUESTS,
     STATUS,
     STEPS,
     SWAP,
@@ -126,9 +129,27 @@ def share_prefix(w: SimulationState, i: int) -> None:
         w.req[i, SHARED] = whole
 
 
+def slot_of(w: SimulationState, pool: int, adapter: int) -> int:
+    """The place of an adapter in the memory of a cache's devices; -1 where it is not there."""
+    for k in range(w.slots.shape[2]):
+        if w.slots[pool, SLOT_ADAPTER, k] == adapter:
+            return k
+    return -1
+
+
+def use_adapter(w: SimulationState, i: int, lane: int, change: int) -> None:
+    """Note that a request of the batch uses its adapter, or does so no longer."""
+    if w.slots.shape[2] and w.req[i, ADAPTER] >= 0:
+        pool = w.lanes[lane, POOL]
+        place = slot_of(w, pool, w.req[i, ADAPTER])
+        if place >= 0:
+            w.slots[pool, SLOT_REQUESTS, place] += change
+
+
 def leave_seat(w: SimulationState, lane: int, seat: int) -> None:
     """Take a decoding request out of its seat; the last one moves there."""
     i, last = w.seats[lane, SEAT_DECODING, seat], w.lanes[lane, NUM_DECODING] - 1
+    use_adapter(w, i, lane, -1)
     if w.lanes[lane, STEPS] > w.req[i, JOINED]:
         w.when[i, LAST] = w.rates[lane, DECODED_S]
     w.req[i, MADE] += w.lanes[lane, STEPS] - w.req[i, JOINED]
@@ -147,6 +168,7 @@ def leave_seat(w: SimulationState, lane: int, seat: int) -> None:
 
 def leave_prompts(w: SimulationState, lane: int, seat: int) -> None:
     """Take a request out of the prompts under way, keeping the order of the others."""
+    use_adapter(w, w.seats[lane, SEAT_PROMPTS, seat], lane, -1)
     w.lanes[lane, NUM_PROMPTS] -= 1
     for k in range(seat, w.lanes[lane, NUM_PROMPTS]):
         w.seats[lane, SEAT_PROMPTS, k] = w.seats[lane, SEAT_PROMPTS, k + 1]

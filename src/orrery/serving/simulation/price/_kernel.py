@@ -9,6 +9,7 @@ from orrery.execution.surface._kernel import (
 )
 from orrery.kernels.energy._kernel import drawn_frac
 from orrery.serving.simulation.tables._kernel import (
+    ADAPTER_S,
     BEGAN,
     COMPRESS_S,
     CONCAVE_POWER,
@@ -40,7 +41,9 @@ from orrery.serving.simulation.tables._kernel import (
     N_PAIRS,
     N_PROMPTS,
     OVERLAP,
+    POOL,
     SAMPLING_S,
+    SLOT_REQUESTS,
     SPAN_W,
     SPENT,
     SPLIT,
@@ -92,9 +95,22 @@ def _lane_s(w: SimulationState, overlap: OverlapRule, variant: int, lane: int) -
     _add_work(w, w.lanes[lane, UNIT], 1.0)
     if w.lanes[lane, FAR] > 0:
         time_s += w.lending_s
+    if w.slots.shape[2]:
+        time_s += _adapters_s(w, lane)
     if w.rules.draft_levels and w.step[lane, N_DECODES]:
         time_s += w.rules.draft_s + w.rules.draft_sequence_s * w.step[lane, N_DECODES]
     return time_s + w.retained[w.lanes[lane, DEPLOYMENT], COMPRESS_S] * w.step[lane, N_NEW] * w.rates[lane, LAYERS_FRAC]
+
+
+def _adapters_s(w: SimulationState, lane: int) -> float:
+    """Reading of the adapters that the batch has beside one, which is part of the tables' step."""
+    pool, used = w.lanes[lane, POOL], 0
+    for k in range(w.slots.shape[2]):
+        if w.slots[pool, SLOT_REQUESTS, k] > 0:
+            used += 1
+    more_s = max(0, used - 1) * w.retained[w.lanes[lane, DEPLOYMENT], ADAPTER_S]
+    w.units[w.lanes[lane, UNIT], MEMORY_WORK_S] += more_s
+    return more_s
 
 
 def _add_work(w: SimulationState, unit: int, lanes: float) -> None:

@@ -25,6 +25,7 @@ from orrery.serving.simulation.allocation._kernel import (
     share_prefix,
     spread_over,
     touch_lane,
+    use_adapter,
     widen_timeline,
 )
 from orrery.serving.simulation.tables._kernel import (
@@ -134,6 +135,7 @@ def _emit(w: SimulationState, target: int, i: int, lane: int, now_s: float) -> N
     if w.rules.reports and not _is_sent_on(w, target, i, lane):
         report(w, i, now_s, 1, 0)
     if w.lanes[lane, ROLE] != PROMPTS and (w.rules.holds_batch or w.req[i, MADE] < w.req[i, OUTPUT]):
+        use_adapter(w, i, lane, 1)
         join_batch(w, i, lane)
     elif w.req[i, MADE] >= w.req[i, OUTPUT]:
         finish_request(w, i, now_s)
@@ -173,6 +175,7 @@ def _hand_over(w: SimulationState, i: int, lane: int, target: int, now_s: float)
     w.req[i, LANE] = target
     if w.lanes[lane, POOL] == w.lanes[target, POOL]:
         w.req[i, STATUS] = MOVING
+        use_adapter(w, i, target, 1)
         w.lanes[target, RESERVED] += 1
         w.seats[target, SEAT_READY, w.lanes[target, NUM_READY]] = i
         w.lanes[target, NUM_READY] += 1

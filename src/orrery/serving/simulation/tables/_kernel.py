@@ -57,6 +57,7 @@ REQUEST = (
     "place",
     "source_lender",
     "source_lent",
+    "adapter",
 )
 (
     STATUS,
@@ -86,12 +87,13 @@ REQUEST = (
     PLACE,
     SOURCE_LENDER,
     SOURCE_LENT,
-) = range(27)
+    ADAPTER,
+) = range(28)
 """``req``: tokens of prompt and answer; tokens whose keys and values exist, and answer tokens made (both, of a decoding
 request, when it joined its batch at the lane's count ``joined``); blocks held, leading shared ids of them; its lane;
 order of admission; the lane that computed its prompt and still holds it (-1), with what it holds; the lane whose pool
 holds its last blocks (-1), and how many; who follows it; prompt tokens that compression drops; what happened to it;
-tokens in lent blocks that its next step attends to; whether it holds a place of a closed loop."""
+tokens in lent blocks that its next step attends to; whether it holds a place of a closed loop; its adapter (-1)."""
 
 WHEN = ("enter", "priority", "last", "arrived", "admitted", "first", "finish")
 ENTER, PRIORITY, LAST, ARRIVED_S, ADMITTED_S, FIRST, FINISH = range(7)
@@ -231,9 +233,13 @@ BEGAN, SPENT, MATRIX_WORK_S, MEMORY_WORK_S = range(4)
 """``units``: start of the step in flight (nan: none), joules of it above idle, and the work of all its lanes."""
 STAGES, SPLIT = range(2)
 """``machines``: pipeline stages; which split of its compute units is in force."""
-KEPT, COMPRESS_S, SPAN_W, CONCAVE_POWER = range(4)
+KEPT, COMPRESS_S, SPAN_W, CONCAVE_POWER, ADAPTER_BYTES, ADAPTER_S = range(6)
 """``kept``, by deployment: share of a token's bytes that attention reads; time to compress a prompt token; a device's
-power from idle to its limit, and the exponent of the law that says how much of it a step draws."""
+power from idle to its limit, and the exponent of the law that says how much of it a step draws; bytes of an adapter on
+one device, and the time that the weights of each adapter but one add to a step."""
+SLOT_ADAPTER, SLOT_REQUESTS, SLOT_TURN = range(3)
+"""``slots``, by cache and place: the adapter that is there (-1), requests in the batch that use it, and the turn of its
+last use."""
 EVENTS, ADMITTED, SERVED, UPCOMING, ARRIVED, EMITTED = range(6)
 """``counts``: root of the queue of events; then how many."""
 T_STEPS, T_PROMPTED, T_ANSWERED, T_PREEMPTED, T_QUERIED, T_HIT = range(6)
@@ -265,6 +271,8 @@ TOTALS = (
     "window_end_s",
     "gap_sum_s",
     "gap_squares_s2",
+    "adapter_loads",
+    "adapter_load_s",
 )
 (
     TOTAL_STEPS,
@@ -287,7 +295,9 @@ TOTALS = (
     WINDOW_END,
     GAP_SUM,
     GAP_SQUARES,
-) = range(20)
+    ADAPTER_LOADS,
+    ADAPTER_LOAD_S,
+) = range(22)
 (
     B_STEPS,
     B_BUSY,
@@ -332,6 +342,7 @@ class Rules(NamedTuple):
     prompts_stream_first: bool  # the machines that computed a prompt send its first token to the client themselves
     concurrency: int  # closed loop: requests in flight; 0 = open
     needs_prefix: bool  # the router asks how much of a prompt each lane holds
+    needs_adapter: bool  # the router asks where the adapter is
     max_queue: int  # a request that finds so many waiting at its lane is refused; 0 = never
     reports: bool  # requests come while the clock moves, and every token is told; otherwise all are known before
 
@@ -359,6 +370,7 @@ class SimulationState(NamedTuple):
     lanes: Ints2
     rates: Floats2
     seats: Ints3
+    slots: Ints3  # (caches, columns, places): adapters that are on the devices; no places: no adapters
     step: Floats2
     entry: Ints  # lanes that new requests may go to
     exit: Ints  # lanes that take over after the prompt
