@@ -10,7 +10,9 @@ from orrery.engine.streams import stream
 from orrery.execution.adapters import adapter_bytes
 from orrery.execution.layout import Adapters, Deployment
 from orrery.scenario.schema import Scenario
+from orrery.serving.batching import READS_ADAPTERS
 from orrery.serving.requests import Requests
+from orrery.serving.simulation.rules import ROUTERS
 
 SETTINGS = ("lora_rank", "lora_popularity", "max_loras")
 RANK, PLACES = 16, 1
@@ -23,8 +25,8 @@ def adapters_of(scenario: Scenario) -> Adapters | None:
     if not count:
         if given := [name for name in SETTINGS if getattr(scenario, name) is not None]:
             raise ScenarioError(f"{given[0]}: there are no adapters; write lora_adapters = 10 beside it.")
-        if scenario.router == "lora-affinity":
-            raise ScenarioError("router: lora-affinity needs adapters; write lora_adapters = 10 beside it.")
+        if scenario.router is not None and READS_ADAPTERS in ROUTERS.get(scenario.router).traits:
+            raise ScenarioError(f"router: {scenario.router} needs adapters; write lora_adapters = 10 beside it.")
         return None
     _exponent(scenario)
     return Adapters(rank=scenario.lora_rank or RANK, slots=min(count, scenario.max_loras or PLACES))

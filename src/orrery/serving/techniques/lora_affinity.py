@@ -17,21 +17,22 @@ class Knobs:
 def route(
     requests: Sequence[float],
     tokens: Sequence[float],
-    held: Sequence[float],
+    prefix_blocks: Sequence[float],
     home: int,
     turn: int,
     first_draw: float,
     second_draw: float,
     knobs: Sequence[float],
 ) -> int:
-    """The least loaded replica among those that hold the adapter and are not overloaded, else among all."""
+    """The least loaded replica among those that hold the adapter (1 in ``prefix_blocks``) and are not overloaded, else
+    among all."""
     least = 0
     for k in range(1, len(requests)):
         if requests[k] < requests[least]:
             least = k
     best = -1
     for k in range(len(requests)):
-        if held[k] <= 0.0 or requests[k] > requests[least] + knobs[0]:
+        if prefix_blocks[k] <= 0.0 or requests[k] > requests[least] + knobs[0]:
             continue
         if best < 0 or requests[k] < requests[best]:
             best = k
