@@ -91,6 +91,22 @@ def test_a_surface_is_close_to_the_step(deploy, case, kind):
         assert np.quantile(error, 0.95) < 0.02
 
 
+@pytest.mark.parametrize("guesses", [1, 16, 63])
+@pytest.mark.parametrize("case", ["dense", "latent, ranks exchange"])
+def test_attention_of_every_draft_token_is_counted(deploy, case, guesses):
+    """A step of the tables is the step itself, whose attention multiplies for the sure token and every draft."""
+    deployment, batch = deploy(**CASES[case]), replace(_batch("decodes", 40), guesses=guesses)
+    parts = [p for p in step(deployment, batch).parts if "decode" in p.name]
+    expected = channels(deployment, parts, 40)[:, TIME]
+    tables = stacked([surface_of(deployment, **SIZES, guesses=guesses)])
+    alone = tables._replace(graph_tokens=np.zeros_like(tables.graph_tokens), rows=np.zeros_like(tables.rows))
+    out, found = np.zeros(CHANNELS), []
+    for count, context in zip(batch.decode_sequences, batch.decode_context_tokens, strict=True):
+        device_cost(alone, 0, out, 0, 0, 0, float(count), float(count * context), 0.0, 0.0)
+        found.append(out[TIME])
+    assert np.quantile(np.abs(np.array(found) / expected - 1.0), 0.95) < 0.035
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_no_step_draws_more_than_the_limit(deploy, case):
     deployment = deploy(**CASES[case])

@@ -8,6 +8,7 @@ from orrery.base.errors import ScenarioError
 from orrery.execution.draft_trees import ranked, ratios, tree_heads, widened
 from orrery.scenario.acceptance import read_acceptance
 from orrery.scenario.ask import Answer, estimate, plan
+from orrery.scenario.plan_simulated import plan_simulated
 from orrery.scenario.simulate import simulate
 
 SMALL = {"model": "llama-3.1-8b", "device": "h100-sxm", "input_tokens": 512, "output_tokens": 257}
@@ -143,6 +144,29 @@ def test_what_makes_no_sense_is_refused(settings, words):
         asked(concurrency=4, **settings)
 
 
-def test_a_plan_has_no_one_batch():
-    with pytest.raises(ScenarioError, match="chosen for one device and batch"):
-        plan(**SMALL, rate=1.0, draft="tree", acceptance=0.6)
+def test_a_plan_chooses_a_tree_for_each_layout():
+    """The tree is the best of those tried, never worse than a given one; launch lines say that they lack it."""
+    base = {**SMALL, "rate": 1.0, "max_devices": 1, "acceptance": "0.6,0.5", "max_num_batched_tokens": 2048}
+    best = plan(**base, draft="tree")
+    first = best.to_json()["plans"][0]
+    assert first["draft"]["tokens_per_step"] > 1
+    assert "speculative" not in first["launch"]["vllm"]
+    assert any("no command starts a tree" in note for note in first["launch_notes"])
+    assert any("trees were tried on every layout" in note for note in best.notes)
+    given = plan(**base, draft="tree", draft_tree="4,2").to_json()["plans"][0]
+    assert given["draft"]["level_nodes"] == [4, 8]
+    assert first["highest_output_tokens_per_s"] >= given["highest_output_tokens_per_s"] * (1 - 1e-9)
+    plain = plan(**{k: v for k, v in base.items() if k != "acceptance"}).to_json()["plans"][0]
+    assert "draft" not in plain
+    assert first["tpot_s"] < plain["tpot_s"]
+
+
+def test_a_simulated_plan_drafts_as_its_closed_form():
+    inputs = {**SMALL, "rate": 1.0, "max_devices": 1, "draft": "tree", "draft_tree": "3,2", "acceptance": 0.6}
+    found = plan_simulated(**inputs, num_requests=200, count=1).to_json()["plans"][0]
+    assert found["simulated"]["mean_tpot_ms"] / 1e3 == pytest.approx(found["tpot_s"], rel=0.12)
+
+
+def test_a_plan_takes_a_draft_model_for_trees_alone():
+    with pytest.raises(ScenarioError, match="for trees alone"):
+        plan(**SMALL, rate=1.0, draft_model="llama-3.2-1b", acceptance=0.6)

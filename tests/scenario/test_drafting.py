@@ -1,8 +1,11 @@
 """``draft`` in estimates, plans and simulations."""
 
+import json
+
 import pytest
 
 from orrery.base.errors import ScenarioError
+from orrery.cli.main import run
 from orrery.scenario.ask import Answer, estimate, plan
 from orrery.scenario.simulate import simulate
 
@@ -70,3 +73,44 @@ def test_the_least_time_per_token_knows_of_guesses():
     found = _estimated(concurrency=1, draft="eagle", draft_tokens=4, acceptance=1.0).estimate
     interval = found.intervals["tpot_s"]
     assert interval.low_80 <= found.tpot_s <= interval.high_80
+
+
+def test_several_acceptances_are_one_a_position(capsys, tmp_path):
+    """``--acceptance 0.8,0.5``, a list in a file, and ``--acceptance-by-position`` are one."""
+    flags = [w for k, v in SMALL.items() for w in (f"--{k.replace('_', '-')}", str(v))]
+    path = tmp_path / "mine.toml"
+    path.write_text("".join(f"{k} = {v!r}\n" for k, v in SMALL.items()) + 'draft = "eagle"\nacceptance = [0.8, 0.5]\n')
+    found = [_estimated(concurrency=4, **HEAD).estimate.tpot_s]
+    for words in ([*flags, "--draft", "eagle", "--acceptance", "0.8,0.5"], ["--scenario", str(path)]):
+        assert run(["estimate", *words, "--concurrency", "4", "--json"]) == 0
+        found.append(json.loads(capsys.readouterr().out)["tpot_s"])
+    assert len(set(found)) == 1
+
+
+@pytest.mark.parametrize("more", [{}, {"draft_model": "llama-3.2-1b"}, {"draft_tokens": 2}, {"draft_tree": "1,1"}])
+def test_every_row_of_drafts_takes_shares_by_position(more):
+    """Two equal shares are one for all; a second share of 0 yields 1 + a."""
+    inputs = {**SMALL, "concurrency": 4, "num_requests": 200} | (more or {"draft_tokens": 2})
+    even = simulate(**inputs, acceptance="0.6,0.6").to_json()
+    one = simulate(**inputs | ({"draft_tokens": 2} if "draft_tree" not in inputs else {}), acceptance=0.6).to_json()
+    assert even["mean_tpot_ms"] == one["mean_tpot_ms"]
+    counters = simulate(**inputs, acceptance="0.6,0").simulated.counters
+    steps = counters["drafted_tokens"] / 2
+    assert counters["accepted_tokens"] / steps == pytest.approx(0.6, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"draft_tokens": 3, "acceptance": "0.8,0.5"}, "write 3"),
+        ({"draft_tokens": 1, "acceptance": "0.8/0.1"}, "shares by rank"),
+        ({"draft_tokens": 2, "acceptance": "0.8,1.5"}, "shares from 0 to 1"),
+        ({"draft_tokens": 2, "acceptance": "0.8,x"}, "is no file"),
+        ({"draft_tokens": 2, "acceptance": [0.8, 0.5], "acceptance_by_position": "0.8,0.5"}, "exclude each other"),
+        ({"draft_tokens": 2, "acceptance": 0.8, "acceptance_by_position": "0.8,0.5"}, "exclude each other"),
+        ({"acceptance": "0.8,0.5"}, "no head guesses"),
+    ],
+)
+def test_wrong_shares_of_a_row_are_refused(settings, words):
+    with pytest.raises(ScenarioError, match=words):
+        simulate(**SMALL, concurrency=4, num_requests=8, **settings)

@@ -117,6 +117,12 @@ def tried_on(
     return tuple(found)
 
 
+def uneven_heads(model: Model, tp: int) -> int:
+    """Attention heads of a layer that so many devices cannot share; 0 where all can be."""
+    heads = (b.mixer.num_heads for b in model.blocks if b.mixer and b.mixer.num_heads > 0)
+    return next((count for count in heads if count % tp), 0)
+
+
 def best_of(tried: Sequence[Tried]) -> Tried:
     """The most tokens a second; of equal ones the fewest draft tokens."""
     return max(tried, key=lambda t: (t.speedup_ratio, -t.head.num_checked))

@@ -12,9 +12,11 @@ Formats of 4 bits change answers more; they are tried where the user names them 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import product
 from math import gcd
 
+from orrery.execution.draft_trees import uneven_heads
 from orrery.execution.engine import Engine
 from orrery.execution.experts.redundant import why_not
 from orrery.execution.formats import can_multiply
@@ -51,7 +53,7 @@ class Fixed:
     memory_utilization_frac: float = 0.0
     backends: Backends = field(default_factory=Backends)
     mode: str = ""
-    draft_head: DraftHead | None = None
+    draft_heads: tuple[DraftHead, ...] = ()  # one of them is chosen for each layout; empty: nothing is drafted
     compression: Compression = NOTHING
     expert_loads: Popularity | None = None
     dispatcher: str = ""
@@ -102,9 +104,9 @@ def candidates(space: Space) -> Iterator[Candidate]:
             cluster = Cluster(
                 device=option.device, num_devices=layout.num_devices, devices_per_node=option.device.devices_per_node
             )
-            for kind in kinds:
-                for budget in budgets:
-                    yield Candidate(option=option, deployment=_deployment(space, option, cluster, layout, kind, budget))
+            for kind, budget, head in product(kinds, budgets, _drafting(space.fixed, layout)):
+                found = _deployment(space, option, cluster, layout, kind, budget)
+                yield Candidate(option=option, deployment=replace(found, draft_head=head))
 
 
 def _deployment(
@@ -123,7 +125,6 @@ def _deployment(
         memory_utilization_frac=fixed.memory_utilization_frac,
         backends=fixed.backends,
         mode=fixed.mode,
-        draft_head=fixed.draft_head,
         compression=fixed.compression,
         scheduler_recv_interval=fixed.scheduler_recv_interval,
         expert_loads=fixed.expert_loads,
@@ -135,6 +136,13 @@ def _deployment(
         expert_placement=fixed.expert_placement,
         expert_routes=fixed.expert_routes,
     )
+
+
+def _drafting(fixed: Fixed, layout: Layout) -> tuple[DraftHead | None, ...]:
+    """Heads and trees that this layout can run; none where the user asks for none."""
+    if not fixed.draft_heads:
+        return (None,)
+    return tuple(h for h in fixed.draft_heads if not (h.draft_model and uneven_heads(h.draft_model, layout.tp)))
 
 
 def _budgets(fixed: Fixed, engine: Engine) -> tuple[int, ...]:

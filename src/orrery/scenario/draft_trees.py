@@ -17,6 +17,7 @@ from orrery.execution.draft_trees import (
     ranked,
     tree_heads,
     tried_on,
+    uneven_heads,
     widened,
 )
 from orrery.execution.host import launched_s, wall_s
@@ -111,20 +112,37 @@ def _row(tried: Tried) -> dict[str, Any]:
     }
 
 
+def plan_heads(scenario: Scenario) -> tuple[DraftHead, ...]:
+    """Trees that a plan tries on every layout: the one that yields most of each number of verified tokens and depth.
+
+    Depth costs passes of a draft model, and nothing where the prompt is searched.
+    """
+    best: dict[tuple[int, int], DraftHead] = {}
+    for head in _heads(scenario, 1):
+        size = head.num_checked, head.num_tokens if head.draft_model else 0
+        if size not in best or head.tokens_per_step > best[size].tokens_per_step:
+            best[size] = head
+    return tuple(best.values())
+
+
+def _heads(scenario: Scenario, tp: int) -> tuple[DraftHead, ...]:
+    """The tree that is given, or every one that may suit."""
+    guesses, given = _guesses(scenario), _widths(scenario)
+    model = _draft_model(scenario, tp)
+    if scenario.draft == "prompt-tokens":
+        return tuple(prompt_heads(guesses))
+    if given:
+        return (widened(_levels(guesses, len(given)), given, model),)
+    return tuple(tree_heads(guesses, model))
+
+
 def with_tree(
     scenario: Scenario, deployment: Deployment, workload: Workload | None
 ) -> tuple[Deployment, Drafting | None]:
     """The deployment with the tree that suits it; as it was where no tree is asked for."""
     if scenario.draft not in TREE_METHODS:
         return deployment, None
-    guesses, given = _guesses(scenario), _widths(scenario)
-    model = _draft_model(scenario, deployment)
-    if scenario.draft == "prompt-tokens":
-        heads = tuple(prompt_heads(guesses))
-    elif given:
-        heads = (widened(_levels(guesses, len(given)), given, model),)
-    else:
-        heads = tuple(tree_heads(guesses, model))
+    heads = _heads(scenario, deployment.layout.tp)
     sequences = sequences_of(deployment, workload)
     context = round(workload.input_tokens + workload.output_tokens / 2) if workload else 1024
     tried = tried_on(deployment, heads, sequences=sequences, context_tokens=context)
@@ -135,7 +153,7 @@ def with_tree(
         tried=_best_by_size(tried),
         num_sequences=sequences,
         context_tokens=context,
-        is_given=bool(given),
+        is_given=scenario.draft_tree is not None,
         has_ranks=any(len(row) > 1 for row in read_acceptance(scenario.acceptance_by_position)),
         verifying=ways,
     )
@@ -234,16 +252,15 @@ def _widths(scenario: Scenario) -> tuple[int, ...]:
     return widths
 
 
-def _draft_model(scenario: Scenario, deployment: Deployment) -> Model | None:
+def _draft_model(scenario: Scenario, tp: int) -> Model | None:
     if scenario.draft_model is None:
         return None
     if scenario.draft == "prompt-tokens":
         raise ScenarioError('draft_model: draft = "prompt-tokens" has the model guess by itself; leave it out.')
     model = get_model(scenario.draft_model, scenario.assume or "")
-    heads = [b.mixer.num_heads for b in model.blocks if b.mixer and b.mixer.num_heads > 0]
-    if bad := [h for h in heads if h % deployment.layout.tp]:
+    if bad := uneven_heads(model, tp):
         raise ScenarioError(
-            f"tp: {deployment.layout.tp} does not divide the {bad[0]} attention heads of {model.name}, which makes "
-            "the draft tokens; write a divisor of both."
+            f"tp: {tp} does not divide the {bad} attention heads of {model.name}, which makes the draft tokens; write "
+            "a divisor of both."
         )
     return model

@@ -9,12 +9,15 @@ from orrery.scenario.schema import Scenario
 DRAFT_TOKENS = {"mtp": 1, "eagle": 3, "eagle3": 3}
 """Guesses a step where nobody says: an MTP layer guesses the token that it was trained for."""
 
+ROWS = ("draft_tokens", "draft_model", "draft_tree")
+"""Settings of drafts that no head of the model makes."""
+
 
 def draft_head_of(scenario: Scenario) -> DraftHead | None:
     """The head that is asked for; None without one, and for trees, which are chosen for a deployment and its batch."""
     method, listed = scenario.draft, read_acceptance(scenario.acceptance_by_position)
     if method is None:
-        if listed:
+        if listed and not any(getattr(scenario, name) is not None for name in ROWS):
             raise ScenarioError(
                 'acceptance_by_position: no head guesses; write draft = "mtp" (or eagle, eagle3, tree, prompt-tokens).'
             )

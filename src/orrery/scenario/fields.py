@@ -395,7 +395,7 @@ SETTINGS: tuple[Setting, ...] = grouped(
         "A small model that makes the draft tokens (default: the prompt is searched).",
         "llama-3.2-1b",
         "NAME|PATH",
-        commands=ONE | STEPS,
+        commands=SERVING,
     ),
     count("draft_tokens", "Draft tokens that one step verifies.", 4, most=1000),
     word(
@@ -403,7 +403,7 @@ SETTINGS: tuple[Setting, ...] = grouped(
         "Draft tokens at each level of a tree, in place of draft_tokens.",
         "4,2,1",
         "N,N,…",
-        commands=ONE | STEPS,
+        commands=SERVING,
     ),
     word(
         "draft_batching",
@@ -421,7 +421,7 @@ SETTINGS: tuple[Setting, ...] = grouped(
     ),
     number(
         "acceptance",
-        "Acceptance rate: the share of draft tokens that are accepted.",
+        "Acceptance rate: the share of draft tokens that are accepted; 0.8,0.6 is one for each position.",
         0.7,
         most=1.0,
         excludes_least=False,

@@ -3,8 +3,8 @@
 Nothing heavy is imported, so that help stays quick.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
 
 from orrery.base.errors import ScenarioError, nearest
 
@@ -155,3 +155,15 @@ def hint(name: str, known: Iterable[str]) -> str:
 
 LIKELY = 0.72
 """How alike two names must be spelled (0 to 1) for one to be a slip of the other."""
+
+
+def by_position(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings, where an ``acceptance`` of several shares stands as what it is: one for each position."""
+    given = settings.get("acceptance")
+    if isinstance(given, list | tuple):
+        given = ",".join(str(share) for share in cast("Sequence[Any]", given))
+    if not isinstance(given, str) or not set(given) & set(",/"):
+        return dict(settings)
+    if "acceptance_by_position" in settings:
+        raise ScenarioError("acceptance and acceptance_by_position exclude each other; keep one.")
+    return {k: v for k, v in settings.items() if k != "acceptance"} | {"acceptance_by_position": given}

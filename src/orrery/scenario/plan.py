@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from orrery.base.errors import ScenarioError
 from orrery.base.units import figures
 from orrery.execution.experts.all_to_all import get_dispatcher
-from orrery.execution.layout import TREE_METHODS
+from orrery.execution.layout import TREE_METHODS, DraftHead
 from orrery.execution.memory import Infeasible
 from orrery.fleet.power.phases import clocked
 from orrery.numerics.registry import get_format
@@ -19,6 +19,7 @@ from orrery.planner.search import search
 from orrery.planner.space import Fixed, Option, Space, candidates
 from orrery.scenario.clock import clock_fracs
 from orrery.scenario.cuts import cut_of, degrees_of
+from orrery.scenario.draft_trees import plan_heads
 from orrery.scenario.drafting import draft_head_of, draft_notes
 from orrery.scenario.expert_loads import expert_loads, expert_routes
 from orrery.scenario.forms import check_knobs, overlap_knobs, with_policy
@@ -129,7 +130,7 @@ def searched_for(
         raise ScenarioError(_empty(scenario, goal))
     notes = [n for p in found_parts for n in p.notes] + [*traffic_notes, *_scope_notes(scenario, goal, is_simulated)]
     notes += [n for option in space.options for n in option.tariff.notes]
-    notes += draft_notes(scenario, space.fixed.draft_head)
+    notes += _draft_notes(scenario, space, found)
     return Searched(
         scenario=scenario, goal=goal, space=space, found=found, notes=tuple(dict.fromkeys(notes)), started_s=started_s
     )
@@ -206,7 +207,7 @@ def space_of(scenario: Scenario, parts: Sequence[Parts], max_devices: int) -> Sp
         memory_utilization_frac=scenario.gpu_memory_utilization or 0.0,
         backends=backends_of(scenario),
         mode="open",
-        draft_head=draft_head_of(scenario),
+        draft_heads=_draft_heads(scenario),
         compression=compression_of(scenario, parts[0].model),
         expert_loads=expert_loads(scenario.expert_loads, parts[0].model),
         overlap=scenario.overlap or "",
@@ -218,12 +219,31 @@ def space_of(scenario: Scenario, parts: Sequence[Parts], max_devices: int) -> Sp
         num_redundant_experts=scenario.num_redundant_experts or 0,
         images=images_of(scenario, parts[0].model),
     )
-    if scenario.draft in TREE_METHODS:
-        raise ScenarioError(
-            f'draft: "{scenario.draft}" is chosen for one device and batch, and a plan has many; ask estimate or '
-            'simulate for the best plan\'s layout, or write draft = "eagle3".'
-        )
     return Space(model=parts[0].model, options=options, max_devices=max_devices, fixed=fixed)
+
+
+def _draft_heads(scenario: Scenario) -> tuple[DraftHead, ...]:
+    """The head that is asked for, or the trees that every layout tries."""
+    head = draft_head_of(scenario)
+    if scenario.draft in TREE_METHODS:
+        return plan_heads(scenario)
+    if given := [name for name in ("draft_model", "draft_tree") if getattr(scenario, name) is not None]:
+        raise ScenarioError(f'{given[0]}: a plan takes it for trees alone; write draft = "tree", or leave it out.')
+    return (head,) if head else ()
+
+
+def _draft_notes(scenario: Scenario, space: Space, found: SearchResult) -> tuple[str, ...]:
+    """What was assumed of a head; of trees, the one of the best plan."""
+    heads = space.fixed.draft_heads
+    if scenario.draft not in TREE_METHODS:
+        return draft_notes(scenario, heads[0] if heads else None)
+    if not found.plans or (best := found.plans[0].deployment.draft_head) is None:
+        return ()
+    levels = "+".join(str(n) for n in best.level_nodes if n)
+    return (
+        f"draft: the best plan verifies {best.method} of {levels} draft tokens, {best.tokens_per_step:.3g} tokens a "
+        f"step; {len(heads)} trees were tried on every layout",
+    )
 
 
 def _formats(text: str | None) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from itertools import zip_longest
 from typing import Any
 
 from orrery.base.units import text
+from orrery.execution.layout import DraftHead
 from orrery.execution.memory import Infeasible, Memory
 from orrery.planner.goal import Goal
 from orrery.planner.money import Tariff
@@ -107,11 +108,20 @@ def candidate_json(candidate: Candidate) -> dict[str, Any]:
     }
 
 
+def _draft_json(head: DraftHead | None) -> dict[str, Any]:
+    """The tree that a plan verifies, where it was chosen for its layout."""
+    if head is None or not head.level_nodes:
+        return {}
+    levels = [n for n in head.level_nodes if n]
+    return {"draft": {"method": head.method, "level_nodes": levels, "tokens_per_step": head.tokens_per_step}}
+
+
 def plan_json(plan: Plan) -> dict[str, Any]:
     """One plan."""
     o = plan.operation
     return {
         **candidate_json(o.candidate),
+        **_draft_json(o.deployment.draft_head),
         **({"clock_frac": o.candidate.option.clock_frac} if o.candidate.option.clock_frac != 1.0 else {}),
         "replicas": o.replicas,
         "num_devices": o.num_devices,

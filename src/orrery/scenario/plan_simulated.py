@@ -11,6 +11,7 @@ from math import ceil
 from typing import Any
 
 from orrery.execution.memory import Infeasible
+from orrery.execution.speculation import of_head
 from orrery.planner.detail import detail, limited
 from orrery.planner.goal import Goal
 from orrery.planner.plan import Operation, Plan
@@ -187,6 +188,7 @@ def _service(scenario: Scenario, operation: Operation) -> Service:
         policy_knobs=knobs["policy"],
         overlap=scenario.overlap or "sequential",
         overlap_knobs=knobs["overlap"],
+        speculation=of_head(deployment),
     )
 
 

@@ -183,7 +183,7 @@ def unused(scenario: Scenario) -> Iterator[str]:
     for name in passed:
         if scenario.reasoning is None and getattr(scenario, name) is not None:
             yield f"{name}: says nothing about an estimate of single calls; it is not used"
-    for name in ("draft_tokens", "acceptance") if scenario.draft is None else ():
+    for name in ("draft_tokens", "acceptance", "acceptance_by_position") if scenario.draft is None else ():
         if scenario.reasoning is None and getattr(scenario, name) is not None:
             yield f'{name}: no head guesses; write draft = "mtp" (or eagle, eagle3), or simulate. It is not used'
 

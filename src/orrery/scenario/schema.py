@@ -8,7 +8,7 @@ from pydantic import ConfigDict, ValidationError
 from orrery.base.arguments import typed
 from orrery.catalog.workloads import get_workload
 from orrery.scenario.fields import BY_NAME
-from orrery.scenario.names import renamed
+from orrery.scenario.names import by_position, renamed
 from orrery.scenario.schema_cache_size import CacheSizeScenario
 from orrery.scenario.schema_cold_start import ColdStartScenario
 from orrery.scenario.schema_diffusion import DiffusionScenario, PoolingScenario
@@ -51,7 +51,7 @@ def merged(scenario: Scenario | None, settings: Mapping[str, Any]) -> Scenario:
 def read_scenario(settings: Mapping[str, Any], where: str = "") -> Scenario:
     """The scenario these settings describe. ScenarioError lists everything wrong with them, a line each."""
     plain = {key.replace("-", "_"): value for key, value in settings.items() if value is not None}
-    plain = renamed(plain, BY_NAME)
+    plain = by_position(renamed(plain, BY_NAME))
     if isinstance(name := plain.get("workload"), str):
         plain = {**get_workload(name).settings(), **plain}
     try:

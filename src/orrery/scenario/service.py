@@ -9,10 +9,11 @@ from orrery.catalog.models import get_model
 from orrery.execution.layout import TREE_METHODS, Deployment, Layout
 from orrery.execution.speculation import Speculation, of_head, with_draft
 from orrery.hardware.cluster import Cluster
+from orrery.scenario.acceptance import Ranked, read_acceptance
 from orrery.scenario.adapters import adapter_notes, adapters_of
 from orrery.scenario.clock import at_clock, clock_notes
 from orrery.scenario.draft_trees import with_tree
-from orrery.scenario.drafting import draft_notes
+from orrery.scenario.drafting import ROWS, draft_notes
 from orrery.scenario.kept_cache import compression_notes
 from orrery.scenario.knobs import read_knobs
 from orrery.scenario.objectives import request_limits_s
@@ -30,6 +31,9 @@ from orrery.scenario.resolve import (
 from orrery.scenario.schema import Scenario
 from orrery.serving.simulation.service import Filling, Pool, Service, Split
 from orrery.serving.workload import Workload
+
+DRAFT_TOKENS = 4
+"""Draft tokens of a step where nobody says."""
 
 PREFILL_DEGREES = ("prefill_tp", "prefill_pp", "prefill_dp", "prefill_ep")
 """Parallel degrees of replicas for prompts alone; without any, they are those of the others."""
@@ -130,27 +134,44 @@ def _for_prompts(scenario: Scenario, deployment: Deployment) -> Deployment:
 def _speculation(scenario: Scenario, deployment: Deployment) -> Speculation | None:
     if deployment.draft_head is not None:
         return of_head(deployment)
-    inputs = [n for n in ("draft_model", "draft_tokens", "draft_tree") if getattr(scenario, n) is not None]
+    inputs = [n for n in ROWS if getattr(scenario, n) is not None]
     if not inputs:
         if scenario.acceptance is not None:
             raise ScenarioError("acceptance: nothing is guessed; write draft_tokens = 4 beside it.")
         return None
-    if scenario.acceptance is None:
+    listed = read_acceptance(scenario.acceptance_by_position)
+    if listed and scenario.acceptance is not None:
+        raise ScenarioError("acceptance and acceptance_by_position exclude each other; keep one.")
+    if scenario.acceptance is None and not listed:
         raise ScenarioError(f"{inputs[0]}: needs the acceptance rate of draft tokens; write acceptance = 0.7.")
     if "draft_tokens" in inputs and "draft_tree" in inputs:
         raise ScenarioError("draft_tokens and draft_tree exclude each other; keep one.")
     widths = _numbers("draft_tree", scenario.draft_tree, "4,2,1") if scenario.draft_tree else ()
     kind = "tree" if widths else "draft" if scenario.draft_model else "prompt-lookup"
+    count = len(widths) or scenario.draft_tokens or len(listed) or DRAFT_TOKENS
     found = Speculation(
         kind=kind,
-        draft_tokens=scenario.draft_tokens or 4,
-        acceptance_frac=scenario.acceptance,
+        draft_tokens=count,
+        acceptance_frac=scenario.acceptance or 0.0,
+        acceptance_fracs=shares_of(listed, count),
         tree_widths=tuple(int(w) for w in widths),
     )
     if scenario.draft_model is None:
         return found
     draft = replace(deployment, model=get_model(scenario.draft_model, scenario.assume or ""))
     return with_draft(found, draft)
+
+
+def shares_of(listed: Ranked, count: int) -> tuple[float, ...]:
+    """A share for each position of a row, or level of a tree of full width; none where one is given for all."""
+    if any(len(row) > 1 for row in listed):
+        raise ScenarioError(
+            "acceptance_by_position: shares by rank are of trees that are chosen for you; write one share a position, "
+            'such as 0.85,0.7, or draft = "tree".'
+        )
+    if listed and len(listed) != count:
+        raise ScenarioError(f"acceptance_by_position: {len(listed)} shares for {count} draft tokens; write {count}.")
+    return tuple(row[0] for row in listed)
 
 
 def _split(scenario: Scenario) -> Split | None:

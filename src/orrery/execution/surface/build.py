@@ -1,6 +1,7 @@
 """From a deployment to its surface: a step is costed at some hundred sizes of each kind, its parts told apart."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -38,14 +39,20 @@ def surface_of(
     most_sequences: int,
     most_context_tokens: int,
     most_prompt_tokens: int,
+    guesses: int = 0,
 ) -> Surface:
-    """The tables of one attention rank, for steps up to these sizes (each rounded up to a power of two)."""
+    """The tables of one attention rank, for steps up to these sizes (each rounded up to a power of two).
+
+    Every decoding sequence has ``guesses`` draft tokens verified, whose attention its decode counts.
+    """
     sizes = (most_tokens, most_sequences, most_context_tokens, most_prompt_tokens)
-    return _surface(deployment, *(1 << max(1, int(size) - 1).bit_length() for size in sizes))
+    return _surface(deployment, *(1 << max(1, int(size) - 1).bit_length() for size in sizes), guesses)
 
 
 @lru_cache(maxsize=64)
-def _surface(deployment: Deployment, most_tokens: int, sequences: int, context: int, prompt: int) -> Surface:
+def _surface(
+    deployment: Deployment, most_tokens: int, sequences: int, context: int, prompt: int, guesses: int
+) -> Surface:
     engine = deployment.engine
     each, shared, rows = _linear_tables(deployment, most_tokens, sequences)
     padded = nodes.captured(np.arange(most_tokens + 1)) if engine.has_cuda_graphs else np.arange(most_tokens + 1)
@@ -60,7 +67,7 @@ def _surface(deployment: Deployment, most_tokens: int, sequences: int, context: 
         rows=rows,
         decode_nodes=decodes.astype(np.float64),
         decode_context_nodes=contexts.astype(np.float64),
-        decode=_decode_table(deployment, decodes, contexts),
+        decode=_decode_table(deployment, decodes, contexts, guesses),
         prompt_nodes=prompts.astype(np.float64),
         prompt_token_nodes=new.astype(np.float64),
         prompt_context_nodes=cached.astype(np.float64),
@@ -107,11 +114,11 @@ def _kind(p: Part, exchanging: bool) -> str:
     return "mixer" if is_mixer else "tokens"
 
 
-def _decode_table(deployment: Deployment, decodes: Ints, contexts: Ints) -> Floats:
-    """Mixers of decodes: (sequences, context, channel)."""
+def _decode_table(deployment: Deployment, decodes: Ints, contexts: Ints, guesses: int) -> Floats:
+    """Mixers of decodes, each with its draft tokens: (sequences, context, channel)."""
     d, c = np.meshgrid(decodes, contexts, indexing="ij")
     none = np.zeros(d.size, np.int64)
-    table = _mixer_channels(deployment, _batch(none, none, none, d.ravel(), c.ravel()))
+    table = _mixer_channels(deployment, replace(_batch(none, none, none, d.ravel(), c.ravel()), guesses=guesses))
     return table.reshape(*d.shape, CHANNELS)
 
 

@@ -1,6 +1,6 @@
 """Launch commands: one file an engine, held to the flags that a version of it really accepts."""
 
-from orrery.execution.layout import Deployment
+from orrery.execution.layout import TREE_METHODS, Deployment
 from orrery.planner.launch import sglang, tensorrt_llm, vllm
 from orrery.planner.launch.command import Launch
 from orrery.planner.launch.manifest import Manifest, manifest_for
@@ -29,7 +29,9 @@ def launch(
             f"one replica spans {nodes} nodes: vLLM needs a Ray cluster, SGLang --nnodes, --node-rank and "
             "--dist-init-addr on each, TensorRT-LLM mpirun or srun"
         )
-    if deployment.draft_head:
+    if (head := deployment.draft_head) and head.method in TREE_METHODS:
+        notes.append("no command starts a tree of draft tokens: these serve the model without it")
+    elif head:
         notes.append("only the command of vLLM starts the drafting head; add it to the others yourself")
     if replicas > 1:
         notes.append(f"start {replicas} of these behind a load balancer; each is one replica")

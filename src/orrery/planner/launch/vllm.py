@@ -3,7 +3,7 @@
 import json
 import shlex
 
-from orrery.execution.layout import Deployment
+from orrery.execution.layout import TREE_METHODS, Deployment
 from orrery.planner.launch import experts
 from orrery.planner.launch.command import Draft, Launch, can_quantise_on_load, context_tokens, needs_checkpoint
 from orrery.planner.launch.manifest import Manifest
@@ -34,7 +34,7 @@ def write(deployment: Deployment, manifest: Manifest, longest_tokens: float = 0.
     if deployment.memory_utilization_frac or deployment.engine.name == "vllm":
         frac = deployment.memory_utilization_frac or deployment.engine.memory_utilization_frac
         draft.add("--gpu-memory-utilization", f"{frac:g}")
-    if head := deployment.draft_head:
+    if (head := deployment.draft_head) and head.method not in TREE_METHODS:
         description: dict[str, str | int] = {"method": head.method, "num_speculative_tokens": head.num_tokens}
         if head.method != "mtp":
             description["model"] = "HEAD"

@@ -284,6 +284,7 @@ def _surfaces(
             most_sequences=seqs * (1 + checked),
             most_context_tokens=sizes.longest_tokens,
             most_prompt_tokens=min(sizes.longest_prompt_tokens, tokens),
+            guesses=checked,
         )
 
     if not service.split:
