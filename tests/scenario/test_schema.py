@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from orrery.base.errors import ScenarioError
 from orrery.scenario.fields import BY_NAME, SETTINGS, Setting
 from orrery.scenario.file import load_scenario, save_scenario
+from orrery.scenario.kinds import Count, Settings
 from orrery.scenario.objectives import METRICS, read_objectives
 from orrery.scenario.schema import Scenario, read_scenario
 from orrery.scenario.schema_rl import WORDS as RL_ONE_OF
@@ -65,6 +66,30 @@ def settings(draw: st.DrawFn) -> dict[str, Any]:
 
 def test_the_list_of_settings_and_the_schema_agree() -> None:
     assert list(Scenario.model_fields) == [s.name for s in SETTINGS]
+
+
+def test_a_field_without_a_line_in_its_table_is_refused_at_once() -> None:
+    with pytest.raises(TypeError, match="Strange: tpp in no line of its table"):
+        type("Strange", (Settings,), {"__annotations__": {"tp": Count, "tpp": Count}}, table=BY_NAME)
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "excludes_least", "value", "holds"),
+    [
+        (1, 8, False, 1, True),
+        (1, 8, False, 8, True),
+        (1, 8, False, 0, False),
+        (0, 8, True, 0, False),
+        (0, 8, True, 1e-9, True),
+        (0, 8, True, float("nan"), False),
+        (0, 8, True, float("inf"), False),
+    ],
+)
+def test_bounds_of_a_setting(least: float, most: float, excludes_least: bool, value: float, holds: bool) -> None:
+    setting = Setting(
+        name="x", kind="number", help="", example="", least=least, most=most, excludes_least=excludes_least
+    )
+    assert setting.holds(value) is holds
 
 
 @given(settings())

@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
-
 from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError
 from orrery.base.units import text
@@ -30,17 +28,12 @@ from orrery.scenario.fields_bits import BITS_BY_NAME
 from orrery.scenario.inputs import Inputs, read_asked
 from orrery.scenario.kinds import Count, Number, Word
 from orrery.scenario.resolve import words
-from orrery.scenario.validation_errors import limited
 
 TOKENS, SEED = 16, 0
 SOURCES = ("model", "checkpoint", "layers")
 
 
-def _at(name: str) -> Any:
-    return Field(**limited(BITS_BY_NAME[name]))
-
-
-class BitsQuestion(Inputs):
+class BitsQuestion(Inputs, table=BITS_BY_NAME):
     """What is asked of the integer program."""
 
     model: Word = None
@@ -48,16 +41,16 @@ class BitsQuestion(Inputs):
     layers: Word = None
     device: Word = None
     formats: Word = None
-    tokens: Count = _at("tokens")
+    tokens: Count = None
     engine: Word = None
     sensitivity: Word = None
-    latency_ratio: Number = _at("latency_ratio")
-    size_ratio: Number = _at("size_ratio")
-    energy_ratio: Number = _at("energy_ratio")
-    latency_s: Number = _at("latency_s")
-    size_bytes: Number = _at("size_bytes")
-    energy_j: Number = _at("energy_j")
-    seed: Count = _at("seed")
+    latency_ratio: Number = None
+    size_ratio: Number = None
+    energy_ratio: Number = None
+    latency_s: Number = None
+    size_bytes: Number = None
+    energy_j: Number = None
+    seed: Count = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from pydantic import Field
-
 from orrery.base.arguments import typed
 from orrery.base.errors import OrreryError, ScenarioError
 from orrery.catalog.devices import get_device
@@ -26,7 +24,6 @@ from orrery.scenario.inputs import Inputs, read_asked
 from orrery.scenario.kinds import Count, Switch, Word
 from orrery.scenario.resolve import DEFAULT_ENGINE, words
 from orrery.scenario.signal import Pooled, on_front
-from orrery.scenario.validation_errors import limited
 
 CRESTS = (1.5, 2.0, 3.0, 4.0, 5.0)
 """Crest factors of blocks; of small blocks, those at which some of the signal is not in the largest element."""
@@ -35,7 +32,7 @@ MODEL_TRAFFIC: dict[str, Any] = {"input_tokens": 1024, "output_tokens": 256, "co
 """What a model is asked to serve."""
 
 
-class CompareQuestion(Inputs):
+class CompareQuestion(Inputs, table=COMPARE_BY_NAME):
     """What is asked of formats."""
 
     formats: tuple[str, ...] = ()
@@ -44,7 +41,7 @@ class CompareQuestion(Inputs):
     rotate: Switch = None
     model: Word = None
     engine: Word = None
-    seed: Count = Field(**limited(COMPARE_BY_NAME["seed"]))
+    seed: Count = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

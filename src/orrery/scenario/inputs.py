@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from orrery.base.errors import ScenarioError
 from orrery.base.files import write_atomically
+from orrery.scenario.kinds import Settings
 from orrery.scenario.names import renamed
 from orrery.scenario.setting import Setting
 from orrery.scenario.validation_errors import validation_errors
@@ -15,10 +16,8 @@ from orrery.scenario.validation_errors import validation_errors
 Q = TypeVar("Q", bound="Inputs")
 
 
-class Inputs(BaseModel):
+class Inputs(Settings):
     """What a user asks; blank means that it was not said."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
 
     def written(self) -> dict[str, Any]:
         """The settings that were given, as plain values."""

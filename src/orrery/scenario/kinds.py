@@ -1,28 +1,17 @@
-"""The types of settings as pydantic checks them."""
+"""The types of settings as pydantic checks them, against the line of the table that has their name."""
 
-import math
 import re
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Unpack
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 from orrery.scenario.amounts import amount
-from orrery.scenario.fields import BY_NAME
-from orrery.scenario.validation_errors import limited
+from orrery.scenario.setting import Setting
 
 PLAIN = re.compile(r"[\s\d.+-]*")
 """What pydantic reads by itself, to the last digit."""
-
-
-def _typed(value: Any, info: ValidationInfo) -> Any:
-    """Text with a multiplier or unit, such as ``1k`` or ``200ms``, as a number; other text is left to pydantic."""
-    if isinstance(value, bool):
-        raise ValueError("a truth value is no number")
-    if not isinstance(value, str) or info.field_name is None or PLAIN.fullmatch(value):
-        return value
-    setting = BY_NAME.get(info.field_name)
-    found = amount(value, info.field_name, setting.most if setting else math.inf)
-    return value if found is None else found
 
 
 def _printable(value: str | None) -> str | None:
@@ -32,12 +21,50 @@ def _printable(value: str | None) -> str | None:
     return value
 
 
-def bounds(name: str) -> dict[str, Any]:
-    """Default and limits of a number, as the list of settings states them."""
-    return limited(BY_NAME[name])
-
-
-Count = Annotated[int | None, BeforeValidator(_typed)]
-Number = Annotated[float | None, BeforeValidator(_typed)]
+Count = int | None
+Number = float | None
 Switch = bool | None
 Word = Annotated[str | None, Field(min_length=1, max_length=4096), AfterValidator(_printable)]
+
+
+class Settings(BaseModel):
+    """Settings of one table; a field has their type, and the table their bounds. Blank means that it was not said."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
+
+    table: ClassVar[Mapping[str, Setting]] = {}
+
+    def __init_subclass__(cls, *, table: Mapping[str, Setting] | None = None, **config: Unpack[ConfigDict]) -> None:
+        """Take the table whose lines the fields are; a class without one has that of its base."""
+        super().__init_subclass__(**config)
+        cls.table = cls.table if table is None else table
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        """Refuse a number that no line of the table bounds, before anything reads it."""
+        numbers = [name for name, field in cls.model_fields.items() if field.annotation in (Count, Number)]
+        if unknown := [name for name in numbers if name not in cls.table]:
+            raise TypeError(f"{cls.__name__}: {', '.join(unknown)} in no line of its table")
+
+    @field_validator("*")
+    @classmethod
+    def _within_bounds(cls, value: Any, info: ValidationInfo) -> Any:
+        """A number within what its setting says."""
+        setting = cls.table.get(str(info.field_name))
+        if value is not None and setting and setting.is_numeric and not setting.holds(value):
+            raise PydanticCustomError("out_of_bounds", "out of bounds")
+        return value
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _typed(cls, value: Any, info: ValidationInfo) -> Any:
+        """Text with a multiplier or unit, such as ``1k`` or ``200ms``, as a number; other text is left to pydantic."""
+        setting = cls.table.get(str(info.field_name))
+        if setting is None or not setting.is_numeric:
+            return value
+        if isinstance(value, bool):
+            raise ValueError("a truth value is no number")
+        if not isinstance(value, str) or PLAIN.fullmatch(value):
+            return value
+        found = amount(value, setting.name, setting.most)
+        return value if found is None else found

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
-from pydantic import Field
 
 from orrery.base.arguments import typed
 from orrery.base.errors import OrreryError, ScenarioError, UnknownName
@@ -25,7 +24,6 @@ from orrery.scenario.quantize_layers import Layers, Measurement, read_recipes
 from orrery.scenario.resolve import words
 from orrery.scenario.signal import Survey, on_front, pool, stored_bytes, survey, tensors_of, why_not
 from orrery.scenario.tensor_file import Tensor
-from orrery.scenario.validation_errors import limited
 
 COLUMNS = 1024
 
@@ -36,7 +34,7 @@ Source = str | Path | NDArray[Any]
 Progress = Callable[[int, int], None]
 
 
-class QuantizeQuestion(Inputs):
+class QuantizeQuestion(Inputs, table=QUANTIZE_BY_NAME):
     """What is asked of tensors."""
 
     sources: tuple[str, ...] = ()
@@ -44,9 +42,9 @@ class QuantizeQuestion(Inputs):
     recipes: Word = None
     activations: Word = None
     rounding: Word = None
-    seed: Count = Field(**limited(QUANTIZE_BY_NAME["seed"]))
-    rows: Count = Field(**limited(QUANTIZE_BY_NAME["rows"]))
-    columns: Count = Field(**limited(QUANTIZE_BY_NAME["columns"]))
+    seed: Count = None
+    rows: Count = None
+    columns: Count = None
     tensors: Word = None
 
 

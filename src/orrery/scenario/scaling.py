@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from pydantic import Field
 
 from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError, nearest
@@ -16,7 +15,6 @@ from orrery.scenario.answer import to_json
 from orrery.scenario.fields_scaling import SCALING_BY_NAME
 from orrery.scenario.inputs import Inputs, read_asked
 from orrery.scenario.kinds import Count, Number, Switch, Word
-from orrery.scenario.validation_errors import limited
 
 LAWS = (fp_quantisation.LAW, quartet.LAW)
 
@@ -30,24 +28,20 @@ FP4_RATES, FP8_RATES = ("nvfp4", "fp4"), ("fp8",)
 FP4_RATIO = 2.0
 
 
-def _at(name: str) -> Any:
-    return Field(**limited(SCALING_BY_NAME[name]))
-
-
-class ScalingQuestion(Inputs):
+class ScalingQuestion(Inputs, table=SCALING_BY_NAME):
     """What is asked of a law."""
 
     law: Word = None
-    parameters: Number = _at("parameters")
-    tokens: Number = _at("tokens")
-    exponent_bits: Count = _at("exponent_bits")
-    mantissa_bits: Count = _at("mantissa_bits")
-    block: Count = _at("block")
-    compute_flops: Number = _at("compute_flops")
+    parameters: Number = None
+    tokens: Number = None
+    exponent_bits: Count = None
+    mantissa_bits: Count = None
+    block: Count = None
+    compute_flops: Number = None
     device: Word = None
-    fp4_ratio: Number = _at("fp4_ratio")
-    parameters_frac: Number = _at("parameters_frac")
-    tokens_frac: Number = _at("tokens_frac")
+    fp4_ratio: Number = None
+    parameters_frac: Number = None
+    tokens_frac: Number = None
     same_size: Switch = None
 
 

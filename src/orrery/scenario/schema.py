@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from orrery.base.arguments import typed
 from orrery.catalog.workloads import get_workload
@@ -34,8 +34,6 @@ class Scenario(
     ServingScenario,
 ):
     """What a user asks: a deployment with its traffic, or a training job; blank means: take the documented default."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
 
     def written(self) -> dict[str, Any]:
         """The settings that were given, as plain values, in the order of the help page."""

@@ -1,26 +1,27 @@
 """The part of a scenario that is about ways to pay."""
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import field_validator
 
-from orrery.scenario.kinds import Count, Number, Word, bounds
+from orrery.scenario.fields import BY_NAME
+from orrery.scenario.kinds import Count, Number, Settings, Word
 
 
-class MoneyScenario(BaseModel):
+class MoneyScenario(Settings, table=BY_NAME):
     """An API's price, a purchase, and what is paid beside machines; blank means: not compared, or the default."""
 
     api_price: Word = None
-    cached_frac: Number = Field(**bounds("cached_frac"))
-    busy_frac: Number = Field(**bounds("busy_frac"))
-    buy_usd: Number = Field(**bounds("buy_usd"))
-    life_months: Count = Field(**bounds("life_months"))
-    upkeep_frac: Number = Field(**bounds("upkeep_frac"))
-    people_usd_per_month: Number = Field(**bounds("people_usd_per_month"))
-    spot_usd_per_hour: Number = Field(**bounds("spot_usd_per_hour"))
-    pue: Number = Field(**bounds("pue"))
-    spare_frac: Number = Field(**bounds("spare_frac"))
-    power_budget_w: Number = Field(**bounds("power_budget_w"))
+    cached_frac: Number = None
+    busy_frac: Number = None
+    buy_usd: Number = None
+    life_months: Count = None
+    upkeep_frac: Number = None
+    people_usd_per_month: Number = None
+    spot_usd_per_hour: Number = None
+    pue: Number = None
+    spare_frac: Number = None
+    power_budget_w: Number = None
     power_cap: Word = None
-    months: Count = Field(**bounds("months"))
+    months: Count = None
 
     @field_validator("api_price")
     @classmethod

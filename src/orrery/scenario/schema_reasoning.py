@@ -3,25 +3,26 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import field_validator
 
+from orrery.scenario.fields import BY_NAME
 from orrery.scenario.fields_reasoning import MAX_SAMPLES
-from orrery.scenario.kinds import Count, Number, Word, bounds
+from orrery.scenario.kinds import Count, Number, Settings, Word
 
 
-class ReasoningScenario(BaseModel):
+class ReasoningScenario(Settings, table=BY_NAME):
     """The shape of an answer, its samples and knobs, and what is known of how often samples are right."""
 
     reasoning: Word = None
     samples: Word = None
     reasoning_knob: tuple[str, ...] = ()
     verifier_model: Word = None
-    success: Number = Field(**bounds("success"))
-    verifier_accuracy: Number = Field(**bounds("verifier_accuracy"))
-    wrong_answers: Count = Field(**bounds("wrong_answers"))
-    evenness: Number = Field(**bounds("evenness"))
-    kv_limit_bytes: Number = Field(**bounds("kv_limit_bytes"))
-    budget_usd: Number = Field(**bounds("budget_usd"))
+    success: Number = None
+    verifier_accuracy: Number = None
+    wrong_answers: Count = None
+    evenness: Number = None
+    kv_limit_bytes: Number = None
+    budget_usd: Number = None
 
     @field_validator("samples", mode="before")
     @classmethod

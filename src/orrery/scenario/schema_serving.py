@@ -2,25 +2,26 @@
 
 from typing import Any
 
-from pydantic import BaseModel, Field, field_validator, model_validator
+from pydantic import field_validator, model_validator
 
-from orrery.scenario.kinds import Count, Number, Switch, Word, bounds
+from orrery.scenario.fields import BY_NAME
+from orrery.scenario.kinds import Count, Number, Settings, Switch, Word
 from orrery.scenario.knobs import check_knobs_written
 from orrery.scenario.objectives import read_objectives
 
 
-class ServingScenario(BaseModel):
+class ServingScenario(Settings, table=BY_NAME):
     """What a deployment and its traffic are; blank means: take the documented default and say so."""
 
     model: Word = None
     assume: Word = None
     device: Word = None
-    devices: Count = Field(**bounds("devices"))
-    tp: Count = Field(**bounds("tp"))
-    pp: Count = Field(**bounds("pp"))
-    dp: Count = Field(**bounds("dp"))
-    ep: Count = Field(**bounds("ep"))
-    cp: Count = Field(**bounds("cp"))
+    devices: Count = None
+    tp: Count = None
+    pp: Count = None
+    dp: Count = None
+    ep: Count = None
+    cp: Count = None
     weights: Word = None
     activations: Word = None
     kv: Word = None
@@ -32,68 +33,68 @@ class ServingScenario(BaseModel):
     expert_loads: Word = None
     expert_placement: Word = None
     expert_offload: Word = None
-    host_kv_bytes: Number = Field(**bounds("host_kv_bytes"))
-    expert_cached: Number = Field(**bounds("expert_cached"))
+    host_kv_bytes: Number = None
+    expert_cached: Number = None
     expert_cache: Word = None
     expert_schedule: Word = None
-    expert_prefetch: Number = Field(**bounds("expert_prefetch"))
-    expert_repeat: Number = Field(**bounds("expert_repeat"))
-    host_flops_per_s: Number = Field(**bounds("host_flops_per_s"))
+    expert_prefetch: Number = None
+    expert_repeat: Number = None
+    host_flops_per_s: Number = None
     all2all_backend: Word = None
-    num_redundant_experts: Count = Field(**bounds("num_redundant_experts"))
-    input_tokens: Count = Field(**bounds("input_tokens"))
-    output_tokens: Count = Field(**bounds("output_tokens"))
-    input_tokens_std: Number = Field(**bounds("input_tokens_std"))
-    output_tokens_std: Number = Field(**bounds("output_tokens_std"))
-    image_count: Count = Field(**bounds("image_count"))
+    num_redundant_experts: Count = None
+    input_tokens: Count = None
+    output_tokens: Count = None
+    input_tokens_std: Number = None
+    output_tokens_std: Number = None
+    image_count: Count = None
     image_resolution: Word = None
-    batch: Count = Field(**bounds("batch"))
-    concurrency: Count = Field(**bounds("concurrency"))
-    users: Count = Field(**bounds("users"))
-    rate: Number = Field(**bounds("rate"))
+    batch: Count = None
+    concurrency: Count = None
+    users: Count = None
+    rate: Number = None
     trace: Word = None
     workload: Word = None
     slo: tuple[str, ...] = ()
     objective: Word = None
     cut: Word = None
     clock_frac: Word = None
-    sustained_s: Number = Field(**bounds("sustained_s"))
-    battery_wh: Number = Field(**bounds("battery_wh"))
-    sustained_w: Number = Field(**bounds("sustained_w"))
-    thermal_s: Number = Field(**bounds("thermal_s"))
-    max_devices: Count = Field(**bounds("max_devices"))
-    max_num_seqs: Count = Field(**bounds("max_num_seqs"))
-    max_num_batched_tokens: Count = Field(**bounds("max_num_batched_tokens"))
-    scheduler_recv_interval: Count = Field(**bounds("scheduler_recv_interval"))
-    max_model_len: Count = Field(**bounds("max_model_len"))
-    gpu_memory_utilization: Number = Field(**bounds("gpu_memory_utilization"))
-    usd_per_hour: Number = Field(**bounds("usd_per_hour"))
-    electricity: Number = Field(**bounds("electricity"))
-    seed: Count = Field(**bounds("seed"))
-    num_requests: Count = Field(**bounds("num_requests"))
+    sustained_s: Number = None
+    battery_wh: Number = None
+    sustained_w: Number = None
+    thermal_s: Number = None
+    max_devices: Count = None
+    max_num_seqs: Count = None
+    max_num_batched_tokens: Count = None
+    scheduler_recv_interval: Count = None
+    max_model_len: Count = None
+    gpu_memory_utilization: Number = None
+    usd_per_hour: Number = None
+    electricity: Number = None
+    seed: Count = None
+    num_requests: Count = None
     arrivals: Word = None
     lengths: Word = None
-    turns: Number = Field(**bounds("turns"))
-    think_s: Number = Field(**bounds("think_s"))
-    calls: Number = Field(**bounds("calls"))
-    prefix_tokens: Count = Field(**bounds("prefix_tokens"))
-    prefix_groups: Count = Field(**bounds("prefix_groups"))
-    lora_adapters: Count = Field(**bounds("lora_adapters"))
-    lora_rank: Count = Field(**bounds("lora_rank"))
+    turns: Number = None
+    think_s: Number = None
+    calls: Number = None
+    prefix_tokens: Count = None
+    prefix_groups: Count = None
+    lora_adapters: Count = None
+    lora_rank: Count = None
     lora_popularity: Word = None
-    max_loras: Count = Field(**bounds("max_loras"))
-    replicas: Count = Field(**bounds("replicas"))
+    max_loras: Count = None
+    replicas: Count = None
     policy: Word = None
     queue: Word = None
     router: Word = None
     prefix_caching: Switch = None
     preemption: Word = None
-    host_cache_bytes: Number = Field(**bounds("host_cache_bytes"))
-    prefill_replicas: Count = Field(**bounds("prefill_replicas"))
-    prefill_tp: Count = Field(**bounds("prefill_tp"))
-    prefill_pp: Count = Field(**bounds("prefill_pp"))
-    prefill_dp: Count = Field(**bounds("prefill_dp"))
-    prefill_ep: Count = Field(**bounds("prefill_ep"))
+    host_cache_bytes: Number = None
+    prefill_replicas: Count = None
+    prefill_tp: Count = None
+    prefill_pp: Count = None
+    prefill_dp: Count = None
+    prefill_ep: Count = None
     prefill_device: Word = None
     same_node: Switch = None
     split: Word = None
@@ -102,22 +103,22 @@ class ServingScenario(BaseModel):
     swap: Word = None
     draft: Word = None
     draft_model: Word = None
-    draft_tokens: Count = Field(**bounds("draft_tokens"))
+    draft_tokens: Count = None
     draft_tree: Word = None
     draft_batching: Word = None
-    draft_pool: Count = Field(**bounds("draft_pool"))
-    acceptance: Number = Field(**bounds("acceptance"))
+    draft_pool: Count = None
+    acceptance: Number = None
     acceptance_by_position: Word = None
-    kv_kept_tokens: Number = Field(**bounds("kv_kept_tokens"))
-    kv_kept_bytes: Number = Field(**bounds("kv_kept_bytes"))
+    kv_kept_tokens: Number = None
+    kv_kept_bytes: Number = None
     kv_kept_layers: Word = None
     kv_selection: Word = None
-    kv_budget_tokens: Count = Field(**bounds("kv_budget_tokens"))
+    kv_budget_tokens: Count = None
     attention_map: Word = None
     lend_cache: Switch = None
-    fill_tokens: Count = Field(**bounds("fill_tokens"))
-    fill_until_s: Number = Field(**bounds("fill_until_s"))
-    attainment: Number = Field(**bounds("attainment"))
+    fill_tokens: Count = None
+    fill_until_s: Number = None
+    attainment: Number = None
     knob: tuple[str, ...] = ()
 
     @field_validator("slo", "knob", mode="before")

@@ -2,12 +2,13 @@
 
 from typing import get_args
 
-from pydantic import BaseModel, Field, ValidationInfo, field_validator
+from pydantic import ValidationInfo, field_validator
 
 from orrery.base.errors import ScenarioError, nearest
 from orrery.execution.train.layout import Recompute
 from orrery.execution.train.modules import read_modules
-from orrery.scenario.kinds import Count, Number, Switch, Word, bounds
+from orrery.scenario.fields import BY_NAME
+from orrery.scenario.kinds import Count, Number, Settings, Switch, Word
 
 WORDS = {
     "sharding": ("none", "zero1", "zero2", "zero3", "fsdp"),
@@ -18,60 +19,60 @@ WORDS = {
 """Settings that are one of a few words."""
 
 
-class TrainingScenario(BaseModel):
+class TrainingScenario(Settings, table=BY_NAME):
     """What a training job adds; blank means: take the documented default and say so."""
 
-    global_batch: Count = Field(**bounds("global_batch"))
-    micro_batch: Count = Field(**bounds("micro_batch"))
-    seq_len: Count = Field(**bounds("seq_len"))
+    global_batch: Count = None
+    micro_batch: Count = None
+    seq_len: Count = None
     precision: Word = None
     framework: Word = None
     fused_attention: Switch = None
-    loss_tokens: Count = Field(**bounds("loss_tokens"))
+    loss_tokens: Count = None
     layout: Word = None
     against: Word = None
-    vp: Count = Field(**bounds("vp"))
-    first_stage_layers: Count = Field(**bounds("first_stage_layers"))
-    last_stage_layers: Count = Field(**bounds("last_stage_layers"))
-    etp: Count = Field(**bounds("etp"))
+    vp: Count = None
+    first_stage_layers: Count = None
+    last_stage_layers: Count = None
+    etp: Count = None
     sharding: Word = None
-    sharding_group: Count = Field(**bounds("sharding_group"))
-    secondary_group: Count = Field(**bounds("secondary_group"))
+    sharding_group: Count = None
+    secondary_group: Count = None
     recompute: Word = None
-    recompute_layers: Count = Field(**bounds("recompute_layers"))
+    recompute_layers: Count = None
     schedule: Word = None
     context_kind: Word = None
     sequence_parallel: Switch = None
     tensor_overlap: Word = None
     expert_overlap: Word = None
-    expert_replicas: Count = Field(**bounds("expert_replicas"))
-    placement_interval_steps: Count = Field(**bounds("placement_interval_steps"))
+    expert_replicas: Count = None
+    placement_interval_steps: Count = None
     dispatcher: Word = None
     task: Word = None
-    adapter_rank: Count = Field(**bounds("adapter_rank"))
-    devices_per_node: Count = Field(**bounds("devices_per_node"))
-    island_devices: Count = Field(**bounds("island_devices"))
-    island_link_bytes_per_s: Number = Field(**bounds("island_link_bytes_per_s"))
+    adapter_rank: Count = None
+    devices_per_node: Count = None
+    island_devices: Count = None
+    island_link_bytes_per_s: Number = None
     offload: Word = None
-    host_memory_bytes: Number = Field(**bounds("host_memory_bytes"))
-    host_memory_bytes_per_s: Number = Field(**bounds("host_memory_bytes_per_s"))
-    nvme_bytes: Number = Field(**bounds("nvme_bytes"))
-    devices_per_host_link: Count = Field(**bounds("devices_per_host_link"))
-    host_updates_per_s: Number = Field(**bounds("host_updates_per_s"))
-    nvme_read_bytes_per_s: Number = Field(**bounds("nvme_read_bytes_per_s"))
-    nvme_write_bytes_per_s: Number = Field(**bounds("nvme_write_bytes_per_s"))
-    train_tokens: Number = Field(**bounds("train_tokens"))
-    device_mtbf_s: Number = Field(**bounds("device_mtbf_s"))
-    node_mtbf_s: Number = Field(**bounds("node_mtbf_s"))
-    detection_s: Number = Field(**bounds("detection_s"))
-    restart_s: Number = Field(**bounds("restart_s"))
+    host_memory_bytes: Number = None
+    host_memory_bytes_per_s: Number = None
+    nvme_bytes: Number = None
+    devices_per_host_link: Count = None
+    host_updates_per_s: Number = None
+    nvme_read_bytes_per_s: Number = None
+    nvme_write_bytes_per_s: Number = None
+    train_tokens: Number = None
+    device_mtbf_s: Number = None
+    node_mtbf_s: Number = None
+    detection_s: Number = None
+    restart_s: Number = None
     checkpoint: Word = None
-    checkpoint_interval_s: Number = Field(**bounds("checkpoint_interval_s"))
-    storage_bytes_per_s: Number = Field(**bounds("storage_bytes_per_s"))
-    eval_every_steps: Count = Field(**bounds("eval_every_steps"))
-    eval_batches: Count = Field(**bounds("eval_batches"))
-    data_tokens_per_s: Number = Field(**bounds("data_tokens_per_s"))
-    startup_s: Number = Field(**bounds("startup_s"))
+    checkpoint_interval_s: Number = None
+    storage_bytes_per_s: Number = None
+    eval_every_steps: Count = None
+    eval_batches: Count = None
+    data_tokens_per_s: Number = None
+    startup_s: Number = None
 
     @field_validator("recompute")
     @classmethod

@@ -1,9 +1,10 @@
 """The part of a scenario that holds techniques which change a training job as a whole."""
 
-from pydantic import BaseModel, Field, ValidationInfo, field_validator
+from pydantic import ValidationInfo, field_validator
 
 from orrery.base.errors import nearest
-from orrery.scenario.kinds import Count, Number, Switch, Word, bounds
+from orrery.scenario.fields import BY_NAME
+from orrery.scenario.kinds import Count, Number, Settings, Switch, Word
 
 WORDS = {
     "local_updates": ("synchronous", "co2", "diloco", "local-sgd", "gossip"),
@@ -21,53 +22,53 @@ WORDS = {
 """Settings that are one of a few words."""
 
 
-class TechniqueScenario(BaseModel):
+class TechniqueScenario(Settings, table=BY_NAME):
     """Techniques of training; blank means without it."""
 
     local_updates: Word = None
-    local_steps: Count = Field(**bounds("local_steps"))
-    local_neighbours: Count = Field(**bounds("local_neighbours"))
-    exchange_bits: Count = Field(**bounds("exchange_bits"))
-    participation_frac: Number = Field(**bounds("participation_frac"))
-    sites: Count = Field(**bounds("sites"))
-    site_link_bytes_per_s: Number = Field(**bounds("site_link_bytes_per_s"))
+    local_steps: Count = None
+    local_neighbours: Count = None
+    exchange_bits: Count = None
+    participation_frac: Number = None
+    sites: Count = None
+    site_link_bytes_per_s: Number = None
     sites_train: Word = None
-    node_link_bytes_per_s: Number = Field(**bounds("node_link_bytes_per_s"))
+    node_link_bytes_per_s: Number = None
     partition: Word = None
     partition_levels: Word = None
     link_levels: Word = None
-    wire_weight_bits: Count = Field(**bounds("wire_weight_bits"))
-    wire_gradient_bits: Count = Field(**bounds("wire_gradient_bits"))
+    wire_weight_bits: Count = None
+    wire_gradient_bits: Count = None
     recovery: Word = None
-    setback_steps: Number = Field(**bounds("setback_steps"))
+    setback_steps: Number = None
     detection: Word = None
-    diagnosis_s: Number = Field(**bounds("diagnosis_s"))
-    report_s: Number = Field(**bounds("report_s"))
-    repair_s: Number = Field(**bounds("repair_s"))
-    spare_nodes: Count = Field(**bounds("spare_nodes"))
-    parity_nodes: Count = Field(**bounds("parity_nodes"))
-    parity_group_nodes: Count = Field(**bounds("parity_group_nodes"))
+    diagnosis_s: Number = None
+    report_s: Number = None
+    repair_s: Number = None
+    spare_nodes: Count = None
+    parity_nodes: Count = None
+    parity_group_nodes: Count = None
     reshape_to: Word = None
-    pack_bytes_per_s: Number = Field(**bounds("pack_bytes_per_s"))
-    checkpoint_file_s: Number = Field(**bounds("checkpoint_file_s"))
+    pack_bytes_per_s: Number = None
+    checkpoint_file_s: Number = None
     worker_times: Word = None
     straggler_coding: Word = None
-    max_stragglers: Count = Field(**bounds("max_stragglers"))
-    burst_rounds: Count = Field(**bounds("burst_rounds"))
-    window_rounds: Count = Field(**bounds("window_rounds"))
-    wait_frac: Number = Field(**bounds("wait_frac"))
+    max_stragglers: Count = None
+    burst_rounds: Count = None
+    window_rounds: Count = None
+    wait_frac: Number = None
     seq_lengths: Word = None
     sequence_balancing: Switch = None
     nic_groups: Word = None
-    nic_group_link_bytes_per_s: Number = Field(**bounds("nic_group_link_bytes_per_s"))
+    nic_group_link_bytes_per_s: Number = None
     nic_placement: Word = None
     graph: Word = None
     graph_parallel: Word = None
     graph_model: Word = None
-    graph_layers: Count = Field(**bounds("graph_layers"))
-    graph_hidden: Count = Field(**bounds("graph_hidden"))
-    graph_parts: Count = Field(**bounds("graph_parts"))
-    graph_chunks: Count = Field(**bounds("graph_chunks"))
+    graph_layers: Count = None
+    graph_hidden: Count = None
+    graph_parts: Count = None
+    graph_chunks: Count = None
     weight_sampling: Word = None
     placement: Word = None
     find_largest: Switch = None

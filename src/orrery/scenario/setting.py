@@ -29,6 +29,16 @@ class Setting:
         """As typed: ``--input-tokens``."""
         return "--" + self.name.replace("_", "-")
 
+    @property
+    def is_numeric(self) -> bool:
+        """Whether bounds apply to it."""
+        return self.kind in ("count", "number")
+
+    def holds(self, value: float) -> bool:
+        """Whether a number is within the bounds."""
+        above = value > self.least if self.excludes_least else value >= self.least
+        return above and value <= self.most
+
     def typed(self, value: Any) -> list[str]:
         """The words that set it on a command line; none for None."""
         if value is None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator
 
 from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError
@@ -22,7 +22,6 @@ from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.fields_shift import SHIFT_BY_NAME
 from orrery.scenario.inputs import Inputs, read_asked
 from orrery.scenario.kinds import Number, Word
-from orrery.scenario.validation_errors import limited
 
 Floats = NDArray[np.float64]
 
@@ -35,15 +34,15 @@ def _texts(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
 
-class ShiftQuestion(Inputs):
+class ShiftQuestion(Inputs, table=SHIFT_BY_NAME):
     """Hours, jobs, limits and the price of carbon."""
 
     hours: Word = None
     fleet: Word = None
     job: Annotated[tuple[str, ...], BeforeValidator(_texts)] = ()
-    row_limit_w: Number = Field(**limited(SHIFT_BY_NAME["row_limit_w"]))
-    pue: Number = Field(**limited(SHIFT_BY_NAME["pue"]))
-    usd_per_tonne: Number = Field(**limited(SHIFT_BY_NAME["usd_per_tonne"]))
+    row_limit_w: Number = None
+    pue: Number = None
+    usd_per_tonne: Number = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

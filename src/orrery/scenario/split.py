@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from math import inf, isinf
 from typing import Any
 
-from pydantic import Field
-
 from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
@@ -23,38 +21,37 @@ from orrery.scenario.kinds import Count, Number, Word
 from orrery.scenario.link_trace import BYTES_PER_S_OF_MBIT
 from orrery.scenario.split_parts import bottlenecks_of, exits_of, network_named, rates_of, widths_of
 from orrery.scenario.split_session import Session, SessionInputs, session
-from orrery.scenario.validation_errors import limited
 
 ELEMENT_BYTES = {"fp32": 4.0, "fp16": 2.0, "bf16": 2.0}
 J_PER_WH = 3600.0
 
 
-class SplitQuestion(Inputs):
+class SplitQuestion(Inputs, table=SPLIT_BY_NAME):
     """A network, both ends, and the link."""
 
     model: Word = None
-    input_tokens: Count = Field(**limited(SPLIT_BY_NAME["input_tokens"]))
+    input_tokens: Count = None
     device: Word = None
     server: Word = None
     link_rates: Word = None
-    round_trip_s: Number = Field(**limited(SPLIT_BY_NAME["round_trip_s"]))
-    input_bytes: Number = Field(**limited(SPLIT_BY_NAME["input_bytes"]))
+    round_trip_s: Number = None
+    input_bytes: Number = None
     precision: Word = None
-    sent_bits: Number = Field(**limited(SPLIT_BY_NAME["sent_bits"]))
+    sent_bits: Number = None
     bottleneck: Word = None
-    bottleneck_bits: Number = Field(**limited(SPLIT_BY_NAME["bottleneck_bits"]))
+    bottleneck_bits: Number = None
     exits: Word = None
-    easy_frac: Number = Field(**limited(SPLIT_BY_NAME["easy_frac"]))
+    easy_frac: Number = None
     converter: Word = None
-    filter_pass_frac: Number = Field(**limited(SPLIT_BY_NAME["filter_pass_frac"]))
-    filter_macs: Number = Field(**limited(SPLIT_BY_NAME["filter_macs"]))
-    sending_w: Number = Field(**limited(SPLIT_BY_NAME["sending_w"]))
+    filter_pass_frac: Number = None
+    filter_macs: Number = None
+    sending_w: Number = None
     link_trace: Word = None
-    frames_per_s: Number = Field(**limited(SPLIT_BY_NAME["frames_per_s"]))
-    limit_s: Number = Field(**limited(SPLIT_BY_NAME["limit_s"]))
-    storage_bytes_per_s: Number = Field(**limited(SPLIT_BY_NAME["storage_bytes_per_s"]))
-    battery_wh: Number = Field(**limited(SPLIT_BY_NAME["battery_wh"]))
-    seed: Count = Field(**limited(SPLIT_BY_NAME["seed"]))
+    frames_per_s: Number = None
+    limit_s: Number = None
+    storage_bytes_per_s: Number = None
+    battery_wh: Number = None
+    seed: Count = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,14 +25,6 @@ def validation_errors(error: ValidationError, known: Mapping[str, Setting], wher
     return ScenarioError("\n".join([*dict.fromkeys(lines), *more]))
 
 
-def limited(setting: Setting) -> dict[str, Any]:
-    """Default and limits of a number, as its setting states them."""
-    if setting.kind != "number":
-        return {"default": None, "ge": int(setting.least), "le": int(setting.most)}
-    low = "gt" if setting.excludes_least else "ge"
-    return {"default": None, low: setting.least, "le": setting.most, "allow_inf_nan": False}
-
-
 def _sentence(kind: str, loc: tuple[int | str, ...], message: str, got: Any, known: Mapping[str, Setting]) -> str:
     """What, what was got, and what to write."""
     name = str(loc[0]) if loc else ""

@@ -1,9 +1,6 @@
 """The tables of a FLEET.toml, checked. A field of a class here is a setting of the same name in ``fields_fleet``."""
 
 from collections.abc import Mapping
-from typing import Any
-
-from pydantic import Field
 
 from orrery.scenario.fields_fleet import (
     AUTOSCALER_SETTINGS,
@@ -18,26 +15,21 @@ from orrery.scenario.fields_fleet import (
 from orrery.scenario.inputs import Inputs
 from orrery.scenario.kinds import Count, Number, Switch, Word
 from orrery.scenario.setting import Setting
-from orrery.scenario.validation_errors import limited
 
 KNOWN: Mapping[str, Setting] = {
     s.name: s for s in (*AUTOSCALER_SETTINGS, *TENANT_SETTINGS, *FAULT_SETTINGS, *OUTAGE_SETTINGS, NAME, *POOL_SETTINGS)
 } | {s.name: s for s in FLEET_SETTINGS}
 
 
-def _at(name: str) -> Any:
-    return Field(**limited(KNOWN[name]))
-
-
-class PoolBlock(Inputs):
+class PoolBlock(Inputs, table=KNOWN):
     """One pool of equal replicas; further keys are settings of its deployment."""
 
     name: Word = None
-    replicas_min: Count = _at("replicas_min")
-    replicas_max: Count = _at("replicas_max")
-    prefill_replicas_min: Count = _at("prefill_replicas_min")
-    prefill_replicas_max: Count = _at("prefill_replicas_max")
-    cold_start_s: Number = _at("cold_start_s")
+    replicas_min: Count = None
+    replicas_max: Count = None
+    prefill_replicas_min: Count = None
+    prefill_replicas_max: Count = None
+    cold_start_s: Number = None
     purchase: Word = None
     zones: Word = None
 
@@ -45,65 +37,65 @@ class PoolBlock(Inputs):
 class FleetTop(PoolBlock):
     """The keys at the top of the file, which flags have too; those of a pool are of every pool that does not say."""
 
-    days: Number = _at("days")
+    days: Number = None
     autoscaler: Word = None
     autoscaler_knob: tuple[str, ...] = ()
     prefill_autoscaler: Word = None
     prefill_autoscaler_knob: tuple[str, ...] = ()
     rate_curve: Word = None
-    peak_to_trough: Number = _at("peak_to_trough")
-    peak_hour: Number = _at("peak_hour")
-    weekend: Number = _at("weekend")
-    bursts_per_day: Number = _at("bursts_per_day")
-    burst_ratio: Number = _at("burst_ratio")
-    burst_length_s: Number = _at("burst_length_s")
-    start_hour: Number = _at("start_hour")
+    peak_to_trough: Number = None
+    peak_hour: Number = None
+    weekend: Number = None
+    bursts_per_day: Number = None
+    burst_ratio: Number = None
+    burst_length_s: Number = None
+    start_hour: Number = None
     survive: Word = None
-    max_queue: Count = _at("max_queue")
+    max_queue: Count = None
     hours: Word = None
     fault_rates: Word = None
     change: Switch = None
     steady: Switch = None
 
 
-class AutoscalerBlock(Inputs):
+class AutoscalerBlock(Inputs, table=KNOWN):
     """An autoscaler by name; further keys are its knobs."""
 
     name: Word = None
 
 
-class TenantBlock(Inputs):
+class TenantBlock(Inputs, table=KNOWN):
     """One tenant."""
 
     name: Word = None
-    share: Number = _at("share")
-    priority: Number = _at("priority")
-    budget: Number = _at("budget")
-    burst: Number = _at("burst")
+    share: Number = None
+    priority: Number = None
+    budget: Number = None
+    burst: Number = None
 
 
-class FaultsBlock(Inputs):
+class FaultsBlock(Inputs, table=KNOWN):
     """What goes wrong, and how often."""
 
-    device_mtbf_s: Number = _at("device_mtbf_s")
-    node_mtbf_s: Number = _at("node_mtbf_s")
-    link_mtbf_s: Number = _at("link_mtbf_s")
-    repair_s: Number = _at("repair_s")
-    spot_mtbi_s: Number = _at("spot_mtbi_s")
-    spot_notice_s: Number = _at("spot_notice_s")
-    spot_away_s: Number = _at("spot_away_s")
-    slow_mtbf_s: Number = _at("slow_mtbf_s")
-    slow_length_s: Number = _at("slow_length_s")
-    slow_ratio: Number = _at("slow_ratio")
+    device_mtbf_s: Number = None
+    node_mtbf_s: Number = None
+    link_mtbf_s: Number = None
+    repair_s: Number = None
+    spot_mtbi_s: Number = None
+    spot_notice_s: Number = None
+    spot_away_s: Number = None
+    slow_mtbf_s: Number = None
+    slow_length_s: Number = None
+    slow_ratio: Number = None
     retry: Switch = None
 
 
-class OutageBlock(Inputs):
+class OutageBlock(Inputs, table=KNOWN):
     """A zone that is lost at a known time."""
 
     zone: Word = None
-    start_s: Number = _at("start_s")
-    length_s: Number = _at("length_s")
+    start_s: Number = None
+    length_s: Number = None
 
 
 CLASSES: Mapping[str, type[Inputs]] = {

@@ -7,11 +7,6 @@ from pydantic import BeforeValidator, Field
 from orrery.scenario.fields_kernel import KERNEL_BY_NAME
 from orrery.scenario.inputs import Inputs
 from orrery.scenario.kinds import Count, Number, Switch, Word
-from orrery.scenario.validation_errors import limited
-
-
-def _at(name: str) -> Any:
-    return Field(**limited(KERNEL_BY_NAME[name]))
 
 
 def _texts(value: Any) -> Any:
@@ -22,7 +17,7 @@ def _texts(value: Any) -> Any:
 Words = Annotated[tuple[Annotated[str, Field(min_length=1, max_length=4096)], ...], BeforeValidator(_texts)]
 
 
-class KernelQuestion(Inputs):
+class KernelQuestion(Inputs, table=KERNEL_BY_NAME):
     """An operator, where it runs, its sizes, and what else was said."""
 
     op: Word = None
@@ -40,51 +35,51 @@ class KernelQuestion(Inputs):
     model: Word = None
     hosts: Word = None
     chain: Word = None
-    m: Count = _at("m")
-    n: Count = _at("n")
-    k: Count = _at("k")
-    batch: Count = _at("batch")
-    groups: Count = _at("groups")
-    query_tokens: Count = _at("query_tokens")
-    context_tokens: Count = _at("context_tokens")
-    num_heads: Count = _at("num_heads")
-    num_kv_heads: Count = _at("num_kv_heads")
-    head_size: Count = _at("head_size")
-    value_head_size: Count = _at("value_head_size")
-    window_tokens: Count = _at("window_tokens")
-    tokens: Count = _at("tokens")
-    width: Count = _at("width")
-    depth: Count = _at("depth")
-    rows_per_load: Count = _at("rows_per_load")
-    hidden_size: Count = _at("hidden_size")
-    ffn_size: Count = _at("ffn_size")
-    num_experts: Count = _at("num_experts")
-    experts_per_token: Count = _at("experts_per_token")
-    tp: Count = _at("tp")
-    ep: Count = _at("ep")
-    keys: Count = _at("keys")
-    key_bits: Count = _at("key_bits")
-    log2_rows: Count = _at("log2_rows")
-    entries_per_row: Count = _at("entries_per_row")
-    seed: Count = _at("seed")
-    seq_len: Count = _at("seq_len")
-    gates: Count = _at("gates")
-    ops: Count = _at("ops")
-    pixels: Count = _at("pixels")
-    inputs: Count = _at("inputs")
-    outputs: Count = _at("outputs")
-    taps: Count = _at("taps")
-    devices: Count = _at("devices")
-    devices_per_node: Count = _at("devices_per_node")
-    message_bytes: Number = _at("message_bytes")
-    leaves: Count = _at("leaves")
-    spines: Count = _at("spines")
-    hosts_per_leaf: Count = _at("hosts_per_leaf")
-    draws: Count = _at("draws")
-    wide_frac: Number = _at("wide_frac")
-    launch_s: Number = _at("launch_s")
-    meeting_s: Number = _at("meeting_s")
-    register_frac: Number = _at("register_frac")
+    m: Count = None
+    n: Count = None
+    k: Count = None
+    batch: Count = None
+    groups: Count = None
+    query_tokens: Count = None
+    context_tokens: Count = None
+    num_heads: Count = None
+    num_kv_heads: Count = None
+    head_size: Count = None
+    value_head_size: Count = None
+    window_tokens: Count = None
+    tokens: Count = None
+    width: Count = None
+    depth: Count = None
+    rows_per_load: Count = None
+    hidden_size: Count = None
+    ffn_size: Count = None
+    num_experts: Count = None
+    experts_per_token: Count = None
+    tp: Count = None
+    ep: Count = None
+    keys: Count = None
+    key_bits: Count = None
+    log2_rows: Count = None
+    entries_per_row: Count = None
+    seed: Count = None
+    seq_len: Count = None
+    gates: Count = None
+    ops: Count = None
+    pixels: Count = None
+    inputs: Count = None
+    outputs: Count = None
+    taps: Count = None
+    devices: Count = None
+    devices_per_node: Count = None
+    message_bytes: Number = None
+    leaves: Count = None
+    spines: Count = None
+    hosts_per_leaf: Count = None
+    draws: Count = None
+    wide_frac: Number = None
+    launch_s: Number = None
+    meeting_s: Number = None
+    register_frac: Number = None
     cold: Switch = None
     not_causal: Switch = None
     peer_to_peer: Switch = None
