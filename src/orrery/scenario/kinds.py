@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Unpack
+from typing import Annotated, Any, ClassVar, Unpack, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
@@ -22,7 +22,7 @@ def _printable(value: str | None) -> str | None:
 
 
 Count = int | None
-Number = float | None
+Number = Annotated[float | None, Field(allow_inf_nan=False)]
 Switch = bool | None
 Word = Annotated[str | None, Field(min_length=1, max_length=4096), AfterValidator(_printable)]
 
@@ -42,7 +42,7 @@ class Settings(BaseModel):
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         """Refuse a number that no line of the table bounds, before anything reads it."""
-        numbers = [name for name, field in cls.model_fields.items() if field.annotation in (Count, Number)]
+        numbers = [name for name, field in cls.model_fields.items() if {int, float} & set(get_args(field.annotation))]
         if unknown := [name for name in numbers if name not in cls.table]:
             raise TypeError(f"{cls.__name__}: {', '.join(unknown)} in no line of its table")
 
