@@ -34,6 +34,7 @@ class OracleRequest:
     machine: int = -1
     admitted_s: float = nan
     first_s: float = nan
+    last_s: float = nan
     finish_s: float = nan
 
 
@@ -54,7 +55,19 @@ class Ways:
     order: object  # request, now, client's tag -> key
     route: object  # loads in requests, in tokens, prefix blocks, home, turn -> replica
     price_s: object  # prompts, new tokens, pairs, decodes, context -> seconds
+    energy_j: object  # prompts, new tokens, pairs, decodes, context, seconds -> joules above idle
     recv_interval: int = 1  # decode steps from one look for new requests to the next
+
+
+@dataclass
+class Books:
+    """What happened, event by event: steps with their work, levels between events, and gaps between tokens."""
+
+    steps: list = field(default_factory=list)  # replica, start, end, new, decodes, prompts, waiting, bytes, joules
+    levels: list = field(default_factory=list)  # start, end, running, waiting, bytes
+    gaps: list = field(default_factory=list)
+    arrivals: list = field(default_factory=list)
+    preemptions: list = field(default_factory=list)
 
 
 class Cache:
@@ -166,6 +179,7 @@ class Replica:
         self.release(r)
         r.computed = r.grant = 0
         r.preempted += 1
+        self.fleet.books.preemptions.append(self.fleet.now_s)
         self.waiting.append(r)
 
     def grow_answers(self):
@@ -244,6 +258,7 @@ class Replica:
         for r in answers:
             r.computed += 1
             r.made += 1
+            self.token(r)
         at = 0
         while answers and at < len(self.seats):
             r = self.seats[at]
@@ -259,10 +274,37 @@ class Replica:
                 self.prompts.remove(r)
                 r.made += 1
                 r.first_s = self.fleet.now_s if isnan(r.first_s) else r.first_s
+                self.token(r)
                 if r.made >= r.answer:
                     self.finish(r)
                 else:
                     self.seats.append(r)
+
+    def token(self, r):
+        """A token is out."""
+        if not isnan(r.last_s):
+            self.fleet.books.gaps.append(self.fleet.now_s - r.last_s)
+        r.last_s = self.fleet.now_s
+
+    def note(self, new):
+        """The step that ended: what it did, and what waits and is held now."""
+        prompts, answers = self.step
+        self.fleet.books.steps.append(
+            (
+                self.number,
+                self.start_s,
+                self.fleet.now_s,
+                new,
+                len(answers),
+                len(prompts),
+                len(self.unseen) + len(self.waiting),
+                self.held(),
+                self.joules,
+            )
+        )
+
+    def held(self):
+        return self.ways.capacity - self.cache.room()
 
     def finish(self, r):
         self.publish(r)
@@ -274,7 +316,10 @@ class Replica:
         pairs = sum(r.grant * (r.computed + 0.5 * r.grant) for r in prompts)
         context = sum(r.computed + 1 for r in answers)
         new = sum(r.grant for r in prompts)
-        self.end_s = self.fleet.now_s + self.ways.price_s(len(prompts), new, pairs, len(answers), context)
+        work = (len(prompts), new, pairs, len(answers), context)
+        step_s = self.ways.price_s(*work)
+        self.start_s, self.end_s = self.fleet.now_s, self.fleet.now_s + step_s
+        self.joules = self.ways.energy_j(*work, step_s)
 
 
 class Fleet:
@@ -283,7 +328,7 @@ class Fleet:
     def __init__(self, ways, replicas, *, remembers):
         self.ways, self.now_s, self.virtual, self.turn, self.remembers = ways, 0.0, 0.0, 0, remembers
         self.replicas = [Replica(number, ways, self) for number in range(replicas)]
-        self.homes, self.tags = {}, {}
+        self.homes, self.tags, self.books = {}, {}, Books()
 
     def next_turn(self):
         self.turn += 1
@@ -312,19 +357,29 @@ class Fleet:
         if target.step is None:
             target.end_s = self.now_s
 
+    def pass_time(self, until_s):
+        """Note what runs, waits and is held from now until then."""
+        for x in self.replicas:
+            running, waiting = len(x.prompts) + len(x.seats), len(x.unseen) + len(x.waiting)
+            self.books.levels.append((self.now_s, until_s, running, waiting, x.held()))
+        self.now_s = until_s
+
     def run(self, requests):
         """Serve all; arrivals go before steps of the same moment, and among replicas the lower number."""
         coming, turn = list(requests), 0
         while True:
             replica = min(self.replicas, key=lambda x: (x.end_s, x.number))
             if coming and coming[0].enter_s <= replica.end_s:
-                self.now_s = coming[0].enter_s
+                self.pass_time(coming[0].enter_s)
+                self.books.arrivals.append(self.now_s)
                 self.arrive(coming.pop(0), turn)
                 turn += 1
             elif replica.end_s < inf:
-                self.now_s = replica.end_s
+                self.pass_time(replica.end_s)
                 if replica.step:
+                    new = sum(r.grant for r in replica.step[0])
                     replica.book()
+                    replica.note(new)
                     replica.look()
                 if replica.schedule() or replica.schedule():
                     replica.start()

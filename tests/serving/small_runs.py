@@ -102,7 +102,7 @@ def limiting(
     return patch.object(tables_door, "assemble", limited)
 
 
-def play(service, requests, *, concurrency=0, **limits):
+def play(service, requests, *, concurrency=0, window=None, **limits):
     """Simulate under limits; the world, and its result."""
     found, build = [], door.build
 
@@ -111,7 +111,7 @@ def play(service, requests, *, concurrency=0, **limits):
         return found[-1]
 
     with limiting(requests, **limits), patch.object(door, "build", retained):
-        result = door.simulate(service, requests, concurrency=concurrency)
+        result = door.simulate(service, requests, concurrency=concurrency, window=window)
     return found[0], result
 
 

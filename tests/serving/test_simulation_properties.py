@@ -9,13 +9,24 @@ from orrery.serving.requests import Requests
 from orrery.serving.simulation.tables import _kernel as k
 
 
-@settings(max_examples=250, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+QUIET = {"deadline": None, "derandomize": True, "suppress_health_check": list(HealthCheck)}
+
+
+@settings(max_examples=250, **QUIET)
 @given(setting(), limits(), traffic())
 def test_books_balance_after_every_run(chosen, limits, requests):
     world, _ = play(service_of(**chosen), requests, **limits)
     check(requests, world)
     again, _ = play(service_of(**chosen), requests, **limits)
     assert digest(world) == digest(again)
+
+
+@settings(max_examples=14, **QUIET)
+@given(setting(), limits(), traffic(most=8))
+def test_books_balance_after_a_few_runs(chosen, limits, requests):
+    """As many as are quick where nothing is compiled."""
+    world, _ = play(service_of(**chosen), requests, **limits)
+    check(requests, world)
 
 
 def some(inputs, outputs, **named):

@@ -13,6 +13,8 @@ from coverage import CoverageData
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+WRAPS = ("-W", "ignore:overflow encountered:RuntimeWarning")
+"""Whole numbers wrap around in plain Python as compiled ones do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +44,7 @@ def measure(
     settings, data, report = scratch / "coverage.ini", scratch / "coverage.data", scratch / "tests.xml"
     settings.write_text(f"[run]\ndynamic_context = test_function\nsource = {source / 'orrery'}\ndata_file = {data}\n")
     command = [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}", "-m", "pytest", f"tests/{folder}", "-q"]
-    command += ["-p", "no:cacheprovider", "-p", "_hypothesis_pytestplugin", "--hypothesis-seed=0"]
+    command += ["-p", "no:cacheprovider", "-p", "_hypothesis_pytestplugin", "--hypothesis-seed=0", *WRAPS]
     command.append(f"--junitxml={report}")
     if not is_patient:
         command += ["-p", "patience"]

@@ -30,7 +30,7 @@ import hypothesis  # noqa: F401  # loaded once, before the processes that run te
 import numpy as np  # noqa: F401
 import pytest
 from changes import Change, changes_of
-from covering import ROOT, Covering, lines_of, measure
+from covering import ROOT, WRAPS, Covering, lines_of, measure
 
 FLOORS = (
     "numerics",
@@ -60,6 +60,7 @@ OPTIONS = (
     "--hypothesis-seed=0",
     "-W",
     "ignore:Module already imported:pytest.PytestAssertRewriteWarning",
+    *WRAPS,
 )
 LONGEST_S = 1800.0
 SLACK_S, SLACK_RATIO = 20.0, 4.0
