@@ -8,7 +8,6 @@ from orrery.execution.memory import Infeasible
 from orrery.serving.requests import Requests
 from orrery.serving.simulation.tables import _kernel as k
 
-
 QUIET = {"deadline": None, "derandomize": True, "suppress_health_check": list(HealthCheck)}
 
 
@@ -21,7 +20,7 @@ def test_books_balance_after_every_run(chosen, limits, requests):
     assert digest(world) == digest(again)
 
 
-@settings(max_examples=14, **QUIET)
+@settings(max_examples=8, **QUIET)
 @given(setting(), limits(), traffic(most=8))
 def test_books_balance_after_a_few_runs(chosen, limits, requests):
     """As many as are quick where nothing is compiled."""
