@@ -33,7 +33,15 @@ from orrery.serving.simulation.service import Pool, Service, Split
 from orrery.serving.simulation.step_results import _kernel as step_results
 from orrery.serving.simulation.tables import _kernel as k
 
-POLICIES = ("chunked-prefill", "prefill-first", "iteration-level", "request-level", "packed-batch", "layered-prefill")
+POLICIES = (
+    "chunked-prefill",
+    "prefill-first",
+    "alternating",
+    "iteration-level",
+    "request-level",
+    "packed-batch",
+    "layered-prefill",
+)
 FLEETS = ("one", "three", "pipeline", "experts", "pools", "split")
 BLOCK_TOKENS = 16
 

@@ -24,6 +24,7 @@ class Batching:
 
     chunk_tokens: int = 0  # most prompt tokens in a step; 0 = the token budget
     mixes: bool = True  # prompts and decodes share steps; otherwise prompts go first, alone
+    alternates: bool = False  # and after each step of prompts comes one of decodes
     waits_for_empty: bool = False  # a batch is formed when the last one has ended
     holds_batch: bool = False  # answers that are done stay in the batch until all are
     returns_together: bool = False  # and leave with it

@@ -18,6 +18,9 @@ from orrery_papers.shared.objectives import first_token_s, gap_s
 ANSWERS = 32
 """Answers in the step that objectives are counted in: [unstated] full_prefill."""
 
+WHOLE, IN_TURN = "hybrid-batching-only", "chunked-prefill-only"
+PARTS = (WHOLE, IN_TURN)
+
 FEW_REQUESTS = (
     "the budget: the artifact's script has half of the paper's, which shortens gaps and delays first tokens; where "
     "whole prompts run, the longest of 128 log-normal lengths, which make the 99th percentile of the gaps"
@@ -25,21 +28,26 @@ FEW_REQUESTS = (
 
 
 def ablation(paper: Paper) -> Iterator[Prediction]:
-    """Table 4: first tokens and gaps where whole prompts run beside answers, and where pieces of them do."""
-    runs: dict[tuple[str, bool], Simulated | Infeasible] = {}
+    """Table 4: first tokens and gaps where whole prompts run beside answers, where pieces of them do, and where pieces
+    and answers take turns."""
+    runs: dict[tuple[str, str], Simulated | Infeasible] = {}
     for claim in paper.claims:
         if not claim.id.startswith("ablation-") or claim.missing:
             continue
-        setup, is_whole = claim.setup, "hybrid-batching-only" in claim.id
-        budget = int(setup.number("max_context_tokens" if is_whole else "max_num_batched_tokens"))
-        key = setup.name, is_whole
+        setup, part = claim.setup, next((p for p in PARTS if p in claim.id), "both")
+        budget = int(setup.number("max_context_tokens" if part == WHOLE else "max_num_batched_tokens"))
+        key = setup.name, part
         if key not in runs:
             sent = traffic(setup, setup.number("num_requests_per_s"), int(setup.number("num_requests")))
-            runs[key] = simulate(service(setup, "sarathi", budget), sent)
+            runs[key] = simulate(service(setup, "chunks-in-turn" if part == IN_TURN else "sarathi", budget), sent)
         run = runs[key]
         if not isinstance(run, Infeasible):
             found = first_token_s(run, 50.0) if claim.metric == "ttft_p50" else gap_s(run, 99.0)
-            because = f"answers first, then up to {budget} tokens of prompts in a step"
+            because = (
+                f"up to {budget} tokens of prompts in a step, and answers alone in the next"
+                if part == IN_TURN
+                else f"answers first, then up to {budget} tokens of prompts in a step"
+            )
             yield Prediction(claim=claim.id, predicted=found, because=because, differs=FEW_REQUESTS)
 
 

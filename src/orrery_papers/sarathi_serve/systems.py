@@ -33,6 +33,7 @@ class Way:
 
 WAYS = {
     "sarathi": Way("chunked-prefill", is_chunked=True),
+    "chunks-in-turn": Way("alternating", is_chunked=True),
     "vllm": Way("prefill-first"),
     "orca": Way("iteration-level", is_orca=True),
 }

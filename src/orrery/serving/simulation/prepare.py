@@ -113,6 +113,7 @@ def _switches(
     base_s = drafting_s(s, 0.0) if s else 0.0
     return tables.Rules(
         mixes=batching.mixes,
+        alternates=batching.alternates,
         waits_for_empty=batching.waits_for_empty,
         holds_batch=batching.holds_batch,
         returns_together=batching.returns_together,

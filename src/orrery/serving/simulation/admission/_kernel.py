@@ -36,6 +36,7 @@ from orrery.serving.simulation.tables._kernel import (
     CACHED,
     COMPUTED,
     CONTEXT,
+    DECODES_NEXT,
     DECODING,
     DEPLOYMENT,
     DROPPED,
@@ -395,7 +396,10 @@ def schedule_lane(
         is_full = _grow_decodes(w, swap, lane, now_s)
         budget -= w.lanes[lane, NUM_DECODING] * (1 + w.rules.checked_tokens)
     taken = 0
-    if not (is_layered and w.lanes[lane, LAYERS_LEFT] > 0):
+    if w.rules.alternates and w.lanes[lane, DECODES_NEXT] > 0 and w.lanes[lane, NUM_DECODING] > 0:
+        for seat in range(w.lanes[lane, NUM_PROMPTS]):
+            w.seats[lane, SEAT_GRANTS, seat] = 0
+    elif not (is_layered and w.lanes[lane, LAYERS_LEFT] > 0):
         taken = _continue_prompts(w, grant, swap, lane, now_s, budget)
         if taken < 0:
             taken, is_full = -1 - taken, True
@@ -408,6 +412,7 @@ def schedule_lane(
             ):  # some joined with a computed prompt: maybe at a block's end
                 _grow_decodes(w, swap, lane, now_s)
     _add_prompts(w, lane)
+    w.lanes[lane, DECODES_NEXT] = 1 if w.step[lane, N_PROMPTS] > 0.0 else 0
     if is_layered:
         _group_layers(w, lane)
     if not w.rules.mixes and w.step[lane, N_PROMPTS] == 0.0:

@@ -122,6 +122,7 @@ LANES = (
     "num_fresh",
     "layers_left",
     "layers_all",
+    "decodes_next",
     "next_end",
     "recv_interval",
     "until_recv",
@@ -149,15 +150,16 @@ LANES = (
     NUM_FRESH,
     LAYERS_LEFT,
     LAYERS_ALL,
+    DECODES_NEXT,
     NEXT_END,
     RECV_INTERVAL,
     UNTIL_RECV,
     UNSEEN,
-) = range(25)
+) = range(26)
 """``lanes``: where it belongs; its limits; the lane that shares its compute units (-1); bytes that one request may
 fill; the root of its queue; decode steps so far; tokens that decoding requests hold, those of them that are on other
 machines, and those of others that are here; seats kept for requests on their way; groups of layers that the prompts
-under way have still to pass, and all; the count of decode steps at which the next answer ends, at the earliest; decode
+under way have still to pass, and all; whether decodes alone are next, where they take turns with prompts; the count of decode steps at which the next answer ends, at the earliest; decode
 steps from one look for new requests to the next, those left until then, and the root of the requests not yet seen."""
 
 RATES = (
@@ -320,6 +322,7 @@ class Rules(NamedTuple):
     """How a lane fills its steps."""
 
     mixes: bool  # prompts and decodes share steps; otherwise prompts go first, alone
+    alternates: bool  # and after each step of prompts comes one of decodes
     waits_for_empty: bool  # a batch is formed when the last one has ended
     holds_batch: bool  # answers that are done stay in the batch until all are
     returns_together: bool  # and leave with it
