@@ -159,8 +159,9 @@ LANES = (
 """``lanes``: where it belongs; its limits; the lane that shares its compute units (-1); bytes that one request may
 fill; the root of its queue; decode steps so far; tokens that decoding requests hold, those of them that are on other
 machines, and those of others that are here; seats kept for requests on their way; groups of layers that the prompts
-under way have still to pass, and all; whether decodes alone are next, where they take turns with prompts; the count of decode steps at which the next answer ends, at the earliest; decode
-steps from one look for new requests to the next, those left until then, and the root of the requests not yet seen."""
+under way have still to pass, and all; whether decodes alone are next, where they take turns with prompts; the count of
+decode steps at which the next answer ends, at the earliest; decode steps from one look for new requests to the next,
+those left until then, and the root of the requests not yet seen."""
 
 RATES = (
     "decoded_s",
