@@ -40,6 +40,9 @@ def print_entry(entry: PaperEntry) -> None:
     _head(out, "What it does")
     out.print(entry.mechanism, markup=False)
     _print_techniques(out, entry)
+    if entry.use or entry.no_use:
+        _head(out, "Use it on your deployment")
+        out.print(entry.use or f"No command takes it: {entry.no_use}.", markup=False, soft_wrap=True)
     _head(out, "When it helps and when it hurts")
     if entry.curve is None:
         out.print(f"Not known: {entry.no_curve}.", markup=False)

@@ -10,6 +10,8 @@
     techniques = ["disaggregated"]
     gains = "what it gains, in a sentence"      # needed where no technique file says it
     costs = "what it costs, or when it does not pay"
+    use = "orrery …"                # a command that puts it into a deployment of the reader's, to be changed
+    no_use = "…"                    # or why there is none
     missing = "…"                   # only where nothing is run again: exactly what orrery lacks for it
 
     [sources.paper]
@@ -67,6 +69,9 @@ from orrery.evidence.words import FITS, INPUTS, KINDS, READINGS, UNITS
 
 TOLERANCE_FRAC = 0.2
 """How far a prediction may be off and still count as the same; a claim may ask for less, and none for more."""
+
+OPTIONAL_WORDS = ("arxiv", "url", "gains", "costs", "use", "no_use", "missing")
+"""Texts at the top of a paper file that may be left out."""
 
 StatedVerdict = Literal["no evidence", "sign only", "not counted", "anchored"]
 
@@ -148,6 +153,8 @@ class Paper:
     url: str = ""
     gains: str = ""  # empty where the technique files say it
     costs: str = ""
+    use: str = ""  # a command that puts it into a deployment
+    no_use: str = ""  # why there is none
     missing: str = ""  # what orrery lacks to run it again; empty where it is run
     sweep: Sweep | None = None
     unstated: Mapping[str, str] = field(default_factory=dict[str, str])  # what is missing -> what a reader assumes
@@ -200,9 +207,9 @@ def read_paper(path: Path) -> Paper:
     _unique(file, "claim", [claim.id for claim in claims])
     sweep = _sweep(file, raw.pop("sweep", None), claims)
     needed = ("title", "year", "layer", "kind", "fit", "mechanism", "techniques")
-    _known(file, "the top", raw, {*needed, "arxiv", "url", "gains", "costs", "missing", "unstated"})
+    _known(file, "the top", raw, {*needed, *OPTIONAL_WORDS, "unstated"})
     _needed(file, "the top", raw, needed)
-    _words(file, "the top", raw, {*needed, "arxiv", "url", "gains", "costs", "missing"} - {"year", "techniques"})
+    _words(file, "the top", raw, {*needed, *OPTIONAL_WORDS} - {"year", "techniques"})
     _of_kind(file, "the top", raw, "year", int, "a number such as 2026")
     _of_kind(file, "the top", raw, "techniques", list, 'a list such as ["ring-all-reduce"]')
     _of_kind(file, "the top", raw, "unstated", dict, "a table")
@@ -215,8 +222,6 @@ def read_paper(path: Path) -> Paper:
         key=key,
         title=raw["title"],
         year=raw["year"],
-        arxiv=raw.get("arxiv", ""),
-        url=raw.get("url", ""),
         layer=raw["layer"],
         kind=raw["kind"],
         fit=raw["fit"],
@@ -225,11 +230,9 @@ def read_paper(path: Path) -> Paper:
         setups=setups,
         claims=claims,
         sources=sources,
-        gains=raw.get("gains", ""),
-        costs=raw.get("costs", ""),
-        missing=raw.get("missing", ""),
         sweep=sweep,
         unstated=raw.get("unstated", {}),
+        **{name: raw.get(name, "") for name in OPTIONAL_WORDS},
     )
 
 

@@ -54,6 +54,8 @@ class PaperEntry:
     other_mechanisms: tuple[str, ...]  # modelled, though not as a technique that can be switched on by itself
     gains: str  # of those, and of the paper as a whole
     costs: str
+    use: str  # a command that puts it into a deployment; empty where there is none
+    no_use: str  # and why
     modules: tuple[str, ...]  # where it is modelled
     curve: Reading | None
     no_curve: str  # why there is no curve
@@ -88,6 +90,8 @@ def entry_of(
         other_mechanisms=tuple(name for name in paper.techniques if name not in {t.name for t in techniques}),
         gains=paper.gains,
         costs=paper.costs,
+        use=paper.use,
+        no_use=paper.no_use,
         modules=modules_behind(paper.key),
         curve=curve,
         no_curve=no_curve,

@@ -79,9 +79,8 @@ def view_of(paper: Paper, index: Index) -> View:
 
 def _cleaned(e: PaperEntry) -> PaperEntry:
     """The entry with its own words made safe to show: a paper file may be anybody's."""
-    words = {
-        name: describe(getattr(e, name), MAX_WORDS) for name in ("mechanism", "gains", "costs", "missing", "no_curve")
-    }
+    shown = ("mechanism", "gains", "costs", "use", "no_use", "missing", "no_curve")
+    words = {name: describe(getattr(e, name), MAX_WORDS) for name in shown}
     related = tuple(replace(other, title=describe(other.title)) for other in e.related)
     curve = replace(e.curve, sentence=describe(e.curve.sentence, MAX_WORDS)) if e.curve else None
     names = tuple(describe(name, 120) for name in e.other_mechanisms)
