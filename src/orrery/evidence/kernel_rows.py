@@ -7,6 +7,7 @@ op objects say which is meant.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,139 +50,74 @@ class Reader:
     work_ratio: float = 1.0  # of the op's own work: a backward pass is its forward pass so many times
 
 
-def _gemm(s: Sizes, format: str, kv: str, batch: str = "batch") -> Op:
-    return Gemm(m=s["m"], n=s["n"], k=s["k"], batch=s[batch], format=format, quantises_input=True, is_cold=False)
+NO_NAMES: Mapping[str, str] = {}
 
 
-def _absorb_query(s: Sizes, format: str, kv: str) -> Op:
-    return LatentAbsorb(
-        part="query",
-        tokens=s["m"],
-        num_heads=s["batch"],
-        head_size=s["k"],
-        latent_size=s["n"],
-        format=format,
-        is_cold=False,
-    )
+def _plain(
+    kind: Callable[..., Op], s: Sizes, format: str, kv: str, renamed: Mapping[str, str] = NO_NAMES, **fixed: Any
+) -> Op:
+    """An op whose sizes are the row's columns, some under other names."""
+    return kind(**{renamed.get(column, column): value for column, value in s.items()}, format=format, **fixed)
 
 
-def _absorb_value(s: Sizes, format: str, kv: str) -> Op:
-    return LatentAbsorb(
-        part="value",
-        tokens=s["m"],
-        num_heads=s["batch"],
-        head_size=s["n"],
-        latent_size=s["k"],
-        format=format,
-        is_cold=False,
-    )
-
-
-def _prefill(s: Sizes, format: str, kv: str) -> Op:
-    return AttentionPrefill(
-        batch=s["batch"],
-        query_tokens=s["query_tokens"],
-        context_tokens=s["context_tokens"],
-        num_heads=s["num_heads"],
-        num_kv_heads=s["num_kv_heads"],
-        head_size=s["head_size"],
-        window_tokens=s["window_tokens"],
-        value_head_size=s["value_head_size"],
-        format=format,
-        kv_format=kv,
-    )
+def _attention(kind: Callable[..., Op], s: Sizes, format: str, kv: str, **fixed: Any) -> Op:
+    """The same with a cache."""
+    return kind(**s, format=format, kv_format=kv, **fixed)
 
 
 def _encoder(s: Sizes, format: str, kv: str) -> Op:
-    return AttentionPrefill(
-        batch=s["batch"],
-        query_tokens=s["query_tokens"],
-        context_tokens=s["query_tokens"],
-        num_heads=s["num_heads"],
-        num_kv_heads=s["num_heads"],
-        head_size=s["head_size"],
-        format=format,
-        kv_format=kv,
-        is_causal=False,
-    )
+    """Every token attends to all others, with keys of its own in every head."""
+    own = {"context_tokens": s["query_tokens"], "num_kv_heads": s["num_heads"]}
+    return _attention(AttentionPrefill, {**s, **own}, format, kv, is_causal=False)
 
 
-def _decode(s: Sizes, format: str, kv: str) -> Op:
-    return AttentionDecode(
-        batch=s["batch"],
-        context_tokens=s["context_tokens"],
-        num_heads=s["num_heads"],
-        num_kv_heads=s["num_kv_heads"],
-        head_size=s["head_size"],
-        window_tokens=s["window_tokens"],
-        query_tokens=s["query_tokens"],
-        format=format,
-        kv_format=kv,
-        is_cold=False,
-    )
-
-
-def _latent_prefill(s: Sizes, format: str, kv: str) -> Op:
-    return LatentPrefill(
-        batch=s["batch"],
-        query_tokens=s["query_tokens"],
-        context_tokens=s["context_tokens"],
-        num_heads=s["num_heads"],
-        head_size=s["head_size"],
-        value_head_size=s["value_head_size"],
-        format=format,
-        kv_format=kv,
-    )
-
-
-def _latent_decode(s: Sizes, format: str, kv: str) -> Op:
-    return LatentDecode(
-        batch=s["batch"],
-        query_tokens=s["query_tokens"],
-        context_tokens=s["context_tokens"],
-        num_heads=s["num_heads"],
-        head_size=s["head_size"],
-        value_head_size=s["value_head_size"],
-        format=format,
-        kv_format=kv,
-        is_cold=False,
-    )
-
-
-def _elementwise(s: Sizes, format: str, kv: str, kind: str) -> Op:
-    return Elementwise(kind=kind, tokens=s["tokens"], width=s["width"], format=format)
-
-
+_GEMM = partial(_plain, Gemm, quantises_input=True, is_cold=False)
+_ABSORB = partial(_plain, LatentAbsorb, is_cold=False)
+_ABSORBED = {"m": "tokens", "batch": "num_heads"}
 _HEADS = ("batch", "context_tokens", "num_heads", "num_kv_heads", "head_size")
 _LATENT = ("batch", "context_tokens", "num_heads")
 READERS: dict[str, Reader] = {
-    "gemm": Reader(build=_gemm, needs=("m", "n", "k"), may={"batch": 1}),
-    "grouped_gemm": Reader(build=partial(_gemm, batch="groups"), needs=("m", "n", "k", "groups"), may={}),
-    "mla_absorb_query": Reader(build=_absorb_query, needs=("m", "n", "k", "batch"), may={}),
-    "mla_absorb_value": Reader(build=_absorb_value, needs=("m", "n", "k", "batch"), may={}),
+    "gemm": Reader(build=_GEMM, needs=("m", "n", "k"), may={"batch": 1}),
+    "grouped_gemm": Reader(build=partial(_GEMM, renamed={"groups": "batch"}), needs=("m", "n", "k", "groups"), may={}),
+    "mla_absorb_query": Reader(
+        build=partial(_ABSORB, part="query", renamed=_ABSORBED | {"n": "latent_size", "k": "head_size"}),
+        needs=("m", "n", "k", "batch"),
+        may={},
+    ),
+    "mla_absorb_value": Reader(
+        build=partial(_ABSORB, part="value", renamed=_ABSORBED | {"n": "head_size", "k": "latent_size"}),
+        needs=("m", "n", "k", "batch"),
+        may={},
+    ),
     "attention_prefill": Reader(
-        build=_prefill, needs=("query_tokens", *_HEADS), may={"window_tokens": 0, "value_head_size": 0}
+        build=partial(_attention, AttentionPrefill),
+        needs=("query_tokens", *_HEADS),
+        may={"window_tokens": 0, "value_head_size": 0},
     ),
     "attention_backward": Reader(
-        build=_prefill,
+        build=partial(_attention, AttentionPrefill),
         needs=("query_tokens", *_HEADS),
         may={"window_tokens": 0, "value_head_size": 0},
         work_ratio=BACKWARD_FLOPS_RATIO,
     ),
     "attention_encoder": Reader(build=_encoder, needs=("batch", "query_tokens", "num_heads", "head_size"), may={}),
-    "attention_decode": Reader(build=_decode, needs=_HEADS, may={"window_tokens": 0, "query_tokens": 1}),
+    "attention_decode": Reader(
+        build=partial(_attention, AttentionDecode, is_cold=False),
+        needs=_HEADS,
+        may={"window_tokens": 0, "query_tokens": 1},
+    ),
     "mla_prefill": Reader(
-        build=_latent_prefill,
+        build=partial(_attention, LatentPrefill),
         needs=("query_tokens", *_LATENT),
         may={"head_size": 192, "value_head_size": 128},
     ),
     "mla_decode": Reader(
-        build=_latent_decode,
+        build=partial(_attention, LatentDecode, is_cold=False),
         needs=_LATENT,
         may={"query_tokens": 1, "head_size": 576, "value_head_size": 512},
     ),
     **{
-        kind: Reader(build=partial(_elementwise, kind=kind), needs=("tokens", "width"), may={})
+        kind: Reader(build=partial(_plain, partial(Elementwise, kind=kind)), needs=("tokens", "width"), may={})
         for kind in ("norm", "rope", "gated_activation", "add", "embedding", "softmax", "sample")
     },
 }

@@ -5,6 +5,7 @@ from functools import cache
 from math import ceil, sqrt
 
 from orrery.base.errors import ScenarioError
+from orrery.base.sources import Fact
 from orrery.catalog.backends import get_backend
 from orrery.catalog.devices import get_device
 from orrery.catalog.engines import get_engine, newest_release, version_at
@@ -230,15 +231,8 @@ def _recv_interval(row: Row, engine: Engine, version: str, device: Device, layou
         if stated > 1 and not engine.num_steps_per_recv:
             raise ScenarioError(f"scheduler_recv_interval is {stated}, and {engine.name} has no such setting")
         return stated
-    found = script_setting(
-        "scheduler_recv_interval",
-        engine=engine.name,
-        version=version,
-        mode=workload.mode,
-        generation=device.generation,
-        ranks=layout.dp if layout.shares_experts else 1,
-        concurrency=workload.concurrency,
-    )
+    ranks = layout.dp if layout.shares_experts else 1
+    found = _scripted("scheduler_recv_interval", engine.name, version, device, workload, ranks=ranks)
     if found is None or found.value == engine.num_steps_per_recv:
         return 0
     row.default("scheduler_recv_interval", f"{found.value} ({found.at})")
@@ -249,16 +243,7 @@ def _memory_share(row: Row, engine: str, version: str, device: Device, workload:
     """The share of memory that the engine may fill: as stated, or as scripts of such runs set it; 0 = its default."""
     if stated := row.number("gpu_memory_utilization_frac"):
         return stated
-    found = script_setting(
-        "gpu_memory_utilization_frac",
-        engine=engine,
-        version=version,
-        mode=workload.mode,
-        generation=device.generation,
-        ranks=1,
-        concurrency=workload.concurrency,
-        model=row.word("model"),
-    )
+    found = _scripted("gpu_memory_utilization_frac", engine, version, device, workload, model=row.word("model"))
     return float(row.default("gpu_memory_utilization_frac", f"{found.value}")) if found is not None else 0.0
 
 
@@ -266,17 +251,33 @@ def _distinct_prompts(row: Row, engine: str, version: str, device: Device, workl
     """Prompts that a load generator sends over and over: as stated, or as its publisher's scripts say; 0 = all new."""
     if stated := row.count("num_distinct_prompts"):
         return stated
-    found = script_setting(
-        "num_distinct_prompts",
+    found = _scripted("num_distinct_prompts", engine, version, device, workload, published=row.word("source"))
+    return int(row.default("num_distinct_prompts", f"{found.value}")) if found is not None else 0
+
+
+def _scripted(
+    setting: str,
+    engine: str,
+    version: str,
+    device: Device,
+    workload: Workload,
+    *,
+    ranks: int = 1,
+    published: str = "",
+    model: str = "",
+) -> Fact | None:
+    """What public scripts write for a setting of such a run."""
+    return script_setting(
+        setting,
         engine=engine,
         version=version,
         mode=workload.mode,
         generation=device.generation,
-        ranks=1,
+        ranks=ranks,
         concurrency=workload.concurrency,
-        published=row.word("source"),
+        published=published,
+        model=model,
     )
-    return int(row.default("num_distinct_prompts", f"{found.value}")) if found is not None else 0
 
 
 def longest_tokens(workload: Workload) -> int:

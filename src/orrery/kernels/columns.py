@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from orrery.kernels.ops import Size
+from orrery.kernels.ops import Floats, Size, Timing
 
 
 def flat_columns(sizes: Sequence[Any], dtype: DTypeLike) -> tuple[tuple[int, ...], list[NDArray[Any]]]:
@@ -30,3 +30,20 @@ def _filled(shape: tuple[int, ...], size: Size | float, dtype: DTypeLike) -> NDA
     out = np.empty(shape, dtype=dtype)
     out.fill(size)
     return out.ravel()
+
+
+def as_columns(sizes: Sequence[Size]) -> tuple[tuple[int, ...] | None, Sequence[Size]]:
+    """The sizes as they are (shape None) if all are plain numbers, else as flat arrays of their common shape."""
+    for size in sizes:
+        if not isinstance(size, int):
+            break
+    else:
+        return None, sizes
+    return flat_columns(sizes, np.int64)
+
+
+def timing(rows: Floats, shape: tuple[int, ...] | None = None) -> Timing:
+    """The six rows that every kernel answers first: time, compute roof, memory roof, overhead, flops, bytes."""
+    if shape is not None:
+        rows = rows.reshape(6, *shape)
+    return Timing(time_s=rows[0], compute_s=rows[1], memory_s=rows[2], overhead_s=rows[3], flops=rows[4], bytes=rows[5])

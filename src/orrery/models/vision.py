@@ -78,14 +78,38 @@ def _whole(side: float, granule: int) -> int:
     return floor(side / granule) * granule
 
 
-def _layers(layers: int, hidden: int, ffn: int, is_gated: bool) -> tuple[VisionProduct, ...]:
-    """Products of plain attention and a feed-forward part, gated or not."""
+def _tower(
+    hidden: int,
+    ffn: int,
+    layers: int,
+    num_heads: int,
+    *,
+    is_gated: bool,
+    embedding: VisionProduct,
+    projector: tuple[VisionProduct, ...],
+    view: Callable[[int, int], View],
+    window_patches: int = 0,
+    num_windowed_layers: int = 0,
+) -> Tower:
+    """Plain attention and a feed-forward part, gated or not, between an embedding and a projector."""
     wide = ffn * (2 if is_gated else 1)
-    return (
-        VisionProduct(name="qkv", inputs=hidden, outputs=3 * hidden, count=layers, shard="column"),
-        VisionProduct(name="attention out", inputs=hidden, outputs=hidden, count=layers, shard="row"),
-        VisionProduct(name="up", inputs=hidden, outputs=wide, count=layers, shard="column"),
-        VisionProduct(name="down", inputs=ffn, outputs=hidden, count=layers, shard="row"),
+    return Tower(
+        num_layers=layers,
+        hidden_size=hidden,
+        ffn_size=ffn,
+        num_heads=num_heads,
+        is_gated=is_gated,
+        products=(
+            embedding,
+            VisionProduct(name="qkv", inputs=hidden, outputs=3 * hidden, count=layers, shard="column"),
+            VisionProduct(name="attention out", inputs=hidden, outputs=hidden, count=layers, shard="row"),
+            VisionProduct(name="up", inputs=hidden, outputs=wide, count=layers, shard="column"),
+            VisionProduct(name="down", inputs=ffn, outputs=hidden, count=layers, shard="row"),
+            *projector,
+        ),
+        view=view,
+        window_patches=window_patches,
+        num_windowed_layers=num_windowed_layers,
     )
 
 
@@ -119,17 +143,14 @@ def _qwen3(v: Fields, outer: Fields, text_hidden: int) -> Tower:
     hidden, ffn, layers = v.size("hidden_size"), v.size("intermediate_size"), v.size("depth")
     patch, merge = v.size("patch_size", default=16), v.size("spatial_merge_size", default=2)
     merged, mergers = hidden * merge**2, 1 + len(v.items("deepstack_visual_indexes"))
-    return Tower(
-        num_layers=layers,
-        hidden_size=hidden,
-        ffn_size=ffn,
-        num_heads=v.size("num_heads", default=16),
+    return _tower(
+        hidden,
+        ffn,
+        layers,
+        v.size("num_heads", default=16),
         is_gated=False,
-        products=(
-            _embedding(hidden, patch, v.size("temporal_patch_size", default=2)),
-            *_layers(layers, hidden, ffn, False),
-            *_projector(merge**2, merged, merged, v.size("out_hidden_size"), count=mergers),
-        ),
+        embedding=_embedding(hidden, patch, v.size("temporal_patch_size", default=2)),
+        projector=_projector(merge**2, merged, merged, v.size("out_hidden_size"), count=mergers),
         view=partial(_native, patch, merge, 65_536, 16_777_216),
     )
 
@@ -139,17 +160,14 @@ def _qwen2_5(v: Fields, outer: Fields, text_hidden: int) -> Tower:
     hidden, ffn, layers = v.size("hidden_size"), v.size("intermediate_size"), v.size("depth")
     patch, merge = v.size("patch_size", "spatial_patch_size", default=14), v.size("spatial_merge_size", default=2)
     merged, whole = hidden * merge**2, v.sizes("fullatt_block_indexes") or (7, 15, 23, 31)
-    return Tower(
-        num_layers=layers,
-        hidden_size=hidden,
-        ffn_size=ffn,
-        num_heads=v.size("num_heads", default=16),
+    return _tower(
+        hidden,
+        ffn,
+        layers,
+        v.size("num_heads", default=16),
         is_gated=True,
-        products=(
-            _embedding(hidden, patch, v.size("temporal_patch_size", default=2)),
-            *_layers(layers, hidden, ffn, True),
-            *_projector(merge**2, merged, merged, v.size("out_hidden_size", default=text_hidden)),
-        ),
+        embedding=_embedding(hidden, patch, v.size("temporal_patch_size", default=2)),
+        projector=_projector(merge**2, merged, merged, v.size("out_hidden_size", default=text_hidden)),
         view=partial(_native, patch, merge, 3_136, 12_845_056),
         window_patches=(v.size("window_size", default=112) // patch) ** 2,
         num_windowed_layers=layers - sum(i < layers for i in whole),
@@ -165,17 +183,14 @@ def _siglip(v: Fields, outer: Fields, text_hidden: int) -> Tower:
     hidden, ffn, layers = v.size("hidden_size"), v.size("intermediate_size"), v.size("num_hidden_layers")
     patch, side = v.size("patch_size", default=14), v.size("image_size", default=896)
     patches, tokens = (side // patch) ** 2, outer.size("mm_tokens_per_image", default=256)
-    return Tower(
-        num_layers=layers,
-        hidden_size=hidden,
-        ffn_size=ffn,
-        num_heads=v.size("num_attention_heads", default=16),
+    return _tower(
+        hidden,
+        ffn,
+        layers,
+        v.size("num_attention_heads", default=16),
         is_gated=False,
-        products=(
-            _embedding(hidden, patch),
-            *_layers(layers, hidden, ffn, False),
-            *_projector(max(1, patches // tokens), hidden, text_hidden),
-        ),
+        embedding=_embedding(hidden, patch),
+        projector=_projector(max(1, patches // tokens), hidden, text_hidden),
         view=partial(_square, patches, tokens),
     )
 
@@ -191,17 +206,14 @@ def _pixtral(v: Fields, outer: Fields, text_hidden: int) -> Tower:
     hidden, ffn, layers = v.size("hidden_size"), v.size("intermediate_size"), v.size("num_hidden_layers")
     patch, longest = v.size("patch_size", default=14), v.size("image_size", default=1540)
     merge = outer.size("spatial_merge_size", default=2)
-    return Tower(
-        num_layers=layers,
-        hidden_size=hidden,
-        ffn_size=ffn,
-        num_heads=v.size("num_attention_heads", default=16),
+    return _tower(
+        hidden,
+        ffn,
+        layers,
+        v.size("num_attention_heads", default=16),
         is_gated=True,
-        products=(
-            _embedding(hidden, patch),
-            *_layers(layers, hidden, ffn, True),
-            *_projector(merge**2, hidden * merge**2, hidden, text_hidden, text_hidden),
-        ),
+        embedding=_embedding(hidden, patch),
+        projector=_projector(merge**2, hidden * merge**2, hidden, text_hidden, text_hidden),
         view=partial(_by_rows, patch, merge, longest),
     )
 
@@ -222,17 +234,14 @@ def _moonvit(v: Fields, outer: Fields, text_hidden: int) -> Tower:
     patch, merge = v.size("patch_size", default=14), v.sizes("merge_kernel_size") or (2, 2)
     down, across = max(1, merge[0]), max(1, merge[-1])
     merged = hidden * down * across
-    return Tower(
-        num_layers=layers,
-        hidden_size=hidden,
-        ffn_size=ffn,
-        num_heads=v.size("num_attention_heads", "vt_num_attention_heads", default=16),
+    return _tower(
+        hidden,
+        ffn,
+        layers,
+        v.size("num_attention_heads", "vt_num_attention_heads", default=16),
         is_gated=False,
-        products=(
-            _embedding(hidden, patch),
-            *_layers(layers, hidden, ffn, False),
-            *_projector(down * across, merged, merged, text_hidden),
-        ),
+        embedding=_embedding(hidden, patch),
+        projector=_projector(down * across, merged, merged, text_hidden),
         view=partial(_limited, patch, down, across),
     )
 
@@ -265,17 +274,14 @@ def _llama4(v: Fields, outer: Fields, text_hidden: int) -> Tower:
     side, merge = v.size("image_size", default=336), round(1 / max(0.1, v.number("pixel_shuffle_ratio", default=0.5)))
     inner, outer_width = v.size("projector_input_dim", default=4096), v.size("projector_output_dim", default=4096)
     each = (side // patch) ** 2
-    return Tower(
-        num_layers=layers,
-        hidden_size=hidden,
-        ffn_size=ffn,
-        num_heads=v.size("num_attention_heads", default=16),
+    return _tower(
+        hidden,
+        ffn,
+        layers,
+        v.size("num_attention_heads", default=16),
         is_gated=False,
-        products=(
-            _embedding(hidden, patch),
-            *_layers(layers, hidden, ffn, False),
-            *_projector(merge**2, hidden * merge**2, inner, outer_width, text_hidden),
-        ),
+        embedding=_embedding(hidden, patch),
+        projector=_projector(merge**2, hidden * merge**2, inner, outer_width, text_hidden),
         view=partial(_in_tiles, side, each, merge),
     )
 

@@ -54,6 +54,11 @@ def show_one(kind: str, name: str) -> Table:
     return _KINDS[kind][1](name)
 
 
+def _shown(thing: object, *names: str) -> dict[str, Any]:
+    """A row of attributes."""
+    return {name: getattr(thing, name) for name in names}
+
+
 def _devices() -> Table:
     rows = [
         {
@@ -74,23 +79,21 @@ def _devices() -> Table:
 
 def _device(name: str) -> Table:
     device = get_device(name)
-    rows = [{f.name: getattr(row, f.name) for f in fields(row)} for row in describe(device)]
+    rows = [_shown(row, *(f.name for f in fields(row))) for row in describe(device)]
     return Table(kind="devices", title=f"{device.name}: {device.title}", rows=tuple(rows), notes=device.notes)
 
 
 def _models() -> Table:
-    rows = [
-        {
-            "name": m.name,
-            "family": m.family,
-            "num_parameters": m.num_parameters,
-            "num_active_parameters": m.num_active_parameters,
-            "num_layers": m.num_layers,
-            "max_context_tokens": m.max_context_tokens,
-            "weights_format": m.weights_format,
-        }
-        for m in map(get_model, model_names())
-    ]
+    names = (
+        "name",
+        "family",
+        "num_parameters",
+        "num_active_parameters",
+        "num_layers",
+        "max_context_tokens",
+        "weights_format",
+    )
+    rows = [_shown(m, *names) for m in map(get_model, model_names())]
     return Table(kind="models", title="Models", rows=tuple(rows), notes=("Any config.json works in place of a name.",))
 
 
@@ -125,17 +128,8 @@ def _model(name: str) -> Table:
 
 
 def _formats() -> Table:
-    rows = [
-        {
-            "name": f.name,
-            "bits_per_element": f.bits_per_element,
-            "kind": f.kind,
-            "weight_only": f.weight_only,
-            "title": f.title,
-            "source": f.source,
-        }
-        for f in known_formats().values()
-    ]
+    names = ("name", "bits_per_element", "kind", "weight_only", "title", "source")
+    rows = [_shown(f, *names) for f in known_formats().values()]
     return Table(kind="formats", title="Number formats", rows=tuple(rows))
 
 
@@ -181,17 +175,15 @@ def _technique(name: str) -> Table:
 
 
 def _engines() -> Table:
-    rows = [
-        {
-            "name": e.name,
-            "memory_utilization_frac": e.memory_utilization_frac,
-            "max_num_seqs": e.max_num_seqs,
-            "max_num_batched_tokens": e.max_num_batched_tokens,
-            "block_tokens": e.block_tokens,
-            "is_utilization_of_free": e.is_utilization_of_free,
-        }
-        for e in map(get_engine, engine_names())
-    ]
+    names = (
+        "name",
+        "memory_utilization_frac",
+        "max_num_seqs",
+        "max_num_batched_tokens",
+        "block_tokens",
+        "is_utilization_of_free",
+    )
+    rows = [_shown(e, *names) for e in map(get_engine, engine_names())]
     return Table(kind="engines", title="Serving engines, newest known defaults", rows=tuple(rows))
 
 
@@ -228,17 +220,8 @@ def _framework(name: str) -> Table:
 
 
 def _recipes() -> Table:
-    rows = [
-        {
-            "name": r.name,
-            "title": r.title,
-            "forward_format": r.forward_format,
-            "input_gradient_format": r.input_gradient_format,
-            "weight_gradient_format": r.weight_gradient_format,
-            "wide_layers_frac": r.wide_layers_frac,
-        }
-        for r in known_recipes().values()
-    ]
+    names = ("name", "title", "forward_format", "input_gradient_format", "weight_gradient_format", "wide_layers_frac")
+    rows = [_shown(r, *names) for r in known_recipes().values()]
     return Table(kind="recipes", title="Precision recipes of training", rows=tuple(rows))
 
 
@@ -354,7 +337,7 @@ _LISTED = (
 
 def _stats(name: str) -> dict[str, Any]:
     found = stats(load_trace(name))
-    return {f.name: getattr(found, f.name) for f in fields(found)}
+    return _shown(found, *(f.name for f in fields(found)))
 
 
 def _trace(name: str) -> Table:

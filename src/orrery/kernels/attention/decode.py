@@ -11,7 +11,7 @@ from orrery.kernels.attention import _kernel as kernel
 from orrery.kernels.attention.choice import Choice, choose
 from orrery.kernels.attention.features import _kernel as features_kernel
 from orrery.kernels.attention.learned import Ready, corrected, factor, ready_for
-from orrery.kernels.attention.timing import as_columns, timing
+from orrery.kernels.columns import as_columns, timing
 from orrery.kernels.ops import AttentionDecode, Floats, Timing
 
 CONSTANTS = (

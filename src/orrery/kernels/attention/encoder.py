@@ -19,8 +19,7 @@ from orrery.kernels.attention import prefill
 from orrery.kernels.attention.choice import choose
 from orrery.kernels.attention.features import _kernel as features_kernel
 from orrery.kernels.attention.learned import Ready, corrected, ready_for
-from orrery.kernels.attention.timing import timing
-from orrery.kernels.columns import flat_columns
+from orrery.kernels.columns import flat_columns, timing
 from orrery.kernels.ops import AttentionPrefill, Floats, Size, Timing
 
 OP = "attention_encoder"

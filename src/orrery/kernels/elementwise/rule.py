@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from orrery.base.errors import UnknownName
 from orrery.hardware.calibration import Calibration, one_for_all
 from orrery.hardware.device import Device
+from orrery.kernels.columns import timing
 from orrery.kernels.elementwise import _kernel as kernel
 from orrery.kernels.ops import Elementwise, Timing
 from orrery.kernels.resolve import OTHER_FORMAT, find
@@ -103,15 +104,7 @@ def machine_vector(device: Device) -> Floats:
 
 def predict(op: Elementwise, device: Device, engine: str = "") -> Timing:
     """Time of ``op`` on ``device``; engines share the same kernels' measurements unless one was measured itself."""
-    rows = _columns(op, *_ready(device, op.kind, op.format, engine))
-    return Timing(
-        time_s=rows[kernel.TIME],
-        compute_s=rows[kernel.COMPUTE],
-        memory_s=rows[kernel.MEMORY],
-        overhead_s=rows[kernel.OVERHEAD],
-        flops=rows[kernel.FLOPS],
-        bytes=rows[kernel.BYTES],
-    )
+    return timing(_columns(op, *_ready(device, op.kind, op.format, engine)))
 
 
 def _columns(op: Elementwise, bytes_each: float, flops_each: float, constants: Floats, machine: Floats) -> Floats:

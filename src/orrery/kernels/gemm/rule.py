@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
-from orrery.kernels.columns import flat_columns
+from orrery.kernels.columns import flat_columns, timing
 from orrery.kernels.gemm import _kernel as kernel
 from orrery.kernels.gemm.learned import factors
 from orrery.kernels.gemm.machine import constants_vector, machine_vector
@@ -114,15 +114,7 @@ def _learned(flat: list[Floats], ready: _Ready) -> Floats:
 
 def predict(op: Gemm, device: Device, engine: str = "") -> Timing:
     """Time of ``op`` on ``device``; arrays of the op's broadcast shape."""
-    rows = _rows(op, _ready(device, op.format, engine))
-    return Timing(
-        time_s=rows[kernel.TIME],
-        compute_s=rows[kernel.COMPUTE],
-        memory_s=rows[kernel.MEMORY],
-        overhead_s=rows[kernel.OVERHEAD],
-        flops=rows[kernel.FLOPS],
-        bytes=rows[kernel.BYTES],
-    )
+    return timing(_rows(op, _ready(device, op.format, engine)))
 
 
 def explain(op: Gemm, device: Device, engine: str = "") -> Terms:

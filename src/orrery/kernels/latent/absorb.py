@@ -9,7 +9,7 @@ from orrery.base.errors import OutOfRange
 from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
 from orrery.kernels.attention.choice import matrix_peak_flops_per_s
-from orrery.kernels.attention.timing import as_columns, timing
+from orrery.kernels.columns import as_columns, timing
 from orrery.kernels.latent import _kernel as kernel
 from orrery.kernels.ops import Floats, LatentAbsorb, Timing
 from orrery.kernels.resolve import find

@@ -10,7 +10,7 @@ from orrery.hardware.device import Device
 from orrery.kernels.attention.choice import choose
 from orrery.kernels.attention.decode import machine
 from orrery.kernels.attention.learned import Ready, corrected, factor, ready_for
-from orrery.kernels.attention.timing import as_columns, timing
+from orrery.kernels.columns import as_columns, timing
 from orrery.kernels.latent import _kernel as kernel
 from orrery.kernels.ops import Floats, LatentDecode, Timing
 

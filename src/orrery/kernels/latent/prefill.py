@@ -12,7 +12,7 @@ from orrery.kernels.attention.choice import choose
 from orrery.kernels.attention.features import _kernel as features_kernel
 from orrery.kernels.attention.learned import Ready, corrected, factor, ready_for
 from orrery.kernels.attention.prefill import machine
-from orrery.kernels.attention.timing import as_columns, timing
+from orrery.kernels.columns import as_columns, timing
 from orrery.kernels.ops import Floats, LatentPrefill, Timing
 
 CONSTANTS = (

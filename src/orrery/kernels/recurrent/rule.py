@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from orrery.base.errors import OutOfRange
 from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
-from orrery.kernels.columns import flat_columns
+from orrery.kernels.columns import flat_columns, timing
 from orrery.kernels.ops import Recurrent, Timing
 from orrery.kernels.recurrent import _kernel as kernel
 from orrery.kernels.resolve import widened
@@ -75,15 +75,7 @@ def _ready(kind: str, is_decode: bool, format: str, device: Device, engine: str)
 
 def predict(op: Recurrent, device: Device, engine: str = "") -> Timing:
     """Time of ``op`` on ``device`` with the kernels of ``engine``; arrays of the op's broadcast shape."""
-    rows = _columns(op, *_ready(op.kind, op.is_decode, op.format, device, engine))
-    return Timing(
-        time_s=rows[kernel.TIME],
-        compute_s=rows[kernel.COMPUTE],
-        memory_s=rows[kernel.MEMORY],
-        overhead_s=rows[kernel.OVERHEAD],
-        flops=rows[kernel.FLOPS],
-        bytes=rows[kernel.BYTES],
-    )
+    return timing(_columns(op, *_ready(op.kind, op.is_decode, op.format, device, engine)))
 
 
 def _columns(op: Recurrent, recurrence: Floats, convolution: Floats, machine: Floats) -> Floats:

@@ -65,47 +65,38 @@ class ArrayRun:
     spilled_bytes: float = 0.0  # scores and weights that go to memory and back
 
 
+def _buffered(work: Attention, array: SpatialArray, lane_operations: int, crossings: float) -> ArrayRun:
+    """Rows of scores in the buffer; what it cannot hold crosses to memory so many times."""
+    side, seconds = array.num_side, 1.0 / array.clock_hz
+    products_s = 2.0 * work.num_scores * work.num_head_features / side**2 * seconds
+    lanes_s = lane_operations * work.num_scores / side * seconds
+    row_bytes = WORD_BYTES * work.num_rows * side
+    spilled = crossings * WORD_BYTES * work.num_scores if row_bytes > array.buffer_bytes else 0.0
+    moved = _operand_bytes(work, side * max(math.floor(array.buffer_bytes / row_bytes), 1)) + spilled
+    time_s = max(products_s, lanes_s, moved / array.memory_bandwidth_bytes_per_s)
+    return ArrayRun(
+        time_s=time_s,
+        busy_frac=products_s / time_s,
+        memory_bytes=moved,
+        row_buffer_bytes=row_bytes,
+        lanes_s=lanes_s,
+        spilled_bytes=spilled,
+    )
+
+
 def three_pass(work: Attention, array: SpatialArray) -> ArrayRun:
     """Products on the square array, softmax on the lanes, one head's rows after another.
 
     As many queries go together as the buffer holds scores of; where it cannot hold those of as many queries as the
     array has rows, scores go to memory and back.
     """
-    side, seconds = array.num_side, 1.0 / array.clock_hz
-    products_s = 2.0 * work.num_scores * work.num_head_features / side**2 * seconds
-    lanes_s = LANE_OPERATIONS * work.num_scores / side * seconds
-    row_bytes = WORD_BYTES * work.num_rows * side
-    spilled = SPILLED_CROSSINGS * WORD_BYTES * work.num_scores if row_bytes > array.buffer_bytes else 0.0
-    moved = _operand_bytes(work, side * max(math.floor(array.buffer_bytes / row_bytes), 1)) + spilled
-    time_s = max(products_s, lanes_s, moved / array.memory_bandwidth_bytes_per_s)
-    return ArrayRun(
-        time_s=time_s,
-        busy_frac=products_s / time_s,
-        memory_bytes=moved,
-        row_buffer_bytes=row_bytes,
-        lanes_s=lanes_s,
-        spilled_bytes=spilled,
-    )
+    return _buffered(work, array, LANE_OPERATIONS, SPILLED_CROSSINGS)
 
 
 def two_pass(work: Attention, array: SpatialArray) -> ArrayRun:
     """Exponentials against the maximum of their own block, so that scores need not wait; the weights of a row wait
     until its maximum is known, and are corrected as they go to the product with the values."""
-    side, seconds = array.num_side, 1.0 / array.clock_hz
-    products_s = 2.0 * work.num_scores * work.num_head_features / side**2 * seconds
-    lanes_s = (BLOCK_OPERATIONS + 1) * work.num_scores / side * seconds
-    row_bytes = WORD_BYTES * work.num_rows * side
-    spilled = SPILLED_CROSSINGS / 2.0 * WORD_BYTES * work.num_scores if row_bytes > array.buffer_bytes else 0.0
-    moved = _operand_bytes(work, side * max(math.floor(array.buffer_bytes / row_bytes), 1)) + spilled
-    time_s = max(products_s, lanes_s, moved / array.memory_bandwidth_bytes_per_s)
-    return ArrayRun(
-        time_s=time_s,
-        busy_frac=products_s / time_s,
-        memory_bytes=moved,
-        row_buffer_bytes=row_bytes,
-        lanes_s=lanes_s,
-        spilled_bytes=spilled,
-    )
+    return _buffered(work, array, BLOCK_OPERATIONS + 1, SPILLED_CROSSINGS / 2.0)
 
 
 def one_pass_on_lanes(work: Attention, array: SpatialArray) -> ArrayRun:
