@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from orrery.scenario.rl_plan import train_rl_plan as train_rl_plan
     from orrery.scenario.scaling import scaling as scaling
     from orrery.scenario.schema import Scenario as Scenario
+    from orrery.scenario.search.ask import search as search
+    from orrery.scenario.simulate import simulate as simulate
     from orrery.scenario.simulations import simulate as simulate
     from orrery.scenario.sweep import sweep as sweep
     from orrery.scenario.train import train as train
@@ -72,6 +74,8 @@ _HOME = {
     "save_scenario": "orrery.scenario.file",
     "scaling": "orrery.scenario.scaling",
     "simulate": "orrery.scenario.simulations",
+    "search": "orrery.scenario.search.ask",
+    "simulate": "orrery.scenario.simulate",
     "simulate_fleet": "orrery.scenario.fleet.ask",
     "sweep": "orrery.scenario.sweep",
     "train": "orrery.scenario.train",
@@ -109,6 +113,7 @@ __all__ = [
     "round_trip",
     "save_scenario",
     "scaling",
+    "search",
     "simulate",
     "simulate_fleet",
     "sweep",

@@ -37,6 +37,7 @@ COMMANDS: dict[str, str] = {
     "experiment": "Small networks and predictors, trained here: what a format costs, what can be learned of speed.",
     "scaling": "Scaling laws of low-precision training: loss, best split of a width, critical data, best width.",
     "bits": "A number format for each layer: least perturbation under limits on latency, size and energy.",
+    "search": "Networks out of a space, one for each device: best within limits, with a front, proven or over seeds.",
     "kernel": "One operator on devices: time with interval, what binds it, and its variants side by side.",
     "why": "Explain one number of an estimate down to the facts it came from.",
     "formats": "Number formats: what they hold, what they keep of a signal, how fast they run on a device.",

@@ -1,10 +1,7 @@
-"""The integer program: one format a layer, least perturbation in all, sums of costs within their limits.
+"""The integer program over formats: one a layer, least perturbation in all, sums of costs within their limits.
 
-    min  sum p[u, f] x[u, f]     sum_f x[u, f] = count of u,     sum c[u, f] x[u, f] <= limit,     x whole
-
-Layers of one class u (equal in every cost) are interchangeable, so that x counts layers instead of naming them: the
-same optimum from far fewer unknowns. Solved by HiGHS to proven optimality. HAWQ-V3 (arXiv 2011.10680, section 3.3)
-poses the program with two widths and the trace of the Hessian times the squared error as p.
+HAWQ-V3 (arXiv 2011.10680, section 3.3) poses the program with two widths and the trace of the Hessian times the squared
+error as the perturbation.
 """
 
 from collections.abc import Mapping
@@ -14,18 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.base.errors import OutOfRange
-from orrery.base.program import Program, solved
 from orrery.execution.memory import Infeasible
+from orrery.planner.architecture.assign import MAX_S, SLACK_FRAC, assigned
 from orrery.planner.bits.options import UNITS, Options
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-SLACK_FRAC = 1e-9
-"""Rounding that a sum at its limit may show."""
-
-MAX_S = 30.0
-"""A search that takes longer stops with the best it has, and says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -56,11 +47,11 @@ class Assignment:
 
 def solve(options: Options, limits: Mapping[str, float]) -> Assignment | Infeasible:
     """The least perturbation with latency, size and energy (those of ``limits``) at most what they say."""
-    classes = _classes(options)
-    found = _program(classes, classes.perturbation_ratio, limits)
+    units = _units(options)
+    found = assigned(units.perturbation_ratio, units.costs, limits)
     if found is None:
-        return _shortfall(options, classes, limits)
-    return Assignment(options=options, choice=classes.dealt(found.counts), is_proven=found.is_proven)
+        return _shortfall(options, units, limits)
+    return Assignment(options=options, choice=found.choice[units.unit_of_layer], is_proven=found.is_proven)
 
 
 def uniform(options: Options, format: str) -> Assignment:
@@ -69,83 +60,37 @@ def uniform(options: Options, format: str) -> Assignment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Classes:
-    """Units (layers, tied ones together) that are equal in everything: a row a class."""
+class _Units:
+    """What shares a choice, added up: a row a unit, and the unit of each layer."""
 
     unit_of_layer: Ints
-    class_of_unit: Ints
-    num_units: Ints  # of each class
     perturbation_ratio: Floats
     costs: Mapping[str, Floats]
 
-    def dealt(self, counts: Ints) -> Ints:
-        """A format for each layer: the units of a class take theirs in the order of layers and formats."""
-        choice = np.empty(self.class_of_unit.size, dtype=np.int64)
-        for row, of_format in enumerate(counts.tolist()):
-            choice[self.class_of_unit == row] = np.repeat(np.arange(len(of_format)), of_format)
-        return choice[self.unit_of_layer]
 
-
-def _classes(options: Options) -> _Classes:
-    """Tied layers become one by adding up; then equal ones are counted."""
+def _units(options: Options) -> _Units:
+    """Tied layers become one by adding up."""
     ties = [layer.tied or f"\0{i}" for i, layer in enumerate(options.layers)]
     unit_of = {word: i for i, word in enumerate(dict.fromkeys(ties))}
     unit_of_layer = np.array([unit_of[word] for word in ties], dtype=np.int64)
     tables = [options.perturbation_ratio, *(options.cost(metric) for metric in UNITS)]
     added = np.zeros((len(unit_of), len(tables), len(options.formats)))
     np.add.at(added, unit_of_layer, np.stack(tables, axis=1))
-    found: tuple[Floats, Ints, Ints] = np.unique(added, axis=0, return_inverse=True, return_counts=True)
-    rows, of_unit, counts = found
-    return _Classes(
+    return _Units(
         unit_of_layer=unit_of_layer,
-        class_of_unit=of_unit.reshape(-1),
-        num_units=counts,
-        perturbation_ratio=rows[:, 0],
-        costs={metric: rows[:, i + 1] for i, metric in enumerate(UNITS)},
+        perturbation_ratio=added[:, 0],
+        costs={metric: added[:, i + 1] for i, metric in enumerate(UNITS)},
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Found:
-    """How many units of each class take each format, and whether that is proven best."""
-
-    counts: Ints
-    is_proven: bool
-
-
-def _program(classes: _Classes, objective: Floats, limits: Mapping[str, float]) -> _Found | None:
-    """The program for HiGHS, its rows and objective scaled to about 1; None where nothing meets the limits."""
-    num_classes, num_formats = objective.shape
-    size = num_classes * num_formats
-    rows = np.kron(np.eye(num_classes), np.ones(num_formats))
-    capped = [classes.costs[metric].reshape(-1) / limit for metric, limit in limits.items()]
-    matrix = np.array([*rows, *capped], dtype=np.float64).reshape(-1, size)
-    units = classes.num_units.astype(np.float64)
-    program = Program(
-        cost=objective.reshape(-1) / (float(np.abs(objective).max()) or 1.0),
-        matrix=matrix,
-        row_low=np.concatenate([units, np.full(len(capped), -np.inf)]),
-        row_high=np.concatenate([units, np.ones(len(capped))]),
-        most=np.repeat(units, num_formats),
-        is_whole=np.full(len(matrix[0]), True),
-    )
-    solution = solved(program, gap_frac=0.0, most_s=MAX_S)
-    if solution is None:
-        return None
-    counts = np.rint(solution.x).astype(np.int64).reshape(num_classes, num_formats)
-    if any((classes.costs[metric] * counts).sum() > limit * (1.0 + SLACK_FRAC) for metric, limit in limits.items()):
-        return None
-    return _Found(counts=counts, is_proven=solution.is_proven)
-
-
-def _shortfall(options: Options, classes: _Classes, limits: Mapping[str, float]) -> Infeasible:
+def _shortfall(options: Options, units: _Units, limits: Mapping[str, float]) -> Infeasible:
     """The first limit that cannot be met once those after it are: what it would have to be."""
     retained: dict[str, float] = {}
     for metric, limit in reversed(list(limits.items())):
-        found = _program(classes, classes.costs[metric], retained)
+        found = assigned(units.costs[metric], units.costs, retained)
         if found is None:
             break
-        need = float((classes.costs[metric] * found.counts).sum())
+        need = found.cost
         if need > limit * (1.0 + SLACK_FRAC):
             beside = f" with {' and '.join(retained)} within the limits" if retained else ""
             return Infeasible(

@@ -18,6 +18,7 @@ class Kernel:
     k: int = 0
     moved_bytes: float = 0.0
     flops: float = 0.0
+    num_parameters: int = 0
 
 
 Block = tuple[Kernel, ...]
@@ -51,12 +52,17 @@ def each(place: Place) -> Kernel:
 def product(to: Place, inputs: int, taps: int = 1) -> Kernel:
     """A convolution as a product: pixels x output channels x (taps x input channels)."""
     pixels = to.batch * to.side**2
-    return Kernel(m=pixels, n=to.channels, k=taps * inputs, flops=2.0 * pixels * to.channels * taps * inputs)
+    weights = to.channels * taps * inputs
+    return Kernel(m=pixels, n=to.channels, k=taps * inputs, flops=2.0 * pixels * weights, num_parameters=weights)
 
 
 def depthwise(to: Place, taps: int) -> Kernel:
     """Every output reads so many numbers of its own channel."""
-    return Kernel(moved_bytes=to.elements * (taps + 1) * ELEMENT_BYTES, flops=2.0 * to.elements * taps)
+    return Kernel(
+        moved_bytes=to.elements * (taps + 1) * ELEMENT_BYTES,
+        flops=2.0 * to.elements * taps,
+        num_parameters=to.channels * taps,
+    )
 
 
 def pooled(to: Place, stride: int = 1) -> Kernel:

@@ -1,0 +1,1 @@
+"""A network out of a space of networks: an alternative for every choice, best by some metrics, limited in others."""

@@ -1,0 +1,53 @@
+"""What a space brings to a search on one device: choices, costs of alternatives, and a stand-in for quality."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.planner.architecture.problem import Choice, Metric, Networks
+
+Floats = NDArray[np.float64]
+
+UNITS = {
+    "latency": "s",
+    "energy": "j",
+    "memory": "bytes",
+    "parameters": "",
+    "work": "",
+    "score": "",
+}
+"""Metrics in the order of tables, and their units."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Costs:
+    """A space on one device.
+
+    ``capacity``: each alternative's share of what its choice could hold at most, for a trained twin; ``likened`` says
+    what the stand-in for the score is.
+    """
+
+    choices: tuple[Choice, ...]
+    metrics: Mapping[str, Metric]
+    stand_in: Metric
+    likened: str
+    reference_name: str
+    reference: Mapping[str, float]  # metrics of the reference
+    parent: Networks | None = None  # the reference as a network of the space, where it is one
+    capacity: Floats | None = None
+    held: Floats | None = None  # bytes of results that training keeps of every alternative
+    notes: tuple[str, ...] = ()
+    throughput: float | None = None  # tokens that come of one latency, where it is a decode step's
+
+
+def squared_shares(capacity: Floats) -> Floats:
+    """The stand-in for what an alternative loses: the squared share of its choice's capacity that it leaves out."""
+    return -((1.0 - capacity) ** 2)
+
+
+def shares(table: Floats) -> Floats:
+    """Every alternative's share of the most that its choice offers; 1 where a choice offers none at all."""
+    most = np.nanmax(table, axis=1, keepdims=True)
+    return np.where(most > 0.0, table / np.where(most > 0.0, most, 1.0), np.where(np.isnan(table), np.nan, 1.0))
