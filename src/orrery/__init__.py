@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from orrery.scenario.scaling import scaling as scaling
     from orrery.scenario.schema import Scenario as Scenario
     from orrery.scenario.search.ask import search as search
-    from orrery.scenario.simulate import simulate as simulate
     from orrery.scenario.simulations import simulate as simulate
     from orrery.scenario.sweep import sweep as sweep
     from orrery.scenario.train import train as train
@@ -73,9 +72,8 @@ _HOME = {
     "round_trip": "orrery.numerics.quantise",
     "save_scenario": "orrery.scenario.file",
     "scaling": "orrery.scenario.scaling",
-    "simulate": "orrery.scenario.simulations",
     "search": "orrery.scenario.search.ask",
-    "simulate": "orrery.scenario.simulate",
+    "simulate": "orrery.scenario.simulations",
     "simulate_fleet": "orrery.scenario.fleet.ask",
     "sweep": "orrery.scenario.sweep",
     "train": "orrery.scenario.train",
