@@ -2,9 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
-
-from pydantic import Field
 
 from orrery.base.errors import ScenarioError
 from orrery.base.user_file import user_path
@@ -23,14 +20,9 @@ from orrery.scenario.kinds import Count, Number, Word
 from orrery.scenario.resolve import words
 from orrery.scenario.search import blocks, formats, images, own, shapes
 from orrery.scenario.search.costs import Costs
-from orrery.scenario.validation_errors import limited
 
 
-def _at(name: str) -> Any:
-    return Field(**limited(SEARCH_BY_NAME[name]))
-
-
-class SearchQuestion(Inputs):
+class SearchQuestion(Inputs, table=SEARCH_BY_NAME):
     """A space, devices, what is best, limits, and how it is searched."""
 
     space: Word = None
@@ -40,32 +32,32 @@ class SearchQuestion(Inputs):
     scores: Word = None
     model: Word = None
     formats: Word = None
-    batch: Count = _at("batch")
-    tokens: Count = _at("tokens")
-    seq_len: Count = _at("seq_len")
-    concurrency: Count = _at("concurrency")
-    input_tokens: Count = _at("input_tokens")
-    output_tokens: Count = _at("output_tokens")
+    batch: Count = None
+    tokens: Count = None
+    seq_len: Count = None
+    concurrency: Count = None
+    input_tokens: Count = None
+    output_tokens: Count = None
     weights: Word = None
     kv: Word = None
-    tp: Count = _at("tp")
+    tp: Count = None
     engine: Word = None
-    latency_s: Number = _at("latency_s")
-    latency_ratio: Number = _at("latency_ratio")
-    energy_j: Number = _at("energy_j")
-    energy_ratio: Number = _at("energy_ratio")
-    memory_bytes: Number = _at("memory_bytes")
-    memory_ratio: Number = _at("memory_ratio")
-    max_parameters: Number = _at("max_parameters")
-    min_score: Number = _at("min_score")
-    min_score_ratio: Number = _at("min_score_ratio")
-    first_parameters: Number = _at("first_parameters")
-    population: Count = _at("population")
-    generations: Count = _at("generations")
-    steps: Count = _at("steps")
-    runs: Count = _at("runs")
-    seed: Count = _at("seed")
-    seeds: Count = _at("seeds")
+    latency_s: Number = None
+    latency_ratio: Number = None
+    energy_j: Number = None
+    energy_ratio: Number = None
+    memory_bytes: Number = None
+    memory_ratio: Number = None
+    max_parameters: Number = None
+    min_score: Number = None
+    min_score_ratio: Number = None
+    first_parameters: Number = None
+    population: Count = None
+    generations: Count = None
+    steps: Count = None
+    runs: Count = None
+    seed: Count = None
+    seeds: Count = None
 
 
 IMAGE_SETTINGS = frozenset({"batch"})
