@@ -86,6 +86,7 @@ WITHOUT_UNIT = {
     "NumericClaim.high": "in the unit that the claim names",
     "Quantity.low": "in the unit that the quantity names",
     "Quantity.high": "in the unit that the quantity names",
+    "Alternative.score": "a quality in the measure of whoever scored it",
     "ScorePart.value": "a share of a score, which has no unit",
     "Point.predicted": "in the unit of the claim",
     "Point.value": "in the unit that the input's name carries",
@@ -142,6 +143,8 @@ PURE_NUMBERS = frozenset({"Ladder", "Grid", "ErrorReport", "ErrorSums", "Element
 
 OF_ANY_METRIC = frozenset(
     {
+        "Assigned",
+        "Band",
         "BreakEven",
         "CauseFit",
         "Cell",
@@ -149,9 +152,12 @@ OF_ANY_METRIC = frozenset(
         "Constant",
         "ConstantUpdate",
         "DeploymentEffect",
+        "DeviceResult",
         "Difference",
         "Fitted",
+        "Found",
         "LeftOut",
+        "Metric",
         "NextRun",
         "Posterior",
         "Predicted",

@@ -133,7 +133,7 @@ def test_a_models_own_blocks_come_back_without_a_limit_and_parameters_limit_them
     ask = {"space": "blocks", "model": "llama-3.2-1b", "device": "l4", "concurrency": 8}
     (whole,) = orrery.search(**ask).devices
     assert set(whole.best.alternatives.values()) == {"kv 1 ffn 1"}
-    assert whole.served.child_per_s == pytest.approx(whole.served.parent_per_s)
+    assert whole.served.child_tokens_per_s == pytest.approx(whole.served.parent_tokens_per_s)
     (half,) = orrery.search(**ask, max_parameters=7e8).devices
     assert half.best.metrics["parameters"] <= 7e8
     assert half.served.gain_ratio > 1.0

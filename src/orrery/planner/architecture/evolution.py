@@ -15,18 +15,18 @@ from orrery.base.errors import OutOfRange
 from orrery.planner.architecture.exact import Found, best_of, pareto
 from orrery.planner.architecture.problem import Floats, Networks, Problem
 
+PARAMETERS = "parameters"
 MAX_DRAWS = 200
 """Rounds of drawing after which a limit counts as too small for the space."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvolutionKnobs:
-    """Networks of a generation, generations, and the most of a metric in the first one (infinite: no filter)."""
+    """Networks of a generation, generations, and the most parameters of networks in the first one (infinite: no filter)."""
 
     population: int = 40
     generations: int = 30
-    filtered: str = "parameters"
-    most_in_first: float = inf
+    first_parameters: float = inf
     seed: int = 0
 
 
@@ -54,15 +54,15 @@ def by_evolution(
 def first_generation(problem: Problem, knobs: EvolutionKnobs, rng: np.random.Generator) -> Networks:
     """Draw a generation within the filter; OutOfRange where the space hardly has any such network."""
     networks = problem.draw(knobs.population, rng)
-    if knobs.most_in_first == inf:
+    if knobs.first_parameters == inf:
         return networks
     for _ in range(MAX_DRAWS):
-        too_large = problem.metrics[knobs.filtered].of(networks) > knobs.most_in_first
+        too_large = problem.metrics[PARAMETERS].of(networks) > knobs.first_parameters
         if not too_large.any():
             return networks
         networks[too_large] = problem.draw(int(too_large.sum()), rng)
     raise OutOfRange(
-        f"{knobs.filtered}: hardly any network of the space is below {knobs.most_in_first:g}; write a higher limit."
+        f"{PARAMETERS}: hardly any network of the space is below {knobs.first_parameters:g}; write a higher limit."
     )
 
 

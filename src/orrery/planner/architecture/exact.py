@@ -94,7 +94,7 @@ def by_enumeration(problem: Problem, goal: str, against: str, limits: Mapping[st
 
 
 def pareto(problem: Problem, goal: str, against: str, networks: Networks) -> Networks:
-    """Those that no other one reaches in both metrics, the least of ``against`` first."""
+    """The networks that no other one reaches in both metrics, the least of ``against`` first."""
     if not len(networks):
         return networks
     return networks[least(np.stack([problem.cost(against, networks), problem.cost(goal, networks)], axis=1))]

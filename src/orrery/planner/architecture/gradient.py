@@ -26,7 +26,7 @@ class GradientKnobs:
 
     runs: int = 8
     steps: int = 150
-    rate: float = 0.1
+    step_ratio: float = 0.1  # of a step of Adam
     limit_weight_ratio: float = 10.0  # what passing a limit by its own size weighs beside the goal's spread
     seed: int = 0
 
@@ -49,7 +49,7 @@ def _run(problem: Problem, goal: str, limits: Mapping[str, float], knobs: Gradie
     spread = float((np.nanmax(table, axis=1) - np.nanmin(table, axis=1)).sum()) or 1.0
     limited = {name: np.nan_to_num(signed(problem, name)) for name in limits}
     pull, is_there = np.nan_to_num(table) / spread, ~np.isnan(table)
-    rng, adam = np.random.default_rng([knobs.seed, 61, index]), Adam(rate=knobs.rate)
+    rng, adam = np.random.default_rng([knobs.seed, 61, index]), Adam(rate=knobs.step_ratio)
     logits = np.where(is_there, START * rng.standard_normal(table.shape), -np.inf)
     passed = np.empty((knobs.steps, 2, len(table)), np.int64)
     for step in range(knobs.steps):
@@ -66,7 +66,7 @@ def _run(problem: Problem, goal: str, limits: Mapping[str, float], knobs: Gradie
 
 
 def drawn_from(shares: Floats, count: int, rng: np.random.Generator) -> Networks:
-    """So many networks, every choice by its probabilities."""
+    """Draw networks, every choice by its probabilities."""
     upto, last = np.cumsum(shares, axis=1), (shares > 0.0).cumsum(axis=1).argmax(axis=1)
     return np.minimum((rng.random((count, len(shares), 1)) > upto).sum(axis=2), last)
 

@@ -43,7 +43,7 @@ class Policy:
         self._step_ratio, self._rng, self._late = step_ratio, rng, np.nan
 
     def draw(self, count: int) -> Networks:
-        """So many networks."""
+        """Draw networks."""
         return drawn_from(shares_of(self.logits), count, self._rng)
 
     def learn(self, drawn: Networks, reward: Floats) -> None:

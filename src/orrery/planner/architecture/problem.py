@@ -64,7 +64,7 @@ class Problem:
 
     @property
     def num_alternatives(self) -> tuple[int, ...]:
-        """Of every choice."""
+        """Number of alternatives of every choice."""
         return tuple(len(choice.alternatives) for choice in self.choices)
 
     @property

@@ -22,7 +22,13 @@ from orrery.scenario.inputs import read_asked
 from orrery.scenario.search import blocks
 from orrery.scenario.search.answer import Band, DeviceResult, Network, SearchAnswer
 from orrery.scenario.search.costs import UNITS, Costs
-from orrery.scenario.search.question import BLOCK_DEFAULTS, BLOCK_SETTINGS, Asked, SearchQuestion, asked
+from orrery.scenario.search.question import (
+    BLOCK_DEFAULTS,
+    BLOCK_SETTINGS,
+    SearchQuestion,
+    SearchSetting,
+    resolve_search,
+)
 from orrery.scenario.search.scores import with_score
 
 DRAWN = ("evolution", "differentiable", "policy")
@@ -39,7 +45,7 @@ def search(**settings: Any) -> SearchAnswer | InfeasibleAnswer:
     device, with the least that can be had.
     """
     inputs = read_asked(SearchQuestion, settings, SEARCH_BY_NAME)
-    question = asked(inputs)
+    question = resolve_search(inputs)
     problems: dict[str, Problem] = {}
     notes: list[str] = []
     for device in question.devices:
@@ -70,7 +76,7 @@ def search(**settings: Any) -> SearchAnswer | InfeasibleAnswer:
     )
 
 
-def _problem(costs: Costs, question: Asked) -> Problem:
+def _problem(costs: Costs, question: SearchSetting) -> Problem:
     for name in (question.goal, question.against):
         if name not in costs.metrics:
             known = ", ".join(costs.metrics)
@@ -83,7 +89,7 @@ def _problem(costs: Costs, question: Asked) -> Problem:
     )
 
 
-def _default_method(problem: Problem, question: Asked) -> str:
+def _default_method(problem: Problem, question: SearchSetting) -> str:
     """The program where both metrics are sums, trying everything where they are not."""
     tables = (problem.metrics[name].table for name in (question.goal, question.against))
     return "enumeration" if any(table is None for table in tables) else "program"
@@ -118,7 +124,7 @@ def limits_of(inputs: SearchQuestion, problem: Problem) -> dict[str, float]:
     return found
 
 
-def _searched(problem: Problem, question: Asked, method: str, limits: Mapping[str, float], seed: int) -> Found:
+def _searched(problem: Problem, question: SearchSetting, method: str, limits: Mapping[str, float], seed: int) -> Found:
     inputs, goal, against = question.inputs, question.goal, question.against
     if method == "program":
         return by_program(problem, goal, against, limits)
@@ -128,7 +134,7 @@ def _searched(problem: Problem, question: Asked, method: str, limits: Mapping[st
         knobs = EvolutionKnobs(
             population=inputs.population or 40,
             generations=inputs.generations or 30,
-            most_in_first=inputs.first_parameters or inf,
+            first_parameters=inputs.first_parameters or inf,
             seed=seed,
         )
         return by_evolution(problem, goal, against, limits, knobs)
@@ -142,7 +148,7 @@ def _result(
     device: Device,
     problem: Problem,
     problems: Mapping[str, Problem],
-    question: Asked,
+    question: SearchSetting,
     runs: list[Found],
     limits: Mapping[str, float],
 ) -> DeviceResult:

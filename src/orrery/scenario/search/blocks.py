@@ -54,7 +54,7 @@ def costs_of(settings: Mapping[str, Any]) -> Costs:
         reference_name=at.model.name,
         reference={name: float(found.of(parent)[0]) for name, found in metrics.items()},
         parent=parent,
-        capacity=np.tile([(c.variant.kv_share_frac + c.variant.ffn_share_frac) / 2.0 for c in each], (layers, 1)),
+        capacity_frac=np.tile([(c.variant.kv_share_frac + c.variant.ffn_share_frac) / 2.0 for c in each], (layers, 1)),
         notes=(
             f"latency: the layers' part of a decode step of {sequences:,.0f} sequences; memory: weights and the cache "
             f"of {length:,.0f} tokens a sequence, on one device",
@@ -66,14 +66,14 @@ def costs_of(settings: Mapping[str, Any]) -> Costs:
 class Served:
     """Answer tokens a second and device with all requests at hand; ``tp`` of the parent's best layout."""
 
-    child_per_s: float
-    parent_per_s: float
+    child_tokens_per_s: float
+    parent_tokens_per_s: float
     parent_tp: int
 
     @property
     def gain_ratio(self) -> float:
         """The child over the parent."""
-        return self.child_per_s / self.parent_per_s
+        return self.child_tokens_per_s / self.parent_tokens_per_s
 
 
 def served(settings: Mapping[str, Any], network: Networks) -> Served | None:
@@ -82,10 +82,10 @@ def served(settings: Mapping[str, Any], network: Networks) -> Served | None:
     child = rebuilt(at.model, [variants()[int(i)] for i in network], "child")
     rates = {tp: rate(at, work, at.model, tp) for tp in DEGREES}
     tp = max(rates, key=lambda degree: rates[degree])
-    child_per_s = rate(at, work, child, at.layout.tp)
-    if not child_per_s or not rates[tp]:
+    child_tokens_per_s = rate(at, work, child, at.layout.tp)
+    if not child_tokens_per_s or not rates[tp]:
         return None
-    return Served(child_per_s=child_per_s, parent_per_s=rates[tp], parent_tp=tp)
+    return Served(child_tokens_per_s=child_tokens_per_s, parent_tokens_per_s=rates[tp], parent_tp=tp)
 
 
 def rate(at: Deployment, work: Workload, model: Model, tp: int) -> float:

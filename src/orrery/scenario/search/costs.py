@@ -25,7 +25,7 @@ UNITS = {
 class Costs:
     """A space on one device.
 
-    ``capacity``: each alternative's share of what its choice could hold at most, for a trained twin; ``likened`` says
+    ``capacity_frac``: each alternative's share of what its choice could hold at most, for a trained twin; ``likened`` says
     what the stand-in for the score is.
     """
 
@@ -36,10 +36,9 @@ class Costs:
     reference_name: str
     reference: Mapping[str, float]  # metrics of the reference
     parent: Networks | None = None  # the reference as a network of the space, where it is one
-    capacity: Floats | None = None
-    held: Floats | None = None  # bytes of results that training keeps of every alternative
+    capacity_frac: Floats | None = None
+    held_bytes: Floats | None = None  # of results, that training keeps of every alternative
     notes: tuple[str, ...] = ()
-    throughput: float | None = None  # tokens that come of one latency, where it is a decode step's
 
 
 def squared_shares(capacity: Floats) -> Floats:

@@ -48,8 +48,8 @@ def costs(
         reference_name=reference.name if reference else "most multiply-adds",
         reference={name: float(metric.of(beside)[0]) for name, metric in compared.items()},
         parent=None if reference else parent,
-        capacity=capacity,
-        held=_table(known, _held(known)).table,
+        capacity_frac=capacity,
+        held_bytes=_table(known, _held(known)).table,
         notes=(EAGER,),
     )
 
@@ -111,7 +111,7 @@ def _product_bytes(m: int, n: int, k: int) -> float:
 
 
 def _by_block(known: Plan, each: Floats) -> Floats:
-    """Something that kernels have, added up by block."""
+    """Sums over the kernels of every block."""
     starts = np.concatenate([[0], np.cumsum(known.sizes)])
     total = np.concatenate([[0.0], np.cumsum(each)])
     return np.asarray(total[starts[1:]] - total[starts[:-1]], dtype=np.float64)

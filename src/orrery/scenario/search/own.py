@@ -114,7 +114,7 @@ def costs_of(space: OwnSpace, device: Device) -> Costs:
         reference_name="first alternatives",
         reference={name: float(found.of(parent)[0]) for name, found in metrics.items()},
         parent=parent,
-        capacity=capacity,
+        capacity_frac=capacity,
         notes=(f"latency and energy: products in {FORMAT}, where the file gives no latency",),
     )
 

@@ -82,7 +82,7 @@ OF_METHODS: Mapping[str, frozenset[str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class SearchSetting:
     """The question with its names found."""
 
     inputs: SearchQuestion
@@ -93,7 +93,7 @@ class Asked:
     costs_on: Callable[[Device], Costs]
 
 
-def asked(inputs: SearchQuestion) -> Asked:
+def resolve_search(inputs: SearchQuestion) -> SearchSetting:
     """Find the space, the devices and the objectives."""
     missing = [name for name in ("space", "device") if getattr(inputs, name) is None]
     if missing:
@@ -105,7 +105,7 @@ def asked(inputs: SearchQuestion) -> Asked:
         raise ScenarioError(f"space: got {space[:80]!r}; write {', '.join(SPACES)}, or a .toml file.")
     _refuse_others(inputs, kind)
     goal, against = _objectives(inputs.objective or "score,latency")
-    return Asked(
+    return SearchSetting(
         inputs=inputs,
         space=space,
         devices=tuple(get_device(name) for name in words(str(inputs.device))),
