@@ -68,7 +68,8 @@ def print_search(answer: "SearchAnswer") -> None:
         if served := found.served:
             out.print(
                 f"Served with all requests at hand: {served.child_tokens_per_s:,.0f} tokens/s a device, the parent "
-                f"{served.parent_tokens_per_s:,.0f} on its best layout (tp {served.parent_tp}): {served.gain_ratio:.2f} times."
+                f"{served.parent_tokens_per_s:,.0f} on its best layout (tp {served.parent_tp}): "
+                f"{served.gain_ratio:.2f} times."
             )
     if len(answer.devices) > 1:
         out.print(_crossed(answer))

@@ -22,7 +22,7 @@ MAX_DRAWS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvolutionKnobs:
-    """Networks of a generation, generations, and the most parameters of networks in the first one (infinite: no filter)."""
+    """Networks of a generation, generations, and the most parameters in the first one (infinite: no filter)."""
 
     population: int = 40
     generations: int = 30

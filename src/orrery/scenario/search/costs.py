@@ -25,8 +25,8 @@ UNITS = {
 class Costs:
     """A space on one device.
 
-    ``capacity_frac``: each alternative's share of what its choice could hold at most, for a trained twin; ``likened`` says
-    what the stand-in for the score is.
+    ``capacity_frac``: each alternative's share of what its choice could hold at most; ``likened`` says what the stand-in
+    for the score is.
     """
 
     choices: tuple[Choice, ...]
