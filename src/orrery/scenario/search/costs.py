@@ -25,7 +25,7 @@ UNITS = {
 class Costs:
     """A space on one device.
 
-    ``capacity_frac``: each alternative's share of what its choice could hold at most; ``likened`` says what the stand-in
+    ``capacity_frac``: each alternative's share of the most that its choice offers; ``likened`` says what the stand-in
     for the score is.
     """
 
