@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from orrery.fleet.service.rows import RequestRows
+from orrery.fleet.service.request_tables import RequestTables
 from orrery.fleet.service.setup import FleetService
 from orrery.serving.live._kernel import lose
 from orrery.serving.requests import Ints
@@ -53,7 +53,7 @@ class ReplicaStates:
     """All replicas, pool after pool, and the lanes that requests are sent to."""
 
     setup: FleetService
-    rows: RequestRows
+    rows: RequestTables
     replicas: list[_Replica] = field(default_factory=list[_Replica])
     events: list[ScaleEvent] = field(default_factory=list[ScaleEvent])
     spans: list[Span] = field(default_factory=list[Span])
@@ -131,7 +131,7 @@ class ReplicaStates:
         self._pay(replica, now_s)
         self._set(replica, OFF, now_s, "release", "")
 
-    def fail(self, replica: int, now_s: float, cause: str) -> None:
+    def fail(self, replica: int, now_s: float, cause: str, retries: bool) -> None:
         """A replica is lost with all that it holds; its requests go back to the router, or fail."""
         r = self.replicas[replica]
         if r.state in (STARTING, SERVING, DRAINING):
@@ -145,7 +145,7 @@ class ReplicaStates:
         here = (status > tables.TO_COME) & (status < tables.DONE) & np.isin(w.req[:, tables.LANE], r.lanes)
         self.rows.mark(np.flatnonzero(here), lost=True)
         for machine in r.machines.tolist():
-            lose(self.rows.typed, machine, now_s, self.setup.disruptions.retries)
+            lose(self.rows.typed, machine, now_s, retries)
 
     def repaired(self, replica: int, now_s: float) -> None:
         """A lost replica may be started again."""
@@ -168,6 +168,10 @@ class ReplicaStates:
         r = self.replicas[replica]
         if now_s > r.paid_from_s:
             self.spans.append(Span(pool=r.pool, start_s=r.paid_from_s, end_s=now_s))
+
+    def open_spans(self, now_s: float) -> list[tuple[int, float]]:
+        """Pool and seconds so far of every replica that is paid for now."""
+        return [(r.pool, now_s - r.paid_from_s) for r in self.replicas if r.state in (STARTING, SERVING, DRAINING)]
 
     def close(self, end_s: float) -> None:
         """The run is over: what still runs has been paid for up to now."""

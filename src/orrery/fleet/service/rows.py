@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from orrery.base.compiled import converted
 from orrery.base.errors import ScenarioError
 from orrery.engine.streams import stream
+from orrery.fleet.service.request_tables import latencies_since
 from orrery.serving.batching import DRAWS
 from orrery.serving.requests import Floats, Ints, Requests
 from orrery.serving.simulation.prepare import Prepared
@@ -160,13 +161,7 @@ class RequestRows:
 
     def recent(self, since_s: float) -> tuple[Floats, Floats]:
         """TTFT of requests whose first token came since then, and TPOT of those that ended since (s)."""
-        when, req = self.world.when, self.world.req
-        begun = when[:, tables.FIRST] >= since_s
-        ended = (when[:, tables.FINISH] >= since_s) & (req[:, tables.OUTPUT] > 1)
-        ttft_s = when[begun, tables.FIRST] - when[begun, tables.ARRIVED_S]
-        spans_s = when[ended, tables.FINISH] - when[ended, tables.FIRST]
-        ttft_s = ttft_s + self._service.entry_s(req[begun, tables.INPUT])
-        return ttft_s, spans_s / (req[ended, tables.OUTPUT] - 1)
+        return latencies_since(self.world, self._service, since_s)
 
     def unfinished(self) -> int:
         """Requests that have come or are still to come, and have not ended."""

@@ -12,6 +12,7 @@ that ``simulate`` counts, front end included.
 from collections import deque
 from collections.abc import Hashable, Iterable
 from math import inf, isfinite
+from typing import Any
 
 import numpy as np
 
@@ -114,7 +115,7 @@ class Live:
         self._fill(i, number, input_tokens, output_tokens, priority)
         self._name(i, session, client)
         if self._prepared.blocks_each:
-            self._change(self._prefixes.enter(self._world, i, prefix_ids))  # it may refuse: nothing is taken by then
+            self.change(self._prefixes.enter(self._world, i, prefix_ids))  # it may refuse: nothing is taken by then
         self._row_of[number] = self._free.popleft()
         self._count += 1
         w = self._world
@@ -126,7 +127,7 @@ class Live:
     def cancel(self, id: int, *, now_s: float) -> None:
         """The client hung up: the request leaves its queue or batch, and its cache is free. Nothing more is told of
         it; of one that has ended before, nothing happens."""
-        self._run_to(now_s)
+        self.run_to(now_s)
         i = self._row_of.pop(id, None)
         if i is not None:
             withdraw(self._typed, i, self._clock_s)
@@ -180,11 +181,20 @@ class Live:
     def advance(self, until_s: float, most_rows: int = 0) -> TokenEvents:
         """Let the clock run to ``until_s``, that moment included (infinite: until nobody is there); what came out. It
         stops before, after the event with which there are more than ``most_rows`` rows (0: as many as there are)."""
-        self._run_to(until_s, most_rows)
+        self.run_to(until_s, most_rows)
+        return self.told()
+
+    def told(self) -> TokenEvents:
+        """What has come out since the last time that this was asked for."""
         description = TokenEvents.of(self._rows, self._times)
         self._rows, self._times = [], []
         self._description, self._ended = self._ended, {}
         return description
+
+    @property
+    def has_news(self) -> bool:
+        """Whether something has come out that is not told yet."""
+        return bool(self._rows)
 
     def course(self, id: int) -> RequestProgress:
         """What has become of a request that goes on, or whose end the last ``advance`` has told."""
@@ -199,28 +209,40 @@ class Live:
             num_preemptions=int(w.req[i, tables.PREEMPTED]),
         )
 
-    def _change(self, world: tables.SimulationState) -> None:
+    @property
+    def world(self) -> tables.SimulationState:
+        """The tables as they are now."""
+        return self._world
+
+    @property
+    def typed(self) -> Any:
+        """The same as compiled code takes them."""
+        return self._typed
+
+    def change(self, world: tables.SimulationState) -> None:
         """Other tables take the place of those so far, where they are others."""
         if world is not self._world:
             self._world, self._typed = world, converted(world)
 
-    def _run_to(self, until_s: float, most_rows: int = 0) -> None:
-        """Run, and keep what comes out. A time that is past changes nothing."""
+    def run_to(self, until_s: float, most_rows: int = 0) -> bool:
+        """Run, and keep what comes out; whether it stopped before, with more rows than that. A time that is past
+        changes nothing."""
         if not until_s >= self._clock_s:
-            return
+            return False
         calls, is_full = self._prepared.calls, True
         while is_full:
             at_once = most_rows or ROWS
             last_s = run(self._typed, min(until_s, tables.FOREVER_S), at_once, *calls)
             self._clock_s = max(self._clock_s, last_s)
             is_full = self._world.counts[tables.EMITTED] > at_once
-            self._take()
+            self.collect()
             if is_full and most_rows:
-                return
+                return True
         if until_s < inf:
             self._clock_s = until_s
+        return False
 
-    def _take(self) -> None:
+    def collect(self) -> None:
         """Keep the reported rows; who has ended gives back its row."""
         w = self._world
         count = int(w.counts[tables.EMITTED])
@@ -259,24 +281,24 @@ class Live:
             raise ScenarioError(
                 "kill: replicas that hold cache for each other stand and fall together; lends_cache = false."
             )
-        self._run_to(now_s)
+        self.run_to(now_s)
         self._doors.is_up[replica] = False
-        self._change(self._doors.opened(self._world))
+        self.change(self._doors.opened(self._world))
         lose(self._typed, replica, self._clock_s, retry)
-        self._take()
+        self.collect()
 
     def revive(self, replica: int, *, now_s: float) -> None:
         """A lost replica is back, with empty caches."""
         self._doors.check(replica)
-        self._run_to(now_s)
+        self.run_to(now_s)
         self._doors.is_up[replica] = True
-        self._change(self._doors.opened(self._world))
+        self.change(self._doors.opened(self._world))
 
     def set_replicas(self, count: int, *, now_s: float, pool: int = 0) -> None:
         """The first ``count`` replicas of a pool that are up take new requests; others finish what they have."""
-        self._run_to(now_s)
+        self.run_to(now_s)
         self._doors.want(count, pool)
-        self._change(self._doors.opened(self._world))
+        self.change(self._doors.opened(self._world))
 
     def slow(self, replica: int, factor: float) -> None:
         """From its next step on, a replica's steps take ``factor`` times as long as they should."""
