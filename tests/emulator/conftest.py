@@ -12,6 +12,8 @@ import pytest
 from orrery.base.listening import address_of, listening
 from orrery.emulator.serve import Server, serve
 from orrery.emulator.start import Ready, ServerOptions, ready
+from orrery.emulator.start_fleet import ready_fleet
+from orrery.scenario.fleet.read import read_fleet
 from orrery.scenario.schema import read_scenario
 
 SCENARIO = {"model": "llama-3.1-8b", "device": "h100-sxm", "max_model_len": 8192}
@@ -38,10 +40,22 @@ def wait_until(holds: Callable[[], object], patience_s: float = 5.0) -> None:
         time.sleep(0.005)
 
 
-@contextmanager
-def running(scenario: dict | None = None, **options) -> Generator[Running]:
+def running(scenario: dict | None = None, **options):
     """A server, stopped in good order at the end."""
-    found = ready(read_scenario({**SCENARIO, **(scenario or {})}), ServerOptions(names=(NAME, "other"), **options))
+    return serving(
+        ready(read_scenario({**SCENARIO, **(scenario or {})}), ServerOptions(names=(NAME, "other"), **options))
+    )
+
+
+def running_fleet(fleet: dict, plays_traffic: bool = False, **options):
+    """The same for a fleet, by the keys of its file."""
+    inputs, told = read_fleet({**SCENARIO, **fleet}), ServerOptions(names=(NAME,), **options)
+    return serving(ready_fleet(inputs, told, plays_traffic=plays_traffic))
+
+
+@contextmanager
+def serving(found) -> Generator[Running]:
+    """A server of what stands ready."""
     assert isinstance(found, Ready)
     started, servers = threading.Event(), []
     with listening("127.0.0.1", 0) as listener:
@@ -51,7 +65,7 @@ def running(scenario: dict | None = None, **options) -> Generator[Running]:
             servers.append(server)
             started.set()
 
-        thread = threading.Thread(target=lambda: asyncio.run(serve(found.live, found.settings, listener, on_start)))
+        thread = threading.Thread(target=lambda: asyncio.run(serve(found, listener, on_start)))
         thread.start()
         try:
             assert started.wait(10)
@@ -73,6 +87,12 @@ def fast() -> Generator[Running]:
 def start() -> Callable:
     """``with start(speed_ratio=…) as found:``"""
     return running
+
+
+@pytest.fixture(scope="session")
+def start_fleet() -> Callable:
+    """``with start_fleet({"replicas_max": 3}, speed_ratio=…) as found:``"""
+    return running_fleet
 
 
 @pytest.fixture(scope="session")

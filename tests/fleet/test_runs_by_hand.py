@@ -208,7 +208,7 @@ def test_contradictory_fleets_are_refused():
             PoolTerms(**({"name": "p", "replicas_min": 0, "replicas_max": 2} | wrong))
     assert PoolTerms(name="p", replicas_min=1, replicas_max=1).is_committed is False
     (plain, lending) = (
-        SimpleNamespace(pools=(SimpleNamespace(replicas=2),), lends_cache=lends) for lends in (False, True)
+        SimpleNamespace(pools=(SimpleNamespace(replicas=2, role="all"),), lends_cache=lends) for lends in (False, True)
     )
     two = PoolTerms(name="p", replicas_min=1, replicas_max=2)
     scaler = Scaler(name="s", rule=lambda *_: 1.0, knobs=None, period_s=7.0)

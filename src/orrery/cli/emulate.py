@@ -1,23 +1,51 @@
 """``orrery emulate``: an OpenAI-compatible server with the timing of a deployment that need not exist."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from orrery.cli.options import scenario_flags, scenario_from
+from orrery.cli.options import scenario_flags, scenario_from, setting_flags, typed_flags
+from orrery.scenario.fields_fleet import FLEET_SETTINGS
+
+if TYPE_CHECKING:
+    from orrery.emulator.start import Ready, ServerOptions
+    from orrery.scenario.ask import InfeasibleAnswer
 
 EXAMPLES = """\b
 Examples:
   orrery emulate --model llama-3.1-8b --device h100-sxm
   orrery emulate --model llama-3.1-70b --device h100-sxm --tp 4 --replicas 2 --output-tokens 300 --port 9000
+  orrery emulate FLEET.toml --speed 60 --play-traffic
   orrery emulate --model llama-3.1-8b --device h100-sxm --speed 10 --max-num-queued-reqs 100 --failure-rate 0.01
 Then point any client of OpenAI's interface at http://127.0.0.1:8000/v1; /metrics has vLLM's names."""
 
 KEY = "ORRERY_API_KEY"
 
 
+OF_FLEET = (
+    "replicas_min",
+    "replicas_max",
+    "prefill_replicas_min",
+    "prefill_replicas_max",
+    "cold_start_s",
+    "autoscaler",
+    "autoscaler_knob",
+    "prefill_autoscaler",
+    "prefill_autoscaler_knob",
+    "max_queue",
+    "fault_rates",
+)
+"""Settings of a fleet that are flags here; every key may stand in its file."""
+
+
+def _fleet_flags(function: Any) -> Any:
+    return setting_flags(function, [s for s in FLEET_SETTINGS if s.name in OF_FLEET])
+
+
 @click.command("emulate", epilog=EXAMPLES)
+@click.argument("file", metavar="[FLEET.toml]", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="Where to listen; other than this machine: with care."
 )
@@ -77,8 +105,22 @@ KEY = "ORRERY_API_KEY"
     is_flag=True,
     help="Also publish names that vLLM gave up, such as vllm:gpu_cache_usage_perc.",
 )
+@click.option(
+    "--play-traffic",
+    "plays_traffic",
+    is_flag=True,
+    help="Send the fleet's own traffic (rate or trace, curve, tenants) on the clock, beside that of clients.",
+)
+@click.option(
+    "--external-autoscaler",
+    "is_external",
+    is_flag=True,
+    help="Leave the fleet's own autoscaler out: replicas run as /admin/scale or the Scale subresource says.",
+)
+@_fleet_flags
 @scenario_flags("emulate")
 def command(
+    file: Path | None,
     scenario_file: Path | None,
     save_scenario: Path | None,
     is_json: bool,
@@ -92,6 +134,8 @@ def command(
     failure_rate: float,
     has_admin: bool,
     has_legacy_metrics: bool,
+    plays_traffic: bool,
+    is_external: bool,
     **flags: Any,
 ) -> int:
     """Serve OpenAI's interface as a deployment would: the same batching, queues and cache, on a clock."""
@@ -102,17 +146,15 @@ def command(
     from orrery.base.errors import ScenarioError
     from orrery.base.listening import address_of, listening
     from orrery.cli.output import print_infeasible, print_json, print_notes
-    from orrery.cli.progress import patience
     from orrery.scenario.ask import InfeasibleAnswer
 
     try:
         from orrery.emulator.serve import serve
-        from orrery.emulator.start import ServerOptions, ready
+        from orrery.emulator.start import ServerOptions
     except ModuleNotFoundError as error:
         if error.name not in NEEDED:
             raise
         raise ScenarioError(f"emulate needs {error.name}: pip install 'orrery-ai[emulate]'.") from None
-    scenario = scenario_from(flags, scenario_file, save_scenario)
     options = ServerOptions(
         names=names,
         speed_ratio=speed,
@@ -123,8 +165,9 @@ def command(
         has_legacy_metrics=has_legacy_metrics,
         hosts=(*hosts, host),
     )
+    wishes = Wishes(plays_traffic=plays_traffic, is_external=is_external)
     with listening(host, port) as listener:
-        found = ready(scenario, options, patience())
+        found = _ready(file, flags, (scenario_file, save_scenario), options, wishes)
         if isinstance(found, InfeasibleAnswer):
             return print_infeasible(found, is_json)
         print_notes(found.notes)
@@ -137,8 +180,46 @@ def command(
             flush=True,
         )
         gc.freeze()  # the simulator's tables stay: looking through them again and again would delay tokens
-        asyncio.run(serve(found.live, found.settings, listener))
+        asyncio.run(serve(found, listener))
     return 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What only a fleet has."""
+
+    plays_traffic: bool
+    is_external: bool
+
+
+def _ready(
+    file: Path | None,
+    flags: dict[str, Any],
+    scenario_files: tuple[Path | None, Path | None],
+    options: "ServerOptions",
+    wishes: Wishes,
+) -> "Ready | InfeasibleAnswer":
+    """The fleet of a file and of flags where there is any, else the deployment of a scenario."""
+    from orrery.base.errors import ScenarioError
+    from orrery.cli.progress import patience
+    from orrery.emulator.start import ready
+    from orrery.emulator.start_fleet import ready_fleet, settings_of_fleet
+    from orrery.scenario.fleet.read import read_fleet
+
+    typed = typed_flags(flags)
+    given = {name: typed.pop(name) for name in OF_FLEET if name in typed}
+    if file is None and not given:
+        if wishes.plays_traffic or wishes.is_external:
+            raise ScenarioError(
+                "play-traffic, external-autoscaler: are of a fleet; write its file, or flags such as --replicas-max 4."
+            )
+        return ready(scenario_from(typed, *scenario_files), options, patience())
+    if any(scenario_files):
+        raise ScenarioError("scenario: a fleet is read from its own file: orrery emulate FLEET.toml.")
+    inputs = read_fleet(settings_of_fleet(file, {**typed, **given}), str(file or ""))
+    if wishes.is_external:
+        inputs = inputs.without_autoscaler()
+    return ready_fleet(inputs, options, patience(), plays_traffic=wishes.plays_traffic)
 
 
 NEEDED = frozenset({"uvicorn", "httptools", "msgspec", "prometheus_client"})

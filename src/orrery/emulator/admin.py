@@ -9,10 +9,14 @@ from orrery.base.errors import ScenarioError
 from orrery.emulator.bodies import read
 from orrery.emulator.exchange import Exchange
 from orrery.emulator.faults import Faults
+from orrery.emulator.fleet_state import fleet_state
 from orrery.emulator.load import Load
 from orrery.emulator.pace import RealTimeDriver
+from orrery.emulator.playback import Playback
 from orrery.emulator.refusal import RequestError
 from orrery.emulator.settings import Settings
+from orrery.fleet.service.live_fleet import LiveFleet
+from orrery.serving.live import Snapshot
 
 Tokens = Annotated[int, Meta(ge=1, le=2**31)]
 
@@ -52,8 +56,10 @@ class Loading(Struct, kw_only=True, forbid_unknown_fields=True):
 class Admin:
     """The paths under ``/admin``."""
 
-    def __init__(self, pace: RealTimeDriver, settings: Settings, faults: Faults) -> None:
-        self._pace, self._settings, self._faults = pace, settings, faults
+    def __init__(
+        self, pace: RealTimeDriver, settings: Settings, faults: Faults, played: Playback | None = None
+    ) -> None:
+        self._pace, self._settings, self._faults, self._played = pace, settings, faults, played
         self._load, self._factors = Load(pace, settings), dict[int, float]()
         self._targets: int | None = None
         self.routes: dict[str, dict[str, Callable[[Exchange], Awaitable[None]]]] = {
@@ -67,18 +73,10 @@ class Admin:
 
     def _state(self) -> dict[str, Any]:
         now = self._pace.live.snapshot()
-        rows = zip(now.is_up.tolist(), now.running.tolist(), now.waiting.tolist(), now.cache_frac.tolist(), strict=True)
-        replicas = [
-            {
-                "replica": k,
-                "is_up": bool(is_up),
-                "slowness": self._factors.get(k, 1.0),
-                "running": running,
-                "waiting": waiting,
-                "kv_cache_usage": cache_frac,
-            }
-            for k, (is_up, running, waiting, cache_frac) in enumerate(rows)
-        ]
+        if isinstance(self._pace.live, LiveFleet):
+            replicas = fleet_state(self._pace.live, now, self._factors)
+        else:
+            replicas = self._engines(now)
         load = self._load
         return {
             "time_s": self._pace.now_s,
@@ -90,7 +88,22 @@ class Admin:
             "streams": len(self._pace.streams),
             "failure_rate": self._faults.failure_frac,
             "load": {"rate": load.rate_per_s, "input_tokens": load.input_tokens, "output_tokens": load.output_tokens},
+            "played": self._played.state() if self._played is not None else None,
         }
+
+    def _engines(self, now: Snapshot) -> list[dict[str, Any]]:
+        rows = zip(now.is_up.tolist(), now.running.tolist(), now.waiting.tolist(), now.cache_frac.tolist(), strict=True)
+        return [
+            {
+                "replica": k,
+                "is_up": bool(is_up),
+                "slowness": self._factors.get(k, 1.0),
+                "running": running,
+                "waiting": waiting,
+                "kv_cache_usage": cache_frac,
+            }
+            for k, (is_up, running, waiting, cache_frac) in enumerate(rows)
+        ]
 
     async def _tell(self, exchange: Exchange) -> None:
         await exchange.json(self._state())

@@ -15,8 +15,10 @@ from orrery.emulator.forms import openai
 from orrery.emulator.forms.anthropic import Message, ToolUse
 from orrery.emulator.forms.embedding import Embeddings
 from orrery.emulator.forms.form import Form
+from orrery.emulator.gateway import Gateway
 from orrery.emulator.pace import RealTimeDriver
 from orrery.emulator.pages import Pages
+from orrery.emulator.playback import Playback
 from orrery.emulator.prompts import of_any
 from orrery.emulator.refusal import RequestError
 from orrery.emulator.requests import EmulatedRequest, RequestParser
@@ -26,7 +28,7 @@ from orrery.emulator.stream import Stream
 
 Handler = Callable[[Exchange], Awaitable[None]]
 
-GUARDED = ("/v1/", "/admin")
+GUARDED = ("/v1/", "/admin", "/apis/", "/replicas/")
 """Where a key is asked for, if there is one."""
 
 ANTHROPIC = "/v1/messages"
@@ -40,9 +42,10 @@ log = logging.getLogger("orrery.emulator")
 class App:
     """An ASGI application."""
 
-    def __init__(self, pace: RealTimeDriver, settings: Settings) -> None:
+    def __init__(self, pace: RealTimeDriver, settings: Settings, played: Playback | None = None) -> None:
         self._pace, self._settings = pace, settings
         self._asker, self._faults = RequestParser(settings), Faults(settings.failure_frac, settings.seed)
+        self._gateway = Gateway(settings.tenants)
         self.routes: dict[str, dict[str, Handler]] = {
             "/v1/chat/completions": {"POST": self._chat},
             "/v1/completions": {"POST": self._completion},
@@ -50,7 +53,7 @@ class App:
             ANTHROPIC: {"POST": self._message},
             **Responses(pace, settings, self._asker, self._enter).routes,
             **Pages(pace, settings, self._asker).routes,
-            **(Admin(pace, settings, self._faults).routes if settings.has_admin else {}),
+            **(Admin(pace, settings, self._faults, played).routes if settings.has_admin else {}),
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -133,7 +136,7 @@ class App:
     def _enter(self, request: EmulatedRequest, arrived_s: float) -> Stream:
         self._faults.strike()
         try:
-            return self._pace.submit(request, arrived_s)
+            return self._pace.submit(self._gateway.let_in(request, arrived_s), arrived_s)
         except RequestError as refusal:
             self._pace.meters.refused["queue_full" if refusal.status == 429 else "closing"] += 1
             raise

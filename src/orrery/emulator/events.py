@@ -12,6 +12,7 @@ from orrery.emulator.stream import Choice, Stream
 
 SAID = {
     "refused": (400, "This request can never fit into the cache of the emulated deployment."),
+    "shed": (429, "The queue of the replica that would serve this request is full. Ask again later."),
     "failed": (500, "The machine that served this request was lost."),
     "closing": (503, "The server is shutting down."),
 }

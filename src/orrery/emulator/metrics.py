@@ -4,16 +4,19 @@ Every replica is an engine of its own. Series exist from the start, at 0, so tha
 request.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+import numpy as np
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
+from orrery.emulator.fleet_metrics import fleet_metrics
 from orrery.emulator.meters import HISTOGRAMS, REASONS, Guesses
 from orrery.emulator.pace import RealTimeDriver
 from orrery.emulator.settings import Settings
+from orrery.fleet.service.live_fleet import LiveFleet
 from orrery.serving.live.result import Snapshot
 
 LABELS = ("model_name", "engine")
@@ -43,35 +46,49 @@ REJECTIONS = ("queue_full", "closing")
 
 
 class EngineMetrics(Collector):
-    """One reading of the simulator's state and of what was counted, by replica."""
+    """One reading of the simulator's state and of what was counted, by engine.
 
-    def __init__(self, pace: RealTimeDriver, settings: Settings) -> None:
+    ``engines`` chooses some, under the names that they have there; engines of replicas that do not run have no series.
+    """
+
+    def __init__(
+        self, pace: RealTimeDriver, settings: Settings, engines: Callable[[], Mapping[int, int]] | None = None
+    ) -> None:
         self._pace, self._settings, self._model = pace, settings, settings.names[0]
-        self._meters = pace.meters
+        self._meters, self._chosen, self._names = pace.meters, engines, dict[int, int]()
 
     def collect(self) -> Iterator[Metric]:
         """All families."""
-        now = self._pace.live.snapshot()
-        replicas = range(now.is_up.size)
+        now, live = self._pace.live.snapshot(), self._pace.live
+        if self._chosen is not None:
+            self._names = dict(self._chosen())
+        else:
+            shown = np.flatnonzero(now.is_up) if isinstance(live, LiveFleet) else np.arange(now.is_up.size)
+            self._names = {k: k for k in shown.tolist()}
+        replicas = list(self._names)
         yield from self._state(now)
         yield from self._ended(replicas)
         yield from self._prompts(replicas)
         yield from self._histograms(replicas)
         if self._meters.guesses is not None:
             yield from self._guessed(replicas, self._meters.guesses)
+        if self._chosen is not None:
+            return
         yield from self._own()
+        if isinstance(live, LiveFleet):
+            yield from fleet_metrics(live, now)
 
     def _counter(self, name: str, says: str, rows: Iterable[tuple[int, tuple[str, ...], float]], *more: str) -> Metric:
         """One of vLLM's counters, from rows of (replica, further labels, value)."""
         family = CounterMetricFamily(f"vllm:{name}", says, labels=(*LABELS, *more))
         for replica, labels, value in rows:
-            family.add_metric([self._model, str(replica), *labels], float(value))
+            family.add_metric([self._model, str(self._names.get(replica, replica)), *labels], float(value))
         return family
 
     def _gauge(self, name: str, says: str, rows: Iterable[tuple[int, tuple[str, ...], float]], *more: str) -> Metric:
         family = GaugeMetricFamily(f"vllm:{name}", says, labels=(*LABELS, *more))
         for replica, labels, value in rows:
-            family.add_metric([self._model, str(replica), *labels], float(value))
+            family.add_metric([self._model, str(self._names.get(replica, replica)), *labels], float(value))
         return family
 
     def _state(self, now: Snapshot) -> Iterator[Metric]:
@@ -81,11 +98,11 @@ class EngineMetrics(Collector):
             (COUNTERS | (LEGACY_COUNTERS if is_old else {}), self._counter),
         ):
             for name, (column, says) in names.items():
-                yield family(name, says, [(k, (), x) for k, x in enumerate(getattr(now, column).tolist())])
-        waiting = now.waiting.tolist()
+                values = getattr(now, column)
+                yield family(name, says, [(k, (), float(values[k])) for k in self._names])
         reasons = [
-            (k, (why,), x if why == "capacity" else 0)
-            for k, x in enumerate(waiting)
+            (k, (why,), float(now.waiting[k]) if why == "capacity" else 0.0)
+            for k in self._names
             for why in ("capacity", "deferred")
         ]
         yield self._gauge(
@@ -95,9 +112,9 @@ class EngineMetrics(Collector):
             "reason",
         )
         names = tuple(name for name, _ in self._settings.cache_config)
-        values = tuple(value for _, value in self._settings.cache_config)
+        labels = tuple(value for _, value in self._settings.cache_config)
         yield self._gauge(
-            "cache_config_info", "How the cache is cut up.", [(k, values, 1.0) for k in range(len(waiting))], *names
+            "cache_config_info", "How the cache is cut up.", [(k, labels, 1.0) for k in self._names], *names
         )
 
     def _ended(self, replicas: Sequence[int]) -> Iterator[Metric]:
@@ -128,7 +145,7 @@ class EngineMetrics(Collector):
             family = HistogramMetricFamily(f"vllm:{name}", HISTOGRAMS[now_called][0], labels=LABELS)
             for replica in replicas:
                 found = self._meters.of(replica)[now_called]
-                family.add_metric([self._model, str(replica)], found.cumulated, found.total)
+                family.add_metric([self._model, str(self._names.get(replica, replica))], found.cumulated, found.total)
             yield family
 
     def _guessed(self, replicas: Sequence[int], of: dict[int, Guesses]) -> Iterator[Metric]:
@@ -173,9 +190,11 @@ class EngineMetrics(Collector):
 class Metrics:
     """The page, in the form that the reader takes."""
 
-    def __init__(self, pace: RealTimeDriver, settings: Settings) -> None:
-        self._registry = CollectorRegistry()
-        self._registry.register(EngineMetrics(pace, settings))
+    def __init__(
+        self, pace: RealTimeDriver, settings: Settings, engines: Callable[[], Mapping[int, int]] | None = None
+    ) -> None:
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(EngineMetrics(pace, settings, engines))
 
     def page(self, accept: str) -> tuple[bytes, bytes]:
         """(text, content type)."""

@@ -13,6 +13,7 @@ from orrery.emulator.refusal import RequestError
 from orrery.emulator.requests import EmulatedRequest, Job
 from orrery.emulator.settings import Settings
 from orrery.emulator.stream import Choice, End, Stream
+from orrery.fleet.service.live_fleet import LiveFleet
 from orrery.serving.live import Live
 from orrery.serving.live.live import MAX_REQUESTS
 from orrery.serving.live.result import FAILED, FINISHED, GOES_ON, REFUSED
@@ -32,7 +33,7 @@ ENDS: dict[int, End] = {GOES_ON: "", FINISHED: "done", REFUSED: "refused", FAILE
 class RealTimeDriver:
     """Lets requests into the simulator, and hands out what they get, in time."""
 
-    def __init__(self, live: Live, settings: Settings, meters: Meters) -> None:
+    def __init__(self, live: Live | LiveFleet, settings: Settings, meters: Meters) -> None:
         self.live, self.meters = live, meters
         self.streams: set[Stream] = set()
         self._settings, self._by_number = settings, dict[int, tuple[Stream, int]]()
@@ -40,6 +41,8 @@ class RealTimeDriver:
         self._start, self._done_s = self._loop.time(), 0.0
         self._alarm: asyncio.Future[None] = self._loop.create_future()
         self.is_closing = False
+        has_full_queues = isinstance(live, LiveFleet) and live.setup.service.max_queue > 0
+        self._ends: dict[int, End] = {**ENDS, REFUSED: "shed"} if has_full_queues else ENDS
 
     @property
     def now_s(self) -> float:
@@ -86,14 +89,13 @@ class RealTimeDriver:
         return found
 
     def _enter(self, job: Job, request: EmulatedRequest, now_s: float) -> int:
-        who = hash(request.user)  # names of any length are remembered by their number alone
         return self.live.submit(
             now_s=now_s,
             input_tokens=job.num_prompt_tokens,
             output_tokens=job.answer.num_tokens,
             priority=request.priority_ratio,
-            client=who,
-            session=who if request.user else -1,
+            client=hash(request.user),  # names of any length are remembered by their number alone
+            session=hash(request.session) if request.session else -1,
             prefix_ids=job.blocks,
         )
 
@@ -153,7 +155,7 @@ class RealTimeDriver:
         emitted = self.live.advance(self.now_s, MAX_ROWS)
         self._done_s = self.live.clock_s
         columns = (emitted.id, emitted.num_tokens, emitted.time_s)
-        self._hand_out(zip(*(c.tolist() for c in columns), (ENDS[e] for e in emitted.end.tolist()), strict=True))
+        self._hand_out(zip(*(c.tolist() for c in columns), (self._ends[e] for e in emitted.end.tolist()), strict=True))
 
     def _hand_out(self, rows: Iterable[tuple[int, int, float, End]]) -> None:
         """Give every stream all that has come for it, then let each send it."""

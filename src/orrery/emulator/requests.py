@@ -5,7 +5,7 @@ request allows, or where the model would end by itself (a draw from the service'
 request wants it to stop, whichever is first.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from zlib import crc32
@@ -42,7 +42,7 @@ class Job:
 
     num_prompt_tokens: int
     answer: Answer | Written
-    blocks: list[int]  # names of the full blocks of prompt and answer
+    blocks: Sequence[Hashable]  # names of the full blocks of prompt and answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,8 @@ class EmulatedRequest:
     tells_usage: bool = False
     tells_usage_always: bool = False
     priority_ratio: float = 0.0  # lower goes first
-    user: str = ""
+    user: str = ""  # whom fair queues share with others
+    session: str = ""  # whom routers send to the same replica again
     structure: Structure | None = None  # of the answers; None: words
     logprobs: Logprobs | None = None  # None: not wanted
 
@@ -121,7 +122,12 @@ class RequestParser:
         limits = _Limits(most_tokens=1)
         jobs = self._jobs(inputs, limits, [np.random.default_rng(0)] * len(inputs), 1, None)
         return EmulatedRequest(
-            jobs=jobs, num_choices=1, most_tokens=1, priority_ratio=body.priority, user=body.user or ""
+            jobs=jobs,
+            num_choices=1,
+            most_tokens=1,
+            priority_ratio=body.priority,
+            user=body.user or "",
+            session=body.user or "",
         )
 
     def _sampled(self, body: Sampling, prompts: Sequence[Tokens], most_tokens: int | None) -> EmulatedRequest:
@@ -154,6 +160,7 @@ class RequestParser:
             tells_usage_always=options is not None and options.include_usage and options.continuous_usage_stats,
             priority_ratio=body.priority,
             user=body.user or "",
+            session=body.user or "",
             structure=limits.structure,
             logprobs=logprobs,
         )

@@ -14,8 +14,8 @@ from orrery.emulator.connection_timeouts import Guarded
 from orrery.emulator.lag import TICK_S, WINDOW_S, Lag
 from orrery.emulator.meters import Meters
 from orrery.emulator.pace import RealTimeDriver
-from orrery.emulator.settings import Settings
-from orrery.serving.live import Live
+from orrery.emulator.playback import Playback
+from orrery.emulator.start import Ready
 
 MAX_CONNECTIONS = 16_384
 KEEP_ALIVE_S = 65
@@ -25,25 +25,29 @@ GOODBYE_S = 5
 """For streams to take their last event when the server is told to stop."""
 
 
-async def serve(
-    live: Live, settings: Settings, listener: socket.socket, on_start: Callable[["Server"], None] = lambda _: None
-) -> None:
+async def serve(found: Ready, listener: socket.socket, on_start: Callable[["Server"], None] = lambda _: None) -> None:
     """Serve until a signal comes, or the simulator fails."""
+    live, settings = found.live, found.settings
     allow_connections()
     meters = Meters(settings.context_tokens, settings.guessed_tokens > 0)
     pace = RealTimeDriver(live, settings, meters)
-    server = Server(pace, App(pace, settings))
+    played = Playback(pace, settings, found.traffic) if found.traffic is not None else None
+    server = Server(pace, App(pace, settings, played))
     on_start(server)
     paced, watched = asyncio.create_task(pace.run()), asyncio.create_task(_watch(meters.lag))
     paced.add_done_callback(lambda _: server.stop())
+    running = [paced]
+    if played is not None:
+        running.append(asyncio.create_task(played.run()))
+        running[-1].add_done_callback(lambda task: None if task.cancelled() or not task.exception() else server.stop())
     try:
         await server.serve(sockets=[listener])
     finally:
         watched.cancel()
-        if not paced.done():
-            paced.cancel()
-        with suppress(asyncio.CancelledError):
-            await paced
+        for task in running:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
 
 
 class Server(uvicorn.Server):

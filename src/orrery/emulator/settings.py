@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from orrery.emulator.refusal import RequestError
+from orrery.fleet.service.tenants import Tenant
 from orrery.serving.synthesis import Length
 
 
@@ -25,6 +26,7 @@ class Settings:
     guessed_tokens: int = 0  # that a step checks for each answer; 0: nothing is guessed
     guessed_levels: int = 0  # most of them that can hold at once
     hosts: frozenset[str] = frozenset()  # names under which it may be asked, beside this machine's own
+    tenants: tuple[Tenant, ...] = ()  # whose budgets and priorities hold for requests of a ``user`` of their name
     cache_config: tuple[tuple[str, str], ...] = ()  # labels of vLLM's metric of that name
 
     def known(self, name: str | None) -> str:

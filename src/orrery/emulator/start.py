@@ -8,12 +8,14 @@ from orrery.base.errors import ScenarioError
 from orrery.emulator.settings import Settings
 from orrery.execution.memory import Infeasible, memory_of
 from orrery.execution.speculation import verified_tokens
+from orrery.fleet.service.live_fleet import LiveFleet
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.requests import length_of
 from orrery.scenario.schema import Scenario
 from orrery.scenario.service import service_for
 from orrery.serving.live import Live
 from orrery.serving.live.world import sizes_of
+from orrery.serving.requests import Requests
 from orrery.serving.simulation.assemble import Sizes
 from orrery.serving.simulation.service import Service
 
@@ -22,9 +24,10 @@ from orrery.serving.simulation.service import Service
 class Ready:
     """A service that can be asked."""
 
-    live: Live
+    live: Live | LiveFleet
     settings: Settings
     notes: tuple[str, ...]
+    traffic: Requests | None = None  # that the server sends itself, on its clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,19 +53,28 @@ def ready(
     """
     service, notes = service_for(scenario)
     engine = service.pools[0].deployment.engine
-    sizes = _sizes(scenario, service, engine.block_tokens)
+    sizes = longest_sizes(scenario, service, engine.block_tokens)
     if isinstance(sizes, Infeasible):
         return InfeasibleAnswer(infeasible=sizes, notes=notes)
-    answer = length_of(scenario, "output") if scenario.output_tokens is not None else None
     with patience or nullcontext():
         live = Live.of(service, seed=scenario.seed or 0, sizes=sizes)
     if isinstance(live, Infeasible):
         return InfeasibleAnswer(infeasible=live, notes=notes)
-    settings = Settings(
-        names=options.names or (service.pools[0].deployment.model.name,),
+    return Ready(
+        live=live,
+        settings=settings_of(scenario, service, sizes, options),
+        notes=(*notes, *length_notes(scenario, sizes)),
+    )
+
+
+def settings_of(scenario: Scenario, service: Service, sizes: Sizes, options: ServerOptions) -> Settings:
+    """What the server of a service is told."""
+    deployment, speculation = service.pools[0].deployment, service.speculation
+    return Settings(
+        names=options.names or (deployment.model.name,),
         context_tokens=sizes.longest_tokens,
-        block_tokens=engine.block_tokens,
-        answer=answer,
+        block_tokens=sizes.block_tokens,
+        answer=length_of(scenario, "output") if scenario.output_tokens is not None else None,
         speed_ratio=options.speed_ratio,
         api_key=options.api_key,
         max_queued=options.max_queued,
@@ -70,15 +82,23 @@ def ready(
         seed=scenario.seed or 0,
         has_admin=options.has_admin,
         has_legacy_metrics=options.has_legacy_metrics,
-        embedding_size=service.pools[0].deployment.model.hidden_size,
-        guessed_tokens=verified_tokens(service.speculation) - 1 if service.speculation else 0,
-        guessed_levels=len(service.speculation.widths) if service.speculation else 0,
+        embedding_size=deployment.model.hidden_size,
+        guessed_tokens=verified_tokens(speculation) - 1 if speculation else 0,
+        guessed_levels=len(speculation.widths) if speculation else 0,
         cache_config=_cache_config(service),
         hosts=frozenset(name.casefold().strip("[]") for name in options.hosts),
     )
+
+
+def length_notes(scenario: Scenario, sizes: Sizes) -> tuple[str, ...]:
+    """What nobody said about lengths."""
     text = f"max_model_len: {sizes.longest_tokens:,} tokens" if scenario.max_model_len is None else ""
-    ends = "answers are as long as max_tokens says; with --output-tokens they end by themselves" if not answer else ""
-    return Ready(live=live, settings=settings, notes=(*notes, *filter(None, (text, ends))))
+    ends = (
+        "answers are as long as max_tokens says; with --output-tokens they end by themselves"
+        if scenario.output_tokens is None
+        else ""
+    )
+    return tuple(filter(None, (text, ends)))
 
 
 def _cache_config(service: Service) -> tuple[tuple[str, str], ...]:
@@ -99,7 +119,7 @@ def _cache_config(service: Service) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _sizes(scenario: Scenario, service: Service, block_tokens: int) -> Sizes | Infeasible:
+def longest_sizes(scenario: Scenario, service: Service, block_tokens: int) -> Sizes | Infeasible:
     """The longest sequence: as asked, else the model's context as far as the cache holds it."""
     sizes = sizes_of(service, block_tokens)
     requested_tokens = scenario.max_model_len

@@ -10,8 +10,9 @@ from orrery.emulator.histogram import Histogram
 from orrery.emulator.requests import EmulatedRequest, Job
 from orrery.serving.live.result import RequestProgress
 
-End = Literal["", "done", "refused", "failed", "closing"]
-"""How an answer ended: not yet, in full, because it can never fit, with its machine, or with the server."""
+End = Literal["", "done", "refused", "shed", "failed", "closing"]
+"""How an answer ended: not yet, in full, because it can never fit, at a full queue, with its machine, or with the
+server."""
 
 NO_COURSE = RequestProgress(replica=0, admitted_s=nan, cached_tokens=0)
 

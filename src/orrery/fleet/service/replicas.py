@@ -11,7 +11,8 @@ from orrery.serving.requests import Ints
 from orrery.serving.simulation.tables import _kernel as tables
 
 OFF, STARTING, SERVING, DRAINING, LOST = range(5)
-"""States of a replica."""
+STATES = ("off", "starting", "serving", "draining", "lost")
+"""States of a replica, and their names."""
 
 ENTRY, EXIT = tables.ANSWERS, tables.PROMPTS
 """The two ways in, each by the role that it leaves out: new requests, and computed prompts that go on."""

@@ -61,18 +61,29 @@ def split(requests: Requests, tenants: tuple[Tenant, ...], seed: int) -> Split:
     )
 
 
+class Bucket:
+    """Tokens of a budget, full at the start."""
+
+    __slots__ = ("_burst_requests", "_last_s", "_rate_per_s", "_tokens")
+
+    def __init__(self, rate_per_s: float, burst_requests: float) -> None:
+        self._rate_per_s, self._burst_requests = rate_per_s, burst_requests
+        self._tokens, self._last_s = burst_requests, 0.0
+
+    def lets_through(self, at_s: float) -> bool:
+        """Whether a request finds a token, which it then takes; times may not go back."""
+        self._tokens = min(self._burst_requests, self._tokens + (at_s - self._last_s) * self._rate_per_s)
+        self._last_s = at_s
+        if self._tokens < 1.0 - 1e-9:
+            return False
+        self._tokens -= 1.0
+        return True
+
+
 def beyond(arrive_s: Floats, rate_per_s: float, burst_requests: float) -> Flags:
     """Which arrivals find less than one token in a bucket that is full at the start."""
-    found = np.zeros(arrive_s.size, dtype=np.bool_)
-    tokens, last_s = burst_requests, 0.0
-    for i, at_s in enumerate(arrive_s.tolist()):
-        tokens = min(burst_requests, tokens + (at_s - last_s) * rate_per_s)
-        last_s = at_s
-        if tokens < 1.0 - 1e-9:
-            found[i] = True
-        else:
-            tokens -= 1.0
-    return found
+    bucket = Bucket(rate_per_s, burst_requests)
+    return np.array([not bucket.lets_through(at_s) for at_s in arrive_s.tolist()], dtype=np.bool_)
 
 
 def without(requests: Requests, left_out: Flags) -> Requests:

@@ -1,7 +1,7 @@
 """Reading a FLEET.toml and flags: which key belongs to the fleet, to a table of it, or to the deployment."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -70,6 +70,10 @@ class FleetInputs:
             *(p.block.prefill_replicas_max for p in self.pools),
         )
         return any(n is not None for n in given)
+
+    def without_autoscaler(self) -> "FleetInputs":
+        """The same, with the number of replicas left to somebody else."""
+        return replace(self, autoscaler="", knobs={}, prefill_autoscaler="", prefill_knobs={})
 
 
 def read_fleet(settings: Mapping[str, Any], where: str = "") -> FleetInputs:

@@ -23,6 +23,9 @@ CURVE_ALONE = ("peak_to_trough", "peak_hour")
 
 BURST_ALONE = ("burst_ratio", "burst_length_s")
 
+TRAFFIC_ALONE = ("rate_curve", *CURVE_ALONE, "weekend", "bursts_per_day", *BURST_ALONE, "start_hour")
+"""Settings that say nothing but when requests come."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FleetTraffic:
