@@ -165,9 +165,9 @@ def command(
         has_legacy_metrics=has_legacy_metrics,
         hosts=(*hosts, host),
     )
-    wishes = Wishes(plays_traffic=plays_traffic, is_external=is_external)
+    fleet = FleetOptions(plays_traffic=plays_traffic, is_external=is_external)
     with listening(host, port) as listener:
-        found = _ready(file, flags, (scenario_file, save_scenario), options, wishes)
+        found = _ready(file, flags, (scenario_file, save_scenario), options, fleet)
         if isinstance(found, InfeasibleAnswer):
             return print_infeasible(found, is_json)
         print_notes(found.notes)
@@ -185,7 +185,7 @@ def command(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class FleetOptions:
     """What only a fleet has."""
 
     plays_traffic: bool
@@ -197,7 +197,7 @@ def _ready(
     flags: dict[str, Any],
     scenario_files: tuple[Path | None, Path | None],
     options: "ServerOptions",
-    wishes: Wishes,
+    fleet: FleetOptions,
 ) -> "Ready | InfeasibleAnswer":
     """The fleet of a file and of flags where there is any, else the deployment of a scenario."""
     from orrery.base.errors import ScenarioError
@@ -209,7 +209,7 @@ def _ready(
     typed = typed_flags(flags)
     given = {name: typed.pop(name) for name in OF_FLEET if name in typed}
     if file is None and not given:
-        if wishes.plays_traffic or wishes.is_external:
+        if fleet.plays_traffic or fleet.is_external:
             raise ScenarioError(
                 "play-traffic, external-autoscaler: are of a fleet; write its file, or flags such as --replicas-max 4."
             )
@@ -217,9 +217,9 @@ def _ready(
     if any(scenario_files):
         raise ScenarioError("scenario: a fleet is read from its own file: orrery emulate FLEET.toml.")
     inputs = read_fleet(settings_of_fleet(file, {**typed, **given}), str(file or ""))
-    if wishes.is_external:
+    if fleet.is_external:
         inputs = inputs.without_autoscaler()
-    return ready_fleet(inputs, options, patience(), plays_traffic=wishes.plays_traffic)
+    return ready_fleet(inputs, options, patience(), plays_traffic=fleet.plays_traffic)
 
 
 NEEDED = frozenset({"uvicorn", "httptools", "msgspec", "prometheus_client"})

@@ -22,7 +22,7 @@ CONTROL, READY, FAULT, TAKEN, REPAIRED, FASTER = range(6)
 
 @dataclass(slots=True, eq=False)
 class FleetController:
-    """Who decides what runs, while the clock goes on. Every frame has the columns of ``result.FRAME``, then the paid
+    """Decisions about what runs, while the clock goes on. Every frame has the columns of ``result.FRAME``, then the paid
     replicas of each pool."""
 
     setup: FleetService
@@ -167,7 +167,7 @@ class FleetController:
             self._steer(now_s)
 
     def scale(self, group: int, target: int, now_s: float) -> None:
-        """So many replicas of a group of pools should run, until its autoscaler or another caller wants otherwise."""
+        """Set how many replicas of a group of pools should run, until its autoscaler or another caller does."""
         self.groups[group].target = target
         self._steer(now_s)
 

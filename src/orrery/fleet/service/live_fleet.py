@@ -146,7 +146,7 @@ class LiveFleet:
         """Let the clock run to ``until_s``, that moment included; what came out. It stops before where there are more
         than ``most_rows`` rows, or any at a planned moment (0: it does not)."""
         self._run_to(until_s, most_rows)
-        return self._live.told()
+        return self._live.drained()
 
     def _run_to(self, until_s: float, most_rows: int = 0) -> None:
         while (at_s := self._control.next_s) <= until_s:
@@ -231,7 +231,7 @@ class LiveFleet:
             self._live.slow(engine, factor)
 
     def set_replicas(self, count: int, *, now_s: float, group: int = -1) -> None:
-        """So many replicas of a group of pools should run: they start and drain as an autoscaler would have it."""
+        """Set how many replicas of a group of pools should run: they start and drain as under an autoscaler."""
         found = self.groups[group]
         low, high = limits_of(found)
         if found.scaler is not None:

@@ -182,9 +182,9 @@ class Live:
         """Let the clock run to ``until_s``, that moment included (infinite: until nobody is there); what came out. It
         stops before, after the event with which there are more than ``most_rows`` rows (0: as many as there are)."""
         self.run_to(until_s, most_rows)
-        return self.told()
+        return self.drained()
 
-    def told(self) -> TokenEvents:
+    def drained(self) -> TokenEvents:
         """What has come out since the last time that this was asked for."""
         description = TokenEvents.of(self._rows, self._times)
         self._rows, self._times = [], []
