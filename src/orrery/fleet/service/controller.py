@@ -22,7 +22,7 @@ CONTROL, READY, FAULT, TAKEN, REPAIRED, FASTER = range(6)
 
 @dataclass(slots=True, eq=False)
 class FleetController:
-    """Decisions about what runs, while the clock goes on. Every frame has the columns of ``result.FRAME``, then the paid
+    """Decisions about what runs while the clock goes on. Every frame has the columns of ``result.FRAME``, then the paid
     replicas of each pool."""
 
     setup: FleetService
