@@ -27,6 +27,7 @@ def command(scenario_file: Path | None, save_scenario: Path | None, is_json: boo
     from orrery.scenario.embeddings import EmbeddingAnswer
     from orrery.scenario.estimates import estimate
     from orrery.scenario.host_attention import HostAttentionAnswer
+    from orrery.scenario.long_contexts import LongContextAnswer
 
     answer = estimate(scenario)
     if isinstance(answer, InfeasibleAnswer):
@@ -41,6 +42,10 @@ def command(scenario_file: Path | None, save_scenario: Path | None, is_json: boo
         from orrery.cli.embedding_views import print_embeddings
 
         print_embeddings(answer)
+    elif isinstance(answer, LongContextAnswer):
+        from orrery.cli.long_context_views import print_long_contexts
+
+        print_long_contexts(answer)
     elif isinstance(answer, HostAttentionAnswer):
         from orrery.cli.host_attention_views import print_host_attention
 

@@ -9,23 +9,28 @@ from orrery.scenario.ask import Answer, InfeasibleAnswer
 from orrery.scenario.diffusion import DiffusionAnswer, check_text, diffusion, is_diffusion
 from orrery.scenario.embeddings import EmbeddingAnswer, embeddings, embeds
 from orrery.scenario.host_attention import HostAttentionAnswer, bound, has_host_attention
+from orrery.scenario.long_contexts import LongContextAnswer, long_contexts
 from orrery.scenario.schema import Scenario, merged
+
+Estimated = Answer | InfeasibleAnswer | DiffusionAnswer | EmbeddingAnswer | HostAttentionAnswer | LongContextAnswer
+"""What an estimate can be: an answer about text, that it does not fit, or one of the special kinds."""
 
 
 @typed
-def estimate(
-    scenario: Scenario | None = None, /, **settings: Any
-) -> Answer | InfeasibleAnswer | DiffusionAnswer | EmbeddingAnswer | HostAttentionAnswer:
+def estimate(scenario: Scenario | None = None, /, **settings: Any) -> Answer | Estimated:
     """One configuration: how fast, how much memory, energy and money, and what limits it.
 
     Settings are those of a scenario file; given beside a scenario they override it. A diffusion pipeline's answer is
     that of a batch of pictures or videos; an encoder's, or one with ``pooling``, that of embeddings; with
-    ``expert_offload = "host-attention"`` it is the bound of a host that keeps the cache.
+    ``expert_offload = "host-attention"`` it is the bound of a host that keeps the cache, with ``context_lengths`` a
+    table of what long contexts cost.
     """
     inputs = merged(scenario, settings)
     if is_diffusion(inputs.model):
         return replace(diffusion(inputs), settings=inputs.written())
     check_text(inputs)
+    if inputs.context_lengths is not None:
+        return long_contexts(inputs)
     if has_host_attention(inputs):
         return bound(inputs)
     if embeds(inputs):

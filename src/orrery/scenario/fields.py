@@ -434,6 +434,14 @@ SETTINGS: tuple[Setting, ...] = grouped(
         "FRAC,FRAC,…|FILE",
     ),
     "KV cache",
+    word(
+        "context_lengths",
+        "What these context lengths cost, a row each: sequences at once, prompt, decode step, change between users; "
+        "for every format in kv, and for what is kept of the cache.",
+        "4096,50000",
+        "N,N,…",
+        commands=frozenset({"estimate"}),
+    ),
     number("kv_kept_tokens", "Share of a prompt's tokens that a compressed cache keeps.", 0.5, most=1.0),
     number("kv_kept_bytes", "Share of each token's bytes that a compressed cache keeps.", 0.5, most=1.0),
     word(

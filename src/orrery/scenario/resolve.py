@@ -68,6 +68,10 @@ class Question:
 
 def resolve(scenario: Scenario) -> Question:
     """The deployment and traffic of a scenario that describes exactly one of each."""
+    if scenario.context_lengths is not None:
+        raise ScenarioError(
+            "context_lengths: asks for a table of its own, which orrery estimate answers; leave it out."
+        )
     check_knobs(scenario)
     parts = find(scenario, one_device(scenario))
     parts = replace(parts, device=at_clock(scenario, parts.device), engine=with_policy(scenario, parts.engine))

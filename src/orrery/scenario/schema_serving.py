@@ -111,6 +111,7 @@ class ServingScenario(Settings, table=BY_NAME):
     acceptance_by_position: Word = None
     kv_kept_tokens: Number = None
     kv_kept_bytes: Number = None
+    context_lengths: Word = None
     kv_kept_layers: Word = None
     kv_selection: Word = None
     kv_budget_tokens: Count = None

@@ -44,5 +44,5 @@ INPUTS: dict[str, str] = {
     "num_latent_channels": "numbers of one position of the latent grid",
 }
 
-UNITS = frozenset({"lines", "datasets"})
+UNITS = frozenset({"lines", "datasets", "users"})
 """Units of program text, and of what a study was tried on."""
