@@ -29,7 +29,7 @@ def test_one_table_through_every_door(capsys, tmp_path):
     assert run(["estimate", "--scenario", str(file), "--json"]) == 0
     assert typed == json.loads(capsys.readouterr().out)
     assert typed == json.loads(json.dumps(orrery.estimate(**inputs).to_json()))
-    rows = [(r["context_tokens"], r["kv"], r["kept"]) for r in typed["contexts"]]
+    rows = [(r["context_tokens"], r["kv"], r["compression"]) for r in typed["contexts"]]
     half = "kv_kept_tokens = 0.5"
     assert rows == [(n, kv, kept) for kv in ("bf16", "fp8") for n in (4000, 50000) for kept in ("all", half)]
     assert run(["estimate", *words]) == 0
@@ -41,7 +41,9 @@ def test_one_table_through_every_door(capsys, tmp_path):
 def test_bytes_by_hand_and_what_is_kept_of_them():
     """60 layers of 8 key heads of 128, keys and values: 240 KiB a token in 16 bits."""
     rows = orrery.estimate(**YI, kv_kept_bytes=0.25).rows
-    whole, quarter = ({r.costs.context_tokens: r.costs for r in rows if r.kept == k} for k in ("all", rows[1].kept))
+    whole, quarter = (
+        {r.costs.context_tokens: r.costs for r in rows if r.compression == k} for k in ("all", rows[1].compression)
+    )
     assert whole[50000].kv_bytes == 50000 * 60 * 2 * 8 * 128 * 2
     assert quarter[50000].kv_bytes == whole[50000].kv_bytes / 4
     assert quarter[50000].concurrency >= 4 * whole[50000].concurrency
@@ -51,7 +53,7 @@ def test_bytes_by_hand_and_what_is_kept_of_them():
 
 def test_a_budget_is_a_way_of_keeping_less():
     rows = orrery.estimate(**YI, kv_selection="snapkv", kv_budget_tokens=1024).rows
-    small = [r.costs for r in rows if r.kept != "all"]
+    small = [r.costs for r in rows if r.compression != "all"]
     assert [c.kv_bytes for c in small] == [1024 * 60 * 2 * 8 * 128 * 2] * 2
 
 

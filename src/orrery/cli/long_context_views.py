@@ -16,7 +16,7 @@ def print_long_contexts(answer: LongContextAnswer) -> None:
         table.add_row(
             f"{c.context_tokens:,}",
             row.kv,
-            row.kept,
+            row.compression,
             text(c.kv_bytes, "bytes"),
             str(c.concurrency),
             text(c.prefill_s, "s"),

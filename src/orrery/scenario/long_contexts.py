@@ -40,7 +40,7 @@ class Row:
     """The four costs of one length, format of the cache, and way of keeping it."""
 
     kv: str
-    kept: str
+    compression: str  # "all", or the settings that keep less
     costs: LongContext
 
 
@@ -57,7 +57,7 @@ class LongContextAnswer:
 
     def to_json(self) -> dict[str, Any]:
         """The rows in the shape that scripts rely on; SI units."""
-        rows = [{"kv": row.kv, "kept": row.kept, **to_json(row.costs)} for row in self.rows]
+        rows = [{"kv": row.kv, "compression": row.compression, **to_json(row.costs)} for row in self.rows]
         named = {"model": self.model, "device": self.device, "layout": self.layout}
         return {"contexts": rows, "deployment": named, "settings": to_json(self.settings), "notes": list(self.notes)}
 
@@ -81,11 +81,11 @@ def long_contexts(scenario: Scenario) -> LongContextAnswer | InfeasibleAnswer:
         deployment = deploy(plain, parts, layout, formats)
         notes += format_notes
         for tokens in lengths:
-            for kept, compression in _ways(scenario.model_copy(update={"kv": kv}), deployment.model):
+            for named, compression in _ways(scenario.model_copy(update={"kv": kv}), deployment.model):
                 found = long_context(deployment, tokens, compression)
                 if isinstance(found, Infeasible):
                     return InfeasibleAnswer(infeasible=found, notes=tuple(notes), settings=written)
-                rows.append(Row(kv=formats.kv, kept=kept, costs=found))
+                rows.append(Row(kv=formats.kv, compression=named, costs=found))
     return LongContextAnswer(
         model=parts.model.name,
         device=parts.device.name,

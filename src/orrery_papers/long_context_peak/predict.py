@@ -69,7 +69,7 @@ def table(paper: Paper) -> dict[str, LongContext]:
         )
         assert isinstance(answer, LongContextAnswer)
         for row in answer.rows:
-            asked = f"{row.costs.context_tokens} tokens" + (f", {name}" if row.kept != "all" else "")
-            if row.kept == "all" or row.costs.context_tokens == max(lengths):
-                found.setdefault(asked, row.costs)
+            key = f"{row.costs.context_tokens} tokens" + (f", {name}" if row.compression != "all" else "")
+            if row.compression == "all" or row.costs.context_tokens == max(lengths):
+                found.setdefault(key, row.costs)
     return found
