@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from orrery.evidence.paper_file import get_paper
+from orrery.kernels.cluster.networks import NETWORKS
 from orrery_papers.bottlefit import predict as bottlefit
 from orrery_papers.cbnet_converting_autoencoder import predict as cbnet_converting_autoencoder
-from orrery_papers.fp16_odl_mcu import predict as fp16_odl_mcu
 from orrery_papers.puzzle_nas import predict as puzzle_nas
 from orrery_papers.shared.convolutional import resnet, resnet50
 from orrery_papers.tpi_llm import predict as tpi_llm
@@ -39,10 +39,7 @@ def test_the_bottleneck_of_the_code_weighs_ten_kilobytes():
 
 
 def test_tiny_networks_have_their_published_work():
-    forward = {
-        name: sum(x.num_macs / (2 if x.is_first else 3) for x in layers())
-        for name, layers in fp16_odl_mcu.NETWORKS.items()
-    }
+    forward = {name: sum(x.num_macs / (2 if x.is_first else 3) for x in layers()) for name, layers in NETWORKS.items()}
     assert forward["resnet8"] == pytest.approx(12.5e6, rel=0.02)
     assert forward["ds-cnn"] == pytest.approx(2.66e6, rel=0.02)
 

@@ -139,6 +139,7 @@ def test_an_entry_tells_all_that_is_known(client):
     heads = re.findall(r"<h2>(.*?)</h2>", page.text)
     assert heads == [
         "What it does",
+        "Use it on your deployment",
         "What it gains and what it costs",
         "When it helps and when it hurts",
         "What it claims and what came out",

@@ -12,6 +12,7 @@ from orrery.base.experiment import Experiment, Row, experiments_in
 from orrery.base.user_file import user_path
 from orrery.catalog.devices import get_device
 from orrery.fleet import studies as of_fleets
+from orrery.kernels import studies as of_kernels
 from orrery.numerics.experiments import registry as numerics
 from orrery.predictors import registry as predictors
 from orrery.scenario.answer import to_json
@@ -93,7 +94,7 @@ class ExperimentAnswer:
 
 def known_experiments() -> dict[str, Experiment]:
     """Every experiment of every floor, by name."""
-    here = experiments_in(of_fleets) | experiments_in(of_training)
+    here = experiments_in(of_fleets) | experiments_in(of_training) | experiments_in(of_kernels)
     return dict(sorted((numerics.known_experiments() | predictors.known_experiments() | here).items()))
 
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
+from orrery.base.experiment import Row
 from orrery.catalog.models import get_model
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.kernels.lowbit.lanes import VectorCores, product_s
 from orrery.models.model import SoftmaxAttention
+from orrery_papers.shared.experiments import rows_of
 
-WIDE = 16
 DIFFERS = "the device, the prompt and the share of dropped tokens are assumed"
 
 
@@ -19,40 +19,44 @@ def predict(paper: Paper) -> Iterator[Prediction]:
             continue
         setup = claim.setup
         bits = int(setup.number("num_weight_bits")), int(setup.number("num_activation_bits"))
-        wide = prompt_s(setup, WIDE, WIDE, 1.0)
-        narrow, whole = (prompt_s(setup, *bits, retained) for retained in (setup.number("kept_tokens_frac"), 1.0))
+        rows = lanes(setup)
+        (wide, *_), (whole, *fewer) = (at(rows, *widths) for widths in ((16, 16), bits))
+        narrow = fewer[0] if fewer else whole
         yield Prediction(
             claim=claim.id,
-            predicted=wide / narrow,
+            predicted=float(wide["prompt_s"]) / float(narrow["prompt_s"]),
             differs=DIFFERS,
-            because=f"{wide:.1f} s in FP16, {whole:.1f} s with weights of {bits[0]} and activations of {bits[1]} bits, "
-            f"{narrow:.1f} s with {setup.number('kept_tokens_frac'):.0%} of the tokens",
+            because=f"{wide['prompt_s']:.1f} s in FP16, {whole['prompt_s']:.1f} s with weights of {bits[0]} and "
+            f"activations of {bits[1]} bits, {narrow['prompt_s']:.1f} s with "
+            f"{setup.number('kept_tokens_frac'):.0%} of the tokens",
         )
 
 
-def prompt_s(setup: Setup, weight_bits: int, activation_bits: int, kept_frac: float) -> float:
-    """All layers of a prompt; behind the first few only the kept tokens."""
-    cores, model = cores_of(setup), get_model(setup.word("model"))
-    (block,) = model.blocks
+def lanes(setup: Setup) -> tuple[Row, ...]:
+    """Every pair of widths, with every token and with some dropped, by orrery experiment narrow-lanes."""
+    (block,) = get_model(setup.word("model")).blocks
     mixer = block.mixer
     assert isinstance(mixer, SoftmaxAttention)
-    total_s, tokens = 0.0, int(setup.number("input_tokens"))
-    for layer in range(block.count):
-        rows = tokens if layer < setup.number("num_pruned_after_layers") else max(1, round(tokens * kept_frac))
-        total_s += sum(
-            product_s(rows, x.out_features, x.in_features, weight_bits, activation_bits, cores) for x in block.linears
-        )
-        total_s += 2.0 * mixer.num_heads * product_s(rows, rows, mixer.head_size, WIDE, WIDE, cores)
-    return total_s
-
-
-def cores_of(setup: Setup) -> VectorCores:
-    """The set-up's processor."""
-    return VectorCores(
-        num_cores=int(setup.number("num_cores")),
-        clock_hz=setup.number("core_clock_hz"),
-        register_bits=int(setup.number("num_register_bits")),
-        num_units=int(setup.number("num_vector_units")),
-        has_dot_products=True,
-        memory_bytes_per_s=setup.number("memory_bytes_per_s"),
+    hidden = mixer.num_heads * mixer.head_size
+    return rows_of(
+        "narrow-lanes",
+        {
+            "hidden": hidden,
+            "ffn": max(x.out_features for x in block.linears),
+            "layers": block.count,
+            "heads": mixer.num_heads,
+            "tokens": setup.number("input_tokens"),
+            "drop_frac": 1.0 - setup.number("kept_tokens_frac"),
+            "dropped_after": setup.number("num_pruned_after_layers"),
+            "cores": setup.number("num_cores"),
+            "clock_hz": setup.number("core_clock_hz"),
+            "register_bits": setup.number("num_register_bits"),
+            "vector_units": setup.number("num_vector_units"),
+            "memory_bytes_per_s": setup.number("memory_bytes_per_s"),
+        },
     )
+
+
+def at(rows: tuple[Row, ...], weight_bits: int, activation_bits: int) -> list[Row]:
+    """Rows of those widths: all tokens first, then fewer."""
+    return [r for r in rows if (r["weight_bits"], r["activation_bits"]) == (weight_bits, activation_bits)]

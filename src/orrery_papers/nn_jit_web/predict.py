@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator
 
-from orrery.catalog.devices import get_device
+from orrery.base.experiment import Row
 from orrery.catalog.models import get_model
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.kernels.gemm.naive_tiles import LARGEST_TILE
-from orrery.kernels.gemm.tuned_tiles import Shape, Tuned, Tuner, tuned
+from orrery_papers.shared.experiments import rows_of
 
-TRIALS = 10
 SMALL = (
     "kernels here differ only in a square tile, on three GPUs of one generation; the paper's baselines also leave out "
     "vector instructions and threads on processors"
@@ -19,40 +17,34 @@ SMALL = (
 def predict(paper: Paper) -> Iterator[Prediction]:
     """The best device's gain."""
     setup = paper.setups["clients"]
-    found = {name: on_device(setup, name) for name in setup.word("devices").split(", ")}
-    gains = {name: each.shipped_s / each.tuned_s for name, each in found.items()}
+    found = {name: tuned_on(setup, name) for name in setup.word("devices").split(", ")}
     yield Prediction(
         claim="speedup",
-        predicted=max(gains.values()),
+        predicted=max(float(row["speedup"]) for row in found.values()),
         differs=SMALL,
         because=", ".join(
-            f"{name} {gain:.2f} with tiles {found[name].tiles}, {found[name].num_tried} candidates in "
-            f"{found[name].tuning_s:.0f} s"
-            for name, gain in gains.items()
+            f"{name} {row['speedup']:.2f} with tiles {row['tiles']}, {row['candidates']} candidates in "
+            f"{row['tuning_s']:.0f} s"
+            for name, row in found.items()
         ),
     )
 
 
-def on_device(setup: Setup, name: str) -> Tuned:
-    """The linear layers of one block, each shape once."""
-    tuner = Tuner(
-        tiles=candidates(),
-        shipped_tile=int(setup.number("num_tile_side")),
-        compile_s=setup.number("compile_s"),
-        num_trials=TRIALS,
-        dispatch_s=setup.number("call_s"),
-        budget_s=setup.number("tuning_s"),
+def tuned_on(setup: Setup, device: str) -> Row:
+    """The linear layers of one block, each shape once, by orrery experiment browser-tuning."""
+    model = get_model(setup.word("model"))
+    block = (*model.blocks, *model.encoder)[0]
+    (row,) = rows_of(
+        "browser-tuning",
+        {
+            "hidden": model.hidden_size,
+            "ffn": max(x.out_features for x in block.linears),
+            "tokens": setup.number("input_tokens"),
+            "shipped_tile": setup.number("num_tile_side"),
+            "compile_s": setup.number("compile_s"),
+            "dispatch_s": setup.number("call_s"),
+            "budget_s": setup.number("tuning_s"),
+        },
+        device=device,
     )
-    return tuned(shapes(setup), get_device(name), tuner)
-
-
-def shapes(setup: Setup) -> tuple[Shape, ...]:
-    """Rows, columns and depth of every linear layer of a block."""
-    tokens, model = int(setup.number("input_tokens")), get_model(setup.word("model"))
-    blocks = (*model.blocks, *model.encoder)
-    return tuple(dict.fromkeys((tokens, x.out_features, x.in_features) for x in blocks[0].linears))
-
-
-def candidates() -> tuple[int, ...]:
-    """Sides of a tile, largest first: few threads take so long that a browser would not wait for them."""
-    return tuple(range(LARGEST_TILE, 0, -1))
+    return row

@@ -1,0 +1,1 @@
+"""Experiments on processors that serve no language model: one file each, found because it exists."""
