@@ -14,14 +14,14 @@ def rows(name, *sizes, **more):
 def test_a_learner_by_hand():
     # 1,000 turns of 3 native floats and 3 others on one core, a unit to itself, no banks: 6 cycles each
     (one, four), *_ = by_algorithm(
-        rows("small-core-learning", "elements=1000", "cores=1,4", "float_units=2", "banks=0", "barrier_cycles=50")
+        rows("small-core-learning", "elements=1000", "cores=1,4", "float_units=2", "banks=0", "num_barrier_cycles=50")
     ).values()
     assert one["cycles"] == 6000
     # two units for four cores: a float every second cycle, so 9 a turn; 250 turns, 8 merges for each core, a barrier
     assert four["cycles"] == 250 * 9 + 8 * 4 * 9 + 50
     assert four["speedup"] == 6000 / four["cycles"]
     # emulated: 40 cycles a float whatever the units; a tree has none and takes as long as before
-    soft = by_algorithm(rows("small-core-learning", "cores=1", "float_units=0", "float_cycles=40"))
+    soft = by_algorithm(rows("small-core-learning", "cores=1", "float_units=0", "num_float_cycles=40"))
     hard = by_algorithm(rows("small-core-learning", "cores=1"))
     assert soft["knn"][0]["cycles"] == 4096 * (3 * 40 + 3)
     assert soft["forest"][0]["cycles"] == hard["forest"][0]["cycles"]
@@ -79,7 +79,7 @@ def test_refusals_say_what_to_write():
         ("small-core-training", ("network=vgg",), "write resnet8, ds-cnn or layer"),
         ("small-core-training", ("cores=0",), "cores"),
         ("small-core-training", ("clock_hz=0",), "clock_hz"),
-        ("small-core-learning", ("float_cycles=0",), "float_cycles"),
+        ("small-core-learning", ("num_float_cycles=0",), "num_float_cycles"),
         ("narrow-lanes", ("drop_frac=1",), "write 0 to below 1"),
         ("narrow-lanes", ("clock_hz=0",), "above 0"),
         ("browser-tuning", (), "write --device"),

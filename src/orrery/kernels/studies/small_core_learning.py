@@ -23,18 +23,18 @@ LOADS, LOOP_INSTRUCTIONS = 2.0, 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """Turns of each inner loop, and the cores that share them; ``float_cycles`` of one operation, native or not.
+    """Turns of each inner loop, and the cores that share them; ``num_float_cycles`` of one operation, native or not.
 
-    ``load_cycles`` above 1 and ``hardware_loops`` 0 describe another kind of core.
+    ``num_load_cycles`` above 1 and ``hardware_loops`` 0 describe another kind of core.
     """
 
     elements: int = 4096
     cores: str = "1,8"
     float_units: int = 4  # 0: floats are emulated
-    float_cycles: float = 1.0  # of one operation; of an emulated one where there are no units
+    num_float_cycles: float = 1.0  # of one operation; of an emulated one where there are no units
     banks: int = 16
-    barrier_cycles: float = 100.0
-    load_cycles: float = 1.0
+    num_barrier_cycles: float = 100.0
+    num_load_cycles: float = 1.0
     hardware_loops: int = 1
     clock_hz: float = 175e6
 
@@ -42,13 +42,13 @@ class Sizes:
 def run(request: Run) -> tuple[Row, ...]:
     """A row for each algorithm and number of cores."""
     sizes: Sizes = request.sizes
-    for name in ("float_cycles", "load_cycles", "clock_hz"):
+    for name in ("num_float_cycles", "num_load_cycles", "clock_hz"):
         if not 0.0 < getattr(sizes, name) <= 1e11:
             raise ScenarioError(f"set: {name} = {getattr(sizes, name):g}; write a number above 0.")
     counts = numbers("cores", sizes.cores, least=1, most=1024)
     rows = list[Row]()
     for name, (floats, others, serial) in COUNTS.items():
-        more = LOADS * (sizes.load_cycles - 1.0) + (0.0 if sizes.hardware_loops else LOOP_INSTRUCTIONS)
+        more = LOADS * (sizes.num_load_cycles - 1.0) + (0.0 if sizes.hardware_loops else LOOP_INSTRUCTIONS)
         loop = Loop(
             name=name,
             num_elements=whole("elements", sizes.elements, most=10**9),
@@ -58,7 +58,7 @@ def run(request: Run) -> tuple[Row, ...]:
         )
         first = 0.0
         for count in counts:
-            cycles = loop_cycles(loop, _cores(sizes, int(count)), sizes.float_cycles)
+            cycles = loop_cycles(loop, _cores(sizes, int(count)), sizes.num_float_cycles)
             first = first or cycles
             rows.append(
                 {
@@ -78,7 +78,7 @@ def _cores(sizes: Sizes, count: int) -> Cores:
         num_cores=count,
         num_float_units=units,
         num_banks=whole("banks", sizes.banks, least=0, most=4096),
-        num_barrier_cycles=sizes.barrier_cycles,
+        num_barrier_cycles=sizes.num_barrier_cycles,
     )
     return cluster if count > 1 else replace(cluster, num_float_units=min(1, units))
 
