@@ -15,6 +15,7 @@ import json
 import os
 import py_compile
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -63,8 +64,9 @@ OPTIONS = (
     *WRAPS,
 )
 LONGEST_S = 1800.0
-SLACK_S, SLACK_RATIO = 20.0, 4.0
-"""A run that takes this much longer than its tests did is a loop without end, which its user would see."""
+SLACK_S, SLACK_RATIO, WAIT_RATIO = 20.0, 4.0, 6.0
+"""A run that computes this much longer than its tests took is a loop without end, which its user would see; on a busy
+machine it may wait some times as long as it computes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,6 +214,7 @@ def _passes(tests: list[str], tree: Tree, scratch: Path, limit_s: float) -> bool
         os.chdir(ROOT)
         os.environ.update(environment(tree.source, scratch))
         os.setpgid(0, 0)
+        resource.setrlimit(resource.RLIMIT_CPU, (int(limit_s), int(limit_s) + 1))
         sys.dont_write_bytecode = True
         sys.path.insert(0, str(tree.source))
         quiet = os.open(os.devnull, os.O_WRONLY)
@@ -222,7 +225,7 @@ def _passes(tests: list[str], tree: Tree, scratch: Path, limit_s: float) -> bool
             status = int(pytest.main([*OPTIONS, *tests]))
         finally:
             os._exit(status)
-    until = time.monotonic() + limit_s
+    until = time.monotonic() + WAIT_RATIO * limit_s
     while time.monotonic() < until:
         found, status = os.waitpid(child, os.WNOHANG)
         if found:
