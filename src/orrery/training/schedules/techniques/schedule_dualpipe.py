@@ -41,7 +41,7 @@ def rule(pp: Count, vp: Count, num_micro_batches: Count) -> Pipeline:
         backward_idle_ratio=2.0 * half,
         weight_idle_ratio=-half,
         fill_forward_ratio=2.0 * half,
-        fill_backward_ratio=0.0 * p,
+        fill_backward_ratio=np.zeros_like(p),
         is_parallelogram=False,
         in_flight_ratio=np.minimum(m, p + 1.0),
         last_in_flight_ratio=np.minimum(m, p + 1.0),

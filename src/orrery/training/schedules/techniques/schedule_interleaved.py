@@ -23,7 +23,7 @@ def rule(pp: Count, vp: Count, num_micro_batches: Count) -> Pipeline:
         backward_idle_ratio=idle,
         weight_idle_ratio=idle,
         fill_forward_ratio=idle,
-        fill_backward_ratio=0.0 * p,
+        fill_backward_ratio=np.zeros_like(p),
         is_parallelogram=False,
         in_flight_ratio=np.minimum(m, p + idle),
         last_in_flight_ratio=np.minimum(m, p - idle),

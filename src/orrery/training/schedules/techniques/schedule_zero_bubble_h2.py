@@ -19,7 +19,7 @@ def rule(pp: Count, vp: Count, num_micro_batches: Count) -> Pipeline:
         backward_idle_ratio=p - 1.0,
         weight_idle_ratio=2.0 - 2.0 * p,
         fill_forward_ratio=p - 1.0,
-        fill_backward_ratio=0.0 * p,
+        fill_backward_ratio=np.zeros_like(p),
         is_parallelogram=True,
         in_flight_ratio=np.minimum(m, 2.0 * p - 1.0),
         last_in_flight_ratio=np.minimum(m, 2.0 * p - 1.0),

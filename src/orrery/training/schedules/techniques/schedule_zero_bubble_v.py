@@ -31,7 +31,7 @@ def rule(pp: Count, vp: Count, num_micro_batches: Count) -> Pipeline:
     """
     p, v, m = as_floats(pp, vp, num_micro_batches)
     return Pipeline(
-        forward_idle_ratio=0.0 * p,
+        forward_idle_ratio=np.zeros_like(p),
         backward_idle_ratio=p - 1.0,
         weight_idle_ratio=1.0 - p,
         fill_forward_ratio=(p - 1.0) / 2.0,
