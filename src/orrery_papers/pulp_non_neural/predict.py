@@ -75,9 +75,9 @@ def together(setup: Setup, float_cycles: float, cores: float = 0.0) -> Cycles:
         elements=setup.number("num_elements"),
         cores=cores or setup.number("num_cores"),
         float_units=setup.number("num_float_units"),
-        float_cycles=float_cycles,
+        num_float_cycles=float_cycles,
         banks=setup.number("num_core_banks"),
-        barrier_cycles=setup.number("num_barrier_cycles"),
+        num_barrier_cycles=setup.number("num_barrier_cycles"),
     )
 
 
@@ -87,10 +87,10 @@ def elsewhere(setup: Setup) -> Cycles:
         elements=setup.number("num_elements"),
         cores=1,
         float_units=1,
-        float_cycles=setup.number("num_float_cycles"),
+        num_float_cycles=setup.number("num_float_cycles"),
         banks=0,
-        barrier_cycles=0,
-        load_cycles=setup.number("num_other_load_cycles"),
+        num_barrier_cycles=0,
+        num_load_cycles=setup.number("num_other_load_cycles"),
         hardware_loops=0,
     )
 
