@@ -1,6 +1,6 @@
 """What a run over days leaves behind, and its hours in steady state, worked out on a few requests and replicas."""
 
-from math import inf, nan
+from math import exp, inf, nan
 from types import SimpleNamespace
 
 import numpy as np
@@ -157,16 +157,21 @@ def hours(monkeypatch):
         asked.append((workload.mode, workload.input_tokens, workload.output_tokens, rate))
         if rate > 15.0:
             return Infeasible(what="rate", need=rate, have=15.0, unit="1/s", smallest_change="wait")
-        return SimpleNamespace(ttft_s=rate, tpot_s=rate / 100, power_w=rate * 10, rate_used_frac=rate / 15)
+        return SimpleNamespace(
+            ttft_s=rate, tpot_s=rate / 100, power_w=rate * 10, rate_used_frac=rate / 15, concurrency=rate / 10
+        )
 
     monkeypatch.setattr(steady, "estimate", estimate)
 
-    def of(rates, running=None, scaler=True, capacity=10.0):
+    def of(rates, running=None, scaler=True, capacity=10.0, router="round-robin"):
         setup = SimpleNamespace(
             terms=POOLS,
             capacity_requests_per_s=capacity,
             scaler=scaler,
-            service=SimpleNamespace(pools=(SimpleNamespace(deployment=None),)),
+            service=SimpleNamespace(
+                router=router,
+                pools=(SimpleNamespace(deployment=SimpleNamespace(layout=SimpleNamespace(dp=1, pp=1))),),
+            ),
         )
         return steady.steady_hours(setup, np.array(rates), 50.0, 7.0, running)
 
@@ -186,6 +191,22 @@ def test_an_hour_runs_what_its_rate_needs(hours):
     assert [h.host_power_w for h in found] == [5.0, 5.0, 17.0, 31.0]
     assert [h.usd_per_s for h in found] == [2.0, 2.0, 4.0, 8.0]  # both of the reserved pool are paid for always
     assert hours.asked == [("open", 50.0, 7.0, 10.0), ("open", 50.0, 7.0, 8.0), ("open", 50.0, 7.0, 20.0)]
+
+
+def test_replicas_that_are_kept_equally_full_work_more_of_the_time(hours):
+    """0.8 in flight each: one is at work 1 - exp(-0.8) of the time; of three with N = Poisson(2.4) there are
+    P(N > 0) + P(N > 1) + P(N > 2) = 0.909 + 0.692 + 0.430 at work. Power above idle (70 W) grows so."""
+    assert steady.balanced_frac(0.8, 1.0) == pytest.approx(1 - exp(-0.8))
+    three = 3 - exp(-2.4) * (3 + 2 * 2.4 + 2.4**2 / 2)
+    assert steady.balanced_frac(0.8, 3.0) == pytest.approx(three / 3)
+    both = 0.5 * three / 3 + 0.5 * (4 - exp(-3.2) * (4 + 3 * 3.2 + 2 * 3.2**2 / 2 + 3.2**3 / 6)) / 4
+    assert steady.balanced_frac(0.8, 3.5) == pytest.approx(both)
+    assert steady.balanced_frac(0.8, 1e4) == pytest.approx(0.8, rel=1e-3)
+    assert steady.balanced_frac(50.0, 3.0) == pytest.approx(1.0)
+    (found,) = hours.of([24.0], router="least-loaded")
+    assert found.power_w == pytest.approx(3 * (10.0 + 70.0 * three / 3 / (1 - exp(-0.8))))
+    (one,) = hours.of([8.0], router="least-loaded")
+    assert one.power_w == pytest.approx(80.0)
 
 
 def test_hours_of_a_fixed_service_and_of_a_run(hours):

@@ -8,6 +8,9 @@ IN_CLOSED_FORM = "in-closed-form"
 READS_PREFIXES = "reads-prefixes"
 """Trait of routers that ask how much of a prompt each replica holds."""
 
+BALANCES = "balances"
+"""Trait of routers that send a request where fewest are."""
+
 READS_ADAPTERS = "reads-adapters"
 """Trait of routers that ask which replicas hold a request's adapter."""
 

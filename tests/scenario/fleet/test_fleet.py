@@ -181,6 +181,13 @@ def test_a_flat_steady_day_is_near_the_simulated_one():
     assert answer.regret.regret_frac == pytest.approx(0.0, abs=0.03)  # one replica is needed, one runs
 
 
+@pytest.mark.parametrize(("rate", "replicas"), [(1.0, 3), (3.0, 4)])
+def test_steady_power_is_that_of_replicas_which_share_few_steps(rate, replicas):
+    few = {**LOAD, "input_tokens": 1000, "output_tokens": 200, "rate": rate}
+    answer = simulate_fleet(**few, days=0.1 / rate, replicas=replicas, change=False)
+    assert answer.steady["energy_frac"] == pytest.approx(0.0, abs=0.03)
+
+
 def test_the_smallest_change_is_the_fewest_replicas_more():
     busy = {**LOAD, "rate": 150.0, "days": 0.01, "slo": ["p99_ttft:400"]}
     answer = simulate_fleet(**busy, replicas=1, change=True)

@@ -1,19 +1,25 @@
 """A service hour by hour in steady state: no request is simulated, each hour is an open loop at its mean rate.
 
 In every hour so many replicas run as its rate needs (the rate over what one sustains within the limits), between the
-least and the most. What this leaves out: queues that outlast an hour, bursts within it, cold starts, failures.
+least and the most. A router that spreads requests evenly keeps more replicas at work than arrivals at random to each
+would, so that fewer steps are shared and power is higher; latencies are those of one replica alone. What this leaves
+out: queues that outlast an hour, bursts within it, cold starts, failures.
 """
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, exp, floor
 
-from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible
 from orrery.fleet.service.rate_curve import HOUR_S
 from orrery.fleet.service.setup import FleetService
-from orrery.serving.estimate import estimate
+from orrery.serving.batching import BALANCES
+from orrery.serving.estimate import busy_frac, estimate
 from orrery.serving.requests import Floats
+from orrery.serving.simulation.rules import ROUTERS
 from orrery.serving.workload import Workload
+
+MANY = 500.0
+"""Requests in flight beyond which their number hardly varies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +59,7 @@ def steady_hours(
             count = float(running[min(k, running.size - 1)])
         each = round(rate / count, 4) if count else 0.0
         if (count, each) not in found:
-            found[count, each] = _at(setup.service.pools[0].deployment, each, input_tokens, output_tokens)
+            found[count, each] = _at(setup, count, each, input_tokens, output_tokens)
         ttft_s, tpot_s, power_w, used_frac = found[count, each]
         idle_w = sum(t.idle_power_w for t in setup.terms) / len(setup.terms)
         hours.append(
@@ -87,13 +93,43 @@ def _dealt(setup: FleetService, count: float) -> list[float]:
 
 
 def _at(
-    deployment: Deployment, rate: float, input_tokens: float, output_tokens: float
+    setup: FleetService, count: float, rate: float, input_tokens: float, output_tokens: float
 ) -> tuple[float, float, float, float]:
-    """TTFT, TPOT, power of the devices and the used share of one replica at a rate."""
+    """TTFT, TPOT, power of the devices and the used share of one of so many replicas at a rate each."""
     if rate <= 0.0:
         return 0.0, 0.0, 0.0, 0.0
+    deployment = setup.service.pools[0].deployment
     workload = Workload(mode="open", input_tokens=input_tokens, output_tokens=output_tokens, request_rate_per_s=rate)
     answer = estimate(deployment, workload)
     if isinstance(answer, Infeasible):
         return float("inf"), float("inf"), 0.0, 1.0
-    return answer.ttft_s, answer.tpot_s, answer.power_w, answer.rate_used_frac
+    idle_w, power_w = setup.terms[0].idle_power_w, answer.power_w
+    if BALANCES in ROUTERS.get(setup.service.router).traits:
+        ranks = deployment.layout.dp * deployment.layout.pp
+        alone_frac = busy_frac(deployment, answer.concurrency, is_open=True)
+        together_frac = balanced_frac(answer.concurrency / ranks, count * ranks)
+        power_w = idle_w + (power_w - idle_w) * together_frac / alone_frac
+    return answer.ttft_s, answer.tpot_s, power_w, answer.rate_used_frac
+
+
+def balanced_frac(each: float, servers: float) -> float:
+    """Share of the time in which one of some servers is at work, where arrivals at random go to one that is free.
+
+    A Poisson number N is in flight, ``each`` a server on average, and min(N, servers) of them work; between whole
+    numbers of servers it is interpolated.
+    """
+    low = max(1, floor(servers))
+    part = min(1.0, max(0.0, servers - low))
+    return sum(share * _working(each * n, n) / n for n, share in ((low, 1.0 - part), (low + 1, part)) if share > 0.0)
+
+
+def _working(in_flight: float, servers: int) -> float:
+    """E[min(N, servers)] of a Poisson number: the sum of P(N > k) over the servers."""
+    if in_flight > MANY:
+        return min(in_flight, float(servers))
+    chance, below, found = exp(-in_flight), 0.0, 0.0
+    for k in range(servers):
+        below += chance
+        found += max(0.0, 1.0 - below)
+        chance *= in_flight / (k + 1)
+    return found

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from orrery.base.technique import Technique
+from orrery.serving.batching import BALANCES
 
 
 def route(
@@ -30,4 +31,5 @@ TECHNIQUE = Technique(
     gains="Evens out bursts and long answers.",
     costs="Every replica is asked for every request.",
     claims=("mitzenmacher-2001",),
+    traits=frozenset({BALANCES}),
 )
