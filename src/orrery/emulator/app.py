@@ -11,11 +11,13 @@ from orrery.emulator.answering import answer, answer_whole
 from orrery.emulator.bodies import Chat, Claude, Completion, Embedding, read
 from orrery.emulator.exchange import Exchange, Receive, Scope, Send
 from orrery.emulator.faults import Faults
+from orrery.emulator.fleet_pages import FleetPages
 from orrery.emulator.forms import openai
 from orrery.emulator.forms.anthropic import Message, ToolUse
 from orrery.emulator.forms.embedding import Embeddings
 from orrery.emulator.forms.form import Form
 from orrery.emulator.gateway import Gateway
+from orrery.emulator.kubernetes import METRICS
 from orrery.emulator.pace import RealTimeDriver
 from orrery.emulator.pages import Pages
 from orrery.emulator.playback import Playback
@@ -25,13 +27,17 @@ from orrery.emulator.requests import EmulatedRequest, RequestParser
 from orrery.emulator.responses import RESPONSES, Responses
 from orrery.emulator.settings import Settings
 from orrery.emulator.stream import Stream
+from orrery.fleet.service.live_fleet import LiveFleet
 
 Handler = Callable[[Exchange], Awaitable[None]]
 
-GUARDED = ("/v1/", "/admin", "/apis/", "/replicas/")
+GUARDED = ("/v1/", "/admin", "/apis/")
 """Where a key is asked for, if there is one."""
 
 ANTHROPIC = "/v1/messages"
+APIS = "/apis/"
+NAMED = {"namespaces": "{namespace}", "deployments": "{name}", "replicas": "{replica}"}
+"""Part of a path behind which a name stands."""
 
 MAX_NUMBERS = 2**20
 """Largest number of numbers in all vectors of one answer; a quarter where each is written out, which takes longer."""
@@ -53,6 +59,7 @@ class App:
             ANTHROPIC: {"POST": self._message},
             **Responses(pace, settings, self._asker, self._enter).routes,
             **Pages(pace, settings, self._asker).routes,
+            **(FleetPages(pace, pace.live, settings).routes if isinstance(pace.live, LiveFleet) else {}),
             **(Admin(pace, settings, self._faults, played).routes if settings.has_admin else {}),
         }
 
@@ -71,7 +78,10 @@ class App:
     async def _refuse(self, exchange: Exchange, refusal: RequestError) -> None:
         if exchange.has_begun:
             return
-        body = refusal.to_anthropic() if exchange.path.startswith(ANTHROPIC) else refusal.to_json()
+        if exchange.path.startswith(ANTHROPIC):
+            body = refusal.to_anthropic()
+        else:
+            body = refusal.to_kubernetes() if exchange.path.startswith(APIS) else refusal.to_json()
         await exchange.json(body, refusal.status, refusal.headers)
 
     def _handler(self, exchange: Exchange) -> Handler:
@@ -80,7 +90,7 @@ class App:
             raise RequestError(404, f"There is no {exchange.path[:200]!r} here.")
         if exchange.path.startswith(GUARDED):
             self._check_key(exchange)
-        if exchange.path.startswith("/admin"):
+        if exchange.path.startswith(("/admin", APIS)):
             _check_origin(exchange)
         handler = methods.get("GET" if exchange.method == "HEAD" else exchange.method)
         if handler is None:
@@ -161,6 +171,11 @@ def _template(path: str) -> str:
     parts = path.split("/")
     if path.startswith(f"{RESPONSES}/") and len(parts) > 3 and parts[3]:
         parts[3] = "{response_id}"
+    for kind, name in NAMED.items():
+        if path.startswith(("/apis/", "/replicas/")) and kind in parts[:-1]:
+            parts[parts.index(kind) + 1] = name
+    if path.startswith(f"{METRICS}/") and len(parts) == 7:
+        parts[6] = "{name}"
     return "/".join(parts)
 
 

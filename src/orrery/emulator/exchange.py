@@ -44,20 +44,20 @@ class Exchange:
         """A header of the request; empty where it is missing."""
         return self._headers.get(name, b"").decode("latin-1")
 
-    async def body(self) -> bytes:
+    async def body(self, *, kinds: tuple[str, ...] = (JSON.decode(),), most_bytes: int = MAX_BODY_BYTES) -> bytes:
         """The whole body; refused where it is no JSON by its type, too large, or too slow."""
-        if self.header(b"content-type").partition(";")[0].strip().lower() != JSON.decode():
-            raise RequestError(415, "Send JSON: content-type: application/json.")
+        if self.header(b"content-type").partition(";")[0].strip().lower() not in kinds:
+            raise RequestError(415, f"Send JSON: content-type: {' or '.join(kinds)}.")
         length = self.header(b"content-length")
-        if length.isdecimal() and int(length[:20]) > MAX_BODY_BYTES:
-            raise _too_large()
+        if length.isdecimal() and int(length[:20]) > most_bytes:
+            raise _too_large(most_bytes)
         try:
             async with asyncio.timeout(PATIENCE_S):
-                return await self._read()
+                return await self._read(most_bytes)
         except TimeoutError:
             raise RequestError(408, f"The body did not come within {PATIENCE_S:g} seconds.", headers=CLOSES) from None
 
-    async def _read(self) -> bytes:
+    async def _read(self, most_bytes: int) -> bytes:
         parts: list[bytes] = []
         size, more = 0, True
         while more:
@@ -66,8 +66,8 @@ class Exchange:
                 raise RequestError(400, "The body ended early.")
             parts.append(message.get("body", b""))
             size, more = size + len(parts[-1]), message.get("more_body", False)
-            if size > MAX_BODY_BYTES:
-                raise _too_large()
+            if size > most_bytes:
+                raise _too_large(most_bytes)
         return b"".join(parts)
 
     async def json(self, body: Any, status: int = 200, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
@@ -106,5 +106,5 @@ class Exchange:
 CLOSES = ((b"connection", b"close"),)
 
 
-def _too_large() -> RequestError:
-    return RequestError(413, f"The body is larger than {MAX_BODY_BYTES:,} bytes; send less.", headers=CLOSES)
+def _too_large(most_bytes: int) -> RequestError:
+    return RequestError(413, f"The body is larger than {most_bytes:,} bytes; send less.", headers=CLOSES)

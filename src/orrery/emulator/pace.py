@@ -142,9 +142,12 @@ class RealTimeDriver:
         """Its steps take so many times as long from now on."""
         self.live.slow(replica, factor)
 
-    def scale(self, count: int) -> None:
-        """Set the number of replicas that accept new requests."""
-        self.live.set_replicas(count, now_s=self._reached_s)
+    def scale(self, count: int, group: int = -1) -> None:
+        """Set the number of replicas that accept new requests; of a fleet, that should run, in a group of pools."""
+        if isinstance(self.live, LiveFleet):
+            self.live.set_replicas(count, now_s=self._reached_s, group=group)
+        else:
+            self.live.set_replicas(count, now_s=self._reached_s)
         self._ring()
 
     def _ring(self) -> None:

@@ -9,9 +9,11 @@ KINDS = {
     404: "NotFoundError",
     405: "MethodNotAllowedError",
     408: "RequestTimeoutError",
+    409: "ConflictError",
     413: "RequestTooLargeError",
     415: "UnsupportedMediaTypeError",
     421: "MisdirectedRequestError",
+    422: "UnprocessableEntityError",
     429: "TooManyRequestsError",
     500: "InternalServerError",
     503: "ServiceUnavailableError",
@@ -26,6 +28,22 @@ ANTHROPIC_KINDS = {
     413: "request_too_large",
     429: "rate_limit_error",
     503: "overloaded_error",
+}
+
+
+KUBERNETES_REASONS = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    408: "Timeout",
+    409: "Conflict",
+    413: "RequestEntityTooLarge",
+    415: "UnsupportedMediaType",
+    421: "BadRequest",
+    422: "Invalid",
+    503: "ServiceUnavailable",
 }
 
 
@@ -48,3 +66,15 @@ class RequestError(Exception):
         """``{"type": "error", "error": {"type", "message"}}``."""
         kind = ANTHROPIC_KINDS.get(self.status, "api_error" if self.status >= 500 else "invalid_request_error")
         return {"type": "error", "error": {"type": kind, "message": self.message}}
+
+    def to_kubernetes(self) -> dict[str, Any]:
+        """A Status, as the API server of Kubernetes says it."""
+        return {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": KUBERNETES_REASONS.get(self.status, "InternalError"),
+            "code": self.status,
+        }

@@ -1,0 +1,206 @@
+"""A fleet as Kubernetes' interfaces show it: gauges as external metrics, replicas as a Scale subresource.
+
+An autoscaler that reads ``external.metrics.k8s.io/v1beta1`` and writes ``autoscaling/v1`` drives the fleet as it would
+drive a Deployment. Any namespace is taken; a fleet with prefill and decode pools has a Deployment for each.
+"""
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct, field
+
+from orrery.base.errors import ScenarioError
+from orrery.emulator.bodies import read
+from orrery.emulator.exchange import Exchange
+from orrery.emulator.metrics import EngineMetrics
+from orrery.emulator.pace import RealTimeDriver
+from orrery.emulator.refusal import RequestError
+from orrery.emulator.selector import labels_match
+from orrery.emulator.settings import Settings
+from orrery.fleet.service.live_fleet import LiveFleet
+from orrery.fleet.service.replicas import DRAINING, SERVING, STARTING
+
+EXTERNAL = "external.metrics.k8s.io/v1beta1"
+METRICS = f"/apis/{EXTERNAL}"
+METRIC = f"{METRICS}/namespaces/{{namespace}}/{{name}}"
+SCALE = "/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale"
+NAMES = ("orrery", "orrery-prefill")
+"""Names of the Deployments: all pools, or those for answers; those for prompts alone."""
+
+MAX_BODY_BYTES = 65_536
+MERGE = ("application/merge-patch+json", "application/strategic-merge-patch+json")
+OPERATIONS = "application/json-patch+json"
+
+Replicas = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+
+
+class ScaleSpec(Struct):
+    """Replicas that should run."""
+
+    replicas: Replicas
+
+
+class ScaleMeta(Struct):
+    """Name and version of what is written."""
+
+    name: str = ""
+    namespace: str = ""
+    resourceVersion: str = ""  # noqa: N815 (Kubernetes' word)
+
+
+class Scale(Struct, kw_only=True):
+    """``autoscaling/v1`` Scale, as a PUT or a merge patch sends it."""
+
+    spec: ScaleSpec
+    kind: Literal["Scale"] = "Scale"
+    metadata: ScaleMeta = field(default_factory=ScaleMeta)
+
+
+class PatchOperation(Struct):
+    """One operation of a JSON patch."""
+
+    op: Literal["replace", "add"]
+    path: Literal["/spec/replicas"]
+    value: Replicas
+
+
+class Kubernetes:
+    """The paths under ``/apis``."""
+
+    def __init__(self, pace: RealTimeDriver, live: LiveFleet, settings: Settings) -> None:
+        self._pace, self._live, self._settings = pace, live, settings
+        self._engines, self._versions = EngineMetrics(pace, settings), [1] * len(live.groups)
+        self._created = _stamp(time.time())
+        self.routes: dict[str, dict[str, Callable[[Exchange], Awaitable[None]]]] = {
+            METRICS: {"GET": self._list},
+            METRIC: {"GET": self._metric},
+            SCALE: {"GET": self._scale, "PUT": self._put, "PATCH": self._patch},
+        }
+
+    # -- external metrics ---------------------------------------------------------------------------------------------
+
+    def _gauges(self) -> dict[str, list[tuple[dict[str, str], float]]]:
+        """Name -> labels and values of every gauge; a colon is no letter of a metric's name in Kubernetes."""
+        return {
+            family.name.replace(":", "_"): [(s.labels, s.value) for s in family.samples]
+            for family in self._engines.collect()
+            if family.type == "gauge"
+        }
+
+    async def _list(self, exchange: Exchange) -> None:
+        kind = {"singularName": "", "namespaced": True, "kind": "ExternalMetricValueList", "verbs": ["get"]}
+        await exchange.json(
+            {
+                "kind": "APIResourceList",
+                "apiVersion": "v1",
+                "groupVersion": EXTERNAL,
+                "resources": [{"name": name, **kind} for name in self._gauges()],
+            }
+        )
+
+    async def _metric(self, exchange: Exchange) -> None:
+        name = exchange.path.rsplit("/", 1)[-1].replace(":", "_")
+        found = self._gauges().get(name)
+        if found is None:
+            raise RequestError(404, f"There is no metric {name[:200]!r}; {METRICS} lists those that there are.")
+        now = _stamp(time.time())
+        await exchange.json(
+            {
+                "kind": "ExternalMetricValueList",
+                "apiVersion": EXTERNAL,
+                "metadata": {},
+                "items": [
+                    {"metricName": name, "metricLabels": labels, "timestamp": now, "value": quantity(value)}
+                    for labels, value in found
+                    if labels_match(exchange.query, labels)
+                ],
+            }
+        )
+
+    # -- the scale of a group of pools --------------------------------------------------------------------------------
+
+    def _group(self, exchange: Exchange) -> int:
+        """The group that a path names."""
+        name = exchange.path.split("/")[-2]
+        found = [n for n, _ in zip(NAMES, self._live.groups, strict=False)]
+        if name not in found:
+            raise RequestError(404, f'deployments.apps "{name[:200]}" not found; there is {" and ".join(found)}.')
+        return len(self._live.groups) - 1 - found.index(name)
+
+    def _object(self, exchange: Exchange, group: int) -> dict[str, Any]:
+        namespace, name = exchange.path.split("/")[5], exchange.path.split("/")[-2]
+        pools, targets = self._live.groups[group].pools, self._live.targets
+        there = sum(p in pools and s in (STARTING, SERVING, DRAINING) for p, s, _, _ in self._live.replicas)
+        return {
+            "kind": "Scale",
+            "apiVersion": "autoscaling/v1",
+            "metadata": {
+                "name": name,
+                "namespace": namespace,
+                "resourceVersion": str(self._versions[group]),
+                "creationTimestamp": self._created,
+            },
+            "spec": {"replicas": sum(targets[p] for p in pools)},
+            "status": {"replicas": there, "selector": f"app={name}"},
+        }
+
+    async def _scale(self, exchange: Exchange) -> None:
+        await exchange.json(self._object(exchange, self._group(exchange)))
+
+    async def _put(self, exchange: Exchange) -> None:
+        group = self._writable(exchange)
+        wish = read(Scale, await exchange.body(most_bytes=MAX_BODY_BYTES))
+        name = exchange.path.split("/")[-2]
+        if wish.metadata.name not in ("", name):
+            raise RequestError(400, f"metadata.name: got {wish.metadata.name[:200]!r}, and the path says {name!r}.")
+        self._check_version(group, wish.metadata.resourceVersion)
+        await self._set(exchange, group, wish.spec.replicas)
+
+    async def _patch(self, exchange: Exchange) -> None:
+        group = self._writable(exchange)
+        raw = await exchange.body(kinds=(*MERGE, OPERATIONS), most_bytes=MAX_BODY_BYTES)
+        if exchange.header(b"content-type").partition(";")[0].strip().lower() == OPERATIONS:
+            found = read_operations(raw)
+        else:
+            wish = read(Scale, raw)
+            self._check_version(group, wish.metadata.resourceVersion)
+            found = wish.spec.replicas
+        await self._set(exchange, group, found)
+
+    def _writable(self, exchange: Exchange) -> int:
+        """The group that a path names, which only somebody with a key may scale."""
+        if not self._settings.has_admin or not self._settings.api_key:
+            raise RequestError(403, "Replicas are set with a key only; start the server with --admin and --api-key.")
+        return self._group(exchange)
+
+    def _check_version(self, group: int, version: str) -> None:
+        if version and version != str(self._versions[group]):
+            raise RequestError(409, "The object has been modified; read it again, and send your change to what it is.")
+
+    async def _set(self, exchange: Exchange, group: int, replicas: int) -> None:
+        try:
+            self._pace.scale(replicas, group)
+        except ScenarioError as error:
+            raise RequestError(422, f"spec.{error}") from None
+        self._versions[group] += 1
+        await exchange.json(self._object(exchange, group))
+
+
+def read_operations(raw: bytes) -> int:
+    """The replicas that a JSON patch sets last."""
+    try:
+        found = msgspec.json.decode(raw, type=Annotated[list[PatchOperation], Meta(min_length=1, max_length=16)])
+    except msgspec.MsgspecError as error:
+        raise RequestError(400, f"The patch cannot be read: {str(error)[:500]}.") from None
+    return found[-1].value
+
+
+def quantity(value: float) -> str:
+    """A number as Kubernetes writes quantities: whole, or in thousandths."""
+    return str(int(value)) if value == int(value) else f"{round(1000.0 * value)}m"
+
+
+def _stamp(seconds_s: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds_s))
