@@ -11,7 +11,7 @@ from orrery import kernels
 from orrery.execution.batch import Batch, Part, part
 from orrery.execution.choice import kernels_for
 from orrery.execution.formats import SIXTEEN_BIT_BYTES, wide_bytes
-from orrery.execution.layout import Deployment
+from orrery.execution.layout import Adapters, Deployment
 from orrery.execution.shard import LinearShard, shard
 from orrery.kernels.ops import Gemm
 
@@ -33,11 +33,9 @@ def _format(deployment: Deployment) -> str:
     return activations if wide_bytes(activations) > SIXTEEN_BIT_BYTES else "bf16"
 
 
-def adapter_parts(deployment: Deployment, batch: Batch) -> Iterator[Part]:
-    """Both low-rank products of every adapted layer, for all tokens of a batch; nothing without adapters."""
-    if deployment.adapters is None:
-        return
-    rank, format = deployment.adapters.rank, _format(deployment)
+def adapter_parts(deployment: Deployment, adapters: Adapters, batch: Batch) -> Iterator[Part]:
+    """Both low-rank products of every adapted layer, for all tokens of a batch."""
+    rank, format = adapters.rank, _format(deployment)
     engine, device = kernels_for(deployment, "gemm", "gemm", ""), deployment.cluster.device
     tokens = batch.largest()["tokens"]
     for x in adapted(deployment):

@@ -107,10 +107,8 @@ def _without_output(model: Model) -> Model:
     return replace(model, head=None)
 
 
-def both(cache: Cache, more: HeadMemory | None) -> Cache:
+def both(cache: Cache, more: HeadMemory) -> Cache:
     """The model's cache with the head's."""
-    if more is None:
-        return cache
     return Cache(
         bytes_per_token=cache.bytes_per_token + more.cache.bytes_per_token,
         windows=tuple(sorted((*cache.windows, *more.cache.windows))),

@@ -46,7 +46,9 @@ class Step:
 def step(deployment: Deployment, batch: Batch) -> Step:
     """Cost every entry of ``batch``."""
     cut, engine = shard(deployment), deployment.engine
-    parts = tuple(beside(deployment, cut, batch, list(_parts(deployment, cut, batch))))
+    parts = tuple(_parts(deployment, cut, batch))
+    if cut.experts:
+        parts = tuple(beside(deployment, cut, batch, parts))
     if engine.memory_ratio != 1.0 or engine.compute_ratio != 1.0:
         parts = tuple(slower(p, engine.memory_ratio, engine.compute_ratio) for p in parts)
     time_s = np.sum([p.time_s for p in parts], axis=0)
@@ -59,10 +61,12 @@ def step(deployment: Deployment, batch: Batch) -> Step:
 
 
 def _parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[Part]:
-    largest, own = batch.largest(), crowded(deployment, batch)
+    largest, own = batch.largest(), crowded(deployment, batch) if deployment.expert_placement else batch
     yield from _linear_parts(deployment, cut, own, own.largest())
-    yield from adapter_parts(deployment, own)
-    yield from vision_parts(deployment, batch)
+    if deployment.adapters:
+        yield from adapter_parts(deployment, deployment.adapters, own)
+    if deployment.images:
+        yield from vision_parts(deployment, deployment.images, batch)
     yield from mixer_parts(deployment, cut.mixers, own, own.largest())
     for experts in cut.experts:
         yield _expert_part(deployment, experts, batch, largest)

@@ -35,10 +35,10 @@ class _Batch:
     share: Floats
 
 
-def vision_parts(deployment: Deployment, batch: Batch) -> Iterator[Part]:
-    """The tower's kernels and collectives in every step; nothing without images."""
-    images, tower = deployment.images, deployment.model.tower
-    if images is None or tower is None or not batch.prompt_sequences.any():
+def vision_parts(deployment: Deployment, images: Images, batch: Batch) -> Iterator[Part]:
+    """The tower's kernels and collectives in every step that has prompts."""
+    tower = deployment.model.tower
+    if tower is None or not batch.prompt_sequences.any():
         return
     many = np.asarray(batch.prompt_sequences * batch.prompt_tokens / images.prompt_tokens, np.float64)
     whole = np.maximum(1, np.rint(many)).astype(np.int64)

@@ -16,10 +16,10 @@ from orrery.scenario.answer_ways import Reasoned
 from orrery.scenario.capacity_left import Room, room_of
 from orrery.scenario.plan import EVERY_PLAN, IN_FULL, plan_scenario
 from orrery.scenario.plan_answer import PlanAnswer, memory_json, price_json
-from orrery.scenario.reasoning import reasoned, unused
+from orrery.scenario.reasoning import OF_OTHER_RUNS, REASONING, reasoned, unused
 from orrery.scenario.resolve import Question, resolve
 from orrery.scenario.schema import Scenario, merged
-from orrery.scenario.sustained import Sustained, sustained
+from orrery.scenario.sustained import SUSTAINED, Sustained, sustained
 from orrery.scenario.users import at_users
 from orrery.serving.estimate import Estimate
 from orrery.serving.estimate import estimate as estimate_deployment
@@ -205,14 +205,14 @@ def estimate(scenario: Scenario | None = None, /, **settings: Any) -> Answer | I
 
 def _estimated(scenario: Scenario) -> Answer | InfeasibleAnswer:
     stated = resolve(scenario)
-    question = at_users(scenario, stated)
+    question = at_users(scenario, stated) if scenario.users else stated
     if isinstance(question, Infeasible):
         return InfeasibleAnswer(infeasible=question, notes=stated.notes)
     found = estimate_deployment(question.deployment, question.workload)
     if isinstance(found, Infeasible):
         return InfeasibleAnswer(infeasible=found, notes=question.notes)
     tariff = tariff_of(question.deployment.cluster.device, scenario.usd_per_hour, scenario.electricity)
-    many = reasoned(scenario, question, found, tariff)
+    many = reasoned(scenario, question, found, tariff) if scenario.asks(*REASONING) else None
     if isinstance(many, Infeasible):
         return InfeasibleAnswer(infeasible=many, notes=question.notes)
     notes = (
@@ -221,7 +221,7 @@ def _estimated(scenario: Scenario) -> Answer | InfeasibleAnswer:
         *tariff.notes,
         *idle_notes(tariff, found.rate_used_frac),
         *_lending_notes(scenario, question),
-        *(many.notes if many else unused(scenario)),
+        *(many.notes if many else unused(scenario) if scenario.asks(*OF_OTHER_RUNS) else ()),
     )
     return Answer(
         question=question,
@@ -229,7 +229,9 @@ def _estimated(scenario: Scenario) -> Answer | InfeasibleAnswer:
         tariff=tariff,
         notes=tuple(dict.fromkeys(notes)),
         reasoned=many,
-        sustained=sustained(scenario, question.deployment, question.workload, found),
+        sustained=sustained(scenario, question.deployment, question.workload, found)
+        if scenario.asks(*SUSTAINED)
+        else None,
     )
 
 

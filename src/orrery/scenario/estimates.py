@@ -8,7 +8,7 @@ from orrery.scenario import ask
 from orrery.scenario.ask import Answer, InfeasibleAnswer
 from orrery.scenario.diffusion import DiffusionAnswer, check_text, diffusion, is_diffusion
 from orrery.scenario.embeddings import EmbeddingAnswer, embeddings, embeds
-from orrery.scenario.host_attention import HostAttentionAnswer, bound, has_host_attention
+from orrery.scenario.host_attention import HOST_ATTENTION, HostAttentionAnswer, bound
 from orrery.scenario.long_contexts import LongContextAnswer, long_contexts
 from orrery.scenario.schema import Scenario, merged
 
@@ -31,8 +31,8 @@ def estimate(scenario: Scenario | None = None, /, **settings: Any) -> Answer | E
     check_text(inputs)
     if inputs.context_lengths is not None:
         return long_contexts(inputs)
-    if has_host_attention(inputs):
+    if inputs.expert_offload == HOST_ATTENTION:
         return bound(inputs)
-    if embeds(inputs):
+    if inputs.asks("pooling") or (inputs.output_tokens is None and embeds(inputs)):
         return embeddings(inputs)
     return ask.estimate(inputs)

@@ -171,11 +171,6 @@ class HostAttentionAnswer:
         )
 
 
-def has_host_attention(scenario: Scenario) -> bool:
-    """Whether a scenario asks for it."""
-    return scenario.expert_offload == HOST_ATTENTION
-
-
 def bound(scenario: Scenario) -> HostAttentionAnswer | InfeasibleAnswer:
     """The closed form: of ``batch`` requests that are all there at the start."""
     if scenario.batch is None:

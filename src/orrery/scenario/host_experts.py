@@ -20,6 +20,9 @@ BESIDE = (
     "host_flops_per_s",
 )
 
+HOST_EXPERTS = ("expert_offload", *BESIDE)
+"""Settings of experts on the host."""
+
 
 def host_experts_of(scenario: Scenario, model: Model, layout: Layout) -> HostExperts | None:
     """Return who keeps and computes experts that lie on the host; None where they are on the devices."""

@@ -22,6 +22,10 @@ DEFAULT, MAX_SIDE, MAX_RATIO = "1080p", 65_536, 200
 HOST_NOTE = "unpacking and resizing them on the host is not counted"
 
 
+IMAGES = ("image_count", "image_resolution")
+"""Settings of images in prompts."""
+
+
 def image_size(word: str) -> tuple[int, int]:
     """(rows, columns) of pixels: a name, or HEIGHTxWIDTH."""
     if found := SIZES.get(word.lower()):

@@ -56,6 +56,17 @@ class Selected:
         }
 
 
+KEPT_CACHE = (
+    "kv_kept_tokens",
+    "kv_kept_bytes",
+    "kv_kept_layers",
+    "kv_selection",
+    "kv_budget_tokens",
+    "attention_map",
+)
+"""Settings of a cache that keeps less than all."""
+
+
 def compression_of(scenario: Scenario, model: Model) -> Compression:
     """Return what is kept of a prompt; all of it where nothing is said."""
     _refuse(scenario)

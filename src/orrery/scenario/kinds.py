@@ -46,6 +46,10 @@ class Settings(BaseModel):
         if unknown := [name for name in numbers if name not in cls.table]:
             raise TypeError(f"{cls.__name__}: {', '.join(unknown)} in no line of its table")
 
+    def asks(self, *names: str) -> bool:
+        """Whether any of these settings is given."""
+        return any(getattr(self, name) not in (None, ()) for name in names)
+
     @field_validator("*")
     @classmethod
     def _within_bounds(cls, value: Any, info: ValidationInfo) -> Any:

@@ -35,6 +35,13 @@ PLAIN, PLAIN_CHOICE = "majority-vote", Choice(by="vote")
 """One call is a vote of one."""
 
 
+REASONING = ("budget_usd", *(setting.name for setting in REASONING_SETTINGS))
+"""Settings of many calls for one answer."""
+
+OF_OTHER_RUNS = ("draft_model", "draft_tree", "prefix_caching", "draft_tokens", "acceptance", "acceptance_by_position")
+"""Settings of simulated runs, or of heads, that ``unused`` looks at."""
+
+
 def reasoned(scenario: Scenario, question: Question, call: Estimate, tariff: Tariff) -> Reasoned | Infeasible | None:
     """What an answer takes with the shape of a scenario, beside the estimate of one call; None where it has none."""
     if scenario.reasoning is None and scenario.budget_usd is not None:

@@ -16,8 +16,10 @@ from orrery.execution.experts.all_to_all import dispatcher_note, get_dispatcher
 from orrery.execution.experts.placed import placed_note
 from orrery.execution.experts.redundant import redundant_note, why_not
 from orrery.execution.formats import can_multiply
+from orrery.execution.kept_cache import NOTHING
 from orrery.execution.layout import Backends, Deployment, Formats, Layout
 from orrery.execution.routes import BY_ROUTES, IN_ORDER
+from orrery.execution.shard import has_exchange
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
 from orrery.models.model import Model
@@ -29,9 +31,9 @@ from orrery.scenario.draft_trees import Drafting, with_tree
 from orrery.scenario.drafting import draft_head_of, draft_notes
 from orrery.scenario.expert_loads import expert_loads, expert_routes
 from orrery.scenario.forms import check_knobs, form_notes, overlap_knobs, with_policy
-from orrery.scenario.host_experts import host_experts_note, host_experts_of
-from orrery.scenario.images import image_notes, images_of, prompt_tokens
-from orrery.scenario.kept_cache import Selected, compression_notes, compression_of, selected
+from orrery.scenario.host_experts import HOST_EXPERTS, host_experts_note, host_experts_of
+from orrery.scenario.images import IMAGES, image_notes, images_of, prompt_tokens
+from orrery.scenario.kept_cache import KEPT_CACHE, Selected, compression_notes, compression_of, selected
 from orrery.scenario.schema import Scenario
 from orrery.scenario.traffic import traffic_of
 from orrery.serving.workload import Mode, Workload
@@ -72,33 +74,40 @@ def resolve(scenario: Scenario) -> Question:
         raise ScenarioError(
             "context_lengths: asks for a table of its own, which orrery estimate answers; leave it out."
         )
-    check_knobs(scenario)
-    parts = find(scenario, one_device(scenario))
-    parts = replace(parts, device=at_clock(scenario, parts.device), engine=with_policy(scenario, parts.engine))
+    parts = _with_forms(scenario, find(scenario, one_device(scenario)))
     layout, layout_notes = layout_of(scenario, parts)
     formats, format_notes = formats_of(scenario, parts)
     deployment = deploy(scenario, parts, layout, formats)
     workload, traffic_notes = workload_of(scenario)
-    deployment, drafting = with_tree(scenario, deployment, workload)
+    deployment, drafting = with_tree(scenario, deployment, workload) if scenario.draft else (deployment, None)
     notes = (
         *parts.notes,
         *layout_notes,
         *format_notes,
         *backend_notes(deployment),
-        *form_notes(scenario, deployment),
-        *clock_notes(scenario, parts.device),
+        *(form_notes(scenario, deployment) if scenario.asks("policy", "overlap") else ()),
+        *(clock_notes(scenario, parts.device) if scenario.clock_frac else ()),
         *traffic_notes,
-        *draft_notes(scenario, deployment.draft_head),
+        *(draft_notes(scenario, deployment.draft_head) if deployment.draft_head else ()),
         *(drafting.notes() if drafting else ()),
-        *compression_notes(scenario, deployment),
+        *(compression_notes(scenario, deployment) if scenario.kv_selection else ()),
     )
     return Question(
         deployment=deployment,
         workload=workload,
         notes=notes,
         drafting=drafting,
-        selection=selected(scenario, round(workload.input_tokens)),
+        selection=selected(scenario, round(workload.input_tokens)) if scenario.kv_selection else None,
     )
+
+
+def _with_forms(scenario: Scenario, parts: Parts) -> Parts:
+    """The device at the clock, and the engine with the policy, that are asked for."""
+    if scenario.knob:
+        check_knobs(scenario)
+    if scenario.clock_frac:
+        parts = replace(parts, device=at_clock(scenario, parts.device))
+    return replace(parts, engine=with_policy(scenario, parts.engine)) if scenario.policy else parts
 
 
 def one_device(scenario: Scenario) -> str:
@@ -135,7 +144,7 @@ def find(scenario: Scenario, device_name: str) -> Parts:
     check_context(scenario, model)
     notes = [
         *read_as(model),
-        *image_notes(scenario, model),
+        *(image_notes(scenario, model) if scenario.asks(*IMAGES) else ()),
         *device.notes,
         *engine_notes(scenario.engine or "", device),
     ]
@@ -151,7 +160,8 @@ def find(scenario: Scenario, device_name: str) -> Parts:
 def check_context(scenario: Scenario, model: Model) -> None:
     """Refuse requests that are longer than what is let in: ``max_model_len``, or else the model's own context."""
     longest = scenario.max_model_len or model.max_context_tokens
-    inputs = (prompt_tokens(scenario, model) or 0) + (scenario.output_tokens or 0)
+    prompt = prompt_tokens(scenario, model) if scenario.image_count else scenario.input_tokens
+    inputs = (prompt or 0) + (scenario.output_tokens or 0)
     if not longest or inputs <= longest:
         return
     whose = "max_model_len" if scenario.max_model_len else f"the context of {model.name}"
@@ -177,10 +187,10 @@ def engine_on(device: Device, name: str | None, version: str | None = None) -> E
 def layout_of(scenario: Scenario, parts: Parts) -> tuple[Layout, tuple[str, ...]]:
     """The layout that was asked for; devices without a layout become tensor parallelism."""
     given = {d: n for d in DEGREES if (n := getattr(scenario, d)) is not None}
-    if cut := cut_of(scenario, parts.model):
+    if scenario.cut is not None:
+        if (cut := cut_of(scenario, parts.model)) is None:
+            raise ScenarioError("cut: any is of orrery plan; write attention=A,ffn=F.")
         given = {**degrees_of(cut), **given}
-    elif scenario.cut is not None:
-        raise ScenarioError("cut: any is of orrery plan; write attention=A,ffn=F.")
     world = {d: n for d, n in given.items() if d not in ("ep", "etp")}
     notes: tuple[str, ...] = ()
     if scenario.devices is not None and "tp" not in given:
@@ -297,22 +307,22 @@ def deploy(scenario: Scenario, parts: Parts, layout: Layout, formats: Formats) -
         engine=parts.engine,
         backends=backends_of(scenario),
         mode=mode_of(scenario),
-        expert_loads=expert_loads(scenario.expert_loads, parts.model),
+        expert_loads=expert_loads(scenario.expert_loads, parts.model) if scenario.expert_loads else None,
         max_num_seqs=scenario.max_num_seqs or 0,
         max_num_batched_tokens=scenario.max_num_batched_tokens or 0,
         max_model_tokens=scenario.max_model_len or 0,
         scheduler_recv_interval=recv_interval_of(scenario, parts.engine),
-        dispatcher=get_dispatcher(scenario.all2all_backend or ""),
+        dispatcher=get_dispatcher(scenario.all2all_backend) if scenario.all2all_backend else "",
         num_redundant_experts=redundant_experts_of(scenario, parts.model, layout),
         memory_utilization_frac=scenario.gpu_memory_utilization or 0.0,
-        draft_head=draft_head_of(scenario),
-        images=images_of(scenario, parts.model),
+        draft_head=draft_head_of(scenario) if scenario.asks("draft", "acceptance_by_position") else None,
+        images=images_of(scenario, parts.model) if scenario.image_count else None,
         overlap=scenario.overlap or "",
-        overlap_knobs=overlap_knobs(scenario),
-        host_experts=host_experts_of(scenario, parts.model, layout),
+        overlap_knobs=overlap_knobs(scenario) if scenario.overlap else (),
+        host_experts=host_experts_of(scenario, parts.model, layout) if scenario.asks(*HOST_EXPERTS) else None,
         expert_placement=placement_of(scenario, parts.model),
-        expert_routes=expert_routes(scenario.expert_loads, parts.model),
-        compression=compression_of(scenario, parts.model),
+        expert_routes=expert_routes(scenario.expert_loads, parts.model) if scenario.expert_loads else None,
+        compression=compression_of(scenario, parts.model) if scenario.asks(*KEPT_CACHE) else NOTHING,
     )
 
 
@@ -335,7 +345,7 @@ def redundant_experts_of(scenario: Scenario, model: Model, layout: Layout) -> in
     count = scenario.num_redundant_experts or 0
     if scenario.expert_placement == REDUNDANCY and not count and layout.ep > 1:
         count = layout.ep  # one a rank
-    if reason := why_not(model, layout, count):
+    if count and (reason := why_not(model, layout, count)):
         raise ScenarioError(f"num_redundant_experts: got {count}: {reason}.")
     return count
 
@@ -360,14 +370,15 @@ def backend_notes(deployment: Deployment) -> tuple[str, ...]:
     """Which kernels run the experts, how tokens reach those of other ranks, and whose rule says so."""
     found = chosen(deployment).get("moe", ())
     notes = [f"moe_backend: {c.backend} ({c.fact.at})" for c in found if c.fact]
-    others = (
-        dispatcher_note(deployment),
-        redundant_note(deployment),
-        placed_note(deployment),
-        host_experts_note(deployment),
-    )
-    notes += [note for note in others if note]
-    return tuple(notes)
+    if deployment.dispatcher or has_exchange(deployment):
+        notes.append(dispatcher_note(deployment))
+    if deployment.num_redundant_experts:
+        notes.append(redundant_note(deployment))
+    if deployment.expert_placement:
+        notes.append(placed_note(deployment))
+    if deployment.host_experts:
+        notes.append(host_experts_note(deployment))
+    return tuple(note for note in notes if note)
 
 
 def mode_of(scenario: Scenario) -> Mode:

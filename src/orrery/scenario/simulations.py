@@ -7,7 +7,7 @@ from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError
 from orrery.scenario import simulate as steps
 from orrery.scenario.ask import InfeasibleAnswer
-from orrery.scenario.host_attention import HostAttentionAnswer, has_host_attention, schedule
+from orrery.scenario.host_attention import HOST_ATTENTION, HostAttentionAnswer, schedule
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.simulate import RunObserver, SimulatedAnswer
 
@@ -29,7 +29,7 @@ def simulate(
     nothing. With ``expert_offload = "host-attention"`` the run goes through the passes of a host that keeps the cache.
     """
     inputs = merged(scenario, settings)
-    if not has_host_attention(inputs):
+    if inputs.expert_offload != HOST_ATTENTION:
         return steps.simulate(inputs, window=window, patience=patience, watch=watch)
     if window is not None:
         raise ScenarioError("window: passes of a host that attends are not kept one by one; leave it out.")

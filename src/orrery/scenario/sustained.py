@@ -17,6 +17,7 @@ from orrery.serving.estimate import Estimate, estimate
 from orrery.serving.workload import Workload
 
 SETTINGS = ("battery_wh", "sustained_w", "thermal_s")
+SUSTAINED = ("sustained_s", *SETTINGS)
 J_PER_WH, BISECTIONS = 3600.0, 20
 
 

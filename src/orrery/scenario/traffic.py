@@ -36,7 +36,7 @@ def _stated(scenario: Scenario) -> Traffic:
     if scenario.input_tokens is None or scenario.output_tokens is None:
         raise ScenarioError('traffic: is missing; write trace = "chat", or rate with input_tokens and output_tokens.')
     return Traffic(
-        input_tokens=float(prompt_tokens(scenario) or 0),
+        input_tokens=float((prompt_tokens(scenario) if scenario.image_count else scenario.input_tokens) or 0),
         output_tokens=float(scenario.output_tokens),
         request_rate_per_s=scenario.rate or 0.0,
         input_tokens_std=scenario.input_tokens_std or 0.0,

@@ -12,7 +12,7 @@ from orrery.execution.host import launched_s, wall_s
 from orrery.execution.kept_cache import NOTHING, seen_tokens
 from orrery.execution.layout import Deployment
 from orrery.execution.overlapped import overlapped
-from orrery.execution.step import Step
+from orrery.execution.step import Step, step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -29,7 +29,10 @@ def tick(deployment: Deployment, batch: Batch) -> Ticks:
     """Cost every step of ``batch``, host included."""
     engine, rows = deployment.engine, batch.num_rows
     cut = _cut(deployment, batch)
-    done = overlapped(deployment, with_drafting(deployment, cut), cut, with_drafting)
+    cost = with_drafting if deployment.draft_head else step
+    done = cost(deployment, cut)
+    if deployment.overlap:
+        done = overlapped(deployment, done, cut, cost)
     done = _compressing(deployment, batch, done)
     launch_s = launched_s(deployment, batch)
     return Ticks(

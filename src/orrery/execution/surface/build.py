@@ -132,11 +132,10 @@ def _prompt_table(deployment: Deployment, prompts: Ints, new: Ints, cached: Ints
 
 def _mixer_channels(deployment: Deployment, batch: Batch) -> Floats:
     """The channels of token mixers and of the tower that encodes images, as a step has them."""
-    engine, own = deployment.engine, crowded(deployment, batch)
-    parts = [
-        *mixer_parts(deployment, shard(deployment).mixers, own, own.largest()),
-        *vision_parts(deployment, batch),
-    ]
+    engine, own = deployment.engine, crowded(deployment, batch) if deployment.expert_placement else batch
+    parts = list(mixer_parts(deployment, shard(deployment).mixers, own, own.largest()))
+    if deployment.images:
+        parts += vision_parts(deployment, deployment.images, batch)
     scaled = [slower(p, engine.memory_ratio, engine.compute_ratio) for p in parts]
     return channels(deployment, scaled, batch.num_tokens.size)
 
