@@ -51,6 +51,8 @@ def deployed(capacity=100_000.0, frac=0.0, tp=1, pp=1, dp=1, ep=1, cp=1, **engin
         max_num_seqs=0,
         max_num_batched_tokens=0,
         scheduler_recv_interval=0,
+        draft_head=None,
+        adapters=None,
     )
 
 
@@ -60,8 +62,6 @@ def held(monkeypatch):
     parts = {"cache": CACHE, "weights": 30_000.0}
     monkeypatch.setattr(memory, "shard", lambda d: SimpleNamespace(weight_bytes=parts["weights"]))
     monkeypatch.setattr(memory, "cache_of", lambda d: parts["cache"])
-    monkeypatch.setattr(memory, "head_memory", lambda d: None)
-    monkeypatch.setattr(memory, "both", lambda cache, head: cache)
     monkeypatch.setattr(memory, "activation_bytes", lambda d: 4_000.0)
     monkeypatch.setattr(memory, "communication_bytes", lambda d: 2_000.0)
     return parts

@@ -33,6 +33,6 @@ def estimate(scenario: Scenario | None = None, /, **settings: Any) -> Answer | E
         return long_contexts(inputs)
     if inputs.expert_offload == HOST_ATTENTION:
         return bound(inputs)
-    if inputs.asks("pooling") or (inputs.output_tokens is None and embeds(inputs)):
+    if (inputs.asks("pooling") or inputs.output_tokens is None) and embeds(inputs):
         return embeddings(inputs)
     return ask.estimate(inputs)
