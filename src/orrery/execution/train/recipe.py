@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """Formats of a training step. One recipe is one file in ``recipes``; bytes are of one element or parameter.
+    """Formats of a training step; bytes are of one element or parameter.
+
+    One recipe is one file in ``recipes``, whose comments say where its numbers come from.
 
     The three products of a linear layer are y = x W^T (forward), dx = dy W (input gradient), dW = dy^T x (weight
     gradient). A cast is an element-wise pass that reads an element in 16 bits and writes it in the narrow format; work

@@ -1,19 +1,31 @@
 """Precision recipes by name, as typed by people and written in tables."""
 
-import pkgutil
 from functools import cache
-from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 from orrery.base.errors import UnknownName
-from orrery.execution.train import recipes
+from orrery.base.sources import read_toml
 from orrery.execution.train.recipe import Recipe
+
+FOLDER = Path(__file__).with_name("recipes")
 
 
 @cache
 def known_recipes() -> dict[str, Recipe]:
     """Every recipe in the ``recipes`` folder, by name."""
-    found = [import_module(f"{recipes.__name__}.{m.name}").RECIPE for m in pkgutil.iter_modules(recipes.__path__)]
+    found = (Recipe(**_read(path)) for path in FOLDER.glob("*.toml"))
     return {r.name: r for r in sorted(found, key=lambda r: r.name)}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The fields of a recipe; those that its file leaves out are those of its ``base``, another file."""
+    table = read_toml(path)
+    base = table.pop("base", "")
+    for key in ("aliases", "sources"):
+        if key in table:
+            table[key] = tuple(table[key])
+    return (_read(FOLDER / f"{base}.toml") if base else {}) | table
 
 
 def recipe_names() -> tuple[str, ...]:

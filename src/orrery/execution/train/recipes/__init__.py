@@ -1,1 +1,0 @@
-"""One file a precision recipe, found because it exists."""
