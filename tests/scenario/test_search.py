@@ -264,3 +264,35 @@ def test_terminal_file_and_python_say_the_same(space, tmp_path, capsys):
     assert run(["search", *flags]) == 0
     assert "Pareto front on l4" in capsys.readouterr().out
     assert run(["search", *flags[:4], "--latency-s", "0.01"]) == 3
+
+
+def test_trained_scores_come_from_training_and_say_so():
+    ask = {"space": "cells", "device": "t4", "scores": "trained", "train_steps": 10, "latency_ratio": 0.5}
+    answer = orrery.search(**ask, method="evolution", population=4, generations=2)
+    (found,) = answer.devices
+    assert found.best.metrics["score"] < 0.0
+    assert found.num_evaluated == 8
+    assert found.searched_latency_s > 4 * found.best.metrics["latency"] / 10
+    assert any("really trained" in note for note in answer.notes)
+    with pytest.raises(ScenarioError, match="train all 15,625 networks"):
+        orrery.search(**ask)
+
+
+def test_joint_training_of_paths_keeps_its_limit_and_counts_paths_in_memory():
+    ask = {"space": "cells", "device": "t4", "scores": "trained", "train_steps": 10, "latency_ratio": 0.5}
+    answer = orrery.search(**ask, method="differentiable")
+    (found,) = answer.devices
+    assert found.best.metrics["latency"] <= found.limits["latency"]
+    held = answer.paths_bytes
+    assert held["two"] == 2 * held["one"]
+    assert held["all"] == pytest.approx(5 * held["one"])  # five operations on every edge
+
+
+def test_formats_and_policy_are_trained_together():
+    ask = {"space": "formats", "formats": "mxfp8,mxfp4", "device": "b200", "scores": "trained", "train_steps": 5}
+    (found,) = orrery.search(**ask, method="policy", memory_ratio=0.8).devices
+    assert found.best.metrics["memory"] <= found.limits["memory"]
+    with pytest.raises(ScenarioError, match="leave model out"):
+        orrery.search(**ask, model="llama-3.2-1b")
+    with pytest.raises(ScenarioError, match="train_steps: nothing is trained"):
+        orrery.search(space="cells", device="t4", train_steps=5)

@@ -13,6 +13,7 @@ from orrery.scenario.disaggregate import plan_disaggregated
 from orrery.scenario.estimates import estimate
 from orrery.scenario.fleet.ask import simulate_fleet
 from orrery.scenario.jobs import DAY
+from orrery.scenario.search.ask import search
 from orrery.scenario.split import split
 from orrery.scenario.what_if import what_if
 from orrery.web.app import application
@@ -146,7 +147,20 @@ def test_designs_have_the_numbers_of_the_command(client):
         assert client.get("/designs", params={**asked, "with": wrong, "whole": "1"}).status_code == 422, wrong
 
 
-@pytest.mark.parametrize("path", ["/what-if", "/kernel", "/disaggregate", "/fleet", "/split", "/designs", "/pictures"])
+def test_search_has_the_numbers_of_the_command(client):
+    asked = {"space": "cells", "device": "t4,l4", "memory_ratio": "0.5", "objective": "score,memory"}
+    assert answer_of(client, "/search", asked) == plain(search(**asked))
+    page = client.get("/search", params={**asked, "whole": "1"}).text
+    assert "On the other devices" in page
+    assert "Front on l4" in page
+    assert "Infeasible" in client.get("/search", params={**asked, "latency_s": "1e-9", "whole": "1"}).text
+    for wrong in ({"space": "/etc/passwd"}, {"scores": "x.csv"}, {"method": "luck"}):
+        assert client.get("/search", params={**asked, **wrong, "whole": "1"}).status_code == 422, wrong
+
+
+@pytest.mark.parametrize(
+    "path", ["/what-if", "/kernel", "/disaggregate", "/fleet", "/split", "/search", "/designs", "/pictures"]
+)
 def test_a_form_opens_filled_and_its_blanks_leave_the_address(client, path):
     page = client.get(path).text
     assert "<details><summary>More settings" in page or "<details open><summary>More settings" in page

@@ -4,6 +4,9 @@ from orrery.scenario.setting import Setting, count, number, word
 
 SPACES = ("cells", "darts", "mbconv", "blocks", "formats", "transformer-shape")
 METHODS = ("program", "enumeration", "evolution", "differentiable", "policy")
+TRAINED = ("trained", "shared")
+"""Scores of small networks that are trained here: each by itself, or all with one set of weights."""
+
 OBJECTIVES = ("score", "latency", "energy", "memory", "parameters", "work")
 
 SEARCH_SETTINGS: tuple[Setting, ...] = (
@@ -23,9 +26,16 @@ SEARCH_SETTINGS: tuple[Setting, ...] = (
     ),
     word(
         "scores",
-        "Quality: a CSV of choice,alternative,score (or damage); work (multiply-adds); default: a stand-in.",
+        "Quality: a CSV of choice,alternative,score (or damage); work (multiply-adds); trained or shared: small "
+        "networks trained here; default: a stand-in.",
         "scores.csv",
-        "FILE|work",
+        "FILE|work|trained|shared",
+    ),
+    count(
+        "train_steps",
+        "Steps of training a small network (default 60; shared weights: ten times).",
+        60,
+        most=10_000,
     ),
     word("model", "The model whose blocks, layers' formats or shape are searched.", "llama-3.1-8b", "NAME|PATH"),
     word("formats", "Formats of the space of formats, comma-separated, widest first.", "bf16,fp8,nvfp4", "F,F,…"),

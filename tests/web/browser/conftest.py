@@ -60,6 +60,7 @@ VIEWS = {
     "fleet": "/fleet",
     "kernel": "/kernel?op=gemm&device=h100-sxm&m=64&n=4096&k=4096",
     "split": "/split?model=vgg-16&device=raspberry-pi-4-8gb&server=rtx-4090&link_rates=0.5,5,50",
+    "search": "/search?space=cells&device=t4,l4&latency_ratio=0.5",
     "sweep": "/sweep?by=device&lines=h100-sxm,h200-sxm",
     "uploads": "/uploads",
     "runs": "/runs",

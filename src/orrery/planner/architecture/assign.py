@@ -34,14 +34,17 @@ class Assigned:
     is_proven: bool
 
 
-def assigned(goal: Floats, tables: Mapping[str, Floats], limits: Mapping[str, float]) -> Assigned | None:
+def assigned(
+    goal: Floats, tables: Mapping[str, Floats], limits: Mapping[str, float], gap_frac: float = 0.0
+) -> Assigned | None:
     """The least sum of ``goal`` with the sums of the limited ``tables`` at most what they say; None: there is none.
 
-    Choices that are equal in the goal and in all tables, limited or not, take their alternatives in order.
+    ``gap_frac`` is how far from the best the answer may be. Choices that are equal in the goal and in all tables, limited
+    or not, take their alternatives in order.
     """
     rows, of_choice, counts = _classes([goal, *tables.values()])
     by_name = {name: rows[:, i + 1] for i, name in enumerate(tables)}
-    found = _counted(rows[:, 0], {name: by_name[name] for name in limits}, limits, counts.astype(np.float64))
+    found = _counted(rows[:, 0], {name: by_name[name] for name in limits}, limits, counts.astype(np.float64), gap_frac)
     if found is None:
         return None
     taken, bound, is_proven = found
@@ -61,7 +64,7 @@ def _classes(tables: list[Floats]) -> tuple[Floats, Ints, Ints]:
 
 
 def _counted(
-    goal: Floats, costs: Mapping[str, Floats], limits: Mapping[str, float], counts: Floats
+    goal: Floats, costs: Mapping[str, Floats], limits: Mapping[str, float], counts: Floats, gap_frac: float
 ) -> tuple[Ints, float, bool] | None:
     """How many choices of each class take each alternative, the bound, and whether that is proven best."""
     num_classes, num_alternatives = goal.shape
@@ -81,7 +84,7 @@ def _counted(
             most=np.where(is_there, np.repeat(counts, num_alternatives), 0.0),
             is_whole=np.full(goal.size, True),
         ),
-        gap_frac=0.0,
+        gap_frac=gap_frac,
         most_s=MAX_S,
     )
     if solution is None:

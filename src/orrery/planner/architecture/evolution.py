@@ -48,6 +48,7 @@ def by_evolution(
         best=best_of(problem, goal, within),
         front=pareto(problem, goal, against, within),
         num_evaluated=len(run.evaluated),
+        evaluated=run.evaluated,
     )
 
 

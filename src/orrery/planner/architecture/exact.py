@@ -13,6 +13,8 @@ from orrery.planner.pareto import least
 MAX_TRIED = 1_000_000
 PART = 50_000
 NUM_POINTS = 15
+FRONT_GAP_FRAC = 1e-3
+"""How far points of the front, but for its best goal, may be from the best."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -25,6 +27,7 @@ class Found:
     best: Networks  # one line, or none
     front: Networks
     num_evaluated: int
+    evaluated: Networks | None = None  # every network that was looked at, as often as it was
     bound: float | None = None
     is_proven: bool = False
 
@@ -61,7 +64,7 @@ def _along(
     low, high = (float(table[np.arange(c.size), c].sum()) for c in ends)
     for limit in np.linspace(low, high, NUM_POINTS):
         own = min(float(limit), allowed.get(against, np.inf))
-        yield assigned(tables[goal], tables, {**allowed, against: own})
+        yield assigned(tables[goal], tables, {**allowed, against: own}, FRONT_GAP_FRAC)
 
 
 def signed(problem: Problem, name: str) -> Floats:

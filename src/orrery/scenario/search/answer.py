@@ -45,6 +45,7 @@ class DeviceResult:
     bound: float | None
     is_proven: bool
     num_evaluated: int
+    searched_latency_s: float  # of all networks that were evaluated one by one, added up; 0 where none were
     latency_s_on: Mapping[str, float]
     served: Served | None = None
 
@@ -62,6 +63,7 @@ class SearchAnswer:
     devices: tuple[DeviceResult, ...]
     notes: tuple[str, ...]
     settings: Mapping[str, Any]
+    paths_bytes: Mapping[str, float] | None = None  # of results, with one, two and all paths in memory
 
     def to_json(self) -> dict[str, Any]:
         """The answer in the shape that scripts rely on; SI units."""
@@ -72,6 +74,7 @@ class SearchAnswer:
                 "objective": [self.goal, self.against],
                 "num_choices": self.num_choices,
                 "num_networks": self.num_networks,
+                "paths_bytes": self.paths_bytes,
                 "devices": self.devices,
                 "settings": self.settings,
                 "notes": self.notes,

@@ -1,6 +1,7 @@
 """``orrery search``: the best network of a space for each device, its front, and how it does on the other devices."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -16,8 +17,11 @@ from orrery.planner.architecture.exact import Found, best_of, by_enumeration, by
 from orrery.planner.architecture.gradient import GradientKnobs, by_gradient
 from orrery.planner.architecture.policy import PolicyKnobs, by_policy
 from orrery.planner.architecture.problem import Networks, Problem, sign
+from orrery.planner.architecture.together import by_gated_paths, by_policy_and_weights
+from orrery.planner.architecture.toys import Toy, Twin
+from orrery.planner.architecture.training import TrainingKnobs
 from orrery.scenario.ask import InfeasibleAnswer
-from orrery.scenario.fields_search import SEARCH_BY_NAME
+from orrery.scenario.fields_search import SEARCH_BY_NAME, TRAINED
 from orrery.scenario.inputs import read_asked
 from orrery.scenario.search import blocks
 from orrery.scenario.search.answer import Band, DeviceResult, Network, SearchAnswer
@@ -34,6 +38,15 @@ from orrery.scenario.search.scores import with_score
 DRAWN = ("evolution", "differentiable", "policy")
 """Methods that end elsewhere with another seed."""
 
+TOGETHER = ("differentiable", "policy")
+"""Methods that train weights and architecture together where scores are trained."""
+
+MAX_TRAINED = 500
+"""Networks that are trained one by one to try them all."""
+
+MAX_JUDGED = 16
+"""Networks of such a search that are trained by themselves."""
+
 EPSILON = 1e-12
 
 
@@ -47,17 +60,21 @@ def search(**settings: Any) -> SearchAnswer | InfeasibleAnswer:
     inputs = read_asked(SearchQuestion, settings, SEARCH_BY_NAME)
     question = resolve_search(inputs)
     problems: dict[str, Problem] = {}
+    brought: dict[str, Costs] = {}
     notes: list[str] = []
+    training = _training(inputs)
     for device in question.devices:
-        costs, says = with_score(question.costs_on(device), inputs.scores)
+        costs, says = with_score(question.costs_on(device), inputs.scores, training)
         problems[device.name] = _problem(costs, question)
+        brought[device.name] = costs
         notes += [note for note in (says, *costs.notes, *device.notes) if note not in notes]
     method = inputs.method or _default_method(next(iter(problems.values())), question)
     results: list[DeviceResult] = []
     for device in question.devices:
         problem = problems[device.name]
         limits = limits_of(inputs, problem)
-        runs = [_searched(problem, question, method, limits, seed) for seed in _seeds(inputs, method)]
+        toy = brought[device.name].toy if inputs.scores == "trained" else None
+        runs = [_searched(problem, question, method, limits, seed, toy) for seed in _seeds(inputs, method)]
         if not any(len(run.best) for run in runs):
             return InfeasibleAnswer(infeasible=_shortfall(problem, limits, device, method), notes=tuple(notes))
         results.append(_result(device, problem, problems, question, runs, limits))
@@ -70,6 +87,7 @@ def search(**settings: Any) -> SearchAnswer | InfeasibleAnswer:
         against=question.against,
         num_choices=len(first.choices),
         num_networks=float(first.num_networks),
+        paths_bytes=_paths(next(iter(brought.values()))),
         devices=tuple(results),
         notes=tuple(notes),
         settings=inputs.written(),
@@ -124,10 +142,37 @@ def limits_of(inputs: SearchQuestion, problem: Problem) -> dict[str, float]:
     return found
 
 
-def _searched(problem: Problem, question: SearchSetting, method: str, limits: Mapping[str, float], seed: int) -> Found:
+def _training(inputs: SearchQuestion) -> TrainingKnobs:
+    if inputs.train_steps is not None and inputs.scores not in TRAINED:
+        raise ScenarioError(f"train_steps: nothing is trained; write scores = {' or '.join(TRAINED)} beside it.")
+    return TrainingKnobs(steps=inputs.train_steps or TrainingKnobs().steps, seed=inputs.seed or 0)
+
+
+def _paths(costs: Costs) -> Mapping[str, float] | None:
+    """Bytes of results that training a mean network holds with one, two and all paths of every choice in memory."""
+    if costs.held_bytes is None:
+        return None
+    one = float(np.nanmean(costs.held_bytes, axis=1).sum())
+    return {"one": one, "two": 2.0 * one, "all": float(np.nansum(costs.held_bytes))}
+
+
+def _searched(
+    problem: Problem,
+    question: SearchSetting,
+    method: str,
+    limits: Mapping[str, float],
+    seed: int,
+    toy: Toy | None = None,
+) -> Found:
+    """One search; where a toy is trained along with it, its networks are then trained by themselves."""
     inputs, goal, against = question.inputs, question.goal, question.against
     if method == "program":
         return by_program(problem, goal, against, limits)
+    if method == "enumeration" and inputs.scores == "trained" and problem.num_networks > MAX_TRAINED:
+        raise ScenarioError(
+            f"method: enumeration would train all {problem.num_networks:,} networks, and at most {MAX_TRAINED} are; "
+            "write method = evolution, differentiable or policy, or scores = shared."
+        )
     if method == "enumeration":
         return by_enumeration(problem, goal, against, limits)
     if method == "evolution":
@@ -138,10 +183,37 @@ def _searched(problem: Problem, question: SearchSetting, method: str, limits: Ma
             seed=seed,
         )
         return by_evolution(problem, goal, against, limits, knobs)
+    if toy is not None and method in TOGETHER:
+        return _together(problem, question, method, limits, replace(_training(inputs), seed=seed), toy)
     if method == "differentiable":
         knobs = GradientKnobs(runs=inputs.runs or 8, steps=inputs.steps or 150, seed=seed)
         return by_gradient(problem, goal, against, limits, knobs)
     return by_policy(problem, goal, against, limits, PolicyKnobs(steps=inputs.steps or 300, seed=seed))
+
+
+def _together(
+    problem: Problem,
+    question: SearchSetting,
+    method: str,
+    limits: Mapping[str, float],
+    training: TrainingKnobs,
+    toy: Toy,
+) -> Found:
+    """Weights and architecture trained together; what comes of it is judged by training it alone."""
+    goal, against = question.goal, question.against
+    if goal != "score":
+        raise ScenarioError(f"objective: {method} with scores = trained learns the score; write it first.")
+    if method == "policy":
+        ends = by_policy_and_weights(problem, toy, limits, training, PolicyKnobs(seed=training.seed))
+    elif isinstance(toy, Twin):
+        ends = by_gated_paths(problem, toy, limits, training)
+    else:
+        raise ScenarioError("method: differentiable trains paths side by side; write method = policy for formats.")
+    ends = np.unique(ends, axis=0)
+    within = ends[problem.are_within(ends, limits)][-MAX_JUDGED:]
+    return Found(
+        best=best_of(problem, goal, within), front=pareto(problem, goal, against, within), num_evaluated=len(within)
+    )
 
 
 def _result(
@@ -176,6 +248,9 @@ def _result(
         bound=bounds[0] if bounds else None,
         is_proven=all(run.is_proven for run in runs),
         num_evaluated=sum(run.num_evaluated for run in runs),
+        searched_latency_s=sum(
+            float(problem.metrics["latency"].of(run.evaluated).sum()) for run in runs if run.evaluated is not None
+        ),
         latency_s_on={name: float(p.metrics["latency"].of(best)[0]) for name, p in problems.items()},
         served=served,
     )

@@ -12,6 +12,7 @@ from orrery.execution.memory import Infeasible
 from orrery.execution.shard import shard
 from orrery.models.model import Model, SoftmaxAttention
 from orrery.planner.architecture.problem import Choice, Metric, Networks
+from orrery.planner.architecture.toys import twin_of
 from orrery.planner.blocks.library import Variant, costs, rebuilt, variants
 from orrery.scenario.resolve import Question, resolve
 from orrery.scenario.schema import read_scenario
@@ -54,7 +55,7 @@ def costs_of(settings: Mapping[str, Any]) -> Costs:
         reference_name=at.model.name,
         reference={name: float(found.of(parent)[0]) for name, found in metrics.items()},
         parent=parent,
-        capacity_frac=np.tile([(c.variant.kv_share_frac + c.variant.ffn_share_frac) / 2.0 for c in each], (layers, 1)),
+        toy=twin_of(np.tile([(c.variant.kv_share_frac + c.variant.ffn_share_frac) / 2.0 for c in each], (layers, 1))),
         notes=(
             f"latency: the layers' part of a decode step of {sequences:,.0f} sequences; memory: weights and the cache "
             f"of {length:,.0f} tokens a sequence, on one device",

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.planner.architecture.problem import Choice, Metric, Networks
+from orrery.planner.architecture.toys import Toy
 
 Floats = NDArray[np.float64]
 
@@ -25,8 +26,7 @@ UNITS = {
 class Costs:
     """A space on one device.
 
-    ``capacity_frac``: each alternative's share of the most that its choice offers; ``likened`` says what the stand-in
-    for the score is.
+    ``likened`` says what the stand-in for the score is.
     """
 
     choices: tuple[Choice, ...]
@@ -36,8 +36,8 @@ class Costs:
     reference_name: str
     reference: Mapping[str, float]  # metrics of the reference
     parent: Networks | None = None  # the reference as a network of the space, where it is one
-    capacity_frac: Floats | None = None
     held_bytes: Floats | None = None  # of results, that training keeps of every alternative
+    toy: Toy | None = None  # what is trained where scores are
     notes: tuple[str, ...] = ()
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from orrery.hardware.device import Device
 from orrery.kernels.energy import energy_j
 from orrery.planner.architecture.problem import Choice, Metric
+from orrery.planner.architecture.toys import twin_of
 from orrery.predictors.cells import darts, mbconv, nas_bench_201
 from orrery.predictors.cells.kernels import ELEMENT_BYTES
 from orrery.predictors.cells.latency import FORMAT, Machine, Plan, machine
@@ -48,7 +49,7 @@ def costs(
         reference_name=reference.name if reference else "most multiply-adds",
         reference={name: float(metric.of(beside)[0]) for name, metric in compared.items()},
         parent=None if reference else parent,
-        capacity_frac=capacity,
+        toy=twin_of(capacity),
         held_bytes=_table(known, _held(known)).table,
         notes=(EAGER,),
     )

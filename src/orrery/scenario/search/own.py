@@ -37,6 +37,7 @@ from orrery.kernels.energy import energy_j
 from orrery.kernels.ops import Gemm
 from orrery.numerics.registry import get_format
 from orrery.planner.architecture.problem import Choice, Metric
+from orrery.planner.architecture.toys import twin_of
 from orrery.scenario.search.costs import Costs, shares, squared_shares
 
 MAX_CHOICES, MAX_ALTERNATIVES, MAX_FILE_BYTES = 1_000, 100, 4_000_000
@@ -114,7 +115,7 @@ def costs_of(space: OwnSpace, device: Device) -> Costs:
         reference_name="first alternatives",
         reference={name: float(found.of(parent)[0]) for name, found in metrics.items()},
         parent=parent,
-        capacity_frac=capacity,
+        toy=twin_of(capacity),
         notes=(f"latency and energy: products in {FORMAT}, where the file gives no latency",),
     )
 

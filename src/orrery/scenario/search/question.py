@@ -14,7 +14,7 @@ from orrery.planner.bits.layer import layers_of
 from orrery.predictors.cells.darts import darts
 from orrery.predictors.cells.mbconv import mbconv, mobilenet_v2
 from orrery.predictors.cells.nas_bench_201 import nas_bench_201
-from orrery.scenario.fields_search import METHODS, OBJECTIVES, SEARCH_BY_NAME, SPACES
+from orrery.scenario.fields_search import METHODS, OBJECTIVES, SEARCH_BY_NAME, SPACES, TRAINED
 from orrery.scenario.inputs import Inputs
 from orrery.scenario.kinds import Count, Number, Word
 from orrery.scenario.resolve import words
@@ -30,6 +30,7 @@ class SearchQuestion(Inputs, table=SEARCH_BY_NAME):
     objective: Word = None
     method: Word = None
     scores: Word = None
+    train_steps: Count = None
     model: Word = None
     formats: Word = None
     batch: Count = None
@@ -127,8 +128,12 @@ def _costs_on(inputs: SearchQuestion, kind: str) -> Callable[[Device], Costs]:
         named = tuple(dict.fromkeys(get_format(word).name for word in words(inputs.formats or "")))
         if len(named) < 2:
             raise ScenarioError(f'formats: got {inputs.formats!r}; write two or more, such as formats = "bf16,fp8".')
-        layers = layers_of(get_model(_model(inputs)), inputs.tokens or 16)
-        return lambda device: formats.costs_of(layers, named, device, seed)
+        is_toy = inputs.scores in TRAINED
+        if is_toy and inputs.model is not None:
+            raise ScenarioError(f"model: scores = {inputs.scores} train a small network of their own; leave model out.")
+        tokens = inputs.tokens or 16
+        layers = formats.toy_layers(named, tokens) if is_toy else layers_of(get_model(_model(inputs)), tokens)
+        return lambda device: formats.costs_of(layers, named, device, seed, is_toy=is_toy)
     if kind == "transformer-shape":
         model, format = get_model(_model(inputs)), inputs.weights or "bf16"
         return lambda device: shapes.costs_of(model, device, inputs.seq_len or 4096, batch, format)
@@ -144,7 +149,7 @@ def _model(inputs: SearchQuestion) -> str:
 
 
 def _objectives(text: str) -> tuple[str, str]:
-    found = words(text)
+    found = list(words(text))
     if not found or len(found) > 2 or any(name not in OBJECTIVES for name in found):
         raise ScenarioError(f"objective: got {text[:80]!r}; write one or two of {', '.join(OBJECTIVES)}.")
     goal = found[0]

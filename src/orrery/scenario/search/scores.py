@@ -10,14 +10,19 @@ from orrery.base.errors import ScenarioError, shown
 from orrery.base.user_file import read_user_text, user_path
 from orrery.base.user_text import csv_table
 from orrery.planner.architecture.problem import Metric
+from orrery.planner.architecture.toys import MAX_CHOICES
+from orrery.planner.architecture.training import Alone, Shared, TrainingKnobs, even, shared_weights
+from orrery.scenario.fields_search import TRAINED
 from orrery.scenario.search.costs import Costs, Floats
 
 WORK = "work"
 SIGNS = {"score": 1.0, "damage": -1.0}
 
 
-def scored(costs: Costs, source: str | None) -> tuple[Metric, str]:
+def scored(costs: Costs, source: str | None, knobs: TrainingKnobs) -> tuple[Metric, str]:
     """The score of the space's networks (more is better), and what to say of it."""
+    if source in TRAINED:
+        return _trained(costs, str(source), knobs)
     if source is None:
         return costs.stand_in, costs.likened
     if source == WORK:
@@ -25,6 +30,27 @@ def scored(costs: Costs, source: str | None) -> tuple[Metric, str]:
             raise ScenarioError("scores: this space counts no multiply-adds; leave scores out, or bring a file.")
         return work, "score: multiply-adds, which are no quality; networks that compute as much may differ in it"
     return Metric(table=_read(costs, user_path(source))), f"score: {Path(source).name}, added up over choices"
+
+
+def _trained(costs: Costs, source: str, knobs: TrainingKnobs) -> tuple[Metric, str]:
+    """Scores of small networks: each trained by itself, or all with weights that drawn paths share."""
+    toy, counts = costs.toy, tuple(len(choice.alternatives) for choice in costs.choices)
+    if toy is None or len(counts) > MAX_CHOICES:
+        why = "has no small twin" if toy is None else f"has {len(counts)} choices, and twins at most {MAX_CHOICES}"
+        raise ScenarioError(f"scores: this space {why}; leave scores out, or bring a file.")
+    says = (
+        f"score: less the held-out loss of a small twin of each network, really trained on a drawn task ({knobs.steps} "
+        "steps a network); it is no accuracy of the space's own networks"
+    )
+    if source == "trained":
+        return Metric(exact=Alone(toy=toy, knobs=knobs)), says
+    shared = Shared(toy=toy, knobs=knobs, weights=shared_weights(toy, knobs, even(counts)))
+    parent = np.zeros(len(counts), np.int64) if costs.parent is None else costs.parent[0]
+    table = shared.replaced(parent, counts)
+    constant = float(shared(parent[None])[0]) - float(table[np.arange(len(counts)), parent].sum())
+    return Metric(table=table, constant=constant, exact=shared), (
+        f"{says}, with weights that all share; where sums are needed, an alternative counts what it changes by itself"
+    )
 
 
 def _read(costs: Costs, path: Path) -> Floats:
@@ -67,9 +93,9 @@ def _number(text: str, where: str) -> float:
     return value
 
 
-def with_score(costs: Costs, source: str | None) -> tuple[Costs, str]:
+def with_score(costs: Costs, source: str | None, knobs: TrainingKnobs) -> tuple[Costs, str]:
     """The space with its score among the metrics, and what to say of it; a reference within the space has one too."""
-    score, says = scored(costs, source)
+    score, says = scored(costs, source, knobs)
     reference = dict(costs.reference)
     if costs.parent is not None:
         reference["score"] = float(score.of(costs.parent)[0])

@@ -10,14 +10,23 @@ from starlette.routing import Route
 from orrery.base.errors import OrreryError, ScenarioError
 from orrery.scenario.fields import BY_NAME
 from orrery.web.address import query_of
-from orrery.web.command_pages import designs, disaggregate, fleet, kernel, pictures, split, what_if
+from orrery.web.command_pages import designs, disaggregate, fleet, kernel, pictures, search, split, what_if
 from orrery.web.command_pages.command_page import CommandPage
 from orrery.web.export import as_csv, as_json
 from orrery.web.forms import suggestions
 from orrery.web.named import grounded
 from orrery.web.render import page, wants_part
 
-COMMAND_PAGES = (what_if.PAGE, designs.PAGE, disaggregate.PAGE, fleet.PAGE, kernel.PAGE, split.PAGE, pictures.PAGE)
+COMMAND_PAGES = (
+    what_if.PAGE,
+    designs.PAGE,
+    disaggregate.PAGE,
+    fleet.PAGE,
+    kernel.PAGE,
+    search.PAGE,
+    split.PAGE,
+    pictures.PAGE,
+)
 
 MENUS = tuple((kind.menu[0], f"/{kind.name}", kind.menu[1]) for kind in COMMAND_PAGES)
 

@@ -25,6 +25,7 @@ COMMANDS = {
     "designs": "orrery.web.command_pages.designs:answer",
     "kernel": "orrery.web.command_pages.kernel:answer",
     "fleet": "orrery.web.command_pages.fleet:answer",
+    "search": "orrery.web.command_pages.search:answer",
     "split": "orrery.web.command_pages.split:answer",
     "pictures": "orrery.web.command_pages.pictures:answer",
     "disaggregate": "orrery.web.command_pages.disaggregate:answer",
