@@ -21,6 +21,7 @@ from orrery.web.command_pages import designs as designs_page
 from orrery.web.command_pages import disaggregate
 from orrery.web.command_pages import kernel as kernel_page
 from orrery.web.command_pages import pictures as pictures_page
+from orrery.web.command_pages import search as search_page
 from orrery.web.command_pages import split as split_page
 from orrery.web.command_pages import what_if as what_if_page
 from orrery.web.place import place_at
@@ -164,7 +165,8 @@ def test_search_has_the_numbers_of_the_command(client):
 def test_a_form_opens_filled_and_its_blanks_leave_the_address(client, path):
     page = client.get(path).text
     assert "<details><summary>More settings" in page or "<details open><summary>More settings" in page
-    device = split_page.START["device"] if path == "/split" else "h100-sxm"
+    own = {"/split": split_page.START, "/search": search_page.START}.get(path, {"device": "h100-sxm"})
+    device = own["device"]
     assert f'name="device" value="{device}' in page
     to = client.get(f"{path}?device=h100-sxm&model=", follow_redirects=False)
     assert to.status_code == 303

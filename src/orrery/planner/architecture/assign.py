@@ -39,7 +39,7 @@ def assigned(
 ) -> Assigned | None:
     """The least sum of ``goal`` with the sums of the limited ``tables`` at most what they say; None: there is none.
 
-    ``gap_frac`` is how far from the best the answer may be. Choices that are equal in the goal and in all tables, limited
+    ``gap_frac``: how far from the best the answer may be. Choices that are equal in the goal and in all tables, limited
     or not, take their alternatives in order.
     """
     rows, of_choice, counts = _classes([goal, *tables.values()])

@@ -71,7 +71,7 @@ def sections(plain: Plain) -> tuple[Section, ...]:
 
 def _verdict(found: Plain) -> str:
     proof = "no better network by these sums" if found["is_proven"] else f"best of {found['num_evaluated']:,} looked at"
-    taken = found["best"]["alternatives"]
+    taken: dict[str, str] = found["best"]["alternatives"]
     counts = Counter(taken.values())
     listed = [f"{k}: {v}" for k, v in taken.items()] if len(taken) <= FEW else [f"{k} ({n})" for k, n in counts.items()]
     return f"{proof}: {', '.join(listed)}"
@@ -150,5 +150,5 @@ PAGE = CommandPage(
     sections=sections,
     rows=rows,
     own=frozenset(SEARCH_BY_NAME),
-    choices={"space": SPACES, "method": ("", *METHODS)},
+    choices={"space": SPACES},
 )
