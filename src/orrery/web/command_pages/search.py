@@ -7,7 +7,7 @@ from typing import Any
 from orrery.base.errors import ScenarioError
 from orrery.catalog.corrected import is_own_file
 from orrery.reports.words import format_value
-from orrery.scenario.fields_search import METHODS, SEARCH_BY_NAME, SPACES
+from orrery.scenario.fields_search import SEARCH_BY_NAME, SPACES
 from orrery.scenario.search.ask import search
 from orrery.scenario.search.costs import UNITS
 from orrery.web.address import Query
