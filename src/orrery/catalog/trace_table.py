@@ -3,6 +3,7 @@
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -67,6 +68,11 @@ def gathered(path: Path, rows: Sequence[Row], notes: tuple[str, ...] = (), block
     """The rows of a file as a trace: in order of arrival, from 0, names and blocks numbered 0, 1, …."""
     if not rows:
         raise ScenarioError(f"{path}: holds no request; write a header and a line for each: {KNOWN}.")
+    if late := sum(b.arrival_s < a.arrival_s for a, b in pairwise(rows)):
+        notes = (
+            *notes,
+            f"{path.name}: {late:,} of {len(rows):,} rows come before the one above them; sorted by arrival",
+        )
     rows = sorted(rows, key=lambda r: r.arrival_s)
     arrival_s = np.array([r.arrival_s for r in rows])
     if len(rows) > 1 and arrival_s[-1] == arrival_s[0]:

@@ -10,6 +10,7 @@ from orrery.base.files import write_atomically
 from orrery.base.units import figures, text
 from orrery.cli.output import console
 from orrery.cli.sheet import Sheet
+from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.fleet.answer import FleetAnswer, event_counts
 from orrery.serving.requests import Floats
 
@@ -80,6 +81,7 @@ def _rows(answer: FleetAnswer) -> list[tuple[str, str, str]]:
         rows.append(("the API", f"${figures(api.api_usd)}", f"${each} a million output tokens; {api.sentence}"))
     hosts = f"and {text(run.host_energy_j, 'j')} of the hosts" if run.host_energy_j else ""
     rows.append(("energy", text(run.energy_j, "j"), hosts))
+    rows += _jobs(answer)
     if answer.carbon_g is not None:
         paid = f"; ${figures(answer.electricity_usd)} of electricity, in the cost" if answer.electricity_usd else ""
         rows.append(("CO2", f"{figures(answer.carbon_g / 1000.0)} kg", f"of devices and hosts, by the hours{paid}"))
@@ -101,6 +103,17 @@ def _rows(answer: FleetAnswer) -> list[tuple[str, str, str]]:
     if found := event_counts(run):
         rows.append(("scale events", f"{sum(found.values()):,}", ", ".join(f"{n} {what}" for what, n in found.items())))
     return rows
+
+
+def _jobs(answer: FleetAnswer) -> list[tuple[str, str, str]]:
+    """Batch work beside the service: what it costs in the best hours, and as early as it can."""
+    jobs = answer.jobs
+    if jobs is None:
+        return []
+    if isinstance(jobs, InfeasibleAnswer):
+        return [("jobs", "do not fit", str(jobs.infeasible))]
+    texts = [f"${figures(s.usd)} and {figures(s.carbon_g / 1e3)} kg of CO2" for s in (jobs.best, jobs.early)]
+    return [("jobs", texts[0], f"in the best hours; as early as possible {texts[1]}")]
 
 
 def change_text(answer: FleetAnswer) -> str:

@@ -110,6 +110,22 @@ FLEET_SETTINGS: tuple[Setting, ...] = (
         "h.csv",
         "FILE",
     ),
+    Setting(
+        name="job",
+        kind="words",
+        metavar="NAME=KWH[,KEY=X…]",
+        example='["train=400,from=0,until=24,most=50"]',
+        commands=FLEET,
+        help="Work that may wait, as orrery shift takes it, put into the hours beside the service; repeat for more.",
+    ),
+    _number("row_limit_w", "The most that service and jobs may draw (default: no limit).", 2e5, most=1e10, metavar="W"),
+    _number(
+        "usd_per_tonne",
+        "Price of a tonne of CO2 where jobs are placed (default 0: money alone).",
+        100,
+        most=1e9,
+        metavar="USD",
+    ),
     switch("steady", "Hour by hour in steady state, without simulating requests.", commands=FLEET),
 )
 """In the order of the help page."""

@@ -87,9 +87,12 @@ def shift(**settings: Any) -> ShiftAnswer | InfeasibleAnswer:
     inputs = read_asked(ShiftQuestion, settings, SHIFT_BY_NAME)
     if inputs.hours is None or not inputs.job:
         raise ScenarioError('hours and job: write both, such as hours = "day.csv" and job = ["train=400"].')
-    hours = read_hours(Path(inputs.hours), inputs.fleet)
-    count = hours.base_w.size
-    jobs = tuple(_job(text, count) for text in inputs.job)
+    return placed(inputs, read_hours(Path(inputs.hours), inputs.fleet))
+
+
+def placed(inputs: ShiftQuestion, hours: Hours) -> ShiftAnswer | InfeasibleAnswer:
+    """The jobs of a question in some hours, as early as they can and where they cost least."""
+    jobs = tuple(_job(text, hours.base_w.size) for text in inputs.job)
     limit, pue = inputs.row_limit_w or inf, inputs.pue or 1.0
     best = shifted(hours, jobs, limit, pue, (inputs.usd_per_tonne or 0.0) / G_PER_TONNE)
     early = at_once(hours, jobs, limit, pue)

@@ -118,9 +118,17 @@ def test_every_mistake_has_one_message(wrong, message):
 def test_a_trace_out_of_order_or_a_price_that_is_missing_is_one_message(tmp_path):
     device = {k: v for k, v in LOAD.items() if k not in ("input_tokens", "output_tokens", "rate")}
     late = tmp_path / "t.csv"
-    late.write_text("arrived_at,num_prefill_tokens,num_decode_tokens\n5,10,10\nx,10,10\n")
-    with pytest.raises(OrreryError):
+    late.write_text("arrival_s,input_tokens,output_tokens\n5,10,10\nx,10,10\n")
+    with pytest.raises(OrreryError, match="line 3"):
         simulate_fleet(**device, trace=str(late))
+    late.write_text("arrival_s,input_tokens,output_tokens\n5,10,10\n3,20,10\n9,30,10\n")
+    answer = simulate_fleet(**device, trace=str(late))
+    assert "t.csv: 1 of 3 rows come before the one above them; sorted by arrival" in answer.notes
+    assert answer.run.requests.input_tokens.tolist() == [20, 10, 30]
+    unpriced = {**LOAD, "device": "a100-pcie-40gb", "days": 0.001}
+    with pytest.raises(OrreryError, match="no price of a100-pcie-40gb is known; write usd_per_hour"):
+        simulate_fleet(**unpriced)
+    assert simulate_fleet(**unpriced, usd_per_hour=1.5).cost_usd > 0
 
 
 def test_blocks_and_their_classes_name_the_same_keys():

@@ -14,13 +14,16 @@ from orrery.base.units import figures
 from orrery.catalog.autoscalers import facts_of
 from orrery.fleet.service.result import FRAME, FleetRun
 from orrery.scenario.answer import to_json
+from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.attainment import needed_frac
 from orrery.scenario.fleet.beside_api import BesideApi, beside_api
 from orrery.scenario.fleet.by_hour import ByHour, by_hour_of_run, electricity_usd, pue_ratio
+from orrery.scenario.fleet.jobs import jobs_of, peak_power_w
 from orrery.scenario.fleet.read import FleetInputs
 from orrery.scenario.fleet.regret import Regret
 from orrery.scenario.fleet.traffic import FleetTraffic, tenants_of
 from orrery.scenario.objectives import read_objectives
+from orrery.scenario.shift import ShiftAnswer
 from orrery.serving.requests import Floats
 
 PERCENTS = (50.0, 90.0, 95.0, 99.0)
@@ -127,6 +130,11 @@ class FleetAnswer:
         """CO2 of the fleet's power; None without a table of hours."""
         return None if self.by_hour is None else float(self.by_hour.carbon_g.sum())
 
+    @cached_property
+    def jobs(self) -> ShiftAnswer | InfeasibleAnswer | None:
+        """Batch work in the hours of the run; None where there is none."""
+        return jobs_of(self.inputs, self.by_hour)
+
     @property
     def cost_usd(self) -> float:
         """Price of the replicas, and electricity."""
@@ -194,6 +202,8 @@ class FleetAnswer:
                     }
                 ),
                 **({} if self.api is None else {"api": self.api.to_json()}),
+                **({} if self.jobs is None else {"jobs": self.jobs.to_json()}),
+                "peak_power_w": peak_power_w(run),
                 "energy_j": run.energy_j,
                 "host_energy_j": run.host_energy_j,
                 "busy_frac": run.busy_frac,

@@ -17,6 +17,7 @@ from orrery.scenario.fleet.answer import FleetAnswer, answer_of
 from orrery.scenario.fleet.build import Built, built
 from orrery.scenario.fleet.by_hour import check_hours
 from orrery.scenario.fleet.change import smallest_change
+from orrery.scenario.fleet.jobs import check_jobs
 from orrery.scenario.fleet.read import FleetInputs, read_fleet
 from orrery.scenario.fleet.regret import regret_of
 from orrery.scenario.fleet.services import ServicesAnswer, services_of
@@ -57,6 +58,7 @@ def ask_fleet(
         return services_of(settings, where, one_service)
     inputs = read_fleet(settings, where)
     _check_whole(inputs)
+    check_jobs(inputs)
     if (inputs.top.survive is not None or inputs.top.steady) and inputs.scenario.api_price is not None:
         raise ScenarioError("api_price: prices requests that are simulated; leave out survive and steady.")
     if inputs.top.survive is not None and inputs.hours is not None:
@@ -73,6 +75,7 @@ def one_service(settings: Mapping[str, Any], where: str) -> FleetAnswer | Infeas
     """The answer of one of several services."""
     inputs = read_fleet(settings, where)
     _check_whole(inputs)
+    check_jobs(inputs)
     return with_more(inputs, settings, None)
 
 

@@ -53,6 +53,9 @@ class FleetTop(PoolBlock):
     survive: Word = None
     max_queue: Count = None
     hours: Word = None
+    job: tuple[str, ...] = ()
+    row_limit_w: Number = None
+    usd_per_tonne: Number = None
     fault_rates: Word = None
     change: Switch = None
     steady: Switch = None

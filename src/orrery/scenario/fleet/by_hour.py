@@ -5,6 +5,7 @@ from math import ceil, floor
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from orrery.base.errors import ScenarioError
 from orrery.fleet.hours.shift import Hours
@@ -25,10 +26,18 @@ class ByHour:
     energy_j: Floats  # at the meter: devices and hosts, times the PUE
     usd: Floats  # of owned pools; 0 where a rent contains electricity
     carbon_g: Floats
+    length_s: Floats
+    usd_per_j: Floats  # at the meter
+    carbon_per_j: Floats
+
+    @property
+    def whole_hours(self) -> NDArray[np.bool_]:
+        """Which hours the run has whole: its first and last ones may be cut."""
+        return self.length_s >= HOUR_S * (1.0 - 1e-9)
 
     def to_json(self) -> dict[str, Any]:
         """The hours as plain data."""
-        return to_json(self)
+        return to_json({name: getattr(self, name) for name in ("start_s", "energy_j", "usd", "carbon_g")})
 
 
 def electricity_usd(inputs: FleetInputs, joules: float, by_hour: ByHour | None) -> float:
@@ -123,4 +132,7 @@ def _priced(hours: Hours, pue: float, setup: FleetService, edges_s: Floats, rows
         energy_j=metered_j,
         usd=metered_j * hours.usd_per_j[rows] * float(is_paid),
         carbon_g=metered_j * hours.carbon_g[rows],
+        length_s=np.diff(edges_s),
+        usd_per_j=hours.usd_per_j[rows],
+        carbon_per_j=hours.carbon_g[rows],
     )

@@ -25,6 +25,8 @@ from orrery.scenario.shift import read_hours
 
 TOP = {s.name: s for s in FLEET_SETTINGS}
 SCALERS = ("autoscaler", "prefill_autoscaler")
+LISTED = (*(f"{name}_knob" for name in SCALERS), "job")
+"""Settings that may be one text or several."""
 
 WITHOUT_USE = {
     "batch": "a fleet takes rate or trace",
@@ -83,9 +85,9 @@ def read_fleet(settings: Mapping[str, Any], where: str = "") -> FleetInputs:
     own = {name: plain.pop(name) for name in TOP if name in plain}
     for name, value in plain.items():
         _check_key(name, value, where)
-    for name in SCALERS:
-        if isinstance(own.get(f"{name}_knob"), str):
-            own[f"{name}_knob"] = [own[f"{name}_knob"]]
+    for name in LISTED:
+        if isinstance(own.get(name), str):
+            own[name] = [own[name]]
     top = read_asked(FleetTop, own, TOP, where)
     base = read_scenario(plain, where)
     _check_use(base)
