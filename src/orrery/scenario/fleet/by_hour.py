@@ -28,7 +28,7 @@ class ByHour:
     carbon_g: Floats
     length_s: Floats
     usd_per_j: Floats  # at the meter
-    carbon_per_j: Floats
+    joule_carbon_g: Floats
 
     @property
     def whole_hours(self) -> NDArray[np.bool_]:
@@ -134,5 +134,5 @@ def _priced(hours: Hours, pue: float, setup: FleetService, edges_s: Floats, rows
         carbon_g=metered_j * hours.carbon_g[rows],
         length_s=np.diff(edges_s),
         usd_per_j=hours.usd_per_j[rows],
-        carbon_per_j=hours.carbon_g[rows],
+        joule_carbon_g=hours.carbon_g[rows],
     )

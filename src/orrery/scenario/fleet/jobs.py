@@ -40,7 +40,7 @@ def jobs_of(inputs: FleetInputs, by_hour: ByHour | None) -> ShiftAnswer | Infeas
         length_s=HOUR_S,
         base_w=by_hour.energy_j[whole] / pue / HOUR_S,
         usd_per_j=by_hour.usd_per_j[whole],
-        carbon_g=by_hour.carbon_per_j[whole],
+        carbon_g=by_hour.joule_carbon_g[whole],
     )
     question = ShiftQuestion(job=top.job, row_limit_w=top.row_limit_w, usd_per_tonne=top.usd_per_tonne, pue=pue)
     return placed(question, hours)
