@@ -28,6 +28,7 @@ def command(scenario_file: Path | None, save_scenario: Path | None, is_json: boo
     from orrery.scenario.estimates import estimate
     from orrery.scenario.host_attention import HostAttentionAnswer
     from orrery.scenario.long_contexts import LongContextAnswer
+    from orrery.scenario.weight_window import WeightWindowAnswer
 
     answer = estimate(scenario)
     if isinstance(answer, InfeasibleAnswer):
@@ -46,6 +47,10 @@ def command(scenario_file: Path | None, save_scenario: Path | None, is_json: boo
         from orrery.cli.long_context_views import print_long_contexts
 
         print_long_contexts(answer)
+    elif isinstance(answer, WeightWindowAnswer):
+        from orrery.cli.weight_window_views import print_weight_window
+
+        print_weight_window(answer)
     elif isinstance(answer, HostAttentionAnswer):
         from orrery.cli.host_attention_views import print_host_attention
 

@@ -11,8 +11,17 @@ from orrery.scenario.embeddings import EmbeddingAnswer, embeddings, embeds
 from orrery.scenario.host_attention import HOST_ATTENTION, HostAttentionAnswer, bound
 from orrery.scenario.long_contexts import LongContextAnswer, long_contexts
 from orrery.scenario.schema import Scenario, merged
+from orrery.scenario.weight_window import WeightWindowAnswer, has_weight_window, weight_window
 
-Estimated = Answer | InfeasibleAnswer | DiffusionAnswer | EmbeddingAnswer | HostAttentionAnswer | LongContextAnswer
+Estimated = (
+    Answer
+    | InfeasibleAnswer
+    | DiffusionAnswer
+    | EmbeddingAnswer
+    | HostAttentionAnswer
+    | LongContextAnswer
+    | WeightWindowAnswer
+)
 """What an estimate can be: an answer about text, that it does not fit, or one of the special kinds."""
 
 
@@ -23,7 +32,7 @@ def estimate(scenario: Scenario | None = None, /, **settings: Any) -> Answer | E
     Settings are those of a scenario file; given beside a scenario they override it. A diffusion pipeline's answer is
     that of a batch of pictures or videos; an encoder's, or one with ``pooling``, that of embeddings; with
     ``expert_offload = "host-attention"`` it is the bound of a host that keeps the cache, with ``context_lengths`` a
-    table of what long contexts cost.
+    table of what long contexts cost, with ``weight_window`` one sequence whose weights stream from drives.
     """
     inputs = merged(scenario, settings)
     if is_diffusion(inputs.model):
@@ -31,6 +40,8 @@ def estimate(scenario: Scenario | None = None, /, **settings: Any) -> Answer | E
     check_text(inputs)
     if inputs.context_lengths is not None:
         return long_contexts(inputs)
+    if has_weight_window(inputs):
+        return weight_window(inputs)
     if inputs.expert_offload == HOST_ATTENTION:
         return bound(inputs)
     if (inputs.asks("pooling") or inputs.output_tokens is None) and embeds(inputs):

@@ -5,8 +5,8 @@ works once it is there and the one before it is done:
 
     read[i] = max(read[i - 1], work[i - window]) + load[i]          work[i] = max(work[i - 1], read[i]) + busy[i]
 
-A window of one is reading on demand. Li et al., TPI-LLM (arXiv 2410.00531), whose blocks are attention and feed-forward
-parts in turn.
+A window of one is reading on demand; one of all blocks keeps what the first pass has read. Li et al., TPI-LLM (arXiv
+2410.00531), whose blocks are attention and feed-forward parts in turn.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,8 @@ def pass_ends_s(blocks: Sequence[WeightBlock], window: int, passes: int) -> tupl
     for i in range(passes * len(blocks)):
         block = blocks[i % len(blocks)]
         released_s = done[i - window] if i >= window else 0.0
-        read_s = max(read_s, released_s) + block.load_s
+        stays = i >= len(blocks) and window >= len(blocks)
+        read_s = max(read_s, released_s) + (0.0 if stays else block.load_s)
         done.append(max(done[-1] if done else 0.0, read_s) + block.busy_s)
         if (i + 1) % len(blocks) == 0:
             ends.append(done[-1])
