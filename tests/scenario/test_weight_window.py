@@ -61,7 +61,7 @@ def test_longer_windows_are_never_slower_and_hold_more():
     everything = [window(weight_window=10_000, drive_bytes_per_s=rate).asked for rate in (1e6, 1e12)]
     assert everything[0].num_blocks == 66
     assert everything[0].tpot_s == pytest.approx(everything[1].tpot_s)
-    assert everything[0].ttft_s > 1000 * everything[1].ttft_s
+    assert everything[0].ttft_s > 100 * everything[1].ttft_s
 
 
 def test_refusals_say_what_to_write():
