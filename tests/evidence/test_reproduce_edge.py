@@ -53,7 +53,7 @@ def test_a_converter_helps_where_inputs_are_hard():
 
 def test_more_devices_read_less_each_and_wait_for_more():
     setup = get_paper("tpi-llm").setups["home-7b"]
-    later = {n: tpi_llm.run(setup, num_devices=n).asked.tpot_s for n in (1, 8, 32)}
+    later = {n: tpi_llm.run(setup, num_devices=n).window.tpot_s for n in (1, 8, 32)}
     assert later[8] < later[32] < later[1]
 
 

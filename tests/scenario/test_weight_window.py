@@ -32,10 +32,10 @@ def test_a_slow_drive_is_the_bytes_over_its_rate():
     elements = inner + model.embedding_parameters + model.head.num_parameters
     found = window(drive_bytes_per_s=1e6, link_bytes_per_s=1e12, link_s=0)
     # two bytes an element in the file; whatever is computed hides behind the drive but for the last block's own work
-    assert found.asked.tpot_s == pytest.approx(2 * elements / 1e6, rel=0.01)
+    assert found.window.tpot_s == pytest.approx(2 * elements / 1e6, rel=0.01)
     # the head of 131 million elements in FP32, its copy while it is read, and the feed-forward part before it
     ffn = 3 * 4096 * 11008 / 8
-    assert found.asked.peak_bytes == pytest.approx(4 * (32000 * 4096 + ffn) + 2 * 32000 * 4096)
+    assert found.window.peak_bytes == pytest.approx(4 * (32000 * 4096 + ffn) + 2 * 32000 * 4096)
 
 
 def test_sums_by_hand():
@@ -47,7 +47,7 @@ def test_sums_by_hand():
     # 64 parts of a token wait for a sum each
     faster = window(link_s=0.0, drive_bytes_per_s=1e12)
     slower = window(drive_bytes_per_s=1e12)
-    assert slower.asked.tpot_s - faster.asked.tpot_s == pytest.approx(64 * 2 * 4e-3, rel=0.01)
+    assert slower.window.tpot_s - faster.window.tpot_s == pytest.approx(64 * 2 * 4e-3, rel=0.01)
     assert window(tp=1).exchange_s == {"star": 0.0, "ring": 0.0}
 
 
@@ -58,7 +58,7 @@ def test_longer_windows_are_never_slower_and_hold_more():
         assert values == sorted(values), name
     assert found.windows[-1].num_blocks == 66
     # a window of every block is no streaming once all is read, so the drive no longer matters
-    everything = [window(weight_window=10_000, drive_bytes_per_s=rate).asked for rate in (1e6, 1e12)]
+    everything = [window(weight_window=10_000, drive_bytes_per_s=rate).window for rate in (1e6, 1e12)]
     assert everything[0].num_blocks == 66
     assert everything[0].tpot_s == pytest.approx(everything[1].tpot_s)
     assert everything[0].ttft_s > 100 * everything[1].ttft_s

@@ -12,7 +12,7 @@ def print_weight_window(answer: WeightWindowAnswer) -> None:
     out.print(f"[bold]{answer.model}[/] over {answer.num_devices} x {answer.device}, weights in a window")
     sheet = Sheet("window", "TTFT", "TPOT", "peak memory")
     for one in answer.windows:
-        mark = " (yours)" if one == answer.asked else ""
+        mark = " (yours)" if one == answer.window else ""
         times = text(one.ttft_s, "s"), text(one.tpot_s, "s"), text(one.peak_bytes, "bytes")
         sheet.add_row(f"{one.num_blocks}{mark}", *times)
     out.print(sheet)

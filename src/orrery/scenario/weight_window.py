@@ -54,7 +54,7 @@ class WeightWindowAnswer:
     device: str
     num_devices: int
     exchange: str
-    asked: Window
+    window: Window
     windows: tuple[Window, ...]
     exchange_s: Mapping[str, float]  # of one block and token, by way
     has_room: bool
@@ -63,10 +63,10 @@ class WeightWindowAnswer:
 
     def to_json(self) -> dict[str, Any]:
         """The answer in the shape that scripts rely on; SI units."""
-        asked = self.asked
+        window = self.window
         named = {"model": self.model, "device": self.device, "num_devices": self.num_devices}
         return to_json(
-            {"ttft_s": asked.ttft_s, "tpot_s": asked.tpot_s, "peak_bytes": asked.peak_bytes}
+            {"ttft_s": window.ttft_s, "tpot_s": window.tpot_s, "peak_bytes": window.peak_bytes}
             | {"has_room": self.has_room, "windows": self.windows}
             | {"exchange": self.exchange, "exchange_s": self.exchange_s, "deployment": named}
             | {"settings": self.settings, "notes": self.notes}
@@ -89,18 +89,18 @@ def weight_window(scenario: Scenario) -> WeightWindowAnswer:
     one = _Machine(scenario, model, device)
     prompt, later = (tuple(one.blocks(is_prompt=is_prompt)) for is_prompt in (True, False))
     count = len(later)
-    asked = min(int(scenario.weight_window or 1), count)
-    lengths = sorted({1, 2, 4, 8, 16, asked, count} & set(range(1, count + 1)))
+    length = min(int(scenario.weight_window or 1), count)
+    lengths = sorted({1, 2, 4, 8, 16, length, count} & set(range(1, count + 1)))
     found = {n: _window(prompt, later, n) for n in lengths}
     return WeightWindowAnswer(
         model=model.name,
         device=device.name,
         num_devices=one.num_devices,
         exchange=one.exchange,
-        asked=found[asked],
+        window=found[length],
         windows=tuple(found.values()),
         exchange_s={name: one.exchange_s(1, name) for name in WAYS},
-        has_room=found[asked].peak_bytes <= device.memory_capacity_bytes,
+        has_room=found[length].peak_bytes <= device.memory_capacity_bytes,
         notes=one.notes(),
         settings=scenario.written(),
     )

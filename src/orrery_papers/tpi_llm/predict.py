@@ -17,7 +17,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     setup = {claim.id: claim.setup for claim in paper.claims}
     small = setup["latency"]
     shared, single = run(small), run(small, num_devices=1, window=1)
-    ours, alone = shared.asked, single.asked
+    ours, alone = shared.window, single.window
     yield Prediction(
         claim="latency",
         predicted=1.0 - ours.tpot_s / alone.tpot_s,
@@ -44,7 +44,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         claim="token", predicted=ours.tpot_s, differs=ASSUMED, because="an eighth of the weights, in a window"
     )
     large, runtime = run(setup["peak"]), setup["peak"].number("runtime_bytes")
-    peak, whole = large.asked.peak_bytes + runtime, large.windows[-1].peak_bytes + runtime
+    peak, whole = large.window.peak_bytes + runtime, large.windows[-1].peak_bytes + runtime
     yield Prediction(
         claim="peak",
         predicted=peak,
@@ -60,7 +60,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 
 
 @cache
-def _asked(**settings: str | float) -> WeightWindowAnswer:
+def answer_for(**settings: str | float) -> WeightWindowAnswer:
     found = estimate(**settings)
     assert isinstance(found, WeightWindowAnswer)
     return found
@@ -68,7 +68,7 @@ def _asked(**settings: str | float) -> WeightWindowAnswer:
 
 def run(setup: Setup, *, num_devices: int = 0, window: int = 0) -> WeightWindowAnswer:
     """The set-up by orrery estimate --weight-window."""
-    return _asked(
+    return answer_for(
         model=setup.word("model"),
         device=setup.word("device"),
         tp=num_devices or int(setup.number("num_devices")),
