@@ -61,6 +61,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 
 @cache
 def answer_for(**settings: str | float) -> WeightWindowAnswer:
+    """The answer of orrery estimate, kept."""
     found = estimate(**settings)
     assert isinstance(found, WeightWindowAnswer)
     return found
