@@ -9,7 +9,7 @@ ORRERY_DATA ?= ../shared/data
 PYTEST_WORKERS ?= 2
 QUICK := base engine hardware models numerics kernels network execution training serving reasoning fleet rl catalog planner
 FUZZ_SECONDS ?= 600
-FLOORS ?= numerics hardware models kernels network execution training serving reasoning fleet rl catalog planner
+FLOORS ?= numerics hardware models kernels network execution training serving reasoning fleet rl catalog planner scenario
 READERS ?= $(filter-out __init__,$(basename $(notdir $(wildcard tests/fuzz/fuzzed/*.py))))
 export ORRERY_DATA
 # Several processes work at once; BLAS threads of each would wait for the others.

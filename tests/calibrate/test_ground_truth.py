@@ -16,6 +16,7 @@ LOOSE = {"products": 4.0, "prefill": 4.0, "decode": 4.0, "exchange": 15.0, "serv
 need both cores at once, and a server runs for longer than any quiet moment."""
 
 
+@pytest.mark.slow  # test_truth_run measures and predicts this machine too, and test_device calibrates played ones
 def test_ten_measurements_foretell_real_work(tmp_path: Path) -> None:
     box = tmp_path / "box.toml"
     answer = calibrate_device(box, backend="numpy", measurements=10, patience_s=0.05)

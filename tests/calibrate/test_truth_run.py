@@ -42,7 +42,10 @@ def table(tmp_path_factory):
     folder = tmp_path_factory.mktemp("truth")
     write_configs([TINY], folder)
     done = []
-    rows = measure(CASES, device="intel-n150", configs=folder, rounds=2, on_progress=lambda *at: done.append(at))
+    quiet = truth.listening(patience_s=0.05)
+    rows = measure(
+        CASES, device="intel-n150", configs=folder, rounds=2, quiet=quiet, on_progress=lambda *at: done.append(at)
+    )
     assert done == [(i, 10) for i in range(1, 11)]
     path = folder / "measured.csv"
     path.write_text(table_text(rows))

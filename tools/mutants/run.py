@@ -48,6 +48,8 @@ FLOORS = (
     "catalog",
     "planner",
 )
+PLANTED_ALONE = ("scenario",)
+"""Folders of which nothing is drawn: the mistakes that were once planted there are made again."""
 HERE = Path(__file__).parent
 MIN_FRAC = 0.8
 SEED = 2026
@@ -158,6 +160,8 @@ def drawn(floor: str, count: int, seed: int) -> list[Change]:
     """Changes of a floor: those planted there, and others drawn."""
     folder = ROOT / "src" / "orrery"
     every: list[Change] = []
+    if floor in PLANTED_ALONE:
+        return [*planted(floor)]
     for path in sorted((folder / floor).rglob("*.py")):
         every += changes_of(str(path.relative_to(folder)), path.read_text(encoding="utf-8"))
     picked = random.Random(f"{floor} {seed}").sample(every, min(count, len(every)))
@@ -262,7 +266,14 @@ def survey(floor: str, count: int, seed: int, scratch: Path) -> list[Outcome]:
 def main() -> None:
     """Survey floors and print a line for each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--floors", nargs="+", choices=FLOORS, default=FLOORS, metavar="FLOOR", help="(default: all)")
+    parser.add_argument(
+        "--floors",
+        nargs="+",
+        choices=(*FLOORS, *PLANTED_ALONE),
+        default=(*FLOORS, *PLANTED_ALONE),
+        metavar="FLOOR",
+        help="(default: all)",
+    )
     parser.add_argument("--count", type=int, default=60, help="changes drawn of each floor (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=SEED, help="of the draw (default: %(default)s)")
     parser.add_argument("--json", type=Path, help="file for what came of each change")
