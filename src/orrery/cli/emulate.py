@@ -106,6 +106,13 @@ def _fleet_flags(function: Any) -> Any:
     help="Also publish names that vLLM gave up, such as vllm:gpu_cache_usage_perc.",
 )
 @click.option(
+    "--lora-modules",
+    "lora_modules",
+    multiple=True,
+    metavar="NAME=PATH",
+    help="A LoRA adapter as a model of its own; repeat for more (nothing is read at its path).",
+)
+@click.option(
     "--play-traffic",
     "plays_traffic",
     is_flag=True,
@@ -134,6 +141,7 @@ def command(
     failure_rate: float,
     has_admin: bool,
     has_legacy_metrics: bool,
+    lora_modules: tuple[str, ...],
     plays_traffic: bool,
     is_external: bool,
     **flags: Any,
@@ -164,6 +172,7 @@ def command(
         has_admin=has_admin,
         has_legacy_metrics=has_legacy_metrics,
         hosts=(*hosts, host),
+        lora_modules=lora_modules,
     )
     fleet = FleetOptions(plays_traffic=plays_traffic, is_external=is_external)
     with listening(host, port) as listener:

@@ -18,6 +18,7 @@ from orrery.emulator.forms.embedding import Embeddings
 from orrery.emulator.forms.form import Form
 from orrery.emulator.gateway import Gateway
 from orrery.emulator.kubernetes import METRICS
+from orrery.emulator.lora import LoraPages
 from orrery.emulator.pace import RealTimeDriver
 from orrery.emulator.pages import Pages
 from orrery.emulator.playback import Playback
@@ -59,6 +60,7 @@ class App:
             ANTHROPIC: {"POST": self._message},
             **Responses(pace, settings, self._asker, self._enter).routes,
             **Pages(pace, settings, self._asker).routes,
+            **(LoraPages(settings.lora, settings.names).routes if settings.lora is not None else {}),
             **(FleetPages(pace, pace.live, settings).routes if isinstance(pace.live, LiveFleet) else {}),
             **(Admin(pace, settings, self._faults, played).routes if settings.has_admin else {}),
         }

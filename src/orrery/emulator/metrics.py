@@ -4,6 +4,7 @@ Every replica is an engine of its own. Series exist from the start, at 0, so tha
 request.
 """
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -13,6 +14,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from orrery.emulator.fleet_metrics import fleet_metrics
+from orrery.emulator.lora import LoraModules
 from orrery.emulator.meters import HISTOGRAMS, REASONS, Guesses
 from orrery.emulator.pace import RealTimeDriver
 from orrery.emulator.settings import Settings
@@ -72,6 +74,8 @@ class EngineMetrics(Collector):
         yield from self._histograms(replicas)
         if self._meters.guesses is not None:
             yield from self._guessed(replicas, self._meters.guesses)
+        if self._settings.lora is not None:
+            yield self._adapters(self._settings.lora)
         if self._chosen is not None:
             return
         yield from self._own()
@@ -167,6 +171,22 @@ class EngineMetrics(Collector):
         yield self._counter(
             "spec_decode_num_accepted_tokens_per_pos", "The same by their place in the row.", places, "position"
         )
+
+    def _adapters(self, modules: LoraModules) -> Metric:
+        """The adapters in batches and in queues, as routers by adapter read them; the value is the time."""
+        names = {number: name for name, number in modules.numbers.items()}
+        found: list[tuple[int, int, int]] = self._pace.live.adapters().tolist()
+        lists = [
+            {names[a] for engine, a, running in found if engine in self._names and a in names and running == kind}
+            for kind in (0, 1)
+        ]
+        family = GaugeMetricFamily(
+            "vllm:lora_requests_info",
+            "Adapters that are in a batch, and that wait for one.",
+            labels=("max_lora", "waiting_lora_adapters", "running_lora_adapters"),
+        )
+        family.add_metric([str(modules.num_slots), *(",".join(sorted(x)) for x in lists)], time.time())
+        return family
 
     def _own(self) -> Iterator[Metric]:
         """What no engine publishes: how far the clock can be trusted."""

@@ -94,6 +94,7 @@ class RealTimeDriver:
             input_tokens=job.num_prompt_tokens,
             output_tokens=job.answer.num_tokens,
             priority=request.priority_ratio,
+            adapter=request.adapter,
             client=hash(request.user),  # names of any length are remembered by their number alone
             session=hash(request.session) if request.session else -1,
             prefix_ids=job.blocks,

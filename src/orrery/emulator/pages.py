@@ -46,7 +46,10 @@ class Pages:
             "parent": None,
             "max_model_len": self._settings.context_tokens,
         }
-        await exchange.json({"object": "list", "data": [{"id": name, **about} for name in self._settings.names]})
+        found = [{"id": name, **about} for name in self._settings.names]
+        for name, path in self._settings.lora.paths.items() if self._settings.lora is not None else ():
+            found.append({"id": name, **about, "root": path, "parent": self._settings.names[0]})
+        await exchange.json({"object": "list", "data": found})
 
     async def _count(self, exchange: Exchange) -> None:
         body = read(Counted, await exchange.body())

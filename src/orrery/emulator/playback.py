@@ -75,6 +75,7 @@ class Playback:
             num_choices=1,
             most_tokens=num_answer,
             priority_ratio=float(r.priority[i]) if r.priority.size else 0.0,
+            adapter=int(r.adapter[i]) if r.adapter.size else -1,
             user=self._client(i),
             session=f"played session {r.session[i]}" if r.session.size and r.session[i] >= 0 else "",
         )

@@ -57,6 +57,7 @@ class EmulatedRequest:
     tells_usage_always: bool = False
     priority_ratio: float = 0.0  # lower goes first
     user: str = ""  # whom fair queues share with others
+    adapter: int = -1  # its number; -1: the model itself
     session: str = ""  # whom routers send to the same replica again
     structure: Structure | None = None  # of the answers; None: words
     logprobs: Logprobs | None = None  # None: not wanted
@@ -77,6 +78,11 @@ class _Limits:
     stops: tuple[str, ...] = ()
     keeps_stop: bool = False
     structure: Structure | None = None
+
+
+def salt_of(salt: str | None, adapter: int) -> str | None:
+    """Mark of a prompt's blocks: adapters change what a cache holds, so those of one are no other's."""
+    return salt if adapter < 0 else f"lora {adapter} {salt or ''}"
 
 
 class RequestParser:
@@ -101,12 +107,14 @@ class RequestParser:
         tokens = self.written(body)
         structure = structure_of_message(body)
         limits = _Limits(most_tokens=body.max_tokens, stops=tuple(body.stop_sequences or ()), structure=structure)
-        jobs = self._jobs([tokens], limits, [self._draws(tokens, None, body.temperature)], 1, None)
+        adapter = self._settings.adapter_of(body.model)
+        jobs = self._jobs([tokens], limits, [self._draws(tokens, None, body.temperature)], 1, salt_of(None, adapter))
         return EmulatedRequest(
             jobs=jobs,
             num_choices=1,
             most_tokens=body.max_tokens,
             streams=bool(body.stream),
+            adapter=adapter,
             structure=structure,
         )
 
@@ -120,12 +128,14 @@ class RequestParser:
         if len(inputs) > MAX_JOBS:
             raise RequestError(400, f"input: {len(inputs)} are too many; at most {MAX_JOBS} at once.", "input")
         limits = _Limits(most_tokens=1)
-        jobs = self._jobs(inputs, limits, [np.random.default_rng(0)] * len(inputs), 1, None)
+        adapter = self._settings.adapter_of(body.model)
+        jobs = self._jobs(inputs, limits, [np.random.default_rng(0)] * len(inputs), 1, salt_of(None, adapter))
         return EmulatedRequest(
             jobs=jobs,
             num_choices=1,
             most_tokens=1,
             priority_ratio=body.priority,
+            adapter=adapter,
             user=body.user or "",
             session=body.user or "",
         )
@@ -147,7 +157,8 @@ class RequestParser:
             structure=structure_of(body),
         )
         draws = [self._draws(tokens, body.seed, body.temperature) for tokens in prompts]
-        jobs = self._jobs(prompts, limits, draws, num_choices, body.cache_salt)
+        adapter = self._settings.adapter_of(body.model)
+        jobs = self._jobs(prompts, limits, draws, num_choices, salt_of(body.cache_salt, adapter))
         options, logprobs = body.stream_options, logprobs_of(body)
         if logprobs is not None and not body.stream:
             logprobs.check(sum(job.answer.num_tokens for job in jobs))
@@ -159,6 +170,7 @@ class RequestParser:
             tells_usage=options is not None and options.include_usage,
             tells_usage_always=options is not None and options.include_usage and options.continuous_usage_stats,
             priority_ratio=body.priority,
+            adapter=adapter,
             user=body.user or "",
             session=body.user or "",
             structure=limits.structure,

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from orrery.emulator.lora import LoraModules
 from orrery.emulator.refusal import RequestError
 from orrery.fleet.service.tenants import Tenant
 from orrery.serving.synthesis import Length
@@ -27,10 +28,15 @@ class Settings:
     guessed_levels: int = 0  # most of them that can hold at once
     hosts: frozenset[str] = frozenset()  # names under which it may be asked, beside this machine's own
     tenants: tuple[Tenant, ...] = ()  # whose budgets and priorities hold for requests of a ``user`` of their name
+    lora: LoraModules | None = None  # adapters that requests may choose; None: the model takes none
     cache_config: tuple[tuple[str, str], ...] = ()  # labels of vLLM's metric of that name
 
     def known(self, name: str | None) -> str:
         """The model's name as a client wrote it, or the first; 404 where there is none of it."""
-        if name is not None and name not in self.names:
+        if name is not None and name not in self.names and self.adapter_of(name) < 0:
             raise RequestError(404, f"The model `{name[:200]}` does not exist; /v1/models lists what does.", "model")
         return name or self.names[0]
+
+    def adapter_of(self, name: str | None) -> int:
+        """Number of the adapter that a model's name stands for; -1 where it is the model itself."""
+        return -1 if name is None or self.lora is None else self.lora.numbers.get(name, -1)

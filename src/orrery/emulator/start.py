@@ -5,13 +5,15 @@ from dataclasses import dataclass, replace
 from math import isfinite
 
 from orrery.base.errors import ScenarioError
+from orrery.emulator.lora import LoraModules
 from orrery.emulator.settings import Settings
+from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible, memory_of
 from orrery.execution.speculation import verified_tokens
 from orrery.fleet.service.live_fleet import LiveFleet
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.requests import length_of
-from orrery.scenario.schema import Scenario
+from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.service import service_for
 from orrery.serving.live import Live
 from orrery.serving.live.world import sizes_of
@@ -42,6 +44,7 @@ class ServerOptions:
     has_admin: bool = False
     has_legacy_metrics: bool = False
     hosts: tuple[str, ...] = ()
+    lora_modules: tuple[str, ...] = ()  # NAME=PATH
 
 
 def ready(
@@ -51,6 +54,7 @@ def ready(
 
     ``patience`` is entered while that goes on: the first time on a machine it may be compiled.
     """
+    scenario = with_modules(scenario, options)
     service, notes = service_for(scenario)
     engine = service.pools[0].deployment.engine
     sizes = longest_sizes(scenario, service, engine.block_tokens)
@@ -70,8 +74,9 @@ def ready(
 def settings_of(scenario: Scenario, service: Service, sizes: Sizes, options: ServerOptions) -> Settings:
     """What the server of a service is told."""
     deployment, speculation = service.pools[0].deployment, service.speculation
+    names = options.names or (deployment.model.name,)
     return Settings(
-        names=options.names or (deployment.model.name,),
+        names=names,
         context_tokens=sizes.longest_tokens,
         block_tokens=sizes.block_tokens,
         answer=length_of(scenario, "output") if scenario.output_tokens is not None else None,
@@ -85,9 +90,25 @@ def settings_of(scenario: Scenario, service: Service, sizes: Sizes, options: Ser
         embedding_size=deployment.model.hidden_size,
         guessed_tokens=verified_tokens(speculation) - 1 if speculation else 0,
         guessed_levels=len(speculation.widths) if speculation else 0,
+        lora=_lora(deployment, options, names),
         cache_config=_cache_config(service),
         hosts=frozenset(name.casefold().strip("[]") for name in options.hosts),
     )
+
+
+def with_modules(scenario: Scenario, options: ServerOptions) -> Scenario:
+    """The scenario with as many adapters as are named, where it does not say how many."""
+    if options.lora_modules and scenario.lora_adapters is None:
+        return merged(scenario, {"lora_adapters": len(options.lora_modules)})
+    return scenario
+
+
+def _lora(deployment: Deployment, options: ServerOptions, names: tuple[str, ...]) -> LoraModules | None:
+    """Adapters of a deployment that takes some."""
+    held = deployment.adapters
+    if held is None and options.lora_modules:
+        raise ScenarioError("lora-modules: this fleet takes no adapters; write lora_adapters = 10 in its file.")
+    return None if held is None else LoraModules.of(options.lora_modules, held.slots, held.rank, names)
 
 
 def length_notes(scenario: Scenario, sizes: Sizes) -> tuple[str, ...]:

@@ -365,8 +365,8 @@ SETTINGS: tuple[Setting, ...] = grouped(
         commands=STEPS | CACHE,
     ),
     "Adapters",
-    count("lora_adapters", "LoRA adapters that requests choose from.", 50, least=0, commands=SIMULATE),
-    count("lora_rank", "Their rank (default 16).", 16, most=4096, commands=SIMULATE),
+    count("lora_adapters", "LoRA adapters that requests choose from.", 50, least=0, commands=STEPS),
+    count("lora_rank", "Their rank (default 16).", 16, most=4096, commands=STEPS),
     word(
         "lora_popularity",
         "How requests choose adapters: uniform (default), or the k-th as often as 1/k^S.",
@@ -379,7 +379,7 @@ SETTINGS: tuple[Setting, ...] = grouped(
         "Adapters that a replica holds on its devices and has in one batch (default 1).",
         4,
         most=4096,
-        commands=SIMULATE,
+        commands=STEPS,
     ),
     "Disaggregation",
     count(

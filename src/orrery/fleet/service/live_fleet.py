@@ -103,6 +103,7 @@ class LiveFleet:
         priority: float = 0.0,
         session: Hashable = -1,
         client: Hashable = 0,
+        adapter: int = -1,
         prefix_ids: Iterable[Hashable] = (),
     ) -> int:
         """A request comes, as to ``Live``."""
@@ -113,6 +114,7 @@ class LiveFleet:
             priority=priority,
             session=session,
             client=client,
+            adapter=adapter,
             prefix_ids=prefix_ids,
         )
 
@@ -200,6 +202,10 @@ class LiveFleet:
         for pool, seconds_s in self._states.open_spans(now_s):
             found[pool] += seconds_s
         return [t.replicas_max * now_s if t.is_committed else s for t, s in zip(self.setup.terms, found, strict=True)]
+
+    def adapters(self) -> Ints:
+        """Return (engine, adapter, 1 in a batch or 0 waiting) of every unfinished request that chose an adapter."""
+        return self._live.adapters()
 
     def snapshot(self) -> Snapshot:
         """What every engine is doing; one is up while its replica serves or drains."""

@@ -27,7 +27,7 @@ from orrery.serving.live.prefixes import Prefixes
 from orrery.serving.live.recent import LruSlots
 from orrery.serving.live.replica_index import ReplicaIndex
 from orrery.serving.live.result import RequestProgress, Snapshot, TokenEvents
-from orrery.serving.live.snapshot import snapshot_of
+from orrery.serving.live.snapshot import adapters_now, snapshot_of
 from orrery.serving.live.world import ROWS, empty_world, sizes_of
 from orrery.serving.requests import Floats, Ints
 from orrery.serving.simulation._kernel import run
@@ -98,12 +98,14 @@ class Live:
         priority: float = 0.0,
         session: Hashable = -1,
         client: Hashable = 0,
+        adapter: int = -1,
         prefix_ids: Iterable[Hashable] = (),
     ) -> int:
         """A request comes at ``now_s`` (or now, if that is past); its id: 0, 1, 2, … in order of submission.
 
         ``prefix_ids`` name the leading blocks of its tokens, prompt then answer, by anything that is equal where the
-        blocks are, and their past; ``session`` -1 is none; lower priorities go first.
+        blocks are, and their past; ``session`` and ``adapter`` -1 are
+        none; lower priorities go first.
         """
         if input_tokens < 1 or output_tokens < 1 or not isfinite(now_s):
             raise ScenarioError(
@@ -113,6 +115,7 @@ class Live:
             raise ScenarioError(f"max_requests: {len(self._row_of)} requests are unfinished already; allow more.")
         i, number = self._free[0], self._count
         self._fill(i, number, input_tokens, output_tokens, priority)
+        self._world.req[i, tables.ADAPTER] = adapter
         self._name(i, session, client)
         if self._prepared.blocks_each:
             self.change(self._prefixes.enter(self._world, i, prefix_ids))  # it may refuse: nothing is taken by then
@@ -306,6 +309,10 @@ class Live:
         if not 0.0 < factor < inf:
             raise ScenarioError(f"factor: got {factor}; write how many times as long a step takes, such as 2.0.")
         self._world.slowness[replica] = factor
+
+    def adapters(self) -> Ints:
+        """Return (engine, adapter, 1 in a batch or 0 waiting) of every unfinished request that chose an adapter."""
+        return adapters_now(self._world, self._doors)
 
     def snapshot(self) -> Snapshot:
         """What every replica is doing at the clock's moment."""

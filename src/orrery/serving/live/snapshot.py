@@ -32,3 +32,12 @@ def snapshot_of(world: tables.SimulationState, doors: ReplicaIndex) -> Snapshot:
         queried_tokens=count(tally[:, tables.T_QUERIED]),
         hit_tokens=count(tally[:, tables.T_HIT]),
     )
+
+
+def adapters_now(world: tables.SimulationState, doors: ReplicaIndex) -> Ints:
+    """(engine, adapter, 1 where it is in a batch, 0 where it waits) of every unfinished request that chose one."""
+    req = world.req
+    status = req[:, tables.STATUS]
+    there = (status > tables.TO_COME) & (status < tables.DONE) & (req[:, tables.ADAPTER] >= 0)
+    engine = doors.machine_of_lane[req[there, tables.LANE]]
+    return np.stack([engine, req[there, tables.ADAPTER], status[there] != tables.WAITING], axis=1)
