@@ -51,8 +51,9 @@ def head_of(deployment: Deployment) -> Deployment:
     model, head = deployment.model, deployment.draft_head
     if head is None or (head.method in TREE_METHODS and head.draft_model is None):
         raise ScenarioError("draft: this deployment has no drafting head.")
+    own = replace(deployment, draft_head=None, weight_offload=None)
     if head.draft_model is not None:
-        return replace(deployment, model=head.draft_model, layout=replace(deployment.layout, pp=1), draft_head=None)
+        return replace(own, model=head.draft_model, layout=replace(deployment.layout, pp=1))
     if head.method == "mtp" and not model.draft_parameters:
         raise ScenarioError(f'draft: {model.name} ships no MTP layer; write draft = "eagle3" for a head of its own.')
     block = replace(model.blocks[-1], count=1) if head.method == "mtp" else _dense(model.blocks)
@@ -75,7 +76,7 @@ def head_of(deployment: Deployment) -> Deployment:
         draft_parameters=0,
         encoder=(),
     )
-    return replace(deployment, model=small, layout=replace(deployment.layout, pp=1), draft_head=None)
+    return replace(own, model=small, layout=replace(deployment.layout, pp=1))
 
 
 def _dense(blocks: tuple[Block, ...]) -> Block:

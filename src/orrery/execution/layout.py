@@ -1,6 +1,7 @@
 """How a model is cut over devices and in which formats it is held."""
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from orrery.base.errors import ScenarioError
 from orrery.execution.engine import Engine
@@ -140,6 +141,17 @@ class Adapters:
     slots: int
 
 
+Place = Literal["peer", "host"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightOffload:
+    """Layers whose weights lie in the memory of a peer, or of the host, and are fetched in every pass."""
+
+    where: Place
+    layers_frac: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Deployment:
     """A model on a cluster under an engine: everything but the traffic. Limits of 0 take the engine's default.
@@ -171,6 +183,7 @@ class Deployment:
     host_experts: HostExperts | None = None  # None: all experts on the devices
     expert_placement: str = ""  # where experts lie by their routes (``experts.placed``); blank = in order
     expert_routes: Routes | None = None  # which experts follow which; None: not known
+    weight_offload: WeightOffload | None = None  # None: all weights on the devices
     adapters: Adapters | None = None  # None: every request takes the model as it is
 
     @property

@@ -25,6 +25,7 @@ from orrery.execution.layout import Deployment
 from orrery.execution.mixing import mixer_parts
 from orrery.execution.shard import ExpertsShard, LinearShard, Shard, has_exchange, shard
 from orrery.execution.vision import vision_parts
+from orrery.execution.weight_offload import fetches_s
 from orrery.hardware.calibration import Calibration
 from orrery.kernels.ops import Elementwise, Gemm, MoE, Popularity, Timing
 
@@ -52,6 +53,11 @@ def step(deployment: Deployment, batch: Batch) -> Step:
     if engine.memory_ratio != 1.0 or engine.compute_ratio != 1.0:
         parts = tuple(slower(p, engine.memory_ratio, engine.compute_ratio) for p in parts)
     time_s = np.sum([p.time_s for p in parts], axis=0)
+    if deployment.weight_offload:
+        late_s = np.where(batch.num_tokens > 0, np.maximum(0.0, fetches_s(deployment) - time_s), 0.0)
+        name = f"weights from {deployment.weight_offload.where}"
+        parts = (*parts, Part(name=name, group="network", time_s=late_s, op="fetch"))
+        time_s = time_s + late_s
     pp = deployment.layout.pp
     return Step(
         parts=parts,

@@ -21,7 +21,7 @@ from orrery.execution.engine import Engine
 from orrery.execution.experts.redundant import why_not
 from orrery.execution.formats import can_multiply
 from orrery.execution.kept_cache import NOTHING, Compression
-from orrery.execution.layout import Backends, Deployment, DraftHead, Formats, Images, Layout
+from orrery.execution.layout import Backends, Deployment, DraftHead, Formats, Images, Layout, WeightOffload
 from orrery.execution.routes import Routes
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
@@ -65,6 +65,7 @@ class Fixed:
     overlap_knobs: tuple[tuple[str, float], ...] = ()
     expert_placement: str = ""
     expert_routes: Routes | None = None
+    weight_offload: WeightOffload | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -135,6 +136,7 @@ def _deployment(
         overlap_knobs=fixed.overlap_knobs,
         expert_placement=fixed.expert_placement,
         expert_routes=fixed.expert_routes,
+        weight_offload=fixed.weight_offload,
     )
 
 

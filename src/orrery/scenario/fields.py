@@ -381,6 +381,20 @@ SETTINGS: tuple[Setting, ...] = grouped(
         most=4096,
         commands=STEPS,
     ),
+    word(
+        "pipeline_sends",
+        "Between pipeline stages: blocking (a stage waits until the next one takes its output; default), non-blocking.",
+        "non-blocking",
+        "blocking|non-blocking",
+        commands=STEPS,
+    ),
+    word(
+        "weight_offload",
+        "Where the weights of some layers lie, to be fetched in every pass: peer (another device's memory), host.",
+        "peer",
+        "peer|host",
+    ),
+    number("weight_offload_frac", "Share of the layers that lie there.", 0.25, most=1.0, metavar="FRAC"),
     "Disaggregation",
     count(
         "prefill_replicas", "Separate replicas for prompts; the others only answer.", 1, most=100_000, commands=STEPS

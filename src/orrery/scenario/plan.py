@@ -42,6 +42,7 @@ from orrery.scenario.resolve import (
 from orrery.scenario.schema import Scenario
 from orrery.scenario.traffic import traffic_of
 from orrery.scenario.users import think_s, users_rate
+from orrery.scenario.weight_offload import weight_offload_of
 
 MAX_DEVICES = 8
 """Without --max-devices: one usual server."""
@@ -214,6 +215,7 @@ def space_of(scenario: Scenario, parts: Sequence[Parts], max_devices: int) -> Sp
         overlap_knobs=overlap_knobs(scenario),
         expert_placement=placement_of(scenario, parts[0].model),
         expert_routes=expert_routes(scenario.expert_loads, parts[0].model),
+        weight_offload=weight_offload_of(scenario, parts[0].device),
         scheduler_recv_interval=recv_interval_of(scenario, parts[0].engine),
         dispatcher=get_dispatcher(scenario.all2all_backend or ""),
         num_redundant_experts=scenario.num_redundant_experts or 0,

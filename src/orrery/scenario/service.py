@@ -32,6 +32,8 @@ from orrery.scenario.schema import Scenario
 from orrery.serving.simulation.service import Filling, Pool, Service, Split
 from orrery.serving.workload import Workload
 
+SENDS = ("blocking", "non-blocking")
+
 DRAFT_TOKENS = 4
 """Draft tokens of a step where nobody says."""
 
@@ -73,6 +75,7 @@ def service_for(scenario: Scenario) -> tuple[Service, tuple[str, ...]]:
         split=_split(scenario),
         filling=_filling(scenario),
         lends_cache=bool(scenario.lend_cache),
+        overlaps_sends=overlaps_sends(scenario),
         is_same_node=bool(scenario.same_node),
         **given,
     )
@@ -158,7 +161,7 @@ def _speculation(scenario: Scenario, deployment: Deployment) -> Speculation | No
     )
     if scenario.draft_model is None:
         return found
-    draft = replace(deployment, model=get_model(scenario.draft_model, scenario.assume or ""))
+    draft = replace(deployment, model=get_model(scenario.draft_model, scenario.assume or ""), weight_offload=None)
     return with_draft(found, draft)
 
 
@@ -172,6 +175,13 @@ def shares_of(listed: Ranked, count: int) -> tuple[float, ...]:
     if listed and len(listed) != count:
         raise ScenarioError(f"acceptance_by_position: {len(listed)} shares for {count} draft tokens; write {count}.")
     return tuple(row[0] for row in listed)
+
+
+def overlaps_sends(scenario: Scenario) -> bool:
+    """Whether pipeline stages compute on while they send."""
+    if scenario.pipeline_sends not in (None, *SENDS):
+        raise ScenarioError(f"pipeline_sends: got {scenario.pipeline_sends!r}; write one of {', '.join(SENDS)}.")
+    return scenario.pipeline_sends == "non-blocking"
 
 
 def _split(scenario: Scenario) -> Split | None:

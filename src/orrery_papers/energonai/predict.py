@@ -1,140 +1,111 @@
 """EnergonAI: batches with and without their padding, and pipelines whose sends block or do not."""
 
+import json
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
-from math import inf
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
-from orrery.evidence.paper_file import Paper, Setup, get_paper
+from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.execution.batch import Batch, Floats, Ints
-from orrery.execution.layout import Deployment
-from orrery.execution.memory import Infeasible
-from orrery.serving.requests import Requests
-from orrery.serving.simulation.result import Simulated
-from orrery.serving.simulation.service import Pool, Service
-from orrery.serving.simulation.simulate import simulate
-from orrery_papers.shared.passes import pass_of
-from orrery_papers.shared.setup import deployment, of_lengths
+from orrery.execution.batch import Ints
+from orrery.scenario.simulate import SimulatedAnswer, simulate
 
-KEY = "energonai"
-MODEL, LAYERS_PER_DEVICE = "gpt3-175b", 12  # see [unstated] models
+LAYERS_PER_DEVICE = 12  # see [unstated] models
 TENSOR_DEVICE, PIPELINE_DEVICE = "a100-sxm-80gb", "a100-pcie-80gb"  # see [unstated] devices
 DEGREES = (2, 4, 8)  # tensor degrees; the mean of them is compared
 STAGES = (2, 4)
 BATCH, LONGEST_TOKENS, NUM_BATCHES = 16, 128, 8  # see [unstated] batch_and_padding
+PIPELINE_BATCHES = 128
 PACKED, PADDED = "packed-batch", "request-level"
+
+CONFIG = {
+    "model_type": "gpt2",
+    "n_embd": 12288,
+    "n_head": 96,
+    "n_inner": 49152,
+    "vocab_size": 50257,
+    "n_positions": 2048,
+}
+"""Layers of GPT-3 175B: see [unstated] models."""
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
     """Latency at every tensor degree, and scaling over stages."""
-    words = paper.setups["tensor-parallel"]
-    cuts = [1.0 - latency_s(words, n, PACKED) / latency_s(words, n, PADDED) for n in DEGREES]
+    mean = paper.setups["tensor-parallel"].number("input_mean_tokens")
+    cuts = [1.0 - tensor_s(mean, n, PACKED) / tensor_s(mean, n, PADDED) for n in DEGREES]
     text = ", ".join(f"{c:.2f}" for c in cuts)
-    fill = float(lengths(words.number("input_mean_tokens")).mean()) / LONGEST_TOKENS
+    fill = float(lengths(mean, NUM_BATCHES).mean()) / LONGEST_TOKENS
     yield Prediction(
         claim="latency",
         predicted=float(np.mean(cuts)),
         because=f"packed against padded batches that are {fill:.0%} full, tp 2, 4 and 8: {text}",
     )
-    gains = [scaling(words, n, blocks=False) / scaling(words, n, blocks=True) - 1.0 for n in STAGES]
+    gains = {n: scaling(paper.setups["pipeline-parallel"], n) for n in STAGES}
     yield Prediction(
         claim="scalability",
-        predicted=max(gains),
-        because="throughput of the stages over as many lone ones, sends that do not wait against sends that do",
+        predicted=max(gains.values()) - 1.0,
+        because="seconds of so many batches with sends that wait over those with sends that do not, "
+        + ", ".join(f"{n} stages {gain:.3f}" for n, gain in gains.items()),
+        differs="how much batches differ in length, which was not found: a send is below one percent of the work of "
+        "twelve layers, and what a stage waits for is a longer batch ahead of it",
     )
 
 
-def serving(words: Setup, layout: str, layers: int, device: str = TENSOR_DEVICE) -> Deployment:
-    """Deployment of ``layers`` layers of the model, in 16 bits."""
-    return _deployed(words.name, layout, layers, device)
-
-
-@cache
-def _deployed(setup: str, layout: str, layers: int, device: str) -> Deployment:
-    """One object for equal deployments, so that their tables keep."""
-    found = deployment(
-        get_paper(KEY).setups[setup],
-        device=device,
-        model=MODEL,
-        layout=layout,
-        engine="fastertransformer",
-        max_num_seqs=BATCH,
-        max_num_batched_tokens=BATCH * LONGEST_TOKENS,
-    )
-    block = replace(found.model.blocks[0], count=layers)
-    library = replace(found.engine, request_s=0.0, per_prompt_token_s=0.0)  # it is given tokens, in their order
-    return replace(found, model=replace(found.model, blocks=(block,)), engine=library)
-
-
-@cache
-def lengths(mean_tokens: float) -> Ints:
-    """Prompts equally likely as far below their mean as above it; the first of each batch is the longest there is."""
-    low = max(1, round(2.0 * mean_tokens) - LONGEST_TOKENS)
-    drawn = np.random.default_rng(0).integers(low, round(2.0 * mean_tokens) - low + 1, BATCH * NUM_BATCHES)
-    drawn[::BATCH] = LONGEST_TOKENS
-    return drawn
-
-
-def load(words: Setup) -> Requests:
-    """Prompts alone (one token comes back), all at once."""
-    requested = lengths(words.number("input_mean_tokens"))
-    return of_lengths(requested, np.ones_like(requested), inf)
-
-
-def _served(words: Setup, d: Deployment, policy: str) -> Simulated | Infeasible:
-    service = Service(pools=(Pool(deployment=d),), policy=policy, prefix_caching=False)
-    return simulate(service, load(words))
-
-
-def latency_s(words: Setup, num_devices: int, policy: str) -> float:
+def tensor_s(mean_tokens: float, num_devices: int, policy: str) -> float:
     """A batch's time, mean over batches."""
-    d = serving(words, f"tp{num_devices}", LAYERS_PER_DEVICE * num_devices)
-    out = _served(words, d, policy)
-    return inf if isinstance(out, Infeasible) else out.duration_s / NUM_BATCHES
+    requested = lengths(mean_tokens, NUM_BATCHES)
+    return served_s(requested, LAYERS_PER_DEVICE * num_devices, device=TENSOR_DEVICE, tp=num_devices, policy=policy)
 
 
-def scaling(words: Setup, stages: int, *, blocks: bool) -> float:
-    """Batches a second of so many stages over so many times those of one, each stage with as many layers."""
-    alone = serving(words, "tp1 pp1", LAYERS_PER_DEVICE, PIPELINE_DEVICE)
-    cut = serving(words, f"tp1 pp{stages}", LAYERS_PER_DEVICE * stages, PIPELINE_DEVICE)
-    tokens = lengths(words.number("input_mean_tokens")).reshape(NUM_BATCHES, BATCH).sum(axis=1)
-    one_s = pass_of(alone, packed(tokens)).total_s
-    done = pass_of(cut, packed(tokens))
-    work_s, send_s = done.kernels_s / stages, done.network_s / (stages - 1)
-    return float(one_s.sum()) / through_s(work_s, send_s, stages, blocks=blocks)
-
-
-def packed(tokens: Ints) -> Batch:
-    """Batches of prompts whose tokens stand in one row."""
-    return Batch(
-        prompt_sequences=np.full_like(tokens, BATCH),
-        prompt_tokens=tokens // BATCH,
-        prompt_context_tokens=tokens // BATCH,
-        decode_sequences=np.zeros_like(tokens),
-        decode_context_tokens=np.zeros_like(tokens),
+def scaling(setup: Setup, stages: int) -> float:
+    """How many times faster so many stages are without waiting for sends."""
+    requested = lengths(setup.number("input_mean_tokens"), PIPELINE_BATCHES)
+    blocking, not_blocking = (
+        served_s(
+            requested,
+            LAYERS_PER_DEVICE * stages,
+            device=PIPELINE_DEVICE,
+            pp=stages,
+            policy=PACKED,
+            pipeline_sends=sends,
+        )
+        for sends in ("blocking", "non-blocking")
     )
+    return blocking / not_blocking
 
 
-def through_s(work_s: Floats, send_s: Floats, stages: int, *, blocks: bool) -> float:
-    """When the last batch leaves a line of stages that are never short of batches, less the time to fill it.
+@cache
+def _lengths(mean_tokens: float, batches: int) -> tuple[int, ...]:
+    low = max(1, round(2.0 * mean_tokens) - LONGEST_TOKENS)
+    drawn = np.random.default_rng(0).integers(low, round(2.0 * mean_tokens) - low + 1, BATCH * batches)
+    drawn[::BATCH] = LONGEST_TOKENS
+    return tuple(drawn.tolist())
 
-    A send that blocks begins when both its ends are free, and holds both until it is through. One that does not block
-    leaves at once, its sender computes on, and what arrives waits.
-    """
-    free_s = np.zeros(stages)
-    first_s = 0.0
-    for b, (work, send) in enumerate(zip(work_s.tolist(), send_s.tolist(), strict=True)):
-        at_s = free_s[0]
-        for s in range(stages):
-            done_s = max(at_s, free_s[s]) + work
-            free_s[s] = done_s
-            if s + 1 < stages:
-                at_s = (max(done_s, free_s[s + 1]) if blocks else done_s) + send
-                free_s[s] = at_s if blocks else done_s
-                free_s[s + 1] = at_s if blocks else free_s[s + 1]
-        if b == 0:
-            first_s = float(free_s[-1]) - work
-    return float(free_s[-1]) - first_s
+
+def lengths(mean_tokens: float, batches: int) -> Ints:
+    """Prompts equally likely as far below their mean as above it; the first of each batch is the longest there is."""
+    return np.array(_lengths(mean_tokens, batches))
+
+
+def served_s(requested: Ints, layers: int, **settings: Any) -> float:
+    """Seconds a batch of ``orrery simulate``: prompts alone, a millisecond apart so that they keep their order."""
+    with TemporaryDirectory() as folder:
+        config, trace = Path(folder) / "config.json", Path(folder) / "prompts.jsonl"
+        config.write_text(json.dumps({**CONFIG, "n_layer": layers}))
+        rows = ({"timestamp": i, "input_length": n, "output_length": 1} for i, n in enumerate(requested.tolist()))
+        trace.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        found = simulate(
+            model=str(config),
+            engine="fastertransformer",
+            trace=str(trace),
+            weights="fp16",
+            max_num_seqs=BATCH * settings.get("pp", 1),
+            max_num_batched_tokens=BATCH * LONGEST_TOKENS,
+            **settings,
+        )
+    assert isinstance(found, SimulatedAnswer)
+    return found.simulated.duration_s / (requested.size / BATCH)

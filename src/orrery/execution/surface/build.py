@@ -90,7 +90,8 @@ def _linear_tables(deployment: Deployment, most_tokens: int, most_sequences: int
     """
     at = nodes.tokens(max(most_tokens, most_sequences))
     none = np.zeros_like(at)
-    parts = step(deployment, _batch(none, none, none, at, none + 1)).parts
+    held = replace(deployment, weight_offload=None)  # fetches run beside everything, the mixers too
+    parts = step(held, _batch(none, none, none, at, none + 1)).parts
     exchanging = has_exchange(deployment)
     kinds = [_kind(p, exchanging) for p in parts]
 

@@ -32,7 +32,17 @@ def idle_because(settings: Mapping[str, object], found: Found) -> str:
     return ""
 
 
-NOTED = ("overlap", "router", "lend_cache", "transfer", "queue", "preemption", "tensor_overlap", "local_updates")
+NOTED = (
+    "overlap",
+    "pipeline_sends",
+    "router",
+    "lend_cache",
+    "transfer",
+    "queue",
+    "preemption",
+    "tensor_overlap",
+    "local_updates",
+)
 """Settings of which the plain commands say that they change no number, where one of the reasons below holds."""
 
 
@@ -79,6 +89,10 @@ def _schedule(value: str, f: Found) -> str:
     return "pp is 1: there is no pipeline" if f.pp == 1 else ""
 
 
+def _pipeline_sends(value: str, f: Found) -> str:
+    return "pp is 1: there is no pipeline" if f.pp == 1 else ""
+
+
 def _tensor_overlap(value: str, f: Found) -> str:
     return "tp is 1: there is no tensor-parallel collective to hide" if f.tp == 1 else ""
 
@@ -106,6 +120,7 @@ _WHY = {
     "queue": _queue,
     "preemption": _preemption,
     "schedule": _schedule,
+    "pipeline_sends": _pipeline_sends,
     "tensor_overlap": _tensor_overlap,
     "expert_overlap": _experts,
     "expert_placement": _experts,

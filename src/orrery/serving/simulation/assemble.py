@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from orrery.execution.adapters import adapter_bytes, reading_s
-from orrery.execution.batch import Batch
+from orrery.execution.batch import Batch, decodes_of
 from orrery.execution.compression import compressed, compressing_s
 from orrery.execution.host import graph_seqs, graph_tokens, launches_s, pieces_s
 from orrery.execution.layout import Deployment
-from orrery.execution.memory import Infeasible, Memory, memory_of, recv_interval
+from orrery.execution.memory import Infeasible, Memory, max_num_batched_tokens, memory_of, recv_interval
 from orrery.execution.shard import has_exchange, shard
 from orrery.execution.sm_share import memory_demand_frac, with_share
 from orrery.execution.speculation import verified_tokens
@@ -24,6 +24,7 @@ from orrery.execution.step import step
 from orrery.execution.surface import Surface, stacked, surface_of
 from orrery.execution.surface._kernel import CHANNELS, MATRIX_WORK, MEMORY_WORK
 from orrery.execution.transfer import holders, host_link, link_between
+from orrery.execution.weight_offload import fetches_s
 from orrery.hardware.device import Device
 from orrery.kernels.energy import step_law
 from orrery.serving.requests import Floats, Ints, Requests
@@ -68,6 +69,7 @@ class _Lists:
     twin: list[int] = field(default_factory=list[int])
     max_seqs: list[int] = field(default_factory=list[int])
     stages: list[int] = field(default_factory=list[int])
+    send_share: list[float] = field(default_factory=list[float])
     stage_share: list[float] = field(default_factory=list[float])
     capacity: list[float] = field(default_factory=list[float])
 
@@ -102,6 +104,7 @@ class Assembled:
     lanes: Ints
     rates: Floats
     machines: Ints
+    send_share: Floats
     stage_share: Floats
     capacity: Ints  # bytes by cache
     host_capacity: Ints
@@ -180,6 +183,7 @@ def assemble(service: Service, sizes: Sizes) -> Assembled | Infeasible:
             sampling_s=[d.engine.sampling_s for d in cut],
         ),
         machines=np.array([[stages, _first_split(service)] for stages in lists.stages], dtype=np.int64),
+        send_share=np.array(lists.send_share),
         stage_share=np.array(lists.stage_share),
         capacity=capacity.astype(np.int64),
         host_capacity=np.full(
@@ -197,6 +201,7 @@ def assemble(service: Service, sizes: Sizes) -> Assembled | Infeasible:
                     law.concave_power,
                     adapter_bytes(d),
                     reading_s(d),
+                    fetches_s(d),
                 ]
                 for d in deployments
             ]
@@ -229,16 +234,27 @@ def _ints(values: list[int]) -> Ints:
     return np.array(values, dtype=np.int64)
 
 
+def _send_share(deployment: Deployment) -> float:
+    """Part of a full step's network time that is from one pipeline stage to the next."""
+    batch = decodes_of(np.array([max(1, max_num_batched_tokens(deployment))]), 1)
+    parts = [p for p in step(deployment, batch).parts if p.group == "network" and p.op != "fetch"]
+    total_s = sum(float(p.time_s[0]) for p in parts)
+    sends_s = sum(float(p.time_s[0]) for p in parts if p.op == "send_recv")
+    return sends_s / total_s if total_s > 0.0 else 0.0
+
+
 def _add_pool(lists: _Lists, service: Service, pool: Pool, memory: Memory, deployments: list[Deployment]) -> None:
     """The machines of one pool."""
     d, layout = pool.deployment, pool.deployment.layout
     together = layout.dp if has_exchange(d) else 1
     first = len(deployments)
     deployments.extend((d, d) if service.split else (d,))
+    in_flight = layout.pp + (service.overlaps_sends and layout.pp > 1)  # one more is on its way
     seqs = max(1, memory.max_num_seqs // layout.pp)
     for _ in range(pool.replicas * (1 if together > 1 else layout.dp)):
         machine = len(lists.stages)
         lists.stages.append(layout.pp)
+        lists.send_share.append(_send_share(d) if service.overlaps_sends else 0.0)
         lists.stage_share.append(shard(d).stage_share if layout.pp > 1 else 1.0)
         base = len(lists.capacity)
         lists.capacity.extend([memory.kv_capacity_bytes] * together)
@@ -249,7 +265,7 @@ def _add_pool(lists: _Lists, service: Service, pool: Pool, memory: Memory, deplo
             lists.add_unit(machine)
             lists.add_lane(base, tables.ANSWERS, first + 1, seqs, twin=lane)
             continue
-        for _ in range(layout.pp):
+        for _ in range(in_flight):
             lists.add_unit(machine)
             for rank in range(together):
                 lists.add_lane(base + rank, _ROLES[pool.role], first, seqs)

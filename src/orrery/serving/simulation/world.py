@@ -86,6 +86,7 @@ def build(
         moments=moments,
         winners=winners,
         machines=assembled.machines.copy(),
+        send_share=assembled.send_share,
         stage_share=assembled.stage_share,
         stage_s=np.zeros((stages.size, int(stages.max()))),
         slowness=np.ones(stages.size),

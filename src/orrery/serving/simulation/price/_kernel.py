@@ -16,6 +16,7 @@ from orrery.serving.simulation.tables._kernel import (
     DEPLOYMENT,
     DEVICE_WAYS,
     FAR,
+    FETCH_S,
     FINETUNED,
     GRAPH_SEQS,
     GRAPH_TOKENS,
@@ -187,6 +188,8 @@ def price_step(w: SimulationState, overlap: OverlapRule, swap: TransferRule, uni
         device_s += _together_s(w, first, end)
         network_s += w.cost[0, surface.NETWORK]
         _add_work(w, unit, float(end - first))
+    if device_s > 0.0:
+        device_s = max(device_s, w.retained[w.lanes[first, DEPLOYMENT], FETCH_S])
     exposed_s = (1.0 - w.rates[first, HOST_OVERLAP_FRAC]) * host_s
     step_s = max(max(device_s, launch_s) + sampling_s + exposed_s, host_s + launch_s)
     if host_s + launch_s > device_s:
@@ -236,13 +239,13 @@ def _through_stages(
     """
     slowest_s = step_s * w.stage_share[machine]
     others_s = (step_s - slowest_s) / (stages - 1)
-    send_s = network_s / stages if w.rules.overlaps_sends else 0.0
+    send_s = network_s * w.send_share[machine] / (stages - 1) if w.rules.overlaps_sends else 0.0
     at_s = now_s
     for stage in range(stages):
         work_s = slowest_s if stage == 0 else others_s
         at_s = max(at_s, w.stage_s[machine, stage]) + work_s
         if w.rules.overlaps_sends:
-            w.stage_s[machine, stage] = at_s - min(send_s, work_s)
+            w.stage_s[machine, stage] = at_s - (min(send_s, work_s) if stage + 1 < stages else 0.0)
         else:
             if stage + 1 < stages:
                 at_s = max(at_s, w.stage_s[machine, stage + 1])
