@@ -84,18 +84,13 @@ def memory_of(deployment: Deployment) -> Memory | Infeasible:
     device, engine, cut = deployment.cluster.device, deployment.engine, shard(deployment)
     capacity = device.memory_capacity_bytes * USABLE_FRAC
     frac = deployment.memory_utilization_frac or engine.memory_utilization_frac
-<<<<<<< HEAD
     cache, weights = cache_of(deployment), cut.weight_bytes
     if deployment.draft_head and (head := head_memory(deployment)):
         cache, weights = both(cache, head), weights + head.weight_bytes
     if deployment.adapters:
         weights += slots_bytes(deployment)
-=======
-    head = head_memory(deployment)
-    cache = both(cache_of(deployment), head)
-    weights = cut.weight_bytes + (head.weight_bytes if head else 0.0) + slots_bytes(deployment)
-    weights -= elsewhere_bytes(deployment)
->>>>>>> 5805a75c (Layers may lie in a peer's memory, and pipelines may send without waiting, by flags of serving)
+    if deployment.weight_offload:
+        weights -= elsewhere_bytes(deployment)
     activations, buffers = activation_bytes(deployment), communication_bytes(deployment)
     fixed = weights + buffers + engine.context_bytes + (0.0 if engine.is_static_share else activations)
     left = frac * (capacity - fixed) if engine.is_utilization_of_free else frac * capacity - fixed

@@ -36,7 +36,7 @@ from orrery.scenario.images import IMAGES, image_notes, images_of, prompt_tokens
 from orrery.scenario.kept_cache import KEPT_CACHE, Selected, compression_notes, compression_of, selected
 from orrery.scenario.schema import Scenario
 from orrery.scenario.traffic import traffic_of
-from orrery.scenario.weight_offload import weight_offload_note, weight_offload_of
+from orrery.scenario.weight_offload import WEIGHT_OFFLOAD, weight_offload_note, weight_offload_of
 from orrery.serving.workload import Mode, Workload
 
 DEFAULT_ENGINE = "vllm"
@@ -321,9 +321,7 @@ def deploy(scenario: Scenario, parts: Parts, layout: Layout, formats: Formats) -
         overlap=scenario.overlap or "",
         overlap_knobs=overlap_knobs(scenario) if scenario.overlap else (),
         host_experts=host_experts_of(scenario, parts.model, layout) if scenario.asks(*HOST_EXPERTS) else None,
-        overlap_knobs=overlap_knobs(scenario),
-        host_experts=host_experts_of(scenario, parts.model, layout),
-        weight_offload=weight_offload_of(scenario, parts.device),
+        weight_offload=weight_offload_of(scenario, parts.device) if scenario.asks(*WEIGHT_OFFLOAD) else None,
         expert_placement=placement_of(scenario, parts.model),
         expert_routes=expert_routes(scenario.expert_loads, parts.model) if scenario.expert_loads else None,
         compression=compression_of(scenario, parts.model) if scenario.asks(*KEPT_CACHE) else NOTHING,
@@ -382,16 +380,9 @@ def backend_notes(deployment: Deployment) -> tuple[str, ...]:
         notes.append(placed_note(deployment))
     if deployment.host_experts:
         notes.append(host_experts_note(deployment))
+    if deployment.weight_offload:
+        notes.append(weight_offload_note(deployment))
     return tuple(note for note in notes if note)
-    others = (
-        dispatcher_note(deployment),
-        redundant_note(deployment),
-        placed_note(deployment),
-        host_experts_note(deployment),
-        weight_offload_note(deployment),
-    )
-    notes += [note for note in others if note]
-    return tuple(notes)
 
 
 def mode_of(scenario: Scenario) -> Mode:

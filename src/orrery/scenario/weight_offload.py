@@ -9,6 +9,9 @@ from orrery.execution.weight_offload import BUFFERED_LAYERS, elsewhere_bytes, fe
 from orrery.hardware.device import Device
 from orrery.scenario.schema import Scenario
 
+WEIGHT_OFFLOAD = ("weight_offload", "weight_offload_frac")
+"""Settings of layers in another memory."""
+
 
 def weight_offload_of(scenario: Scenario, device: Device) -> WeightOffload | None:
     """Where the weights of which layers lie; None where all are on the devices."""
