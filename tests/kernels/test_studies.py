@@ -74,6 +74,41 @@ def test_tuning_never_loses_and_no_time_keeps_what_was_shipped():
     assert (none["speedup"], none["candidates"], none["tiles"]) == (1.0, 0, "8 8 8")
 
 
+def test_a_token_in_the_banks_by_hand():
+    # one layer of 4 features and one head, 2 words, 2 tokens of context, one bank that reads 2 elements (4 bytes) a second
+    # without opening rows; pins and companion cost nothing
+    (row,) = rows(
+        "memory-banks",
+        *("shapes=1x4", "num_head=4", "num_vocabulary=2", "context_tokens=2", "num_channels=1", "num_banks=1"),
+        *("column_bytes=4", "column_s=1", "open_s=0", "close_s=0", "channel_bytes_per_s=1e30", "standby_w=0"),
+        *("companion_flops_per_s=1e30", "open_j=0", "read_j_per_bytes=1", "pin_j_per_bytes=0"),
+    )
+    # columns: query, key and value 12 x 2, out 4 x 2, up 16 x 2, down 4 x 8, scores 2 x 2, values 4 x 1, head 2 x 2
+    assert row["token_s"] == pytest.approx(24 + 8 + 32 + 32 + 4 + 4 + 4)
+    # bytes read: 2 for each of 48 + 16 + 64 + 64 weights, 8 + 8 cached, 8 of the head
+    assert row["token_j"] == pytest.approx(2 * (48 + 16 + 64 + 64 + 16 + 8), rel=1e-6)
+
+
+def test_few_banks_lose_to_the_memory_s_pins():
+    few, many = rows("memory-banks", "shapes=24x1024", "num_channels=1,16", device="t4")
+    assert few["token_s"] > many["token_s"] > few["token_s"] / 16
+    (one,) = rows("memory-banks", "shapes=24x1024", "num_channels=1", "num_banks=1", device="t4")
+    assert one["speedup_at_most"] < 1.0 < many["speedup_at_most"]
+
+
+def test_a_server_of_images_by_hand():
+    host, there = rows("image-server", "image_px=1000000", "num_core_pixels_per_s=1e8", "num_cores=4", device="l4")
+    assert (host["unpacking_s"], there["unpacking_s"]) == (0.01, 0.001)
+    for row in (host, there):
+        assert row["latency_s"] == pytest.approx(row["unpacking_s"] + row["copying_s"] + row["network_s"])
+        assert row["overhead_frac"] == pytest.approx(1 - row["network_s"] / row["latency_s"])
+    # four cores unpack 400 images a second, which is less than the network makes
+    assert host["images_per_s"] == pytest.approx(400.0)
+    # tiny images cost next to nothing, and endless cores leave the network alone
+    small, _ = rows("image-server", "image_px=1", "num_cores=10000", device="l4")
+    assert small["lost_frac"] == pytest.approx(0.0, abs=1e-9)
+
+
 def test_refusals_say_what_to_write():
     for name, sizes, words in (
         ("small-core-training", ("network=vgg",), "write resnet8, ds-cnn or layer"),
@@ -83,6 +118,9 @@ def test_refusals_say_what_to_write():
         ("narrow-lanes", ("drop_frac=1",), "write 0 to below 1"),
         ("narrow-lanes", ("clock_hz=0",), "above 0"),
         ("browser-tuning", (), "write --device"),
+        ("image-server", (), "write --device"),
+        ("memory-banks", ("shapes=12",), "write LAYERSxWIDTH"),
+        ("memory-banks", ("element_bytes=0",), "above 0"),
     ):
         with pytest.raises(ScenarioError, match=words):
             rows(name, *sizes)

@@ -18,6 +18,7 @@ from orrery.predictors import registry as predictors
 from orrery.scenario.answer import to_json
 from orrery.scenario.show import Table
 from orrery.scenario.tensor_file import tensors_in
+from orrery.serving import studies as of_servers
 from orrery.training import studies as of_training
 
 MAX_SEEDS = 100
@@ -94,7 +95,8 @@ class ExperimentAnswer:
 
 def known_experiments() -> dict[str, Experiment]:
     """Every experiment of every floor, by name."""
-    here = experiments_in(of_fleets) | experiments_in(of_training) | experiments_in(of_kernels)
+    packages = (of_fleets, of_kernels, of_servers, of_training)
+    here = {name: found for package in packages for name, found in experiments_in(package).items()}
     return dict(sorted((numerics.known_experiments() | predictors.known_experiments() | here).items()))
 
 

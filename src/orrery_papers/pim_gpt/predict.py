@@ -7,14 +7,17 @@ from statistics import geometric_mean
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.execution.offload.shapes import gpt
-from orrery.hardware.banked_memory import BankedMemory
-from orrery.models.model import Model, SoftmaxAttention
-from orrery_papers.pim_gpt.banked import banked
+from orrery.models.model import Model
 from orrery_papers.shared.estimated import run_of
+from orrery_papers.shared.experiments import rows_of
 from orrery_papers.shared.setup import deployment
 
-SCORE_FLOPS, NORM_FLOPS, ACTIVATION_FLOPS = 10.0, 8.0, 15.0  # see [unstated] arithmetic
 HEAD_SIZE = 64
+MEMORY = (
+    *("num_channels", "num_banks", "column_bytes", "column_s", "row_bytes", "open_s", "close_s", "channel_bytes_per_s"),
+    *("open_j", "read_j_per_bytes", "pin_j_per_bytes", "standby_w"),
+)
+"""Inputs of the set-up that the experiment reads under the same names."""
 EAGER = "the GPU takes a few times longer a token there than launches and bytes explain here: its software is not known"
 ENERGY = (
     "energies of reading and opening rows are those of another memory, and the paper's two versions differ by three"
@@ -33,7 +36,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     """Means over the models; the GPU's speed first, for the sweep."""
     pim, cpu = paper.setups["pim"], paper.setups["cpu"]
     found = models(pim)
-    inside = [mean_token(pim, model) for model in found]
+    inside = in_memory(pim)
     gpu = [on_gpu(pim, model) for model in found]
     yield compared("speedup-gpu", gpu, inside, "time_s", EAGER)
     roofs = [on_cpu(cpu, model) for model in found]
@@ -66,32 +69,15 @@ def models(setup: Setup) -> list[Model]:
     return [gpt(int(layers), int(width), num_heads=int(width) // HEAD_SIZE) for layers, width in shapes]
 
 
-def mean_token(setup: Setup, model: Model) -> Token:
-    """A token in the middle of the answer, to whose length the cache's part is proportional."""
+def in_memory(setup: Setup) -> list[Token]:
+    """A token of each model in the middle of the answer, to whose length the cache's part is proportional; by orrery
+    experiment memory-banks."""
     middle = round(setup.number("input_tokens") + setup.number("output_tokens") / 2)
-    return token(setup, banked(setup), model, middle)
-
-
-def token(setup: Setup, memory: BankedMemory, model: Model, context_tokens: int) -> Token:
-    """All products in the banks, the rest in the companion chip, one after the other."""
-    (block,), head = model.blocks, model.head
-    mixer = block.mixer
-    assert isinstance(mixer, SoftmaxAttention)
-    assert head is not None
-    heads, size = mixer.num_heads, mixer.head_size
-    products = [(x.out_features, x.in_features, 1) for x in block.linears]
-    products += [(context_tokens, size, heads), (size, context_tokens, heads)]
-    whole = [(*shape, block.count) for shape in products] + [(head.out_features, head.in_features, 1, 1)]
-    time_s = sum(count * memory.product_s(n, k, times) for n, k, times, count in whole)
-    time_s += block.count * memory.write_s(2.0 * heads * size * memory.element_bytes)
-    flops = block.count * (
-        SCORE_FLOPS * heads * context_tokens
-        + NORM_FLOPS * block.norm_elements
-        + ACTIVATION_FLOPS * block.activation_elements
-    )
-    time_s += flops / setup.number("fp32_flops_per_s")
-    energy_j = sum(count * memory.product_j(n, k, times) for n, k, times, count in whole)
-    return Token(time_s=time_s, energy_j=energy_j + setup.number("standby_w") * time_s)
+    sizes: dict[str, float | str] = {name: setup.number(name) for name in MEMORY}
+    sizes |= {"shapes": setup.word("layer_shapes"), "context_tokens": middle}
+    sizes |= {"companion_flops_per_s": setup.number("fp32_flops_per_s"), "num_head": HEAD_SIZE}
+    rows = rows_of("memory-banks", sizes)
+    return [Token(time_s=float(row["token_s"]), energy_j=float(row["token_j"])) for row in rows]
 
 
 def on_gpu(setup: Setup, model: Model) -> Token:
