@@ -75,7 +75,7 @@ def test_tuning_never_loses_and_no_time_keeps_what_was_shipped():
 
 
 def test_a_token_in_the_banks_by_hand():
-    # one layer of 4 features and one head, 2 words, 2 tokens of context, one bank that reads 2 elements (4 bytes) a second
+    # one layer of 4 features and one head, 2 words, 2 tokens of context, one bank that reads 2 elements a second
     # without opening rows; pins and companion cost nothing
     (row,) = rows(
         "memory-banks",
