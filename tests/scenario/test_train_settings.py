@@ -98,3 +98,16 @@ def test_knobs_that_make_no_sense_are_refused(settings, says):
 def test_serving_refuses_knobs_of_training():
     with pytest.raises(ScenarioError, match="is of orrery train"):
         orrery.estimate(model="llama-3.2-1b", device="l40s", input_tokens=10, output_tokens=10, knob="offload.stride=2")
+
+
+def test_slices_are_compared_and_the_ones_asked_for_are_taken():
+    answer = orrery.train(**TP, tensor_overlap="domino")
+    rows = {(r["row_slices"], r["column_slices"]): r["step_s"] for r in answer.table("slices")}
+    assert rows[2, 1] == answer.step_time_s  # the technique's own choice
+    assert rows[1, 1] == max(rows.values())
+    best = min(rows, key=rows.__getitem__)
+    knobs = [f"tensor_overlap.row_slices={best[0]}", f"tensor_overlap.column_slices={best[1]}"]
+    assert orrery.train(**TP, tensor_overlap="domino", knob=knobs).step_time_s == min(rows.values())
+    alone = orrery.train(**JOB, tensor_overlap="domino")
+    assert any("tensor_overlap = domino: no effect" in note for note in alone.notes)
+    assert not alone.tables

@@ -95,7 +95,12 @@ TRAINING_SETTINGS: tuple[Setting, ...] = grouped(
         commands=TRAIN,
     ),
     count(
-        "recompute_layers", "Recompute only so many layers of each stage (with full).", 4, most=10_000, commands=TRAIN
+        "recompute_layers",
+        "Recompute only so many layers of each stage (with full; 0: all of them).",
+        4,
+        least=0,
+        most=10_000,
+        commands=TRAIN,
     ),
     "Schedule and overlap",
     word(

@@ -1,24 +1,14 @@
 """Domino: GPT-3 and Llama-2 under tensor parallelism of one, two and four nodes, with and without slices."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
-from orrery.catalog.frameworks import get_framework
-from orrery.catalog.models import get_model
+from orrery.base.errors import ScenarioError
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.execution.train.job import TrainingJob
-from orrery.execution.train.layout import TrainingLayout
-from orrery.execution.train.recipe_registry import get_recipe
-from orrery.hardware.cluster import Cluster
-from orrery.training.allowed import refusal
-from orrery.training.columns import columns_of
-from orrery.training.memory import USABLE_FRAC
-from orrery_papers.shared.trained import Trained, trained, training_device
-
-ROW_SLICES, COLUMN_SLICES = (1, 2), (1, 2, 4)
-Knobs = tuple[tuple[str, float], ...]
+from orrery.scenario.train import TrainAnswer, train
+from orrery_papers.shared.trained_by import settings_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,45 +66,42 @@ def cases(setup: Setup) -> Iterator[Case]:
 
 def gains(setup: Setup) -> list[Gain]:
     """The best slices of every case that makes sense and fits."""
-    have = USABLE_FRAC * training_device(setup).memory_capacity_bytes
-    found: list[Gain] = []
-    for case in cases(setup):
-        layout = TrainingLayout(tp=case.tp, micro_batch=case.micro_batch, is_sequence_parallel=False)
-        plain = job_of(setup, case)
-        if refusal(plain, columns_of([layout])):
-            continue
-        base = trained(plain, layout)
-        if base.peak_memory_bytes <= have:
-            found.append(_best(setup, case, base))
-    return found
+    found = (gain(setup, case) for case in cases(setup))
+    return [one for one in found if one is not None]
 
 
-def _best(setup: Setup, case: Case, base: Trained) -> Gain:
-    tried = {(r, c): trained(sliced(setup, case, r, c), base.layout) for r, c in product(ROW_SLICES, COLUMN_SLICES)}
-    (rows, columns), run = min(tried.items(), key=lambda item: item[1].step_s)
+def gain(setup: Setup, case: Case) -> Gain | None:
+    """``orrery train --tensor-overlap domino``: its table of slices, against the framework's own way."""
+    plain, sliced = answer_of(setup, case, None), answer_of(setup, case, "domino")
+    if plain is None or sliced is None:
+        return None
+    best = min(sliced.table("slices"), key=lambda row: row["step_s"])
     return Gain(
         case=case,
-        ratio=base.step_s / run.step_s,
-        slices=f"{rows} slices of rows, {columns} of columns",
-        exposed_frac=float(base.steps.parts["tensor parallel"][0]) / base.step_s,
+        ratio=plain.step_time_s / best["step_s"],
+        slices=f"{best['row_slices']} slices of rows, {best['column_slices']} of columns",
+        exposed_frac=plain.parts["tensor parallel"] / plain.step_time_s,
     )
 
 
-def job_of(setup: Setup, case: Case) -> TrainingJob:
-    """The case as Megatron-LM runs it."""
-    device, recipe = training_device(setup), get_recipe(setup.word("weights_format"))
-    per_node = int(setup.number("num_devices_per_node"))
-    return TrainingJob(
-        model=get_model(case.model),
-        recipe=recipe,
-        seq_len=case.seq_len,
-        global_batch=case.micro_batch,
-        cluster=Cluster(device=device, num_devices=case.tp, devices_per_node=min(per_node, case.tp)),
-        framework=get_framework(setup.word("engine"), device, recipe.name),
-    )
-
-
-def sliced(setup: Setup, case: Case, rows: int, columns: int) -> TrainingJob:
-    """The case with so many slices of the batch and of the columns."""
-    knobs: Knobs = (("row_slices", float(rows)), ("column_slices", float(columns)))
-    return replace(job_of(setup, case), tensor_overlap="domino", tensor_knobs=knobs)
+def answer_of(setup: Setup, case: Case, overlap: str | None) -> TrainAnswer | None:
+    """The case with one way to hide its sums; None where it makes no sense or does not fit."""
+    given = {
+        "model": case.model,
+        "devices": case.tp,
+        "devices_per_node": min(int(setup.number("num_devices_per_node")), case.tp),
+        "tp": case.tp,
+        "seq_len": case.seq_len,
+        "micro_batch": case.micro_batch,
+        "global_batch": case.micro_batch,
+        "sharding": "none",
+        "recompute": "none",
+    }
+    settings = settings_of(setup, tensor_overlap=overlap, **given)
+    if case.tp <= settings["devices_per_node"]:
+        settings.pop("node_link_bytes_per_s", None)
+    try:
+        found = train(**settings)
+    except ScenarioError:
+        return None
+    return found if isinstance(found, TrainAnswer) else None

@@ -1,16 +1,16 @@
 """Megatron-DeepSpeed on Frontier: the best plans for 22B, 175B and 1T, and how they scale."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from typing import Any
 
-from orrery.catalog.frameworks import get_framework
+from orrery.base.errors import FactError
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.execution.train.job import TrainingJob
-from orrery.planner.training.search import search
-from orrery.planner.training.space import FixedSettings
-from orrery_papers.shared.frontier import die_of
-from orrery_papers.shared.trained import Trained, trained, training_job, training_layout
+from orrery.scenario.train import TrainAnswer
+from orrery.scenario.train_plan import train_plan
+from orrery.training.worth import peak_flops_per_s
+from orrery_papers.shared.trained import megatron_flops
+from orrery_papers.shared.trained_by import settings_of, trained
 
 KERNELS = (
     "no run of this generation is in the tables, so kernels and collectives reach the shares of peaks that other "
@@ -35,7 +35,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         found = best_plan(paper.setups[name])
         yield Prediction(
             claim=f"throughput-{name}",
-            predicted=found.peak_frac,
+            predicted=megatron_frac(found),
             differs=KERNELS,
             because=f"the fastest plan that fits: {found.layout}, {found.peak_memory_bytes / 1e9:.0f} GB a device",
         )
@@ -48,7 +48,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
             because="every replica does the same; the gradients' exchange is what is added",
         )
         least, most = scaled(strong, is_weak=False)
-        idle = (float(r.steps.parts["bubble"][0]) / r.step_s for r in (least, most))
+        idle = (r.parts["bubble"] / r.step_time_s for r in (least, most))
         yield Prediction(
             claim=f"strong-scaling-{name}",
             predicted=_gain(least, most),
@@ -60,43 +60,36 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         )
 
 
-def _gain(least: Trained, most: Trained) -> float:
+def _gain(least: TrainAnswer, most: TrainAnswer) -> float:
     return most.tokens_per_s_per_device / least.tokens_per_s_per_device
 
 
-def job_of(setup: Setup, num_devices: int = 0, global_batch: int = 0) -> TrainingJob:
-    """The set-up's job on dies, with fused attention."""
-    job, die = training_job(setup, num_devices=num_devices, global_batch=global_batch), die_of(setup)
-    framework = get_framework(setup.word("engine"), die, job.recipe.name)
-    return replace(
-        job,
-        cluster=replace(job.cluster, device=die, devices_per_node=die.devices_per_node),
-        framework=replace(framework, has_fused_attention=True),
-    )
+FUSED: dict[str, Any] = {"fused_attention": True}
+"""The authors ported FlashAttention to the framework."""
 
 
-def best_plan(setup: Setup) -> Trained:
-    """The fastest of all degrees and micro-batches that fits."""
-    job = job_of(setup)
-    requested = FixedSettings(
-        cp=1,
-        vp=1,
-        schedule="1f1b",
-        sharding=setup.word("sharding"),
-        recompute=setup.word("recompute"),
-        recompute_layers=0,
-        is_sequence_parallel=False,
-    )
-    return trained(job, search(job, requested, count=1).best[0].layout)
+def best_plan(setup: Setup) -> TrainAnswer:
+    """``orrery train --plan``: the fastest of all degrees and micro-batches that fits."""
+    given = settings_of(setup, tp=None, pp=None, micro_batch=None, **FUSED)
+    found = train_plan(**given, cp=1, vp=1, schedule="1f1b", recompute_layers=0, count=1).plans
+    if not found:
+        raise FactError(f"setup {setup.name}: no plan fits.")
+    return found[0]
 
 
-def scaled(setup: Setup, *, is_weak: bool) -> tuple[Trained, Trained]:
+def scaled(setup: Setup, *, is_weak: bool) -> tuple[TrainAnswer, TrainAnswer]:
     """The stated layout on the fewest and on all devices; the batch grows with them or stays."""
     fewest, most = int(setup.number("num_scaling_devices")), int(setup.number("num_devices"))
     whole = int(setup.number("num_global_batch"))
 
-    def on(devices: int) -> Trained:
+    def on(devices: int) -> TrainAnswer:
         batch = whole * devices // most if is_weak else whole
-        return trained(job_of(setup, devices, batch), training_layout(setup, devices))
+        return trained(**settings_of(setup, devices=devices, global_batch=batch, **FUSED))
 
     return on(fewest), on(most)
+
+
+def megatron_frac(answer: TrainAnswer) -> float:
+    """Operations per second as Megatron-LM counts them, over the dense peak."""
+    flops = megatron_flops(answer.job, answer.layout.recompute == "full")
+    return flops / answer.step_time_s / answer.layout.num_devices / peak_flops_per_s(answer.job)

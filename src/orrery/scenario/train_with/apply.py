@@ -11,12 +11,14 @@ from orrery.scenario.train_with.placement import with_placement
 from orrery.scenario.train_with.recovery import with_recovery
 from orrery.scenario.train_with.reshape import with_reshape
 from orrery.scenario.train_with.sequences import with_sequences
+from orrery.scenario.train_with.slices import with_slices
 from orrery.scenario.train_with.stragglers import with_stragglers
 from orrery.scenario.train_with.weight_sampling import with_weight_sampling
 from orrery.training.ranks import Rank
 from orrery.training.step import Steps
 
 IN_ORDER = (
+    with_slices,
     with_local_updates,
     with_partition,
     with_sequences,
