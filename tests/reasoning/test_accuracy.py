@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from orrery.base.errors import ScenarioError
 from orrery.reasoning.accuracy import odds
-from orrery.reasoning.allocate import allocate, saving_ratio, solved_frac
 from orrery.reasoning.budget import Split, Trial, growth
 from orrery.reasoning.choice import Choice
 from orrery.reasoning.coverage import Difficulty, coverage, gain_frac, saturation_tries
@@ -49,21 +48,6 @@ def test_a_beta_of_difficulties_agrees_with_drawing_and_with_its_bins(evenness):
 
 def test_alike_questions_are_covered_faster():
     assert Difficulty(mean_frac=0.3, evenness_ratio=10).coverage(16) > Difficulty(mean_frac=0.3).coverage(16) + 0.2
-
-
-def test_allocation_is_the_best_of_all():
-    chances, total = [0.05, 0.3, 0.8], 9
-    best = max(
-        (solved_frac(chances, (a, b, total - a - b)), (a, b, total - a - b))
-        for a in range(1, 8)
-        for b in range(1, 9 - a)
-    )
-    assert tuple(allocate(chances, total)) == best[1]
-
-
-def test_dealing_tries_by_difficulty_saves_where_difficulties_differ():
-    assert saving_ratio([0.2, 0.2, 0.2], 8) == 1.0
-    assert saving_ratio([0.01, 0.2, 0.9], 32) > 1.5
 
 
 def test_a_majority_of_three_by_hand():

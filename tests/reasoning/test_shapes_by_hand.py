@@ -11,7 +11,6 @@ import pytest
 
 from orrery.base.errors import ScenarioError
 from orrery.base.knobs import NoKnobs
-from orrery.reasoning.allocate import allocate, saving_ratio, solved_frac
 from orrery.reasoning.chains import Models, Rounds, alone_s, in_step_s, own_pace_s
 from orrery.reasoning.coverage import Difficulty, coverage, gain_frac, saturation_tries
 from orrery.reasoning.equivalent import Sparsity, _attention_flops, equivalent
@@ -113,6 +112,9 @@ def test_blocks_drafted_scored_and_written_again():
                 "new_idea_ratio": 1.0,
                 "node_price_ratio": 1.0,
                 "idea_price_ratio": 1.4,
+                "score_temperature_ratio": 0.2,
+                "longest_step_ratio": 3.0,
+                "longest_path_ratio": 3.0,
                 "seed": 0,
             },
             None,
@@ -294,16 +296,6 @@ def test_a_beta_of_difficulties_by_hand():
     for wrong in ({"mean_frac": 0.0}, {"mean_frac": 1.1}, {"mean_frac": 0.5, "evenness_ratio": 0.0}):
         with pytest.raises(ScenarioError, match="write a mean above 0"):
             Difficulty(**wrong)
-
-
-def test_tries_go_where_the_next_gains_most():
-    """Next gains of 1/2: 1/4, 1/8; of 0.1: 0.09, 0.081."""
-    assert allocate([0.5, 0.1], 3) == [2, 1]
-    assert allocate([0.5, 0.1], 5) == [3, 2]
-    assert allocate([0.5, 0.1], 3, least_each=0) == [3, 0]  # 1/2, 1/4, 1/8
-    assert allocate([0.5, 0.1], 1, least_each=0) == [1, 0]
-    assert solved_frac([0.5, 0.1], [2, 1]) == pytest.approx(0.425)
-    assert saving_ratio([0.5, 0.5], 3) == 1.0
 
 
 def test_votes_and_checks_by_hand():

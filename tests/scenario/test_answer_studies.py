@@ -95,6 +95,42 @@ def test_a_verifier_that_never_errs_moves_the_split():
     assert all(row["tokens"] <= 16000 for row in exact["rows"])
 
 
+def checked(*knobs):
+    asked = ["budget_tokens=64000", *knobs]
+    return study("split", reasoning="generative-verification", evenness=1, wrong_answers=20, reasoning_knob=asked)
+
+
+def test_checks_say_yes_as_often_as_is_stated():
+    """Checks that tell nothing apart pick like one try, 0.3; those that never err find what is there."""
+    blind, sharp = checked("check_right_frac=0.5", "check_wrong_frac=0.5"), checked("check_wrong_frac=0")
+    assert blind["right_frac"] == blind["vote_right_frac"]  # no check is worth its tokens
+    assert blind["catch_up_ratio"] is None
+    assert sharp["catch_up_ratio"] < 1.0
+    assert sharp["right_frac"] > blind["right_frac"]
+    few = checked("check_right_frac=0.8", "check_wrong_frac=0.3", "most_checks=2")
+    assert max(row["num_checks"] for row in few["rows"]) <= 2
+    assert few["solutions_exponent"] > few["checks_exponent"]  # answers alone can grow
+
+
+def test_operations_of_all_models_are_two_a_parameter_and_token():
+    """One answer of 2,000 tokens (or as long as the question's) to a prompt: 2 N (prompt + answer)."""
+    found = study("equivalent_flops", **best_of("cost=equivalent-flops", samples=1))
+    row = found["rows"][0]
+    assert row["linear_flops"] + row["attention_flops"] == row["computed_flops"]
+    assert row["parameter_flops"] > row["linear_flops"]  # the prompt, and the verifier's reading
+
+
+def test_a_tree_is_cut_where_knobs_say():
+    def tree(*knobs):
+        return estimated(reasoning="tree-search", success=None, samples=16, reasoning_knob=list(knobs)).reasoned.ways[0]
+
+    plain, same = tree(), tree("longest_step_ratio=3", "longest_path_ratio=3", "score_temperature_ratio=0.2")
+    assert plain.answer_tokens == same.answer_tokens
+    assert tree("longest_path_ratio=0.5").answer_tokens < plain.answer_tokens
+    with pytest.raises(ScenarioError, match="longest_step_ratio = 0"):
+        tree("longest_step_ratio=0")
+
+
 def chains(**more):
     knobs = [f"{k}={v}" for k, v in ({"mode": "asynchronous"} | more).items()]
     return study(

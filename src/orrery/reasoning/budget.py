@@ -65,7 +65,9 @@ class Trial:
 
 
 def growth(best: Sequence[Split]) -> Mapping[str, float]:
-    """Exponents a of "number ~ cost ** a" along a frontier, by least squares of logarithms."""
+    """Exponents a of "number ~ cost ** a" along a frontier, by least squares of logarithms; none of a single split."""
+    if len(best) < 2:
+        return {}
     cost = np.log([split.answers_ratio for split in best])
     counts = {"solutions": [split.num_solutions for split in best], "checks": [split.num_checks for split in best]}
     return {name: float(np.polyfit(cost, np.log(values), 1)[0]) for name, values in counts.items()}

@@ -6,6 +6,8 @@ cost=equivalent-flops         ways under operations alone and with cache reads (
 stop_gain=G                   the samples after which another one adds less than G (ceiling)
 idle_price_ratio=R            what thinking beforehand costs a question (hit_frac, num_questions, online_frac, …)
 budget_tokens=B               the best split of B answers' worth of tokens between answers and checks
+                              (check_right_frac, check_wrong_frac, check_evenness, wrong_rank,
+                              most_checks)
 mode=asynchronous             speculative chains at their own pace (rejection_level, block_spread)
 """
 
@@ -21,7 +23,7 @@ from orrery.engine.streams import stream
 from orrery.execution.layout import Deployment
 from orrery.numerics.registry import get_format
 from orrery.reasoning.amortise import SleepTimePass
-from orrery.reasoning.budget import Split, Trial
+from orrery.reasoning.budget import Split, Trial, growth
 from orrery.reasoning.by_difficulty import COUNTS, WAYS, Law, best_allocation, mean_right, saving_ratio, uniform
 from orrery.reasoning.chains import Rounds, alone_s, drawn_rounds, in_step_s, own_pace_s
 from orrery.reasoning.choice import ShapeKnobs
@@ -30,6 +32,7 @@ from orrery.reasoning.coverage import Difficulty, coverage, saturation_tries
 from orrery.reasoning.equivalent import Sparsity, equivalent, intensity_flops_per_byte
 from orrery.reasoning.frontier import cheapest, frontier
 from orrery.reasoning.graph import Graph, Problem
+from orrery.reasoning.matched import answer_flops
 from orrery.reasoning.paces import models_of
 from orrery.reasoning.shape import graph_of
 from orrery.reasoning.vote import Checker, WrongAnswers
@@ -58,6 +61,11 @@ DEFAULTS: Mapping[str, str] = {
     "idle_price_ratio": "",
     "hit_frac": "1",
     "budget_tokens": "",
+    "check_right_frac": "",
+    "check_wrong_frac": "",
+    "check_evenness": "2",
+    "wrong_rank": "1",
+    "most_checks": "128",
     "mode": "",
     "rejection_level": "0.4",
     "block_spread": "0.4",
@@ -69,7 +77,7 @@ SWITCHES: Mapping[str, tuple[str, ...]] = {
     "cost": ("sparse_kept_tokens", "sparse_block_tokens", "sparse_loss"),
     "stop_gain": ("ceiling",),
     "idle_price_ratio": ("hit_frac",),
-    "budget_tokens": (),
+    "budget_tokens": ("check_right_frac", "check_wrong_frac", "check_evenness", "wrong_rank", "most_checks"),
     "mode": ("rejection_level", "block_spread"),
 }
 """Knob that asks for a study -> the others that it reads."""
@@ -207,17 +215,22 @@ def _equivalents(subject: Subject, values: Mapping[str, str]) -> Study:
     _word(values, "cost", "equivalent-flops")
     solver = subject.deployments["solver"]
     intensity = intensity_flops_per_byte(solver.cluster.device, get_format(solver.formats.activations).rates[0])
+    element_bytes = get_format(solver.formats.kv).bytes_per_element
+    models = {role: d.model for role, d in subject.deployments.items()}
     retained, block = (_number(values, name, 0, 1e9) for name in ("sparse_kept_tokens", "sparse_block_tokens"))
     loss = _number(values, "sparse_loss", 0, 1)
     rows = list[dict[str, Any]]()
     for sparsity in (None, Sparsity(kept_tokens=retained, block_tokens=int(block))) if retained else (None,):
         for samples, graph in zip(subject.samples, subject.graphs, strict=True):
-            price = equivalent(solver.model, graph, intensity, sparsity=sparsity)
+            price = equivalent(solver.model, graph, intensity, sparsity=sparsity, cache_element_bytes=element_bytes)
             covered = subject.questions.coverage(samples or 1) * (1.0 - loss if sparsity else 1.0)
             rows.append(
                 {
                     "attention": "sparse" if sparsity else "dense",
                     "num_samples": samples,
+                    "parameter_flops": answer_flops(graph, models),
+                    "linear_flops": price.linear_flops,
+                    "attention_flops": price.attention_flops,
                     "computed_flops": price.computed_flops,
                     "cache_flops": price.cache_flops,
                     "total_flops": price.total_flops,
@@ -304,14 +317,16 @@ def _split(subject: Subject, values: Mapping[str, str]) -> Study:
     budget = _number(values, "budget_tokens", 1, 1e9) / subject.problem.answer_tokens
     trial = Trial(
         success_frac=subject.questions.bins(NUM_QUESTIONS),
-        wrong=WrongAnswers(num_answers=subject.scenario.wrong_answers or 1),
-        checker=subject.checker or Checker(right_frac=1.0, wrong_frac=0.0),
+        wrong=WrongAnswers(
+            num_answers=subject.scenario.wrong_answers or 1, rank_ratio=_number(values, "wrong_rank", 0, 10)
+        ),
+        checker=_checker(subject, values),
         check_ratio=float(getattr(subject.knobs, "check_ratio", 1.0)),
     )
     counts = [n for n in COUNTS if n <= max(1.0, budget)]
-    wide = (*COUNTS, 512, 1024)
+    wide = [n for n in COUNTS if n <= _number(values, "most_checks", 1, COUNTS[-1])]
     votes = [trial.vote(n) for n in COUNTS]
-    checks = [split for n in COUNTS for split in trial.check(n, wide[:8])]
+    checks = [split for n in COUNTS for split in trial.check(n, wide)]
     within = [s for s in (*[trial.vote(n) for n in counts], *checks) if s.answers_ratio <= budget]
     best = max(within, key=lambda s: (s.right_frac, -s.answers_ratio))
     fronts = [frontier(ways, _spent, _right) for ways in (votes, checks)]
@@ -328,6 +343,7 @@ def _split(subject: Subject, values: Mapping[str, str]) -> Study:
             "vote_right_frac": max(v.right_frac for v in within if not v.num_checks),
             "catch_up_tokens": check.answers_ratio * tokens if check else None,
             "catch_up_ratio": check.answers_ratio / vote.answers_ratio if check and vote else None,
+            **{f"{name}_exponent": growth(fronts[1]).get(name) for name in ("solutions", "checks")},
         },
         rows=tuple(
             {
@@ -339,6 +355,18 @@ def _split(subject: Subject, values: Mapping[str, str]) -> Study:
             for s in frontier(within, _spent, _right)
         ),
     )
+
+
+def _checker(subject: Subject, values: Mapping[str, str]) -> Checker:
+    """Checks that say yes as often as the knobs state; without those, as the scenario's verifier, or never wrong."""
+    plain = subject.checker or Checker(right_frac=1.0, wrong_frac=0.0)
+    if not values["check_right_frac"] and not values["check_wrong_frac"]:
+        return plain
+    stated = {
+        name: _number(values, f"check_{name}", 0, 1) if values[f"check_{name}"] else getattr(plain, name)
+        for name in ("right_frac", "wrong_frac")
+    }
+    return Checker(**stated, evenness_ratio=_number(values, "check_evenness", 1e-9, 1e9))
 
 
 def _spent(split: Split) -> float:

@@ -4,11 +4,8 @@ from collections.abc import Iterator
 
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.execution.memory import Infeasible
-from orrery.reasoning.cost import GraphCost, cost
-from orrery.reasoning.graph import Graph
-from orrery.reasoning.tree.search import Growth, Step, search, step_calls
-from orrery_papers.shared.setup import deployment
+from orrery.scenario.answer_ways import SampleCount
+from orrery_papers.shared.answered import reasoned
 
 BASELINE, OURS = "balanced-tree", "shared-cache-tree"
 NUM_DRAWN = 5
@@ -20,50 +17,53 @@ DIFFERS = (
 def predict(paper: Paper) -> Iterator[Prediction]:
     """Throughput, then the cache over all steps."""
     setup = paper.setups["math500"]
-    before, after = ([_searched(setup, rule, seed) for seed in range(NUM_DRAWN)] for rule in (BASELINE, OURS))
-    slow, fast = _costs(setup, before), _costs(setup, after)
-    if slow and fast:
-        ratio = sum(c.time_s for c in slow) / sum(c.time_s for c in fast)
-        words = f"for eight searches {_describe(slow)} against {_describe(fast)}"
-        yield Prediction(claim="throughput", predicted=ratio, because=words, differs=DIFFERS)
-    retained, held = (sum(s.kept_tokens for steps in runs for s in steps) / NUM_DRAWN for runs in (before, after))
-    words = f"{retained:,.0f} tokens against {held:,.0f}, summed over the steps of a search"
+    before, after = ([searched(setup, rule, seed) for seed in range(NUM_DRAWN)] for rule in (BASELINE, OURS))
+    ratio = sum(way.time_s for way in before) / sum(way.time_s for way in after)
+    words = f"for eight searches {_describe(before)} against {_describe(after)}"
+    yield Prediction(claim="throughput", predicted=ratio, because=words, differs=DIFFERS)
+    retained, held = (sum(map(held_bytes, ways)) / NUM_DRAWN for ways in (before, after))
+    words = f"{retained / 1e9:,.0f} GB against {held / 1e9:,.0f} GB, summed over the steps of the searches"
     yield Prediction(claim="cache-reduction", predicted=retained / held, because=words, differs=DIFFERS)
 
 
-def _searched(setup: Setup, rule: str, seed: int) -> list[Step]:
-    growth = Growth(
-        width=int(setup.number("num_search_candidates")),
-        prompt_tokens=setup.number("input_tokens"),
-        step_tokens=setup.number("search_step_mean_tokens"),
-        most_step_tokens=setup.number("search_step_most_tokens"),
-        most_tokens=setup.number("search_path_most_tokens"),
-        end_frac=setup.number("search_end_frac"),
-        new_idea_ratio=setup.number("new_idea_ratio"),
-        seed=seed,
-    )
-    knobs = {"score_temperature_ratio": setup.number("score_temperature_ratio")}
-    if rule == OURS:
-        knobs |= {name: setup.number(name) for name in ("node_price_ratio", "idea_price_ratio")}
-    return search(growth, rule, **knobs)
-
-
-def _costs(setup: Setup, runs: list[list[Step]]) -> list[GraphCost]:
-    """Searches that run side by side, each step read by the verifier; none where the model does not fit."""
-    engine = setup.word("engine")
-    served = {
-        role: deployment(setup, model=setup.word(line), engine=engine)
-        for role, line in (("solver", "model"), ("verifier", "verifier_model"))
+def searched(setup: Setup, rule: str, seed: int) -> SampleCount:
+    """``orrery estimate --reasoning tree-search``: searches that run side by side, each step read by the verifier."""
+    step, end = setup.number("search_step_mean_tokens"), setup.number("search_end_frac")
+    answer = step / end
+    knobs = {
+        "prune": rule,
+        "num_steps": 1.0 / end,
+        "seed": seed,
+        "longest_step_ratio": setup.number("search_step_most_tokens") / step,
+        "longest_path_ratio": setup.number("search_path_most_tokens") / answer,
+        "new_idea_ratio": setup.number("new_idea_ratio"),
+        "score_temperature_ratio": setup.number("score_temperature_ratio"),
+        "node_price_ratio": setup.number("node_price_ratio"),
+        "idea_price_ratio": setup.number("idea_price_ratio"),
     }
-    calls = (step_calls(steps, int(setup.number("num_searches"))) for steps in runs)
-    found = [cost(Graph(calls=each), served) for each in calls]
-    return [c for c in found if not isinstance(c, Infeasible)]
-
-
-def _describe(costs: list[GraphCost]) -> str:
-    time_s, energy_j, read_bytes, most_bytes = (
-        sum(values) / len(costs)
-        for values in zip(*((c.time_s, c.energy_j, c.cache_read_bytes, c.peak_kept_bytes) for c in costs), strict=True)
+    found = reasoned(
+        "tree-search",
+        knobs,
+        model=setup.word("model"),
+        verifier_model=setup.word("verifier_model"),
+        device=setup.word("device"),
+        engine=setup.word("engine"),
+        batch=int(setup.number("num_searches")),
+        samples=int(setup.number("num_search_candidates")),
+        input_tokens=int(setup.number("input_tokens")),
+        output_tokens=round(answer),
     )
-    cache = f"{read_bytes / 1e12:.0f} TB of cache read and {most_bytes / 1e9:.0f} GB held"
-    return f"{time_s:.0f} s, {energy_j / 1e3:.0f} kJ, {cache}"
+    return found.ways[0]
+
+
+def held_bytes(way: SampleCount) -> float:
+    """Cache that each step's candidates and their paths hold, summed over the steps."""
+    return sum(call.kept_bytes for call in way.calls if call.name.startswith("step"))
+
+
+def _describe(ways: list[SampleCount]) -> str:
+    time_s, energy_j, most_bytes = (
+        sum(values) / len(ways)
+        for values in zip(*((way.time_s, way.energy_j, way.kv_peak_bytes) for way in ways), strict=True)
+    )
+    return f"{time_s:.0f} s, {energy_j / 1e3:.0f} kJ an answer, {most_bytes / 1e9:.0f} GB of cache held"

@@ -1,18 +1,15 @@
 """Kinetics: strategies of a model family priced by operations alone and with cache reads, dense and sparse."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from orrery.catalog.devices import get_device
 from orrery.catalog.models import get_model
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.models.model import Model
-from orrery.reasoning.coverage import Difficulty
-from orrery.reasoning.equivalent import Equivalent, Sparsity, equivalent, intensity_flops_per_byte
 from orrery.reasoning.frontier import best_within, cheapest, frontier
-from orrery.reasoning.graph import Problem
-from orrery.reasoning.shape import graph_of
+from orrery_papers.shared.answered import reasoned, study
 
 LOW_COST_RATIO = 10.0
 """Up to so many times the cheapest dense strategy counts as low cost: [unstated] budgets."""
@@ -34,32 +31,53 @@ class Strategy:
 def predict(paper: Paper) -> Iterator[Prediction]:
     """Gains of sparse attention, one recorded question, and choices with and without traffic."""
     family, trace = paper.setups["family"], paper.setups["trace"]
-    dense, sparse = strategies(family, None), strategies(family, _sparsity(family))
-    yield from _gains(dense, sparse)
+    found = strategies(family)
+    yield from _gains(found["dense"], found["sparse"])
     yield from _recorded(trace)
-    yield from _choices(dense)
+    yield from _choices(found["dense"])
 
 
-def strategies(setup: Setup, sparsity: Sparsity | None) -> list[Strategy]:
-    """Every model with every number of tries."""
+def strategies(setup: Setup) -> dict[str, list[Strategy]]:
+    """Every model with every number of tries, dense and sparse."""
     lengths = setup.numbers("trace_tokens")
-    problem = Problem(prompt_tokens=setup.number("input_tokens"), answer_tokens=sum(lengths) / len(lengths))
-    found = list[Strategy]()
+    found: dict[str, list[Strategy]] = {"dense": [], "sparse": []}
     for name, one_frac in zip(setup.word("models").split(","), setup.numbers("one_try_fracs"), strict=True):
         model = get_model(name.strip())
-        questions = Difficulty(mean_frac=one_frac, evenness_ratio=setup.number("difficulty_evenness_ratio"))
-        for tries in map(int, setup.numbers("tries_swept")):
-            price = _price(setup, model, problem, tries, sparsity)
-            found.append(
+        for row in priced(setup, name.strip(), sum(lengths) / len(lengths), setup.numbers("tries_swept"), one_frac):
+            found[row["attention"]].append(
                 Strategy(
                     model=model,
-                    num_tries=tries,
-                    computed_flops=price.computed_flops,
-                    total_flops=price.total_flops,
-                    covered_frac=questions.coverage(tries),
+                    num_tries=row["num_samples"],
+                    computed_flops=row["computed_flops"],
+                    total_flops=row["total_flops"],
+                    covered_frac=row["coverage_frac"],
                 )
             )
     return found
+
+
+def priced(
+    setup: Setup, model: str, answer_tokens: float, tries: Sequence[float] = (1,), success: float = 0.5
+) -> Sequence[Mapping[str, Any]]:
+    """``orrery estimate --reasoning majority-vote --reasoning-knob cost=equivalent-flops``, a row for each way."""
+    knobs: dict[str, Any] = {"cost": "equivalent-flops"}
+    if retained := setup.number("num_kept_tokens"):
+        knobs |= {"sparse_kept_tokens": retained, "sparse_block_tokens": setup.number("num_search_block_tokens")}
+    found = reasoned(
+        "majority-vote",
+        knobs,
+        model=model,
+        device=setup.word("device"),
+        weights=setup.word("intensity_format"),
+        kv="bf16",
+        batch=1,
+        input_tokens=int(setup.number("input_tokens")),
+        output_tokens=round(answer_tokens),
+        samples=",".join(f"{n:g}" for n in tries),
+        success=success,
+        evenness=setup.number("difficulty_evenness_ratio", 1.0),
+    )
+    return study(found, "equivalent_flops").rows
 
 
 def _gains(dense: list[Strategy], sparse: list[Strategy]) -> Iterator[Prediction]:
@@ -80,14 +98,10 @@ def _gain(fronts: list[list[Strategy]], budget: float) -> float:
 
 def _recorded(setup: Setup) -> Iterator[Prediction]:
     """Mean over the recorded answers to one question."""
-    model, prompt = get_model(setup.word("model")), setup.number("input_tokens")
-    prices = [
-        _price(setup, model, Problem(prompt_tokens=prompt, answer_tokens=tokens), 1, None)
-        for tokens in setup.numbers("trace_tokens")
-    ]
-    computed = sum(p.computed_flops for p in prices) / len(prices)
-    cache = sum(p.cache_flops for p in prices) / len(prices)
-    words = f"{len(prices)} answers, {_intensity(setup):.4g} flops a byte"
+    prices = [priced(setup, setup.word("model"), tokens)[0] for tokens in setup.numbers("trace_tokens")]
+    computed = sum(p["computed_flops"] for p in prices) / len(prices)
+    cache = sum(p["cache_flops"] for p in prices) / len(prices)
+    words = f"{len(prices)} answers"
     yield Prediction(
         claim="computed",
         predicted=computed,
@@ -95,7 +109,8 @@ def _recorded(setup: Setup) -> Iterator[Prediction]:
         differs="the shared embedding, counted twice there",
     )
     yield Prediction(claim="cache", predicted=cache, because=words)
-    attention = sum(p.attention_flops + p.cache_flops for p in prices) / sum(p.linear_flops for p in prices)
+    attention = sum(p["attention_flops"] + p["cache_flops"] for p in prices)
+    attention /= sum(p["linear_flops"] for p in prices)
     yield Prediction(claim="attention-dominates", predicted=attention, because=f"attention and its traffic, {words}")
 
 
@@ -111,20 +126,6 @@ def _choices(dense: list[Strategy]) -> Iterator[Prediction]:
     path = ", ".join(f"{s.model.name} x {s.num_tries}" for s in by_all[: once + 1])
     size = float(by_all[max(once, 1) - 1].model.num_parameters)
     yield Prediction(claim="threshold", predicted=size, because=f"cheapest first: {path}", differs=DIFFERS)
-
-
-def _price(setup: Setup, model: Model, problem: Problem, tries: int, sparsity: Sparsity | None) -> Equivalent:
-    graph = graph_of("majority-vote", problem, num_samples=tries)
-    return equivalent(model, graph, _intensity(setup), sparsity=sparsity)
-
-
-def _sparsity(setup: Setup) -> Sparsity:
-    blocks = int(setup.number("num_search_block_tokens"))
-    return Sparsity(kept_tokens=setup.number("num_kept_tokens"), block_tokens=blocks)
-
-
-def _intensity(setup: Setup) -> float:
-    return intensity_flops_per_byte(get_device(setup.word("device")), setup.word("intensity_format"))
 
 
 def _total(strategy: Strategy) -> float:
