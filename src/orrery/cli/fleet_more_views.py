@@ -11,6 +11,7 @@ from orrery.cli.fleet_views import print_fleet
 from orrery.cli.output import console
 from orrery.cli.sheet import Sheet
 from orrery.fleet.service.steady import Hour
+from orrery.scenario.fleet.mixed import MixedAnswer
 from orrery.scenario.fleet.services import ServicesAnswer
 from orrery.scenario.fleet.steady import SteadyAnswer
 from orrery.scenario.fleet.survive import Survival
@@ -19,9 +20,11 @@ FEW_HOURS = 48
 """Hours that are listed one by one; of more, each hour of the day in its mean."""
 
 
-def print_more(answer: SteadyAnswer | Survival | ServicesAnswer) -> None:
+def print_more(answer: SteadyAnswer | Survival | ServicesAnswer | MixedAnswer) -> None:
     """The answer as a person reads it."""
-    if isinstance(answer, ServicesAnswer):
+    if isinstance(answer, MixedAnswer):
+        _print_mixed(answer)
+    elif isinstance(answer, ServicesAnswer):
         _print_services(answer)
     elif isinstance(answer, Survival):
         _print_survival(answer)
@@ -57,6 +60,18 @@ def _print_services(answer: ServicesAnswer) -> None:
     )
 
 
+def _print_mixed(answer: MixedAnswer) -> None:
+    """The replicas first, then each type's part of its service."""
+    table = Sheet("service", "device", "tp", "replicas", "requests", "$/h", left=2)
+    for row in answer.rows:
+        each = (str(row["tp"]), str(row["replicas"]), f"{row['requests_frac']:.1%}", f"${figures(row['usd_per_hour'])}")
+        table.add_row(row["service"], row["device"], *each)
+    out = console()
+    out.print(table)
+    out.print(f"All replicas: ${figures(answer.usd_per_hour)}/h.", markup=False, highlight=False)
+    _print_services(answer.parts)
+
+
 def _print_hours(answer: SteadyAnswer) -> None:
     out = console()
     table = Sheet("hour", "requests/s", "replicas", "TTFT", "TPOT", "power", "$/h", left=1)
@@ -87,6 +102,6 @@ def _mean(hours: list[Hour], name: str) -> float:
     return float(np.mean([getattr(h, name) for h in hours]))
 
 
-def write_json(answer: SteadyAnswer | Survival | ServicesAnswer, path: Path) -> None:
+def write_json(answer: SteadyAnswer | Survival | ServicesAnswer | MixedAnswer, path: Path) -> None:
     """Write the answer."""
     write_atomically(path, json.dumps(answer.to_json(), allow_nan=False, indent=2) + "\n")

@@ -5,6 +5,7 @@ r / c[b, g]; loads of one replica add up to at most 1:
 
     min  sum price[g] y[g]     sum_g x[b, g] = 1     sum_b rate[b] / c[b, g] x[b, g] <= y[g]     x >= 0, y whole
 
+Several services have a block of these each, and share the devices that there are: sum_g devices[g, d] y[g] <= stock[d].
 Mélange (arXiv 2404.14527) poses it like this, with measured throughputs for c, and with x in whole eighths or so.
 """
 
@@ -61,10 +62,15 @@ class Mix:
     usd_per_s: float
 
 
-def buckets(input_tokens: Ints, output_tokens: Ints, edges: Sequence[float]) -> tuple[Bucket, ...]:
-    """Sizes of requests sorted into cells of a grid; each cell stands for its requests by their means."""
+def cells_of(input_tokens: Ints, output_tokens: Ints, edges: Sequence[float]) -> Ints:
+    """The cell of a grid of sizes that each request falls into."""
     rows, columns = (np.searchsorted(np.asarray(edges), tokens) for tokens in (input_tokens, output_tokens))
-    cells = rows * (len(edges) + 1) + columns
+    return np.asarray(rows * (len(edges) + 1) + columns, dtype=np.int64)
+
+
+def buckets(input_tokens: Ints, output_tokens: Ints, edges: Sequence[float]) -> tuple[Bucket, ...]:
+    """Sizes of requests sorted into cells of a grid; each cell, in order, stands for its requests by their means."""
+    cells = cells_of(input_tokens, output_tokens, edges)
     return tuple(
         Bucket(
             input_tokens=float(input_tokens[cells == cell].mean()),
@@ -94,28 +100,71 @@ def alone(loads: Floats, usd_per_s: Floats) -> Floats:
     return np.ceil(loads.sum(axis=0) - 1e-9) * usd_per_s
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Block:
+    """One service in the program: ``loads`` (buckets x types), the rent of a replica of each type, and the devices that
+    it takes of each kind that is limited (types x kinds)."""
+
+    loads: Floats
+    usd_per_s: Floats
+    num_devices: Ints
+
+
 def cheapest(loads: Floats, usd_per_s: Floats) -> Mix | None:
     """The least rent for all buckets; None where no type serves one of them."""
-    num_buckets, num_types = loads.shape
-    dealt, can = num_buckets * num_types, np.isfinite(loads)
-    serve = np.hstack([np.kron(np.eye(num_buckets), np.ones(num_types)), np.zeros((num_buckets, num_types))])
-    fit = np.hstack([np.vstack([np.diag(row) for row in np.where(can, loads, 0.0)]).T, -np.eye(num_types)])
+    block = Block(loads=loads, usd_per_s=usd_per_s, num_devices=np.zeros((loads.shape[1], 0), dtype=np.int64))
+    found = cheapest_together((block,), np.zeros(0))
+    return found[0] if found else None
+
+
+def cheapest_together(blocks: Sequence[Block], stock_devices: Floats) -> tuple[Mix, ...] | None:
+    """The least rent for services that share what is in stock of each kind of device; None where there is none."""
+    parts = [_rows(block) for block in blocks]
+    widths = [block.loads.size + block.usd_per_s.size for block in blocks]
+    starts = np.concatenate(([0], np.cumsum(widths)))
+    highest = max(float(block.usd_per_s.max()) for block in blocks)
+    matrix: list[Floats] = []
+    for k, (rows, _, _) in enumerate(parts):
+        wide = np.zeros((rows.shape[0], int(starts[-1])))
+        wide[:, starts[k] : starts[k + 1]] = rows
+        matrix.append(wide)
+    held = [np.vstack([np.zeros((b.loads.size, stock_devices.size)), b.num_devices]).T for b in blocks]
     found = solved(
         Program(
-            cost=np.concatenate([np.zeros(dealt), usd_per_s / usd_per_s.max()]),
-            matrix=np.vstack([serve, fit]).astype(np.float64),
-            row_low=np.concatenate([np.ones(num_buckets), np.full(num_types, -np.inf)]),
-            row_high=np.concatenate([np.ones(num_buckets), np.zeros(num_types)]),
-            most=np.concatenate([can.reshape(-1).astype(np.float64), np.full(num_types, np.inf)]),
-            is_whole=np.array([False] * dealt + [True] * num_types, dtype=np.bool_),
+            cost=np.concatenate([np.concatenate([np.zeros(b.loads.size), b.usd_per_s / highest]) for b in blocks]),
+            matrix=np.vstack([*matrix, np.hstack(held)]).astype(np.float64),
+            row_low=np.concatenate([*(low for _, low, _ in parts), np.full(stock_devices.size, -np.inf)]),
+            row_high=np.concatenate([*(high for _, _, high in parts), stock_devices]),
+            most=np.concatenate(
+                [
+                    np.concatenate([np.isfinite(b.loads).reshape(-1) * 1.0, np.full(b.usd_per_s.size, np.inf)])
+                    for b in blocks
+                ]
+            ),
+            is_whole=np.concatenate([np.arange(w) >= b.loads.size for w, b in zip(widths, blocks, strict=True)]),
         ),
         gap_frac=GAP_FRAC,
     )
     if found is None:
         return None
-    replicas = np.rint(found.x[dealt:]).astype(np.int64)
+    return tuple(_mix(block, found.x[starts[k] : starts[k + 1]]) for k, block in enumerate(blocks))
+
+
+def _rows(block: Block) -> tuple[Floats, Floats, Floats]:
+    """Rows of one service: every bucket is dealt out whole, and no type is loaded beyond its replicas."""
+    num_buckets, num_types = block.loads.shape
+    can = np.isfinite(block.loads)
+    serve = np.hstack([np.kron(np.eye(num_buckets), np.ones(num_types)), np.zeros((num_buckets, num_types))])
+    fit = np.hstack([np.vstack([np.diag(row) for row in np.where(can, block.loads, 0.0)]).T, -np.eye(num_types)])
+    low = np.concatenate([np.ones(num_buckets), np.full(num_types, -np.inf)])
+    high = np.concatenate([np.ones(num_buckets), np.zeros(num_types)])
+    return np.vstack([serve, fit]).astype(np.float64), low, high
+
+
+def _mix(block: Block, x: Floats) -> Mix:
+    replicas = np.rint(x[block.loads.size :]).astype(np.int64)
     return Mix(
         num_replicas=replicas,
-        dealt_frac=found.x[:dealt].reshape(num_buckets, num_types),
-        usd_per_s=float(replicas @ usd_per_s),
+        dealt_frac=x[: block.loads.size].reshape(block.loads.shape),
+        usd_per_s=float(replicas @ block.usd_per_s),
     )

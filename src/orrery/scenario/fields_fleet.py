@@ -110,6 +110,14 @@ FLEET_SETTINGS: tuple[Setting, ...] = (
         "h.csv",
         "FILE",
     ),
+    switch(
+        "mix",
+        "Rent the cheapest mix of the devices for all services together, by an integer program, and simulate it.",
+        commands=FLEET,
+    ),
+    _word(
+        "stock", "--mix: devices that there are, for all services; of others any number.", "h100-sxm=8", "DEVICE=N,…"
+    ),
     Setting(
         name="job",
         kind="words",

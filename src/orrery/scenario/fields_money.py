@@ -80,7 +80,7 @@ MONEY_SETTINGS: tuple[Setting, ...] = grouped(
         most=0.95,
         excludes_least=False,
         metavar="FRAC",
-        commands=PLAN,
+        commands=PAID,
     ),
     "A power budget",
     number(

@@ -110,20 +110,17 @@ def plan_mix(
     ``lengths`` (prompts, outputs) stand in place of a trace's, ``rents_usd_per_hour`` in place of the catalogue's.
     """
     inputs = merged(scenario, settings)
-    limit_s = _limit_s(inputs)
+    limit_s = limit_of(inputs)
     prompts, outputs, rate, notes = _requests(inputs, lengths)
-    types, type_notes = _types(inputs, rents_usd_per_hour or {})
     sizes = buckets(prompts, outputs, EDGES)
-    rated = tuple(
-        replace(t, rates=tuple(pace(t.deployment, s.input_tokens, s.output_tokens) for s in sizes)) for t in types
-    )
+    rated, type_notes = rated_types(inputs, sizes, rents_usd_per_hour or {})
     spare = inputs.spare_frac or 0.0
     loads = loads_of(rated, sizes, rate, limit_s, spare)
     usd = np.array([t.usd_per_s for t in rated])
     mix = cheapest(loads, usd)
     if mix is None:
         return InfeasibleAnswer(
-            infeasible=_too_slow(sizes, loads, rated, limit_s), notes=notes, settings=inputs.written()
+            infeasible=too_slow(sizes, loads, rated, limit_s), notes=notes, settings=inputs.written()
         )
     alone: dict[str, float] = {}
     for name in dict.fromkeys(t.device for t in rated):
@@ -141,6 +138,17 @@ def plan_mix(
     )
 
 
+def rated_types(
+    inputs: Scenario, sizes: tuple[Bucket, ...], rents: Mapping[str, float]
+) -> tuple[tuple[Type, ...], tuple[str, ...]]:
+    """Every type that may be rented, with what it serves of each size."""
+    types, notes = _types(inputs, rents)
+    rated = tuple(
+        replace(t, rates=tuple(pace(t.deployment, s.input_tokens, s.output_tokens) for s in sizes)) for t in types
+    )
+    return rated, notes
+
+
 def loads_of(types: tuple[Type, ...], sizes: tuple[Bucket, ...], rate: float, limit_s: float, spare: float) -> Floats:
     """Return how many replicas each size would keep busy of each type (sizes x types); infinite where too slow."""
     capacity = np.array([[r.highest_per_s(limit_s) for r in t.rates] for t in types]).T
@@ -149,7 +157,7 @@ def loads_of(types: tuple[Type, ...], sizes: tuple[Bucket, ...], rate: float, li
         return shares[:, None] * rate / (capacity * (1.0 - spare))
 
 
-def _limit_s(inputs: Scenario) -> float:
+def limit_of(inputs: Scenario) -> float:
     """The limit on the mean time per output token."""
     limits = {o.metric: o for o in read_objectives(inputs.slo)}
     if set(limits) != {"tpot"} or limits["tpot"].percent:
@@ -190,7 +198,7 @@ def _types(inputs: Scenario, rents: Mapping[str, float]) -> tuple[tuple[Type, ..
     return tuple(found), tuple(dict.fromkeys(notes))
 
 
-def _too_slow(sizes: tuple[Bucket, ...], loads: Floats, types: tuple[Type, ...], limit_s: float) -> Infeasible:
+def too_slow(sizes: tuple[Bucket, ...], loads: Floats, types: tuple[Type, ...], limit_s: float) -> Infeasible:
     """The first size that no type serves in time, and how near the best of them comes."""
     size = int(np.flatnonzero(~np.isfinite(loads).any(axis=1))[0])
     gaps = [float(t.rates[size].tpot_s.min()) for t in types if t.rates[size].tpot_s.size]

@@ -18,6 +18,7 @@ from orrery.scenario.fleet.build import Built, built
 from orrery.scenario.fleet.by_hour import check_hours
 from orrery.scenario.fleet.change import smallest_change
 from orrery.scenario.fleet.jobs import check_jobs
+from orrery.scenario.fleet.mixed import MixedAnswer, mixed_fleet
 from orrery.scenario.fleet.read import FleetInputs, read_fleet
 from orrery.scenario.fleet.regret import regret_of
 from orrery.scenario.fleet.services import ServicesAnswer, services_of
@@ -39,7 +40,7 @@ def simulate_fleet(
     *,
     patience: AbstractContextManager[object] | None = None,
     **settings: Any,
-) -> FleetAnswer | SteadyAnswer | Survival | ServicesAnswer | InfeasibleAnswer:
+) -> FleetAnswer | SteadyAnswer | Survival | ServicesAnswer | MixedAnswer | InfeasibleAnswer:
     """Serve a fleet's traffic over days, with replicas that start, stop and fail.
 
     ``file`` is a FLEET.toml; settings are its keys and override it.
@@ -52,8 +53,10 @@ def simulate_fleet(
 
 def ask_fleet(
     settings: Mapping[str, Any], *, where: str = "", patience: AbstractContextManager[object] | None = None
-) -> FleetAnswer | SteadyAnswer | Survival | ServicesAnswer | InfeasibleAnswer:
+) -> FleetAnswer | SteadyAnswer | Survival | ServicesAnswer | MixedAnswer | InfeasibleAnswer:
     """The answer for settings as a FLEET.toml has them."""
+    if settings.get("mix"):
+        return mixed_fleet(settings, where)
     if "service" in settings:
         return services_of(settings, where, one_service)
     inputs = read_fleet(settings, where)
@@ -80,6 +83,9 @@ def one_service(settings: Mapping[str, Any], where: str) -> FleetAnswer | Infeas
 
 
 def _check_whole(inputs: FleetInputs) -> None:
+    for name in ("stock", "spare_frac"):
+        if (getattr(inputs.top, name, None) or getattr(inputs.scenario, name, None)) is not None:
+            raise ScenarioError(f"{name}: is about a mix of devices; write mix = true beside it.")
     if inputs.scenario.model is None or inputs.pools[0].scenario.device is None:
         raise ScenarioError('A fleet needs a model and a device; write model = "llama-3.1-8b" and device = "h100-sxm".')
 

@@ -53,6 +53,8 @@ class FleetTop(PoolBlock):
     survive: Word = None
     max_queue: Count = None
     hours: Word = None
+    mix: Switch = None
+    stock: Word = None
     job: tuple[str, ...] = ()
     row_limit_w: Number = None
     usd_per_tonne: Number = None
