@@ -102,17 +102,17 @@ def alone(loads: Floats, usd_per_s: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Block:
-    """One service in the program: ``loads`` (buckets x types), the rent of a replica of each type, and the devices that
+    """One service in the program: ``loads_ratio`` (buckets x types), the rent of a replica of each type, and the devices that
     it takes of each kind that is limited (types x kinds)."""
 
-    loads: Floats
+    loads_ratio: Floats
     usd_per_s: Floats
     num_devices: Ints
 
 
 def cheapest(loads: Floats, usd_per_s: Floats) -> Mix | None:
     """The least rent for all buckets; None where no type serves one of them."""
-    block = Block(loads=loads, usd_per_s=usd_per_s, num_devices=np.zeros((loads.shape[1], 0), dtype=np.int64))
+    block = Block(loads_ratio=loads, usd_per_s=usd_per_s, num_devices=np.zeros((loads.shape[1], 0), dtype=np.int64))
     found = cheapest_together((block,), np.zeros(0))
     return found[0] if found else None
 
@@ -120,7 +120,7 @@ def cheapest(loads: Floats, usd_per_s: Floats) -> Mix | None:
 def cheapest_together(blocks: Sequence[Block], stock_devices: Floats) -> tuple[Mix, ...] | None:
     """The least rent for services that share what is in stock of each kind of device; None where there is none."""
     parts = [_rows(block) for block in blocks]
-    widths = [block.loads.size + block.usd_per_s.size for block in blocks]
+    widths = [block.loads_ratio.size + block.usd_per_s.size for block in blocks]
     starts = np.concatenate(([0], np.cumsum(widths)))
     highest = max(float(block.usd_per_s.max()) for block in blocks)
     matrix: list[Floats] = []
@@ -128,20 +128,22 @@ def cheapest_together(blocks: Sequence[Block], stock_devices: Floats) -> tuple[M
         wide = np.zeros((rows.shape[0], int(starts[-1])))
         wide[:, starts[k] : starts[k + 1]] = rows
         matrix.append(wide)
-    held = [np.vstack([np.zeros((b.loads.size, stock_devices.size)), b.num_devices]).T for b in blocks]
+    held = [np.vstack([np.zeros((b.loads_ratio.size, stock_devices.size)), b.num_devices]).T for b in blocks]
     found = solved(
         Program(
-            cost=np.concatenate([np.concatenate([np.zeros(b.loads.size), b.usd_per_s / highest]) for b in blocks]),
+            cost=np.concatenate(
+                [np.concatenate([np.zeros(b.loads_ratio.size), b.usd_per_s / highest]) for b in blocks]
+            ),
             matrix=np.vstack([*matrix, np.hstack(held)]).astype(np.float64),
             row_low=np.concatenate([*(low for _, low, _ in parts), np.full(stock_devices.size, -np.inf)]),
             row_high=np.concatenate([*(high for _, _, high in parts), stock_devices]),
             most=np.concatenate(
                 [
-                    np.concatenate([np.isfinite(b.loads).reshape(-1) * 1.0, np.full(b.usd_per_s.size, np.inf)])
+                    np.concatenate([np.isfinite(b.loads_ratio).reshape(-1) * 1.0, np.full(b.usd_per_s.size, np.inf)])
                     for b in blocks
                 ]
             ),
-            is_whole=np.concatenate([np.arange(w) >= b.loads.size for w, b in zip(widths, blocks, strict=True)]),
+            is_whole=np.concatenate([np.arange(w) >= b.loads_ratio.size for w, b in zip(widths, blocks, strict=True)]),
         ),
         gap_frac=GAP_FRAC,
     )
@@ -152,19 +154,19 @@ def cheapest_together(blocks: Sequence[Block], stock_devices: Floats) -> tuple[M
 
 def _rows(block: Block) -> tuple[Floats, Floats, Floats]:
     """Rows of one service: every bucket is dealt out whole, and no type is loaded beyond its replicas."""
-    num_buckets, num_types = block.loads.shape
-    can = np.isfinite(block.loads)
+    num_buckets, num_types = block.loads_ratio.shape
+    can = np.isfinite(block.loads_ratio)
     serve = np.hstack([np.kron(np.eye(num_buckets), np.ones(num_types)), np.zeros((num_buckets, num_types))])
-    fit = np.hstack([np.vstack([np.diag(row) for row in np.where(can, block.loads, 0.0)]).T, -np.eye(num_types)])
+    fit = np.hstack([np.vstack([np.diag(row) for row in np.where(can, block.loads_ratio, 0.0)]).T, -np.eye(num_types)])
     low = np.concatenate([np.ones(num_buckets), np.full(num_types, -np.inf)])
     high = np.concatenate([np.ones(num_buckets), np.zeros(num_types)])
     return np.vstack([serve, fit]).astype(np.float64), low, high
 
 
 def _mix(block: Block, x: Floats) -> Mix:
-    replicas = np.rint(x[block.loads.size :]).astype(np.int64)
+    replicas = np.rint(x[block.loads_ratio.size :]).astype(np.int64)
     return Mix(
         num_replicas=replicas,
-        dealt_frac=x[: block.loads.size].reshape(block.loads.shape),
+        dealt_frac=x[: block.loads_ratio.size].reshape(block.loads_ratio.shape),
         usd_per_s=float(replicas @ block.usd_per_s),
     )

@@ -16,7 +16,7 @@ LOAD = {"model": "llama-3.1-8b", "rate": 10.0, "trace": "chat", "days": 0.005, "
 
 
 def block(loads, usd, devices):
-    return Block(loads=np.array(loads), usd_per_s=np.array(usd), num_devices=np.array(devices))
+    return Block(loads_ratio=np.array(loads), usd_per_s=np.array(usd), num_devices=np.array(devices))
 
 
 def test_what_one_service_takes_from_stock_the_other_lacks():
@@ -24,7 +24,7 @@ def test_what_one_service_takes_from_stock_the_other_lacks():
     one = block([[2.0, 1.0]], [1.0, 2.5], [[1, 0], [0, 1]])
     free = cheapest_together((one, one), np.array([9.0, 9.0]))
     assert [m.num_replicas.tolist() for m in free] == [[2, 0], [2, 0]]
-    assert cheapest(one.loads, one.usd_per_s).usd_per_s == free[0].usd_per_s == 2.0
+    assert cheapest(one.loads_ratio, one.usd_per_s).usd_per_s == free[0].usd_per_s == 2.0
     tight = cheapest_together((one, one), np.array([3.0, 9.0]))
     assert sum(m.usd_per_s for m in tight) == pytest.approx(2.0 + 2.5)
     assert sum(m.num_replicas[0] for m in tight) <= 3

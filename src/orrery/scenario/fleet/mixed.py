@@ -60,7 +60,7 @@ class MixedService:
     traffic: FleetTraffic
     sizes: tuple[Bucket, ...]
     types: tuple[Type, ...]
-    loads: Floats  # replicas that each size keeps busy of each type in the busiest hour
+    loads_ratio: Floats  # replicas that each size keeps busy of each type in the busiest hour
     peak_requests_per_s: float
     notes: tuple[str, ...]
 
@@ -121,12 +121,16 @@ def mixed_fleet(settings: Mapping[str, Any], where: str) -> MixedAnswer | Infeas
     if len({s.name for s in services}) < len(services):
         raise ScenarioError("service: two have the same name; give each a name of its own.")
     for s in services:
-        if not np.isfinite(s.loads).any(axis=1).all():
-            found = too_slow(s.sizes, s.loads, s.types, limit_of(s.inputs.scenario))
+        if not np.isfinite(s.loads_ratio).any(axis=1).all():
+            found = too_slow(s.sizes, s.loads_ratio, s.types, limit_of(s.inputs.scenario))
             return InfeasibleAnswer(infeasible=found, notes=s.notes, settings=dict(settings))
     mixes = cheapest_together(
         [
-            Block(loads=s.loads, usd_per_s=np.array([t.usd_per_s for t in s.types]), num_devices=_taken(s, stock))
+            Block(
+                loads_ratio=s.loads_ratio,
+                usd_per_s=np.array([t.usd_per_s for t in s.types]),
+                num_devices=_taken(s, stock),
+            )
             for s in services
         ],
         np.array(list(stock.values()), dtype=np.float64),
@@ -171,7 +175,7 @@ def _service(name: str, settings: Mapping[str, Any], where: str) -> MixedService
         traffic=traffic,
         sizes=sizes,
         types=types,
-        loads=loads_of(types, sizes, peak, limit_s, float(settings.get("spare_frac") or 0.0)),
+        loads_ratio=loads_of(types, sizes, peak, limit_s, float(settings.get("spare_frac") or 0.0)),
         peak_requests_per_s=peak,
         notes=(*notes, f"mix: sized for {peak:.4g} requests/s, its busiest hour"),
     )
@@ -191,7 +195,7 @@ def _short(services: list[MixedService], stock: Mapping[str, int]) -> Infeasible
     need = 0.0
     for s in services:
         each = np.array([t.deployment.layout.num_devices for t in s.types])
-        need += float((s.loads * each).min(axis=1).sum())
+        need += float((s.loads_ratio * each).min(axis=1).sum())
     return Infeasible(
         what="devices in stock for the busiest hour of all services",
         need=float(np.ceil(need)),
