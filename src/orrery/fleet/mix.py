@@ -102,8 +102,8 @@ def alone(loads: Floats, usd_per_s: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Block:
-    """One service in the program: ``loads_ratio`` (buckets x types), the rent of a replica of each type, and the devices that
-    it takes of each kind that is limited (types x kinds)."""
+    """One service in the program: ``loads_ratio`` (buckets x types), the rent of a replica of each type, and the
+    devices that it takes of each kind that is limited (types x kinds)."""
 
     loads_ratio: Floats
     usd_per_s: Floats
