@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from orrery.emulator import admin, bodies, response_bodies
+from orrery.emulator import admin, bodies, ranking, response_bodies
 from orrery.emulator.app import App
 from orrery.emulator.settings import Settings
 
@@ -28,6 +28,9 @@ BODIES = {
     "/v1/messages": bodies.Claude,
     "/v1/messages/count_tokens": bodies.Counted,
     "/v1/embeddings": bodies.Embedding,
+    "/v1/rerank": ranking.RerankRequest,
+    "/v2/rerank": ranking.RerankRequest,
+    "/v1/score": ranking.ScoreRequest,
     "/tokenize": bodies.TokenizeRequest,
     "/detokenize": bodies.DetokenizeRequest,
     "/admin/replicas": admin.ReplicaChange,
@@ -60,11 +63,11 @@ def test_it_names_every_status(path, method):
     if path in BODIES:
         may_be |= {400, 408, 413, 415}
         may_be |= set() if path.startswith("/admin") else {404}
-    if path.startswith(("/v1/", "/admin")):
+    if path.startswith(("/v1/", "/v2/", "/admin")):
         may_be |= {401}
     if path.startswith("/admin"):
         may_be |= {403, 404}
-    if path in BODIES and path.startswith("/v1/") and "count" not in path:
+    if path in BODIES and path.startswith(("/v1/", "/v2/")) and "count" not in path:
         may_be |= {429, 500, 503}
     if path in ("/health", "/health/ready", "/ping"):
         may_be |= {503}

@@ -112,6 +112,8 @@ def _fleet_flags(function: Any) -> Any:
     metavar="NAME=PATH",
     help="A LoRA adapter as a model of its own; repeat for more (nothing is read at its path).",
 )
+@click.option("--image-model", default="", metavar="NAME", help="A diffusion pipeline that makes pictures beside it.")
+@click.option("--image-device", default="", metavar="NAME", help="Its device (default: one as the model has).")
 @click.option(
     "--play-traffic",
     "plays_traffic",
@@ -142,6 +144,8 @@ def command(
     has_admin: bool,
     has_legacy_metrics: bool,
     lora_modules: tuple[str, ...],
+    image_model: str,
+    image_device: str,
     plays_traffic: bool,
     is_external: bool,
     **flags: Any,
@@ -173,6 +177,8 @@ def command(
         has_legacy_metrics=has_legacy_metrics,
         hosts=(*hosts, host),
         lora_modules=lora_modules,
+        image_model=image_model,
+        image_device=image_device,
     )
     fleet = FleetOptions(plays_traffic=plays_traffic, is_external=is_external)
     with listening(host, port) as listener:

@@ -17,12 +17,14 @@ from orrery.emulator.forms.anthropic import Message, ToolUse
 from orrery.emulator.forms.embedding import Embeddings
 from orrery.emulator.forms.form import Form
 from orrery.emulator.gateway import Gateway
+from orrery.emulator.images import Images
 from orrery.emulator.kubernetes import METRICS
 from orrery.emulator.lora import LoraPages
 from orrery.emulator.pace import RealTimeDriver
 from orrery.emulator.pages import Pages
 from orrery.emulator.playback import Playback
 from orrery.emulator.prompts import of_any
+from orrery.emulator.ranking import Ranking
 from orrery.emulator.refusal import RequestError
 from orrery.emulator.requests import EmulatedRequest, RequestParser
 from orrery.emulator.responses import RESPONSES, Responses
@@ -32,7 +34,7 @@ from orrery.fleet.service.live_fleet import LiveFleet
 
 Handler = Callable[[Exchange], Awaitable[None]]
 
-GUARDED = ("/v1/", "/admin", "/apis/")
+GUARDED = ("/v1/", "/v2/", "/admin", "/apis/")
 """Where a key is asked for, if there is one."""
 
 ANTHROPIC = "/v1/messages"
@@ -58,6 +60,8 @@ class App:
             "/v1/completions": {"POST": self._completion},
             "/v1/embeddings": {"POST": self._embed},
             ANTHROPIC: {"POST": self._message},
+            **Ranking(pace, settings, self._asker, self._enter).routes,
+            **(Images(pace, settings, settings.images).routes if settings.images is not None else {}),
             **Responses(pace, settings, self._asker, self._enter).routes,
             **Pages(pace, settings, self._asker).routes,
             **(LoraPages(settings.lora, settings.names).routes if settings.lora is not None else {}),

@@ -8,11 +8,12 @@ request wants it to stop, whichever is first.
 from collections.abc import Hashable, Sequence
 from copy import copy
 from dataclasses import dataclass
+from typing import Protocol
 from zlib import crc32
 
 import numpy as np
 
-from orrery.emulator.bodies import Chat, Claude, Completion, Counted, Embedding, Sampling, check
+from orrery.emulator.bodies import Chat, Claude, Completion, Counted, Sampling, check
 from orrery.emulator.logprobs import Logprobs, logprobs_of
 from orrery.emulator.prefix import block_names, salted
 from orrery.emulator.prompts import Tokens, content_text, of_any, of_conversation, of_text, too_long
@@ -66,6 +67,14 @@ class EmulatedRequest:
     def num_prompt_tokens(self) -> int:
         """Number of tokens of all prompts, each counted once."""
         return sum(job.num_prompt_tokens for job in self.jobs[:: self.num_choices])
+
+
+class ReadOnly(Protocol):
+    """A request whose inputs are read, and which is answered with numbers."""
+
+    model: str | None
+    priority: float
+    user: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +132,7 @@ class RequestParser:
         system = f"<|system|>\n{content_text(body.system)}\n" if body.system else ""
         return of_text(system + of_conversation(body.messages, body.tools), self._settings.context_tokens)
 
-    def embedding(self, body: Embedding, inputs: Sequence[Tokens]) -> EmulatedRequest:
+    def embedding(self, body: ReadOnly, inputs: Sequence[Tokens]) -> EmulatedRequest:
         """Inputs to be read: the work of their first token, which nobody gets to see."""
         if len(inputs) > MAX_JOBS:
             raise RequestError(400, f"input: {len(inputs)} are too many; at most {MAX_JOBS} at once.", "input")

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from orrery.emulator.image_pipeline import ImagePipeline
 from orrery.emulator.lora import LoraModules
 from orrery.emulator.refusal import RequestError
 from orrery.fleet.service.tenants import Tenant
@@ -29,6 +30,7 @@ class Settings:
     hosts: frozenset[str] = frozenset()  # names under which it may be asked, beside this machine's own
     tenants: tuple[Tenant, ...] = ()  # whose budgets and priorities hold for requests of a ``user`` of their name
     lora: LoraModules | None = None  # adapters that requests may choose; None: the model takes none
+    images: ImagePipeline | None = None  # that makes pictures beside the language model
     cache_config: tuple[tuple[str, str], ...] = ()  # labels of vLLM's metric of that name
 
     def known(self, name: str | None) -> str:

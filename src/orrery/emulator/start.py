@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from math import isfinite
 
 from orrery.base.errors import ScenarioError
+from orrery.emulator.image_pipeline import ImagePipeline
 from orrery.emulator.lora import LoraModules
 from orrery.emulator.settings import Settings
 from orrery.execution.layout import Deployment
@@ -45,6 +46,8 @@ class ServerOptions:
     has_legacy_metrics: bool = False
     hosts: tuple[str, ...] = ()
     lora_modules: tuple[str, ...] = ()  # NAME=PATH
+    image_model: str = ""  # a diffusion pipeline beside the language model
+    image_device: str = ""  # empty: a device as the language model has
 
 
 def ready(
@@ -90,6 +93,7 @@ def settings_of(scenario: Scenario, service: Service, sizes: Sizes, options: Ser
         embedding_size=deployment.model.hidden_size,
         guessed_tokens=verified_tokens(speculation) - 1 if speculation else 0,
         guessed_levels=len(speculation.widths) if speculation else 0,
+        images=_images(deployment, options),
         lora=_lora(deployment, options, names),
         cache_config=_cache_config(service),
         hosts=frozenset(name.casefold().strip("[]") for name in options.hosts),
@@ -109,6 +113,15 @@ def _lora(deployment: Deployment, options: ServerOptions, names: tuple[str, ...]
     if held is None and options.lora_modules:
         raise ScenarioError("lora-modules: this fleet takes no adapters; write lora_adapters = 10 in its file.")
     return None if held is None else LoraModules.of(options.lora_modules, held.slots, held.rank, names)
+
+
+def _images(deployment: Deployment, options: ServerOptions) -> ImagePipeline | None:
+    """The pipeline that makes pictures, where one was asked for."""
+    if not options.image_model:
+        if options.image_device:
+            raise ScenarioError("image-device: there is no pipeline; write --image-model flux.1-dev beside it.")
+        return None
+    return ImagePipeline.of(options.image_model, options.image_device or deployment.cluster.device.name)
 
 
 def length_notes(scenario: Scenario, sizes: Sizes) -> tuple[str, ...]:
