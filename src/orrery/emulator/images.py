@@ -23,7 +23,7 @@ from orrery.emulator.refusal import RequestError
 from orrery.emulator.settings import Settings
 
 MAX_PICTURES = 10
-"""Of one request, as OpenAI's interface has it."""
+"""Most pictures of one request, as OpenAI's interface has it."""
 
 MAX_SIDE = 4096
 MAX_WAITING = 256
