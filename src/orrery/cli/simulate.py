@@ -43,6 +43,12 @@ Examples:
     metavar="DIR",
     help="Keep a sweep's finished runs in this folder, and go on where an earlier sweep ended.",
 )
+@click.option(
+    "--carry-over",
+    is_flag=True,
+    help="With --sweep device=a,b and others: each device's best settings on the other ones, and what tuning again "
+    "gains.",
+)
 @on_ray
 @click.option(
     "--out",
@@ -64,11 +70,12 @@ def command(
     over: tuple[str, ...],
     jobs: int | None,
     resume: Path | None,
+    carry_over: bool,
     ray: str,
     **flags: Any,
 ) -> int:
     """Serve requests step by step: latencies with percentiles, queues, cache, energy and money."""
-    for name, given in (("--jobs", jobs), ("--resume", resume), ("--ray", ray)):
+    for name, given in (("--jobs", jobs), ("--resume", resume), ("--carry-over", carry_over), ("--ray", ray)):
         if given and not over:
             raise click.UsageError(f"{name} is about sweeps; write --sweep KEY=V1,V2 beside it.")
     if window is not None and (over or find_capacity):
@@ -78,7 +85,15 @@ def command(
         from orrery.cli.sweep import run_sweep
 
         return run_sweep(
-            scenario, over, is_json, out, jobs=jobs or 0, finds_capacity=find_capacity, resume=resume, ray=ray
+            scenario,
+            over,
+            is_json,
+            out,
+            jobs=jobs or 0,
+            finds_capacity=find_capacity,
+            carry_over=carry_over,
+            resume=resume,
+            ray=ray,
         )
     from orrery.cli.simulate_report import check_suffix
 

@@ -19,6 +19,7 @@ from orrery.cli.sheet import Sheet
 from orrery.cli.simulate_report import report_html
 from orrery.cli.simulate_report.parquet import parquet_bytes
 from orrery.scenario.sweep import Swept, sweep
+from orrery.scenario.sweep.carried import CarriedOver
 from orrery.scenario.sweep.rows import Cell, rows_of
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def run_sweep(
     *,
     jobs: int,
     finds_capacity: bool,
+    carry_over: bool,
     resume: Path | None,
     ray: str,
 ) -> int:
@@ -81,6 +83,7 @@ def run_sweep(
             over=over,
             jobs=jobs,
             finds_capacity=finds_capacity,
+            carry_over=carry_over,
             resume=resume,
             ray=ray,
             patience=patience(),
@@ -149,8 +152,32 @@ def print_sweep(found: Swept, rows: Sequence[Mapping[str, Cell]]) -> None:
     for run, row in zip(found.runs, rows, strict=True):
         if row["status"] != "done":
             out.print(f"{row['status']}: {run['label']}: {row['why']}", markup=False)
+    if found.carried:
+        out.print(_carried(found.carried))
     resumed = f", {found.num_resumed} of them from before" if found.num_resumed else ""
     out.print(f"{len(found.runs)} runs{resumed}, in {found.took_s:.1f} s")
+
+
+def _carried(pairs: Sequence[CarriedOver]) -> Sheet:
+    """Old optima on new devices, and what tuning again gains."""
+    table = Sheet("from", "to", "old best", "there", pairs[0].metric, "new best", "retuned", "gain")
+    for one in pairs:
+        gain, there = one.retuning_gain_frac, one.carried_to
+        table.add_row(
+            one.old_device,
+            one.new_device,
+            _settings(one.old_best),
+            "as it is" if there == one.old_best else "does not run" if there is None else _settings(there),
+            "-" if one.carried is None else figures(one.carried),
+            _settings(one.new_best),
+            figures(one.best),
+            "-" if gain is None else f"{gain:.1%}",
+        )
+    return table
+
+
+def _settings(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items())
 
 
 def _describe(cell: Cell, form: str) -> str:

@@ -14,6 +14,7 @@ from orrery.execution.batch import Batch, Ints
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible, memory_of
 from orrery.execution.step import step
+from orrery.scenario.sweep.carried import Values, carry
 from orrery.serving.simulation.service import Pool, Service
 from orrery.serving.simulation.simulate import simulate
 from orrery_papers.shared.setup import deployment, of_lengths
@@ -39,7 +40,7 @@ PROMPT_TOKENS, PROMPT_SPREAD = 150, 0.5  # see [unstated] lengths
 LOGIT_BYTES = 6.0
 """HuggingFace keeps the logits of every position of a prompt, in 16 bits and again in 32."""
 
-Settings = Mapping[tuple[int, int], float]
+Settings = Mapping[Values, float]
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
@@ -58,18 +59,11 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 
 
 def retuned(old: Settings, new: Settings) -> float | None:
-    """What the best setting gains over the old best one; None where nothing fits.
-
-    An old setting that does not fit is carried over as far as it goes: on as many GPUs as there are, then with half the
-    batch, and half of that, until it fits.
-    """
+    """What the best setting gains over the old best one, compared as ``--carry-over`` does; None where nothing fits."""
     if not old or not new:
         return None
-    batch, count = max(old, key=old.__getitem__)
-    count = min(count, max(n for _, n in new))
-    while batch and (batch, count) not in new:
-        batch //= 2
-    return max(new.values()) / new[batch, count] - 1.0 if batch else None
+    there = carry(old, new)
+    return None if there is None else max(new.values()) / new[there] - 1.0
 
 
 @cache
@@ -84,7 +78,7 @@ def static(words: Setup, model: str, device: str) -> Settings:
     """HuggingFace pipelines: problems a second by batch size and number of GPUs, for the settings that fit."""
     name, counts = DEVICES[device]
     answer = int(words.number("output_tokens"))
-    found: dict[tuple[int, int], float] = {}
+    found: dict[Values, float] = {}
     for n in counts:
         d = deployment(words, device=name, model=model, layout=f"tp1 pp{n}", engine="transformers")
         for b in BATCHES:
@@ -137,7 +131,7 @@ def continuous(words: Setup, model: str, device: str) -> Settings:
     """vLLM: problems a second by the limit of sequences and the tensor degree, for the settings that fit."""
     name, counts = DEVICES[device]
     load = of_lengths(prompts(), np.full(NUM_PROBLEMS, int(words.number("output_tokens"))), inf)
-    found: dict[tuple[int, int], float] = {}
+    found: dict[Values, float] = {}
     for n in counts:
         for b in BATCHES:
             d = deployment(words, device=name, model=model, layout=f"tp{n}", version="0.4", max_num_seqs=b)

@@ -15,6 +15,7 @@ from orrery.base.user_file import user_path
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.service import service_for
 from orrery.scenario.simulate import warm_up
+from orrery.scenario.sweep.carried import CarriedOver, carried_over
 from orrery.scenario.sweep.grid import Point, points_of, read_axes
 from orrery.scenario.sweep.point import failed, run_point
 from orrery.scenario.sweep.saved_runs import folder_for, keep, saved_run
@@ -34,6 +35,7 @@ class Swept:
     runs: tuple[dict[str, Any], ...]  # answers of `orrery simulate --json`, with ``label`` and ``varied``
     num_resumed: int
     took_s: float
+    carried: tuple[CarriedOver, ...] = ()  # where optima are carried from device to device
 
     @property
     def num_infeasible(self) -> int:
@@ -54,6 +56,7 @@ class Swept:
         """The runs under ``runs``, and how many there are of each kind."""
         return {
             "runs": list(self.runs),
+            **({"carry_over": [one.to_json() for one in self.carried]} if self.carried else {}),
             "num_runs": len(self.runs),
             "num_infeasible": self.num_infeasible,
             "num_failed": self.num_failed,
@@ -72,6 +75,7 @@ def sweep(
     over: Sequence[str],
     jobs: int = 0,
     finds_capacity: bool = False,
+    carry_over: bool = False,
     resume: Path | str | None = None,
     ray: str = "",
     patience: AbstractContextManager[object] | None = None,
@@ -83,13 +87,16 @@ def sweep(
 
     A folder ``resume`` keeps every run that ends and gives back those of an earlier, interrupted sweep; ``ray`` is the
     address of a cluster to run on instead of this machine. With ``finds_capacity`` each point is searched for its
-    highest rate. A script that calls this with several jobs needs ``if __name__ == "__main__":`` around the call.
+    highest rate; with ``carry_over`` the best settings of each device are tried on every other one. A script that
+    calls this with several jobs needs ``if __name__ == "__main__":`` around the call.
     """
     started = time.perf_counter()
     if not over:
         raise ScenarioError("sweep: nothing varies; write a setting and its values, such as tp=1,2,4.")
     base = merged(scenario, settings)
     points = points_of(base, read_axes(over))
+    if carry_over:
+        carried_over((), list(points[0].values))
     for name in ("concurrency", "users"):
         if finds_capacity and any(getattr(point.scenario, name) is not None for point in points):
             raise ScenarioError(f"{name}: a capacity is a rate of arrivals; leave {name} out.")
@@ -123,6 +130,7 @@ def sweep(
         points=points,
         runs=runs,
         num_resumed=resumed,
+        carried=carried_over(runs, list(points[0].values)) if carry_over else (),
         took_s=time.perf_counter() - started,
     )
 
