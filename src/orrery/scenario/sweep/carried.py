@@ -24,9 +24,18 @@ class CarriedOver:
     metric: str
     old_best: Mapping[str, Any]
     carried_to: Mapping[str, Any] | None  # None: nothing of it runs there
-    carried: float | None
     new_best: Mapping[str, Any]
-    best: float
+    figures: tuple[float | None, float]  # carried over, and tuned again
+
+    @property
+    def carried(self) -> float | None:
+        """Figure of the old best settings on the new device; None where nothing of them runs."""
+        return self.figures[0]
+
+    @property
+    def best(self) -> float:
+        """Figure of the new device's own best settings."""
+        return self.figures[1]
 
     @property
     def retuning_gain_frac(self) -> float | None:
@@ -39,8 +48,8 @@ class CarriedOver:
         settings = {
             n: dict(found) if (found := getattr(self, n)) is not None else None for n in ("old_best", "new_best")
         }
-        kept = None if self.carried_to is None else dict(self.carried_to)
-        return {n: getattr(self, n) for n in names} | settings | {"carried_to": kept}
+        reached = None if self.carried_to is None else dict(self.carried_to)
+        return {n: getattr(self, n) for n in names} | settings | {"carried_to": reached}
 
 
 def carry(old: Mapping[Values, float], new: Mapping[Values, float]) -> Values | None:
@@ -89,9 +98,8 @@ def _pairs(found: Mapping[str, Mapping[Values, float]], rest: Sequence[str], met
             metric=metric,
             old_best=dict(zip(rest, best, strict=True)),
             carried_to=None if there is None else dict(zip(rest, there, strict=True)),
-            carried=None if there is None else found[new][there],
             new_best=dict(zip(rest, own, strict=True)),
-            best=found[new][own],
+            figures=(None if there is None else found[new][there], found[new][own]),
         )
 
 
