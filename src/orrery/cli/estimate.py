@@ -28,6 +28,7 @@ def command(scenario_file: Path | None, save_scenario: Path | None, is_json: boo
     from orrery.scenario.estimates import estimate
     from orrery.scenario.host_attention import HostAttentionAnswer
     from orrery.scenario.long_contexts import LongContextAnswer
+    from orrery.scenario.speech import SpeechAnswer
     from orrery.scenario.weight_window import WeightWindowAnswer
 
     answer = estimate(scenario)
@@ -47,6 +48,10 @@ def command(scenario_file: Path | None, save_scenario: Path | None, is_json: boo
         from orrery.cli.long_context_views import print_long_contexts
 
         print_long_contexts(answer)
+    elif isinstance(answer, SpeechAnswer):
+        from orrery.cli.speech_views import print_speech
+
+        print_speech(answer)
     elif isinstance(answer, WeightWindowAnswer):
         from orrery.cli.weight_window_views import print_weight_window
 

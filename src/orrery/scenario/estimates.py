@@ -11,6 +11,7 @@ from orrery.scenario.embeddings import EmbeddingAnswer, embeddings, embeds
 from orrery.scenario.host_attention import HOST_ATTENTION, HostAttentionAnswer, bound
 from orrery.scenario.long_contexts import LongContextAnswer, long_contexts
 from orrery.scenario.schema import Scenario, merged
+from orrery.scenario.speech import SpeechAnswer, check_no_speech, is_speech, speech
 from orrery.scenario.weight_window import WeightWindowAnswer, has_weight_window, weight_window
 
 Estimated = (
@@ -20,6 +21,7 @@ Estimated = (
     | EmbeddingAnswer
     | HostAttentionAnswer
     | LongContextAnswer
+    | SpeechAnswer
     | WeightWindowAnswer
 )
 """What an estimate can be: an answer about text, that it does not fit, or one of the special kinds."""
@@ -30,14 +32,18 @@ def estimate(scenario: Scenario | None = None, /, **settings: Any) -> Answer | E
     """One configuration: how fast, how much memory, energy and money, and what limits it.
 
     Settings are those of a scenario file; given beside a scenario they override it. A diffusion pipeline's answer is
-    that of a batch of pictures or videos; an encoder's, or one with ``pooling``, that of embeddings; with
-    ``expert_offload = "host-attention"`` it is the bound of a host that keeps the cache, with ``context_lengths`` a
-    table of what long contexts cost, with ``weight_window`` one sequence whose weights stream from drives.
+    that of a batch of pictures or videos; that of a model of speech is of recordings; an encoder's, or one with
+    ``pooling``, that of embeddings; with ``expert_offload = "host-attention"`` it is the bound of a host that keeps the
+    cache, with ``context_lengths`` a table of what long contexts cost, with ``weight_window`` one sequence whose
+    weights stream from drives.
     """
     inputs = merged(scenario, settings)
     if is_diffusion(inputs.model):
         return replace(diffusion(inputs), settings=inputs.written())
     check_text(inputs)
+    if is_speech(inputs.model):
+        return speech(inputs)
+    check_no_speech(inputs)
     if inputs.context_lengths is not None:
         return long_contexts(inputs)
     if has_weight_window(inputs):

@@ -1,4 +1,4 @@
-"""Settings of pictures and videos, and of embeddings; nothing heavy is imported, so that help stays quick."""
+"""Settings of pictures and videos, of embeddings and of speech; nothing heavy is imported, so that help stays quick."""
 
 from orrery.scenario.setting import Setting, count, grouped, number, switch, word
 
@@ -11,6 +11,11 @@ POOLING_SETTINGS: tuple[Setting, ...] = grouped(
         "Inputs are read and nothing is generated: one vector or score for each (encoders: the default).",
         commands=PICTURES,
     ),
+)
+
+SPEECH_SETTINGS: tuple[Setting, ...] = grouped(
+    "Speech",
+    number("audio_s", "Speech: seconds of a recording (default: one window of 30).", 600, most=1e6, commands=PICTURES),
 )
 
 DIFFUSION_SETTINGS: tuple[Setting, ...] = grouped(

@@ -1,4 +1,4 @@
-"""The parts of a scenario that pictures and videos are made by, and embeddings."""
+"""The parts of a scenario that pictures and videos are made by, embeddings, and speech is read."""
 
 from orrery.scenario.fields import BY_NAME
 from orrery.scenario.kinds import Count, Number, Settings, Switch, Word
@@ -8,6 +8,12 @@ class PoolingScenario(Settings, table=BY_NAME):
     """Whether inputs are only read; blank means: as the model does."""
 
     pooling: Switch = None
+
+
+class SpeechScenario(Settings, table=BY_NAME):
+    """Recordings that are transcribed; blank means: one window."""
+
+    audio_s: Number = None
 
 
 class DiffusionScenario(Settings, table=BY_NAME):
