@@ -18,7 +18,13 @@ def borrowed(node):
         if node.keys() & {"backend", "engine"} and isinstance(node.get("source"), str):
             yield node["source"]  # a rule; its "from" is a release
         for key in ("from", "source"):
-            if isinstance(word := node.get(key), str) and node.keys() & {"value", "constants", "trees", "layout", "encoder_layers"}:
+            if isinstance(word := node.get(key), str) and node.keys() & {
+                "value",
+                "constants",
+                "trees",
+                "layout",
+                "encoder_layers",
+            }:
                 yield word
         for value in node.values():
             yield from borrowed(value)
