@@ -26,7 +26,6 @@ from orrery.training.reshape import (
 )
 from orrery.training.reshape.parameter import joined, piece
 from orrery.training.reshape.storage import ATOM_BYTES, SHARD_BYTES, sequential_convert_s
-from orrery.training.reshape.techniques import elastic_restart, wait_for_repair
 
 KINDS = ("weight", "moment", "second_moment")
 
@@ -285,12 +284,6 @@ def test_a_lost_shard_another_layout_and_mixed_types_are_refused():
     del whole["weight"]["1.norm"]
     with pytest.raises(ScenarioError, match="no weight of it"):
         save(parameters, whole, ShardLayout())
-
-
-def test_both_ways_out_of_an_outage_are_techniques():
-    outage = Outage(repair_s=3600, remaining_frac=0.5, load_s=60, reshape_s=120, back_s=180)
-    lost = [t.rule(outage, t.knobs()) for t in (elastic_restart.TECHNIQUE, wait_for_repair.TECHNIQUE)]
-    assert lost == [2040, 3660]
 
 
 def test_an_empty_folder_is_no_checkpoint(tmp_path):

@@ -1,6 +1,6 @@
 """Which ways there are to overlap the parts of a pass, and what a deployment tells their knobs.
 
-The rules are the files in ``techniques`` at the seam ``execution.overlap``; see docs/models/overlap.md.
+The rules are the files in ``techniques`` at ``execution.overlap``; see docs/models/overlap.md.
 """
 
 from dataclasses import fields

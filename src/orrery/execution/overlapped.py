@@ -1,6 +1,6 @@
 """One pass under an overlap: what an overlap's rule asks for, from a step and its half, and the step that it makes.
 
-A rule at the seam ``execution.overlap`` wants the whole pass, what of it is collectives and memory-bound kernels, and
+A rule at ``execution.overlap`` wants the whole pass, what of it is collectives and memory-bound kernels, and
 what two halves take beyond the whole: weights read twice, waves filled worse, collectives started twice. Experts that
 ranks share stay in turn, as in the simulation.
 """

@@ -1,6 +1,6 @@
 """Bytes between memories: what a sequence's cache weighs on a whole replica, and which links it travels.
 
-The time of a transfer is a rule at the seam ``execution.transfer`` over one of these links.
+The time of a transfer is a rule at ``execution.transfer`` over one of these links.
 """
 
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""From a question to its calls: the shapes at the seam ``reasoning.shape``, one file each under ``techniques``."""
+"""From a question to its calls: the shapes at ``reasoning.shape``, one file each under ``techniques``."""
 
 from orrery.base.extension_points import ExtensionPoint
 from orrery.base.technique import Technique

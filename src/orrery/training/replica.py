@@ -1,6 +1,6 @@
 """What a local-update technique is told of a data-parallel job, and what it answers.
 
-Replicas compute steps of their own batches. When and how they exchange what they have learnt is the technique at seam
+Replicas compute steps of their own batches. When and how they exchange what they have learnt is the technique at
 ``training.local_updates``; its rule takes a ``Replica`` and its knobs, and gives one ``Round``.
 """
 

@@ -329,6 +329,8 @@ def test_a_note_of_no_effect_is_true(data):
         base["concurrency"] = data.draw(st.sampled_from([1, 4, 64, 300]))
     if "local_updates" in lever.on:
         base["sharding"] = "none"
+    if name == "lora-affinity":
+        base["lora_adapters"] = 4
     question = lever.questions[0]
     having = PLAIN[question](**base, **lever.on)
     if any("no effect on this deployment" in note for note in having.notes):

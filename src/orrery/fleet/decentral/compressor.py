@@ -1,4 +1,4 @@
-"""What a compressor of messages (seam ``fleet.compressor``) answers."""
+"""What a compressor of messages (extension point ``fleet.compressor``) answers."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,7 @@
 """Clients of unequal speed and unlike data, and one linear classifier that they train together.
 
 A client's local step is one step of gradient descent on a batch of its own points and takes its own time. A schedule
-(seam ``fleet.federated``) says how many steps each client takes, when the server listens, and how it weighs what comes.
+(``fleet.federated``) says how many steps each client takes, when the server listens, and how it weighs what comes.
 """
 
 from dataclasses import dataclass

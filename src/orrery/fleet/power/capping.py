@@ -1,4 +1,4 @@
-"""What a rule for lowering clocks (seam ``fleet.power_cap``) sees, and what it decides."""
+"""What a rule for lowering clocks (extension point ``fleet.power_cap``) sees, and what it decides."""
 
 from dataclasses import dataclass
 

@@ -1,6 +1,6 @@
 """A row of servers behind one breaker, tick by tick: batches arrive, phases pass, clocks follow what was drawn.
 
-Every server takes batches in turn. The draw of the row is read every so often, a rule (seam ``fleet.power_cap``)
+Every server takes batches in turn. The draw of the row is read every so often, a rule (``fleet.power_cap``)
 answers with clocks, and these come into force after a delay. Where the draw passes the limit, a brake stops all.
 """
 

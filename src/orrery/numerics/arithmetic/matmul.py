@@ -3,7 +3,7 @@
     weight = scale (code - zero), codes 0 … 2^bits - 1; scale and zero are shared by a group of inputs of one output
     answer[token, output] = sum over inputs of activation x weight
 
-Rules at the seam ``numerics.matmul`` differ in how they come to the answer, which counts show; ``exact`` is what all
+Rules at ``numerics.matmul`` differ in how they come to the answer, which counts show; ``exact`` is what all
 that do not round activations must say.
 """
 

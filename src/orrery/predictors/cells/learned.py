@@ -1,4 +1,4 @@
-"""The seam of latency predictors: what is known of a machine, and rules that predict other networks from it.
+"""The extension point of latency predictors: what is known of a machine, and rules that predict other networks from it.
 
 A rule first prepares what needs no measurement of the machine in question (``rule``), then fits
 samples of it, and answers with a function of networks.

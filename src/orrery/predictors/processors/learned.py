@@ -1,4 +1,4 @@
-"""The seam of score predictors: rules that learn logarithms of scores from features of machines.
+"""The extension point of score predictors: rules that learn logarithms of scores from features of machines.
 
 A rule takes its knobs, the lesson (scaled features and their missing flags; scaled logarithms of all suites' scores)
 and what to call at every step; it answers with a function of such features.

@@ -1,4 +1,4 @@
-"""The seam of slowdown predictors: rules that learn a VM's speed among its neighbours from the host's counters.
+"""Slowdown predictors: rules that learn a VM's speed among its neighbours from the host's counters.
 
 A rule takes its knobs, the lesson (runs of scaled metrics, second by second; scaled speeds) and what to call at every
 step; it answers with a function from such runs to a tenth, a half and nine tenths of what the speed may be.

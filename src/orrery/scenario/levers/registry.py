@@ -1,4 +1,4 @@
-"""The one list of what can be used: techniques at seams that a command takes, and those that settings alone switch."""
+"""The one list of what can be used: techniques that a command takes, and those that settings alone switch."""
 
 from collections.abc import Iterable, Mapping
 from functools import cache

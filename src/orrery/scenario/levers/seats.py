@@ -1,4 +1,4 @@
-"""Seams whose techniques a command takes: by a setting of a scenario, or by a command of their own."""
+"""Extension points whose techniques a command takes: by a setting of a scenario, or by a command of their own."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from orrery.scenario.levers.lever import Question
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seat:
-    """The setting that names a technique of a seam, and what a deployment that has it on already is compared with."""
+    """The setting that names a technique, and what a deployment that has it on already is compared with."""
 
     setting: str
     instead: str | None = None  # None: the setting is left out
@@ -16,7 +16,7 @@ class Seat:
     needs: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
     is_choice: bool = True
-    questions: tuple[Question, ...] = ()  # where not every command that reads the setting takes this seam's techniques
+    questions: tuple[Question, ...] = ()  # where not every command that reads the setting takes this point's techniques
 
 
 SEATS: Mapping[str, Seat] = {
@@ -59,13 +59,11 @@ SEATS: Mapping[str, Seat] = {
         setting="reasoning", beside="--success P", needs=("success",), inputs=("success", "verifier_accuracy")
     ),
 }
-"""Seam -> the setting of a scenario that names a technique there; the commands are those that read the setting."""
+"""Extension point -> the setting of a scenario that names a technique there; commands are those that read it."""
 
 COMMANDS: Mapping[str, str] = {
     "fleet.autoscaler": "orrery fleet --autoscaler {name}",
     "fleet.power_cap": "orrery plan --power-budget-w W --power-cap {name}",
-    "training.outage": "orrery train --train-tokens N --node-mtbf-s S --repair-s S --checkpoint reshape --reshape-to "
-    "DEGREES",
     "reasoning.prune": "orrery estimate --reasoning tree-search --reasoning-knob prune={name}",
     "numerics.recipe": "orrery quantize FILE --formats FORMAT --recipes {name}",
     "predictors.cell-latency": "orrery experiment cell-latency",
@@ -76,7 +74,7 @@ COMMANDS: Mapping[str, str] = {
     "numerics.attention": "orrery kernel attention --device NAME --query-tokens N --num-heads N --format fp8 "
     "--tensors FILE",
 }
-"""Seam -> the command that takes a technique there, or compares all of them, and is no comparison of deployments."""
+"""Extension point -> the command that takes a technique there, or compares all of them by itself."""
 
 MEASURE_AT: Mapping[str, tuple[str, ...]] = {
     "reasoning.shape": (
@@ -90,4 +88,4 @@ MEASURE_AT: Mapping[str, tuple[str, ...]] = {
     "training.straggler": ("how long each rank takes, round by round (--worker-times)",),
     "training.partition": ("the loss with weights and gradients that travel in few bits",),
 }
-"""Seam -> what must be measured of its techniques that say nothing of their own."""
+"""Extension point -> what must be measured of its techniques that say nothing of their own."""

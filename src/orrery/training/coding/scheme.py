@@ -1,7 +1,7 @@
 """What every coded scheme answers: its load, its delay, which stragglers it tolerates, and the decoded gradients.
 
 Jobs are gradients g(0), g(1), …; round t starts job t, and job t must be decoded by the end of round t + delay. Two
-schemes at the seam ``training.straggler`` differ only in what they make of stragglers.
+schemes at ``training.straggler`` differ only in what they make of stragglers.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """What a save has to move, over which links, beside which steps; and what a way of saving makes of it.
 
-Every way of saving (seam ``training.checkpoint``) is a rule from a ``Saving`` and the steps between saves to a
+Every way of saving (``training.checkpoint``) is a rule from a ``Saving`` and the steps between saves to a
 ``SaveCost``. The ways differ in what waits for what: a copy from the device runs at the rate of its link, shared host
 memory permitting, and a write at the device's share of the storage. A copy into a host buffer that is being written
 out at the same time ends after max(s / in, (s + left - buffer) / out): either link or space is the limit.

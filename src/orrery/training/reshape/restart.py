@@ -44,19 +44,13 @@ class Recovery:
         return self.elastic_lost_s < self.waiting_lost_s
 
 
-def waiting_lost_s(outage: Outage) -> float:
-    """Everybody stands until the repair, then loads the old layout."""
-    return outage.repair_s + outage.load_s
-
-
-def elastic_lost_s(outage: Outage) -> float:
-    """Reshape, train slower until the repair, come back."""
-    slow_s = max(0.0, outage.repair_s - outage.reshape_s)
-    return outage.reshape_s + (1.0 - outage.remaining_frac) * slow_s + outage.back_s
-
-
 def recovery(outage: Outage) -> Recovery:
     """Both ways, and the repair time from which on going on is better."""
     speed = outage.remaining_frac
     turn_s = outage.reshape_s + (outage.back_s - outage.load_s) / speed if speed else math.inf
-    return Recovery(waiting_lost_s=waiting_lost_s(outage), elastic_lost_s=elastic_lost_s(outage), break_even_s=turn_s)
+    slow_s = max(0.0, outage.repair_s - outage.reshape_s)  # training on fewer nodes, until the repair
+    return Recovery(
+        waiting_lost_s=outage.repair_s + outage.load_s,
+        elastic_lost_s=outage.reshape_s + (1.0 - speed) * slow_s + outage.back_s,
+        break_even_s=turn_s,
+    )

@@ -1,1 +1,1 @@
-"""Ways to place the calls of an RLHF iteration (seam planner.rlhf): from the space of placements to a plan."""
+"""Ways to place the calls of an RLHF iteration (``planner.rlhf``): from the space of placements to a plan."""

@@ -1,1 +1,0 @@
-"""What to do about missing nodes, one file each."""
