@@ -136,5 +136,5 @@ def test_integer_rules_refuse_floats_and_steps_they_cannot_use():
         softmax("shiftmax", np.array([1 << 20]), 0.1)
     with pytest.raises(ScenarioError, match="num_output_bits"):
         softmax("shiftmax", np.arange(4), 0.1, num_output_bits=17)
-    with pytest.raises(ScenarioError, match="did you mean 'two-pass'"):
+    with pytest.raises(ScenarioError, match="Did you mean 'two-pass'"):
         softmax("two-passes", np.arange(4))

@@ -217,7 +217,7 @@ def test_users_see_them():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"expert_placement": "shuffled"}, "write one of 'in-order', 'rearranged', 'redundancy'"),
+        ({"expert_placement": "shuffled"}, "Known: in-order, rearranged, redundancy"),
         ({"expert_replicas": 8}, "write expert_placement = redundancy"),
         ({"placement_interval_steps": 8}, "write expert_placement = redundancy"),
         ({"expert_placement": "rearranged", "expert_replicas": 8}, "rearranged copies nothing"),
