@@ -27,6 +27,7 @@ def command(scenario_file: Path | None, save_scenario: Path | None, is_json: boo
     from orrery.scenario.embeddings import EmbeddingAnswer
     from orrery.scenario.estimates import estimate
     from orrery.scenario.host_attention import HostAttentionAnswer
+    from orrery.scenario.image_model import ImageModelAnswer
     from orrery.scenario.long_contexts import LongContextAnswer
     from orrery.scenario.speech import SpeechAnswer
     from orrery.scenario.weight_window import WeightWindowAnswer
@@ -48,6 +49,10 @@ def command(scenario_file: Path | None, save_scenario: Path | None, is_json: boo
         from orrery.cli.long_context_views import print_long_contexts
 
         print_long_contexts(answer)
+    elif isinstance(answer, ImageModelAnswer):
+        from orrery.cli.image_model_views import print_image_model
+
+        print_image_model(answer)
     elif isinstance(answer, SpeechAnswer):
         from orrery.cli.speech_views import print_speech
 

@@ -76,8 +76,7 @@ def _stage(name: str, device: Device, ops: Sequence[tuple[int, Op]]) -> Stage:
         flops += count * float(np.sum(found.flops))
         moved += count * float(np.sum(found.bytes))
         roofs = {"compute": float(np.sum(found.compute_s)), "memory": float(np.sum(found.memory_s))}
-        roof, least_s = max(roofs.items(), key=lambda item: item[1])
-        bound = roof if least_s > each_s / 2.0 else "launch"
+        bound = "launch" if float(np.sum(found.overhead_s)) > each_s / 2.0 else max(roofs, key=roofs.__getitem__)
         by[bound] = by.get(bound, 0.0) + count * each_s
     return Stage(name=name, time_s=time_s, flops=flops, moved_bytes=moved, bound_by=max(by, key=by.__getitem__))
 

@@ -9,6 +9,7 @@ from orrery.scenario.ask import Answer, InfeasibleAnswer
 from orrery.scenario.diffusion import DiffusionAnswer, check_text, diffusion, is_diffusion
 from orrery.scenario.embeddings import EmbeddingAnswer, embeddings, embeds
 from orrery.scenario.host_attention import HOST_ATTENTION, HostAttentionAnswer, bound
+from orrery.scenario.image_model import ImageModelAnswer, image_model, is_image_model
 from orrery.scenario.long_contexts import LongContextAnswer, long_contexts
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.speech import SpeechAnswer, check_no_speech, is_speech, speech
@@ -20,6 +21,7 @@ Estimated = (
     | DiffusionAnswer
     | EmbeddingAnswer
     | HostAttentionAnswer
+    | ImageModelAnswer
     | LongContextAnswer
     | SpeechAnswer
     | WeightWindowAnswer
@@ -32,15 +34,17 @@ def estimate(scenario: Scenario | None = None, /, **settings: Any) -> Answer | E
     """One configuration: how fast, how much memory, energy and money, and what limits it.
 
     Settings are those of a scenario file; given beside a scenario they override it. A diffusion pipeline's answer is
-    that of a batch of pictures or videos; that of a model of speech is of recordings; an encoder's, or one with
-    ``pooling``, that of embeddings; with ``expert_offload = "host-attention"`` it is the bound of a host that keeps the
-    cache, with ``context_lengths`` a table of what long contexts cost, with ``weight_window`` one sequence whose
-    weights stream from drives.
+    that of a batch of pictures or videos, an image network's of pictures that it reads, and that of a model of speech
+    of recordings; an encoder's, or one with ``pooling``, is that of embeddings. With ``expert_offload =
+    "host-attention"`` it is the bound of a host that keeps the cache, with ``context_lengths`` a table of what long
+    contexts cost, with ``weight_window`` one sequence whose weights stream from drives.
     """
     inputs = merged(scenario, settings)
     if is_diffusion(inputs.model):
         return replace(diffusion(inputs), settings=inputs.written())
     check_text(inputs)
+    if is_image_model(inputs.model):
+        return image_model(inputs)
     if is_speech(inputs.model):
         return speech(inputs)
     check_no_speech(inputs)

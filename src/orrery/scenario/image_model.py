@@ -1,0 +1,137 @@
+"""Image networks and vision encoders: what classifying or encoding a batch of pictures takes, draws and costs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from orrery.base.errors import ScenarioError
+from orrery.catalog.devices import get_device
+from orrery.execution.edge.times import LayerCosts, layer_costs
+from orrery.execution.memory import USABLE_FRAC, Infeasible
+from orrery.hardware.device import Device
+from orrery.kernels import energy
+from orrery.models.image_networks import BUILDERS, network_of
+from orrery.models.networks import Network
+from orrery.planner.money import Tariff, tariff_of
+from orrery.scenario.answer import to_json
+from orrery.scenario.ask import InfeasibleAnswer
+from orrery.scenario.plan_answer import price_json
+from orrery.scenario.schema import Scenario
+
+READ = frozenset({"model", "device", "devices", "batch", "weights", "usd_per_hour", "electricity"})
+FORMATS = {"fp32": 4.0, "fp16": 2.0, "bf16": 2.0}
+THOUSAND = 1e3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ImageModelAnswer:
+    """A batch of pictures on one device."""
+
+    network: Network
+    device: Device
+    batch: int
+    format: str
+    costs: LayerCosts
+    tariff: Tariff
+    weight_bytes: float
+    activation_bytes: float
+    notes: tuple[str, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def latency_s(self) -> float:
+        """Seconds of the batch."""
+        return float(self.costs.time_s.sum())
+
+    @property
+    def images_per_s(self) -> float:
+        """Pictures a second, batch after batch."""
+        return self.batch / self.latency_s
+
+    @property
+    def power_w(self) -> float:
+        """Mean power of the device."""
+        rates = float(self.costs.flops.sum()) / self.latency_s, float(self.costs.moved_bytes.sum()) / self.latency_s
+        return float(np.squeeze(energy.power_w(self.device, self.format, *rates)))
+
+    @property
+    def usd_per_thousand_images(self) -> float | None:
+        """Dollars for a thousand pictures; None where no price is known."""
+        usd_per_s = self.tariff.usd_per_s(1, self.power_w)
+        return None if usd_per_s is None else THOUSAND * usd_per_s / self.images_per_s
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer in the shape that scripts rely on; SI units."""
+        return to_json(
+            {
+                "latency_s": self.latency_s,
+                "images_per_s": self.images_per_s,
+                "bound_by": self.costs.bound_by,
+                "power_w": self.power_w,
+                "energy_j_per_image": self.power_w / self.images_per_s,
+                "usd_per_thousand_images": self.usd_per_thousand_images,
+                "memory": {
+                    "weight_bytes": self.weight_bytes,
+                    "activation_bytes": self.activation_bytes,
+                    "capacity_bytes": self.device.memory_capacity_bytes,
+                },
+                "price": price_json(self.tariff),
+                "deployment": {
+                    "model": self.network.name,
+                    "device": self.device.name,
+                    "batch": self.batch,
+                    "weights": self.format,
+                },
+                "settings": self.settings,
+                "notes": self.notes,
+            }
+        )
+
+
+def is_image_model(model: str | None) -> bool:
+    """Whether a name is of an image network."""
+    return model in BUILDERS
+
+
+def image_model(scenario: Scenario) -> ImageModelAnswer | InfeasibleAnswer:
+    """The answer for a scenario whose model is an image network."""
+    written = scenario.written()
+    if other := [name for name in written if name not in READ]:
+        raise ScenarioError(
+            f"{', '.join(other)}: not of pictures; {scenario.model} takes {', '.join(sorted(READ))}: leave out."
+        )
+    if scenario.device is None:
+        raise ScenarioError('device: missing; write device = "l4".')
+    if scenario.devices not in (None, 1):
+        raise ScenarioError(f"devices: got {scenario.devices}; an image network runs on one device: leave it out.")
+    format = scenario.weights or "fp16"
+    if format not in FORMATS:
+        raise ScenarioError(f"weights: got {format!r}; write {', '.join(FORMATS)}.")
+    network, device, batch = network_of(str(scenario.model)), get_device(scenario.device), scenario.batch or 1
+    weights = FORMATS[format] * network.num_weights
+    widest = max(network.num_elements, *(unit.num_results for unit in network.units))
+    activations = 2.0 * FORMATS[format] * batch * widest
+    need, have = weights + activations, USABLE_FRAC * device.memory_capacity_bytes
+    if need > have:
+        change = "A smaller batch."
+        lacking = Infeasible(what="memory of a device", need=need, have=have, unit="bytes", smallest_change=change)
+        return InfeasibleAnswer(infeasible=lacking, settings=written)
+    tariff = tariff_of(device, scenario.usd_per_hour, scenario.electricity)
+    return ImageModelAnswer(
+        network=network,
+        device=device,
+        batch=batch,
+        format=format,
+        costs=layer_costs([layer for unit in network.units for layer in unit.layers], device, format, batch),
+        tariff=tariff,
+        weight_bytes=weights,
+        activation_bytes=activations,
+        notes=(
+            "no interval: no run of such a network was measured; convolutions are timed as products, norms and "
+            "activations run with them",
+            *tariff.notes,
+        ),
+        settings=written,
+    )
