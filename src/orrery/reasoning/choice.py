@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from orrery.base.knobs import check_above
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
@@ -33,3 +35,14 @@ class ShapeKnobs:
     def num_answers(self) -> int:
         """Questions that one graph answers."""
         return 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledKnobs(ShapeKnobs):
+    """``num_samples`` independent answers."""
+
+    samples: ClassVar[str] = "num_samples"
+    num_samples: int = 16
+
+    def __post_init__(self) -> None:
+        check_above(self, "num_samples", 0)

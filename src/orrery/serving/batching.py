@@ -34,3 +34,14 @@ class Batching:
     pads_prompts: bool = False  # all prompts of a batch are as long as the longest
     reserves_output: bool = False  # the cache of the whole answer is reserved at admission
     layer_group_tokens: int = 0  # whole prompts, a group of layers a step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticBatching(Batching):
+    """Requests of a batch begin together and leave together."""
+
+    mixes: bool = False
+    waits_for_empty: bool = True
+    holds_batch: bool = True
+    returns_together: bool = True
+    reserves_output: bool = True

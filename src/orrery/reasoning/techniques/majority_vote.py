@@ -2,23 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
-from orrery.base.knobs import check_above
 from orrery.base.technique import Technique
-from orrery.reasoning.choice import Choice, ShapeKnobs
+from orrery.reasoning.choice import Choice, SampledKnobs
 from orrery.reasoning.graph import Call, Problem, answers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knobs(ShapeKnobs):
+class Knobs(SampledKnobs):
     """``num_samples`` answers."""
-
-    samples: ClassVar[str] = "num_samples"
-    num_samples: int = 16
-
-    def __post_init__(self) -> None:
-        check_above(self, "num_samples", 0)
 
     @property
     def choice(self) -> Choice:

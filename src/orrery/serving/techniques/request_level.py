@@ -4,19 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orrery.base.technique import Technique
-from orrery.serving.batching import Batching
+from orrery.serving.batching import StaticBatching
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knobs(Batching):
+class Knobs(StaticBatching):
     """FasterTransformer behind a server: static batches."""
 
-    mixes: bool = False
-    waits_for_empty: bool = True
-    holds_batch: bool = True
-    returns_together: bool = True
     pads_prompts: bool = True
-    reserves_output: bool = True
 
 
 def grant(left: int, budget: int, taken: int, step_tokens: int, knobs: Sequence[float]) -> int:
