@@ -132,9 +132,13 @@ def test_the_two_ways_in_leave_out_the_other_phase():
 def test_hpa_reads_the_ninetieth_percentile_of_a_latency_in_ms():
     """TTFTs of 0.1 to 1.0 s: the 90th percentile is 910 ms; a target of 455 doubles two replicas."""
     seen = Signals(
-        replicas_min=0, replicas_max=9, cold_start_s=0.0, capacity_requests_per_s=0.0, limits_s={},
+        replicas_min=0,
+        replicas_max=9,
+        cold_start_s=0.0,
+        capacity_requests_per_s=0.0,
+        limits_s={},
         recent=lambda since_s: (np.arange(1, 11) / 10.0, np.full(3, 0.02)),
-    )  # fmt: skip
+    )
     idle = {"starting": 0, "waiting": 0, "running": 1, "arrivals": 0, "since_s": 15.0, "busy_frac": 0.0, "kv_frac": 0.0}
     seen.add(Sample(now_s=15.0, serving=2, **idle))
     scaler = scaler_of("hpa", {"metric": "ttft", "target": "455"})
@@ -147,9 +151,15 @@ def test_hpa_reads_the_ninetieth_percentile_of_a_latency_in_ms():
 
 def test_a_file_scales_both_and_the_capacity_is_that_of_a_phase():
     answer = simulate_fleet(
-        **LOAD, days=0.005, prefill_replicas_max=2, replicas_max=2, cold_start_s=5, slo=["p99_ttft:1000", "tpot:50"],
-        prefill_autoscaler={"name": "slo-planner"}, autoscaler={"name": "hpa", "metric": "kv", "target": 0.5},
-    )  # fmt: skip
+        **LOAD,
+        days=0.005,
+        prefill_replicas_max=2,
+        replicas_max=2,
+        cold_start_s=5,
+        slo=["p99_ttft:1000", "tpot:50"],
+        prefill_autoscaler={"name": "slo-planner"},
+        autoscaler={"name": "hpa", "metric": "kv", "target": 0.5},
+    )
     assert not isinstance(answer, InfeasibleAnswer)
     setup = answer.run.setup
     both = simulate_fleet(**LOAD, days=0.005, slo=["tpot:50"]).run.setup.capacity_requests_per_s

@@ -215,8 +215,15 @@ def test_draws_of_faults_have_their_rates():
 def test_a_token_bucket_by_hand():
     """One token a second, at most two: of 0, 0, 0, 0.5, 1, 5, 5, 5 the third, fourth and last find none."""
     assert beyond(np.array([0, 0, 0, 0.5, 1, 5, 5, 5.0]), 1.0, 2.0).tolist() == [
-        False, False, True, True, False, False, False, True,
-    ]  # fmt: skip
+        False,
+        False,
+        True,
+        True,
+        False,
+        False,
+        False,
+        True,
+    ]
 
 
 def test_tenants_get_their_shares_and_budgets_shed():

@@ -52,9 +52,16 @@ def test_every_order_of_the_queue_sheds_as_many_of_equal_requests():
     found = {}
     for queue in ("fcfs", "priority", "fair", "shortest-first"):
         answer = simulate_fleet(
-            model="llama-3.1-8b", device="h100-sxm", max_num_seqs=1, max_queue=2, rate=4, num_requests=40,
-            input_tokens=16, output_tokens=400, queue=queue,
-        )  # fmt: skip
+            model="llama-3.1-8b",
+            device="h100-sxm",
+            max_num_seqs=1,
+            max_queue=2,
+            rate=4,
+            num_requests=40,
+            input_tokens=16,
+            output_tokens=400,
+            queue=queue,
+        )
         found[queue] = int(answer.run.hurt["shed"].sum())
         assert found[queue] + answer.run.fates["served"] == 40
     assert len(set(found.values())) == 1, found
@@ -62,9 +69,16 @@ def test_every_order_of_the_queue_sheds_as_many_of_equal_requests():
 
 def test_the_command_counts_what_it_sheds():
     answer = simulate_fleet(
-        model="llama-3.1-8b", device="h100-sxm", max_num_seqs=1, max_queue=2, rate=4, num_requests=40,
-        input_tokens=16, output_tokens=400, slo=["ttft:1000"],
-    )  # fmt: skip
+        model="llama-3.1-8b",
+        device="h100-sxm",
+        max_num_seqs=1,
+        max_queue=2,
+        rate=4,
+        num_requests=40,
+        input_tokens=16,
+        output_tokens=400,
+        slo=["ttft:1000"],
+    )
     shed = int(answer.run.hurt["shed"].sum())
     assert shed > 0
     assert shed + answer.run.fates["served"] == 40

@@ -69,8 +69,11 @@ def test_patches_are_a_lever_of_every_door(capsys, tmp_path):
     """Off equals absent; a device's share of what is left bounds the gain, and doing less is shown apart."""
     plain = {"model": "stable-diffusion-xl-base-1.0", "device": "a100-sxm-80gb", "height": 2048, "width": 2048}
     on = plain | {"patch_parallel": 4, "patch_context": "neighbour", "cuda_graph": True}
-    typed = asked(capsys, *(w for k, v in on.items() if v is not True for w in (f"--{k.replace('_', '-')}", str(v))),
-                  "--cuda-graph")  # fmt: skip
+    typed = asked(
+        capsys,
+        *(w for k, v in on.items() if v is not True for w in (f"--{k.replace('_', '-')}", str(v))),
+        "--cuda-graph",
+    )
     file = tmp_path / "patches.toml"
     file.write_text("".join(f"{k} = {str(v).lower() if v is True else repr(v)}\n" for k, v in on.items()))
     assert typed == asked(capsys, "--scenario", str(file)) == json.loads(json.dumps(orrery.estimate(**on).to_json()))

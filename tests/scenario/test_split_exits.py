@@ -115,8 +115,14 @@ def test_a_language_model_is_its_embedding_rows_layers_and_head():
     # scores and values of 128 x 129 / 2 pairs of 32 heads of 64, in 16 layers; the head on one token
     macs = 16 * (128 * linear + 2 * 64 * 129 * 32 * 64) + 2048 * 128256
     assert (found.num_macs, found.input_bytes) == (macs, 512.0)
-    answer = split(model="llama-3.2-1b", device="jetson-orin-nano-8gb", server="l4", link_rates="100",
-                   precision="fp16", input_tokens=128)  # fmt: skip
+    answer = split(
+        model="llama-3.2-1b",
+        device="jetson-orin-nano-8gb",
+        server="l4",
+        link_rates="100",
+        precision="fp16",
+        input_tokens=128,
+    )
     assert answer.cuts[1].sent_bytes == 128 * 2048 * 2
     assert [c.name for c in answer.cuts[-2:]] == ["layer16", "device"]
 

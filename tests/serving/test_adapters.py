@@ -47,9 +47,12 @@ def in_turn(adapters, apart_s=30.0, output_tokens=5):
 def decodes(sequences):
     none = np.zeros(1, np.int64)
     return Batch(
-        prompt_sequences=none, prompt_tokens=none, prompt_context_tokens=none,
-        decode_sequences=np.array([sequences]), decode_context_tokens=np.array([sequences * 500]),
-    )  # fmt: skip
+        prompt_sequences=none,
+        prompt_tokens=none,
+        prompt_context_tokens=none,
+        decode_sequences=np.array([sequences]),
+        decode_context_tokens=np.array([sequences * 500]),
+    )
 
 
 def test_bytes_of_an_adapter_by_hand():
@@ -170,9 +173,15 @@ def test_a_fleet_of_adapters_survives_failures_and_is_simulate_without():
     assert np.array_equal(one.run.outcome.finish_s, simulate(**given, num_requests=400).simulated.finish_s)
     assert one.run.adapter_loads == simulate(**given, num_requests=400).simulated.counters["adapter_loads"]
     broken = simulate_fleet(
-        **given, days=0.01, replicas_min=2, replicas_max=3, autoscaler="hpa", cold_start_s=5, router="lora-affinity",
+        **given,
+        days=0.01,
+        replicas_min=2,
+        replicas_max=3,
+        autoscaler="hpa",
+        cold_start_s=5,
+        router="lora-affinity",
         faults={"device_mtbf_s": 100.0, "repair_s": 20.0},
-    )  # fmt: skip
+    )
     assert broken.run.fates["served"] == broken.num_sent
     assert broken.to_json()["adapter_loads"] == broken.run.adapter_loads > 0
 

@@ -73,17 +73,28 @@ def test_the_first_parity_of_a_code_is_the_plain_sum_and_none_is_empty():
 
 def test_operations_a_second_of_a_device():
     step = GroupedStep(
-        layers=(1,), groups=(frozenset({0}),), stage_end_s=(1.0,), reduce_s=(0.0,), finish_s=(0.0,),
-        time_s=4.0, hardware_flops=8e15,
-    )  # fmt: skip
+        layers=(1,),
+        groups=(frozenset({0}),),
+        stage_end_s=(1.0,),
+        reduce_s=(0.0,),
+        finish_s=(0.0,),
+        time_s=4.0,
+        hardware_flops=8e15,
+    )
     assert step.flops_per_s_per_device(10) == 2e14
 
 
 def test_isolated_islands_send_inside_and_hold_no_stale_round():
     one = Replica(
-        step_s=3.0, backward_s=2.0, num_parameters=1e9, gradient_bytes=2.0, weight_bytes=4.0,
-        all_reduce_s=lambda size: size / 1e9, inside_s=lambda size: size / 4e8, neighbour_s=lambda size: size / 1e9,
-    )  # fmt: skip
+        step_s=3.0,
+        backward_s=2.0,
+        num_parameters=1e9,
+        gradient_bytes=2.0,
+        weight_bytes=4.0,
+        all_reduce_s=lambda size: size / 1e9,
+        inside_s=lambda size: size / 4e8,
+        neighbour_s=lambda size: size / 1e9,
+    )
     technique = LOCAL_UPDATES.get("isolated")
     found = technique.rule(one, technique.knobs())
     assert found.num_rounds_stale == 0

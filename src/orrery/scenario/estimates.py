@@ -13,7 +13,7 @@ from orrery.scenario.image_model import ImageModelAnswer, image_model, is_image_
 from orrery.scenario.long_contexts import LongContextAnswer, long_contexts
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.speech import SpeechAnswer, check_no_speech, is_speech, speech
-from orrery.scenario.weight_window import WeightWindowAnswer, has_weight_window, weight_window
+from orrery.scenario.weight_window import WEIGHT_WINDOW, WeightWindowAnswer, has_weight_window, weight_window
 
 Estimated = (
     Answer
@@ -50,7 +50,7 @@ def estimate(scenario: Scenario | None = None, /, **settings: Any) -> Answer | E
     check_no_speech(inputs)
     if inputs.context_lengths is not None:
         return long_contexts(inputs)
-    if has_weight_window(inputs):
+    if inputs.asks(*WEIGHT_WINDOW) and has_weight_window(inputs):
         return weight_window(inputs)
     if inputs.expert_offload == HOST_ATTENTION:
         return bound(inputs)

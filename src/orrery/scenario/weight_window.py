@@ -73,6 +73,10 @@ class WeightWindowAnswer:
         )
 
 
+WEIGHT_WINDOW = ("weight_window", *BESIDE)
+"""Settings of weights that stream from drives."""
+
+
 def has_weight_window(scenario: Scenario) -> bool:
     """Whether a scenario asks for it; ScenarioError where only settings beside it are there."""
     if scenario.weight_window is not None:

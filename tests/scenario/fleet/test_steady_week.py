@@ -5,10 +5,22 @@ import pytest
 from orrery.scenario.fleet.ask import simulate_fleet
 
 WEEK = {
-    "model": "llama-3.1-8b", "device": "h100-sxm", "days": 7, "rate": 1.0, "rate_curve": "diurnal", "weekend": 0.6,
-    "input_tokens": 1000, "output_tokens": 200, "replicas_min": 1, "replicas_max": 3, "autoscaler": "hpa",
-    "autoscaler_knob": ["target=1"], "cold_start_s": 90, "seed": 1, "change": False,
-}  # fmt: skip
+    "model": "llama-3.1-8b",
+    "device": "h100-sxm",
+    "days": 7,
+    "rate": 1.0,
+    "rate_curve": "diurnal",
+    "weekend": 0.6,
+    "input_tokens": 1000,
+    "output_tokens": 200,
+    "replicas_min": 1,
+    "replicas_max": 3,
+    "autoscaler": "hpa",
+    "autoscaler_knob": ["target=1"],
+    "cold_start_s": 90,
+    "seed": 1,
+    "change": False,
+}
 
 
 @pytest.mark.slow
