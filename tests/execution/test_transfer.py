@@ -55,11 +55,13 @@ def test_encryption_in_series_is_the_sum_of_its_stages():
     assert found == pytest.approx(1e-6 + 1 / 50 + 1 / 4)
 
 
-def test_a_perfect_guess_leaves_the_slowest_stage_and_a_wrong_one_costs_more_than_series():
+def test_a_perfect_guess_leaves_the_slowest_stage_and_a_wrong_one_costs_a_piece_and_the_flush_more():
     serial = seconds("encrypted-serial", 1e9, num_cores=8)
     always, never = (seconds("encrypted-pipelined", 1e9, hit_frac=h) for h in (1.0, 0.0))
     assert always == pytest.approx(1e-6 + 10e-6 + max(1 / 50, 1 / 27.2))
-    assert never == pytest.approx(serial + 100e-6)
+    assert never == pytest.approx(always + 1e6 / 50e9 + 100e-6)
+    whole = seconds("encrypted-pipelined", 1e9, hit_frac=0.0, piece_bytes=1e9)
+    assert whole == pytest.approx(serial + 100e-6), "in one piece copy and cipher follow each other"
     hidden = seconds("encrypted-pipelined", 1e9, hit_frac=1.0, ahead_s=1.0)
     assert hidden == pytest.approx(1 / 50, rel=1e-2), "encrypted while the device computed: the link alone"
 

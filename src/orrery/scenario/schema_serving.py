@@ -36,6 +36,7 @@ class ServingScenario(Settings, table=BY_NAME):
     pipeline_sends: Word = None
     weight_offload: Word = None
     weight_offload_frac: Number = None
+    cipher_bytes_per_s: Number = None
     host_kv_bytes: Number = None
     expert_cached: Number = None
     expert_cache: Word = None

@@ -1,6 +1,6 @@
 """The service of a scenario: its pools of replicas and everything that they do beyond a plain engine."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from orrery.base.errors import ScenarioError
@@ -8,6 +8,7 @@ from orrery.catalog.devices import get_device
 from orrery.catalog.models import get_model
 from orrery.execution.layout import TREE_METHODS, Deployment, Layout
 from orrery.execution.speculation import Speculation, of_head, with_draft
+from orrery.execution.transfer import TRANSFERS
 from orrery.hardware.cluster import Cluster
 from orrery.scenario.acceptance import Ranked, read_acceptance
 from orrery.scenario.adapters import adapter_notes, adapters_of
@@ -31,6 +32,9 @@ from orrery.scenario.resolve import (
 from orrery.scenario.schema import Scenario
 from orrery.serving.simulation.service import Filling, Pool, Service, Split
 from orrery.serving.workload import Workload
+
+CIPHER = "core_bytes_per_s"
+"""The knob of encrypted transfers that says what a core encrypts."""
 
 SENDS = ("blocking", "non-blocking")
 
@@ -68,6 +72,7 @@ def service_for(scenario: Scenario) -> tuple[Service, tuple[str, ...]]:
     for seat in ("policy", "queue", "router", "overlap", "transfer", "swap"):
         if knobs[seat]:
             given[f"{seat}_knobs"] = knobs[seat]
+    _with_cipher(scenario, given)
     service = Service(
         pools=_pools(scenario, deployment),
         speculation=_speculation(scenario, deployment),
@@ -175,6 +180,24 @@ def shares_of(listed: Ranked, count: int) -> tuple[float, ...]:
     if listed and len(listed) != count:
         raise ScenarioError(f"acceptance_by_position: {len(listed)} shares for {count} draft tokens; write {count}.")
     return tuple(row[0] for row in listed)
+
+
+def _with_cipher(scenario: Scenario, given: dict[str, Any]) -> None:
+    """The host's rate of encryption as a knob of every transfer that encrypts; refused where none does."""
+    if scenario.cipher_bytes_per_s is None:
+        return
+    found = [seat for seat in ("transfer", "swap") if (name := given.get(seat)) and _encrypts(name)]
+    if not found:
+        raise ScenarioError(
+            'cipher_bytes_per_s: nothing is encrypted; write swap = "encrypted-pipelined" or transfer = '
+            '"encrypted-serial" beside it.'
+        )
+    for seat in found:
+        given[f"{seat}_knobs"] = {CIPHER: scenario.cipher_bytes_per_s, **given.get(f"{seat}_knobs", {})}
+
+
+def _encrypts(name: str) -> bool:
+    return CIPHER in {f.name for f in fields(TRANSFERS.get(name).knobs)}
 
 
 def overlaps_sends(scenario: Scenario) -> bool:

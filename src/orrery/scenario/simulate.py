@@ -138,6 +138,7 @@ def simulate(
         inputs, service, found, (*notes, *requests.notes, *_spread_notes(inputs), *_load_notes(inputs, service))
     )
     given = inputs.written()
+    answer = replace(answer, notes=(*answer.notes, *_swap_notes(answer)))
     idle = idle_notes(given, of_service(service, answer.summary, given))
     return replace(answer, notes=(*answer.notes, *idle), seconds=time.perf_counter() - started)
 
@@ -163,6 +164,17 @@ def _load_notes(scenario: Scenario, service: Service) -> tuple[str, ...]:
         return ()
     highest = highest_rate(pool.deployment, memory, length, scenario.output_tokens) * pool.replicas
     return notes_near(rate, highest)
+
+
+def _swap_notes(answer: SimulatedAnswer) -> tuple[str, ...]:
+    """How often the next return from the host was guessed, where a predictor encrypts ahead."""
+    counters = answer.simulated.counters
+    if "swap_hit_frac" not in counters:
+        return ()
+    return (
+        f"swap: {counters['swap_hit_frac']:.0%} of {counters['guessed_swaps']:.0f} returns from the host were guessed "
+        "(the newest or the oldest there, whichever came first more often)",
+    )
 
 
 def _untold(phase: str, num_requests: int, num_tokens: int) -> None:

@@ -38,6 +38,8 @@ def result_of(
     timeline[:, TIMELINE.index("energy_j")] += idle_w * width_s
     units_s = duration_s * assembled.unit_machine.size
     counters = {k: v for k, v in totals.items() if k not in PRIVATE}
+    if counters["guessed_swaps"]:
+        counters["swap_hit_frac"] = counters["right_guesses"] / counters["guessed_swaps"]
     counters["finetune_tokens"] /= service.filling.pass_ratio if service.filling else 1.0
     return Simulated(
         requests=requests,

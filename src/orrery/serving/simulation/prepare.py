@@ -10,6 +10,7 @@ from orrery.base.technique import Technique
 from orrery.execution.memory import Infeasible
 from orrery.execution.overlap import OVERLAPS, device_knobs
 from orrery.execution.speculation import drafting_s, level_chances, verified_tokens
+from orrery.execution.techniques.encrypted_pipelined import HIT_FRAC
 from orrery.execution.transfer import TRANSFERS
 from orrery.serving.batching import EVICTS_BY_KEY, READS_ADAPTERS, READS_PREFIXES, Batching
 from orrery.serving.requests import Floats
@@ -106,6 +107,14 @@ def _acceptances(service: Service) -> list[float]:
     return list(level_chances(s)) if s else []
 
 
+def _guess_knob(service: Service) -> int:
+    """Which knob of the swap's rule says how often the next transfer was guessed; -1 where none does, or the user says
+    it, or nothing is swapped."""
+    names = [f.name for f in fields(TRANSFERS.get(service.swap).knobs)]
+    is_guessed = service.preemption == "swap" and HIT_FRAC in names and HIT_FRAC not in service.swap_knobs
+    return names.index(HIT_FRAC) if is_guessed else -1
+
+
 def _switches(
     service: Service, batching: Batching, queue: Technique, router: Technique, concurrency: int, reports: bool
 ) -> tables.Rules:
@@ -119,6 +128,7 @@ def _switches(
         returns_together=batching.returns_together,
         pads_prompts=batching.pads_prompts,
         reserves_output=batching.reserves_output,
+        guess_knob=_guess_knob(service),
         swaps=service.preemption == "swap",
         evicts_by_key=EVICTS_BY_KEY in queue.traits,
         layer_group_tokens=batching.layer_group_tokens,

@@ -108,6 +108,8 @@ def build(
         tally=np.zeros((lanes, 6), dtype=np.int64),
         emitted=np.zeros((0, 3), dtype=np.int64),
         emitted_s=np.zeros(0),
+        swapped=np.zeros(n if prepared.switches.guess_knob >= 0 else 0, dtype=np.int64),
+        guesses=np.zeros(3, dtype=np.int64),
     )
 
 

@@ -7,6 +7,7 @@ from orrery.engine.queue._kernel import (
 )
 from orrery.serving.simulation.allocation._kernel import (
     grow,
+    guess_return,
     lender_for,
     look_far,
     move_over_host,
@@ -153,6 +154,8 @@ def _admit_ready(
     held = w.held[w.lanes[lane, DEPLOYMENT]]
     amount = held[(w.req[i, COMPUTED] + w.block_tokens - 1) // w.block_tokens]
     if source < 0:  # from the host
+        if w.rules.guess_knob >= 0:
+            guess_return(w, i)
         move_over_host(w, swap, lane, amount)
         join_batch(w, i, lane)
         return True

@@ -276,6 +276,8 @@ TOTALS = (
     "gap_squares_s2",
     "adapter_loads",
     "adapter_load_s",
+    "guessed_swaps",
+    "right_guesses",
 )
 (
     TOTAL_STEPS,
@@ -300,7 +302,9 @@ TOTALS = (
     GAP_SQUARES,
     ADAPTER_LOADS,
     ADAPTER_LOAD_S,
-) = range(22)
+    GUESSED,
+    RIGHT,
+) = range(24)
 (
     B_STEPS,
     B_BUSY,
@@ -329,6 +333,7 @@ class Rules(NamedTuple):
     returns_together: bool  # and leave with it
     pads_prompts: bool  # all prompts of a batch are as long as the longest
     reserves_output: bool
+    guess_knob: int  # of the swap's rule: where a hit (1) or a miss (0) of the next transfer is written; -1: nowhere
     swaps: bool  # preempted sequences go to the host instead of being computed again
     evicts_by_key: bool  # the last in the queue's order is preempted, not the last admitted
     layer_group_tokens: int  # layered prefill: whole prompts, a run of layers a step; 0 = all layers at once
@@ -406,3 +411,5 @@ class SimulationState(NamedTuple):
     tally: Ints2
     emitted: Ints2  # (rows, columns), and when
     emitted_s: Floats
+    swapped: Ints  # requests in the host's memory in the order in which they left, where their return is guessed
+    guesses: Ints  # how many there are; and how often the newest, and the oldest, of them came back first
