@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import orrery
 from orrery.base.errors import ScenarioError
 from orrery.execution.transfer import TRANSFERS, knob_array
-from orrery.serving.simulation.allocation._kernel import guess_return
+from orrery.serving.simulation.admission._kernel import _guess_return
 from orrery.serving.simulation.tables import _kernel as k
 
 FULL = {
@@ -41,7 +41,7 @@ def test_returns_by_hand():
     """1, 2, 3 left. 3 (newest, hit), then 1 (oldest, miss: the newest is guessed), then 2 (both, hit)."""
     world, hits = _World([1, 2, 3]), []
     for i in (3, 1, 2):
-        guess_return(world, i)
+        _guess_return(world, i)
         hits.append(world.knobs[k.SWAP, 3])
     assert hits == [1.0, 0.0, 1.0]
     assert (world.totals[k.GUESSED], world.totals[k.RIGHT], world.guesses[0]) == (3.0, 2.0, 0)
@@ -50,7 +50,7 @@ def test_returns_by_hand():
 def test_the_predictor_turns_to_the_oldest_where_they_come_first():
     world, hits = _World([1, 2, 3, 4]), []
     for i in (1, 2, 3, 4):
-        guess_return(world, i)
+        _guess_return(world, i)
         hits.append(world.knobs[k.SWAP, 3])
     assert hits == [0.0, 1.0, 1.0, 1.0]
 

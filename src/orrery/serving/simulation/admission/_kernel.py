@@ -7,7 +7,6 @@ from orrery.engine.queue._kernel import (
 )
 from orrery.serving.simulation.allocation._kernel import (
     grow,
-    guess_return,
     lender_for,
     look_far,
     move_over_host,
@@ -44,6 +43,7 @@ from orrery.serving.simulation.tables._kernel import (
     FAR,
     FIRST,
     GRANT,
+    GUESSED,
     GUESTS,
     HOST_BYTES_PER_S,
     HOST_LATENCY_S,
@@ -84,6 +84,7 @@ from orrery.serving.simulation.tables._kernel import (
     PROMPT_PADDING,
     PROMPTS,
     RESERVED,
+    RIGHT,
     ROLE,
     SEAT_BLOCK_DUE,
     SEAT_DECODING,
@@ -155,7 +156,7 @@ def _admit_ready(
     amount = held[(w.req[i, COMPUTED] + w.block_tokens - 1) // w.block_tokens]
     if source < 0:  # from the host
         if w.rules.guess_knob >= 0:
-            guess_return(w, i)
+            _guess_return(w, i)
         move_over_host(w, swap, lane, amount)
         join_batch(w, i, lane)
         return True
@@ -171,6 +172,30 @@ def _admit_ready(
     w.req[i, STATUS] = MOVING
     schedule_event(w, i, start_s + time_s)
     return True
+
+
+def _guess_return(w: SimulationState, i: int) -> None:
+    """A request comes back from the host: whether the predictor had it, which takes the newest or the oldest of those
+    that its machine has there, whichever came first more often so far."""
+    pool, newest, oldest, at = w.lanes[w.req[i, LANE], POOL], -1, -1, -1
+    for k in range(w.guesses[0]):
+        other = w.swapped[k]
+        if other == i:
+            at = k
+        if w.lanes[w.req[other, LANE], POOL] == pool:
+            newest = other
+            if oldest < 0:
+                oldest = other
+    guess = newest if w.guesses[1] >= w.guesses[2] else oldest
+    w.guesses[1] += 1 if newest == i else 0
+    w.guesses[2] += 1 if oldest == i else 0
+    w.knobs[SWAP, w.rules.guess_knob] = 1.0 if guess == i else 0.0
+    w.totals[GUESSED] += 1.0
+    w.totals[RIGHT] += 1.0 if guess == i else 0.0
+    if at >= 0:
+        for k in range(at, w.guesses[0] - 1):
+            w.swapped[k] = w.swapped[k + 1]
+        w.guesses[0] -= 1
 
 
 def book_arrival(w: SimulationState, i: int, now_s: float) -> None:

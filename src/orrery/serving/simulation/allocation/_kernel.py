@@ -36,7 +36,6 @@ from orrery.serving.simulation.tables._kernel import (
     FAR,
     FINISH,
     FIRST_FOLLOWER,
-    GUESSED,
     GUESTS,
     HOST_BYTES_PER_S,
     HOST_LATENCY_S,
@@ -65,7 +64,6 @@ from orrery.serving.simulation.tables._kernel import (
     PREEMPTED,
     RECV_INTERVAL,
     RESERVED,
-    RIGHT,
     ROLE,
     SEAT_BLOCK_DUE,
     SEAT_DECODING,
@@ -471,30 +469,6 @@ def move_over_host(w: SimulationState, swap: TransferRule, lane: int, amount: in
     w.step[lane, N_DELAY_S] += time_s
     w.totals[SWAPPED_BYTES] += amount
     w.totals[SWAPPED_S] += time_s
-
-
-def guess_return(w: SimulationState, i: int) -> None:
-    """A request comes back from the host: whether the predictor had it, which takes the newest or the oldest of those
-    that its machine has there, whichever came first more often so far."""
-    pool, newest, oldest, at = w.lanes[w.req[i, LANE], POOL], -1, -1, -1
-    for k in range(w.guesses[0]):
-        other = w.swapped[k]
-        if other == i:
-            at = k
-        if w.lanes[w.req[other, LANE], POOL] == pool:
-            newest = other
-            if oldest < 0:
-                oldest = other
-    guess = newest if w.guesses[1] >= w.guesses[2] else oldest
-    w.guesses[1] += 1 if newest == i else 0
-    w.guesses[2] += 1 if oldest == i else 0
-    w.knobs[SWAP, w.rules.guess_knob] = 1.0 if guess == i else 0.0
-    w.totals[GUESSED] += 1.0
-    w.totals[RIGHT] += 1.0 if guess == i else 0.0
-    if at >= 0:
-        for k in range(at, w.guesses[0] - 1):
-            w.swapped[k] = w.swapped[k + 1]
-        w.guesses[0] -= 1
 
 
 def return_one(w: SimulationState, i: int, now_s: float) -> None:
