@@ -11,6 +11,7 @@ from orrery.cli.fleet_views import print_fleet
 from orrery.cli.output import console
 from orrery.cli.sheet import Sheet
 from orrery.fleet.service.steady import Hour
+from orrery.scenario.fleet.graph import GraphAnswer
 from orrery.scenario.fleet.mixed import MixedAnswer
 from orrery.scenario.fleet.services import ServicesAnswer
 from orrery.scenario.fleet.steady import SteadyAnswer
@@ -20,9 +21,11 @@ FEW_HOURS = 48
 """Hours that are listed one by one; of more, each hour of the day in its mean."""
 
 
-def print_more(answer: SteadyAnswer | Survival | ServicesAnswer | MixedAnswer) -> None:
+def print_more(answer: SteadyAnswer | Survival | ServicesAnswer | MixedAnswer | GraphAnswer) -> None:
     """The answer as a person reads it."""
-    if isinstance(answer, MixedAnswer):
+    if isinstance(answer, GraphAnswer):
+        _print_graph(answer)
+    elif isinstance(answer, MixedAnswer):
         _print_mixed(answer)
     elif isinstance(answer, ServicesAnswer):
         _print_services(answer)
@@ -58,6 +61,28 @@ def _print_services(answer: ServicesAnswer) -> None:
         markup=False,
         highlight=False,
     )
+
+
+def _print_graph(answer: GraphAnswer) -> None:
+    """Where each stage runs, each device alone, and prices at which the placement is another one."""
+    out = console()
+    table = Sheet("stage", "machine", "occupied", "waits", left=2)
+    for stage, name in zip(answer.stages, answer.placed.machines, strict=True):
+        table.add_row(stage.name, name, text(stage.work[name].busy_s, "s"), text(stage.work[name].wait_s, "s"))
+    out.print(table)
+    lines = [f"A task costs ${figures(answer.placed.usd)} and takes {text(answer.placed.latency_s, 's')}."]
+    for name, one in answer.alone.items():
+        each = "too slow or too small" if one is None else f"${figures(one.usd)}, {text(one.latency_s, 's')}"
+        lines.append(f"  {name} alone: {each}")
+    if answer.saving_frac is not None and answer.is_mixed:
+        lines.append(f"The mix saves {answer.saving_frac:.1%} over the best single device.")
+    wins = [f"{p.device} at {p.price_ratio:g}x" for p in answer.sweep if p.usd < p.alone_usd * (1.0 - 1e-9)]
+    if answer.sweep:
+        lines.append(f"Prices at which a mix costs less: {', '.join(wins) or 'none that was tried'}.")
+    if answer.rate_per_s:
+        lines.append("Machines: " + ", ".join(f"{count} x {name}" for name, count in answer.machines.items()) + ".")
+    for line in lines:
+        out.print(line, markup=False, highlight=False)
 
 
 def _print_mixed(answer: MixedAnswer) -> None:
@@ -102,6 +127,6 @@ def _mean(hours: list[Hour], name: str) -> float:
     return float(np.mean([getattr(h, name) for h in hours]))
 
 
-def write_json(answer: SteadyAnswer | Survival | ServicesAnswer | MixedAnswer, path: Path) -> None:
+def write_json(answer: SteadyAnswer | Survival | ServicesAnswer | MixedAnswer | GraphAnswer, path: Path) -> None:
     """Write the answer."""
     write_atomically(path, json.dumps(answer.to_json(), allow_nan=False, indent=2) + "\n")

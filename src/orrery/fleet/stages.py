@@ -1,16 +1,21 @@
-"""One agent's work as stages, each on the kind of machine that makes the whole cheapest within a time limit.
+"""One agent's work as a graph of stages, each on the kind of machine that makes the whole cheapest within a time limit.
 
 A stage occupies a machine for ``busy_s`` a request (shared with others of its batch) and holds the request up for
-``wait_s``. What passes from one stage to the next crosses a link unless both stand on the same machine:
+``wait_s``. It begins when every stage that it follows has ended, and what passes between two crosses a link unless both
+stand on the same kind of machine:
 
-    min  sum usd_per_s x busy_s     with     sum wait_s + sum bytes / link <= limit
+    min  sum usd_per_s[m] busy[s, m] x[s, m]       sum_m x[s, m] = 1       z[a, b] >= x[a, m] - x[b, m]
+    t[b] >= t[a] + bytes[a] / link z[a, b] + sum_m wait[b, m] x[b, m]       t <= limit       x whole
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise
 
+import numpy as np
+
+from orrery.base.program import Program, solved
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible, memory_of
 from orrery.serving.runs import static_run
@@ -29,11 +34,13 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """A stage, what it takes on each kind of machine that can run it, and what it hands on."""
+    """A stage, what it takes on each kind of machine that can run it, what it hands on, and the stages that it follows
+    (by their place among all; None: the one before it)."""
 
     name: str
     work: Mapping[str, Work]
     passed_bytes: float
+    after: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,20 +61,83 @@ def cheapest(
 ) -> Placed | None:
     """The best of all placements on ``allowed`` machines; None where none is fast enough."""
     choices = [[name for name in allowed if name in stage.work] for stage in stages]
-    placed = (_placed(stages, machines, usd_per_s, link_bytes_per_s) for machines in product(*choices))
-    return min((p for p in placed if p.latency_s <= limit_s), key=lambda p: p.usd, default=None)
-
-
-def _placed(
-    stages: Sequence[Stage], machines: tuple[str, ...], usd_per_s: Mapping[str, float], link_bytes_per_s: float
-) -> Placed:
-    works = [stage.work[name] for stage, name in zip(stages, machines, strict=True)]
-    moved = sum(s.passed_bytes for s, a, b in zip(stages, machines, machines[1:], strict=False) if a != b)
+    if not all(choices):
+        return None
+    x = [(k, name) for k, names in enumerate(choices) for name in names]
+    edges = edges_of(stages)
+    found = solved(_program(stages, choices, x, edges, usd_per_s, link_bytes_per_s, limit_s), gap_frac=0.0)
+    if found is None:
+        return None
+    chosen = dict(x[i] for i in np.flatnonzero(found.x[: len(x)] > 0.5).tolist())
+    machines = tuple(chosen[k] for k in range(len(stages)))
     return Placed(
         machines=machines,
-        usd=sum(usd_per_s[name] * w.busy_s for name, w in zip(machines, works, strict=True)),
-        latency_s=sum(w.wait_s for w in works) + moved / link_bytes_per_s,
+        usd=sum(usd_per_s[name] * s.work[name].busy_s for s, name in zip(stages, machines, strict=True)),
+        latency_s=_latency_s(stages, machines, edges, link_bytes_per_s),
     )
+
+
+def edges_of(stages: Sequence[Stage]) -> list[tuple[int, int]]:
+    """Each stage that follows another, in an order in which what comes first stands first."""
+    if all(stage.after is None for stage in stages):
+        return list(pairwise(range(len(stages))))
+    return [(a, b) for b, stage in enumerate(stages) for a in ((b - 1,) if stage.after is None else stage.after)]
+
+
+def _program(
+    stages: Sequence[Stage],
+    choices: Sequence[Sequence[str]],
+    x: Sequence[tuple[int, str]],
+    edges: Sequence[tuple[int, int]],
+    usd_per_s: Mapping[str, float],
+    link_bytes_per_s: float,
+    limit_s: float,
+) -> Program:
+    """Unknowns: where each stage runs, which edges cross a link, and when stages end, as parts of the limit."""
+    at = {key: i for i, key in enumerate(x)}
+    crossed, ends, width = len(x), len(x) + len(edges), len(x) + len(edges) + len(stages)
+    unit_s = limit_s if math.isfinite(limit_s) else 1.0
+    rows: list[tuple[dict[int, float], float, float]] = [
+        ({at[k, name]: 1.0 for name in names}, 1.0, 1.0) for k, names in enumerate(choices)
+    ]
+    for e, (a, b) in enumerate(edges):
+        for name in choices[a]:
+            row = {at[a, name]: 1.0, crossed + e: -1.0}
+            if (b, name) in at:
+                row[at[b, name]] = -1.0
+            rows.append((row, -np.inf, 0.0))
+    for a, b, e in (*((a, b, e) for e, (a, b) in enumerate(edges)), *((-1, k, -1) for k in range(len(stages)))):
+        row = {ends + b: 1.0, **{at[b, name]: -stages[b].work[name].wait_s / unit_s for name in choices[b]}}
+        if a >= 0:
+            row |= {ends + a: -1.0, crossed + e: -stages[a].passed_bytes / link_bytes_per_s / unit_s}
+        rows.append((row, 0.0, np.inf))
+    matrix = np.zeros((len(rows), width))
+    for r, (row, _, _) in enumerate(rows):
+        matrix[r, list(row)] = list(row.values())
+    cost = np.array([usd_per_s[name] * stages[k].work[name].busy_s for k, name in x])
+    return Program(
+        cost=np.concatenate([cost / (float(cost.max()) or 1.0), np.zeros(width - len(x))]),
+        matrix=matrix,
+        row_low=np.array([low for _, low, _ in rows]),
+        row_high=np.array([high for _, _, high in rows]),
+        most=np.concatenate([np.ones(ends), np.full(len(stages), 1.0 if math.isfinite(limit_s) else np.inf)]),
+        is_whole=np.arange(width) < ends,
+    )
+
+
+def _latency_s(
+    stages: Sequence[Stage], machines: Sequence[str], edges: Sequence[tuple[int, int]], link_bytes_per_s: float
+) -> float:
+    """When the last stage ends."""
+    end_s = [0.0] * len(stages)
+    for b, stage in enumerate(stages):
+        before = (
+            end_s[a] + (stages[a].passed_bytes / link_bytes_per_s if machines[a] != machines[b] else 0.0)
+            for a, to in edges
+            if to == b
+        )
+        end_s[b] = max(before, default=0.0) + stage.work[machines[b]].wait_s
+    return max(end_s)
 
 
 def prompt_work(deployment: Deployment, input_tokens: float) -> Work | None:

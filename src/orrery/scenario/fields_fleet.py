@@ -110,6 +110,12 @@ FLEET_SETTINGS: tuple[Setting, ...] = (
         "h.csv",
         "FILE",
     ),
+    _word(
+        "graph",
+        "A file (TOML) with the calls of one task; each is placed on the devices at least cost.",
+        "g.toml",
+        "FILE",
+    ),
     switch(
         "mix",
         "Rent the cheapest mix of the devices for all services together, by an integer program, and simulate it.",

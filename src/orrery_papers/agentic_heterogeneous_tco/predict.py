@@ -7,8 +7,11 @@ from orrery.catalog.devices import get_device
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.fleet.ownership import Owned, Terms
-from orrery.fleet.stages import Placed, Stage, Work, answer_work, cheapest, prompt_cache_bytes, prompt_work
-from orrery_papers.shared.setup import deployment, layout_of
+from orrery.fleet.stages import Placed
+from orrery.planner.money import S_PER_HOUR
+from orrery.scenario.ask import InfeasibleAnswer
+from orrery.scenario.fleet.graph import place_graph
+from orrery_papers.shared.setup import layout_of
 
 ROLES = ("old_device", "new_device", "latest_device")
 
@@ -31,30 +34,29 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 
 
 def best(setup: Setup, prompts: str, answers: str) -> Placed:
-    """Prompts and answers on those kinds of machine."""
-    stages = [
-        Stage(name="prompt", work=works(setup, prompts, is_prompt=True), passed_bytes=passed_bytes(setup)),
-        Stage(name="answer", work=works(setup, answers, is_prompt=False), passed_bytes=0.0),
-    ]
-    rents = {name: owned(setup, role) for role in ROLES for name in (setup.word(role),)}
-    limit_s = setup.number("latency_limit_s")
-    placed = cheapest(stages, rents, setup.number("link_bytes_per_s"), limit_s, tuple(rents))
-    if placed is None:
-        raise OutOfRange(f"setup {setup.name}: nothing answers within {limit_s:g} s; allow more.")
-    return placed
-
-
-def works(setup: Setup, role: str, *, is_prompt: bool) -> dict[str, Work]:
-    """What a stage takes on that kind; nothing where it cannot run it."""
-    name, sizes = setup.word(role), (setup.number("input_tokens"), setup.number("output_tokens"))
-    whole = deployment(setup, device=name)
-    work = prompt_work(whole, sizes[0]) if is_prompt else answer_work(whole, *sizes, setup.number("slo_tpot_s"))
-    return {name: work} if work else {}
-
-
-def passed_bytes(setup: Setup) -> float:
-    """The prompt's cache."""
-    return prompt_cache_bytes(deployment(setup, device=setup.word("latest_device")), setup.number("input_tokens"))
+    """Prompts and answers on those kinds of machine, asked of the same graph as a user's."""
+    names = {role: setup.word(role) for role in ROLES}
+    call = {
+        "name": "agent",
+        "model": setup.word("model"),
+        "input_tokens": setup.number("input_tokens"),
+        "output_tokens": setup.number("output_tokens"),
+        "prompt_on": [names[prompts]],
+        "answer_on": [names[answers]],
+    }
+    limits = (("e2el", "latency_limit_s"), ("tpot", "slo_tpot_s"))
+    found = place_graph(
+        {
+            "graph": {"link_bytes_per_s": setup.number("link_bytes_per_s"), "stage": [call]},
+            "device": ",".join(dict.fromkeys((names[prompts], names[answers]))),
+            "tp": layout_of(setup.word("layout")).tp,
+            "slo": [f"{metric}:{1e3 * setup.number(limit):g}" for metric, limit in limits],
+        },
+        rents_usd_per_hour={names[role]: S_PER_HOUR * owned(setup, role) for role in ROLES},
+    )
+    if isinstance(found, InfeasibleAnswer):
+        raise OutOfRange(f"setup {setup.name}: {found.infeasible}")
+    return found.placed
 
 
 def owned(setup: Setup, role: str) -> float:

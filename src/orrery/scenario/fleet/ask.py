@@ -17,6 +17,7 @@ from orrery.scenario.fleet.answer import FleetAnswer, answer_of
 from orrery.scenario.fleet.build import Built, built
 from orrery.scenario.fleet.by_hour import check_hours
 from orrery.scenario.fleet.change import smallest_change
+from orrery.scenario.fleet.graph import GraphAnswer, place_graph
 from orrery.scenario.fleet.jobs import check_jobs
 from orrery.scenario.fleet.mixed import MixedAnswer, mixed_fleet
 from orrery.scenario.fleet.read import FleetInputs, read_fleet
@@ -40,7 +41,7 @@ def simulate_fleet(
     *,
     patience: AbstractContextManager[object] | None = None,
     **settings: Any,
-) -> FleetAnswer | SteadyAnswer | Survival | ServicesAnswer | MixedAnswer | InfeasibleAnswer:
+) -> FleetAnswer | SteadyAnswer | Survival | ServicesAnswer | MixedAnswer | GraphAnswer | InfeasibleAnswer:
     """Serve a fleet's traffic over days, with replicas that start, stop and fail.
 
     ``file`` is a FLEET.toml; settings are its keys and override it.
@@ -53,8 +54,10 @@ def simulate_fleet(
 
 def ask_fleet(
     settings: Mapping[str, Any], *, where: str = "", patience: AbstractContextManager[object] | None = None
-) -> FleetAnswer | SteadyAnswer | Survival | ServicesAnswer | MixedAnswer | InfeasibleAnswer:
+) -> FleetAnswer | SteadyAnswer | Survival | ServicesAnswer | MixedAnswer | GraphAnswer | InfeasibleAnswer:
     """The answer for settings as a FLEET.toml has them."""
+    if settings.get("graph"):
+        return place_graph(settings)
     if settings.get("mix"):
         return mixed_fleet(settings, where)
     if "service" in settings:

@@ -53,6 +53,7 @@ class FleetTop(PoolBlock):
     survive: Word = None
     max_queue: Count = None
     hours: Word = None
+    graph: Word = None
     mix: Switch = None
     stock: Word = None
     job: tuple[str, ...] = ()
