@@ -79,7 +79,7 @@ def _print_graph(answer: GraphAnswer) -> None:
     wins = [f"{p.device} at {p.price_ratio:g}x" for p in answer.sweep if p.usd < p.alone_usd * (1.0 - 1e-9)]
     if answer.sweep:
         lines.append(f"Prices at which a mix costs less: {', '.join(wins) or 'none that was tried'}.")
-    if answer.rate_per_s:
+    if answer.rate_requests_per_s:
         lines.append("Machines: " + ", ".join(f"{count} x {name}" for name, count in answer.machines.items()) + ".")
     for line in lines:
         out.print(line, markup=False, highlight=False)

@@ -47,7 +47,7 @@ class GraphAnswer:
     alone: Mapping[str, Placed | None]
     sweep: tuple[PricePoint, ...]
     usd_per_s: Mapping[str, float]
-    rate_per_s: float
+    rate_requests_per_s: float
     notes: tuple[str, ...]
 
     @property
@@ -66,7 +66,7 @@ class GraphAnswer:
         """Machines of each kind that the rate keeps busy."""
         busy: dict[str, float] = {}
         for stage, name in zip(self.stages, self.placed.machines, strict=True):
-            busy[name] = busy.get(name, 0.0) + self.rate_per_s * stage.work[name].busy_s
+            busy[name] = busy.get(name, 0.0) + self.rate_requests_per_s * stage.work[name].busy_s
         return {name: ceil(share - 1e-9) for name, share in busy.items()}
 
     def to_json(self) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class GraphAnswer:
                 "latency_s": self.placed.latency_s,
                 "alone": alone,
                 "saving_frac": self.saving_frac,
-                "machines": self.machines if self.rate_per_s else {},
+                "machines": self.machines if self.rate_requests_per_s else {},
                 "sweep": self.sweep,
                 "notes": self.notes,
             }
@@ -123,7 +123,7 @@ def place_graph(
         alone={name: cheapest(stages, usd_per_s, link, limit_s, (name, CPU)) for name in names},
         sweep=_sweep(stages, usd_per_s, link, limit_s, names),
         usd_per_s=usd_per_s,
-        rate_per_s=scenario.rate or 0.0,
+        rate_requests_per_s=scenario.rate or 0.0,
         notes=(*notes, *price_notes),
     )
 
