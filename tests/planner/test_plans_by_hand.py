@@ -1,7 +1,7 @@
 """Plans by hand: prices, curves between rungs, spaces of layouts, distances between plans, pools and RLHF calls."""
 
 from dataclasses import MISSING, asdict, dataclass, fields, replace
-from math import e, inf, log2
+from math import e, log2
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,9 +12,9 @@ from orrery.execution.layout import Layout
 from orrery.execution.memory import Infeasible
 from orrery.execution.train.layout import TrainingLayout
 from orrery.planner import curve as curve_module
+from orrery.planner.architecture.policy import PolicyKnobs, by_policy
+from orrery.planner.architecture.problem import Choice, Metric, Problem
 from orrery.planner.bits.options import Options, perturbation
-from orrery.planner.bits.policy import PolicyKnobs, searched
-from orrery.planner.blocks.choose import Limits, chosen
 from orrery.planner.curve import Curve, concurrency_at, highest_concurrency, in_flight_of, refined
 from orrery.planner.detail import _scaled, limited, quality_notes, workload_of
 from orrery.planner.goal import Goal, Objectives
@@ -301,9 +301,6 @@ def test_a_policy_finds_the_format_of_the_target():
         energy_j=table,
     )
     assert options.uniform("size").tolist() == [2.0, 4.0]
-    assert searched(options, "latency", 2.0, PolicyKnobs(steps=60)).choice.tolist() == [0, 0]
-    assert searched(options, "latency", 4.0, PolicyKnobs(steps=60)).choice.tolist() == [1, 1]
-    assert searched(options, "latency", 3.0, PolicyKnobs(steps=150)).choice.tolist() == [0, 1]  # 4 harms less than 9
     assert asdict(PolicyKnobs()) == {
         "steps": 300,
         "draws": 64,
@@ -313,32 +310,24 @@ def test_a_policy_finds_the_format_of_the_target():
     }
 
 
-def block(damage, parameters, cache, seconds):
-    return SimpleNamespace(
-        variant=SimpleNamespace(damage_ratio=damage),
-        num_parameters=parameters,
-        weight_bytes=2.0 * parameters,
-        cache_bytes=cache,
-        step_s=seconds,
+def test_a_policy_is_drawn_to_the_formats_that_its_limit_leaves():
+    """Two layers: narrow ones take 1 s and harm 4 and 9, wide ones take 2 s and harm nothing."""
+    made = Problem(
+        choices=tuple(Choice(name=name, alternatives=("narrow", "wide")) for name in "ab"),
+        metrics={
+            "latency": Metric(table=np.array([[1.0, 2.0], [1.0, 2.0]])),
+            "score": Metric(table=np.array([[-4.0, 0.0], [-9.0, 0.0]])),
+        },
+        reference_name="wide",
+        reference={"latency": 4.0},
     )
 
+    def taken(limit):
+        return by_policy(made, "score", "latency", {"latency": limit}, PolicyKnobs(steps=150)).best.tolist()
 
-def test_blocks_that_do_least_damage_within_limits():
-    """Whole layers do none; halves 1, of 5 parameters for 10, one byte a cached token for 2, 1 s for 4."""
-    whole, half = block(0.0, 10.0, 2.0, 4.0), block(1.0, 5.0, 1.0, 1.0)
-    free = {"num_parameters": inf, "memory_bytes": inf, "cached_tokens": 10.0, "step_s": inf}
-
-    def taken(**limits):
-        found = chosen([whole, half], 4, Limits(**(free | limits)))
-        return found if isinstance(found, Infeasible) else [v.damage_ratio for v in found]
-
-    assert taken() == [0.0] * 4
-    assert taken(num_parameters=30.0) == [0.0, 0.0, 1.0, 1.0]
-    assert taken(memory_bytes=140.0) == [0.0, 0.0, 0.0, 1.0]  # 40 a layer, 20 for a half
-    assert taken(step_s=7.0) == [0.0, 1.0, 1.0, 1.0]
-    least_of = taken(num_parameters=19.0)
-    assert (least_of.need, least_of.have, least_of.unit) == (20.0, 19.0, "parameters")
-    assert taken(num_parameters=20.0) == [1.0] * 4
+    assert taken(2.0) == [[0, 0]]
+    assert taken(4.0) == [[1, 1]]
+    assert taken(3.0) == [[0, 1]]  # 4 harms less than 9
 
 
 def test_divisors_and_names_of_families():

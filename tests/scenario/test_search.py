@@ -296,3 +296,16 @@ def test_formats_and_policy_are_trained_together():
         orrery.search(**ask, model="llama-3.2-1b")
     with pytest.raises(ScenarioError, match="train_steps: nothing is trained"):
         orrery.search(space="cells", device="t4", train_steps=5)
+
+
+def test_a_filter_keeps_later_generations_small():
+    ask = {"space": "cells", "device": "t4", "method": "evolution", "population": 20, "generations": 8}
+    plain, filtered = (orrery.search(**ask, **more).devices[0] for more in ({}, {"first_parameters": 4e5}))
+    assert filtered.num_evaluated == plain.num_evaluated == 160
+    assert filtered.searched_latency_s < plain.searched_latency_s
+
+
+def test_a_policy_ends_near_the_best_mixture_of_its_size():
+    ask = {"space": "formats", "model": "llama-3.2-1b", "device": "b200", "formats": "fp8,nvfp4", "memory_ratio": 0.75}
+    drawn, best = (orrery.search(**ask, method=m).devices[0].best.metrics["score"] for m in ("policy", "program"))
+    assert best >= drawn >= 2.0 * best  # losses, as scores below zero

@@ -1,85 +1,85 @@
-"""FLIQS: one policy-gradient run over the formats of a network's layers, against uniform formats of equal cost."""
+"""FLIQS: a policy and the weights of a small network trained together, against uniform formats and every mixture."""
 
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterator, Sequence
+from statistics import fmean
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from orrery.catalog.devices import get_device
+from orrery.base.errors import OutOfRange
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.execution.memory import Infeasible
-from orrery.planner.bits.layer import Layer, product
-from orrery.planner.bits.options import Options, options_of
-from orrery.planner.bits.policy import PolicyKnobs, searched
-from orrery.planner.bits.sensitivity import drawn_errors
-from orrery.planner.bits.solve import Assignment, solve
-from orrery_papers.shared.convolutional import resnet50
+from orrery.scenario.ask import InfeasibleAnswer
+from orrery.scenario.search.answer import DeviceResult, Network
+from orrery.scenario.search.ask import search
 
-METRIC = "size"
-FEWER = "the stand-in for errors knows nothing of training, and the run ends near its target, not at it"
+SEEDS = (0, 1, 2)
+FEWER = "a perceptron of four layers on a drawn task stands in for ResNet-50 on ImageNet"
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
-    """What the run loses against uniform formats, and against the proven best."""
+    """What the run loses against uniform formats, and against the best of all mixtures, each trained by itself."""
     setup = paper.setups["resnet-50"]
-    options = options_for(setup)
-    each = options.uniform(METRIC)
-    low, high = float(each.min()), float(each.max())
-    target = low + setup.number("cost_frac") * (high - low)
-    found = searched(options, METRIC, target, PolicyKnobs())
-    spent = found.total(METRIC)
-    uniform = between_uniform(options, spent)
+    ours = [searched(setup, seed, "policy") for seed in SEEDS]
+    every = [searched(setup, seed, "enumeration") for seed in SEEDS]
+    over = [uniform(e, o.best) / loss(o.best) for o, e in zip(ours, every, strict=True)]
+    beyond = [loss(o.best) / loss(best_within(e.front, o.best)) for o, e in zip(ours, every, strict=True)]
     yield Prediction(
         claim="above-uniform",
-        predicted=uniform / found.perturbation_ratio,
+        predicted=fmean(over),
         differs=FEWER,
-        because=f"{counted(found)} at {spent / 1e6:.1f} MB (asked {target / 1e6:.1f}); uniform formats of that size "
-        f"lose {uniform / found.perturbation_ratio:.2f} times as much",
+        because=f"held-out loss of uniform formats at the size of the mixture over its own, {spread(over)}",
     )
-    best = solve(options, {METRIC: spent})
-    if not isinstance(best, Infeasible):
-        yield Prediction(
-            claim="one-shot",
-            predicted=found.perturbation_ratio / best.perturbation_ratio,
-            differs=FEWER,
-            because="against the integer program's proven best of the same size",
-        )
-
-
-def options_for(setup: Setup) -> Options:
-    """The set-up's choices."""
-    return _options(setup.word("device"), setup.word("formats_swept"), int(setup.number("num_batch")))
-
-
-@cache
-def _options(device_name: str, words: str, batch: int) -> Options:
-    """Convolutions but the first, and no classifier; a layer counts by the numbers that it puts out."""
-    device, formats = get_device(device_name), words.split(", ")
-    layers = list(resnet50())[1:-1]
-    most = max(x.num_results for x in layers)
-    known = tuple(
-        Layer(
-            name=f"convolution {i}",
-            group="convolutions",
-            num_parameters=x.num_parameters,
-            work=product(batch * x.height**2, x.num_outputs, x.kernel**2 * x.num_inputs),
-            weight_ratio=x.num_results / most,
-        )
-        for i, x in enumerate(layers)
+    yield Prediction(
+        claim="one-shot",
+        predicted=fmean(beyond),
+        differs=FEWER,
+        because=f"its loss over that of the best of all mixtures of its size, {spread(beyond)}",
     )
-    return options_of(known, formats, device, drawn_errors(formats, device, 0))
 
 
-def between_uniform(options: Options, cost: float) -> float:
-    """Perturbation of a uniform network of that cost, on the logarithmic line between neighbouring formats."""
-    costs = options.uniform(METRIC)
-    harms: NDArray[np.float64] = np.asarray(options.perturbation_ratio.sum(axis=0))
-    order = np.argsort(costs)
-    return float(np.exp(np.interp(cost, costs[order], np.log(harms[order]))))
+def searched(setup: Setup, seed: int, method: str) -> DeviceResult:
+    """One run within the set-up's share of sizes between the narrowest and the widest format."""
+    asked: dict[str, Any] = {
+        "space": "formats",
+        "formats": setup.word("formats_swept").replace(" ", ""),
+        "device": setup.word("device"),
+        "scores": "trained",
+        "objective": "score,memory",
+        "train_steps": int(setup.number("num_steps")),
+        "seed": seed,
+        "method": method,
+    }
+    if method == "policy":
+        asked["memory_ratio"] = 0.5 + 0.5 * setup.number("cost_frac")  # four bits are half of eight
+    found = search(**asked)
+    if isinstance(found, InfeasibleAnswer):
+        raise OutOfRange(str(found.infeasible))
+    return found.devices[0]
 
 
-def counted(found: Assignment) -> str:
-    """How many layers take what."""
-    return ", ".join(f"{found.formats.count(name)} in {name}" for name in found.options.formats)
+def loss(network: Network) -> float:
+    """Held-out loss."""
+    return -network.metrics["score"]
+
+
+def best_within(front: Sequence[Network], network: Network) -> Network:
+    """The best point of a front that is no larger."""
+    return min((n for n in front if n.metrics["memory"] <= network.metrics["memory"]), key=loss)
+
+
+def uniform(every: DeviceResult, network: Network) -> float:
+    """The loss of uniform formats at that size, on the logarithmic line between the two."""
+    ends = sorted(uniform_ends(every), key=lambda n: n.metrics["memory"])
+    sizes, losses = [n.metrics["memory"] for n in ends], [np.log(loss(n)) for n in ends]
+    return float(np.exp(np.interp(network.metrics["memory"], sizes, losses)))
+
+
+def uniform_ends(every: DeviceResult) -> list[Network]:
+    """The networks of one format throughout."""
+    return [n for n in every.front if len(set(n.alternatives.values())) == 1]
+
+
+def spread(values: Sequence[float]) -> str:
+    """Least to greatest, and the number of seeds."""
+    return f"{min(values):.2f} to {max(values):.2f} over {len(values)} seeds"

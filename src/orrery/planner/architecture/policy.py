@@ -4,7 +4,8 @@
     logits += rate (reward - mean of late) x (drawn - probabilities)
 
 One run, no assignment is solved for; the end is every choice's likeliest alternative. Dotzel et al., FLIQS (arXiv
-2308.03290), whose reward is the accuracy of one training run and whose cost is a model's operations by width.
+2308.03290), whose reward is the accuracy of one training run and which fines costs on either side of a target; what passes
+a limit weighs twice here.
 """
 
 from collections.abc import Mapping
@@ -61,19 +62,22 @@ class Policy:
 
 
 def by_policy(problem: Problem, goal: str, against: str, limits: Mapping[str, float], knobs: PolicyKnobs) -> Found:
-    """The likeliest network of a run, or else the best of its last draws within the limits."""
+    """The likeliest network of a run, or else the best of the second half of its draws within the limits."""
     policy = Policy(problem.num_alternatives, knobs.step_ratio, np.random.default_rng(knobs.seed))
     table = signed(problem, goal)
     low = float(np.nanmin(table, axis=1).sum()) + sign(goal) * problem.metrics[goal].constant
     span = float((np.nanmax(table, axis=1) - np.nanmin(table, axis=1)).sum()) or 1.0
-    drawn = policy.draw(knobs.draws)
-    for _ in range(knobs.steps):
+    drawn, late = policy.draw(knobs.draws), list[Networks]()
+    for step in range(knobs.steps):
         lost = (problem.cost(goal, drawn) - low) / span
         policy.learn(drawn, -np.log(FLOOR_FRAC + np.maximum(lost, 0.0)) - fines(problem, drawn, limits, knobs))
         drawn = policy.draw(knobs.draws)
+        if 2 * step >= knobs.steps:
+            late.append(drawn)
     ends = policy.likeliest
     if not problem.are_within(ends, limits).all():
-        ends = drawn[problem.are_within(drawn, limits)]
+        ends = np.concatenate([drawn, *late])
+        ends = ends[problem.are_within(ends, limits)]
     return Found(
         best=best_of(problem, goal, ends),
         front=pareto(problem, goal, against, ends),
@@ -82,6 +86,11 @@ def by_policy(problem: Problem, goal: str, against: str, limits: Mapping[str, fl
 
 
 def fines(problem: Problem, drawn: Networks, limits: Mapping[str, float], knobs: PolicyKnobs) -> Floats:
-    """What drawn networks lose for being away from the limits, on either side."""
-    off = [np.abs(problem.metrics[name].of(drawn) / limit - 1.0) for name, limit in limits.items() if limit]
+    """What drawn networks lose for being away from the limits: what passes one twice what falls short of it."""
+    off = [
+        np.abs(x) * np.where(x > 0.0, 2.0, 1.0)
+        for name, limit in limits.items()
+        if limit
+        for x in [sign(name) * (problem.metrics[name].of(drawn) - limit) / abs(limit)]
+    ]
     return knobs.cost_weight_ratio * np.sum([np.zeros(len(drawn)), *off], axis=0)

@@ -30,7 +30,7 @@ from orrery.planner.architecture.training import (
     shared_weights,
 )
 
-DRAWS = 8
+DRAWS = 4
 """Paths that the policy is rewarded for at every step."""
 
 LIMIT_WEIGHT_RATIO = 10.0
@@ -43,10 +43,14 @@ WARM_FRAC = 0.25
 def by_policy_and_weights(
     problem: Problem, toy: Toy, limits: Mapping[str, float], training: TrainingKnobs, knobs: PolicyKnobs
 ) -> Networks:
-    """The likeliest network, and those that the policy drew last, the weights trained on its draws all along."""
+    """The likeliest network, then what the policy drew, the second half and the most frequent first.
+
+    Weights are trained on its draws all along.
+    """
     policy = Policy(problem.num_alternatives, knobs.step_ratio, np.random.default_rng([knobs.seed, 81]))
     task, batches = toy.task(training.seed), np.random.default_rng([training.seed, 82])
     steps, done = SHARED_RATIO * training.steps, 0
+    late: list[Networks] = []
 
     def choose(weights: Weights, rng: np.random.Generator) -> Path:
         nonlocal done
@@ -55,11 +59,19 @@ def by_policy_and_weights(
         if done > WARM_FRAC * steps:
             x, targets = task.draw(training.points, batches)
             losses = np.array([path_loss(toy, weights, path, task, x, targets, training.seed) for path in drawn])
+            late.append(drawn)
             policy.learn(drawn, -np.log(losses + 1e-12) - fines(problem, drawn, limits, knobs))
         return drawn[0]
 
     shared_weights(toy, training, choose)
-    return np.concatenate([policy.likeliest, policy.draw(DRAWS)])
+    half = len(late) // 2
+    return np.concatenate([policy.likeliest, *(often(np.concatenate(part)) for part in (late[half:], late[:half]))])
+
+
+def often(networks: Networks) -> Networks:
+    """Every network once, the most frequent first."""
+    found, counts = np.unique(networks, axis=0, return_counts=True)
+    return found[np.argsort(-counts, kind="stable")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -92,7 +104,7 @@ class _Gated:
 
 
 def by_gated_paths(problem: Problem, twin: Twin, limits: Mapping[str, float], training: TrainingKnobs) -> Networks:
-    """The networks that are likeliest along the way, weights and gates trained in turn on the same task."""
+    """The networks that are likeliest or drawn in the second half, the most often first; weights and gates in turn."""
     counts = problem.num_alternatives
     logits = np.where(np.arange(max(counts)) < np.array(counts)[:, None], 0.0, -np.inf)
     task, rng = twin.task(training.seed), np.random.default_rng([training.seed, 83])
@@ -116,7 +128,7 @@ def by_gated_paths(problem: Problem, twin: Twin, limits: Mapping[str, float], tr
             logits = logits - adam.step(gradient)
             passed.append(logits.argmax(axis=1))
             passed.append(paths[0])
-    return np.unique(np.array(passed[len(passed) // 2 :]), axis=0)
+    return often(np.array(passed[len(passed) // 2 :]))
 
 
 def _gates(shares: Floats, paths: Networks, slopes: Floats) -> Floats:

@@ -73,6 +73,8 @@ def search(**settings: Any) -> SearchAnswer | InfeasibleAnswer:
     for device in question.devices:
         problem = problems[device.name]
         limits = limits_of(inputs, problem)
+        if (room := brought[device.name].held_at_most_bytes) < inf:
+            limits["memory"] = min(limits.get("memory", inf), room)
         toy = brought[device.name].toy if inputs.scores == "trained" else None
         runs = [_searched(problem, question, method, limits, seed, toy) for seed in _seeds(inputs, method)]
         if not any(len(run.best) for run in runs):
@@ -209,8 +211,7 @@ def _together(
         ends = by_gated_paths(problem, toy, limits, training)
     else:
         raise ScenarioError("method: differentiable trains paths side by side; write method = policy for formats.")
-    ends = np.unique(ends, axis=0)
-    within = ends[problem.are_within(ends, limits)][-MAX_JUDGED:]
+    within = ends[problem.are_within(ends, limits)][:MAX_JUDGED]
     return Found(
         best=best_of(problem, goal, within), front=pareto(problem, goal, against, within), num_evaluated=len(within)
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from orrery.base.errors import ScenarioError
 from orrery.execution.layout import Deployment, Layout
-from orrery.execution.memory import Infeasible
+from orrery.execution.memory import Infeasible, memory_of
 from orrery.execution.shard import shard
 from orrery.models.model import Model, SoftmaxAttention
 from orrery.planner.architecture.problem import Choice, Metric, Networks
@@ -55,10 +55,11 @@ def costs_of(settings: Mapping[str, Any]) -> Costs:
         reference_name=at.model.name,
         reference={name: float(found.of(parent)[0]) for name, found in metrics.items()},
         parent=parent,
+        held_at_most_bytes=_room_bytes(at),
         toy=twin_of(np.tile([(c.variant.kv_share_frac + c.variant.ffn_share_frac) / 2.0 for c in each], (layers, 1))),
         notes=(
             f"latency: the layers' part of a decode step of {sequences:,.0f} sequences; memory: weights and the cache "
-            f"of {length:,.0f} tokens a sequence, on one device",
+            f"of {length:,.0f} tokens a sequence, at most what one device holds",
         ),
     )
 
@@ -89,6 +90,19 @@ def served(settings: Mapping[str, Any], network: Networks) -> Served | None:
     return Served(child_tokens_per_s=child_tokens_per_s, parent_tokens_per_s=rates[tp], parent_tp=tp)
 
 
+def offline_tokens_per_s(settings: Mapping[str, Any]) -> float:
+    """Answer tokens a second and device of the scenario's own model on its own layout; 0 where it does not fit."""
+    question = resolve(read_scenario(settings))
+    at = question.deployment
+    return rate(at, question.workload, at.model, at.layout.tp)
+
+
+def network_of(alternatives: Mapping[str, str]) -> Networks:
+    """The network whose layers are called so."""
+    places = {word(variant): i for i, variant in enumerate(variants())}
+    return np.array([places[name] for name in alternatives.values()], dtype=np.int64)
+
+
 def rate(at: Deployment, work: Workload, model: Model, tp: int) -> float:
     """Answer tokens a second and device with all requests at hand; 0 where it does not fit or heads do not divide."""
     if any(isinstance(b.mixer, SoftmaxAttention) and b.mixer.num_kv_heads % tp for b in model.blocks):
@@ -97,6 +111,15 @@ def rate(at: Deployment, work: Workload, model: Model, tp: int) -> float:
     offline = Workload(mode="offline", input_tokens=work.input_tokens, output_tokens=work.output_tokens)
     found = estimate(replace(at, model=model, layout=Layout(tp=tp), cluster=cluster), offline)
     return 0.0 if isinstance(found, Infeasible) else found.output_tokens_per_s / tp
+
+
+def _room_bytes(at: Deployment) -> float:
+    """Bytes for weights and cache on the fullest device: what is left beside the engine's own, whatever the model."""
+    smallest = replace(at, model=rebuilt(at.model, (variants()[-1],) * at.model.num_layers, "smallest"))
+    found = memory_of(smallest)
+    if isinstance(found, Infeasible):
+        raise ScenarioError(f"model: even its embedding alone does not fit: {found}")
+    return found.kv_capacity_bytes + found.weights_bytes
 
 
 def word(variant: Variant) -> str:

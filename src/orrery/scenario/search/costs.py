@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,7 @@ class Costs:
     reference: Mapping[str, float]  # metrics of the reference
     parent: Networks | None = None  # the reference as a network of the space, where it is one
     held_bytes: Floats | None = None  # of results, that training keeps of every alternative
+    held_at_most_bytes: float = inf  # memory of the device, where networks must fit it
     toy: Toy | None = None  # what is trained where scores are
     notes: tuple[str, ...] = ()
 
