@@ -4,7 +4,7 @@
     logits += rate (reward - mean of late) x (drawn - probabilities)
 
 One run, no assignment is solved for; the end is every choice's likeliest alternative. Dotzel et al., FLIQS (arXiv
-2308.03290), whose reward is the accuracy of one training run and which fines costs on either side of a target; what passes
+2308.03290), whose reward is the accuracy of one training run and which fines costs on either side of a target; passing
 a limit weighs twice here.
 """
 
