@@ -40,7 +40,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 
 def searched(setup: Setup, seed: int, method: str) -> DeviceResult:
     """One run within the set-up's share of sizes between the narrowest and the widest format."""
-    asked: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "space": "formats",
         "formats": setup.word("formats_swept").replace(" ", ""),
         "device": setup.word("device"),
@@ -51,8 +51,8 @@ def searched(setup: Setup, seed: int, method: str) -> DeviceResult:
         "method": method,
     }
     if method == "policy":
-        asked["memory_ratio"] = 0.5 + 0.5 * setup.number("cost_frac")  # four bits are half of eight
-    found = search(**asked)
+        settings["memory_ratio"] = 0.5 + 0.5 * setup.number("cost_frac")  # four bits are half of eight
+    found = search(**settings)
     if isinstance(found, InfeasibleAnswer):
         raise OutOfRange(str(found.infeasible))
     return found.devices[0]

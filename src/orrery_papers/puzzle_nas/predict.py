@@ -51,7 +51,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
             )
 
 
-def asked(setup: Setup) -> dict[str, Any]:
+def scenario_of(setup: Setup) -> dict[str, Any]:
     """The set-up's deployment and lengths, with a cache in the format of the weights."""
     return {
         "model": setup.word("model"),
@@ -66,7 +66,7 @@ def asked(setup: Setup) -> dict[str, Any]:
 
 def searched(setup: Setup) -> DeviceResult:
     """The child: parameters as stated, so many times the parent's sequences on the same device."""
-    settings = asked(setup)
+    settings = scenario_of(setup)
     parent = estimate(**settings, batch=1)
     if isinstance(parent, InfeasibleAnswer):
         raise OutOfRange(str(parent.infeasible))
@@ -81,7 +81,7 @@ def searched(setup: Setup) -> DeviceResult:
 
 def rates(setup: Setup, found: DeviceResult) -> dict[str, float]:
     """Answer tokens a second and device of the child, of the published child, and of the parent, cut and on one."""
-    settings = asked(setup) | {"concurrency": 1}
+    settings = scenario_of(setup) | {"concurrency": 1}
     network = blocks.network_of(found.best.alternatives)
     served = blocks.served(settings, network)
     if served is None:
