@@ -96,8 +96,6 @@ def test_tiles_in_step_and_evenly():
 @pytest.mark.parametrize(("m", "rows"), [(10, 16), (16, 16), (17, 32), (100, 128), (129, 128)])
 def test_times_of_tiles(m, rows):
     """128 columns and channels: products at both rates, three instructions a sum, and one a weight that is widened."""
-    from orrery.hardware.integers import integer_flops_per_s
-
 
     device = get_device("a100-sxm-80gb")
     op = mixed.MixedGemm(m=m, n=200, k=512, wide_frac=0.25)
