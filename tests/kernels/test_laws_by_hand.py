@@ -28,6 +28,7 @@ from orrery.kernels.lowbit.lookup_unit import (
     table_counts,
     tiles_of,
 )
+from orrery.kernels.lowbit.product import integer_flops_per_s
 from orrery.kernels.residual._kernel import faded, total
 from orrery.kernels.resolve import find
 from orrery.kernels.sort.radix import WAYS, RadixSort
