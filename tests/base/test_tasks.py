@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cluster_tasks import busy, noted
 from fake_ray import fake_ray
@@ -36,6 +37,23 @@ def test_every_task_comes_once_and_one_that_raises_ends_no_other(jobs):
     found = list(results(square, {name: (n,) for name, n in (("a", 3), ("b", -1), ("c", 5))}, jobs=jobs))
     assert sorted(key for key, _ in found) == ["a", "b", "c"]
     assert dict(found) == {"a": 9, "b": LostTask(kind="ValueError", message="-1 is below 0"), "c": 25}
+
+
+def test_results_of_a_cluster_do_not_live_in_its_memory(monkeypatch):
+    """A cluster gives back what a worker put into its memory, and takes the memory back when the work is over."""
+    store, fake = np.zeros(3), fake_ray([])
+
+    def get(ref):
+        found = ref[2]()
+        if isinstance(found, np.ndarray):  # as Ray does it: a view
+            store[:] = found
+            return store
+        return found
+
+    fake.get, fake.shutdown = get, lambda: store.fill(-1.0)
+    monkeypatch.setitem(sys.modules, "ray", fake)
+    found = dict(results(np.full, {1: (3, 7.0)}, ray="auto"))
+    assert found[1].tolist() == [7.0, 7.0, 7.0]
 
 
 def test_no_tasks_are_no_results():

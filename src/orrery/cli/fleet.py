@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from orrery.cli.options import as_json, setting_flags, typed_flags
+from orrery.cli.options import as_json, in_jobs, on_ray, setting_flags, typed_flags
 from orrery.scenario.fields import SETTINGS
 from orrery.scenario.fields_fleet import FLEET_SETTINGS
 
@@ -47,11 +47,20 @@ def _fleet_flags(function: Any) -> Any:
     metavar="FILE",
     help="Write a report to .html or .pdf: the answer, money and risk on its first page, then the run.",
 )
+@in_jobs
+@on_ray
 @as_json
 @_fleet_flags
 @_deployment_flags
 def command(
-    file: Path | None, is_csv: bool, out: tuple[Path, ...], report: Path | None, is_json: bool, **flags: Any
+    file: Path | None,
+    is_csv: bool,
+    out: tuple[Path, ...],
+    report: Path | None,
+    jobs: int,
+    ray: str,
+    is_json: bool,
+    **flags: Any,
 ) -> int:
     """Serve traffic over days: replicas that start, stop and fail; money, energy, attainment, and what hurt whom."""
     _check_suffixes(out)
@@ -68,7 +77,7 @@ def command(
     from orrery.scenario.fleet.answer import FleetAnswer
     from orrery.scenario.fleet.ask import simulate_fleet
 
-    answer = simulate_fleet(file, patience=patience(), **typed_flags(flags))
+    answer = simulate_fleet(file, patience=patience(), jobs=jobs, ray=ray, **typed_flags(flags))
     if isinstance(answer, InfeasibleAnswer):
         return print_infeasible(answer, is_json)
     if not isinstance(answer, FleetAnswer):

@@ -23,6 +23,17 @@ def as_json(function: F) -> F:
     )
 
 
+def in_jobs(function: F) -> F:
+    """``--jobs``: processes of this machine for independent parts."""
+    return click.option(
+        "--jobs",
+        type=click.IntRange(1, 4096),
+        default=1,
+        metavar="N",
+        help="Processes for independent parts (default 1).",
+    )(function)
+
+
 def on_ray(function: F) -> F:
     """``--ray``: a cluster to run independent parts on."""
     return click.option(

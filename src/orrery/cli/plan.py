@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from orrery.cli.options import scenario_flags, scenario_from
+from orrery.cli.options import in_jobs, on_ray, scenario_flags, scenario_from
 
 EXAMPLES = """\b
 Examples:
@@ -48,6 +48,8 @@ Examples:
     help="Folder that --manifest writes to (default: print them).",
 )
 @click.option("--all-plans", is_flag=True, help="Every plan that works, not only the best of each device.")
+@in_jobs
+@on_ray
 @scenario_flags("plan")
 def command(
     scenario_file: Path | None,
@@ -59,6 +61,8 @@ def command(
     manifest: str | None,
     out: Path | None,
     all_plans: bool,
+    jobs: int,
+    ray: str,
     **flags: Any,
 ) -> int:
     """The best serving configurations of a model on some devices, for your traffic and SLOs.
@@ -71,6 +75,8 @@ def command(
         raise click.UsageError("--manifest starts a plan of the closed form; leave --mix, --disaggregate, --simulate.")
     if out and not manifest:
         raise click.UsageError("--out is the folder of --manifest; write --manifest kubernetes, say.")
+    if (jobs > 1 or ray) and (mix or disaggregate or simulate):
+        raise click.UsageError("--jobs and --ray search the closed form; leave --mix, --disaggregate, --simulate.")
     if mix:
         if simulate or disaggregate or all_plans:
             raise click.UsageError("--mix answers one question of its own; leave the other out.")
@@ -92,7 +98,7 @@ def command(
     from orrery.scenario.ask import plan
 
     with bar("layouts and formats evaluated") as tell:
-        answer = plan(scenario, all_plans=all_plans, on_progress=tell)
+        answer = plan(scenario, all_plans=all_plans, on_progress=tell, jobs=jobs, ray=ray)
     files: Mapping[str, str] = {}
     deploy_notes: tuple[str, ...] = ()
     if manifest and not answer.infeasible:

@@ -22,6 +22,7 @@ from orrery.planner.pareto import front
 from orrery.planner.plan import FrontPoint, Operation, Reason, Rejected, SearchResult
 from orrery.planner.rejection_reasons import explain
 from orrery.planner.space import Candidate
+from orrery.planner.workers import HERE, Workers, each
 from orrery.serving.estimate import estimate
 from orrery.serving.steady import batch_limit
 
@@ -37,14 +38,15 @@ class DroppedCandidate:
 
 
 def search(
-    goal: Goal, candidates: Iterable[Candidate], on_progress: Callable[[int, int], None] = lambda done, total: None
+    goal: Goal,
+    candidates: Iterable[Candidate],
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    workers: Workers = HERE,
 ) -> SearchResult:
     """Every candidate either becomes a plan or says why not; ``on_progress`` is told (done, total)."""
     every = list(candidates)
-    tried: list[Curve | DroppedCandidate] = []
-    for candidate in every:
-        tried.append(curve_of(goal, candidate))
-        on_progress(len(tried), len(every))
+    swept_ones = each(curve_of, goal, every, workers, lambda done: on_progress(done, len(every)))
+    tried = [replace(found, candidate=own) for found, own in zip(swept_ones, every, strict=True)]
     misses = [t for t in tried if isinstance(t, DroppedCandidate)]
     curves = [t for t in tried if isinstance(t, Curve)]
     curve_by_candidate = {id(curve.candidate): curve for curve in curves}
@@ -52,11 +54,10 @@ def search(
     better = ranking(goal)
     working = sorted((o for o in rough if isinstance(o, Operation)), key=better)
     short = sorted((o for o in rough if isinstance(o, DroppedCandidate)), key=lambda miss: miss.excess_ratio)
-    fine: list[Curve] = []
-    worth = list(best_budgets(o.candidate for o in (*working, *short)))
-    for candidate in worth:
-        fine.append(refined(goal, curve_by_candidate[id(candidate)]))
-        on_progress(len(every) + len(fine), len(every) + len(worth))
+    worth = [curve_by_candidate[id(c)] for c in best_budgets(o.candidate for o in (*working, *short))]
+    total = len(every) + len(worth)
+    finer = each(refined, goal, worth, workers, lambda done: on_progress(len(every) + done, total))
+    fine = [replace(found, candidate=own.candidate) for found, own in zip(finer, worth, strict=True)]
     worked = [_valued(goal, operate(goal, curve)) for curve in fine]
     misses += [o for o in worked if isinstance(o, DroppedCandidate)]
     costed = {id(c.candidate): c.concurrency.size for c in (*curves, *fine)}

@@ -11,6 +11,7 @@ from orrery.execution.experts.placed import placed
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible
 from orrery.planner.money import Tariff, idle_notes, tariff_of
+from orrery.planner.workers import Workers
 from orrery.scenario.answer import to_json
 from orrery.scenario.answer_ways import Reasoned
 from orrery.scenario.capacity_left import Room, room_of
@@ -254,11 +255,15 @@ def plan(
     *,
     all_plans: bool = False,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
+    jobs: int = 1,
+    ray: str = "",
     **settings: Any,
 ) -> PlanAnswer:
     """The best ways to serve a model on some devices, for your traffic and objectives.
 
     Settings are those of a scenario file; given beside a scenario they override it. Worked out in full are the best
     few and the best of each device, or with ``all_plans`` every one that works. ``on_progress`` is told (done, total).
+    ``jobs`` processes, or a Ray cluster at the address ``ray``, search parts of a large space; the answer is the same.
     """
-    return plan_scenario(merged(scenario, settings), EVERY_PLAN if all_plans else IN_FULL, on_progress)
+    count = EVERY_PLAN if all_plans else IN_FULL
+    return plan_scenario(merged(scenario, settings), count, on_progress, Workers(jobs=jobs, ray=ray))

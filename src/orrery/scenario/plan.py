@@ -17,6 +17,7 @@ from orrery.planner.money import tariff_of
 from orrery.planner.plan import Operation, Plan, SearchResult
 from orrery.planner.search import search
 from orrery.planner.space import Fixed, Option, Space, candidates
+from orrery.planner.workers import HERE, Workers
 from orrery.scenario.clock import clock_fracs
 from orrery.scenario.cuts import cut_of, degrees_of
 from orrery.scenario.draft_trees import plan_heads
@@ -88,10 +89,13 @@ class Searched:
 
 
 def plan_scenario(
-    scenario: Scenario, count: int = IN_FULL, on_progress: Callable[[int, int], None] = lambda done, total: None
+    scenario: Scenario,
+    count: int = IN_FULL,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    workers: Workers = HERE,
 ) -> PlanAnswer:
     """Search the space of a scenario for its goal; ``on_progress`` is told (done, total)."""
-    searched = searched_for(scenario, on_progress=on_progress)
+    searched = searched_for(scenario, on_progress=on_progress, workers=workers)
     ranks = worth_detail(searched.found.plans, count)
     plans = tuple(detail(searched.goal, searched.found.plans[rank - 1]) for rank in ranks)
     answer = replace(searched.answer(plans, None if plans else nothing_works(searched.found.rejected)), ranks=ranks)
@@ -117,13 +121,14 @@ def searched_for(
     scenario: Scenario,
     is_simulated: bool = False,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
+    workers: Workers = HERE,
 ) -> Searched:
     """The search alone. Where plans are simulated afterwards, percentiles are searched for as if they were means."""
     started_s = time.perf_counter()
     found_parts = [find(scenario, name) for name in device_names(scenario)]
     goal, traffic_notes = goal_of(scenario, is_simulated)
     space = space_of(scenario, found_parts, goal.max_devices)
-    found = search(goal, candidates(space), on_progress)
+    found = search(goal, candidates(space), on_progress, workers)
     if scenario.users is not None:
         goal, users_note = _at_users(scenario, goal, found)
         traffic_notes = (*traffic_notes, users_note)

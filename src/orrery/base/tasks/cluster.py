@@ -1,5 +1,6 @@
 """Tasks on a Ray cluster (https://docs.ray.io), where the package ``ray`` is installed."""
 
+import pickle
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
@@ -35,7 +36,7 @@ def on_cluster(
             f"ray://host:10001, or {HERE} for one on this machine."
         ) from None
     try:
-        task = ray.remote(function).options(max_retries=MAX_RETRIES)
+        task = ray.remote(packed(function)).options(max_retries=MAX_RETRIES)
         left = iter(todo.items())
         running: dict[Any, Key] = {}
         while True:
@@ -46,12 +47,22 @@ def on_cluster(
                 return
             (first, *_), _ = ray.wait(list(running), num_returns=1)
             try:
-                found = ray.get(first)
+                found = pickle.loads(ray.get(first))
             except Exception as error:  # one task's failure must not end the others
                 found = lost(getattr(error, "cause", None) or error)
             yield running.pop(first), found
     finally:
         ray.shutdown()
+
+
+def packed(function: Callable[..., Any]) -> Callable[..., bytes]:
+    """The function with its result as bytes. Arrays would come as views of the cluster's own memory, which is gone when
+    the work is over."""
+
+    def run(*arguments: Any) -> bytes:
+        return pickle.dumps(function(*arguments))
+
+    return run
 
 
 def _ray() -> Any:

@@ -40,28 +40,39 @@ def simulate_fleet(
     /,
     *,
     patience: AbstractContextManager[object] | None = None,
+    jobs: int = 1,
+    ray: str = "",
     **settings: Any,
 ) -> FleetAnswer | SteadyAnswer | Survival | ServicesAnswer | MixedAnswer | GraphAnswer | InfeasibleAnswer:
     """Serve a fleet's traffic over days, with replicas that start, stop and fail.
 
-    ``file`` is a FLEET.toml; settings are its keys and override it.
+    ``file`` is a FLEET.toml; settings are its keys and override it. Several services are simulated in ``jobs``
+    processes, or on a Ray cluster at the address ``ray``.
     """
     given: dict[str, Any] = {}
     if file is not None:
         given = {key.replace("-", "_"): value for key, value in read_settings(Path(file)).items()}
-    return ask_fleet({**given, **settings}, where=str(file) if file and not settings else "", patience=patience)
+    where = str(file) if file and not settings else ""
+    return ask_fleet({**given, **settings}, where=where, patience=patience, jobs=jobs, ray=ray)
 
 
 def ask_fleet(
-    settings: Mapping[str, Any], *, where: str = "", patience: AbstractContextManager[object] | None = None
+    settings: Mapping[str, Any],
+    *,
+    where: str = "",
+    patience: AbstractContextManager[object] | None = None,
+    jobs: int = 1,
+    ray: str = "",
 ) -> FleetAnswer | SteadyAnswer | Survival | ServicesAnswer | MixedAnswer | GraphAnswer | InfeasibleAnswer:
     """The answer for settings as a FLEET.toml has them."""
+    if (jobs > 1 or ray) and "service" not in settings:
+        raise ScenarioError("jobs, ray: share out several services; write each as [[service]], or leave them out.")
     if settings.get("graph"):
         return place_graph(settings)
     if settings.get("mix"):
         return mixed_fleet(settings, where)
     if "service" in settings:
-        return services_of(settings, where, one_service)
+        return services_of(settings, where, one_service, jobs=jobs, ray=ray)
     inputs = read_fleet(settings, where)
     _check_whole(inputs)
     check_jobs(inputs)

@@ -4,11 +4,12 @@
 does not say its own.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 from orrery.base.errors import ScenarioError
+from orrery.base.tasks import LostTask, results
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.fleet.answer import FleetAnswer
@@ -53,22 +54,49 @@ class ServicesAnswer:
         )
 
 
-def services_of(settings: Mapping[str, Any], where: str, ask: Ask) -> ServicesAnswer | InfeasibleAnswer:
-    """Answer every service of a file; the first one that is infeasible is the answer."""
+def services_of(
+    settings: Mapping[str, Any], where: str, ask: Ask, *, jobs: int = 1, ray: str = ""
+) -> ServicesAnswer | InfeasibleAnswer:
+    """Answer every service of a file, each in a process or on a machine of its own where there are several; the first
+    one that is infeasible is the answer."""
+    todo = _services(settings, where)
+    if jobs <= 1 and not ray:
+        answers = ((name, ask(own, place)) for name, (own, place) in todo.items())
+    else:
+        answers = _shared_out(todo, ask, jobs, ray)
+    found: dict[str, FleetAnswer] = {}
+    for name, answer in answers:
+        if isinstance(answer, InfeasibleAnswer):
+            return answer
+        found[name] = answer
+    return ServicesAnswer(services=found)
+
+
+def _services(settings: Mapping[str, Any], where: str) -> dict[str, tuple[dict[str, Any], str]]:
+    """The settings of every service by its name, and where they stand."""
     raw = settings["service"]
     if not isinstance(raw, list) or not raw:
         raise ScenarioError(f"{where or 'fleet'}: service: write each as [[service]].")
     shared = {key: value for key, value in settings.items() if key != "service"}
     if given := [name for name in ("steady", "survive") if shared.get(name)]:
         raise ScenarioError(f"{given[0]}: is about one service; leave out [[service]].")
-    found: dict[str, FleetAnswer] = {}
+    found: dict[str, tuple[dict[str, Any], str]] = {}
     for k, table in enumerate(cast("list[dict[str, Any]]", raw), start=1):
         name = str(table.get("name", f"service {k}"))
         if name in found:
             raise ScenarioError(f"service: {name!r} is there twice; give each a name of its own.")
         own = {key.replace("-", "_"): value for key, value in table.items() if key != "name"}
-        answer = ask({**shared, **own}, f"{where or 'fleet'}: [[service]] {k}")
-        if isinstance(answer, InfeasibleAnswer):
-            return answer
-        found[name] = answer
-    return ServicesAnswer(services=found)
+        found[name] = ({**shared, **own}, f"{where or 'fleet'}: [[service]] {k}")
+    return found
+
+
+def _shared_out(
+    todo: Mapping[str, tuple[dict[str, Any], str]], ask: Ask, jobs: int, ray: str
+) -> Iterator[tuple[str, FleetAnswer | InfeasibleAnswer]]:
+    """Yield every answer in the order of the file."""
+    found = dict(results(ask, todo, jobs=jobs, ray=ray))
+    for name in todo:
+        answer = found[name]
+        if isinstance(answer, LostTask):
+            raise ScenarioError(f"service {name!r}: {answer.message}")
+        yield name, answer
