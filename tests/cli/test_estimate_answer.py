@@ -66,7 +66,7 @@ def test_one_way_comes_with_its_interval_and_no_picture(describe):
 
 def test_wrong_input_is_two_and_what_does_not_fit_three(describe):
     code, _, wrong = describe(*ONE, "--reasoning", "best-off-n")
-    assert (code, "did you mean 'best-of-n'" in wrong) == (2, True)
+    assert (code, "Did you mean 'best-of-n'" in wrong) == (2, True)
     code, _, wrong = describe(*ONE, "--reasoning", "best-of-n", "--verifier-model", "llama-3.1-405b")
     assert (code, "405B" in wrong) == (3, True)
 

@@ -215,7 +215,7 @@ WRONG = {
     "another kind of file": ((__file__, "--formats", "fp8"), "end in .npy, .npz, .safetensors"),
     "unknown rounding": (("normal", "--formats", "fp8", "--rounding", "nearst-even"), "Did you mean 'nearest-even'"),
     "no tensor matches": (("normal", "--formats", "fp8", "--tensors", "*x*"), "matches none of 1"),
-    "unknown recipe": (("normal", "--formats", "fp8", "--recipes", "gtpq"), "did you mean 'gptq'"),
+    "unknown recipe": (("normal", "--formats", "fp8", "--recipes", "gtpq"), "Did you mean 'gptq'"),
     "activations alone": (("normal", "--formats", "fp8", "--activations", "x.npy"), "serve recipes alone"),
     "no rows": (("normal", "--formats", "fp8", "--rows", "0"), "rows: got '0'; write a whole number from 1"),
     "more than memory": (("normal", "--formats", "fp8", "--rows", "999999", "--columns", "999999"), "are drawn"),

@@ -138,7 +138,7 @@ WRONG = [
     ([*ONE, "--plan", "--layout", "dp8 mb1"], "write --against"),
     ([*ONE, "--layout", "dp8 mb1 zreo1"], "write 'zero1'"),
     ([*ONE, "--against", "dp8 mb1"], "is for --plan"),
-    ([*ONE, "--offload", "nowhere"], "offload: got 'nowhere'"),
+    ([*ONE, "--offload", "nowhere"], "There is no offload 'nowhere'"),
     ([*ONE, "--nvme-bytes", "much"], "nvme_bytes: got 'much'"),
     ([*ONE, "--startup-s", "60"], "train_tokens"),
 ]

@@ -218,7 +218,7 @@ def test_every_number_is_whole_at_every_width(name, ask, monkeypatch, tmp_path):
 
 def _is_command(line):
     """Launch commands are there to be copied: they are not wrapped."""
-    return line.startswith(("  --", "  orrery ", "vllm ", "python ", "trtllm", "cat ", "torchrun ", ': "'))
+    return line.startswith(("  --", "  orrery ", "orrery ", "vllm ", "python ", "trtllm", "cat ", "torchrun ", ': "'))
 
 
 @pytest.mark.parametrize("width", WIDTHS)

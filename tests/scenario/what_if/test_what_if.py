@@ -139,6 +139,12 @@ def changing(name):
                 "output_tokens": 512,
                 "gpu_memory_utilization": 0.35,
             }
+        case _, "lora-affinity":
+            return SERVING | {"lora_adapters": 20, "lora_rank": 16, "max_loras": 4, "replicas": 2, "concurrency": 16}
+        case _, "non-blocking-pipeline":
+            return SERVING | {"pp": 2}
+        case _, "peer-memory-pool":
+            return SERVING | {"weight_offload_frac": 0.25}
         case _, "pooled-kv-cache":
             return SERVING | {"replicas": 2, "concurrency": 4, "input_tokens": 60000, "gpu_memory_utilization": 0.3}
         case _:
