@@ -102,6 +102,23 @@ def test_disaggregate_has_the_numbers_of_the_command(client):
     assert expected["conclusion"].split(":")[0] in page
 
 
+def test_other_answers_of_a_fleet_are_tables_and_no_file_of_the_server_is_opened(client, tmp_path):
+    fleet = {"model": "llama-3.1-8b", "device": "h100-sxm", "rate": "5", "input_tokens": "100", "output_tokens": "20"}
+    steady = client.get("/fleet", params={**fleet, "days": "0.2", "steady": "true", "whole": "1"})
+    assert steady.status_code == 200
+    assert "Num replicas" in steady.text or "num replicas" in steady.text
+    mixed = client.get("/fleet", params={**fleet, "days": "0.002", "mix": "true", "slo": "tpot:100", "whole": "1"})
+    assert mixed.status_code == 200
+    assert "usd per hour" in mixed.text
+    (tmp_path / "secret.csv").write_text("usd_per_kwh\n1\n")
+    for name in ("hours", "graph"):
+        found = client.get(
+            "/fleet", params={**fleet, "days": "0.002", name: str(tmp_path / "secret.csv"), "whole": "1"}
+        )
+        assert "is a path" in found.text
+        assert "usd_per_kwh" not in found.text
+
+
 def test_fleet_has_the_numbers_of_the_command(client):
     numbers = {**DAY, "days": 0.01, "cold_start_s": 30}
     expected = plain(simulate_fleet(**numbers))

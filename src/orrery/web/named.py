@@ -13,7 +13,8 @@ from orrery.catalog.corrected import is_own_file
 from orrery.catalog.devices import get_device
 from orrery.catalog.models import resolve
 from orrery.catalog.traces import trace_names
-from orrery.scenario.fields import BY_NAME, SETTINGS
+from orrery.scenario.fields import SETTINGS
+from orrery.scenario.fields_fleet import FLEET_SETTINGS
 
 UPLOADED = "upload:"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,80}(\.[A-Za-z0-9]{1,8}){0,2}")
@@ -22,7 +23,8 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,80}(\.[A-Za-z0-9]{1,8}){0,2}")
 LAW = re.compile(r"[a-z][a-z-]*(:[0-9.e+-]+)*(\+[a-z]+:[0-9.e+-]+)*|[0-9.,/e+ -]+")
 """A law with its numbers (``zipf:0.5+affinity:0.3``), or numbers alone, where a setting takes these or a file."""
 
-FILES = frozenset(s.name for s in SETTINGS if "PATH" in s.metavar or "FILE" in s.metavar)
+METAVARS = {s.name: s.metavar for s in (*FLEET_SETTINGS, *SETTINGS)}
+FILES = frozenset(name for name, metavar in METAVARS.items() if "PATH" in metavar or "FILE" in metavar)
 
 
 def grounded(settings: Mapping[str, Any], uploads: Path) -> dict[str, Any]:
@@ -66,7 +68,7 @@ def _check(name: str, value: str) -> None:
             known(one)
     if name in FILES and known is None and (not LAW.fullmatch(value) or Path(value).exists()):
         raise ScenarioError(
-            f"{name}: {value[:80]!r} is neither a law nor numbers ({BY_NAME[name].metavar}); "
+            f"{name}: {value[:80]!r} is neither a law nor numbers ({METAVARS[name]}); "
             f"a file is uploaded, and written as {UPLOADED}NAME."
         )
 

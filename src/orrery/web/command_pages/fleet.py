@@ -69,6 +69,8 @@ def sections(plain: Plain) -> tuple[Section, ...]:
     """Money and attainment first, then what hurt whom, the pools, and the run over time."""
     if "infeasible" in plain:
         return (Section(title="Infeasible configuration", verdict=plain["infeasible"]["smallest_change"]),)
+    if "series" not in plain:
+        return _other_sections(plain)
     return (
         Section(
             title="Result",
@@ -83,6 +85,28 @@ def sections(plain: Plain) -> tuple[Section, ...]:
             table=_slo(plain),
         ),
     )
+
+
+def _other_sections(plain: Plain) -> tuple[Section, ...]:
+    """Answers that are no single run: steady hours, a size that survives, a mix of devices, a graph of calls."""
+    figures = tuple((name.replace("_", " "), f"{v:.6g}") for name, v in plain.items() if _is_number(v))
+    found = [Section(title="Result", table=Table(caption="In SI units", columns=("", "Value"), rows=figures))]
+    for name in ("mix", "stages", "hours"):
+        rows: list[dict[str, Any]] = plain.get(name) or []
+        if rows:
+            columns = tuple(rows[0])
+            cells = tuple(tuple(_cell(row[c]) for c in columns) for row in rows)
+            heads = tuple(c.replace("_", " ") for c in columns)
+            found.append(Section(title=name.capitalize(), table=Table(caption=name, columns=heads, rows=cells)))
+    return tuple(found)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.6g}" if _is_number(value) else "-" if value is None else str(value)
 
 
 def _verdict(plain: Plain) -> str:

@@ -14,7 +14,7 @@ from orrery.web.command_pages import designs, disaggregate, fleet, kernel, pictu
 from orrery.web.command_pages.command_page import CommandPage
 from orrery.web.export import as_csv, as_json
 from orrery.web.forms import suggestions
-from orrery.web.named import grounded
+from orrery.web.named import FILES, grounded
 from orrery.web.render import page, wants_part
 
 COMMAND_PAGES = (
@@ -61,7 +61,11 @@ async def _answer(request: Request, kind: CommandPage) -> Response:
     if not settings or not wants_answer:
         return page(request, "command_page.html", **{**form, "is_waiting": bool(settings)})
     try:
-        known = {name: value for name, value in settings.items() if name in BY_NAME and name not in kind.own}
+        known = {
+            name: value
+            for name, value in settings.items()
+            if (name in BY_NAME or name in FILES) and name not in kind.own
+        }
         inputs = {name: value for name, value in settings.items() if name not in known}
         inputs |= grounded(known, request.app.state.place.uploads)
         plain = await request.app.state.work.answer(kind.name, inputs, request)
