@@ -155,6 +155,12 @@ TRAINING_SETTINGS: tuple[Setting, ...] = grouped(
         "task", "pretrain, full_finetune, lora, qlora, adapter, forward_backward.", "pretrain", "NAME", commands=TRAIN
     ),
     count("adapter_rank", "Rank of low-rank adapters.", 16, most=65536, commands=TRAIN),
+    switch(
+        "prune_activations",
+        "With task lora or qlora: keep only the activations that the adapters' gradients read, and make norms and "
+        "activations again.",
+        commands=TRAIN,
+    ),
     "Nodes and islands",
     count(
         "devices_per_node",

@@ -50,6 +50,7 @@ class TrainingScenario(Settings, table=BY_NAME):
     dispatcher: Word = None
     task: Word = None
     adapter_rank: Count = None
+    prune_activations: Switch = None
     devices_per_node: Count = None
     island_devices: Count = None
     island_link_bytes_per_s: Number = None

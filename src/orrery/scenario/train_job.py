@@ -6,12 +6,15 @@ from typing import Any, cast, get_args
 
 from orrery.base.errors import ScenarioError
 from orrery.base.extension_points import knobs_from
+from orrery.base.units import text
 from orrery.catalog.devices import get_device
 from orrery.catalog.frameworks import DEFAULT_FRAMEWORK, Use, framework_notes, get_framework
 from orrery.catalog.models import get_model
+from orrery.execution.finetune_memory import activations
 from orrery.execution.train.experts import dispatcher_of
+from orrery.execution.train.framework import Framework
 from orrery.execution.train.hidden import EXPERT, TENSOR
-from orrery.execution.train.job import PLACEMENT_INTERVAL_STEPS, Islands, Task, TrainingJob
+from orrery.execution.train.job import LOW_RANK, PLACEMENT_INTERVAL_STEPS, Islands, Task, TrainingJob
 from orrery.execution.train.layout import Recompute, TrainingLayout, expert_cut
 from orrery.execution.train.layout_name import read_name
 from orrery.execution.train.modules import check_modules, read_modules
@@ -77,6 +80,7 @@ def training_question(scenario: Scenario) -> TrainingQuestion:
         task=task,
         loss_tokens=scenario.loss_tokens or 0,
         adapter_rank=scenario.adapter_rank or 16,
+        prunes_activations=_prunes(scenario, model, framework, task, notes),
         islands=_islands(scenario, devices),
         tensor_overlap=scenario.tensor_overlap or "",
         tensor_knobs=_numbers(scenario, "tensor_overlap"),
@@ -102,6 +106,26 @@ def _numbers(scenario: Scenario, seat: str) -> tuple[tuple[str, float], ...]:
         raise ScenarioError(f"knob: {seat}.{next(iter(given))} is read with {seat}; write that beside it.")
     knobs = knobs_from(WAYS[seat].get(name), given)
     return tuple((key, float(getattr(knobs, key))) for key in given)
+
+
+def _prunes(scenario: Scenario, model: Model, framework: Framework, task: str, notes: list[str]) -> bool:
+    """Whether only what adapters' gradients read is kept; refused where that means nothing."""
+    if not scenario.prune_activations:
+        return False
+    if task not in LOW_RANK:
+        raise ScenarioError(f"prune_activations: {task} needs what every weight reads; write task = lora or qlora.")
+    if scenario.offload is not None:
+        raise ScenarioError("prune_activations: an offloaded job keeps what its technique says; leave one out.")
+    if (scenario.recompute or framework.recompute) != "none":
+        raise ScenarioError(
+            "prune_activations: a recomputed layer keeps its input alone; write recompute = none, or leave it out."
+        )
+    found = activations(model, scenario.seq_len or 1, rank=scenario.adapter_rank or 16)
+    notes.append(
+        f"prune_activations: operators leave {text(found.all_bytes, 'bytes')} a token in all layers, of which "
+        f"{text(found.needed_bytes, 'bytes')} are kept; norms, rotations and activations are made again"
+    )
+    return True
 
 
 def _placement(scenario: Scenario, model: Model, notes: list[str]) -> dict[str, Any]:

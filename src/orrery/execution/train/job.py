@@ -53,6 +53,7 @@ class TrainingJob:
     decoder_seq_len: int = 0  # of sequences behind an encoder; 0 = as long as what it reads
     task: Task = "pretrain"
     adapter_rank: int = 16
+    prunes_activations: bool = False  # only what the gradients of low-rank adapters read is kept
     loss_tokens: int = 0  # tokens of a micro-batch whose logits exist at once; 0 = all
     longest_seq_len: int = 0  # where samples differ: what memory must hold; 0 = all are ``seq_len`` long
     islands: Islands | None = None

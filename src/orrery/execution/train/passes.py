@@ -88,7 +88,8 @@ def layer_streams(job: TrainingJob, block: Block, products: list[Product], choic
         turned = elementwise_s(job, "rope", t, (queries + keys) * block.mixer.head_size)
         ahead, back = (TURNED_APART_RATIO, TURNED_APART_BACKWARD_RATIO) if _turns_apart(job) else (1.0, 1.0)
         forward, backward = forward + ahead * turned, backward + back * turned
-    return Streams(forward_s=forward, backward_s=backward)
+    again = forward if job.prunes_activations else 0.0  # outputs of norms, rotations and activations are made again
+    return Streams(forward_s=forward, backward_s=backward + again)
 
 
 def _turns_apart(job: TrainingJob) -> bool:

@@ -3,6 +3,9 @@
 Kept are the input of every linear layer, what attention's gradient reads (queries, keys, values, row sums; its output
 is the next layer's input), the inputs of activations and norms, and masks of dropouts; without a fused kernel also the
 scores. A layer of GPT so keeps 34 s b h + 5 a s^2 b bytes. [korthikanti-2022]
+
+Pruned to what the gradients of low-rank adapters read, a layer keeps the inputs of its norms, what attention's gradient
+reads and its output, both halves of what enters the activation, and the adapters' own narrow outputs. [flexllm-2026]
 """
 
 from dataclasses import dataclass
@@ -53,6 +56,9 @@ def saved_activations(job: TrainingJob, block: Block, products: list[Product], c
     everything = everything + _apart(job, block, products, choice, t, element)
     everything = everything + _dropped_bytes(job, products, t, element)
     everything = everything + saved * sum((t * p.k for p in _read_again(job, products) if is_latent(job, p)), 0.0 * t)
+    if job.prunes_activations:
+        everything = norms + activations + cores + element * (_mixed(block, choice, t) + t * job.adapter_rank)
+        scores = 0.0
     each = widths(job, block, products, choice, stream)
     selective = everything - scores
     if job.framework.selective == "operators":  # outputs of every other product; the rest is made again
