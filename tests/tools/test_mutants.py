@@ -47,12 +47,15 @@ def test_a_statement_reaches_over_its_lines_and_a_body_is_not_its_head():
     assert list(lines_of(text, 4)) == [3, 4]
 
 
-def test_tests_are_those_of_the_line_and_of_the_file_where_its_import_alone_runs_it():
+def test_tests_are_those_of_the_line_and_of_the_whole_folder_where_an_import_alone_runs_it():
     covering = Covering(
-        by_line={"a.py": {1: frozenset(), 2: frozenset({"slow", "quick"}), 3: frozenset({"quick"})}},
-        seconds={"slow": 2.0, "quick": 1.0},
+        by_line={
+            "a.py": {1: frozenset(), 2: frozenset({"slow", "quick"}), 3: frozenset({"quick"})},
+            "b.py": {1: frozenset(), 2: frozenset({"other"})},
+        },
+        seconds={"slow": 2.0, "quick": 1.0, "other": 0.5},
     )
     assert covering.tests_of("a.py", [3]) == ["quick"]
     assert covering.tests_of("a.py", [2]) == ["quick", "slow"]
-    assert covering.tests_of("a.py", [1]) == ["quick", "slow"]
-    assert covering.tests_of("a.py", [9]) == covering.tests_of("b.py", [1]) == []
+    assert covering.tests_of("a.py", [1]) == ["quick", "slow", "other"]
+    assert covering.tests_of("a.py", [9]) == covering.tests_of("c.py", [1]) == []

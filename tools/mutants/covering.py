@@ -29,12 +29,17 @@ class Covering:
         return {test for of_file in self.by_line.values() for tests in of_file.values() for test in tests}
 
     def tests_of(self, path: str, lines: Iterable[int]) -> list[str]:
-        """The tests that run some lines, the shortest first; of lines that only an import runs, those of the file."""
+        """The tests that run some lines, the shortest first. Of lines that only an import runs, those of the file, and
+        then all others: whoever imports a constant reads it without running its line."""
         of_file = self.by_line.get(path, {})
         found = {test for line in lines for test in of_file.get(line, ())}
-        if not found and any(line in of_file for line in lines):
-            found = {test for tests in of_file.values() for test in tests}
-        return sorted(found, key=lambda test: (self.seconds[test], test))
+        if found or not any(line in of_file for line in lines):
+            return self._shortest_first(found)
+        first = {test for tests in of_file.values() for test in tests}
+        return self._shortest_first(first) + self._shortest_first(self.tests() - first)
+
+    def _shortest_first(self, tests: set[str]) -> list[str]:
+        return sorted(tests, key=lambda test: (self.seconds[test], test))
 
 
 def measure(

@@ -240,8 +240,8 @@ def _passes(tests: list[str], tree: Tree, scratch: Path, limit_s: float) -> bool
     return False
 
 
-def survey(floor: str, count: int, seed: int, scratch: Path) -> list[Outcome]:
-    """What comes of every change drawn for a floor."""
+def survey(floor: str, count: int, seed: int, scratch: Path, seen: frozenset[str]) -> list[Outcome]:
+    """What comes of every change drawn for a floor; those in ``seen`` were killed before."""
     known = tomllib.loads((HERE / "equivalent.toml").read_text(encoding="utf-8"))
     tree = Tree(scratch)
     variables = environment(tree.source, scratch)
@@ -255,6 +255,8 @@ def survey(floor: str, count: int, seed: int, scratch: Path) -> list[Outcome]:
     for change in drawn(floor, count, seed):
         if change.name in known:
             outcome = Outcome(change=change, fate="equivalent", num_tests=0, seconds=0.0)
+        elif change.name in seen:
+            outcome = Outcome(change=change, fate="killed", num_tests=0, seconds=0.0)
         else:
             outcome = fate(change, tree, plain if change.path in compiled else whole, scratch)
         outcomes.append(outcome)
@@ -277,12 +279,15 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=60, help="changes drawn of each floor (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=SEED, help="of the draw (default: %(default)s)")
     parser.add_argument("--json", type=Path, help="file for what came of each change")
+    parser.add_argument("--again", type=Path, help="such a file of the same draw: only its survivors are tried again")
     arguments = parser.parse_args()
+    before = json.loads(arguments.again.read_text(encoding="utf-8")) if arguments.again else {}
     weak, found = [], {}
     for floor in arguments.floors:
         started = time.perf_counter()
         with tempfile.TemporaryDirectory(prefix="orrery-mutants-") as folder:
-            outcomes = survey(floor, arguments.count, arguments.seed, Path(folder))
+            seen = frozenset(one["change"] for one in before.get(floor, ()) if one["fate"] == "killed")
+            outcomes = survey(floor, arguments.count, arguments.seed, Path(folder), seen)
         fates = [outcome.fate for outcome in outcomes]
         rejected, counted = fates.count("killed"), len(fates) - fates.count("equivalent")
         frac = rejected / max(counted, 1)
