@@ -12,7 +12,7 @@ from orrery.kernels import energy
 from orrery.kernels.gemm import _kernel as kernel
 from orrery.kernels.gemm.machine import OFF, machine_vector, num_units
 from orrery.kernels.gemm.naive_tiles import Unit, _round, resident_blocks, tiled_run
-from orrery.kernels.gemm.tiles import TILE_SETS
+from orrery.kernels.gemm.tiles import TILE_SETS, tile_set
 from orrery.kernels.resolve import find
 from orrery.numerics.registry import get_format
 
@@ -253,6 +253,7 @@ def test_mechanisms_that_a_group_lacks_take_no_time():
 
 
 def test_tile_sets_are_choices_of_the_first_by_rows_then_columns():
+    assert [tile_set(i).astype(int).tolist() for i in range(7)] == [[[*tile] for tile in tiles] for tiles in TILE_SETS]
     first = TILE_SETS[0]
     assert first == (*sorted((m, n) for m in (16, 32, 64, 128) for n in (64, 128)), (128, 256), (256, 128))
     halves = [(16, 64), (32, 64), (64, 64), (128, 64), (64, 128), (128, 128)]

@@ -141,6 +141,8 @@ def absorb(m, n, k, heads, *, is_cold=True, cache=0.0, enters=0.0):
         (64, 64, 1, 32.0, 4.0, 32.0),  # never below 32
         (20, 512, 1, 32.0, 16.0, 32.0),  # 20 rows are padded to 32
         (10, 512, 1, 32.0, 16.0, 16.0),  # 10 to 16
+        (10, 300, 1, 32.0, 10.0, 16.0),  # ten tiles, the last one cut
+        (40, 300, 1, 32.0, 20.0, 32.0),  # two by ten: ten tiles of 64 would be too few
         (300, 512, 4, 128.0, 3 * 4 * 4, 128.0),  # the last tile is cut
         (256, 700, 3, 128.0, 2 * 6 * 3, 128.0),  # 36 tiles: 2.25 waves count as halfway to 3
     ],
