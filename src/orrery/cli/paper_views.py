@@ -34,7 +34,12 @@ def print_entry(entry: PaperEntry) -> None:
     """The whole entry, most important first."""
     out = console()
     out.print(f"[bold]{escape(entry.title)}[/]")
-    out.print(f"{entry.key}, {entry.year}; {entry.layer}, {entry.kind}, {entry.fit}", style="dim", markup=False)
+    out.print(
+        f"{entry.key}, {entry.published or entry.year}; {entry.layer}, {entry.kind}, {entry.fit}",
+        style="dim",
+        markup=False,
+    )
+    out.print(", ".join(entry.authors) or "authors unknown", style="dim", markup=False)
     for name, url in entry.links.items():
         out.print(f"  {url}" + ("" if name in ("paper", "arXiv") else f"  ({name})"), markup=False, style="dim")
     _head(out, "What it does")

@@ -58,7 +58,9 @@ def _show(paper: "Paper", *, has_curve: bool, is_bibtex: bool, is_json: bool) ->
     from orrery.evidence.find.citation import bibtex
 
     if is_bibtex:
-        _print_cited(bibtex(paper.key, paper.title, year=paper.year, arxiv=paper.arxiv, url=paper.link), is_json)
+        authors = paper.bibliography.authors
+        cited = bibtex(paper.key, paper.title, year=paper.year, arxiv=paper.arxiv, url=paper.link, authors=authors)
+        _print_cited(cited, is_json)
         return
     entry = _entry(paper, has_curve)
     if is_json:

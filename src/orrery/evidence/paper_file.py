@@ -2,6 +2,7 @@
 
     title = "…"
     year = 2024
+    authors = { value = ["…"], from = "citations", at = "…" }   # and published: see orrery.evidence.bibliography
     arxiv = "2401.09670"
     layer = "serving"
     kind = "system"                 # one of KINDS
@@ -64,6 +65,7 @@ from orrery.base.arguments import typed
 from orrery.base.errors import MAX_LISTED, FactError, UnknownName, nearest
 from orrery.base.sources import Fact, Source, parse_fact, read_toml
 from orrery.base.user_file import is_user_file
+from orrery.evidence.bibliography import UNKNOWN, Bibliography, read_bibliography
 from orrery.evidence.library import FOLDER, TEXT, folder_name, own_papers_folder, paper_texts
 from orrery.evidence.words import FITS, INPUTS, KINDS, READINGS, UNITS
 
@@ -149,6 +151,7 @@ class Paper:
     setups: Mapping[str, Setup]
     claims: tuple[Claim, ...]
     sources: Mapping[str, Source]
+    bibliography: Bibliography = UNKNOWN
     arxiv: str = ""
     url: str = ""
     gains: str = ""  # empty where the technique files say it
@@ -202,6 +205,7 @@ def read_paper(path: Path) -> Paper:
     key = _key(path)
     raw, file = read_toml(path), f"{key}.toml"
     sources = {key: _source(file, key, table) for key, table in raw.pop("sources", {}).items()}
+    bibliography = read_bibliography(file, raw, sources)
     setups = _setups(file, raw.pop("setup", []), sources)
     claims = tuple(_claim(file, table, setups, sources) for table in raw.pop("claim", []))
     _unique(file, "claim", [claim.id for claim in claims])
@@ -231,6 +235,7 @@ def read_paper(path: Path) -> Paper:
         claims=claims,
         sources=sources,
         sweep=sweep,
+        bibliography=bibliography,
         unstated=raw.get("unstated", {}),
         **{name: raw.get(name, "") for name in OPTIONAL_WORDS},
     )

@@ -60,3 +60,12 @@ def test_gain_by_hand():
     documents = [SimpleNamespace(document=SimpleNamespace(key=key)) for key in "bxa"]
     finder = SimpleNamespace(search=lambda text, limit: SimpleNamespace(hits=documents))
     assert gain_ratio(finder, Query(text="q", relevant=("a",), partly=("b",))) == pytest.approx(0.76019, abs=1e-5)
+
+
+EXACT = read_queries(Path(__file__).with_name("exact_queries.toml"))
+
+
+def test_twenty_exact_queries_name_papers_that_exist(finder):
+    keys = {document.key for document in finder.documents}
+    assert len({query.text for query in EXACT}) == len(EXACT) == 20
+    assert not [query.text for query in EXACT if not set(query.relevant) <= keys]

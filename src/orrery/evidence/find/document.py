@@ -22,6 +22,8 @@ class Document:
     techniques: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()  # of its claims, each once
     year: int | None = None
+    published: str = ""  # its day, as 2024-01-18; empty where it is not known
+    authors: tuple[str, ...] = ()  # empty where they are not known
     arxiv: str = ""
     url: str = ""
     source: str = LIBRARY

@@ -44,6 +44,8 @@ class PaperEntry:
     key: str
     title: str
     year: int
+    published: str  # its day; empty where it is not known
+    authors: tuple[str, ...]  # empty where they are not known
     layer: str
     kind: str
     fit: str
@@ -80,6 +82,8 @@ def entry_of(
         key=paper.key,
         title=paper.title,
         year=paper.year,
+        published=paper.bibliography.published.isoformat() if paper.bibliography.published else "",
+        authors=paper.bibliography.authors,
         layer=paper.layer,
         kind=paper.kind,
         fit=paper.fit,

@@ -29,6 +29,8 @@ def document_of_paper(paper: Paper) -> Document:
         techniques=paper.techniques,
         metrics=_once(claim.metric for claim in paper.claims),
         year=paper.year,
+        published=paper.bibliography.published.isoformat() if paper.bibliography.published else "",
+        authors=paper.bibliography.authors,
         arxiv=paper.arxiv,
         url=paper.link,
     )
@@ -45,6 +47,8 @@ def document_of_entry(entry: Entry, understood: Classification) -> Document:
         techniques=tuple(name for name, _ in understood.techniques),
         metrics=_once(claim.metric for claim in understood.claims),
         year=entry.published.year if entry.published else None,
+        published=entry.published.isoformat() if entry.published else "",
+        authors=entry.authors,
         arxiv="" if entry.id.startswith("title:") else entry.id,
         url=entry.url,
         source=entry.source,

@@ -59,7 +59,14 @@ def view_of(paper: Paper, index: Index) -> View:
     links = ((describe(name, 160), address) for name, url in entry.links.items() if (address := link(url)))
     rows = tuple(claim_row(j) for j in _in_order(entry.claims))
     count = Counter(j.verdict for j in entry.claims)
-    cited = bibtex(paper.key, describe(paper.title), year=paper.year, arxiv=paper.arxiv, url=link(paper.link))
+    cited = bibtex(
+        paper.key,
+        describe(paper.title),
+        year=paper.year,
+        arxiv=paper.arxiv,
+        url=link(paper.link),
+        authors=[describe(name, 80) for name in paper.bibliography.authors],
+    )
     return View(
         entry=entry,
         title=describe(entry.title),
@@ -84,7 +91,10 @@ def _cleaned(e: PaperEntry) -> PaperEntry:
     related = tuple(replace(other, title=describe(other.title)) for other in e.related)
     curve = replace(e.curve, sentence=describe(e.curve.sentence, MAX_WORDS)) if e.curve else None
     names = tuple(describe(name, 120) for name in e.other_mechanisms)
-    return replace(e, **words, layer=describe(e.layer, 60), related=related, curve=curve, other_mechanisms=names)
+    authors = tuple(describe(name, 80) for name in e.authors)
+    return replace(
+        e, **words, authors=authors, layer=describe(e.layer, 60), related=related, curve=curve, other_mechanisms=names
+    )
 
 
 def _in_order(claims: Sequence[ClaimResult]) -> list[ClaimResult]:

@@ -80,6 +80,7 @@ def item_of(document: Document, marked: Marked, because: Sequence[str] = ()) -> 
         title=describe(d.title),
         text=describe(d.text, MAX_TEXT),
         when=period.words if period else "",
+        authors=named_authors(d.authors),
         layer=d.layer,
         techniques=tuple(describe(name, 60) for name in d.techniques[:MAX_TECHNIQUES]),
         facts=tuple(word for word in (d.kind, d.fit) if word)
@@ -115,7 +116,7 @@ def item_of_entry(entry: Entry, classification: Classification, marked: Marked, 
         title=describe(entry.title),
         text=describe(entry.abstract, MAX_TEXT),
         when=f"{entry.published:%d %B %Y}" if entry.published else "",
-        authors=_authors(entry),
+        authors=named_authors(entry.authors, entry.num_authors),
         organisation=describe(entry.organisation, 60),
         layer=understood.layer,
         sure="" if library_key or not understood.layer else f"{understood.layer_confidence_frac:.0%} sure",
@@ -132,10 +133,10 @@ def item_of_entry(entry: Entry, classification: Classification, marked: Marked, 
     )
 
 
-def _authors(entry: Entry) -> str:
+def named_authors(names: Sequence[str], num: int = 0) -> str:
     """The first authors, and how many more there are; empty where they are unknown."""
-    shown = [describe(name, 60) for name in entry.authors[:MAX_AUTHORS]]
-    more = max(entry.num_authors, len(entry.authors)) - len(shown)
+    shown = [describe(name, 60) for name in names[:MAX_AUTHORS]]
+    more = max(num, len(names)) - len(shown)
     if not shown:
         return f"{more} authors" if more > 0 else ""
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")

@@ -80,7 +80,9 @@ class Period:
 
 
 def of_document(document: Document) -> Period | None:
-    """When a paper of the library came out, by its arXiv number (YYMM), else its year; None where neither is known."""
+    """When a paper came out: its day, else the month of its arXiv number (YYMM), else its year; None where unknown."""
+    if document.published:
+        return Period.of(date.fromisoformat(document.published))
     found = _ARXIV.match(document.arxiv)
     if found and 1 <= int(found[2]) <= 12:
         return Period(year=2000 + int(found[1]), month=int(found[2]))

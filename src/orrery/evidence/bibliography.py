@@ -1,0 +1,53 @@
+"""Who wrote a paper and on which day it came out, each with the record that says so; unknown where none was found.
+
+authors = { value = ["Ada Lovelace", "…"], from = "citations", at = "reference lists that cite arXiv …" }
+published = { value = "2024-01-18", from = "record", at = "first version" }
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from orrery.base.errors import FactError
+from orrery.base.sources import Source
+
+KEYS = ("authors", "published")
+"""Lines at the top of a paper file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bibliography:
+    """The people and the day; empty and None where no record was found."""
+
+    authors: tuple[str, ...] = ()
+    published: date | None = None
+
+
+UNKNOWN = Bibliography()
+"""Of a paper whose people and day no record was found for."""
+
+
+def read_bibliography(file: str, raw: dict[str, Any], sources: Mapping[str, Source]) -> Bibliography:
+    """Take both lines out of a paper file. Refuses what names no source or no place in it."""
+    names, day = (_stated(file, key, raw.pop(key, None), sources) for key in KEYS)
+    if names is not None and (
+        not isinstance(names, list) or not names or not all(isinstance(n, str) and n.strip() for n in names)
+    ):
+        raise FactError(f'{file}: authors is {names!r}; write value = ["First Author", "Second Author"].')
+    try:
+        published = date.fromisoformat(day) if day is not None else None
+    except (TypeError, ValueError):
+        raise FactError(f'{file}: published is {day!r}; write value = "2024-01-18".') from None
+    return Bibliography(authors=tuple(names or ()), published=published)
+
+
+def _stated(file: str, key: str, table: Any, sources: Mapping[str, Source]) -> Any:
+    """The value of a line; None where there is no line."""
+    if table is None:
+        return None
+    if not isinstance(table, dict) or set(table) != {"value", "from", "at"} or not table["at"]:  # pyright: ignore
+        raise FactError(f'{file}: {key} is {table!r}; write {{ value = …, from = "…", at = "…" }}.')
+    if table["from"] not in sources:
+        raise FactError(f"{file}: {key}: there is no [sources.{table['from']}]; add it or name another.")
+    return table["value"]  # pyright: ignore[reportUnknownVariableType]
