@@ -7,7 +7,7 @@ published = { value = "2024-01-18", from = "record", at = "first version" }
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, cast
 
 from orrery.base.errors import FactError
 from orrery.base.sources import Source
@@ -31,15 +31,25 @@ UNKNOWN = Bibliography()
 def read_bibliography(file: str, raw: dict[str, Any], sources: Mapping[str, Source]) -> Bibliography:
     """Take both lines out of a paper file. Refuses what names no source or no place in it."""
     names, day = (_stated(file, key, raw.pop(key, None), sources) for key in KEYS)
-    if names is not None and (
-        not isinstance(names, list) or not names or not all(isinstance(n, str) and n.strip() for n in names)
-    ):
+    return Bibliography(authors=_names(file, names), published=_day(file, day))
+
+
+def _names(file: str, names: Any) -> tuple[str, ...]:
+    """The authors in their order; none where there is no line."""
+    if names is None:
+        return ()
+    found = tuple(cast("list[Any]", names)) if isinstance(names, list) else ()
+    if not found or not all(isinstance(name, str) and name.strip() for name in found):
         raise FactError(f'{file}: authors is {names!r}; write value = ["First Author", "Second Author"].')
+    return found
+
+
+def _day(file: str, day: Any) -> date | None:
+    """The day of the first version; None where there is no line."""
     try:
-        published = date.fromisoformat(day) if day is not None else None
+        return date.fromisoformat(day) if day is not None else None
     except (TypeError, ValueError):
         raise FactError(f'{file}: published is {day!r}; write value = "2024-01-18".') from None
-    return Bibliography(authors=tuple(names or ()), published=published)
 
 
 def _stated(file: str, key: str, table: Any, sources: Mapping[str, Source]) -> Any:
