@@ -1,4 +1,4 @@
-"""Who wrote a paper and on which day it came out, each with the record that says so; unknown where none was found.
+"""The authors of a paper and its first day, each with the record that says so; unknown where none was found.
 
 authors = { value = ["Ada Lovelace", "…"], from = "citations", at = "reference lists that cite arXiv …" }
 published = { value = "2024-01-18", from = "record", at = "first version" }
@@ -25,7 +25,7 @@ class Bibliography:
 
 
 UNKNOWN = Bibliography()
-"""Of a paper whose people and day no record was found for."""
+"""Nothing known: no record was found."""
 
 
 def read_bibliography(file: str, raw: dict[str, Any], sources: Mapping[str, Source]) -> Bibliography:
