@@ -430,3 +430,19 @@ def test_the_worker_computes_what_the_command_says():
     assert chunked.before is not None
     assert chunked.after is not None
     assert chunked.ratio == pytest.approx(chunked.after / chunked.before)
+
+
+def test_suggestions_are_names_of_the_library(client):
+    found = client.get("/papers/suggest?q=yinmin").json()
+    assert found == [{"query": 'author:"Yinmin Zhong"', "text": "Yinmin Zhong", "kind": "author", "num": 1}]
+    assert client.get("/papers/suggest").json() == []
+    assert client.get("/papers/suggest", params={"q": "<script>" * 100}).json() == []
+
+
+def test_a_search_says_which_conditions_it_has_met(client):
+    page = client.get("/papers/library", params={"q": "throughput > 20x"}).text
+    assert "Only papers with a claim of throughput &gt; 20 ratio." in page
+    assert "/papers/moe-lens" in page
+    wrong = client.get("/papers/library", params={"q": "througput > 20x"})
+    assert wrong.status_code == 422
+    assert "did you mean &#39;throughput&#39;" in wrong.text

@@ -8,6 +8,7 @@ import click
 F = TypeVar("F", bound=Callable[..., Any])
 
 FILTERS = (
+    ("author", "NAME", "By this person: a name or part of one."),
     ("layer", "NAME", "Of this layer: serving, training, kernels, numerics, moe, …"),
     ("device", "NAME", "With a set-up on this device, or on one whose name begins so: a100."),
     ("technique", "NAME", "That this technique models, as orrery show techniques names it."),
@@ -21,7 +22,7 @@ FILTERS = (
 
 
 def filter_flags(function: F) -> F:
-    """``--layer``, ``--device``, ``--technique``, ``--metric``, ``--kind``, ``--fit``, ``--verdict`` and ``--year``."""
+    """A flag for each filter."""
     for name, metavar, help in reversed(FILTERS):
         function = click.option(f"--{name}", default="", metavar=metavar, help=help)(function)
     return function

@@ -19,6 +19,9 @@ Examples:
   orrery papers search "moe all-to-all" --year 2024.. --limit 5
   orrery papers search distserv              a key finds its paper, misspelled too
   orrery papers search "TTFT under load" --device a100 --json
+  orrery papers search 'author:"Tri Dao"'      also layer:, technique:, device:, metric:, year:
+  orrery papers search "throughput > 3x on H100"  a number that a claim meets
+  orrery papers search '"phase splitting"'     words in that order
   orrery papers search "speculative decoding" --fetched"""
 
 
@@ -34,7 +37,8 @@ def command(
 ) -> None:
     """Find papers in your own words: a problem, a mechanism, a device, a number, or a key.
 
-    Words and likeness of meaning count together; each paper says which of its words made it alike.
+    Words and likeness of meaning count together; each paper says which of its words made it alike. Quoted words must
+    stand in that order, and numbers and fields must be met.
     """
     from orrery.cli.output import print_json, print_notes
     from orrery.evidence.find.filters import Filters, select
@@ -44,9 +48,17 @@ def command(
     documents = (*filed(), *(fetched(library) if has_fetched else ()))
     among = select(documents, Filters(**filters)) if any(filters.values()) else None
     found = Finder(documents).search(" ".join(query), among=among, limit=limit)
+    print_notes(f"only papers with {condition}" for condition in found.conditions)
     print_notes(f"{word!r} is read as {near!r}" for word, near in found.read_as.items())
     if is_json:
-        print_json({"query": found.query, "read_as": found.read_as, "hits": [hit_json(hit) for hit in found.hits]})
+        print_json(
+            {
+                "query": found.query,
+                "read_as": found.read_as,
+                "conditions": list(found.conditions),
+                "hits": [hit_json(hit) for hit in found.hits],
+            }
+        )
     else:
         print_hits(found)
 

@@ -13,10 +13,10 @@ from orrery.evidence.feed.entry import Entry
 from orrery.evidence.feed.marks import follow, read_marks
 from orrery.evidence.feed.saved_entries import save_entries
 from orrery.evidence.feed.store import Store
+from orrery.evidence.quantities import quantities
 from orrery.evidence.understanding import interests
 from orrery.evidence.understanding.claims import claims_of
 from orrery.evidence.understanding.layer import layer_of
-from orrery.evidence.understanding.quantities import quantities
 from orrery.evidence.understanding.techniques import techniques_of
 from orrery.evidence.understanding.understand import understand, understood
 from orrery.evidence.understanding.weights import FILE, shipped

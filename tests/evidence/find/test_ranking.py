@@ -69,3 +69,8 @@ def test_twenty_exact_queries_name_papers_that_exist(finder):
     keys = {document.key for document in finder.documents}
     assert len({query.text for query in EXACT}) == len(EXACT) == 20
     assert not [query.text for query in EXACT if not set(query.relevant) <= keys]
+
+
+def test_phrases_authors_and_numbers_find_what_has_them(finder):
+    assert mean_reciprocal_rank(finder, EXACT) >= 0.95
+    assert sum(gain_ratio(finder, query) for query in EXACT) / len(EXACT) >= 0.95

@@ -7,6 +7,17 @@ LIBRARY = "library"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Number:
+    """A claim as a number that can be compared."""
+
+    metric: str
+    low: float  # equal to high where one number is reported
+    high: float
+    unit: str  # one of orrery.evidence.words.UNITS
+    devices: tuple[str, ...] = ()  # of its set-up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """A paper as the search sees it."""
 
@@ -14,6 +25,7 @@ class Document:
     title: str
     text: str  # the mechanism in our words; of a fetched paper its abstract
     claims: tuple[str, ...] = ()  # "request rate ratio 2 to 4.6 against vllm"
+    numbers: tuple[Number, ...] = ()  # the same, to be compared
     layer: str = ""
     kind: str = ""
     fit: str = ""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from orrery.base.errors import ScenarioError, nearest
 from orrery.evidence.find.document import Document
+from orrery.evidence.find.terms import words
 
 MAX_LISTED = 20
 """Names that an error spells out."""
@@ -20,6 +21,7 @@ _YEARS = re.compile(r"(\d{4})?\s*(\.\.)?\s*(\d{4})?")
 class Filters:
     """Words that a paper must carry; an empty one lets everything through. Several by comma: any of them."""
 
+    author: str = ""  # a name, or part of one; of several by comma, any
     layer: str = ""
     device: str = ""  # as set-ups name it, or how such a name begins: a100
     technique: str = ""
@@ -39,11 +41,13 @@ def select(documents: Sequence[Document], filters: Filters) -> tuple[Document, .
     }
     low, high = _years(filters.year) if filters.year else (None, None)
     judged = _judged(filters.verdict, documents) if filters.verdict else None
+    written = _written(filters.author, documents) if filters.author else None
     return tuple(
         d
         for d in documents
         if all(names & set(_names(d, name)) for name, names in required.items())
         and (judged is None or d.key in judged)
+        and (written is None or d.key in written)
         and (low is None or (d.year is not None and d.year >= low))
         and (high is None or (d.year is not None and d.year <= high))
     )
@@ -61,10 +65,31 @@ def _judged(verdict: str, documents: Sequence[Document]) -> set[str]:
     return {key for key, claims in lines.items() if any(scored.verdict == verdict for scored in claims.values())}
 
 
+def _written(author: str, documents: Sequence[Document]) -> set[str]:
+    """Papers by any of these people: every word of the name stands in one author's name."""
+    found = set[str]()
+    for part in author.split(","):
+        asked = set(words(part))
+        meant = {d.key for d in documents if asked and any(asked <= set(words(name)) for name in d.authors)}
+        if not meant:
+            known = {name for d in documents for name in d.authors}
+            parts = {word for name in known for word in name.split() if len(word) > 1}
+            near = nearest(part.strip(), known) or nearest(part.strip(), parts)
+            hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "not every paper's authors are known."
+            raise ScenarioError(f"There is no paper of author {part.strip()!r}; {hint}")
+        found |= meant
+    return found
+
+
 def _names(document: Document, name: str) -> tuple[str, ...]:
     """What a document carries under a filter's name."""
     found: str | tuple[str, ...] = getattr(document, name if name in ("layer", "kind", "fit") else f"{name}s")
     return (found,) if isinstance(found, str) else found
+
+
+def devices_named(text: str, documents: Sequence[Document]) -> set[str]:
+    """The devices of these papers that a name means. Raises where there is none."""
+    return _target("device", text, {name for d in documents for name in d.devices})
 
 
 def _target(name: str, text: str, known: Collection[str]) -> set[str]:

@@ -6,8 +6,10 @@ Source: Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and
 import sqlite3
 from collections.abc import Mapping, Sequence
 
-from orrery.evidence.find.fields import WEIGHTS
+from orrery.evidence.find.fields import WEIGHTS, WORDS_ALONE
 from orrery.evidence.find.terms import TOKENIZER
+
+COLUMNS = WEIGHTS | WORDS_ALONE
 
 
 class FullText:
@@ -15,12 +17,12 @@ class FullText:
 
     def __init__(self, documents: Sequence[Mapping[str, Sequence[str]]]) -> None:
         self._database = sqlite3.connect(":memory:", check_same_thread=False)  # one thread asks at a time
-        names = ", ".join(WEIGHTS)
+        names = ", ".join(COLUMNS)
         self._database.execute(f'CREATE VIRTUAL TABLE papers USING fts5({names}, tokenize = "{TOKENIZER}")')
-        places = ", ".join("?" * (len(WEIGHTS) + 1))
+        places = ", ".join("?" * (len(COLUMNS) + 1))
         self._database.executemany(
             f"INSERT INTO papers (rowid, {names}) VALUES ({places})",
-            ((i, *(" ".join(columns[name]) for name in WEIGHTS)) for i, columns in enumerate(documents)),
+            ((i, *(" ".join(columns[name]) for name in COLUMNS)) for i, columns in enumerate(documents)),
         )
 
     def scores(self, query: Sequence[str]) -> dict[int, float]:
@@ -28,7 +30,7 @@ class FullText:
         if not query:
             return {}
         query_terms = " OR ".join(f'"{term.replace(chr(34), "")}"' for term in query)
-        weights = ", ".join(map(str, WEIGHTS.values()))
+        weights = ", ".join(map(str, COLUMNS.values()))
         rows = self._database.execute(
             f"SELECT rowid, -bm25(papers, {weights}) FROM papers WHERE papers MATCH ?", (query_terms,)
         )

@@ -13,7 +13,7 @@ from pathlib import Path
 from platformdirs import user_cache_dir
 
 from orrery.base.files import write_atomically
-from orrery.evidence.find.document import Document
+from orrery.evidence.find.document import Document, Number
 from orrery.evidence.library import own_papers_folder, paper_texts
 
 MAKERS = (
@@ -57,6 +57,7 @@ def _made(path: Path) -> Document:
 
 
 def _document(row: dict[str, object]) -> Document:
+    row["numbers"] = [Number(**{**n, "devices": tuple(n["devices"])}) for n in row["numbers"]]  # pyright: ignore
     return Document(**{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()})  # pyright: ignore
 
 

@@ -127,9 +127,9 @@ class TopicModel:
 def _bag(columns: Mapping[str, Sequence[str]]) -> dict[str, float]:
     """Terms with the sum of the weights of the columns that they stand in."""
     bag: dict[str, float] = {}
-    for name, found in columns.items():
-        for term in found:
-            bag[term] = bag.get(term, 0.0) + WEIGHTS[name]
+    for name, weight in WEIGHTS.items():
+        for term in columns.get(name, ()):
+            bag[term] = bag.get(term, 0.0) + weight
     return bag
 
 

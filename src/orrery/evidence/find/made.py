@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from orrery.evidence.amounts import amount
 from orrery.evidence.feed.entry import Classification, Entry
-from orrery.evidence.find.document import Document
+from orrery.evidence.find.document import Document, Number
 from orrery.evidence.paper_file import Claim, Paper
 
 DEVICES = ("device", "devices", "prefill_device", "decode_device")
@@ -21,10 +21,11 @@ def document_of_paper(paper: Paper) -> Document:
         title=paper.title,
         text=paper.mechanism,
         claims=_once(map(claim_text, paper.claims)),
+        numbers=tuple(dict.fromkeys(map(_number, paper.claims))),
         layer=paper.layer,
         kind=paper.kind,
         fit=paper.fit,
-        devices=_once(part.strip() for word in _inputs(paper, DEVICES) for part in word.split(",")),
+        devices=_parts(_inputs(paper, DEVICES)),
         setting=(*_inputs(paper, SETTING), *_sizes(paper)),
         techniques=paper.techniques,
         metrics=_once(claim.metric for claim in paper.claims),
@@ -43,6 +44,7 @@ def document_of_entry(entry: Entry, understood: Classification) -> Document:
         title=entry.title,
         text=entry.abstract,
         claims=_once(_phrase(c.metric, c.reading, c.low, c.high, c.unit, c.baseline) for c in understood.claims),
+        numbers=tuple(Number(metric=c.metric, low=c.low, high=c.high, unit=c.unit) for c in understood.claims),
         layer=understood.layer,
         techniques=tuple(name for name, _ in understood.techniques),
         metrics=_once(claim.metric for claim in understood.claims),
@@ -53,6 +55,17 @@ def document_of_entry(entry: Entry, understood: Classification) -> Document:
         url=entry.url,
         source=entry.source,
     )
+
+
+def _number(claim: Claim) -> Number:
+    """A claim as a number, with the devices of its own set-up."""
+    devices = _parts(claim.setup.word(name) for name in DEVICES)
+    return Number(metric=claim.metric, low=claim.low, high=claim.high, unit=claim.unit, devices=devices)
+
+
+def _parts(lists: Iterable[str]) -> tuple[str, ...]:
+    """Names of lists that go by comma, each once."""
+    return _once(name for words in lists for part in words.split(",") if (name := part.strip()))
 
 
 def claim_text(claim: Claim) -> str:

@@ -7,16 +7,18 @@ that some paper has, and the answer says so.
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
 from orrery.base.errors import ScenarioError
+from orrery.evidence.find.asked import asked
+from orrery.evidence.find.conditions import Found, meeting
 from orrery.evidence.find.document import Document
 from orrery.evidence.find.fields import columns
 from orrery.evidence.find.full_text import FullText
 from orrery.evidence.find.likeness import TopicModel
-from orrery.evidence.find.terms import STOP_WORDS, asked_terms, is_concept, words
+from orrery.evidence.find.terms import STOP_WORDS, asked_terms, is_concept, says, words
 
 Kind = Literal["words", "likeness", "both"]
 
@@ -57,6 +59,7 @@ class QueryResult:
     query: str
     hits: tuple[Hit, ...]
     read_as: dict[str, str] = field(default_factory=dict[str, str])  # misspelled word -> the word that was taken
+    conditions: tuple[str, ...] = ()  # what every paper of the answer meets
 
 
 class Finder:
@@ -79,8 +82,32 @@ class Finder:
         words_frac: float = WORDS_FRAC,
     ) -> QueryResult:
         """The best papers for a query, of all or of some. Raises where the query says nothing."""
+        taken = asked(query, self.documents)
+        places = range(len(self.documents)) if among is None else [self._place[d.key] for d in among]
+        if not taken.conditions:
+            return self._by_text(query, places, {}, limit=limit, kind=kind, words_frac=words_frac)
+        met = meeting(taken, [self.documents[i] for i in places], self.documents)
+        kept = [i for i in places if self.documents[i].key in met]
+        if says(taken.text):
+            found = self._by_text(taken.text, kept, met, limit=limit, kind=kind, words_frac=words_frac)
+        else:
+            found = self._by_reach(kept, met, limit)
+        return replace(found, query=query, conditions=taken.conditions)
+
+    def _by_reach(self, places: Sequence[int], met: Found, limit: int) -> QueryResult:
+        """Papers that meet conditions where nothing else is asked: those that meet the number by most come first."""
+        ordered = sorted(places, key=lambda i: (-met[self.documents[i].key][0], i))[:limit]
+        hits = (
+            Hit(document=d, score_ratio=1.0, words_ratio=0.0, likeness_ratio=0.0, because=met[d.key][1])
+            for d in map(self.documents.__getitem__, ordered)
+        )
+        return QueryResult(query="", hits=tuple(hits))
+
+    def _by_text(
+        self, query: str, allowed: Sequence[int], met: Found, *, limit: int, kind: Kind, words_frac: float
+    ) -> QueryResult:
+        """Papers by words and likeness, of some."""
         query_terms, read_as = self._inputs(query)
-        allowed = range(len(self.documents)) if among is None else [self._place[d.key] for d in among]
         by_words = self._words.scores(query_terms)
         by_likeness = self._likeness.scores(query_terms)
         best_words = max((by_words.get(i, 0.0) for i in allowed), default=0.0)
@@ -104,7 +131,7 @@ class Finder:
                     score_ratio=score,
                     words_ratio=w,
                     likeness_ratio=v,
-                    because=self._because(query_terms, i),
+                    because=(*met.get(self.documents[i].key, (0.0, ()))[1], *self._because(query_terms, i)),
                 )
                 for score, i, w, v in best
             ),
@@ -144,7 +171,7 @@ class Finder:
 
     def _meant(self, word: str) -> str:
         """The word itself where any paper has it, or none is near; else the nearest that some paper has."""
-        if len(word) < SHORTEST_TYPO or not word.isalpha() or self._likeness.knows(word):
+        if len(word) < SHORTEST_TYPO or not word.isalpha() or self._likeness.knows(word) or word in self._people:
             return word
         alike = [other for other in self._likeness.spellings() if abs(len(other) - len(word)) <= 2]
         near = difflib.get_close_matches(word, alike, n=1, cutoff=NEAR_WORD_RATIO)
@@ -160,6 +187,11 @@ class Finder:
         keys = {names[0]: i for i, names in enumerate(self._names)}
         near = difflib.get_close_matches(squashed, keys, n=1, cutoff=NEAR_KEY_RATIO)
         return [keys[key] for key in near]
+
+    @cached_property
+    def _people(self) -> frozenset[str]:
+        """Every word of an author's name."""
+        return frozenset(word for columns in self._columns for word in columns["authors"])
 
     @cached_property
     def _names(self) -> list[tuple[str, ...]]:

@@ -82,6 +82,11 @@ def _beginning(word: str) -> Sequence[tuple[list[str], str]]:
     return _phrases().get(_singular(word), ())
 
 
+def says(text: str) -> bool:
+    """Whether a text has a word to look for."""
+    return any(map(_says, words(text)))
+
+
 def _says(word: str) -> bool:
     return len(word) > 1 and word not in STOP_WORDS
 

@@ -11,7 +11,7 @@ from itertools import islice
 
 from orrery.evidence.feed.entry import NumericClaim
 from orrery.evidence.find.terms import words
-from orrery.evidence.understanding.quantities import Quantity, quantities
+from orrery.evidence.quantities import Quantity, quantities
 from orrery.evidence.understanding.weights import shipped
 
 MIN_CONFIDENCE_FRAC = 0.5

@@ -51,22 +51,29 @@ class Listing:
     num_all: int = 0
     num_pages: int = 1
     read_as: Mapping[str, str] = field(default_factory=dict[str, str])
+    conditions: tuple[str, ...] = ()
 
 
 def listing(index: Index, query: PaperQuery, marked: Marked) -> Listing:
     """What is asked for. Raises where no paper carries a filter's word, or a query says nothing."""
     every = index.documents(query.has_new)
     start = (query.page - 1) * PAGE_ITEMS
-    part = slice(start, start + PAGE_ITEMS)
+    part, conditions = slice(start, start + PAGE_ITEMS), ()
     if query.query:
         found = index.search(query.query, query.filters, has_new=query.has_new, limit=MAX_HITS)
         items = tuple(item_of_hit(hit, marked) for hit in found.hits[part])
+        conditions = tuple(describe(condition, 200) for condition in found.conditions)
         num, read_as = len(found.hits), {describe(a, 60): describe(b, 60) for a, b in found.read_as.items()}
     else:
         shown = sorted(select(every, query.filters), key=_latest)
         items, num, read_as = tuple(item_of(d, marked) for d in shown[part]), len(shown), {}
     return Listing(
-        items=items, num_found=num, num_all=len(every), num_pages=max(1, -(-num // PAGE_ITEMS)), read_as=read_as
+        items=items,
+        num_found=num,
+        num_all=len(every),
+        num_pages=max(1, -(-num // PAGE_ITEMS)),
+        read_as=read_as,
+        conditions=conditions,
     )
 
 

@@ -5,7 +5,7 @@ from starlette.routing import Route
 from orrery.web.pages.papers.digest import change, digest, feed
 from orrery.web.pages.papers.entry import entry
 from orrery.web.pages.papers.fresh import day, trending
-from orrery.web.pages.papers.library import home, library
+from orrery.web.pages.papers.library import home, library, suggest
 from orrery.web.pages.papers.marking import follow, mark
 from orrery.web.pages.papers.score import scorecard
 
@@ -15,6 +15,7 @@ ROUTES = (
     Route("/papers", home),
     Route("/papers/library", library),
     Route("/papers/search", library),
+    Route("/papers/suggest", suggest),
     Route("/papers/day", day),
     Route("/papers/day/{day}", day),
     Route("/papers/trending", trending),

@@ -1,23 +1,38 @@
 """The library: every paper, narrowed by filters, or found by what it is about while the reader types."""
 
+from dataclasses import asdict
 from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from orrery.base.errors import OrreryError
+from orrery.evidence.find.suggest import suggestions
 from orrery.web.export import as_csv, as_json
 from orrery.web.pages.papers.fresh import day
-from orrery.web.papers.index import index_of
+from orrery.web.papers.index import MAX_QUERY, index_of
 from orrery.web.papers.listing import Listing, PaperQuery, choices, listing, rows
+from orrery.web.papers.messages import describe
 from orrery.web.papers.own import marked
 from orrery.web.place import Place
 from orrery.web.render import page
+
+MAX_SHOWN = 110
+"""Letters of a suggestion."""
 
 
 def home(request: Request) -> Response:
     """The latest papers; the library where the address asks for something of it."""
     return library(request) if request.query_params else day(request)
+
+
+def suggest(request: Request) -> Response:
+    """Names that begin like what is typed, as JSON."""
+    index = index_of(request.app.state.place.library)
+    documents = index.documents(has_new=request.query_params.get("among") == "new")
+    found = suggestions(documents, request.query_params.get("q", "")[:MAX_QUERY])
+    shown = ({**asdict(one), "text": describe(one.text, MAX_SHOWN)} for one in found)
+    return JSONResponse(list(shown))
 
 
 def library(request: Request) -> Response:

@@ -1,0 +1,82 @@
+"""Conditions of a query, held against papers: phrases in their words, numbers in their claims."""
+
+from collections.abc import Sequence, Set
+
+from orrery.evidence.amounts import amount
+from orrery.evidence.find.asked import Asked, Figure
+from orrery.evidence.find.document import Document, Number
+from orrery.evidence.find.filters import Filters, devices_named, select
+from orrery.evidence.find.terms import words
+
+SAME_FRAC = 0.01
+"""How far apart two numbers may be that are the same."""
+
+Found = dict[str, tuple[float, tuple[str, ...]]]
+
+
+def meeting(asked: Asked, documents: Sequence[Document], known: Sequence[Document]) -> Found:
+    """The documents that meet every condition: key -> how far the numbers go, and why. ``known`` spells names."""
+    kept = {d.key for d in select(known, asked.filters)} if asked.filters != Filters() else None
+    on = {figure: devices_named(figure.device, known) if figure.device else set[str]() for figure in asked.figures}
+    found: Found = {}
+    for document in documents:
+        if kept is not None and document.key not in kept:
+            continue
+        if asked.phrases and not _has(document, asked.phrases):
+            continue
+        met = [_meeting(document, figure, on[figure]) for figure in asked.figures]
+        if all(met):
+            numbers = [_farthest(figure, of) for figure, of in zip(asked.figures, met, strict=True)]
+            found[document.key] = (_reach(asked.figures, numbers), tuple(map(_text, numbers)))
+    return found
+
+
+def _has(document: Document, phrases: Sequence[str]) -> bool:
+    """Whether each phrase stands in some part of a paper, word by word."""
+    parts = (document.title, document.text, *document.claims, *document.setting, *document.authors)
+    spelled = [f" {' '.join(words(part))} " for part in parts]
+    return all(any(f" {phrase} " in part for part in spelled) for phrase in phrases)
+
+
+def _meeting(document: Document, figure: Figure, devices: Set[str]) -> list[Number]:
+    """The claims of a paper that meet a number; what a baseline did counts only where it is asked for."""
+    return [
+        number
+        for number in document.numbers
+        if (names := set(number.metric.split("_"))).issuperset(figure.metric)
+        and ("baseline" not in names or "baseline" in figure.metric)
+        and number.unit == figure.unit
+        and _holds(number, figure)
+        and (not figure.device or devices & set(number.devices))
+    ]
+
+
+def _holds(number: Number, figure: Figure) -> bool:
+    """Whether any number of the claim's range meets the condition."""
+    value = figure.value
+    return {
+        ">": number.high > value,
+        ">=": number.high >= value,
+        "<": number.low < value,
+        "<=": number.low <= value,
+        "=": number.low - SAME_FRAC * abs(value) <= value <= number.high + SAME_FRAC * abs(value),
+    }[figure.sign]
+
+
+def _farthest(figure: Figure, met: Sequence[Number]) -> Number:
+    """The claim that meets a number by most."""
+    return min(met, key=lambda n: n.low) if figure.sign in ("<", "<=") else max(met, key=lambda n: n.high)
+
+
+def _reach(figures: Sequence[Figure], numbers: Sequence[Number]) -> float:
+    """By what the first number is met; papers with no other order stand by it, the farthest first."""
+    if not figures:
+        return 0.0
+    return -numbers[0].low if figures[0].sign in ("<", "<=") else numbers[0].high
+
+
+def _text(number: Number) -> str:
+    """A claim as a phrase: throughput ratio 2 to 4 on h100-sxm."""
+    ends = " to ".join(dict.fromkeys(amount(x, number.unit) for x in (number.low, number.high)))
+    on = f" on {', '.join(number.devices)}" if number.devices else ""
+    return f"{number.metric.replace('_', ' ')} {ends}{on}"

@@ -1,0 +1,133 @@
+"""Queries taken apart: exact phrases, fields, and numbers that structured claims must meet."""
+
+import pytest
+
+from orrery.base.errors import ScenarioError
+from orrery.evidence.find.asked import Figure, asked
+from orrery.evidence.find.document import Document, Number
+from orrery.evidence.find.filters import Filters
+from orrery.evidence.find.search import Finder
+
+SHELF = (
+    Document(
+        key="one",
+        title="Phases Apart",
+        text="Prompts are split from answers.",
+        authors=("Ada Lovelace", "Charles Babbage"),
+        devices=("h100-sxm",),
+        metrics=("throughput_ratio", "baseline_ttft_mean", "ttft_mean"),
+        numbers=(
+            Number(metric="throughput_ratio", low=2.0, high=4.0, unit="ratio", devices=("h100-sxm",)),
+            Number(metric="baseline_ttft_mean", low=0.2, high=0.2, unit="s", devices=("h100-sxm",)),
+            Number(metric="ttft_mean", low=0.5, high=0.5, unit="s", devices=("h100-sxm",)),
+        ),
+        layer="serving",
+    ),
+    Document(
+        key="two",
+        title="Answers Apart",
+        text="Answers split the prompts; apart from phases nothing is new.",
+        authors=("Ada Byron",),
+        devices=("a100-pcie",),
+        metrics=("throughput_ratio",),
+        numbers=(Number(metric="throughput_ratio", low=5.0, high=5.0, unit="ratio", devices=("a100-pcie",)),),
+        layer="moe",
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def small():
+    return Finder(SHELF)
+
+
+def keys(found):
+    return [hit.document.key for hit in found.hits]
+
+
+def test_a_number_by_hand():
+    found = asked("moe throughput > 3x on H100", SHELF)
+    assert found.figures == (Figure(metric=("throughput",), sign=">", value=3.0, unit="ratio", device="h100"),)
+    assert found.text.split() == ["moe"]
+    assert found.conditions == ("a claim of throughput > 3 ratio on h100",)
+
+
+@pytest.mark.parametrize(
+    ("query", "sign", "value", "unit"),
+    [
+        ("ttft < 300 ms", "<", 0.3, "s"),
+        ("ttft ≤ 1 s", "<=", 1.0, "s"),
+        ("throughput>=2", ">=", 2.0, "ratio"),
+        ("throughput => 2x", ">=", 2.0, "ratio"),
+        ("throughput = 55 %", "=", 0.55, "frac"),
+    ],
+)
+def test_signs_and_units(query, sign, value, unit):
+    (figure,) = asked(query, SHELF).figures
+    assert (figure.sign, figure.unit) == (sign, unit)
+    assert figure.value == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("throughput > 3x", ["two", "one"]),  # of its ranges the upper ends: 4 and 5, the farther first
+        ("throughput > 4x", ["two"]),
+        ("throughput >= 4x on H100", ["one"]),
+        ("throughput < 2x", []),
+        ("throughput <= 2x", ["one"]),
+        ("throughput = 3x", ["one"]),  # within 2 to 4
+        ("throughput > 3x on a100", ["two"]),
+        ("ttft < 300 ms", []),  # what the baseline took is not what the paper claims
+        ("baseline ttft < 300 ms", ["one"]),
+        ("throughput > 3x ttft < 1 s", ["one"]),
+        ('"split from answers"', ["one"]),
+        ('"answers split"', ["two"]),
+        ('"split answers"', []),
+        ('"Phases Apart" prompts', ["one"]),
+        ("author:lovelace", ["one"]),
+        ('author:"Ada Byron"', ["two"]),
+        ("Byron", ["two"]),
+        ("layer:moe prompts", ["two"]),
+        ("device:h100 split", ["one"]),
+        ("author:ada throughput > 4x", ["two"]),
+    ],
+)
+def test_what_meets_a_condition_is_found_and_nothing_else(small, query, found):
+    assert keys(small.search(query)) == found
+
+
+def test_the_answer_says_how_it_was_understood(small):
+    found = small.search('"split from answers" author:ada throughput > 2x')
+    assert found.conditions == (
+        "the words “split from answers” in that order",
+        "author ada",
+        "a claim of throughput > 2 ratio",
+    )
+    assert found.hits[0].because[0] == "throughput ratio 2 to 4 on h100-sxm"
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("througput > 3x", "did you mean 'throughput'"),
+        ("layer:mole", "no paper of layer 'mole'"),
+        ("author:turing", "no paper of author 'turing'"),
+        ("throughput > 3x on h800", "no paper of device 'h800'"),
+        ('""', "no word to look for"),
+    ],
+)
+def test_what_cannot_be_met_by_any_paper_is_refused(small, query, says):
+    with pytest.raises(ScenarioError, match=says):
+        small.search(query)
+
+
+@pytest.mark.parametrize("query", ['"open phrase', "title:split", "answers < prompts", "split >", "split:answers"])
+def test_what_is_no_condition_stays_words(small, query):
+    assert small.search(query).conditions == ()
+
+
+def test_fields_are_those_of_the_filters():
+    assert asked('kind:system year:2024.. technique:"chunked prefill" words', SHELF).filters == Filters(
+        kind="system", year="2024..", technique="chunked prefill"
+    )
