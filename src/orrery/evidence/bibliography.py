@@ -25,7 +25,7 @@ class Bibliography:
 
 
 UNKNOWN = Bibliography()
-"""Nothing known: no record was found."""
+"""A bibliography without a record."""
 
 
 def read_bibliography(file: str, raw: dict[str, Any], sources: Mapping[str, Source]) -> Bibliography:

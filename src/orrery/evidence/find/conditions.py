@@ -3,9 +3,9 @@
 from collections.abc import Sequence, Set
 
 from orrery.evidence.amounts import amount
-from orrery.evidence.find.asked import Asked, Figure
 from orrery.evidence.find.document import Document, Number
 from orrery.evidence.find.filters import Filters, devices_named, select
+from orrery.evidence.find.parsed_query import Figure, ParsedQuery
 from orrery.evidence.find.terms import words
 
 SAME_FRAC = 0.01
@@ -14,20 +14,20 @@ SAME_FRAC = 0.01
 Found = dict[str, tuple[float, tuple[str, ...]]]
 
 
-def meeting(asked: Asked, documents: Sequence[Document], known: Sequence[Document]) -> Found:
+def meeting(query: ParsedQuery, documents: Sequence[Document], known: Sequence[Document]) -> Found:
     """The documents that meet every condition: key -> how far the numbers go, and why. ``known`` spells names."""
-    kept = {d.key for d in select(known, asked.filters)} if asked.filters != Filters() else None
-    on = {figure: devices_named(figure.device, known) if figure.device else set[str]() for figure in asked.figures}
+    selected = {d.key for d in select(known, query.filters)} if query.filters != Filters() else None
+    on = {figure: devices_named(figure.device, known) if figure.device else set[str]() for figure in query.figures}
     found: Found = {}
     for document in documents:
-        if kept is not None and document.key not in kept:
+        if selected is not None and document.key not in selected:
             continue
-        if asked.phrases and not _has(document, asked.phrases):
+        if query.phrases and not _has(document, query.phrases):
             continue
-        met = [_meeting(document, figure, on[figure]) for figure in asked.figures]
+        met = [_meeting(document, figure, on[figure]) for figure in query.figures]
         if all(met):
-            numbers = [_farthest(figure, of) for figure, of in zip(asked.figures, met, strict=True)]
-            found[document.key] = (_reach(asked.figures, numbers), tuple(map(_text, numbers)))
+            numbers = [_farthest(figure, of) for figure, of in zip(query.figures, met, strict=True)]
+            found[document.key] = (_reach(query.figures, numbers), tuple(map(_text, numbers)))
     return found
 
 

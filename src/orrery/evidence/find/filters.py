@@ -69,8 +69,8 @@ def _written(author: str, documents: Sequence[Document]) -> set[str]:
     """Papers by any of these people: every word of the name stands in one author's name."""
     found = set[str]()
     for part in author.split(","):
-        asked = set(words(part))
-        meant = {d.key for d in documents if asked and any(asked <= set(words(name)) for name in d.authors)}
+        spelled = set(words(part))
+        meant = {d.key for d in documents if spelled and any(spelled <= set(words(name)) for name in d.authors)}
         if not meant:
             known = {name for d in documents for name in d.authors}
             parts = {word for name in known for word in name.split() if len(word) > 1}

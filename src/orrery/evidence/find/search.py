@@ -12,12 +12,12 @@ from functools import cached_property
 from typing import Literal
 
 from orrery.base.errors import ScenarioError
-from orrery.evidence.find.asked import asked
 from orrery.evidence.find.conditions import Found, meeting
 from orrery.evidence.find.document import Document
 from orrery.evidence.find.fields import columns
 from orrery.evidence.find.full_text import FullText
 from orrery.evidence.find.likeness import TopicModel
+from orrery.evidence.find.parsed_query import parse_query
 from orrery.evidence.find.terms import STOP_WORDS, asked_terms, is_concept, says, words
 
 Kind = Literal["words", "likeness", "both"]
@@ -82,16 +82,16 @@ class Finder:
         words_frac: float = WORDS_FRAC,
     ) -> QueryResult:
         """The best papers for a query, of all or of some. Raises where the query says nothing."""
-        taken = asked(query, self.documents)
+        taken = parse_query(query, self.documents)
         places = range(len(self.documents)) if among is None else [self._place[d.key] for d in among]
         if not taken.conditions:
             return self._by_text(query, places, {}, limit=limit, kind=kind, words_frac=words_frac)
         met = meeting(taken, [self.documents[i] for i in places], self.documents)
-        kept = [i for i in places if self.documents[i].key in met]
+        meeting_places = [i for i in places if self.documents[i].key in met]
         if says(taken.text):
-            found = self._by_text(taken.text, kept, met, limit=limit, kind=kind, words_frac=words_frac)
+            found = self._by_text(taken.text, meeting_places, met, limit=limit, kind=kind, words_frac=words_frac)
         else:
-            found = self._by_reach(kept, met, limit)
+            found = self._by_reach(meeting_places, met, limit)
         return replace(found, query=query, conditions=taken.conditions)
 
     def _by_reach(self, places: Sequence[int], met: Found, limit: int) -> QueryResult:

@@ -16,7 +16,7 @@ SHORTEST = 2
 class Suggestion:
     """A query that may be meant."""
 
-    query: str  # what the search is then asked
+    query: str  # what the search is then parts
     text: str  # as a reader is shown it
     kind: str  # paper, author, layer, technique, device or metric
     num: int  # papers that it is of
@@ -24,14 +24,14 @@ class Suggestion:
 
 def suggestions(documents: Sequence[Document], typed: str, most: int = MAX_SUGGESTED) -> tuple[Suggestion, ...]:
     """Names with a word for each word typed, the last of which may be unfinished; those of most papers first."""
-    asked = words(typed)
-    if len("".join(asked)) < SHORTEST:
+    parts = words(typed)
+    if len("".join(parts)) < SHORTEST:
         return ()
     count = Counter(pair for document in documents for pair in set(_names(document)))
     met = [
-        (not _starts(words(name), asked), kind, name, num)
+        (not _starts(words(name), parts), kind, name, num)
         for (kind, name), num in count.items()
-        if _meets(words(name), asked)
+        if _meets(words(name), parts)
     ]
     met.sort(key=lambda one: (one[0], one[1] == "paper", -one[3], one[2]))
     return tuple(
@@ -40,7 +40,7 @@ def suggestions(documents: Sequence[Document], typed: str, most: int = MAX_SUGGE
 
 
 def _names(document: Document) -> Iterator[tuple[str, str]]:
-    """Everything that a paper can be found by as a whole."""
+    """Names by which a paper can be found."""
     yield "paper", document.title
     for kind, found in (
         ("author", document.authors),
@@ -52,15 +52,15 @@ def _names(document: Document) -> Iterator[tuple[str, str]]:
         yield from ((kind, name) for name in found if name)
 
 
-def _meets(name: Sequence[str], asked: Sequence[str]) -> bool:
+def _meets(name: Sequence[str], parts: Sequence[str]) -> bool:
     """Whether a name has every word that is finished, and one that begins with the last."""
-    *finished, last = asked
+    *finished, last = parts
     return set(finished) <= set(name) and any(word.startswith(last) for word in name)
 
 
-def _starts(name: Sequence[str], asked: Sequence[str]) -> bool:
+def _starts(name: Sequence[str], parts: Sequence[str]) -> bool:
     """Whether a name begins with what was typed."""
-    return " ".join(name).startswith(" ".join(asked))
+    return " ".join(name).startswith(" ".join(parts))
 
 
 def _query(kind: str, name: str) -> str:

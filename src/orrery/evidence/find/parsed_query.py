@@ -52,8 +52,8 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What a query asks."""
+class ParsedQuery:
+    """A query as conditions and words."""
 
     text: str  # the words that are left
     phrases: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class Asked:
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """Everything a paper must meet, in words."""
+        """The conditions, formatted."""
         named = ((name, getattr(self.filters, name)) for name in FIELDS)
         return (
             *(f"the words “{phrase}” in that order" for phrase in self.phrases),
@@ -71,7 +71,7 @@ class Asked:
         )
 
 
-def asked(query: str, documents: Sequence[Document]) -> Asked:
+def parse_query(query: str, documents: Sequence[Document]) -> ParsedQuery:
     """Take a query apart. Raises where a number is asked of what no paper of these measures."""
     filters, rest = Filters(), query
     for found in _FIELD.finditer(query):
@@ -84,7 +84,7 @@ def asked(query: str, documents: Sequence[Document]) -> Asked:
         figure, start, end = _figure(found, documents)
         figures.append(figure)
         rest = f"{rest[:start]} {rest[end:]}"
-    return Asked(text=rest, phrases=phrases, filters=filters, figures=tuple(figures))
+    return ParsedQuery(text=rest, phrases=phrases, filters=filters, figures=tuple(figures))
 
 
 def _figure(found: "re.Match[str]", documents: Sequence[Document]) -> tuple[Figure, int, int]:

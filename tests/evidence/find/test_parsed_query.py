@@ -3,9 +3,9 @@
 import pytest
 
 from orrery.base.errors import ScenarioError
-from orrery.evidence.find.asked import Figure, asked
 from orrery.evidence.find.document import Document, Number
 from orrery.evidence.find.filters import Filters
+from orrery.evidence.find.parsed_query import Figure, parse_query
 from orrery.evidence.find.search import Finder
 
 SHELF = (
@@ -46,7 +46,7 @@ def keys(found):
 
 
 def test_a_number_by_hand():
-    found = asked("moe throughput > 3x on H100", SHELF)
+    found = parse_query("moe throughput > 3x on H100", SHELF)
     assert found.figures == (Figure(metric=("throughput",), sign=">", value=3.0, unit="ratio", device="h100"),)
     assert found.text.split() == ["moe"]
     assert found.conditions == ("a claim of throughput > 3 ratio on h100",)
@@ -63,7 +63,7 @@ def test_a_number_by_hand():
     ],
 )
 def test_signs_and_units(query, sign, value, unit):
-    (figure,) = asked(query, SHELF).figures
+    (figure,) = parse_query(query, SHELF).figures
     assert (figure.sign, figure.unit) == (sign, unit)
     assert figure.value == pytest.approx(value)
 
@@ -128,6 +128,6 @@ def test_what_is_no_condition_stays_words(small, query):
 
 
 def test_fields_are_those_of_the_filters():
-    assert asked('kind:system year:2024.. technique:"chunked prefill" words', SHELF).filters == Filters(
+    assert parse_query('kind:system year:2024.. technique:"chunked prefill" words', SHELF).filters == Filters(
         kind="system", year="2024..", technique="chunked prefill"
     )
