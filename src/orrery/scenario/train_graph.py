@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,9 @@ from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.show import Table
 from orrery.scenario.train_with.number_file import numbers_of
 from orrery.training.graphs.epoch import Devices, Epoch, epoch
-from orrery.training.graphs.graph import Graph, from_pairs, planted_graph
+from orrery.training.graphs.graph import Graph, Ints, from_pairs, planted_graph
 from orrery.training.graphs.partition import partition
-from orrery.training.graphs.volume import GraphModel, Volume, parts_of, volume
+from orrery.training.graphs.volume import GraphModel, Volume, enlarged, parts_of, volume
 
 WORK = {"gcn": (1, 2, False), "graphsage": (2, 2, False), "gcnii": (1, 3, True), "resgcn": (1, 4, False)}
 """Products and passes over the rows of a layer, and whether it reads the first layer too: GraphSAGE multiplies itself
@@ -25,6 +26,9 @@ and its neighbours apart, GCNII adds two residuals, ResGCN norms and adds."""
 
 DEFAULTS: Mapping[str, Any] = {"graph_model": "gcn", "graph_layers": 32, "graph_hidden": 256, "graph_chunks": 8}
 COMMUNITY_VERTICES, INSIDE_FRAC = 1000, 0.5
+MAX_DRAWN_EDGES, MAX_DRAWN_VERTICES = 1_000_000, 20_000
+"""Limits of a drawn graph: a larger one is drawn smaller, of the same mean degree, and its parts are enlarged."""
+
 WRITE = "an edge a line, two whole numbers of vertices between a comma; or planted:VERTICES:DEGREE"
 
 
@@ -100,7 +104,11 @@ def _answered(scenario: Scenario) -> GraphAnswer:
         num_elementwise=passes,
         passes_first=reads_first,
     )
-    graph = graph_of(scenario)
+    graph, size = graph_of(scenario)
+    if size:
+        notes.append(
+            f"graph: {graph.num_vertices:,} vertices of the same mean degree were cut, their parts enlarged to {size:,}"
+        )
     devices = Devices(device=device, devices_per_node=scenario.devices_per_node or device.devices_per_node)
     ways, found = _ways(scenario, count), dict[str, tuple[Epoch, Volume, float]]()
     requested = scenario.graph_parallel
@@ -113,7 +121,9 @@ def _answered(scenario: Scenario) -> GraphAnswer:
                     f"{model.num_layers} layers; write graph_layers that the stages divide, or other devices."
                 )
             continue
-        parts = parts_of(graph, partition(graph, num_parts, seed=scenario.seed or 0))
+        parts = parts_of(graph, _cut(graph, num_parts, scenario.seed or 0))
+        if size:
+            parts = enlarged(parts, size, round(graph.num_edges * size / graph.num_vertices))
         chunks = chosen["graph_chunks"] if stages > 1 else 1
         timed = epoch(parts, model, devices, num_stages=stages, num_chunks=chunks)
         found[name] = timed, volume(parts, model, stages), parts.copies_ratio
@@ -127,8 +137,8 @@ def _answered(scenario: Scenario) -> GraphAnswer:
         graph_parallel=best,
         epoch=found[best][0],
         volume=found[best][1],
-        num_vertices=graph.num_vertices,
-        num_edges=graph.num_edges,
+        num_vertices=size or graph.num_vertices,
+        num_edges=round(graph.num_edges * (size or graph.num_vertices) / graph.num_vertices),
         tables=(Table(kind="graph", title="Ways to share the graph", rows=rows),),
         notes=tuple(notes),
     )
@@ -140,8 +150,8 @@ def _ways(scenario: Scenario, count: int) -> dict[str, int]:
     return ways | ({"hybrid": scenario.graph_parts} if scenario.graph_parts else {})
 
 
-def graph_of(scenario: Scenario) -> Graph:
-    """The user's edges, or a drawn graph with communities."""
+def graph_of(scenario: Scenario) -> tuple[Graph, int]:
+    """The user's edges, or a drawn graph with communities; and the vertices that a smaller one stands for, or 0."""
     word = str(scenario.graph)
     if word.casefold().startswith("planted:"):
         try:
@@ -149,16 +159,27 @@ def graph_of(scenario: Scenario) -> Graph:
             count, mean = int(vertices), float(degree)
         except ValueError:
             raise ScenarioError(f"graph: got {word!r}; write {WRITE}.") from None
-        if not 2 <= count <= 1_000_000 or not 0.0 < mean <= 10_000.0:
-            raise ScenarioError(f"graph: got {word!r}; write 2 to 1,000,000 vertices and a degree up to 10,000.")
-        communities = max(2, count // COMMUNITY_VERTICES)
-        return planted_graph(count, mean, num_communities=communities, inside_frac=INSIDE_FRAC, seed=scenario.seed or 0)
+        if not 2 <= count <= 1_000_000_000 or not 0.0 < mean <= 10_000.0:
+            raise ScenarioError(f"graph: got {word!r}; write 2 to 1,000,000,000 vertices and a degree up to 10,000.")
+        drawn = max(2, min(count, MAX_DRAWN_VERTICES, round(MAX_DRAWN_EDGES / mean)))
+        return _planted(drawn, mean, scenario.seed or 0), count if drawn < count else 0
     edges = numbers_of(word, "graph", WRITE, takes_zero=True)
     if edges.shape[1] != 2 or (edges != np.rint(edges)).any():
         raise ScenarioError(f"graph: {word}: has {edges.shape[1]} columns; write {WRITE}.")
     names, ends = np.unique(edges.astype(np.int64), return_inverse=True)
     pairs = ends.reshape(edges.shape)
-    return from_pairs(len(names), pairs[:, 0], pairs[:, 1])
+    return from_pairs(len(names), pairs[:, 0], pairs[:, 1]), 0
+
+
+@lru_cache(maxsize=4)
+def _planted(count: int, mean: float, seed: int) -> Graph:
+    communities = max(2, count // COMMUNITY_VERTICES)
+    return planted_graph(count, mean, num_communities=communities, inside_frac=INSIDE_FRAC, seed=seed)
+
+
+@lru_cache(maxsize=12)
+def _cut(graph: Graph, num_parts: int, seed: int) -> Ints:
+    return partition(graph, num_parts, seed=seed)
 
 
 def _row(name: str, timed: Epoch, sent: Volume, copies: float) -> dict[str, Any]:
@@ -167,6 +188,7 @@ def _row(name: str, timed: Epoch, sent: Volume, copies: float) -> dict[str, Any]
         "epoch_s": timed.time_s,
         "compute_s": timed.compute_s,
         "exchange_s": timed.exchange_s,
+        "send_s": timed.send_s,
         "idle_s": max(0.0, timed.idle_s),
         "sent_bytes": sent.total_bytes,
         "copies_ratio": copies,

@@ -3,16 +3,17 @@
 How many more steps losses cost is measured on a small model that is trained while it loses stages at the paper's rate.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 
 from orrery.evidence.paper_file import Claim, Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.training.recovery.measured import steps_with_losses
-from orrery.training.recovery.network import Shape
-from orrery.training.recovery.strategies import Outcome, StageFaults, computed_twice, from_neighbours, rolled_back
+from orrery.scenario.experiment import run_experiment
 
-MEASURED_STEPS, SEEDS = 500, (0, 1, 2)  # see [unstated] measured_on
+MEASURED_STEPS, SEEDS = 500, 3  # see [unstated] measured_on
+FORWARD_TWICE_RATIO = 4.0 / 3.0
+"""A second forward pass beside one forward and two backward: [unstated] doubled_step."""
+
 SMALL_MODEL = (
     "steps are measured on a small model and a short run: later in a long run the loss falls more slowly, and what a "
     "stage had learnt takes longer to come back; few losses fall into so short a run, so the measure is rough"
@@ -33,6 +34,12 @@ DIFFERS = {
     "swapped_train_time": SMALL_MODEL,
     "train_time_reduction": SMALL_MODEL,
 }
+WAYS = {
+    "rollback_train_time": "rollback",
+    "train_time": "neighbour-average",
+    "swapped_train_time": "neighbour-average-swapped",
+}
+"""Ways of the experiment, by the metric that is their run's time."""
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
@@ -48,52 +55,28 @@ def answer(claim: Claim) -> float:
     """The claim's metric."""
     s = claim.setup
     if claim.metric == "step_time_ratio":
-        return computed_twice(faults(s), 1, s.number("step_s")).step_s / s.number("step_s")
-    if claim.metric == "rollback_train_time":
-        return rollback(s).time_s
+        return rows(s, FORWARD_TWICE_RATIO, 1)["redundant"]["step_s"] / s.number("step_s")
+    steps = 1 if claim.metric == "rollback_train_time" else MEASURED_STEPS  # nothing is trained for what is counted
+    found = rows(s, s.number("doubled_step_s") / s.number("step_s"), steps)
     if claim.metric == "train_time_reduction":
-        twice = computed_twice(
-            faults(s),
-            int(s.number("num_steps")),
-            s.number("step_s"),
-            step_ratio=s.number("doubled_step_s") / s.number("step_s"),
-        )
-        return 1.0 - averaged(s, swaps_ends=True).time_s / twice.time_s
-    return averaged(s, swaps_ends=claim.metric == "swapped_train_time").time_s
+        return 1.0 - found[WAYS["swapped_train_time"]]["run_s"] / found["redundant"]["run_s"]
+    return found[WAYS[claim.metric]]["run_s"]
 
 
-def faults(s: Setup) -> StageFaults:
-    """The stages, and how often each is lost."""
-    return StageFaults(
-        num_stages=int(s.number("num_stages")),
-        hourly_failure_frac=s.number("hourly_failure_frac"),
-        replace_s=s.number("replace_s"),
-    )
-
-
-def rollback(s: Setup) -> Outcome:
-    """Saves every so many steps, back to the last one after a loss."""
-    return rolled_back(
-        faults(s), int(s.number("num_steps")), s.number("step_s"), int(s.number("num_steps_between_saves"))
-    )
-
-
-def averaged(s: Setup, *, swaps_ends: bool) -> Outcome:
-    """As many times the steps without losses as the small model needs at the same rate of losses."""
-    stages, step_s = faults(s), s.number("step_s")
-    ratio = measured_ratio(stages.num_stages, stages.step_failure_frac(step_s), swaps_ends)
-    return from_neighbours(stages, int(s.number("num_steps")), step_s, 0.0, steps_ratio=ratio)
-
-
-def measured_ratio(num_stages: int, step_failure_frac: float, swaps_ends: bool) -> float:
-    """Steps with losses over steps without, to the same loss, over all seeds."""
-    return measured_steps(num_stages, step_failure_frac, swaps_ends) / measured_steps(num_stages, 0.0, False)
+def rows(s: Setup, twice_ratio: float, steps: int) -> Mapping[str, Mapping[str, float]]:
+    """``orrery experiment stage-losses`` on the set-up's stages, rate and run, by way."""
+    sizes = {
+        "stages": f"{s.number('num_stages'):.0f}",
+        "hourly_failure": f"{s.number('hourly_failure_frac'):g}",
+        "step_s": f"{s.number('step_s'):g}",
+        "whole_steps": f"{s.number('num_steps'):.0f}",
+        "replace_s": f"{s.number('replace_s'):g}",
+        "save_steps": f"{s.number('num_steps_between_saves'):.0f}",
+    }
+    return _rows(tuple(f"{name}={value}" for name, value in sizes.items()), twice_ratio, steps)
 
 
 @cache
-def measured_steps(num_stages: int, step_failure_frac: float, swaps_ends: bool) -> float:
-    """Steps to the loss of a run that loses no stage, summed over all seeds."""
-    shape = Shape(num_stages=num_stages)
-    return sum(
-        steps_with_losses(shape, MEASURED_STEPS, step_failure_frac, swaps_ends=swaps_ends, seed=seed) for seed in SEEDS
-    )
+def _rows(sizes: tuple[str, ...], twice_ratio: float, steps: int) -> Mapping[str, Mapping[str, float]]:
+    found = run_experiment("stage-losses", steps=steps, seeds=SEEDS, sizes=[*sizes, f"twice_ratio={twice_ratio!r}"])
+    return {str(row["way"]): {k: float(v) for k, v in row.items() if k != "way"} for row in found.rows}

@@ -78,7 +78,8 @@ def test_memory_with_parity_keeps_what_disk_would_lose():
 
 def test_rolling_back_grows_with_the_rate_and_the_claims_follow_the_table():
     paper = get_paper("checkfree")
-    hours = [checkfree.rollback(paper.setups[name]).time_s for name in ("medium", "medium-10", "medium-16")]
+    setups = [paper.setups[name] for name in ("medium", "medium-10", "medium-16")]
+    hours = [checkfree.rows(setup, 4 / 3, 1)["rollback"]["run_s"] for setup in setups]
     assert hours == sorted(hours)
     claims = {claim.id: claim.low for claim in paper.claims}
     redundant = paper.setups["medium"].number("doubled_step_s") * paper.setups["medium"].number("num_steps")
