@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from orrery.emulator import admin, bodies, ranking, response_bodies
+from orrery.emulator import admin, app, bodies, ranking, response_bodies
 from orrery.emulator.app import App
 from orrery.emulator.settings import Settings
 
@@ -71,6 +71,8 @@ def test_it_names_every_status(path, method):
         may_be |= {429, 500, 503}
     if path in ("/health", "/health/ready", "/ping"):
         may_be |= {503}
+    if path in app.SLEEP:
+        may_be |= {401, 403} | ({400} if path == "/sleep" else set())
     if "{response_id}" in path:
         may_be |= {404} | (set() if method == "delete" else {400})
     assert usage_json == may_be

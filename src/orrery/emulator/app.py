@@ -29,12 +29,14 @@ from orrery.emulator.refusal import RequestError
 from orrery.emulator.requests import EmulatedRequest, RequestParser
 from orrery.emulator.responses import RESPONSES, Responses
 from orrery.emulator.settings import Settings
+from orrery.emulator.sleeping import Sleeping
 from orrery.emulator.stream import Stream
 from orrery.fleet.service.live_fleet import LiveFleet
 
 Handler = Callable[[Exchange], Awaitable[None]]
 
-GUARDED = ("/v1/", "/v2/", "/admin", "/apis/")
+SLEEP = ("/sleep", "/wake_up", "/is_sleeping")
+GUARDED = ("/v1/", "/v2/", "/admin", "/apis/", *SLEEP)
 """Where a key is asked for, if there is one."""
 
 ANTHROPIC = "/v1/messages"
@@ -66,8 +68,15 @@ class App:
             **Pages(pace, settings, self._asker).routes,
             **(LoraPages(settings.lora, settings.names).routes if settings.lora is not None else {}),
             **(FleetPages(pace, pace.live, settings).routes if isinstance(pace.live, LiveFleet) else {}),
+            **self._sleeping(),
             **(Admin(pace, settings, self._faults, played).routes if settings.has_admin else {}),
         }
+
+    def _sleeping(self) -> dict[str, dict[str, Handler]]:
+        """The paths of sleep: of one deployment, for whoever may pull levers."""
+        if not self._settings.has_admin or isinstance(self._pace.live, LiveFleet):
+            return {}
+        return Sleeping(self._pace, self._settings, dict(enumerate(self._settings.wake_s, 1))).routes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -96,7 +105,7 @@ class App:
             raise RequestError(404, f"There is no {exchange.path[:200]!r} here.")
         if exchange.path.startswith(GUARDED):
             self._check_key(exchange)
-        if exchange.path.startswith(("/admin", APIS)):
+        if exchange.path.startswith(("/admin", APIS, *SLEEP)):
             _check_origin(exchange)
         handler = methods.get("GET" if exchange.method == "HEAD" else exchange.method)
         if handler is None:

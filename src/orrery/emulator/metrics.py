@@ -44,6 +44,9 @@ LEGACY_COUNTERS = {
 LEGACY_HISTOGRAMS = {"time_per_output_token_seconds": "inter_token_latency_seconds"}
 """Names that older dashboards ask for, and what they are called now."""
 
+SLEEP_STATES = ("awake", "weights_offloaded", "discard_all")
+"""Name of each level of sleep in vLLM's metric; 0 is none."""
+
 REJECTIONS = ("queue_full", "closing")
 
 
@@ -74,6 +77,8 @@ class EngineMetrics(Collector):
         yield from self._histograms(replicas)
         if self._meters.guesses is not None:
             yield from self._guessed(replicas, self._meters.guesses)
+        if self._settings.has_admin:
+            yield self._sleep()
         if self._settings.lora is not None:
             yield self._adapters(self._settings.lora)
         if self._chosen is not None:
@@ -171,6 +176,11 @@ class EngineMetrics(Collector):
         yield self._counter(
             "spec_decode_num_accepted_tokens_per_pos", "The same by their place in the row.", places, "position"
         )
+
+    def _sleep(self) -> Metric:
+        level = self._pace.sleep_level
+        rows = [(k, (word,), float(at == level)) for k in self._names for at, word in enumerate(SLEEP_STATES)]
+        return self._gauge("engine_sleep_state", "1 in the state in which the engine is.", rows, "sleep_state")
 
     def _adapters(self, modules: LoraModules) -> Metric:
         """The adapters in batches and in queues, as routers by adapter read them; the value is the time."""

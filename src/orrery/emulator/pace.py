@@ -41,6 +41,7 @@ class RealTimeDriver:
         self._start, self._done_s = self._loop.time(), 0.0
         self._alarm: asyncio.Future[None] = self._loop.create_future()
         self.is_closing = False
+        self.sleep_level, self.awake_s = 0, 0.0  # 0: awake, from that moment on
         has_full_queues = isinstance(live, LiveFleet) and live.setup.service.max_queue > 0
         self._ends: dict[int, End] = {**ENDS, REFUSED: "shed"} if has_full_queues else ENDS
 
@@ -62,13 +63,15 @@ class RealTimeDriver:
         """Let a request in that arrived a moment ago, unless the queue is full."""
         if self.is_closing:
             raise RequestError(503, "The server is shutting down.")
+        if self.sleep_level:
+            raise RequestError(503, "The engine is asleep; POST /wake_up first.")
         most, num_jobs = self._settings.max_queued, len(request.jobs)
         if most and self.live.num_waiting + num_jobs > most:
             raise _full(f"{most} requests may wait")
         if len(self._by_number) + num_jobs > MAX_REQUESTS - SPARE_REQUESTS:
             raise _full(f"{MAX_REQUESTS} answers may be under way")
         now_s = max(self._done_s, arrived_s)
-        numbers = self._entered(request, now_s)
+        numbers = self._entered(request, max(now_s, self.awake_s))
         choices = [Choice(job, number) for job, number in zip(request.jobs, numbers, strict=True)]
         stream = Stream(request, choices, now_s)
         self.streams.add(stream)
@@ -150,6 +153,15 @@ class RealTimeDriver:
         else:
             self.live.set_replicas(count, now_s=self._reached_s)
         self._ring()
+
+    def empty_caches(self) -> None:
+        """Forget what the caches hold; nobody is there."""
+        if isinstance(self.live, Live):
+            self.live.empty_caches(now_s=self._reached_s)
+
+    def wake(self, wake_s: float) -> None:
+        """Be awake after that time; who comes before waits for it."""
+        self.sleep_level, self.awake_s = 0, self.now_s + wake_s
 
     def _ring(self) -> None:
         if not self._alarm.done():

@@ -31,6 +31,7 @@ class Settings:
     tenants: tuple[Tenant, ...] = ()  # whose budgets and priorities hold for requests of a ``user`` of their name
     lora: LoraModules | None = None  # adapters that requests may choose; None: the model takes none
     images: ImagePipeline | None = None  # that makes pictures beside the language model
+    wake_s: tuple[float, float] = (0.0, 0.0)  # from sleep of level 1 and 2
     cache_config: tuple[tuple[str, str], ...] = ()  # labels of vLLM's metric of that name
 
     def known(self, name: str | None) -> str:

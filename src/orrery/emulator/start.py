@@ -13,6 +13,7 @@ from orrery.execution.memory import Infeasible, memory_of
 from orrery.execution.speculation import verified_tokens
 from orrery.fleet.service.live_fleet import LiveFleet
 from orrery.scenario.ask import InfeasibleAnswer
+from orrery.scenario.cold_start import cold_start_of
 from orrery.scenario.requests import length_of
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.service import service_for
@@ -95,6 +96,7 @@ def settings_of(scenario: Scenario, service: Service, sizes: Sizes, options: Ser
         guessed_levels=len(speculation.widths) if speculation else 0,
         images=_images(deployment, options),
         lora=_lora(deployment, options, names),
+        wake_s=_wake_s(scenario, deployment),
         cache_config=_cache_config(service),
         hosts=frozenset(name.casefold().strip("[]") for name in options.hosts),
     )
@@ -113,6 +115,12 @@ def _lora(deployment: Deployment, options: ServerOptions, names: tuple[str, ...]
     if held is None and options.lora_modules:
         raise ScenarioError("lora-modules: this fleet takes no adapters; write lora_adapters = 10 in its file.")
     return None if held is None else LoraModules.of(options.lora_modules, held.slots, held.rank, names)
+
+
+def _wake_s(scenario: Scenario, deployment: Deployment) -> tuple[float, float]:
+    """Seconds to wake from both levels of sleep."""
+    first, second = (cold_start_of(merged(scenario, {"start": f"sleep-{k}"}), deployment).start for k in (1, 2))
+    return first.seconds_s, second.seconds_s
 
 
 def _images(deployment: Deployment, options: ServerOptions) -> ImagePipeline | None:

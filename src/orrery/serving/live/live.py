@@ -297,6 +297,13 @@ class Live:
         self._doors.is_up[replica] = True
         self.change(self._doors.opened(self._world))
 
+    def empty_caches(self, *, now_s: float) -> None:
+        """Every replica forgets what its caches hold; a request that is under way computes its own again."""
+        self.run_to(now_s)
+        for machine in range(self._doors.is_up.size):
+            lose(self._typed, machine, self._clock_s, True)
+        self.collect()
+
     def set_replicas(self, count: int, *, now_s: float, pool: int = 0) -> None:
         """The first ``count`` replicas of a pool that are up take new requests; others finish what they have."""
         self.run_to(now_s)
