@@ -88,12 +88,25 @@ def test_a_table_of_carbon_leaves_the_cost_as_it_was(table):
     assert {k: v for k, v in clean.items() if k not in own} == {k: v for k, v in plain.items() if k not in own}
 
 
+def test_owned_pools_pay_for_their_own_power_beside_rented_ones(table):
+    """Both pools always run one replica; what both draw is the sum, and only the owned one's is paid at 0.1 $/kWh."""
+    pools = [{"name": "a", "purchase": "owned", "usd_per_hour": 1.0}, {"name": "b", "usd_per_hour": 1.0}]
+    answer = simulate_fleet(**LOAD, num_requests=200, pool=pools, hours=table("0.1,1"), change=False)
+    run, end_s = answer.run, answer.run.end_s
+    assert run.spent_j[-1].sum() == pytest.approx(run.energy_above_idle_j)
+    assert (run.spent_j[-1] > 0.0).all()
+    watts = run.setup.terms[0].idle_power_w + run.setup.terms[0].host_power_w
+    own_j = watts * end_s + run.spent_j[-1][0]
+    assert answer.electricity_usd == pytest.approx(own_j / J_PER_KWH * 0.1)
+    assert answer.by_hour.energy_j.sum() == pytest.approx(run.energy_j + run.host_energy_j)
+
+
 def test_what_cannot_be_priced_is_refused_in_words(table):
     with pytest.raises(ScenarioError, match="leave one of both out"):
         simulate_fleet(**OWNED, num_requests=9, electricity=0.1, hours=table("0.1,1"))
     pools = [{"name": "a", "purchase": "owned"}, {"name": "b"}]
-    with pytest.raises(ScenarioError, match="not kept apart"):
-        simulate_fleet(**LOAD, num_requests=9, pool=pools, hours=table("0.1,1"))
+    with pytest.raises(ScenarioError, match="do not keep apart"):
+        simulate_fleet(**LOAD, days=0.1, pool=pools, hours=table("0.1,1"), steady=True)
     with pytest.raises(ScenarioError, match="survives"):
         simulate_fleet(**LOAD, hours=table("0.1,1"), survive="replica", slo=["ttft:900"])
     with pytest.raises(ScenarioError, match="usd_per_kwh, carbon_g_per_kwh"):

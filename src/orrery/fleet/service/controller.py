@@ -23,7 +23,7 @@ CONTROL, READY, FAULT, TAKEN, REPAIRED, FASTER = range(6)
 @dataclass(slots=True, eq=False)
 class FleetController:
     """Decisions about what runs while the clock goes on. Every frame has the columns of ``result.FRAME``, then the paid
-    replicas of each pool."""
+    replicas of each pool, and the joules above idle that each has spent."""
 
     setup: FleetService
     rows: RequestTables
@@ -228,5 +228,6 @@ class FleetController:
                 float(totals[tables.ENERGY]),
                 float(totals[tables.PROMPTED]),
                 *paid,
+                *states.spent_by_pool(),
             )
         )

@@ -58,12 +58,14 @@ class ReplicaStates:
     replicas: list[_Replica] = field(default_factory=list[_Replica])
     events: list[ScaleEvent] = field(default_factory=list[ScaleEvent])
     spans: list[Span] = field(default_factory=list[Span])
+    pool_of_lane: Ints = field(init=False)
     parked: dict[int, int] = field(default_factory=dict[int, int])  # by way in: where requests stand that nobody takes
 
     def __post_init__(self) -> None:
         w = self.rows.world
         machine_of_lane = w.unit_machine[w.lanes[:, tables.UNIT]]
         deployment_of_lane = w.lanes[:, tables.DEPLOYMENT] // (2 if self.setup.service.split else 1)
+        self.pool_of_lane = deployment_of_lane
         for pool, terms in enumerate(self.setup.terms):
             machines = np.unique(machine_of_lane[deployment_of_lane == pool])
             for part in np.array_split(machines, terms.replicas_max):
@@ -79,6 +81,12 @@ class ReplicaStates:
     def of_pool(self, pool: int, *states: int) -> list[int]:
         """Replicas of a pool in one of these states."""
         return [k for k, r in enumerate(self.replicas) if r.pool == pool and r.state in states]
+
+    def spent_by_pool(self) -> list[float]:
+        """Joules above idle of all steps so far, by pool."""
+        spent_j = self.rows.world.rates[:, tables.SPENT_J]
+        found: list[float] = np.bincount(self.pool_of_lane, spent_j, len(self.setup.terms)).tolist()
+        return found
 
     def count(self, *states: int, pools: tuple[int, ...] | None = None) -> int:
         """Replicas in one of these states, of all pools or of some."""

@@ -1,7 +1,7 @@
 """What a run over days leaves behind: every request, what ran when, what was paid, and what went wrong for whom."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -50,6 +50,7 @@ class FleetRun:
     energy_above_idle_j: float
     busy_s: float
     gap_counts: Floats
+    spent_j: Floats = field(default_factory=lambda: np.zeros((0, 0)))  # (moments and the end, pools): above idle
     adapter_loads: int = 0  # adapters that came from the hosts' memory
     adapter_load_s: float = 0.0  # steps waited for them, in all
 

@@ -57,7 +57,7 @@ def _result(control: FleetController, rows: RequestRows, requests: Requests, hor
     end_s = max(horizon_s if control.setup.horizon_s else 0.0, float(finished_s.max()) if finished_s.size else 0.0)
     control.states.close(max(end_s, control.clock_s))
     totals = rows.world.totals
-    frames = np.array(control.frames)
+    frames, pools = np.array(control.frames), len(control.setup.terms)
     return FleetRun(
         setup=control.setup,
         requests=requests,
@@ -65,7 +65,8 @@ def _result(control: FleetController, rows: RequestRows, requests: Requests, hor
         events=tuple(control.states.events),
         spans=tuple(control.states.spans),
         frames=frames[:, : len(FRAME)],
-        paid=frames[:, len(FRAME) :],
+        paid=frames[:, len(FRAME) : len(FRAME) + pools],
+        spent_j=np.vstack((frames[:, len(FRAME) + pools :], control.states.spent_by_pool())),
         end_s=end_s,
         energy_above_idle_j=float(totals[tables.ENERGY]),
         busy_s=float(totals[tables.BUSY]),

@@ -69,10 +69,10 @@ def check_hours(inputs: FleetInputs, setup: FleetService) -> tuple[str, ...]:
     if scenario.electricity is not None:
         raise ScenarioError("electricity: the table of hours has prices already; leave one of both out.")
     owned = {t.purchase == "owned" for t in setup.terms}
-    if owned == {True, False}:
+    if owned == {True, False} and inputs.top.steady:
         raise ScenarioError(
-            "hours: usd_per_kwh is paid by owned pools, and what pools draw above idle is not kept apart; write "
-            "purchase = owned for all of them, or leave the column out."
+            "hours: usd_per_kwh is paid by owned pools, and steady hours do not keep apart what pools draw above idle; "
+            "write purchase = owned for all of them, leave the column out, or leave out steady."
         )
     if owned == {False}:
         notes = (*notes, "hours: usd_per_kwh is not used: no pool is owned, and a rent contains electricity")
@@ -84,7 +84,9 @@ def by_hour_of_run(inputs: FleetInputs, run: FleetRun) -> ByHour | None:
     if inputs.hours is None:
         return None
     edges_s, rows = _clock(inputs, inputs.hours, run.end_s)
-    return _priced(inputs.hours, pue_ratio(inputs), run.setup, edges_s, rows, drawn_until_j(run, edges_s))
+    owned = tuple(k for k, t in enumerate(run.setup.terms) if t.purchase == "owned")
+    paid_j = drawn_until_j(run, edges_s, owned)
+    return _priced(inputs.hours, pue_ratio(inputs), edges_s, rows, drawn_until_j(run, edges_s), paid_j)
 
 
 def by_hour_of_steady(inputs: FleetInputs, setup: FleetService, lengths_s: Floats, power_w: Floats) -> ByHour | None:
@@ -93,13 +95,18 @@ def by_hour_of_steady(inputs: FleetInputs, setup: FleetService, lengths_s: Float
         return None
     at_s, drawn_j = (np.concatenate(([0.0], np.cumsum(v))) for v in (lengths_s, lengths_s * power_w))
     edges_s, rows = _clock(inputs, inputs.hours, float(at_s[-1]))
-    return _priced(inputs.hours, pue_ratio(inputs), setup, edges_s, rows, np.interp(edges_s, at_s, drawn_j))
+    all_j = np.interp(edges_s, at_s, drawn_j)
+    paid_j = all_j * float(all(t.purchase == "owned" for t in setup.terms))
+    return _priced(inputs.hours, pue_ratio(inputs), edges_s, rows, all_j, paid_j)
 
 
-def drawn_until_j(run: FleetRun, at_s: Floats) -> Floats:
-    """Joules of devices and hosts up to moments of a run: idle power by replica, and what steps add between samples."""
+def drawn_until_j(run: FleetRun, at_s: Floats, pools: tuple[int, ...] | None = None) -> Floats:
+    """Joules of devices and hosts up to moments of a run, of all pools or of some: idle power by replica, and what
+    steps add between samples."""
+    counted = list(range(len(run.setup.terms)) if pools is None else pools)
     total = np.zeros(at_s.size)
-    for pool, t in enumerate(run.setup.terms):
+    for pool in counted:
+        t = run.setup.terms[pool]
         watts = t.idle_power_w + t.host_power_w
         if t.purchase == "owned":
             total += t.replicas_max * watts * at_s
@@ -107,8 +114,9 @@ def drawn_until_j(run: FleetRun, at_s: Floats) -> Floats:
         for span in run.spans:
             if span.pool == pool and span.start_s < run.end_s:
                 total += watts * (np.clip(at_s, span.start_s, min(span.end_s, run.end_s)) - span.start_s)
-    above = np.interp(at_s, run.frames[:, FRAME.index("now_s")], run.frames[:, FRAME.index("energy_j")])
-    return np.asarray(total + np.where(at_s < run.end_s, above, run.energy_above_idle_j), dtype=np.float64)
+    spent_j = run.spent_j[:, counted].sum(axis=1)
+    above = np.interp(at_s, run.frames[:, FRAME.index("now_s")], spent_j[:-1])
+    return np.asarray(total + np.where(at_s < run.end_s, above, spent_j[-1]), dtype=np.float64)
 
 
 def _clock(inputs: FleetInputs, hours: Hours, length_s: float) -> tuple[Floats, Ints]:
@@ -123,14 +131,13 @@ def _clock(inputs: FleetInputs, hours: Hours, length_s: float) -> tuple[Floats, 
     return edges_s, np.arange(first, last) % hours.usd_per_j.size
 
 
-def _priced(hours: Hours, pue: float, setup: FleetService, edges_s: Floats, rows: Ints, drawn_j: Floats) -> ByHour:
-    """Price and carbon of what is drawn between edges."""
+def _priced(hours: Hours, pue: float, edges_s: Floats, rows: Ints, drawn_j: Floats, paid_j: Floats) -> ByHour:
+    """Price and carbon of what is drawn between edges, where only a part of it is paid for apart."""
     metered_j = np.diff(drawn_j) * pue
-    is_paid = all(t.purchase == "owned" for t in setup.terms)
     return ByHour(
         start_s=edges_s[:-1],
         energy_j=metered_j,
-        usd=metered_j * hours.usd_per_j[rows] * float(is_paid),
+        usd=np.diff(paid_j) * pue * hours.usd_per_j[rows],
         carbon_g=metered_j * hours.carbon_g[rows],
         length_s=np.diff(edges_s),
         usd_per_j=hours.usd_per_j[rows],
