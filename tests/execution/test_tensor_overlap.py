@@ -1,5 +1,7 @@
 """Collectives beside products: by hand, at the limits, between the bounds, and against a slow oracle."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -70,7 +72,11 @@ DRAWN = {
     "weight-gradients": {"free_frac": st.floats(0.0, 1.0)},
     "pieces": {"num_pieces": st.integers(1, 9)},
     "domino": {"row_slices": FEW, "column_slices": FEW, "last_frac": st.floats(0.0, 1.0)},
-    "tile-fusion": {"num_stages": st.integers(1, 99), "fused_frac": st.floats(0.0, 1.0)},
+    "tile-fusion": {
+        "num_stages": st.integers(1, 99),
+        "fused_frac": st.floats(0.0, 1.0),
+        "adds_in_memory": st.booleans(),
+    },
     "expert-pipeline": {"num_chunks": st.integers(0, 4), "has_two_streams": st.integers(0, 1)},
 }
 """Settings to draw, of techniques that have any that matter here."""
@@ -182,6 +188,13 @@ def test_domino_in_both_directions_by_hand():
 def test_tile_fusion_by_hand():
     """Half of 8 s of network is fused: four stages of 2 s and 1 s, one sent after the last, then the other half."""
     assert run(TENSOR, "tile-fusion", pair(8, 8), num_stages=4)[0] == 2 + 3 * 2 + 1 + 4
+    # four devices: 2 x 4 - 3 = 5 chunks where memory adds, 3 x 4 - 2 = 10 where it does not: half of the contention
+    crowded = replace(pair(8, 4), contention_ratio=2.0)
+    alone, adding = (
+        run(TENSOR, "tile-fusion", crowded, num_stages=4, fused_frac=1.0, adds_in_memory=a)[0] for a in (False, True)
+    )
+    assert alone == pytest.approx(2 + 3 * (2 + 1 * 0.5) + 1)
+    assert adding == pytest.approx(2 + 3 * (2 + 1 * 0.25) + 1)
     assert run(TENSOR, "tile-fusion", pair(8, 8), num_stages=4, fused_frac=1.0)[0] == 2 + 3 * 2 + 2
     assert run(TENSOR, "tile-fusion", pair(8, 16), num_stages=4, fused_frac=1.0)[0] == 2 + 3 * 4 + 4
     fine = run(TENSOR, "tile-fusion", pair(8, 6), num_stages=1 << 20, fused_frac=1.0)[0]

@@ -77,6 +77,12 @@ def read_chunks(num_devices: int, *, is_triggered: bool, adds_in_memory: bool = 
     return num_devices - 2 if adds_in_memory else 2 * num_devices - 2
 
 
+def exchanged_chunks(num_devices: int, *, adds_in_memory: bool) -> int:
+    """Read and written by a triggered reduce-scatter, without what the product itself writes."""
+    read = read_chunks(num_devices, is_triggered=True, adds_in_memory=adds_in_memory)
+    return read + written_chunks(num_devices, is_triggered=True, adds_in_memory=adds_in_memory) - (num_devices - 1)
+
+
 def ring_s(product: CutProduct, machine: Machine) -> float:
     """A reduce-scatter or an all-gather around the ring."""
     hop_s = product.chunk_bytes / machine.link_each_way_bytes_per_s + machine.link_latency_s

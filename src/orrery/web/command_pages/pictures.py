@@ -1,6 +1,6 @@
 """``orrery estimate`` of a diffusion pipeline as a page: what an image or a video takes and costs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from orrery.base.errors import ScenarioError
@@ -72,8 +72,21 @@ def sections(plain: Plain) -> tuple[Section, ...]:
             reasons=tuple(plain["notes"]),
         ),
         Section(title="Stages", table=Table(caption="Stages", columns=("Stage", "Time", "Bound by"), rows=stages)),
+        *_patches(plain["patches"]),
         Section(title="Memory of a device", table=Table(caption="Memory", columns=("Of", "Size"), rows=memory)),
     )
+
+
+def _patches(found: Plain | None) -> Iterator[Section]:
+    """What patches gain over one device, and could at most."""
+    if found is not None:
+        left_out = found["attention_left_out_frac"]
+        why = f"; {left_out:.0%} of one device's passes are left out" if left_out else ""
+        yield Section(
+            title="Against one device",
+            verdict=f"{found['speedup']:.2f} times faster, its passes {found['denoise_speedup']:.2f} times (at most "
+            f"{found['most_denoise_speedup']:.2f}{why})",
+        )
 
 
 def _value(value: float, unit: str) -> str:

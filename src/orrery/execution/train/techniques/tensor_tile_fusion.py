@@ -7,6 +7,7 @@ import numpy as np
 from orrery.base.knobs import check_range
 from orrery.base.technique import Technique
 from orrery.execution.train.overlap import Floats, Pair, beside
+from orrery.execution.triggered import exchanged_chunks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,11 +15,13 @@ class TileFusionKnobs:
     """Stages in which tiles are finished and sent, and the share of the collectives that has a product before it.
 
     One stage for each rank of the ring. An all-reduce on a ring is a reduce-scatter, which is fused with the product
-    that makes its input, and a gather of as many bytes, which waits for it: 1/2. [t3-2024]
+    that makes its input, and a gather of as many bytes, which waits for it: 1/2. ``adds_in_memory`` says that memory
+    adds what arrives, so that the collective reads and writes less of what the product needs. [t3-2024]
     """
 
     num_stages: int = 8
     fused_frac: float = 0.5
+    adds_in_memory: bool = False
 
     def __post_init__(self) -> None:
         check_range(self, "num_stages", 1, 1 << 20)
@@ -33,7 +36,10 @@ def rule(pair: Pair, knobs: Floats) -> Floats:
     """
     stages, fused = int(knobs[0]), float(knobs[1])
     compute_s, network_s = pair.compute_s / stages, fused * pair.network_s / stages
-    turns_s = (stages - 1) * beside(compute_s, network_s, pair.contention_ratio)
+    slower = 1.0 - 1.0 / pair.contention_ratio
+    if knobs[2] > 0.0 and stages > 1:
+        slower *= exchanged_chunks(stages, adds_in_memory=True) / exchanged_chunks(stages, adds_in_memory=False)
+    turns_s = (stages - 1) * beside(compute_s, network_s, 1.0 / (1.0 - slower))
     rest_s = (1.0 - fused) * pair.network_s + pair.inside_s + pair.backward_weight_s
     return np.minimum(pair.serial_s, compute_s + turns_s + network_s + rest_s)
 
