@@ -179,7 +179,7 @@ def _trained(scenario: Scenario) -> TrainAnswer | OffloadAnswer | InfeasibleAnsw
     steps, ranks = changed.steps, changed.ranks
     notes = (*question.notes, *layout_notes, *idle_notes(scenario.written(), of_job(job, layout)), *changed.notes)
     if missing := _missing_memory(scenario, job, layout, ranks):
-        return InfeasibleAnswer(infeasible=missing, notes=notes)
+        return InfeasibleAnswer(infeasible=missing, notes=notes, tables=changed.tables)
     tariff = tariff_of(job.cluster.device, scenario.usd_per_hour, scenario.electricity)
     run = run_of(scenario, replace(costs_of(steps, ranks), outage_lost_s=changed.outage_lost_s), tariff)
     tables = (*changed.tables, *(run.tables if run else ()))

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 import orrery
 from orrery.base.errors import ScenarioError
+from orrery.scenario.ask import InfeasibleAnswer
 
 JOB = {
     "model": "gpt3-1.3b",
@@ -85,3 +86,17 @@ def test_smaller_meshes_hold_more_on_each_device():
 def test_what_makes_no_sense_is_refused_in_words(given, message):
     with pytest.raises(ScenarioError, match=message):
         orrery.train(**{**JOB, **given})
+
+
+def test_what_does_not_fit_still_says_how_it_would_be_cut():
+    """7B in 32 bits, 16 bytes a parameter over two devices, is 54 GB of states; four hold them."""
+    job = {"model": "llama-7b", "device": "a100-sxm-40gb", "seq_len": 1024, "global_batch": 1, "precision": "fp32"}
+    found = {
+        n: orrery.train(**job, devices=n, tp=n, placement="two-rules", recompute="none", sequence_parallel=False)
+        for n in (2, 4)
+    }
+    (two,), (four,) = (found[n].table("memory_by_rules") for n in (2, 4))
+    assert isinstance(found[2], InfeasibleAnswer)
+    assert two["state_bytes"] == pytest.approx(16 * 6.738e9 / 2, rel=1e-3)
+    assert two["total_bytes"] == two["state_bytes"] + two["activations_bytes"]
+    assert (two["fits"], four["fits"]) == (False, True)

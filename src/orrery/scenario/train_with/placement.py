@@ -135,6 +135,7 @@ def _ruled(plain: Changed) -> tuple[Table, ...]:
         "shards": tp,
         "state_bytes": held.state_bytes,
         "activations_bytes": held.activations_bytes,
+        "total_bytes": held.total_bytes,
         "fits": held.total_bytes <= job.cluster.device.memory_capacity_bytes,
     }
     return (
