@@ -106,8 +106,9 @@ def test_what_cannot_be_served_is_refused():
             read_fleet({"model": "llama-3.1-8b", "device": "h100-sxm", **more}), ServerOptions(), **options
         )
 
-    with pytest.raises(ScenarioError, match="steady"):
-        ask({"steady": True})
+    for name, value in (("steady", True), ("survive", "zone"), ("job", ["train=4"]), ("api_price", "in=1,out=2")):
+        with pytest.raises(ScenarioError, match=f"{name}: a running fleet has no use"):
+            ask({name: value})
     with pytest.raises(ScenarioError, match="needs a model"):
         ready_fleet(read_fleet({"device": "h100-sxm"}), ServerOptions())
     with pytest.raises(ScenarioError, match="rate: is missing"):

@@ -14,6 +14,7 @@ from orrery.fleet.service.live_fleet import LiveFleet
 from orrery.fleet.service.rate_curve import DAY_S
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.file import read_settings
+from orrery.scenario.fleet.blocks import PoolBlock
 from orrery.scenario.fleet.build import built
 from orrery.scenario.fleet.read import FleetInputs
 from orrery.scenario.fleet.traffic import TRAFFIC_ALONE, FleetTraffic, tenants_of, traffic_for
@@ -24,8 +25,18 @@ from orrery.serving.requests import Requests
 SAMPLE = 1000
 """Requests whose mean lengths say what a replica carries, where no traffic is played."""
 
-WITHOUT_USE = ("survive", "steady", "change", "hours")
-"""Settings of a fleet's answer, which a server does not give."""
+SERVED = frozenset(
+    (
+        *PoolBlock.model_fields,
+        *("days", "max_queue", "fault_rates"),
+        *("autoscaler", "autoscaler_knob", "prefill_autoscaler", "prefill_autoscaler_knob"),
+        *TRAFFIC_ALONE,
+    )
+)
+"""Settings at the top of a fleet's file that a server has a use for; others are of answers that it does not give."""
+
+OF_ANSWERS = ("api_price", "cached_frac")
+"""The same among the settings of a deployment."""
 
 
 def settings_of_fleet(file: Path | None, typed: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,9 +84,10 @@ def ready_fleet(
 def _check(inputs: FleetInputs) -> None:
     if inputs.scenario.model is None or inputs.pools[0].scenario.device is None:
         raise ScenarioError('A fleet needs a model and a device; write model = "llama-3.1-8b" and device = "h100-sxm".')
-    for name in WITHOUT_USE:
-        if getattr(inputs.top, name) is not None:
-            raise ScenarioError(f"{name}: a running fleet has no use for it; leave it out, or ask orrery fleet.")
+    given = [name for name in inputs.top.written() if name not in SERVED]
+    given += [name for name in OF_ANSWERS if getattr(inputs.scenario, name) is not None]
+    if given:
+        raise ScenarioError(f"{given[0]}: a running fleet has no use for it; leave it out, or ask orrery fleet.")
 
 
 def _sample(scenario: Scenario) -> Requests:
