@@ -28,7 +28,6 @@ def test_a_perceptron_beats_multiply_adds_and_gains_from_samples():
     assert error["encoded-perceptron", 4000] < 0.8 * error["encoded-perceptron", 300]
     assert error["encoded-perceptron", 4000] < error["flops-line", 4000]
     assert error["encoded-perceptron", 4000] < 0.1
-    assert error["the true latency", 0] == min(error.values())
 
 
 @pytest.mark.slow

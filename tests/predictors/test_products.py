@@ -56,7 +56,7 @@ def test_held_out_shapes_were_not_learned_from(drawn):
 
     def spy(known, queried_value, trees, seed):
         seen.append((known, queried_value))
-        return np.column_stack([queried_value.time_s, queried_value.power_w])
+        return np.column_stack([queried_value.judged_s, queried_value.judged_w])
 
     few = drawn.rows(np.arange(0, 16_128, 28))
     PREDICTORS["spy"] = spy

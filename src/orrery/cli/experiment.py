@@ -22,8 +22,11 @@ Examples:
 @click.option("--seeds", type=click.IntRange(min=1), default=1, help="Runs from that seed on: means, and bands.")
 @click.option("--steps", type=click.IntRange(min=1), default=None, help="Optimizer steps of each run.")
 @click.option("--set", "sizes", multiple=True, metavar="NAME=VALUE", help="A size of the experiment; repeat for more.")
-@click.option("--data", default=None, metavar="FILE", help="Your own arrays (.npz), where the experiment reads them.")
+@click.option(
+    "--data", default=None, metavar="FILE", help="Your own arrays (.npz) or table (.csv), where it reads them."
+)
 @click.option("--device", default=None, metavar="NAME", help="What to price it on, where the experiment does.")
+@click.option("--scenario", "scenario_file", type=click.Path(path_type=Path), default=None, help="A deployment's file.")
 @click.option("--out", type=click.Path(path_type=Path), default=None, help="Write the answer to .json, curves to .svg.")
 @as_json
 def command(
@@ -34,6 +37,7 @@ def command(
     sizes: tuple[str, ...],
     data: str | None,
     device: str | None,
+    scenario_file: Path | None,
     out: Path | None,
     is_json: bool,
 ) -> None:
@@ -45,6 +49,7 @@ def command(
         answer, table = known.to_json(), known
     else:
         from orrery.cli.progress import bar
+        from orrery.scenario.file import read_settings
 
         with bar(name) as tell:
             found = run_experiment(
@@ -55,6 +60,7 @@ def command(
                 sizes=sizes,
                 data=data,
                 device=device,
+                scenario=read_settings(scenario_file) if scenario_file else None,
                 on_progress=tell,
             )
         answer, table = found.to_json(), found.table()

@@ -43,7 +43,7 @@ def _splits(samples: Samples, seed: int) -> Iterator[tuple[str, NDArray[np.intp]
 
 
 def _scores(found: NDArray[np.float64], targets: Samples) -> dict[str, float]:
-    time, power = score(found[:, 0], targets.time_s), score(found[:, 1], targets.power_w)
+    time, power = score(found[:, 0], targets.judged_s), score(found[:, 1], targets.judged_w)
     return {
         "time_r2": time.r2,
         "time_mean_error_frac": time.mean_error_frac,

@@ -59,6 +59,8 @@ class Samples:
     power_w: Floats
     rule_s: Floats  # the GEMM rule's time
     rule_w: Floats  # the energy rule's power
+    judged_s: Floats  # what predictions are judged by: measurements, or drawn times before noise was added
+    judged_w: Floats
 
     def rows(self, chosen: NDArray[np.intp]) -> "Samples":
         """Some of the samples."""
@@ -101,17 +103,24 @@ def drawn_samples(device_name: str, format: str, seed: int) -> Samples:
         power_w=polled * np.exp(POWER_NOISE_FRAC * noise[1]),
         rule_s=rule_s,
         rule_w=polled,
+        judged_s=time_s,
+        judged_w=polled,
     )
 
 
-def read_samples(path: Path) -> Samples:
-    """The products with a power in a measured kernel table (CSV, or gzipped); ScenarioError where there are none."""
-    rows = list(_products(path))
+def read_samples(path: Path, device_name: str = "") -> Samples:
+    """The products with a power in a measured kernel table (CSV, or gzipped), perhaps of one device alone.
+
+    ScenarioError where there are none.
+    """
+    rows = [row for row in _products(path) if device_name in ("", get_device(row["device"]).name)]
     if not rows:
-        raise ScenarioError(f"{path}: has no row with op = gemm, a time_s and a power_w; give a table that has.")
+        of = f" of {device_name}" if device_name else ""
+        raise ScenarioError(f"{path}: has no row{of} with op = gemm, a time_s and a power_w; give a table that has.")
     shape = np.array([[float(row[name]) for name in ("m", "n", "k")] for row in rows])
     devices, formats = [get_device(row["device"]) for row in rows], [row["format"] for row in rows]
     rule_s, rule_w = np.empty(len(rows)), np.empty(len(rows))
+    time_s, power_w = (np.array([float(row[name]) for row in rows]) for name in ("time_s", "power_w"))
     for key in dict.fromkeys(zip(devices, formats, strict=True)):
         mine = np.array([pair == key for pair in zip(devices, formats, strict=True)])
         rule_s[mine], rule_w[mine] = _ruled(shape[mine], *key)
@@ -119,10 +128,12 @@ def read_samples(path: Path) -> Samples:
         shape_elements=shape,
         block_elements=np.zeros_like(shape),
         **_facts(devices, formats),
-        time_s=np.array([float(row["time_s"]) for row in rows]),
-        power_w=np.array([float(row["power_w"]) for row in rows]),
+        time_s=time_s,
+        power_w=power_w,
         rule_s=rule_s,
         rule_w=rule_w,
+        judged_s=time_s,
+        judged_w=power_w,
     )
 
 

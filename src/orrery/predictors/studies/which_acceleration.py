@@ -5,17 +5,23 @@ a choice takes than the best one. Rows called "without" shuffle what the selecto
 costs is what it looks at. The question is that of [du-2025-metainf].
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.base.experiment import Experiment, Progress, Row
+from orrery.base.errors import ScenarioError
+from orrery.base.experiment import Experiment, Row, Run
 from orrery.engine.streams import stream
+from orrery.execution.memory import Infeasible
+from orrery.predictors.acceleration.choice import which_acceleration
 from orrery.predictors.acceleration.features import FEATURES, Floats
 from orrery.predictors.acceleration.history import History, drawn_tasks, simulated
 from orrery.predictors.acceleration.methods import METHODS
 from orrery.predictors.acceleration.selector import Choices, best_for_all, regret, rows_of, trained
+from orrery.predictors.acceleration.task import Task
 
 NUM_FOLDS = 5
 FEWEST_TASKS = 2 * NUM_FOLDS
@@ -25,10 +31,68 @@ PERCENTILES = (50, 90, 99)
 SAME_FRAC = 1e-9
 
 
-def run(seed: int, steps: int, progress: Progress) -> tuple[Row, ...]:
-    """Rows of choosers on unseen tasks and on unseen devices, then what the selector looks at; ``steps`` tasks."""
-    history = simulated(drawn_tasks(max(steps, FEWEST_TASKS), seed), seed, progress)
+NEEDED = ("model", "device", "input_tokens", "output_tokens", "rate")
+"""Settings of a deployment that a task cannot do without."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """How guessable answers are: the chance that one more guessed token holds."""
+
+    guessable_frac: float = 0.3
+
+
+def run(request: Run) -> tuple[Row, ...]:
+    """Rows of choosers on unseen tasks and devices, and what the selector looks at; or of the user's own deployment."""
+    if request.scenario:
+        return own_deployment(request)
+    seed = request.seed
+    history = simulated(drawn_tasks(max(request.steps, FEWEST_TASKS), seed), seed, request.progress)
     return (*choosers(history, seed), *looked_at(history, seed))
+
+
+def own_deployment(request: Run) -> tuple[Row, ...]:
+    """A row for every acceleration, the chosen one first: what trees expect of it, and what simulating it says."""
+    found = which_acceleration(task_of(request.scenario, request.sizes), verify=True, seed=request.seed)
+    if isinstance(found, Infeasible):
+        raise ScenarioError(f"scenario: {found}")
+    best = found.simulated_best
+    best_s = min(_number(option.simulated_s) for option in found.options)
+    return tuple(
+        {
+            "acceleration": option.method,
+            "is_chosen": option.method == found.chosen,
+            "is_best": option.method == best,
+            "expected_ratio": option.expected_ratio,
+            "simulated_ratio": _number(option.simulated_ratio),
+            "simulated_s": _number(option.simulated_s),
+            "regret_frac": _number(option.simulated_s) / best_s - 1.0,
+        }
+        for option in found.options
+    )
+
+
+def task_of(settings: Mapping[str, Any], sizes: Sizes) -> Task:
+    """The task of a deployment; ScenarioError where its settings leave out what a task needs."""
+    if missing := [name for name in NEEDED if settings.get(name) is None]:
+        raise ScenarioError(f"scenario: {', '.join(missing)}: missing; a task has {', '.join(NEEDED)}.")
+    shared = int(settings.get("prefix_tokens", 0))
+    if shared >= settings["input_tokens"]:
+        raise ScenarioError(f"scenario: prefix_tokens: got {shared}; write fewer than input_tokens.")
+    return Task(
+        model=settings["model"],
+        device=settings["device"],
+        input_tokens=settings["input_tokens"] - shared,
+        output_tokens=settings["output_tokens"],
+        request_rate_per_s=float(settings["rate"]),
+        shared_tokens=shared,
+        num_prefixes=int(settings.get("prefix_groups", 1)),
+        guessable_frac=sizes.guessable_frac,
+    )
+
+
+def _number(value: float | None) -> float:
+    return np.nan if value is None else value
 
 
 def choosers(history: History, seed: int = 0) -> Iterator[Row]:
@@ -105,4 +169,6 @@ EXPERIMENT = Experiment(
     run=run,
     num_steps=300,
     claims=("du-2025-metainf",),
+    sizes=Sizes,
+    reads=("scenario",),
 )
