@@ -145,7 +145,7 @@ def run_experiment(
         raise ScenarioError(f"seeds: got {seeds}; write 1 to {MAX_SEEDS}.")
     written = read_sizes(sizes)
     arrays = {} if data is None else _data(found, data)
-    asked = read_scenario(scenario).written() if scenario else None
+    deployment = read_scenario(scenario).written() if scenario else None
     on = None if device is None else get_device(device)
     runs = [
         found(
@@ -154,7 +154,7 @@ def run_experiment(
             sizes=written,
             data=arrays,
             device=on,
-            scenario=asked,
+            scenario=deployment,
             progress=lambda done, total, i=i: on_progress(i * total + done, seeds * total),
         )
         for i in range(seeds)

@@ -23,13 +23,13 @@ def read_timings(path: Path, space: Space, references: Cells) -> tuple[Floats, C
     if missing := [name for name in ("network", "latency_s") if name not in header]:
         raise ScenarioError(f"{path}: lacks {', '.join(missing)}; write columns network,latency_s.")
     known = dict(_timing(dict(zip(header, cells, strict=True)), space, path) for cells in lines)
-    wanted = [text_of(cell) for cell in references]
-    if lacking := [name for name in wanted if name not in known]:
+    needed = [text_of(cell) for cell in references]
+    if lacking := [name for name in needed if name not in known]:
         raise ScenarioError(f"{path}: a machine is known by ten networks; time {', '.join(lacking)} too.")
-    others = [name for name in known if name not in wanted]
+    others = [name for name in known if name not in needed]
     cells = np.array([[int(digit) for digit in name] for name in others], dtype=np.int64)
     return (
-        np.array([known[name] for name in wanted]),
+        np.array([known[name] for name in needed]),
         cells.reshape(-1, len(space.num_alternatives)),
         np.array([known[name] for name in others]),
     )

@@ -35,7 +35,7 @@ OWN = (EMBEDDING, SCRATCH, "encoded-line", "flops-line")
 """Rules that need nothing of a machine but timings."""
 
 ANY_DEVICE = "t4"
-"""Whose kernels are counted where none is named; rules without a data sheet do not look at their times."""
+"""Device whose kernels are counted where none is named; rules without a data sheet do not look at their times."""
 
 FEWEST_JUDGES = 3
 PLAIN = ("encoded-line", "flops-line", "operation-table", "physics-refit")
