@@ -22,6 +22,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.svm import LinearSVC
 
 from orrery.base.files import write_atomically
+from orrery.base.sources import read_toml
 from orrery.evidence.feed.page import read_page
 from orrery.evidence.feed.text import title_key
 from orrery.evidence.paper_file import get_paper, paper_keys
@@ -37,7 +38,11 @@ FOLDS, TIMES = 4, 5
 MIN_PAPERS = 2
 """A word that fewer papers have is not learned."""
 
-SVM_C, CLAIM_C = 1.0, 0.3
+SVM_C, CLAIM_C = 0.3, 0.3
+
+DESCRIBED = read_toml(Path(__file__).with_name("understanding_layers.toml"))["layers"]
+DESCRIPTION_TIMES = 3
+"""How often a layer's description counts as a paper of it."""
 SHARPNESSES = np.geomspace(1.0, 12.0, 40)
 
 
@@ -78,6 +83,9 @@ def _vocabulary(counts: Sequence[Counter[str]]) -> tuple[dict[str, int], np.ndar
 
 
 def _fit_layers(counts: Sequence[Counter[str]], layers: Sequence[str]) -> tuple[Any, dict[str, int], np.ndarray]:
+    """From papers, and from what each layer is about in a few words."""
+    counts = [*counts, *[counted("", text) for text in DESCRIBED.values()] * DESCRIPTION_TIMES]
+    layers = [*layers, *list(DESCRIBED) * DESCRIPTION_TIMES]
     places, rarities = _vocabulary(counts)
     rows = np.stack([vector_of(count, places, rarities) for count in counts])
     return LinearSVC(C=SVM_C, class_weight="balanced").fit(rows, layers), places, rarities

@@ -1,6 +1,7 @@
 """The layer of orrery that a paper belongs to: one line a layer over the words of title and abstract.
 
-A word counts (1 + log times) x log(papers / papers that have it), the title's words three times; the text's vector has
+A word, or a concept of the field that words name (KV cache, mixture of experts), counts (1 + log times) x log(papers /
+papers that have it), the title's three times; the text's vector has
 length one. Scores are those of linear support vector machines, one layer against all others. Their softmax, sharpened
 so that it was right as often as it said on papers that had been left out, is the confidence.
 """
@@ -11,7 +12,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from orrery.evidence.find.terms import STOP_WORDS, stems, words
+from orrery.evidence.find.terms import STOP_WORDS, is_concept, stems, terms, words
 from orrery.evidence.understanding.weights import Array, Weights, shipped
 
 TITLE_TIMES = 3
@@ -32,16 +33,22 @@ def layer_of(title: str, abstract: str) -> tuple[str, float]:
 
 
 def counted(title: str, abstract: str) -> Counter[str]:
-    """How often each stem stands in a paper."""
+    """How often each stem and each concept stands in a paper."""
     heads, bodies = _describe(title), _describe(abstract)
     if new := {word for word in (*heads, *bodies) if word not in _STEMS}:
         _STEMS.update({word: word for word in new} | stems(new))
-    return Counter(_STEMS[word] for word in heads * TITLE_TIMES + bodies)
+    concepts = _concepts(title) * TITLE_TIMES + _concepts(abstract)
+    return Counter([*(_STEMS[word] for word in heads * TITLE_TIMES + bodies), *concepts])
 
 
 def _describe(text: str) -> list[str]:
     """Words that say something; numbers do not."""
     return [w for w in words(text) if w not in STOP_WORDS and not w.replace(".", "").isdigit()]
+
+
+def _concepts(text: str) -> list[str]:
+    """Concepts of the field that a text names, each once."""
+    return [term for term in terms(text) if is_concept(term)]
 
 
 def vector_of(count: Mapping[str, int], places: Mapping[str, int], rarities: Array) -> Array:

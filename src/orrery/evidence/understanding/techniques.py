@@ -1,6 +1,6 @@
 """Which techniques of orrery a paper resembles: by likeness of its words with theirs.
 
-A technique's words are its name, what it is, gains and costs, and what papers of the library that name it say they do.
+A technique's words are its names, what it is, gains and costs, and what papers of the library that name it say they do.
 Its chance to be the paper's own is read off how often the likest one was, for papers of the library that were left out.
 """
 
@@ -9,13 +9,17 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
+from orrery.base.sources import read_toml
 from orrery.base.technique import Technique, discover, technique_folders
 from orrery.evidence.find.likeness import TopicModel
 from orrery.evidence.find.terms import terms
 from orrery.evidence.paper_file import Paper, get_paper, paper_keys
 from orrery.evidence.understanding.weights import shipped
 from orrery.scenario.levers.registry import listed
+
+OTHER_NAMES = Path(__file__).with_name("technique_names.toml")
 
 MAX_NAMED = 3
 MIN_FRAC = 0.15
@@ -37,9 +41,10 @@ def techniques_of(title: str, abstract: str) -> tuple[tuple[str, float], ...]:
 
 
 def likeness(title: str, abstract: str, model: "Techniques | None" = None) -> list[tuple[str, float]]:
-    """Every technique by the cosine of its words with the paper's, the likest first."""
+    """Every technique by the mean of the cosines of its topics and of its words with the paper's, the likest first."""
     index = model or _shipped()
-    scores = index.words.scores(terms(title) * 2 + terms(abstract))
+    query = terms(title) * 2 + terms(abstract)
+    scores = (index.words.scores(query) + index.words.word_scores(query)) / 2.0
     return sorted(zip(index.names, map(float, scores), strict=True), key=lambda pair: -pair[1])
 
 
@@ -75,10 +80,16 @@ def compared(known: Iterable[Described], papers: Sequence[Paper]) -> Techniques:
 def _columns(known: Described, classifications: Mapping[str, Sequence[Paper]]) -> dict[str, list[str]]:
     papers = classifications.get(known.name, ())
     return {
-        "title": terms(known.name.replace("-", " ")),
+        "title": terms(f"{known.name.replace('-', ' ')} {_other_names().get(known.name, '')}"),
         "text": terms(" ".join((known.words, *(paper.mechanism for paper in papers)))),
         "claims": terms(" ".join(paper.title for paper in papers)),
     }
+
+
+@cache
+def _other_names() -> dict[str, str]:
+    """Names and words that the field has for techniques."""
+    return read_toml(OTHER_NAMES)["names"]
 
 
 @cache
