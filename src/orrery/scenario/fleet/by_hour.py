@@ -114,7 +114,7 @@ def drawn_until_j(run: FleetRun, at_s: Floats, pools: tuple[int, ...] | None = N
         for span in run.spans:
             if span.pool == pool and span.start_s < run.end_s:
                 total += watts * (np.clip(at_s, span.start_s, min(span.end_s, run.end_s)) - span.start_s)
-    spent_j = run.spent_j[:, counted].sum(axis=1)
+    spent_j: Floats = run.spent_j[:, counted].sum(axis=1)
     above = np.interp(at_s, run.frames[:, FRAME.index("now_s")], spent_j[:-1])
     return np.asarray(total + np.where(at_s < run.end_s, above, spent_j[-1]), dtype=np.float64)
 
