@@ -29,6 +29,7 @@ def command(scenario_file: Path | None, save_scenario: Path | None, is_json: boo
     from orrery.scenario.host_attention import HostAttentionAnswer
     from orrery.scenario.image_model import ImageModelAnswer
     from orrery.scenario.long_contexts import LongContextAnswer
+    from orrery.scenario.recommendation import RecommendationAnswer
     from orrery.scenario.speech import SpeechAnswer
     from orrery.scenario.weight_window import WeightWindowAnswer
 
@@ -53,6 +54,10 @@ def command(scenario_file: Path | None, save_scenario: Path | None, is_json: boo
         from orrery.cli.image_model_views import print_image_model
 
         print_image_model(answer)
+    elif isinstance(answer, RecommendationAnswer):
+        from orrery.cli.recommendation_views import print_recommendation
+
+        print_recommendation(answer)
     elif isinstance(answer, SpeechAnswer):
         from orrery.cli.speech_views import print_speech
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from orrery.base.arguments import typed
+from orrery.catalog.recommendation import is_recommendation
 from orrery.scenario import ask
 from orrery.scenario.ask import Answer, InfeasibleAnswer
 from orrery.scenario.diffusion import DiffusionAnswer, check_text, diffusion, is_diffusion
@@ -11,6 +12,7 @@ from orrery.scenario.embeddings import EmbeddingAnswer, embeddings, embeds
 from orrery.scenario.host_attention import HOST_ATTENTION, HostAttentionAnswer, bound
 from orrery.scenario.image_model import ImageModelAnswer, image_model, is_image_model
 from orrery.scenario.long_contexts import LongContextAnswer, long_contexts
+from orrery.scenario.recommendation import RecommendationAnswer, recommendation
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.speech import SpeechAnswer, check_no_speech, is_speech, speech
 from orrery.scenario.weight_window import WEIGHT_WINDOW, WeightWindowAnswer, has_weight_window, weight_window
@@ -23,6 +25,7 @@ Estimated = (
     | HostAttentionAnswer
     | ImageModelAnswer
     | LongContextAnswer
+    | RecommendationAnswer
     | SpeechAnswer
     | WeightWindowAnswer
 )
@@ -45,6 +48,8 @@ def estimate(scenario: Scenario | None = None, /, **settings: Any) -> Answer | E
     check_text(inputs)
     if is_image_model(inputs.model):
         return image_model(inputs)
+    if is_recommendation(inputs.model):
+        return recommendation(inputs)
     if is_speech(inputs.model):
         return speech(inputs)
     check_no_speech(inputs)

@@ -1,0 +1,62 @@
+"""Recommendation by orrery estimate: published sizes, gathering by hand, limits and refusals."""
+
+import json
+
+import pytest
+
+import orrery
+from orrery.base.errors import ScenarioError
+from orrery.catalog.devices import get_device
+from orrery.catalog.recommendation import get_recommendation
+from orrery.scenario.recommendation import gather
+
+
+def test_sizes_as_the_benchmark_states_them():
+    model = get_recommendation("DLRM-DCNv2")
+    assert (model.num_tables, sum(model.lookups)) == (26, 214)
+    # 204 million rows of 128; 27 vectors side by side enter three cross layers of rank 512
+    assert sum(model.rows) * 128 == pytest.approx(26.1e9, rel=0.01)
+    assert model.met_width == 27 * 128
+    macs = sum(x.num_macs for x in model.products())
+    bottom, cross = 13 * 512 + 512 * 256 + 256 * 128, 3 * 2 * 3456 * 512
+    top = 3456 * 1024 + 1024 * 1024 + 1024 * 512 + 512 * 256 + 256
+    assert macs == bottom + cross + top
+    # the older model multiplies every pair of 27 vectors: 351 products and the dense vector enter the top
+    older = get_recommendation("dlrm")
+    assert older.met_width == 128 + 351
+
+
+def test_gathering_by_hand():
+    # rows of 256 bytes are whole lines on both; 214 are read and 26 sums written for each of 1,000 samples
+    model = get_recommendation("dlrm-dcnv2")
+    for name in ("h100-sxm", "gaudi2"):
+        found = gather(model, get_device(name), "fp16", 1000)
+        assert (found.moved_bytes, found.useful_frac) == (1000 * 256 * (214 + 26), 1.0)
+        assert found.time_s > found.moved_bytes / get_device(name).memory_bandwidth_bytes_per_s
+
+
+def test_parts_add_up_and_batches_pay():
+    small, large = (orrery.estimate(model="dlrm-dcnv2", device="h100-sxm", batch=b) for b in (64, 8192))
+    assert large.latency_s == pytest.approx(large.gathered.time_s + large.products.time_s.sum())
+    assert large.samples_per_s > small.samples_per_s
+    found = large.to_json()
+    assert found["energy_j_per_sample"] == pytest.approx(found["power_w"] / found["samples_per_s"])
+    json.dumps(found, allow_nan=False)
+
+
+def test_tables_that_do_not_fit_say_so():
+    found = orrery.estimate(model="dlrm-dcnv2", device="l4")
+    assert found.infeasible.need > found.infeasible.have
+
+
+def test_refusals_say_what_to_write():
+    for change, words in (
+        ({"device": None}, "device: missing"),
+        ({"weights": "int4"}, "write fp32, fp16, bf16"),
+        ({"input_tokens": 5}, "not of recommendation"),
+        ({"devices": 2}, "one device"),
+        ({"device": "mi300x"}, "known of NVIDIA's GPUs and of Gaudi"),
+    ):
+        settings = {k: v for k, v in {"model": "dlrm", "device": "h100-sxm", **change}.items() if v is not None}
+        with pytest.raises(ScenarioError, match=words):
+            orrery.estimate(**settings)
