@@ -24,6 +24,7 @@ def borrowed(node):
                 "trees",
                 "layout",
                 "encoder_layers",
+                "lookups",
             }:
                 yield word
         for value in node.values():

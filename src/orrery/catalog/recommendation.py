@@ -19,7 +19,8 @@ def _models() -> Mapping[str, RecommendationModel]:
 
 
 def _fields(table: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in table.items() if key != "from"}
+    lists = ("bottom", "top", "rows", "lookups")
+    return {key: tuple(value) if key in lists else value for key, value in table.items() if key != "from"}
 
 
 def is_recommendation(name: str | None) -> bool:
