@@ -20,7 +20,21 @@ CLOSED = frozenset({"batch", "concurrency", "users", "think_s"})
 
 FIRST = ("model", "device", "tp", "input_tokens", "output_tokens", "rate", "slo")
 FIRST_OWN = ("days", "replicas_min", "replicas_max", "autoscaler", "rate_curve", "cold_start_s")
-FOLDED = ("weights", "kv", "engine", "queue", "router", "usd_per_hour", "electricity", "seed")
+FOLDED = (
+    "weights",
+    "kv",
+    "engine",
+    "queue",
+    "router",
+    "lora_adapters",
+    "lora_rank",
+    "lora_popularity",
+    "max_loras",
+    "usd_per_hour",
+    "spare_frac",
+    "electricity",
+    "seed",
+)
 LABELS = {
     "slo": "SLOs, ms",
     "days": "Days",
