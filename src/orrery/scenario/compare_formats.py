@@ -15,6 +15,7 @@ from orrery.numerics.draws import DISTRIBUTIONS
 from orrery.numerics.format import Format
 from orrery.numerics.parse import parse_format
 from orrery.numerics.registry import get_format
+from orrery.numerics.rotations.hadamard import has_matrix
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import Answer, estimate
 from orrery.scenario.fields_quantize import COMPARE_BY_NAME
@@ -39,6 +40,7 @@ class CompareQuestion(Inputs, table=COMPARE_BY_NAME):
     device: Word = None
     on: Word = None
     rotate: Switch = None
+    rotate_block: Count = None
     model: Word = None
     engine: Word = None
     seed: Count = None
@@ -107,6 +109,16 @@ class Comparison:
         )
 
 
+def _block(inputs: CompareQuestion) -> int:
+    """Elements that turn together; 0: as many as divide a row."""
+    block = inputs.rotate_block or 0
+    if block and not inputs.rotate:
+        raise ScenarioError("rotate_block: has no effect without rotate; write rotate = true beside it.")
+    if block and not has_matrix(block):
+        raise ScenarioError(f"rotate_block: got {block}; no Hadamard matrix of that size is known, write 32.")
+    return block
+
+
 @typed
 def compare_formats(*formats: str, **settings: Any) -> Comparison:
     """Formats side by side: bits, signal kept, and on a ``device`` speed, memory and the work of casting.
@@ -136,6 +148,7 @@ def compare_formats(*formats: str, **settings: Any) -> Comparison:
         [*chosen, base] if device and base not in chosen else chosen,
         words(inputs.on or "normal"),
         rotates=bool(inputs.rotate),
+        rotated_elements=_block(inputs),
         seed=inputs.seed or 0,
         notes=notes,
     )

@@ -31,6 +31,7 @@ COMPARE_SETTINGS: tuple[Setting, ...] = (
         "on", "Distributions or a file of tensors, comma-separated (default normal).", "normal,outliers", "D,D,…|FILE"
     ),
     switch("rotate", "Rotate rows by a random Hadamard matrix first."),
+    count("rotate_block", "With --rotate: elements that turn together (default: as divide a row).", 32, least=2),
     word("model", "With --device: also tokens/s and TTFT of a model.", "llama-3.1-8b", "NAME|PATH"),
     word("engine", "With --device: whose kernels (default vllm).", "vllm", "NAME"),
     SEED,

@@ -18,7 +18,13 @@ SHAPE = (512, 1024)
 
 
 def signal_of(
-    formats: Sequence[Format], sources: Sequence[str], *, rotates: bool, seed: int, notes: list[str]
+    formats: Sequence[Format],
+    sources: Sequence[str],
+    *,
+    rotates: bool,
+    seed: int,
+    notes: list[str],
+    rotated_elements: int = 0,
 ) -> dict[str, dict[str, Pooled]]:
     """Errors by format and source; a format that cannot hold some source has none for it, and a note says why."""
     found: dict[str, dict[str, Pooled]] = {f.name: {} for f in formats}
@@ -28,7 +34,7 @@ def signal_of(
         num_measured = 0
         for tensor, seen, numbers in _measurable(name, tensors, notes):
             num_measured += 1
-            turned = _rotated(numbers, seed, tensor.name, notes) if rotates else numbers
+            turned = _rotated(numbers, seed, tensor.name, notes, rotated_elements) if rotates else numbers
             for format in formats:
                 try:
                     parts[format.name].append((seen, error_of(turned, format)))
@@ -58,10 +64,15 @@ def _measurable(
             yield tensor, seen, numbers
 
 
-def _rotated(numbers: NDArray[Any], seed: int, name: str, notes: list[str]) -> NDArray[Any]:
-    """Rows by a random Hadamard matrix as wide as divides them; errors are the same before and after turning back."""
+def _rotated(numbers: NDArray[Any], seed: int, name: str, notes: list[str], rotated_elements: int = 0) -> NDArray[Any]:
+    """Rows by a random Hadamard matrix as wide as divides them, or of so many elements.
+
+    Errors are the same before and after turning back.
+    """
     width = numbers.shape[-1] if numbers.ndim else 1
-    block = next((n for n in range(width, 1, -1) if width % n == 0 and has_matrix(n)), 1)
+    block = rotated_elements or next((n for n in range(width, 1, -1) if width % n == 0 and has_matrix(n)), 1)
+    if rotated_elements and width % block:
+        raise ScenarioError(f"rotate_block: {name} has rows of {width}, no multiple of {block}; write a divisor.")
     if block == 1:
         notes.append(f"rotate: {name} has rows of {width}, which no Hadamard matrix divides; it was left as it is")
         return numbers

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from orrery.base.errors import ScenarioError
+from orrery.base.units import figures
 from orrery.catalog.corrected import is_own_file
 from orrery.reports.words import format_value
 from orrery.scenario.fields_search import SEARCH_BY_NAME, SPACES
@@ -109,7 +110,7 @@ def _crossed(plain: Plain) -> Section:
 
 
 def _shown(name: str, value: float) -> str:
-    return format_value(value, UNITS[name]) if UNITS[name] else f"{value:.4g}"
+    return format_value(value, UNITS[name]) if UNITS[name] else figures(value, 4)
 
 
 def rows(plain: Plain) -> tuple[Sequence[str], list[Sequence[Cell]]]:
