@@ -111,6 +111,35 @@ def test_a_saved_page_goes_into_the_library_and_out_again(describe, page, librar
     assert fair["score"] == pytest.approx(sum(part["value"] for part in fair["parts"]))
 
 
+def test_marks_go_into_another_library_and_cite_what_is_good(describe, page, tmp_path):
+    one, other = tmp_path / "one.sqlite", tmp_path / "other.sqlite"
+    follows = ("--follow", "layer:moe", "--follow", "words:four bits")
+    _, out, _ = describe("papers", "mark", "distserve", "--upvote", "--read", *follows, "--json", "--library", one)
+    marks = tmp_path / "marks.json"
+    marks.write_text(out)
+    describe("papers", "mark", "snapkv", "--upvote", "--library", other)
+    code, out, _ = describe("papers", "mark", "--import", marks, "--json", "--library", other)
+    found = json.loads(out)
+    assert (code, found["read"], found["upvoted"]) == (0, ["2401.09670"], ["2401.09670", "2404.14469"])
+    assert found["follows"] == {"layer": ["moe"], "technique": [], "words": ["four bits"]}
+    code, out, _ = describe("papers", "mark", "--bibtex", "--library", other)
+    assert code == 0
+    assert out.count("@misc{") == 2
+    assert "author = {Yinmin Zhong and Shengyu Liu" in out
+    _, out, _ = describe("papers", "mark", "--bibtex", "--json", "--library", other)
+    assert [text.split("{")[1].split(",")[0] for text in json.loads(out)["bibtex"]] == ["distserve", "snapkv"]
+
+
+def test_marks_that_name_nothing_change_nothing(describe, tmp_path):
+    library, marks = tmp_path / "mine.sqlite", tmp_path / "marks.json"
+    marks.write_text('{"read": ["2401.09670"], "follows": {"layer": ["mole"]}}')
+    code, _, err = describe("papers", "mark", "--import", marks, "--library", library)
+    assert code != 0
+    assert "mole" in err
+    _, out, _ = describe("papers", "mark", "--json", "--library", library)
+    assert json.loads(out)["read"] == []
+
+
 def test_marks_move_papers_and_are_listed(describe, page):
     describe("papers", "fetch", "--source", page, "--page-year", 2024)
     code, out, _ = describe(

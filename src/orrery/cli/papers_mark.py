@@ -15,7 +15,9 @@ EXAMPLES = """\b
 Examples:
   orrery papers mark 2401.09670 --read --upvote
   orrery papers mark --follow layer:serving --follow technique:chunked-prefill --follow words:'KV cache offloading'
-  orrery papers mark --json                  everything that is marked"""
+  orrery papers mark --json > marks.json     everything that is marked, in a file
+  orrery papers mark --import marks.json     and into another library, beside what is marked there
+  orrery papers mark --bibtex > good.bib     the papers that you upvoted, to cite"""
 
 
 @click.command("mark", epilog=EXAMPLES)
@@ -24,6 +26,10 @@ Examples:
 @click.option("--upvote/--no-upvote", "is_upvoted", default=None, help="Papers like upvoted ones go first.")
 @click.option("--follow", multiple=True, metavar="KIND:NAME", help="layer:NAME, technique:NAME or words:'…'.")
 @click.option("--unfollow", multiple=True, metavar="KIND:NAME", help="No longer.")
+@click.option(
+    "--import", "source", type=click.Path(path_type=Path), metavar="FILE", help="Add the marks that --json wrote."
+)
+@click.option("--bibtex", "is_bibtex", is_flag=True, help="Only the upvoted papers, as entries of a BibTeX file.")
 @with_library
 @as_json
 def command(
@@ -32,6 +38,8 @@ def command(
     is_upvoted: bool | None,
     follow: tuple[str, ...],
     unfollow: tuple[str, ...],
+    source: Path | None,
+    is_bibtex: bool,
     library: Path | None,
     is_json: bool,
 ) -> None:
@@ -42,29 +50,30 @@ def command(
         raise click.UsageError("Say which papers: arXiv ids, titles, or keys of paper files.")
     from orrery.cli.own_library import open_library
     from orrery.evidence.feed import marks
-    from orrery.evidence.understanding.paper_lookup import check_followed, marked_as, title_of
+    from orrery.evidence.feed.marks_file import marks_json, read_marks_file
+    from orrery.evidence.understanding.paper_lookup import check_followed, cited, marked_as, title_of
 
     with open_library(library) as store:
         followed, dropped = ([marks.read_followed(text) for text in texts] for texts in (follow, unfollow))
+        added = read_marks_file(source) if source else marks.Marks()
+        followed += marks.followed(added)
         check_followed(followed)
         ids = [marked_as(store, key) for key in keys]
         with store.transaction():
+            marks.mark(store, added.read, is_read=True)
+            marks.mark(store, added.upvoted, is_upvoted=True)
             marks.mark(store, ids, is_read=is_read, is_upvoted=is_upvoted)
             marks.follow(store, followed)
             marks.follow(store, dropped, is_on=False)
         found = marks.read_marks(store)
         titles = {id: title_of(store, id) for id in sorted(found.read | found.upvoted)}
+        citations = [text for id in sorted(found.upvoted) if (text := cited(store, id))] if is_bibtex else []
     if is_json:
         from orrery.cli.output import print_json
 
-        print_json(
-            {
-                "read": sorted(found.read),
-                "upvoted": sorted(found.upvoted),
-                "titles": titles,
-                "follows": {"layer": found.layers, "technique": found.techniques, "words": found.words},
-            }
-        )
+        print_json({"bibtex": citations} if is_bibtex else {**marks_json(found), "titles": titles})
+    elif is_bibtex:
+        print("\n\n".join(citations))
     else:
         _print(found, titles)
 

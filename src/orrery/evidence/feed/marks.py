@@ -58,7 +58,13 @@ def read_followed(text: str) -> tuple[str, str]:
     return kind, what
 
 
-def follow(store: Store, followed: Iterable[tuple[str, str]], *, is_on: bool = True) -> None:
+def followed(marks: Marks) -> list[tuple[str, str]]:
+    """Layers, techniques and words that are followed, as kind and name."""
+    by_kind = zip(FOLLOWED, (marks.layers, marks.techniques, marks.words), strict=True)
+    return [(kind, name) for kind, names in by_kind for name in names]
+
+
+def follow(store: Store, things: Iterable[tuple[str, str]], *, is_on: bool = True) -> None:
     """Follow things, or stop to."""
     sql = "insert or ignore into follows values (?, ?)" if is_on else "delete from follows where kind = ? and what = ?"
-    store.many(sql, followed)
+    store.many(sql, things)

@@ -7,6 +7,7 @@ from orrery.evidence.feed.entry import Classification, Entry, NumericClaim
 from orrery.evidence.feed.saved_entries import all_entries, find_entry, get_entry
 from orrery.evidence.feed.store import Store
 from orrery.evidence.feed.text import title_id, whole_arxiv_id
+from orrery.evidence.find.citation import bibtex
 from orrery.evidence.find.document import Document
 from orrery.evidence.find.library_cache import library
 from orrery.evidence.find.made import document_of_entry
@@ -53,6 +54,17 @@ def title_of(store: Store, id: str) -> str:
     """The title of a marked paper; empty where nothing is known of it any more."""
     entry = get_entry(store, id) or filed_entry(id)
     return entry.title if entry else ""
+
+
+def cited(store: Store, id: str) -> str:
+    """A marked paper as an entry of a BibTeX file; empty where nothing is known of it any more."""
+    if paper := next((d for d in library() if id in (d.arxiv, title_id(d.title))), None):
+        arxiv, url = paper.arxiv, paper.url
+        return bibtex(paper.key, paper.title, year=paper.year, arxiv=arxiv, url=url, authors=paper.authors)
+    if entry := get_entry(store, id):
+        year, arxiv = entry.published.year if entry.published else None, "" if ":" in id else id
+        return bibtex(id, entry.title, year=year, arxiv=arxiv, url=entry.url, authors=entry.authors)
+    return ""
 
 
 def check_followed(followed: Sequence[tuple[str, str]]) -> None:
