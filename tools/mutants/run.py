@@ -71,12 +71,15 @@ SLACK_S, SLACK_RATIO, WAIT_RATIO = 20.0, 4.0, 6.0
 machine it may wait some times as long as it computes."""
 
 
+FATES = ("killed", "survived", "equivalent")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of one change: ``killed``, ``survived`` or ``equivalent``."""
+    """What came of one change."""
 
     change: Change
-    fate: str
+    fate: str  # one of FATES
     num_tests: int
     seconds: float
 
@@ -286,15 +289,16 @@ def main() -> None:
     for floor in arguments.floors:
         started = time.perf_counter()
         with tempfile.TemporaryDirectory(prefix="orrery-mutants-") as folder:
-            seen = frozenset(one["change"] for one in before.get(floor, ()) if one["fate"] == "killed")
+            fates = {fate: {one["change"] for one in before.get(floor, ()) if one["fate"] == fate} for fate in FATES}
+            seen = frozenset(fates["killed"] - fates["survived"])  # two changes of a line may read alike
             outcomes = survey(floor, arguments.count, arguments.seed, Path(folder), seen)
-        fates = [outcome.fate for outcome in outcomes]
-        rejected, counted = fates.count("killed"), len(fates) - fates.count("equivalent")
+        ends = [outcome.fate for outcome in outcomes]
+        rejected, counted = ends.count("killed"), len(ends) - ends.count("equivalent")
         frac = rejected / max(counted, 1)
         took_s = time.perf_counter() - started
-        print(f"{floor}: {rejected} of {counted} seen ({frac:.0%}), {len(fates) - counted} equivalent, {took_s:.0f} s")
+        print(f"{floor}: {rejected} of {counted} seen ({frac:.0%}), {len(ends) - counted} equivalent, {took_s:.0f} s")
         found[floor] = [{"change": o.change.name, "fate": o.fate, "tests": o.num_tests} for o in outcomes]
-        if frac < MIN_FRAC or len(fates) - counted > 0.1 * len(fates):
+        if frac < MIN_FRAC or len(ends) - counted > 0.1 * len(ends):
             weak.append(floor)
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
