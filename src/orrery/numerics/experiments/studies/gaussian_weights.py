@@ -1,8 +1,10 @@
 """Training with noise in place of rounding, and what is left when the weights are really rounded afterwards."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from orrery.base.experiment import Experiment, Progress, Row
+from orrery.base.experiment import Experiment, Row, Run, numbers
 from orrery.numerics.experiments.compare import HELD_OUT_TEXTS, NETWORK, WIDE, compare, small_text
 from orrery.numerics.experiments.fitting import Fit, all_alike, answers, but_for
 from orrery.numerics.learning import linear
@@ -12,13 +14,19 @@ STORED = ("e4m3fn/32", "e3m2/32", "e2m1/32")
 """What weights are kept in after training."""
 
 
-def run(seed: int, steps: int, progress: Progress) -> tuple[Row, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """Comma-separated bits of the noise that stands in for rounding."""
+
+    noise_bits: str = "6,4,3"
+
+
+def run(request: Run) -> tuple[Row, ...]:
     """A row for every way to train: the loss as trained, and with exact sums over rounded weights."""
-    rules = {
-        "exact": linear("exact-linear"),
-        "noise of 6 bits": linear("gaussian-weights-linear", noise_bits=6.0),
-        "noise of 4 bits": linear("gaussian-weights-linear", noise_bits=4.0),
-        "noise of 3 bits": linear("gaussian-weights-linear", noise_bits=3.0),
+    seed, steps, progress = request.seed, request.steps, request.progress
+    widths = numbers("noise_bits", request.sizes.noise_bits, least=1, most=16)
+    rules = {"exact": linear("exact-linear")} | {
+        f"noise of {bits:g} bits": linear("gaussian-weights-linear", noise_bits=bits) for bits in widths
     }
     found = compare(
         {name: but_for(rule, WIDE) for name, rule in rules.items()},
@@ -49,5 +57,7 @@ EXPERIMENT = Experiment(
     question="Do weights that learnt under noise survive being rounded?",
     run=run,
     num_steps=150,
+    sizes=Sizes,
+    keys=("trained",),
     claims=("ahn-2025-gaussian-weight-sampling",),
 )

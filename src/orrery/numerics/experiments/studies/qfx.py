@@ -7,11 +7,11 @@ two signed powers of two. [dai-2024-qfx]
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from orrery.base.experiment import Experiment, Progress, Row, counter
+from orrery.base.experiment import Experiment, Row, Run, counter, numbers
 from orrery.numerics.experiments.fitting import Fit, Plan, all_alike, answers, fit
 from orrery.numerics.experiments.fixed_perceptron import POINTS, FixedPerceptron, with_points
 from orrery.numerics.experiments.losses import squared_error
@@ -40,14 +40,23 @@ CHOICES = {"no overflow": range_point, "least error": least_error_point}
 Weights = Mapping[str, Array]
 
 
-def run(seed: int, steps: int, progress: Progress) -> tuple[Row, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """Comma-separated widths of codes."""
+
+    bits: str = ",".join(map(str, WIDTHS_BITS))
+
+
+def run(request: Run) -> tuple[Row, ...]:
     """A row for every width and way to set the points."""
+    seed, steps = request.seed, request.steps
+    widths = [int(n) for n in numbers("bits", request.sizes.bits, least=2, most=16)]
     lessons = teacher(seed)
-    tick = counter(progress, (LONGER + 3 * len(WIDTHS_BITS)) * steps)
+    tick = counter(request.progress, (LONGER + 3 * len(widths)) * steps)
     plan = Plan(steps=LONGER * steps, points=64, learning_rate=1e-2, seed=seed)
     exact = fit(FixedPerceptron(widths=WIDTHS), lessons, RULE_OF, plan, on_step=tick)
     rows: list[Row] = [_row(0, "none", exact.held_out_loss)]
-    for bits in WIDTHS_BITS:
+    for bits in widths:
         fixed = {choice: after_training(exact, lessons, bits, choice, seed) for choice in CHOICES}
         rows += [_row(bits, choice, _loss(bits, weights, lessons, seed)) for choice, weights in fixed.items()]
         for name, network in trainable(bits).items():
@@ -119,4 +128,6 @@ EXPERIMENT = Experiment(
     run=run,
     num_steps=400,
     claims=("dai-2024-qfx",),
+    sizes=Sizes,
+    keys=("width_bits", "points"),
 )
