@@ -28,10 +28,11 @@ MAX_METRIC_WORDS = 4
 _PHRASE = re.compile(r'["“”]([^"“”]*)["“”]')
 _FIELD = re.compile(rf'\b({"|".join(FIELDS)}):(?:["“”]([^"“”]*)["“”]|(\S+))', re.IGNORECASE)
 _NUMBER = re.compile(
-    r"(?P<metric>(?:[\w/-]+[ \t]+){0,3}[\w/-]+)\s*(?P<sign>>=|<=|=>|=<|==|[><=≥≤])\s*(?P<value>\d[^<>=≥≤]*)"
+    r"(?P<metric>(?:[\w/-]{1,40}[ \t]{1,4}){0,3}[\w/-]{1,40})\s{0,4}"
+    r"(?P<sign>>=|<=|=>|=<|==|[><=≥≤])\s*(?P<value>\d[^<>=≥≤]*)"
 )
 _UNITLESS = re.compile(r"\d+(?:\.\d+)?")
-_DEVICE = re.compile(r"\s*\b(?:on|with)\s+(?:an?\s+|the\s+)?(?P<device>[A-Za-z][\w-]*\d[\w-]*|\w+)", re.IGNORECASE)
+_DEVICE = re.compile(r"\s*\bon\s+(?:an?\s+|the\s+)?(?P<device>[A-Za-z][\w-]*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +76,12 @@ def parse_query(query: str, documents: Sequence[Document]) -> ParsedQuery:
     """Take a query apart. Raises where a number is asked of what no paper of these measures."""
     filters, rest = Filters(), query
     for found in _FIELD.finditer(query):
-        filters = replace(filters, **{found[1].lower(): (found[2] or found[3] or "").strip()})
+        name, value = found[1].lower(), (found[2] or found[3] or "").strip()
+        if before := getattr(filters, name):
+            raise ScenarioError(
+                f'{name}: got {before!r} and {value!r}; write {name}:"{before}, {value}" for any of them.'
+            )
+        filters = replace(filters, **{name: value})
     rest = _FIELD.sub(" ", rest)
     phrases = tuple(phrase for found in _PHRASE.finditer(rest) if (phrase := " ".join(words(found[1]))))
     rest = _PHRASE.sub(r" \1 ", rest)
@@ -97,6 +103,8 @@ def _figure(found: "re.Match[str]", documents: Sequence[Document]) -> tuple[Figu
     number, unit = (measured.high, measured.unit) if measured else (float(plain[0]), "ratio")  # pyright: ignore
     length = measured.end if measured else plain.end()  # pyright: ignore[reportOptionalMemberAccess]
     device = _DEVICE.match(value, length)
+    if device and not _is_device(device["device"].casefold(), documents):
+        device = None
     metric, skipped = _metric(found["metric"], documents)
     figure = Figure(
         metric=metric,
@@ -106,6 +114,11 @@ def _figure(found: "re.Match[str]", documents: Sequence[Document]) -> tuple[Figu
         device=device["device"].casefold() if device else "",
     )
     return figure, found.start("metric") + skipped, found.start("value") + (device.end() if device else length)
+
+
+def _is_device(name: str, documents: Sequence[Document]) -> bool:
+    """Whether a word names a device: it has a digit, or some paper's device begins with it."""
+    return any(map(str.isdigit, name)) or any(d.casefold().startswith(name) for one in documents for d in one.devices)
 
 
 def _metric(text: str, documents: Sequence[Document]) -> tuple[tuple[str, ...], int]:
