@@ -51,7 +51,7 @@ def session(cuts: Sequence[Cut], network: Network, element_bytes: float, inputs:
             f"frames_per_s: {num_frames:,} frames over {end_s:g} s; at most {MAX_FRAMES:,}: write a lower rate."
         )
     frames = Frames(
-        link_bytes_per_s=sampled(times, rates, np.arange(num_frames) * inputs.frame_s),
+        link_bytes_per_s=sampled(times, rates, np.arange(num_frames, dtype=np.float64) * inputs.frame_s),
         way_s=inputs.way_s,
         watts=inputs.watts,
         limit_s=inputs.limit_s,

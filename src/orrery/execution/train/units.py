@@ -278,5 +278,7 @@ def _head(job: TrainingJob, streams: Streams, top: list[Product], times: list[Pa
         stream_backward_s=streams.backward_s,
         forward_flops=product_flops(job, top, choice),
         parameters=top[0].parameters + other,
-        logit_elements=np.minimum(tokens(job, choice), job.loss_tokens or np.inf) * top[0].n,
+        logit_elements=np.multiply(
+            np.minimum(tokens(job, choice), job.loss_tokens or np.inf), top[0].n, dtype=np.float64
+        ),
     )
