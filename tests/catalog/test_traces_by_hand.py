@@ -24,7 +24,7 @@ def test_rows_in_order_of_arrival_with_names_numbered_from_zero():
     assert trace.session.tolist() == [0, 1, -1]  # b comes first; none stays none
     assert trace.client.tolist() == [2, 0, 1]  # the nameless are one client more
     assert trace.priority.size == 0
-    assert trace.notes == ()
+    assert trace.notes == ("three.csv: 1 of 3 rows come before the one above them; sorted by arrival",)
 
 
 def test_repeated_a_mean_gap_apart_with_new_conversations():

@@ -111,6 +111,7 @@ def bases(tmp_path_factory):
         "round_trip": (([1.0, 2.0], "fp8"), {}),
         "save_scenario": ((scenario, folder / "saved.toml"), {}),
         "scaling": ((), {"law": "fp-quantisation", "parameters": 1e9, "tokens": 1e10}),
+        "search": ((), {"space": "cells", "device": "t4", "latency_ratio": 0.5}),
         "simulate": ((read_scenario(ONCE),), {}),
         "sweep": ((read_scenario(ONCE),), {"over": ["rate=1"], "jobs": 1}),
         "train": ((), LEARNED),

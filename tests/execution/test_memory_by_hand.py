@@ -53,6 +53,7 @@ def deployed(capacity=100_000.0, frac=0.0, tp=1, pp=1, dp=1, ep=1, cp=1, **engin
         scheduler_recv_interval=0,
         draft_head=None,
         adapters=None,
+        weight_offload=None,
     )
 
 

@@ -45,7 +45,7 @@ def rule(moved_bytes: float, link_bytes_per_s: float, latency_s: float, knobs: F
         return 0.0
     link_s, encrypt_s = moved_bytes / link_bytes_per_s, moved_bytes / (knobs[0] * knobs[1])
     hit_s = max(link_s, encrypt_s - knobs[5])
-    first = min(1.0, knobs[6] / moved_bytes)
+    first = 1.0 if moved_bytes <= knobs[6] else knobs[6] / moved_bytes
     miss_s = max(link_s, encrypt_s) + first * min(link_s, encrypt_s) + knobs[4]
     return latency_s + knobs[2] + knobs[3] * hit_s + (1.0 - knobs[3]) * miss_s
 
