@@ -114,6 +114,8 @@ def _fleet_flags(function: Any) -> Any:
 )
 @click.option("--image-model", default="", metavar="NAME", help="A diffusion pipeline that makes pictures beside it.")
 @click.option("--image-device", default="", metavar="NAME", help="Its device (default: one as the model has).")
+@click.option("--speech-model", default="", metavar="NAME", help="A Whisper that transcribes recordings beside it.")
+@click.option("--speech-device", default="", metavar="NAME", help="Its device (default: one as the model has).")
 @click.option(
     "--play-traffic",
     "plays_traffic",
@@ -146,6 +148,8 @@ def command(
     lora_modules: tuple[str, ...],
     image_model: str,
     image_device: str,
+    speech_model: str,
+    speech_device: str,
     plays_traffic: bool,
     is_external: bool,
     **flags: Any,
@@ -179,6 +183,8 @@ def command(
         lora_modules=lora_modules,
         image_model=image_model,
         image_device=image_device,
+        speech_model=speech_model,
+        speech_device=speech_device,
     )
     fleet = FleetOptions(plays_traffic=plays_traffic, is_external=is_external)
     with listening(host, port) as listener:
@@ -237,5 +243,5 @@ def _ready(
     return ready_fleet(inputs, options, patience(), plays_traffic=fleet.plays_traffic)
 
 
-NEEDED = frozenset({"uvicorn", "httptools", "msgspec", "prometheus_client"})
+NEEDED = frozenset({"uvicorn", "httptools", "msgspec", "prometheus_client", "python_multipart"})
 """What the extra ``emulate`` installs."""

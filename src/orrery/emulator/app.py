@@ -31,6 +31,7 @@ from orrery.emulator.responses import RESPONSES, Responses
 from orrery.emulator.settings import Settings
 from orrery.emulator.sleeping import Sleeping
 from orrery.emulator.stream import Stream
+from orrery.emulator.transcriptions import Transcriptions
 from orrery.fleet.service.live_fleet import LiveFleet
 
 Handler = Callable[[Exchange], Awaitable[None]]
@@ -64,6 +65,7 @@ class App:
             ANTHROPIC: {"POST": self._message},
             **Ranking(pace, settings, self._asker, self._enter).routes,
             **(Images(pace, settings, settings.images).routes if settings.images is not None else {}),
+            **(Transcriptions(pace, settings, settings.speech).routes if settings.speech is not None else {}),
             **Responses(pace, settings, self._asker, self._enter).routes,
             **Pages(pace, settings, self._asker).routes,
             **(LoraPages(settings.lora, settings.names).routes if settings.lora is not None else {}),

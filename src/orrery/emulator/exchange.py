@@ -47,7 +47,8 @@ class Exchange:
     async def body(self, *, kinds: tuple[str, ...] = (JSON.decode(),), most_bytes: int = MAX_BODY_BYTES) -> bytes:
         """The whole body; refused where it is no JSON by its type, too large, or too slow."""
         if self.header(b"content-type").partition(";")[0].strip().lower() not in kinds:
-            raise RequestError(415, f"Send JSON: content-type: {' or '.join(kinds)}.")
+            what = "JSON" if JSON.decode() in kinds else "a form"
+            raise RequestError(415, f"Send {what}: content-type: {' or '.join(kinds)}.")
         length = self.header(b"content-length")
         if length.isdecimal() and int(length[:20]) > most_bytes:
             raise _too_large(most_bytes)

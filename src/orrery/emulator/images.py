@@ -4,7 +4,6 @@ A pipeline makes one batch after the other, a request's pictures together; reque
 service's clock. The pictures are real PNGs of the size that was asked for, of two colours drawn from the prompt.
 """
 
-import asyncio
 import struct
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
@@ -21,13 +20,12 @@ from orrery.emulator.image_pipeline import ImagePipeline
 from orrery.emulator.pace import RealTimeDriver
 from orrery.emulator.refusal import RequestError
 from orrery.emulator.settings import Settings
+from orrery.emulator.turns import Turns
 
 MAX_PICTURES = 10
 """Most pictures of one request, as OpenAI's interface has it."""
 
 MAX_SIDE = 4096
-MAX_WAITING = 256
-"""Requests that may wait for the pipeline."""
 
 
 class ImageRequest(Struct, kw_only=True):
@@ -48,7 +46,7 @@ class Images:
 
     def __init__(self, pace: RealTimeDriver, settings: Settings, pipeline: ImagePipeline) -> None:
         self._pace, self._settings, self._pipeline = pace, settings, pipeline
-        self._turn, self._num_waiting, self._free_s = asyncio.Lock(), 0, 0.0
+        self._turns = Turns(pace, settings.speed_ratio)
         self.routes: dict[str, dict[str, Callable[[Exchange], Awaitable[None]]]] = {
             "/v1/images/generations": {"POST": self._generate}
         }
@@ -66,9 +64,7 @@ class Images:
             latency_s = self._pipeline.latency_s(height, width, count, body.num_inference_steps)
         except ScenarioError as error:
             raise RequestError(400, f"size: {error}", "size") from None
-        if self._num_waiting >= MAX_WAITING:
-            raise RequestError(429, f"{MAX_WAITING} requests wait for pictures. Ask again later.")
-        await self._wait(exchange, arrived_s, latency_s)
+        await self._turns.wait(exchange, arrived_s, latency_s)
         draws = np.random.default_rng([crc32(body.prompt.encode(errors="replace")), body.seed or 0])
         pictures = [b64encode(png(height, width, draws)).decode() for _ in range(count)]
         await exchange.json({"created": int(arrived_s), "data": [{"b64_json": text} for text in pictures]})
@@ -83,21 +79,6 @@ class Images:
         if max(int(width), int(height)) > MAX_SIDE or min(int(width), int(height)) < 16:
             raise RequestError(400, f"size: got {text}; sides are 16 to {MAX_SIDE} pixels.", "size")
         return int(height), int(width)
-
-    async def _wait(self, exchange: Exchange, arrived_s: float, latency_s: float) -> None:
-        """Until the pipeline is through; a client that goes while it waits takes no turn."""
-        gone = asyncio.Event()
-        exchange.connection.on_lost = gone.set
-        self._num_waiting += 1
-        try:
-            async with self._turn:
-                self._num_waiting -= 1
-                if gone.is_set():
-                    return
-                self._free_s = max(self._free_s, arrived_s) + latency_s
-                await asyncio.sleep(max(0.0, self._free_s - self._pace.now_s) / self._settings.speed_ratio)
-        finally:
-            exchange.connection.on_lost = None
 
 
 def png(height: int, width: int, draws: np.random.Generator) -> bytes:

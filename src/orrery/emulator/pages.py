@@ -49,8 +49,9 @@ class Pages:
         found = [{"id": name, **about} for name in self._settings.names]
         for name, path in self._settings.lora.paths.items() if self._settings.lora is not None else ():
             found.append({"id": name, **about, "root": path, "parent": self._settings.names[0]})
-        if (images := self._settings.images) is not None:
-            found.append({"id": images.name, **about, "root": images.name, "max_model_len": None})
+        for beside in (self._settings.images, self._settings.speech):
+            if beside is not None:
+                found.append({"id": beside.name, **about, "root": beside.name, "max_model_len": None})
         await exchange.json({"object": "list", "data": found})
 
     async def _count(self, exchange: Exchange) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from orrery.emulator.image_pipeline import ImagePipeline
 from orrery.emulator.lora import LoraModules
 from orrery.emulator.refusal import RequestError
+from orrery.emulator.transcriber import Transcriber
 from orrery.fleet.service.tenants import Tenant
 from orrery.serving.synthesis import Length
 
@@ -31,6 +32,7 @@ class Settings:
     tenants: tuple[Tenant, ...] = ()  # whose budgets and priorities hold for requests of a ``user`` of their name
     lora: LoraModules | None = None  # adapters that requests may choose; None: the model takes none
     images: ImagePipeline | None = None  # that makes pictures beside the language model
+    speech: Transcriber | None = None  # that hears recordings beside it
     wake_s: tuple[float, float] = (0.0, 0.0)  # from sleep of level 1 and 2
     cache_config: tuple[tuple[str, str], ...] = ()  # labels of vLLM's metric of that name
 

@@ -8,6 +8,7 @@ from orrery.base.errors import ScenarioError
 from orrery.emulator.image_pipeline import ImagePipeline
 from orrery.emulator.lora import LoraModules
 from orrery.emulator.settings import Settings
+from orrery.emulator.transcriber import Transcriber
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible, memory_of
 from orrery.execution.speculation import verified_tokens
@@ -49,6 +50,8 @@ class ServerOptions:
     lora_modules: tuple[str, ...] = ()  # NAME=PATH
     image_model: str = ""  # a diffusion pipeline beside the language model
     image_device: str = ""  # empty: a device as the language model has
+    speech_model: str = ""  # a model of speech beside it
+    speech_device: str = ""
 
 
 def ready(
@@ -95,6 +98,7 @@ def settings_of(scenario: Scenario, service: Service, sizes: Sizes, options: Ser
         guessed_tokens=verified_tokens(speculation) - 1 if speculation else 0,
         guessed_levels=len(speculation.widths) if speculation else 0,
         images=_images(deployment, options),
+        speech=_speech(deployment, options),
         lora=_lora(deployment, options, names),
         wake_s=_wake_s(scenario, deployment),
         cache_config=_cache_config(service),
@@ -130,6 +134,15 @@ def _images(deployment: Deployment, options: ServerOptions) -> ImagePipeline | N
             raise ScenarioError("image-device: there is no pipeline; write --image-model flux.1-dev beside it.")
         return None
     return ImagePipeline.of(options.image_model, options.image_device or deployment.cluster.device.name)
+
+
+def _speech(deployment: Deployment, options: ServerOptions) -> Transcriber | None:
+    """The model that hears recordings, where one was asked for."""
+    if not options.speech_model:
+        if options.speech_device:
+            raise ScenarioError("speech-device: there is no model; write --speech-model whisper-large-v3 beside it.")
+        return None
+    return Transcriber.of(options.speech_model, options.speech_device or deployment.cluster.device.name)
 
 
 def length_notes(scenario: Scenario, sizes: Sizes) -> tuple[str, ...]:
