@@ -1,8 +1,19 @@
 // The slider of a sweep: it says its value in words, moves the mark in every chart at once, and keeps its place in the address.
 "use strict";
 
+const PAUSE_MS = 50;
+let pending = 0;
+
+// At most one request in a pause, and always one for the last value: a throttle of htmx would drop what comes within it.
+function ask(slider) {
+  pending = 0;
+  htmx.trigger(slider, "move");
+}
+
 document.addEventListener("input", (event) => {
-  if (event.target.id === "sweep-at") { moved(event.target); }
+  if (event.target.id !== "sweep-at") { return; }
+  moved(event.target);
+  pending ||= setTimeout(ask, PAUSE_MS, event.target);
 });
 
 document.addEventListener("change", (event) => {
