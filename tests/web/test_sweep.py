@@ -152,7 +152,7 @@ def test_the_page_and_its_part(client):
     assert whole.text.count("<h1") == 1
     assert whole.text.count("<svg") == 7
     assert 'aria-valuetext="8 requests"' in whole.text
-    assert "throttle:60ms" in whole.text
+    assert 'hx-trigger="move"' in whole.text
     assert "within 12 ms up to about" in whole.text
     part = client.get("/sweep?" + BASE + "values=1,8,64", headers={"hx-request": "true"})
     assert "<html" not in part.text
