@@ -13,10 +13,11 @@ branch = [{ positions = 1, inputs = 6, outputs = 10 }]   # classifier of an earl
 from collections.abc import Mapping
 from math import isfinite
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from orrery.base.errors import ScenarioError, shown
 from orrery.base.user_file import read_user_text
+from orrery.base.user_tables import check_keys, check_names_differ, checked_list, checked_table
 from orrery.base.user_text import toml_tables
 from orrery.models.image_networks import BUILDERS, network_of
 from orrery.models.networks import Convolution, Network, Unit
@@ -36,15 +37,16 @@ def read_network(path: Path) -> Network:
 
 def network_from(tables: Mapping[str, Any], name: str, where: str) -> Network:
     """The network that these tables describe."""
-    _known(tables, NETWORK_KEYS, where)
-    units = tuple(_unit(raw, f"{where}: units[{i}]") for i, raw in enumerate(_list(tables, "units", MAX_UNITS, where)))
+    check_keys(tables, NETWORK_KEYS, where)
+    units = tuple(
+        _unit(raw, f"{where}: units[{i}]") for i, raw in enumerate(checked_list(tables, "units", MAX_UNITS, where))
+    )
     base = _base(tables, where)
     if base is not None:
         units += base.units[[unit.name for unit in base.units].index(tables["through"]) + 1 :]
         tables = {"num_elements": base.num_elements, "element_bytes": base.element_bytes, **tables}
     names = [unit.name for unit in units]
-    if repeated := sorted({one for one in names if names.count(one) > 1}):
-        raise ScenarioError(f"{where}: units: two are called {repeated[0]!r}; give each a name of its own.")
+    check_names_differ(names, f"{where}: units")
     each = tables.get("element_bytes", 1.0)
     if isinstance(each, bool) or not isinstance(each, int | float) or not (isfinite(each) and 0 < each <= 1024):
         raise ScenarioError(f"{where}: element_bytes: got {shown(each)}; write a number above 0 to 1024.")
@@ -68,8 +70,8 @@ def _base(tables: Mapping[str, Any], where: str) -> Network | None:
 
 
 def _unit(raw: Any, where: str) -> Unit:
-    table = _table(raw, where)
-    _known(table, UNIT_KEYS, where)
+    table = checked_table(raw, where, f", such as {EXAMPLE}")
+    check_keys(table, UNIT_KEYS, where)
     name = table.get("name")
     if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= 80 or set(name) & set(",:"):
         raise ScenarioError(f"{where}: name: got {shown(name)}; write up to 80 letters without comma and colon.")
@@ -89,35 +91,18 @@ def _unit(raw: Any, where: str) -> Unit:
 
 
 def _layers(table: Mapping[str, Any], key: str, where: str) -> tuple[Convolution, ...]:
-    return tuple(_layer(raw, f"{where}: {key}[{i}]") for i, raw in enumerate(_list(table, key, MAX_LAYERS, where)))
+    return tuple(
+        _layer(raw, f"{where}: {key}[{i}]") for i, raw in enumerate(checked_list(table, key, MAX_LAYERS, where))
+    )
 
 
 def _layer(raw: Any, where: str) -> Convolution:
-    table = _table(raw, where)
-    _known(table, LAYER_KEYS, where)
+    table = checked_table(raw, where, f", such as {EXAMPLE}")
+    check_keys(table, LAYER_KEYS, where)
     found = Convolution(**{key: _count(table, key, where, default) for key, default in LAYER_KEYS.items()})
     if found.inputs % found.groups or found.outputs % found.groups:
         raise ScenarioError(f"{where}: groups {found.groups} must divide inputs and outputs.")
     return found
-
-
-def _table(raw: Any, where: str) -> Mapping[str, Any]:
-    if not isinstance(raw, dict):
-        raise ScenarioError(f"{where}: got {shown(raw)}; write a table, such as {EXAMPLE}.")
-    return cast("Mapping[str, Any]", raw)
-
-
-def _list(table: Mapping[str, Any], key: str, most: int, where: str) -> list[Any]:
-    raw = table.get(key)
-    found = cast("list[Any]", raw) if isinstance(raw, list) else []
-    if not 0 < len(found) <= most:
-        raise ScenarioError(f"{where}: {key}: got {shown(cast(Any, raw))}; write 1 to {most:,} tables.")
-    return found
-
-
-def _known(table: Mapping[str, Any], keys: Any, where: str) -> None:
-    if other := [key for key in table if key not in keys]:
-        raise ScenarioError(f"{where}: there is no {shown(other[0])}; write any of {', '.join(sorted(keys))}.")
 
 
 def _count(table: Mapping[str, Any], key: str, where: str, default: int | None = None) -> int:

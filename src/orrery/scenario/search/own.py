@@ -31,6 +31,7 @@ import numpy as np
 from orrery import kernels
 from orrery.base.errors import ScenarioError, shown
 from orrery.base.user_file import read_user_text
+from orrery.base.user_tables import check_keys, check_names_differ, checked_list, checked_table
 from orrery.base.user_text import toml_tables
 from orrery.hardware.device import Device
 from orrery.kernels.energy import energy_j
@@ -68,21 +69,20 @@ class OwnSpace:
 def read_space(path: Path) -> OwnSpace:
     """The space of that file; ScenarioError where it describes none."""
     tables = toml_tables(read_user_text(path, "space file", MAX_FILE_BYTES), path, "write [[choices]]")
-    _known(tables, frozenset({"choices"}), str(path))
+    check_keys(tables, frozenset({"choices"}), str(path))
     found: list[tuple[str, tuple[Alternative, ...]]] = []
-    for i, raw in enumerate(_list(tables, "choices", MAX_CHOICES, str(path))):
+    for i, raw in enumerate(checked_list(tables, "choices", MAX_CHOICES, str(path))):
         where = f"{path}: choices[{i}]"
-        table = _table(raw, where)
-        _known(table, frozenset({"name", "times", "alternatives"}), where)
+        table = checked_table(raw, where, ' with name = "wide"')
+        check_keys(table, frozenset({"name", "times", "alternatives"}), where)
         name, times = _name(table, where), table.get("times", 1)
         if type(times) is not int or not 1 <= times <= MAX_CHOICES:
             raise ScenarioError(f"{where}: times: got {shown(times)}; write a whole number from 1 to {MAX_CHOICES:,}.")
-        listed = _list(table, "alternatives", MAX_ALTERNATIVES, where)
+        listed = checked_list(table, "alternatives", MAX_ALTERNATIVES, where)
         read = tuple(_alternative(one, f"{where}: alternatives[{j}]") for j, one in enumerate(listed))
         found += [(name if times == 1 else f"{name} {n + 1}", read) for n in range(times)]
     names = [name for name, _ in found]
-    if repeated := sorted({one for one in names if names.count(one) > 1}):
-        raise ScenarioError(f"{path}: choices: two are called {repeated[0]!r}; give each a name of its own.")
+    check_names_differ(names, f"{path}: choices")
     return OwnSpace(name=path.stem, choices=tuple(found))
 
 
@@ -152,8 +152,8 @@ def _timed(one: Alternative, device: Device) -> tuple[float, float]:
 
 
 def _alternative(raw: Any, where: str) -> Alternative:
-    table = _table(raw, where)
-    _known(table, KEYS, where)
+    table = checked_table(raw, where, ' with name = "wide"')
+    check_keys(table, KEYS, where)
     score = table.get("score")
     return Alternative(
         name=_name(table, where),
@@ -190,22 +190,3 @@ def _name(table: Mapping[str, Any], where: str) -> str:
     if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= 80 or "," in name:
         raise ScenarioError(f"{where}: name: got {shown(name)}; write up to 80 letters without comma.")
     return name
-
-
-def _table(raw: Any, where: str) -> Mapping[str, Any]:
-    if not isinstance(raw, dict):
-        raise ScenarioError(f'{where}: got {shown(raw)}; write a table with name = "wide".')
-    return cast("Mapping[str, Any]", raw)
-
-
-def _list(table: Mapping[str, Any], key: str, most: int, where: str) -> list[Any]:
-    raw = table.get(key)
-    found = cast("list[Any]", raw) if isinstance(raw, list) else []
-    if not 0 < len(found) <= most:
-        raise ScenarioError(f"{where}: {key}: got {shown(cast(Any, raw))}; write 1 to {most:,} tables.")
-    return found
-
-
-def _known(table: Mapping[str, Any], keys: Any, where: str) -> None:
-    if other := [key for key in table if key not in keys]:
-        raise ScenarioError(f"{where}: there is no {shown(other[0])}; write any of {', '.join(sorted(keys))}.")

@@ -1,7 +1,7 @@
 """One such page: its form, the question that it asks a worker, and its answer as sections of tables."""
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,6 +70,15 @@ def fields_from(settings: Sequence[Setting], values: Plain, labels: Mapping[str,
         )
         for s in settings
     )
+
+
+def form_of(
+    settings: Mapping[str, Setting], first: Collection[str], labels: Mapping[str, str]
+) -> tuple[Callable[[Plain], tuple[Field, ...]], Callable[[Plain], tuple[Field, ...]]]:
+    """The inputs of a page that are named in ``first``, in its order, and the others, which are folded away."""
+    shown = [settings[name] for name in first]
+    others = [setting for name, setting in settings.items() if name not in first]
+    return (lambda values: fields_from(shown, values, labels)), (lambda values: fields_from(others, values, labels))
 
 
 def flags(settings: Plain) -> str:

@@ -11,9 +11,8 @@ from orrery.scenario.estimates import estimate
 from orrery.scenario.fields import BY_NAME
 from orrery.scenario.fields_diffusion import DIFFUSION_NAMES
 from orrery.web.address import Query
-from orrery.web.command_pages.command_page import CommandPage, Plain, Section, Table, fields_from, flags
+from orrery.web.command_pages.command_page import CommandPage, Plain, Section, Table, flags, form_of
 from orrery.web.export import Cell
-from orrery.web.forms import Field
 
 NAMES = ("model", "device", "batch", *DIFFUSION_NAMES, "usd_per_hour", "electricity")
 SWITCHES = tuple(name for name in DIFFUSION_NAMES if BY_NAME[name].kind == "switch")
@@ -110,22 +109,15 @@ def command(inputs: Plain) -> str:
     return " ".join([f"orrery estimate {flags(typed)}", *(word for words in switched for word in words)])
 
 
-def _first(inputs: Plain) -> tuple[Field, ...]:
-    return fields_from([BY_NAME[name] for name in FIRST], inputs, {"model": "Pipeline"})
-
-
-def _folded(inputs: Plain) -> tuple[Field, ...]:
-    return fields_from([BY_NAME[name] for name in NAMES if name not in FIRST], inputs, {})
-
-
+OPEN, FOLDED = form_of({name: BY_NAME[name] for name in NAMES}, FIRST, {"model": "Pipeline"})
 PAGE = CommandPage(
     name="pictures",
     title="How long and what does an image or a video cost?",
     lead="A batch of a diffusion pipeline: its latency by stage, memory, power, and the joules and dollars of one.",
     menu=(47, "Images"),
     page="images-and-videos.md",
-    first=_first,
-    folded=_folded,
+    first=OPEN,
+    folded=FOLDED,
     settings=settings,
     start=START,
     command=command,

@@ -12,9 +12,8 @@ from orrery.scenario.fields_search import SEARCH_BY_NAME, SPACES
 from orrery.scenario.search.ask import search
 from orrery.scenario.search.costs import UNITS
 from orrery.web.address import Query
-from orrery.web.command_pages.command_page import CommandPage, Plain, Section, Table, fields_from, flags
+from orrery.web.command_pages.command_page import CommandPage, Plain, Section, Table, flags, form_of
 from orrery.web.export import Cell
-from orrery.web.forms import Field
 
 START = {
     "space": "mbconv",
@@ -128,14 +127,7 @@ def command(inputs: Plain) -> str:
     return f"orrery search {flags(inputs)}"
 
 
-def _first(inputs: Plain) -> tuple[Field, ...]:
-    return fields_from([SEARCH_BY_NAME[name] for name in START], inputs, LABELS)
-
-
-def _folded(inputs: Plain) -> tuple[Field, ...]:
-    return fields_from([s for s in SEARCH_BY_NAME.values() if s.name not in START], inputs, LABELS)
-
-
+OPEN, FOLDED = form_of(SEARCH_BY_NAME, START, LABELS)
 PAGE = CommandPage(
     name="search",
     title="Which network suits my device?",
@@ -143,8 +135,8 @@ PAGE = CommandPage(
     "others, and the Pareto front, proven or over seeds.",
     menu=(47, "Search"),
     page="search.md",
-    first=_first,
-    folded=_folded,
+    first=OPEN,
+    folded=FOLDED,
     settings=settings,
     start=START,
     command=command,

@@ -10,9 +10,8 @@ from orrery.reports.words import format_value
 from orrery.scenario.fields_split import SPLIT_BY_NAME
 from orrery.scenario.split import split
 from orrery.web.address import Query
-from orrery.web.command_pages.command_page import CommandPage, Plain, Section, Table, fields_from, flags
+from orrery.web.command_pages.command_page import CommandPage, Plain, Section, Table, flags, form_of
 from orrery.web.export import Cell
-from orrery.web.forms import Field
 
 START = {"model": "vgg-16", "device": "raspberry-pi-4-8gb", "server": "rtx-4090", "link_rates": "0.5,5,50"}
 LABELS = {
@@ -130,14 +129,7 @@ def command(inputs: Plain) -> str:
     return f"orrery split {flags(inputs)}"
 
 
-def _first(inputs: Plain) -> tuple[Field, ...]:
-    return fields_from([SPLIT_BY_NAME[name] for name in START], inputs, LABELS)
-
-
-def _folded(inputs: Plain) -> tuple[Field, ...]:
-    return fields_from([s for s in SPLIT_BY_NAME.values() if s.name not in START], inputs, LABELS)
-
-
+OPEN, FOLDED = form_of(SPLIT_BY_NAME, START, LABELS)
 PAGE = CommandPage(
     name="split",
     title="Where should a network be cut?",
@@ -145,8 +137,8 @@ PAGE = CommandPage(
     "ranges of rates in which each cut does.",
     menu=(46, "Split"),
     page="split.md",
-    first=_first,
-    folded=_folded,
+    first=OPEN,
+    folded=FOLDED,
     settings=settings,
     start=START,
     command=command,
