@@ -23,60 +23,16 @@ def command(scenario_file: Path | None, save_scenario: Path | None, is_json: boo
     scenario = scenario_from(flags, scenario_file, save_scenario)
     from orrery.cli.output import print_infeasible, print_json, print_notes
     from orrery.scenario.ask import InfeasibleAnswer
-    from orrery.scenario.diffusion import DiffusionAnswer
-    from orrery.scenario.embeddings import EmbeddingAnswer
     from orrery.scenario.estimates import estimate
-    from orrery.scenario.host_attention import HostAttentionAnswer
-    from orrery.scenario.image_model import ImageModelAnswer
-    from orrery.scenario.long_contexts import LongContextAnswer
-    from orrery.scenario.recommendation import RecommendationAnswer
-    from orrery.scenario.speech import SpeechAnswer
-    from orrery.scenario.weight_window import WeightWindowAnswer
 
     answer = estimate(scenario)
     if isinstance(answer, InfeasibleAnswer):
         return print_infeasible(answer, is_json)
     if is_json:
         print_json(answer.to_json())
-    elif isinstance(answer, DiffusionAnswer):
-        from orrery.cli.diffusion_views import print_diffusion
-
-        print_diffusion(answer)
-    elif isinstance(answer, EmbeddingAnswer):
-        from orrery.cli.embedding_views import print_embeddings
-
-        print_embeddings(answer)
-    elif isinstance(answer, LongContextAnswer):
-        from orrery.cli.long_context_views import print_long_contexts
-
-        print_long_contexts(answer)
-    elif isinstance(answer, ImageModelAnswer):
-        from orrery.cli.image_model_views import print_image_model
-
-        print_image_model(answer)
-    elif isinstance(answer, RecommendationAnswer):
-        from orrery.cli.recommendation_views import print_recommendation
-
-        print_recommendation(answer)
-    elif isinstance(answer, SpeechAnswer):
-        from orrery.cli.speech_views import print_speech
-
-        print_speech(answer)
-    elif isinstance(answer, WeightWindowAnswer):
-        from orrery.cli.weight_window_views import print_weight_window
-
-        print_weight_window(answer)
-    elif isinstance(answer, HostAttentionAnswer):
-        from orrery.cli.host_attention_views import print_host_attention
-
-        print_host_attention(answer)
     else:
-        from orrery.cli.views import print_estimate
+        from orrery.cli.estimate_views import PRINTERS
 
-        print_estimate(answer)
-        if answer.reasoned:
-            from orrery.cli.answer_views import print_answer
-
-            print_answer(answer.reasoned)
+        PRINTERS[type(answer)](answer)
     print_notes(answer.notes)
     return 0
