@@ -30,25 +30,17 @@ class EvolutionKnobs:
     seed: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Evolved:
-    """Every network that was evaluated, in order, and the last generation."""
-
-    evaluated: Networks
-    last: Networks
-
-
 def by_evolution(
     problem: Problem, goal: str, against: str, limits: Mapping[str, float], knobs: EvolutionKnobs
 ) -> Found:
     """The best of everything that a run evaluates."""
-    run = evolved(problem, (goal, against), limits, knobs)
-    within = run.evaluated[problem.are_within(run.evaluated, limits)]
+    evaluated = generations(problem, (goal, against), limits, knobs)
+    within = evaluated[problem.are_within(evaluated, limits)]
     return Found(
         best=best_of(problem, goal, within),
         front=pareto(problem, goal, against, within),
-        num_evaluated=len(run.evaluated),
-        evaluated=run.evaluated,
+        num_evaluated=len(evaluated),
+        evaluated=evaluated,
     )
 
 
@@ -67,8 +59,10 @@ def first_generation(problem: Problem, knobs: EvolutionKnobs, rng: np.random.Gen
     )
 
 
-def evolved(problem: Problem, names: tuple[str, str], limits: Mapping[str, float], knobs: EvolutionKnobs) -> Evolved:
-    """All generations, the first included."""
+def generations(
+    problem: Problem, names: tuple[str, str], limits: Mapping[str, float], knobs: EvolutionKnobs
+) -> Networks:
+    """Every network that is evaluated, in order, the first generation included."""
     rng = np.random.default_rng([knobs.seed, 71])
     now = first_generation(problem, knobs, rng)
     costs = _costs(problem, names, limits, now)
@@ -80,7 +74,7 @@ def evolved(problem: Problem, names: tuple[str, str], limits: Mapping[str, float
         costs = np.concatenate([costs, _costs(problem, names, limits, children)])
         retained = _ranked(costs)[: knobs.population]
         now, costs = both[retained], costs[retained]
-    return Evolved(evaluated=np.concatenate(evaluated), last=now)
+    return np.concatenate(evaluated)
 
 
 def _costs(problem: Problem, names: tuple[str, str], limits: Mapping[str, float], networks: Networks) -> Floats:
