@@ -1,6 +1,7 @@
 """The published description is true: of the paths, of what they take, and of what they answer."""
 
 import json
+from dataclasses import replace
 from importlib.resources import files
 
 import httpx
@@ -16,9 +17,13 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from orrery.emulator import admin, app, bodies, ranking, response_bodies
+from orrery.emulator import admin, app, bodies, images, kubernetes, lora, ranking, response_bodies
 from orrery.emulator.app import App
+from orrery.emulator.image_pipeline import ImagePipeline
+from orrery.emulator.lora import LoraModules
+from orrery.emulator.openapi import described as described_of
 from orrery.emulator.settings import Settings
+from orrery.emulator.transcriber import Transcriber
 
 DOCUMENT = json.loads((files("orrery.emulator") / "openapi.json").read_text())
 BODIES = {
@@ -31,6 +36,9 @@ BODIES = {
     "/v1/rerank": ranking.RerankRequest,
     "/v2/rerank": ranking.RerankRequest,
     "/v1/score": ranking.ScoreRequest,
+    "/v1/images/generations": images.ImageRequest,
+    "/v1/load_lora_adapter": lora.LoadAdapter,
+    "/v1/unload_lora_adapter": lora.UnloadAdapter,
     "/tokenize": bodies.TokenizeRequest,
     "/detokenize": bodies.DetokenizeRequest,
     "/admin/replicas": admin.ReplicaChange,
@@ -42,9 +50,40 @@ OPERATIONS = [(p, m) for p, methods in DOCUMENT["paths"].items() for m in method
 CHECKS = (not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance)
 
 
-def test_its_paths_are_those_of_the_server(fast):
-    routes = App(fast.pace, Settings(names=("a",), context_tokens=9, block_tokens=1, has_admin=True)).routes
-    assert {(p, m.upper()) for p, m in OPERATIONS} == {(p, m) for p, methods in routes.items() for m in methods}
+BARE = Settings(names=("a",), context_tokens=9, block_tokens=1)
+WITH_ALL = replace(
+    BARE,
+    has_admin=True,
+    lora=LoraModules.of((), 1, 8, ("a",)),
+    images=ImagePipeline.of("flux.1-dev", "h100-sxm"),
+    speech=Transcriber.of("whisper-large-v3", "h100-sxm"),
+)
+
+
+def operations(routes):
+    """Every path of a server with its methods, as they are and as it describes them."""
+    listed = json.loads(described_of(routes))["paths"]
+    served = {(path, method) for path, methods in routes.items() for method in methods}
+    assert {(path, m.upper()) for path, methods in listed.items() for m in methods} == served
+    return served
+
+
+@pytest.fixture(scope="module")
+def fleet(start_fleet):
+    with start_fleet({"replicas_max": 2}, speed_ratio=100.0, has_admin=True, api_key="secret") as found:
+        yield found
+
+
+def test_a_server_lists_the_paths_that_it_serves(fast, fleet):
+    """Of one deployment without and with all that may stand beside it, and of a fleet; together those are all."""
+    bare, full = (operations(App(fast.pace, told).routes) for told in (BARE, WITH_ALL))
+    of_fleet = operations(App(fleet.pace, WITH_ALL).routes)
+    assert bare < full
+    assert ("/sleep", "POST") in full - of_fleet
+    assert full | of_fleet == {(p, m.upper()) for p, m in OPERATIONS}
+    page = httpx.get(f"{fleet.url}/openapi.json", headers={"authorization": "Bearer secret"}).json()["paths"]
+    assert kubernetes.SCALE in page
+    assert "/v1/images/generations" not in page
 
 
 def test_it_describes_the_bodies_that_are_read():
@@ -54,6 +93,19 @@ def test_it_describes_the_bodies_that_are_read():
     for path, kind in BODIES.items():
         (content,) = DOCUMENT["paths"][path]["post"]["requestBody"]["content"].values()
         assert content["schema"]["$ref"].endswith(f"/{kind.__name__}")
+
+
+BODY = {400, 401, 408, 413, 415}
+BESIDE = {
+    "/v1/images/generations": BODY | {404, 429},
+    "/v1/audio/transcriptions": BODY | {404, 429},
+    "/v1/load_lora_adapter": BODY,
+    "/v1/unload_lora_adapter": BODY | {404},
+    "/replicas/{replica}/metrics": {404, 503},
+    kubernetes.METRICS: {401, 403},
+    kubernetes.METRIC: {400, 401, 403, 404},
+}
+"""Statuses of paths that only some servers have, beside 200."""
 
 
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
@@ -75,7 +127,9 @@ def test_it_names_every_status(path, method):
         may_be |= {401, 403} | ({400} if path == "/sleep" else set())
     if "{response_id}" in path:
         may_be |= {404} | (set() if method == "delete" else {400})
-    assert usage_json == may_be
+    if path == kubernetes.SCALE:
+        may_be |= {401, 403, 404} | (set() if method == "get" else BODY | {409, 422})
+    assert usage_json == ({200} | BESIDE[path] if path in BESIDE else may_be)
 
 
 @pytest.fixture(scope="module")
@@ -93,11 +147,13 @@ def described(quick):
 CHANGES = ("/admin/replicas", "/admin/scale", "/admin/failures", "/admin/load")
 
 
-def draw(schema, mode, max_examples, paths):
+def draw(schema, mode, max_examples, paths, headers=None):
     """Send requests that are drawn from the description; those of the wrong kind are told so."""
 
     def sent(case):
-        case.call_and_validate(checks=list(CHECKS), timeout=20)
+        statuses.add(case.call_and_validate(checks=list(CHECKS), timeout=20, headers=headers).status_code)
+
+    statuses = set()
 
     for operation in (found.ok() for found in schema.get_all_operations()):
         if operation.path in paths:
@@ -109,6 +165,7 @@ def draw(schema, mode, max_examples, paths):
                 suppress_health_check=list(HealthCheck),
             )
             limits(given(operation.as_strategy(generation_mode=mode))(sent))()
+    return statuses
 
 
 ASKING = [path for path in BODIES if path not in CHANGES]
@@ -116,6 +173,21 @@ ASKING = [path for path in BODIES if path not in CHANGES]
 
 def test_drawn_requests_are_answered_as_described(described):
     draw(described, GenerationMode.POSITIVE, 2, ASKING)
+
+
+def test_drawn_requests_of_a_fleet_are_answered_as_described(fleet):
+    described, key = schemathesis.openapi.from_url(f"{fleet.url}/openapi.json"), {"authorization": "Bearer secret"}
+    paths = [kubernetes.SCALE, *(path for path in BESIDE if not path.startswith("/v1/"))]
+    assert 401 not in draw(described, GenerationMode.POSITIVE, 2, paths, key)
+
+
+@pytest.mark.slow
+def test_drawn_requests_to_what_stands_beside_are_answered_as_described(start):
+    given = {"image_model": "flux.1-dev", "speech_model": "whisper-large-v3", "lora_modules": ("sql=a",)}
+    with start({"max_model_len": 64}, speed_ratio=1000.0, **given) as found:
+        described = schemathesis.openapi.from_url(f"{found.url}/openapi.json")
+        for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
+            draw(described, mode, 10, [path for path in BESIDE if path.startswith("/v1/")])
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from orrery.emulator.gateway import Gateway
 from orrery.emulator.images import Images
 from orrery.emulator.kubernetes import METRICS
 from orrery.emulator.lora import LoraPages
+from orrery.emulator.openapi import described
 from orrery.emulator.pace import RealTimeDriver
 from orrery.emulator.pages import Pages
 from orrery.emulator.playback import Playback
@@ -72,7 +73,9 @@ class App:
             **(FleetPages(pace, pace.live, settings).routes if isinstance(pace.live, LiveFleet) else {}),
             **self._sleeping(),
             **(Admin(pace, settings, self._faults, played).routes if settings.has_admin else {}),
+            "/openapi.json": {"GET": self._describe},
         }
+        self._document = b""  # made when it is asked for
 
     def _sleeping(self) -> dict[str, dict[str, Handler]]:
         """The paths of sleep: of one deployment, for whoever may pull levers."""
@@ -159,6 +162,10 @@ class App:
             )
         form = Embeddings(_id(exchange), model, _now(), inputs, size, is_packed)
         await answer_whole(exchange, self._pace, self._enter(self._asker.embedding(body, inputs), arrived_s), form)
+
+    async def _describe(self, exchange: Exchange) -> None:
+        self._document = self._document or described(self.routes)
+        await exchange.whole(self._document)
 
     def _enter(self, request: EmulatedRequest, arrived_s: float) -> Stream:
         self._faults.strike()

@@ -2,8 +2,6 @@
 
 import time
 from collections.abc import Awaitable, Callable
-from functools import cache
-from importlib.resources import files
 
 from orrery import __version__
 from orrery.emulator.bodies import Counted, DetokenizeRequest, TokenizeRequest, read
@@ -34,7 +32,6 @@ class Pages:
             "/version": {"GET": self._version},
             "/load": {"GET": self._load},
             "/metrics": {"GET": self._read},
-            "/openapi.json": {"GET": self._described},
         }
 
     async def _models(self, exchange: Exchange) -> None:
@@ -100,12 +97,3 @@ class Pages:
     async def _read(self, exchange: Exchange) -> None:
         page, kind = self._metrics.page(exchange.header(b"accept"))
         await exchange.whole(page, kind)
-
-    async def _described(self, exchange: Exchange) -> None:
-        await exchange.whole(described())
-
-
-@cache
-def described() -> bytes:
-    """The interface as OpenAPI has it."""
-    return (files("orrery.emulator") / "openapi.json").read_bytes()

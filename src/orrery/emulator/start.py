@@ -1,8 +1,10 @@
 """From a scenario to a simulator that stands ready, and what its server is told."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from math import isfinite
+from typing import TypeVar
 
 from orrery.base.errors import ScenarioError
 from orrery.emulator.image_pipeline import ImagePipeline
@@ -23,6 +25,8 @@ from orrery.serving.live.world import sizes_of
 from orrery.serving.requests import Requests
 from orrery.serving.simulation.assemble import Sizes
 from orrery.serving.simulation.service import Service
+
+M = TypeVar("M")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -97,8 +101,10 @@ def settings_of(scenario: Scenario, service: Service, sizes: Sizes, options: Ser
         embedding_size=deployment.model.hidden_size,
         guessed_tokens=verified_tokens(speculation) - 1 if speculation else 0,
         guessed_levels=len(speculation.widths) if speculation else 0,
-        images=_images(deployment, options),
-        speech=_speech(deployment, options),
+        images=_beside("image", "flux.1-dev", options.image_model, options.image_device, deployment, ImagePipeline.of),
+        speech=_beside(
+            "speech", "whisper-large-v3", options.speech_model, options.speech_device, deployment, Transcriber.of
+        ),
         lora=_lora(deployment, options, names),
         wake_s=_wake_s(scenario, deployment),
         cache_config=_cache_config(service),
@@ -127,22 +133,15 @@ def _wake_s(scenario: Scenario, deployment: Deployment) -> tuple[float, float]:
     return first.seconds_s, second.seconds_s
 
 
-def _images(deployment: Deployment, options: ServerOptions) -> ImagePipeline | None:
-    """The pipeline that makes pictures, where one was asked for."""
-    if not options.image_model:
-        if options.image_device:
-            raise ScenarioError("image-device: there is no pipeline; write --image-model flux.1-dev beside it.")
-        return None
-    return ImagePipeline.of(options.image_model, options.image_device or deployment.cluster.device.name)
-
-
-def _speech(deployment: Deployment, options: ServerOptions) -> Transcriber | None:
-    """The model that hears recordings, where one was asked for."""
-    if not options.speech_model:
-        if options.speech_device:
-            raise ScenarioError("speech-device: there is no model; write --speech-model whisper-large-v3 beside it.")
-        return None
-    return Transcriber.of(options.speech_model, options.speech_device or deployment.cluster.device.name)
+def _beside(
+    kind: str, example: str, model: str, device: str, deployment: Deployment, build: Callable[[str, str], M]
+) -> M | None:
+    """Another model beside the language model, on a device of its own, where one was asked for."""
+    if model:
+        return build(model, device or deployment.cluster.device.name)
+    if device:
+        raise ScenarioError(f"{kind}-device: there is no model for it; write --{kind}-model {example} beside it.")
+    return None
 
 
 def length_notes(scenario: Scenario, sizes: Sizes) -> tuple[str, ...]:

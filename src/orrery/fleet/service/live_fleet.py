@@ -1,7 +1,6 @@
 """A fleet whose requests come while its clock moves: the loop of ``Live`` under the control of ``run_fleet``."""
 
 from collections import deque
-from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from math import inf, nextafter
 from typing import Any
@@ -17,7 +16,6 @@ from orrery.fleet.service.request_tables import latencies_since
 from orrery.fleet.service.setup import FleetService
 from orrery.serving.live import Live, Snapshot, TokenEvents
 from orrery.serving.live.live import MAX_REQUESTS
-from orrery.serving.live.result import RequestProgress
 from orrery.serving.requests import Floats, Ints
 from orrery.serving.simulation.assemble import Sizes
 from orrery.serving.simulation.service import Service
@@ -70,6 +68,7 @@ class LiveFleet:
     def __init__(self, setup: FleetService, live: Live, *, seed: int) -> None:
         self.setup = setup
         self._live, self._tables = live, _LiveTables(live, setup.service)
+        self.submit, self.course, self.adapters = live.submit, live.course, live.adapters
         self._states = ReplicaStates(setup, self._tables)
         self._control = FleetController(setup, self._tables, self._states, seed)
         self._horizon_s = max(FIRST_HORIZON_S, setup.horizon_s)
@@ -94,38 +93,10 @@ class LiveFleet:
 
     # -- requests -----------------------------------------------------------------------------------------------------
 
-    def submit(
-        self,
-        *,
-        now_s: float,
-        input_tokens: int,
-        output_tokens: int,
-        priority: float = 0.0,
-        session: Hashable = -1,
-        client: Hashable = 0,
-        adapter: int = -1,
-        prefix_ids: Iterable[Hashable] = (),
-    ) -> int:
-        """A request comes, as to ``Live``."""
-        return self._live.submit(
-            now_s=now_s,
-            input_tokens=input_tokens,
-            output_tokens=output_tokens,
-            priority=priority,
-            session=session,
-            client=client,
-            adapter=adapter,
-            prefix_ids=prefix_ids,
-        )
-
     def cancel(self, id: int, *, now_s: float) -> None:
         """The client hung up."""
         self._run_to(now_s)
         self._live.cancel(id, now_s=now_s)
-
-    def course(self, id: int) -> RequestProgress:
-        """What has become of a request."""
-        return self._live.course(id)
 
     # -- the clock ----------------------------------------------------------------------------------------------------
 
@@ -202,10 +173,6 @@ class LiveFleet:
         for pool, seconds_s in self._states.open_spans(now_s):
             found[pool] += seconds_s
         return [t.replicas_max * now_s if t.is_committed else s for t, s in zip(self.setup.terms, found, strict=True)]
-
-    def adapters(self) -> Ints:
-        """Return (engine, adapter, 1 in a batch or 0 waiting) of every unfinished request that chose an adapter."""
-        return self._live.adapters()
 
     def snapshot(self) -> Snapshot:
         """What every engine is doing; one is up while its replica serves or drains."""
