@@ -46,7 +46,7 @@ def typed(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def wrong_type(function: str, name: str, value: object, expected: str) -> WrongType:
-    """What was got for an argument, and what to give instead."""
+    """The message for an argument of the wrong type: the type that was passed, and what to pass instead."""
     text = shown(value)
     return WrongType(f"{function}: {name}: got {text} of type {type(value).__name__}; give {expected}.")
 

@@ -78,7 +78,7 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def _expect(self, patience_s: float) -> None:
-        """What is due comes within some seconds, or never."""
+        """Close the connection unless the awaited bytes come within ``patience_s``."""
         self._in_time()
         self._late = self.loop.call_later(patience_s, self._cut_off, patience_s)
 

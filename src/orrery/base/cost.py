@@ -1,4 +1,4 @@
-"""What something costs, and why: a tree whose parts add up and whose leaves are facts."""
+"""Costs with their explanation: a tree whose parts add up and whose leaves are facts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What can go wrong, said so that the reader knows what to write instead.
+"""Errors, each worded so that the reader knows what to write instead.
 
 OrreryError
 ├── FactError       a fact file that cannot be trusted

@@ -40,7 +40,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """What is asked, and how it is answered.
+    """An experiment: its question, its inputs, and the function that answers it.
 
     With ``sizes``, a dataclass of numbers and words with defaults, ``run`` takes a ``Run``; else seed, steps, progress.
     """
@@ -134,7 +134,7 @@ def whole(name: str, value: int, *, least: int = 1, most: int = 100_000) -> int:
 
 
 def counter(progress: Progress, total: int) -> Callable[[], None]:
-    """What each optimizer step calls: tells ``progress`` how many of ``total`` are done."""
+    """A callback for each optimizer step: it tells ``progress`` how many of ``total`` are done."""
     done = 0
 
     def step() -> None:

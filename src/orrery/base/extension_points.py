@@ -99,7 +99,7 @@ def knob_array(technique: Technique, **given: float) -> NDArray[np.float64]:
 
 
 def _hint(name: str, known: Mapping[str, Any]) -> str:
-    """What to write instead: the nearest names, or all of them."""
+    """Suggestion for an unknown name: the nearest names, or all of them."""
     if near := nearest(name, known):
         return f"did you mean {' or '.join(map(repr, near))}?"
     return f"write one of {', '.join(map(repr, known))}." if known else "it has nothing to set."

@@ -27,7 +27,7 @@ SHORTEST_STEP = 1e-6
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Posterior:
-    """What is known of the unknowns: the most probable values, and the covariance of what is left."""
+    """Posterior of the unknowns: the most probable values, and the covariance of the remaining uncertainty."""
 
     mean: Floats
     covariance: Floats

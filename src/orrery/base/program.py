@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 EXACT = {"mip_abs_gap": 1e-12, "mip_feasibility_tolerance": 1e-10, "primal_feasibility_tolerance": 1e-10}
-"""What the solver may leave open where a proof is asked for."""
+"""Solver tolerances where a proof of optimality is required."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -21,7 +21,7 @@ from orrery.base.user_text import toml_tables
 
 
 class Basis(StrEnum):
-    """How we know."""
+    """Kind of evidence for a fact."""
 
     STATED = "stated"  # somebody published this number
     MEASURED = "measured"  # somebody published the measurement

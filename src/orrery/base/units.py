@@ -136,7 +136,7 @@ def with_prefix(prefix: str, sign: str) -> str:
 
 
 _LARGE = (("T", 1e12), ("B", 1e9), ("M", 1e6))
-"""What people abbreviate counts by, in place of an exponent."""
+"""Suffixes by which people abbreviate counts, in place of an exponent."""
 
 
 def figures(value: float, digits: int = 3) -> str:
@@ -172,5 +172,5 @@ def prefix_of(value: float, sign: str, digits: int = 3) -> tuple[str, float]:
 
 
 def _distance(mantissa: float) -> float:
-    """How far a mantissa is from the middle of the readable range 1 to 1000."""
+    """Distance of a mantissa from the middle of the readable range 1 to 1000."""
     return abs(math.log10(mantissa) - 1.5)

@@ -1,4 +1,4 @@
-"""What the text of a user's file says, as JSON, TOML or CSV, within bounds: nesting, values, rows, columns, cells."""
+"""Bounded readers of a user's JSON, TOML or CSV text: limits on nesting, values, rows, columns and cells."""
 
 import csv
 import io

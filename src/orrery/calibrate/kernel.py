@@ -73,7 +73,7 @@ def _check_here(devices: Sequence[Device], backend: Backend) -> None:
 
 
 def title_of(backend: Backend) -> str:
-    """What the device that a library runs on is called."""
+    """Name of the device that a library runs on."""
     facts = backend.facts()
     return str(facts["title"].value) if "title" in facts else backend.device_kind
 

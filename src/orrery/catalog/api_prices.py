@@ -1,4 +1,4 @@
-"""What public APIs charge for a million tokens, as published on a day."""
+"""Public API prices for a million tokens, as published on a day."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -71,7 +71,7 @@ def backend_of_kernel(kind: Kind, kernel: str, format: str) -> str:
 
 @cache
 def rules_of(engine: str, version: str) -> tuple[BackendRule, ...]:
-    """What an engine of that release chooses by default; a blank version is the newest."""
+    """Default kernel choices of an engine's release; a blank version is the newest."""
     return tuple(rule for kind in KINDS for rule in _rules(kind, engine, version))
 
 

@@ -75,7 +75,7 @@ def is_measured(generation: str) -> bool:
 
 
 def own_calibrations(path: Path, raw: Mapping[str, Any]) -> dict[Key, Calibration]:
-    """What a user's device file says was measured on that very device: its ``[[calibration]]`` tables."""
+    """Calibrations of a user's device file, measured on that very device: its ``[[calibration]]`` tables."""
     sources = {key: Source(**table) for key, table in raw.get("sources", {}).items()}
     entries = tables_in(raw, "calibration", path.name, error=FactError)
     for entry in entries:

@@ -41,7 +41,7 @@ QUANTILES = frozenset({"low_80", "high_80", "low_95", "high_95"})
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Corrected:
-    """What such a file says. The same file, unchanged, gives the same object."""
+    """A file of corrections. The same file, unchanged, gives the same object."""
 
     name: str
     base: str
@@ -57,7 +57,7 @@ class Corrected:
         return device is not None and device.name == self.device
 
     def note(self, device: Device) -> str:
-        """What to say beside an answer for ``device``."""
+        """The note beside an answer for ``device``."""
         if self.holds_on(device):
             return f"{self.name}: {self.base} corrected by own runs ({self.at})"
         return f"{self.name}: was measured on {self.device}; {self.base} as shipped answers for {device.name}"

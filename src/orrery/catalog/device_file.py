@@ -89,7 +89,7 @@ def measured_as(path: Path, modified_ns: int = 0) -> str:
 
 
 def speed_drift_ratio(file: str, raw: Mapping[str, Any]) -> float:
-    """How far the machine's speed moved while it was measured, by its file's tables; 1 where nobody says."""
+    """Drift of the machine's speed while it was measured, from its file's tables; 1 where none is stated."""
     ratio = table_in(raw, "conditions", file, error=FactError).get("widen_ratio", 1.0)
     if isinstance(ratio, bool) or not isinstance(ratio, int | float) or not 1.0 <= ratio < math.inf:
         raise FactError(f"{file}: [conditions] widen_ratio: {ratio!r} is not a ratio of 1 or more.")

@@ -1,4 +1,4 @@
-"""How people and tools spell the names of devices, and which full variant a family name stands for."""
+"""Spellings of device names by people and tools, and the full variant that a family name stands for."""
 
 import re
 from dataclasses import dataclass

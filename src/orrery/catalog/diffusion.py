@@ -14,7 +14,7 @@ from orrery.models.diffusion_file import diffusion_model
 
 FOLDER = Path(__file__).parent / "facts" / "diffusion"
 ENDINGS = ("diffusers", "1024pxdiffusers", "1024px", "1024ms")
-"""What names of checkpoints end with and people leave out."""
+"""Endings of checkpoint names that people leave out."""
 
 
 @cache

@@ -110,7 +110,7 @@ def _spread(table: Mapping[str, float], because: str) -> Spread:
 
 
 def engine_notes(name: str, device: Device) -> tuple[str, ...]:
-    """What to say beside an answer: whose constants a file of the user's holds, and what a preset leaves out."""
+    """Notes beside an answer: a user file's constants, and what a preset leaves out."""
     if is_own_file(name):
         return (read_corrected(name, "engine", ASSUMED_HOST).note(device),)
     return tuple(read_file(FOLDER, file_called(FOLDER, "engine", name)).get("notes", ())) if name else ()

@@ -57,7 +57,7 @@ FOLDER = Path(__file__).parent / "facts" / "frameworks"
 FITTED = Path(__file__).parent / "facts" / "training.toml"
 
 DEFAULT_FRAMEWORK = "pytorch"
-"""What a run that names no framework is taken to use."""
+"""The framework of a run that names none."""
 
 ASSUMED = {
     "host_layer_s": 1.5e-4,
@@ -84,7 +84,7 @@ OWN = frozenset({"step_s"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """What a framework is used for: its settings may depend on it. A blank version is the newest release."""
+    """Purpose of a framework: its settings may depend on it. A blank version is the newest release."""
 
     version: str = ""
     model: str = ""
@@ -118,7 +118,7 @@ def _with_own(base: Framework, own: Corrected) -> Framework:
 
 
 def framework_notes(name: str, device: Device) -> tuple[str, ...]:
-    """What to say beside an answer where the framework is a file of the user's."""
+    """Notes beside an answer where the framework is a file of the user's."""
     return (read_corrected(name, "framework", ASSUMED).note(device),) if is_own_file(name) else ()
 
 
@@ -161,7 +161,7 @@ SETTING_KEYS = frozenset(
 
 @cache
 def _settings(name: str, generation: str, device: str, precision: str, use: Use) -> Mapping[str, Fact]:
-    """What releases changed and recipes set, later entries over earlier ones; a file's own, not those of its like."""
+    """Settings of releases and recipes, later entries over earlier ones; a file's own come without those of its parent."""
     raw = read_file(FOLDER, name)
     sources = {key: Source(**table) for key, table in raw.get("sources", {}).items()}
     known = {"generation": generation, "precision": precision, "model": use.model, "is_alone": use.is_alone}

@@ -1,4 +1,4 @@
-"""What an hour of one device costs, as published on a day, and what a joule costs.
+"""Prices of device-hours as published on a day, and of electricity.
 
 Prices come as ranges of one kind of offer (``on-demand hyperscaler``, ``on-demand specialty``,
 ``on-demand long-tail``, ``on-demand median``, ``list``, ``reserved``, ``assumed``), each with its date. The kind that
@@ -47,7 +47,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """What one device costs an hour: the price to reckon with, the range of what was published, and its date."""
+    """Price of one device-hour: the value to use, the published range, and its date."""
 
     usd_per_device_hour: float
     low: float
@@ -67,7 +67,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Electricity:
-    """What energy costs, and how much more of it the building draws than the computers."""
+    """Price of energy, and the building's overhead on the computers' power."""
 
     usd_per_j: float
     pue_ratio: float
@@ -90,7 +90,7 @@ def _price_on(device: str, today: date) -> Price | None:
 
 
 def electricity() -> Electricity:
-    """What a joule costs where nobody says otherwise."""
+    """Default price of electricity."""
     raw, sources = _tables()
     table: dict[str, Any] = raw["electricity"]
     facts = tuple(parse_fact(FILE.name, name, table[name], sources) for name in ("energy_usd_per_j", "pue_ratio"))

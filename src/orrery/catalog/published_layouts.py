@@ -17,7 +17,7 @@ MEASURED = (
     "model_flops_per_s_per_device",
     "hardware_flops_per_s_per_device",
 )
-"""What publications state: one of these each."""
+"""Metrics that publications state; a row has at least one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

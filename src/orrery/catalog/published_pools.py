@@ -21,7 +21,7 @@ ASKED = (
     "decode_tp",
     "decode_dp",
 )
-"""What must be equal; lengths are nominal ones."""
+"""Columns that must be equal; lengths are nominal ones."""
 
 KEYS = frozenset({"models", "concurrency", "max_num_seqs", "source", "at", *ASKED})
 

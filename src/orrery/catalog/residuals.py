@@ -36,7 +36,7 @@ def _forests(op: str) -> Mapping[str, ResidualTrees]:
 
 
 def row_spread_of(device: str, op: str, format: str, engine: str) -> RowSpread | None:
-    """How sure the rule is of each row on this very device, where that was better than one spread for all."""
+    """Spread of the rule by row on this device, where that scored better than one spread for all."""
     return _row_spreads(op).get(f"{device}|{format}|{engine}")
 
 

@@ -41,14 +41,14 @@ def get_rl_framework(name: str = "") -> RlFramework:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """What a release brings."""
+    """Features of a release."""
 
     engine_version: str = ""  # "" = the newest known
     updates_in_flight: bool = True  # its asynchronous recipes hand weights over while sequences are being written
 
 
 def release_of(name: str, release: str) -> Release:
-    """What is known of a release; one that is not said is taken to be the newest."""
+    """Features of a release; one that is not stated is taken to be the newest."""
     found = file_called(FOLDER, "RL framework", name or DEFAULT_RL_FRAMEWORK)
     raw, best = read_file(FOLDER, found), Release()
     for entry in raw.get("release", ()):

@@ -1,4 +1,4 @@
-"""What public benchmark scripts set: settings and traffic that a measured row does not state.
+"""Settings and traffic of public benchmark scripts that a measured row does not state.
 
 ``facts/scripts.toml`` holds the rules, each with its source; the first that holds decides.
 """
@@ -44,9 +44,9 @@ def script_setting(
     published: str = "",
     model: str = "",
 ) -> Fact | None:
-    """What scripts write for a setting, where requests so many are in flight over so many attention ranks; None where
-    they write nothing. ``published``: where the run was, for rules about one publisher's scripts; ``model``: for rules
-    about one model's."""
+    """Value of a setting in public scripts, by concurrency and attention ranks; None where they set none.
+    ``published``: where the run was, for rules about one publisher's scripts; ``model``: for rules about one model's.
+    """
     for rule in _rules():
         if (
             setting in rule

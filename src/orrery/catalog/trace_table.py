@@ -27,7 +27,7 @@ KNOWN = (
 )
 
 NO_ARRIVALS = "no arrival times; give --rate with the lengths to say how often they come"
-"""What is said of a trace whose requests are all at 0."""
+"""The message for a trace whose requests all arrive at 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,4 +1,4 @@
-"""What one answer takes when many calls are made for it, as a person reads it in a terminal."""
+"""Terminal views of the cost of one answer that takes many calls."""
 
 from collections.abc import Callable
 from dataclasses import fields

@@ -17,7 +17,7 @@ MIN_CELLS, MAX_CELLS = 10, 48
 
 
 def legend() -> str:
-    """What the letters mean."""
+    """Legend of the letters."""
     return ", ".join(f"{letter} {name}" for letter, name, _, _ in CATEGORIES) + ", · free; GB of the fullest device"
 
 

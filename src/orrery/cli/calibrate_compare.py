@@ -115,7 +115,7 @@ FEWEST_CAUSES, MIN_FRAC = 3, 0.01
 
 
 def _print_first(out: "Console", first: "CauseFit") -> None:
-    """What speaks for and against the first cause, and where to look."""
+    """Print the evidence for and against the first cause, and where to look."""
     out.print(f"\n{first.title}. {first.shows}", markup=False)
     if first.not_told_from:
         out.print(f"These runs cannot tell it from {', '.join(first.not_told_from)}.", markup=False)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from orrery.scenario.schema import Scenario
 
 LIKELY_PROBES = 9
-"""What a search takes, for the bar; it may take more."""
+"""Expected number of probes of a search, for the progress bar; it may take more."""
 
 
 def run_capacity(scenario: "Scenario", is_json: bool, out: tuple[Path, ...]) -> int:

@@ -52,7 +52,7 @@ def _degrees(job: Job) -> str:
 
 
 def _print_patches(gain: PatchGain) -> None:
-    """What is exchanged, what is left out, and the gain that each explains."""
+    """Print what is exchanged, what is left out, and the share of the gain from each."""
     work, left_out = gain.work, gain.attention_left_out_frac
     why = f", as {left_out:.0%} of one device's passes, attention to far patches, is left out" if left_out else ""
     console().print(

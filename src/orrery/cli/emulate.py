@@ -207,7 +207,7 @@ def command(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetOptions:
-    """What only a fleet has."""
+    """Options that apply to fleets only."""
 
     plays_traffic: bool
     is_external: bool
@@ -244,4 +244,4 @@ def _ready(
 
 
 NEEDED = frozenset({"uvicorn", "httptools", "msgspec", "prometheus_client", "python_multipart"})
-"""What the extra ``emulate`` installs."""
+"""Packages of the extra ``emulate``."""

@@ -117,7 +117,7 @@ def _jobs(answer: FleetAnswer) -> list[tuple[str, str, str]]:
 
 
 def change_text(answer: FleetAnswer) -> str:
-    """What would meet the SLOs that are missed."""
+    """The smallest change that would meet the missed SLOs."""
     if answer.change is not None:
         return f"Smallest change that meets the SLOs: {answer.change.text}, {answer.change.difference}."
     if answer.has_searched:

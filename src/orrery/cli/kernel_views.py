@@ -1,4 +1,4 @@
-"""How an operator's answer looks: a table of variants, curves of a sweep, files."""
+"""Views of an operator's answer: a table of variants, curves of a sweep, files."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What long contexts cost, as a person reads it in a terminal."""
+"""Terminal view of the cost of long contexts."""
 
 from orrery.base.units import text
 from orrery.cli.output import console

@@ -116,7 +116,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _no_such(error: click.NoSuchOption) -> str:
-    """What somebody may mean who wrote a flag that there is not: near in meaning, then in letters."""
+    """Suggestions for an unknown flag: near in meaning, then in spelling."""
     command = error.ctx.command if error.ctx else None
     known = [o.removeprefix("--").replace("-", "_") for p in (command.params if command else ()) for o in p.opts]
     near = hint(error.option_name, known)

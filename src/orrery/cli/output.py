@@ -22,7 +22,7 @@ def print_json(answer: Mapping[str, Any]) -> None:
 
 
 def print_notes(notes: Iterable[str]) -> None:
-    """What was assumed, a line each, beside the answer."""
+    """Print the assumptions beside the answer, one a line."""
     for note in dict.fromkeys(notes):
         print(f"note: {note}", file=sys.stderr)
 

@@ -1,4 +1,4 @@
-"""What commands on new papers share: the library's file, addresses of sources, and how papers become JSON."""
+"""Shared options of commands on new papers: the library's file, source addresses, and papers as JSON."""
 
 import sys
 from collections.abc import Callable, Iterable

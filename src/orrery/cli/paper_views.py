@@ -63,7 +63,7 @@ def _head(out: "Console", words: str) -> None:
 
 
 def _print_techniques(out: "Console", entry: PaperEntry) -> None:
-    """What it gains and costs as a whole, then what the techniques do that it uses."""
+    """Print a paper's gains and costs, then those of the techniques that it uses."""
     _head(out, "What it gains and what it costs")
     if entry.gains or entry.costs:
         _print_gains(out, entry)
@@ -110,7 +110,7 @@ def _colour(point: Point) -> str:
 
 
 def _print_claims(out: "Console", entry: PaperEntry) -> None:
-    """What was reported, what came out, and why the rest is missing."""
+    """Print the claims: reported, predicted, and the reason where there is no prediction."""
     _head(out, "What it claims and what came out")
     if entry.missing:
         out.print(f"Not modeled: {entry.missing}", markup=False)

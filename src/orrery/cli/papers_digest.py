@@ -78,7 +78,7 @@ def command(
     library: Path | None,
     is_json: bool,
 ) -> int:
-    """What is new, the most useful first: in the terminal, as a page, as a feed, or sent to subscribers."""
+    """New papers, the most useful first: in the terminal, as a page, as a feed, or sent to subscribers."""
     from orrery.cli.own_library import open_library
     from orrery.evidence.digest.issue import compose
     from orrery.evidence.digest.subscription import SubscriptionFilter, check_selection, checked_frequency

@@ -107,7 +107,7 @@ def _read(store: "Store", path: Path, page_year: int | None) -> "Fetched":
 
 
 def _say(name: str, found: "Fetched", out: TextIO) -> None:
-    """What came, in a line, under what was left out."""
+    """Print a line on what was fetched, below the entries that were left out."""
     from orrery.cli.own_library import say_skipped
 
     say_skipped(found.skipped)

@@ -75,7 +75,7 @@ def command(
 
 
 def _meanings(shown: "Sequence[Trend]", file: Path | None) -> "dict[str, tuple[DeploymentEffect, ...]]":
-    """What each paper would mean for a deployment; nothing without one."""
+    """Effect of each paper on a deployment; empty without one."""
     if file is None:
         return {}
     from orrery.cli.progress import bar, patience

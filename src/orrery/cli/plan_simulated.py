@@ -68,7 +68,7 @@ def _in_time(one: SimulatedPlan) -> str:
 
 
 def _verdict(one: SimulatedPlan) -> str:
-    """What holds, and what it took."""
+    """Verdict of a simulated plan, and its cost."""
     found = one.answer.attained
     if not one.is_met:
         return "the queue grows" if found.is_met else f"misses {found.worst}"

@@ -88,7 +88,7 @@ def raster(
 
 
 TICK_COLUMNS = 6
-"""What the last number of an axis and its gap take beside it."""
+"""Columns taken by the last number of an axis and its gap."""
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """Marks of points that a table names beside the picture."""

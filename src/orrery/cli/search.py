@@ -76,7 +76,7 @@ def print_search(answer: "SearchAnswer") -> None:
 
 
 def _proof(answer: "SearchAnswer", found: "DeviceResult") -> str:
-    """What is known of better networks, and of other seeds."""
+    """The proof's gap to better networks, and the spread over other seeds."""
     if found.is_proven:
         says = "no better network exists" if found.best.metrics[answer.goal] == found.bound else "proven best by sums"
     else:
@@ -110,7 +110,7 @@ def _metrics(answer: "SearchAnswer", found: "DeviceResult") -> "Sheet":
 
 
 def _alternatives(found: "DeviceResult") -> str:
-    """What every choice takes, or of many choices how many take what."""
+    """The cost of every choice; of many choices, a count by cost."""
     if len(found.best.alternatives) <= FEW:
         return ", ".join(f"{choice}: {name}" for choice, name in found.best.alternatives.items())
     counts = Counter(found.best.alternatives.values())

@@ -86,7 +86,7 @@ class Sheet:
         return shown, self._spread({i: placed[i] for i in shown}, max(room, 0), width)
 
     def _spread(self, least: dict[int, int], room: int, width: int) -> dict[int, int]:
-        """What is left goes to columns of words, from the left, as far as they need it; then to long headings."""
+        """Deal the remaining width to columns of text, from the left, as far as they need it; then to long headings."""
         found = dict(least)
         natural_widths = [(i, self._natural(i)) for i in found if self.columns[i].wraps]
         natural_widths += [(i, len(self.columns[i].heading)) for i in found if self.has_header]
@@ -96,12 +96,12 @@ class Sheet:
         return {i: min(w, width) for i, w in found.items()}
 
     def _natural(self, index: int) -> int:
-        """What a column takes unbroken."""
+        """Width of a column without line breaks."""
         cells = (line for row, _ in self.rows for line in row[index].split("\n"))
         return max((line.cell_len for line in cells), default=0)
 
     def _least(self, index: int) -> int:
-        """What a column takes at least: numbers whole; of words the longest."""
+        """Minimum width of a column: whole numbers, and the longest word of its texts."""
         column = self.columns[index]
         heading = max(map(len, column.heading.split()), default=0) if self.has_header else 0
         natural = self._natural(index)
@@ -133,7 +133,7 @@ class Sheet:
     def _second(
         self, cells: Sequence[Text], below: Sequence[int], options: ConsoleOptions, style: str
     ) -> Iterator[Text]:
-        """What has no column: ``heading value``, as many to a line as there is room for."""
+        """Cells that have no column: ``heading value``, as many to a line as fit."""
         line = Text(style=style, no_wrap=True, overflow="ignore")
         between = ", " if options.ascii_only else " · "
         for i in below:

@@ -33,7 +33,7 @@ Examples:
 @click.argument("name", required=False)
 @as_json
 def command(kind: str, name: str | None, is_json: bool) -> None:
-    """What is known, with sources; NAME picks one.
+    """Known devices, models, formats and more, with sources; NAME picks one.
 
     KIND is devices, models, formats, techniques, engines, frameworks, recipes, prices, api-prices, traces, workloads or
     terms (words of the field, defined).

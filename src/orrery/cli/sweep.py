@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from orrery.scenario.schema import Scenario
 
 SUFFIXES = (".json", ".csv", ".parquet", ".html")
-"""What a sweep can be written as."""
+"""Suffixes of the formats a sweep can be written in."""
 
 COLUMNS = (
     ("capacity_requests_per_s", "capacity req/s", ".4g"),

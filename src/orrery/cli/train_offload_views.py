@@ -25,7 +25,7 @@ LANES = {
     "write": "drives, written",
     "network": "between ranks",
 }
-"""What lanes are called on screen."""
+"""Display names of the lanes."""
 
 
 def print_offload(answer: OffloadAnswer) -> None:
@@ -60,7 +60,7 @@ def _figures(answer: OffloadAnswer) -> Sheet:
 
 
 def _tiers(answer: OffloadAnswer) -> Sheet:
-    """What each tier holds of one device's part."""
+    """Contents of each memory tier, for one device's part."""
     t, held = answer.tiers, answer.held
     table = Sheet("tier", "holds", "has", "share", title="Memory by tier, one device's part")
     for name, holds, has in (

@@ -120,7 +120,7 @@ def _print_memory(out: Console, answer: TrainAnswer) -> None:
 
 
 def _rank_figures(rank: Rank, capacity_bytes: float) -> Text:
-    """What the rank holds by category, and in all."""
+    """Memory of the rank by category, and its total."""
     text = Text()
     for letter, name, colour in CATEGORIES:
         if (size := rank.parts[name]) > 0.005 * capacity_bytes:

@@ -106,4 +106,4 @@ def _export(folder: Path, site_url: str, is_json: bool) -> int:
 
 
 NEEDED = frozenset({"starlette", "uvicorn", "jinja2", "markupsafe", "python_multipart", "httptools"})
-"""What the extra ``web`` installs."""
+"""Packages of the extra ``web``."""

@@ -52,7 +52,7 @@ def command(
     is_json: bool,
     **flags: Any,
 ) -> int:
-    """What TECHNIQUE would do to your deployment: without it, with it, and the difference with its 80 % interval.
+    """Effect of TECHNIQUE on your deployment: without it, with it, and the difference with its 80 % interval.
 
     The deployment is a scenario file, or the flags of estimate, simulate, plan (with --max-devices) or train (with
     --global-batch). Both sides have the same seeds, and are what those commands answer; errors that both share cancel.

@@ -1,4 +1,4 @@
-"""What techniques would do, as a person reads it in a terminal."""
+"""Terminal views of the effects of techniques."""
 
 from orrery.base.units import si
 from orrery.cli.output import console

@@ -21,7 +21,7 @@ _ZERO_FROM = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What is drawn along one side: its name and unit, whether it counts in powers of ten, and its ends if given."""
+    """One axis: its name and unit, whether it is logarithmic, and its ends if given."""
 
     label: str
     unit: str = ""

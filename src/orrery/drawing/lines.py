@@ -37,7 +37,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class _Curve:
-    """What of a series has a place: (x, y) in order of x, its band, its number among all series."""
+    """The drawable part of a series: (x, y) in order of x, its band, its number among all series."""
 
     number: int
     of: Series
@@ -164,7 +164,7 @@ def _describe(x: Axis, y: Axis, curves: Sequence[_Curve], mark: tuple[float, str
 
 
 def _course(x: Axis, y: Axis, samples: list[tuple[float, float]]) -> str:
-    """How a curve runs: where it begins and ends, and its lowest and highest where they are others."""
+    """Course of a curve: its first and last value, and its minimum and maximum where they differ."""
     first, last = samples[0], samples[-1]
     lowest, highest = min(samples, key=lambda s: s[1]), max(samples, key=lambda s: s[1])
     begin, end = y.describe(first[1]), y.describe(last[1])

@@ -1,4 +1,4 @@
-"""What is predicted against what was found, one square a class of work: the nearer to the diagonal, the better."""
+"""Predicted against measured, one square a class of work: the nearer to the diagonal, the better."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -109,7 +109,7 @@ def _bar(b: Bar, along: Scale, kinds: dict[str, int], y: float) -> Iterator[str]
 
 
 def _end(axis: Axis, b: Bar) -> str:
-    """What is written behind a bar: all of it, and of how much."""
+    """The label behind a bar: its total, and the share."""
     mark = _mark(b)
     return axis.describe(b.total()) + (f" of {axis.describe(mark)}" if mark is not None else "")
 

@@ -1,4 +1,4 @@
-"""What runs when: a track for each device or request, a rectangle for each span of work."""
+"""Timelines: a track for each device or request, a rectangle for each span of work."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -68,7 +68,7 @@ def _swing(s: SensitivityBar, base: float, along: Scale, y: float, left_px: floa
 
 
 def _sides(s: SensitivityBar, base: float) -> Iterator[tuple[bool, list[str]]]:
-    """What is written on the left and on the right: each end on the side that its bar points to."""
+    """The labels on the left and on the right: each end on the side that its bar points to."""
     is_low_left = s.low < base if s.low != base else s.high >= base
     is_high_left = s.high < base if s.high != base else not is_low_left
     for side in (True, False):

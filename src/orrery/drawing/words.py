@@ -65,7 +65,7 @@ def wrapped(text: str, room_px: float, size_px: float, most: int) -> list[str]:
 
 
 def sentences(parts: Iterable[str]) -> str:
-    """What is there of the parts, each ended as a sentence."""
+    """The non-empty parts, each ended as a sentence."""
     whole = (clean(part) for part in parts)
     return " ".join(part if part.endswith((".", "!", "?", "…")) else f"{part}." for part in whole if part)
 

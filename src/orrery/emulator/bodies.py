@@ -1,4 +1,4 @@
-"""What clients send, field by field; whatever an engine would obey and this one cannot is refused by name."""
+"""Request bodies, field by field; a field that an engine would obey and this one cannot is refused by name."""
 
 import re
 from typing import Annotated, Any, Literal, TypeVar
@@ -27,14 +27,14 @@ TokenId = Annotated[int, Meta(ge=0, le=2**53)]
 
 
 class StreamOptions(Struct):
-    """What a stream tells beside its text."""
+    """Options of a stream beside its text."""
 
     include_usage: bool = False
     continuous_usage_stats: bool = False
 
 
 class Sampling(Struct, kw_only=True):
-    """What chat and completions have in common."""
+    """Sampling fields common to chat and completions."""
 
     model: str | None = None
     stream: bool | None = False

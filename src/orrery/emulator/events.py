@@ -16,7 +16,7 @@ SAID = {
     "failed": (500, "The machine that served this request was lost."),
     "closing": (503, "The server is shutting down."),
 }
-"""How answers end that are not given in full."""
+"""Finish reasons of incomplete answers."""
 
 MAX_AT_ONCE = 1024
 """Pieces that are written in one go: who comes back to a long answer keeps nobody waiting."""

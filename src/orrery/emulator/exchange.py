@@ -24,7 +24,7 @@ EVENTS = b"text/event-stream; charset=utf-8"
 
 
 class Exchange:
-    """What a handler is given."""
+    """The arguments of a handler."""
 
     __slots__ = ("_headers", "_send", "connection", "has_begun", "id", "method", "path", "query", "receive")
 

@@ -23,7 +23,7 @@ class FleetPages:
         }
 
     async def _metrics(self, exchange: Exchange) -> None:
-        """What a replica's own page has, its engines numbered from 0; 503 while it does not run."""
+        """Metrics page of one replica, its engines numbered from 0; 503 while it does not run."""
         word, replicas = exchange.path.split("/")[2], self._live.replicas
         if not word.isdecimal() or len(word) > 9 or int(word) >= len(replicas):
             raise RequestError(404, f"There is no replica {word[:20]!r}; write 0 to {len(replicas) - 1}.")

@@ -1,4 +1,4 @@
-"""How late tokens leave: the deadline of each against the moment at which it was handed to the network."""
+"""Lateness of tokens: the deadline of each against the moment at which it was handed to the network."""
 
 import sys
 

@@ -33,7 +33,7 @@ _MASK = 2**64 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """What the model thought of one place, and the rank of the token that was said."""
+    """The model's distribution at one position, and the rank of the chosen token."""
 
     rest_frac: float  # 1 - p: rank 2 has half of it, and each further rank half of the one before
     rank: int  # 1: the likeliest
@@ -158,7 +158,7 @@ class Columns:
 
 
 def logprobs_of(body: Sampling) -> Logprobs | None:
-    """What a request wants to be told of the chances of its tokens, if anything."""
+    """The log probabilities that a request asks for, if any."""
     wish, is_greedy = body.logprobs, body.temperature == 0
     if isinstance(body, Chat):
         if wish not in (None, False, True):

@@ -1,4 +1,4 @@
-"""What is counted while answers are made: times of requests, by replica. All times are the service's own."""
+"""Counters kept while answers are made: times of requests, by replica. All times are the service's own."""
 
 from collections import Counter, defaultdict
 
@@ -27,7 +27,7 @@ HISTOGRAMS = {
 
 
 REASONS = ("stop", "length", "abort", "error")
-"""How answers end: by themselves, at their limit, with their client, or not as they should."""
+"""Finish reasons: stopped, at the length limit, aborted by the client, or failed."""
 
 
 class Guesses:

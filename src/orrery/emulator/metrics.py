@@ -199,7 +199,7 @@ class EngineMetrics(Collector):
         return family
 
     def _own(self) -> Iterator[Metric]:
-        """What no engine publishes: how far the clock can be trusted."""
+        """Metrics that no engine publishes: the accuracy of the clock."""
         lag = self._meters.lag.histogram
         own = HistogramMetricFamily(
             "orrery:predicted_vs_emulated_lag_seconds",

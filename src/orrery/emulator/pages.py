@@ -1,4 +1,4 @@
-"""What is answered without the simulator: the model, the server's state, its metrics, and texts as tokens."""
+"""Pages answered without the simulator: the model, the server's state, its metrics, and texts as tokens."""
 
 import time
 from collections.abc import Awaitable, Callable

@@ -32,7 +32,7 @@ class Playback:
         self.num_sent = self.num_ended = self.num_refused = 0
 
     def state(self) -> dict[str, int]:
-        """How far it is."""
+        """State of the playback."""
         return {
             "requests": self._requests.count,
             "sent": self.num_sent,

@@ -11,7 +11,7 @@ MASK = 2**63 - 1
 
 
 def salted(salt: str | None) -> int:
-    """What the first block stands behind."""
+    """The parent hash of the first block."""
     return hash(salt) & MASK if salt else 0
 
 

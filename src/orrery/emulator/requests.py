@@ -79,7 +79,7 @@ class ReadOnly(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Limits:
-    """What a request says about its answers' lengths."""
+    """A request's limits on the lengths of its answers."""
 
     most_tokens: int | None
     min_tokens: int = 0

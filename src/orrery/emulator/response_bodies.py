@@ -1,4 +1,4 @@
-"""What clients of ``/v1/responses`` send, and the same as a chat, whose turns a model reads."""
+"""Bodies of ``/v1/responses``, and their conversion to a chat, whose turns a model reads."""
 
 from typing import Annotated, Any, Literal, cast
 
@@ -10,7 +10,7 @@ from orrery.emulator.prompts import content_text
 from orrery.emulator.refusal import RequestError
 
 LOGPROBS = "message.output_text.logprobs"
-"""What ``include`` says where log probabilities are wanted."""
+"""Value of ``include`` that asks for log probabilities."""
 
 
 class TextOptions(Struct):

@@ -207,7 +207,7 @@ def _id_of(exchange: Exchange) -> str:
 
 
 def _turn_of(item: dict[str, Any]) -> Message:
-    """What was answered, as a turn of the conversation that may follow."""
+    """The answer as a turn of the conversation that may follow."""
     if item["type"] == "function_call":
         call = {"id": item["call_id"], "function": {"name": item["name"], "arguments": item["arguments"]}}
         return Message(role="assistant", tool_calls=msgspec.Raw(msgspec.json.encode([call])))
@@ -215,7 +215,7 @@ def _turn_of(item: dict[str, Any]) -> Message:
 
 
 def _about(body: ResponseRequest, model: str) -> dict[str, Any]:
-    """What a response repeats of its request."""
+    """The request's fields that a response repeats."""
     text = body.text.format if body.text is not None and body.text.format is not None else {"type": "text"}
     return {
         "id": f"resp_{uuid4().hex}",

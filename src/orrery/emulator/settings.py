@@ -1,4 +1,4 @@
-"""What an emulated server is told before it starts, beyond the service that it stands for."""
+"""Settings of an emulated server, beside the service that it stands for."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,9 @@ from orrery.serving.synthesis import Length
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How the server answers. Times are those of the simulated service; the wall sees them ``speed_ratio`` x sooner."""
+    """Settings of the answers. Times are those of the simulated service; the wall clock sees them ``speed_ratio`` x
+    sooner.
+    """
 
     names: tuple[str, ...]  # of the model, as clients write it; the first one is answered
     context_tokens: int  # prompt and answer together

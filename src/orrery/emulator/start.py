@@ -41,7 +41,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerOptions:
-    """What a server is told beside its scenario."""
+    """Options of a server beside its scenario."""
 
     names: tuple[str, ...] = ()
     speed_ratio: float = 1.0
@@ -83,7 +83,7 @@ def ready(
 
 
 def settings_of(scenario: Scenario, service: Service, sizes: Sizes, options: ServerOptions) -> Settings:
-    """What the server of a service is told."""
+    """Settings of a service's server."""
     deployment, speculation = service.pools[0].deployment, service.speculation
     names = options.names or (deployment.model.name,)
     return Settings(
@@ -145,7 +145,7 @@ def _beside(
 
 
 def length_notes(scenario: Scenario, sizes: Sizes) -> tuple[str, ...]:
-    """What nobody said about lengths."""
+    """Notes on lengths that were not stated."""
     text = f"max_model_len: {sizes.longest_tokens:,} tokens" if scenario.max_model_len is None else ""
     ends = (
         "answers are as long as max_tokens says; with --output-tokens they end by themselves"
@@ -156,7 +156,7 @@ def length_notes(scenario: Scenario, sizes: Sizes) -> tuple[str, ...]:
 
 
 def _cache_config(service: Service) -> tuple[tuple[str, str], ...]:
-    """How the cache of the first pool's replicas is cut up, in the words of vLLM's metric."""
+    """Layout of the cache of the first pool's replicas, in the words of vLLM's metric."""
     deployment, memory = service.pools[0].deployment, memory_of(service.pools[0].deployment)
     engine = deployment.engine
     if isinstance(memory, Infeasible):

@@ -1,4 +1,4 @@
-"""What happens to a request's answers, on its way from the simulator to a client."""
+"""Streams of a request's answers, from the simulator to a client."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,8 +11,7 @@ from orrery.emulator.requests import EmulatedRequest, Job
 from orrery.serving.live.result import RequestProgress
 
 End = Literal["", "done", "refused", "shed", "failed", "closing"]
-"""How an answer ended: not yet, in full, because it can never fit, at a full queue, with its machine, or with the
-server."""
+"""End of an answer: not yet, complete, never fits, full queue, failed machine, or server shut down."""
 
 NO_COURSE = RequestProgress(replica=0, admitted_s=nan, cached_tokens=0)
 
@@ -23,7 +22,7 @@ Delivery = tuple[int, int, float, End]
 
 @dataclass(slots=True)
 class Choice:
-    """How far one answer is. Times are the service's."""
+    """Progress of one answer. Times are the service's."""
 
     job: Job
     number: int  # of the request, in the simulator

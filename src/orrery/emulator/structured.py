@@ -19,7 +19,7 @@ ANY = {"type": "object"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Structure:
-    """What an answer is to be."""
+    """The required structure of an answer."""
 
     field: str  # where the request says so
     schema: Mapping[str, Any] | None = None  # None: any object, as long as the service's answers are

@@ -27,7 +27,7 @@ class Transcriber:
         return found
 
     def answer(self, audio_s: float) -> SpeechAnswer:
-        """What one recording takes; ScenarioError where the model does not fit."""
+        """Time of one recording; ScenarioError where the model does not fit."""
         found = speech(read_scenario({**self.scenario.written(), "audio_s": audio_s}))
         if isinstance(found, InfeasibleAnswer):
             raise ScenarioError(

@@ -1,4 +1,4 @@
-"""What an emulated model says: words that are one token each in the usual tokenisers, a leading space included.
+"""Texts of an emulated model: words that are one token each in the usual tokenisers, a leading space included.
 
 A client that counts an answer's tokens with a tokeniser of its own so arrives at the number that was generated. The
 words stand in one long passage, in an order drawn once; an answer is a stretch of it, from a start of its own.
@@ -66,13 +66,13 @@ class Answer:
         return before if self.num_letters < 0 else min(before, self.num_letters)
 
     def word(self, k: int) -> str:
-        """What token ``k`` says."""
+        """Text of token ``k``."""
         at = (self.start + k) % LENGTH
         word = PASSAGE[at] if k else FIRST[at]
         return word if self.num_letters < 0 else word[: max(0, self.num_letters - self.before(k))]
 
     def text(self, first: int, end: int) -> str:
-        """What the tokens from ``first`` to before ``end`` say."""
+        """Text of the tokens from ``first`` to before ``end``."""
         if end == first + 1:
             return self.word(first)
         message = "".join(_stretch(PASSAGE, self.start + first, end - first))
@@ -117,11 +117,11 @@ class Written:
         return min(self._ends[k], len(self._text))
 
     def word(self, k: int) -> str:
-        """What token ``k`` says."""
+        """Text of token ``k``."""
         return self.text(k, k + 1)
 
     def text(self, first: int, end: int) -> str:
-        """What the tokens from ``first`` to before ``end`` say."""
+        """Text of the tokens from ``first`` to before ``end``."""
         return self._text[self._ends[first] : self._ends[end]]
 
     def tokens(self) -> list[bytes]:

@@ -1,1 +1,1 @@
-"""What every simulated run stands on: named streams of random numbers."""
+"""Foundation of every simulated run: named streams of random numbers."""

@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 GAP_FRAC = 1e-3
-"""How far from the proven optimum the rent may be."""
+"""Allowed gap of the rent to the proven optimum."""
 
 LADDER = 12
 """Concurrencies, from one request to a full batch, at which a replica is tried."""

@@ -57,7 +57,7 @@ class Machines:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What is paid beside tokens; a device's price of None says that way is not asked for."""
+    """Costs beside tokens; a device's price of None leaves that way of paying out."""
 
     rent_usd_per_s: float | None  # one device
     spot_usd_per_s: float | None

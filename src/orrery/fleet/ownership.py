@@ -1,4 +1,4 @@
-"""What owning machines costs: their price spread over their life, upkeep, and the electricity they draw with cooling.
+"""Cost of owning machines: their price spread over their life, upkeep, and the electricity they draw with cooling.
 
 usd/s = price (1 + upkeep) / life + watts x cooling x usd/J
 """
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What a site pays, whatever machine stands in it."""
+    """Costs of a site, whatever machine stands in it."""
 
     life_s: float
     upkeep_frac: float  # of a machine's price, over its whole life

@@ -26,7 +26,7 @@ BATCHES = tuple(2**i for i in range(11))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What one request takes of one machine in one stage."""
+    """Work of one request on one machine in one stage."""
 
     busy_s: float
     wait_s: float

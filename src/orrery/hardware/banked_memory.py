@@ -40,7 +40,7 @@ class BankedMemory:
 
     @property
     def pins_bytes_per_s(self) -> float:
-        """What the outside gets."""
+        """Bandwidth at the pins."""
         return self.num_channels * self.channel_bytes_per_s
 
     def product_s(self, outputs: int, inputs: int, times: int = 1) -> float:

@@ -1,4 +1,4 @@
-"""What measurements say about one class of work on one device: a few constants, their error, and their range."""
+"""Calibrations of one class of work on one device: a few constants, their error, and their range."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ class ResidualTrees:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RowSpread:
-    """How sure a rule is of each of its answers: trees whose sum is the log of a row's scale, and what to take of it.
+    """Spread of a rule by row: trees whose sum is the log of a row's scale, and the share of it to apply.
 
     ``levels``: log(truth / prediction) over the scale, at 10, 90, 2.5 and 97.5 %, as ``Spread`` orders them.
     """

@@ -1,4 +1,4 @@
-"""What a processor keeps to know when operands are ready: counters that the compiler sets, or a scoreboard.
+"""Tracking of operand readiness in a processor: counters that the compiler sets, or a scoreboard.
 
 A compiler that knows latencies writes into each instruction how long to wait; only what takes a varying time needs one
 of a few counters a warp. A scoreboard finds out in hardware: every register of every warp has a bit for a pending

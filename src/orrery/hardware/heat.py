@@ -12,7 +12,7 @@ from math import inf, log
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Body:
-    """What a device sheds and holds; a battery of 0 J is none."""
+    """Power limits, thermal mass and battery of a device; a battery of 0 J is none."""
 
     idle_w: float
     sustained_w: float  # kept up for ever

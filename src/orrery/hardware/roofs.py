@@ -14,7 +14,7 @@ from orrery.base.errors import OutOfRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roofs:
-    """What a processor computes and reads at most."""
+    """Peak compute and memory rates of a processor."""
 
     flops_per_s: float
     bytes_per_s: float

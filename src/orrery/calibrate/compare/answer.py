@@ -1,4 +1,4 @@
-"""What a comparison found: a verdict, the causes in order, each run's residuals, and what to do next."""
+"""Result of a comparison: a verdict, the causes in order, each run's residuals, and what to do next."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

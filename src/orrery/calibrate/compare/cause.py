@@ -14,7 +14,7 @@ from orrery.calibrate.compare.run import Run, ServingRun
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """What may be wrong, how it would show, and how to find out."""
+    """A possible cause of a slow run: its effect on each metric, and how to confirm it."""
 
     name: str  # as in the answer: "slow-memory"
     title: str  # a sentence's subject: "memory slower than the data sheet's"

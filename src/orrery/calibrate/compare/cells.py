@@ -52,8 +52,9 @@ FALLING = frozenset(
 """Metrics that fall when something is slow."""
 
 OF_DEPLOYMENT, OF_METRIC, OF_RUN, OWN = 0.35, 0.25, 0.15, 0.25
-"""How the variance inside the interval is shared out. Assumed: most of what a prediction gets wrong, it gets wrong for
-every run of a deployment alike."""
+"""Shares of the variance inside the interval. Assumed: most of a prediction's error is common to all runs of a
+deployment.
+"""
 
 NOISE_RATIO = 0.03
 """Relative deviation between two runs of the same thing. Assumed: serving benchmarks repeat to a few percent."""

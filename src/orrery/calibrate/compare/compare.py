@@ -18,7 +18,7 @@ from orrery.evidence.report import most_first
 from orrery.evidence.tables import Table
 
 NEEDED_SCORE = 10.0
-"""What a second cause must gain: "very strong" on the scale of the information criterion [kass-1995]."""
+"""Minimum gain of a second cause: "very strong" on the scale of the information criterion [kass-1995]."""
 
 
 @typed

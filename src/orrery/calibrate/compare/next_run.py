@@ -61,7 +61,7 @@ def next_run(runs: Sequence[Run], first: Fitted, second: Fitted) -> NextRun | No
 
 
 def _describe(run: Run, fitted: Fitted) -> dict[str, Value] | None:
-    """What a cause at its severity says of a run; None where it could not run."""
+    """Prediction of a run under a cause at its severity; None where it could not run."""
     try:
         changed = fitted.cause.change(run, fitted.severity) or run
         found = predict(changed, ASKED_OF_TRAINING if isinstance(run, TrainingRun) else ASKED)

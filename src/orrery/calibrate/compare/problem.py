@@ -40,7 +40,7 @@ class Problem:
         return np.linalg.inv(np.linalg.cholesky(covariance(self.cells))).astype(np.float64)
 
     def misfit_ratio(self, effect_ratio: Floats | float = 0.0) -> float:
-        """What an effect leaves: -2 log of its likelihood under Student's law, in units of the prediction's error."""
+        """Misfit that an effect leaves: -2 log likelihood under Student's law, in units of the prediction's error."""
         left = TAIL_RATIO * (self.whitening_ratio @ (self.residual_ratio - effect_ratio))
         return float((FREEDOM + 1.0) * np.log1p(left**2 / FREEDOM).sum())
 
@@ -55,7 +55,7 @@ class Problem:
         return tuple(cause.change(run, severity) or run for run in self.runs)
 
     def effect_ratio(self, cause: Cause, severity: float) -> Floats | None:
-        """What a fault adds to the log of each cell; None where some run could not have run with it."""
+        """Change of the log of each cell under a fault; None where some run could not have run with it."""
         try:
             predicted_ratio = told_ratio(self.changed(cause, severity), self.cells, self.runs, self.told_ratio)
         except OrreryError:
@@ -63,7 +63,7 @@ class Problem:
         return None if predicted_ratio is None else predicted_ratio - self.told_ratio
 
     def beyond(self, cause: Cause, severity: float, effect_ratio: Floats) -> "Problem":
-        """What is left to explain once a fault is taken as given."""
+        """The residuals that remain once a fault is taken as given."""
         return Problem(
             runs=self.changed(cause, severity),
             cells=self.cells,

@@ -26,7 +26,7 @@ COMPARED = ("serving", "training")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What tables hold: runs, their numbers, and why some rows are left out."""
+    """Contents of measured tables: runs, their numbers, and why some rows are left out."""
 
     runs: tuple[Run, ...]
     cells: tuple[Cell, ...]
@@ -89,7 +89,7 @@ def _traffic(workload: Workload) -> str:
 
 
 def _cells_of(run: Run, row: Row, kind: str, number: int) -> list[Cell]:
-    """What a run measured, beside its prediction."""
+    """Measured metrics of a run, each beside its prediction."""
     stated = _stated(row, kind)
     if not stated:
         raise OrreryError("no measurement of speed, power or cache")
@@ -136,7 +136,7 @@ def _stated(row: Row, kind: str) -> dict[str, float]:
 
 
 def _system(run: Run) -> str:
-    """What shares the prediction's error: the model, the device, the engine or framework, and the cut."""
+    """Key of runs that share the prediction's error: model, device, engine or framework, and layout."""
     if isinstance(run, TrainingRun):
         return f"{run.job.model.name}|{run.job.cluster.device.name}|{run.job.framework.name}"
     d = run.service.pools[-1].deployment

@@ -1,4 +1,4 @@
-"""What a measured row ran, as the prediction sees it: the thing that a cause changes."""
+"""Settings of a measured run as the prediction takes them: a cause changes one of them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ class Value:
 
 
 def predict(run: Run, metrics: Iterable[str]) -> dict[str, Value] | Infeasible:
-    """What ``orrery check`` predicts for these metrics of a run; metrics that it does not predict are left out."""
+    """Predictions of ``orrery check`` for these metrics of a run; metrics that it does not predict are left out."""
     if isinstance(run, TrainingRun):
         return _training(run, metrics)
     found = predict_serving(run.service, run.workload)

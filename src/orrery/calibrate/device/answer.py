@@ -1,4 +1,4 @@
-"""What a calibration of a device says: every measurement beside what was foreseen, and the device that came of it."""
+"""Result of a device calibration: every measurement beside its expected value, and the resulting device."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

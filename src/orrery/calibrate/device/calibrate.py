@@ -49,7 +49,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(slots=True)
 class _Bench:
-    """What times a work: the backend, or a team of processes that exchange."""
+    """The timer of a work: the backend, or a team of processes that exchange."""
 
     backend: Backend
     quiet: QuietSampler

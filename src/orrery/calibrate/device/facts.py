@@ -25,7 +25,7 @@ class Facts:
 
 
 def facts_of(device: Device, backend: Backend, run: Source) -> Facts:
-    """What stands in ``device``'s file. Facts of a known device stay, but for what was measured here."""
+    """Contents of ``device``'s file. Facts of a known device stay, except those that were measured here."""
     power, absent = _power(backend, run)
     side, moved = ANCHOR_SIDE[backend.device_kind], ANCHOR_BYTES[backend.device_kind]
     found = {fact.name: fact for fact in _assumed(device)}
@@ -88,7 +88,7 @@ def _rest() -> None:
 
 
 def _assumed(device: Device) -> Iterator[Fact]:
-    """What nobody measured here, with the reason; in the file's order."""
+    """Facts that were not measured here, with the reason; in the file's order."""
     bandwidth = device.memory_bandwidth_bytes_per_s
     own = "exchanges between processes pass through the memory; their constants are measured"
     net = "no second machine was measured; 10 Gb Ethernet is taken"

@@ -14,7 +14,7 @@ from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
 
 RUN = "run"
-"""How the file calls the calibration itself among its sources."""
+"""Name of the calibration itself among the file's sources."""
 
 SYMBOLS = {"bytes_per_s": "B/s", "flops_per_s": "FLOP/s", "bytes": "B", "hz": "Hz", "w": "W", "s": "s"}
 

@@ -1,4 +1,4 @@
-"""How fast bytes stream from each level of memory, and what asking for a kernel costs: for the record of a device."""
+"""Bandwidth of each level of memory, and the time of a kernel launch: for the record of a device."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What is believed of a device before it is measured: its constants are those of its kind."""
+"""Prior of a device before it is measured: the constants of its kind."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

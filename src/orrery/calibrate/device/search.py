@@ -1,4 +1,4 @@
-"""What to measure next, and what is believed after it."""
+"""Choice of the next measurement, and the posterior after it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

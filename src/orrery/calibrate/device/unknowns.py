@@ -49,7 +49,7 @@ STEP = 1e-4
 
 
 def nature_of(constant: str) -> str:
-    """What kind of number a constant is."""
+    """Kind of a constant: constants of one kind share their factor."""
     if constant.endswith("_s"):
         return "calls"
     found = [nature for word, nature in NATURES.items() if word in constant.split("_")]

@@ -1,4 +1,4 @@
-"""What may be measured: one op or collective with the engine whose kernels do it."""
+"""Works that may be measured: one op or collective with the engine that supplies its kernels."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -48,7 +48,7 @@ class Work:
                 return type(op).__name__
 
     def time_s(self, device: Device) -> Floats:
-        """What ``device`` is predicted to take; of the sizes' shape."""
+        """Predicted time of the work on ``device``; of the sizes' shape."""
         if isinstance(self.op, Collective):
             return np.asarray(network.predict(self.op, device).time_s, dtype=np.float64)
         return kernels.predict(self.op, device, self.engine).time_s

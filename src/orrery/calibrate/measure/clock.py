@@ -84,7 +84,7 @@ def steady_clock() -> Clock:
 
 
 def nothing() -> None:
-    """What there is to wait for on a device that finishes before the call returns."""
+    """Synchronisation for a device that finishes before the call returns: none."""
 
 
 def time_call(

@@ -1,4 +1,4 @@
-"""What the system itself says about its processor: facts of a device file that nobody needs to measure."""
+"""Facts that the operating system states about its processor and that need no measurement."""
 
 import os
 import platform
@@ -129,7 +129,7 @@ def last_level_cache(root: Path = SYS / "devices/system/cpu") -> Fact | None:
 
 @cache
 def sysctl(name: str) -> str:
-    """What macOS says of ``name``; nothing elsewhere."""
+    """Value of a macOS sysctl ``name``; empty on other systems."""
     if platform.system() != "Darwin":
         return ""
     try:

@@ -19,7 +19,7 @@ QUIET_RATIO = 1.10
 """Boost clocks alone move a canary by a few per cent; a neighbour on the same core by half and more."""
 
 LISTEN_S, LISTENS = 1.5, 40
-"""How long, and how often within that, the machine is listened to at first."""
+"""Length and number of the first listening periods."""
 
 PATIENCE_S = 2.0
 """How long a measurement waits for a quiet moment unless told otherwise."""

@@ -1,4 +1,4 @@
-"""What machine this is and how it is set up: the conditions that a measurement holds under."""
+"""Identity and settings of this machine: the conditions of a measurement."""
 
 import ctypes
 import importlib.metadata

@@ -67,7 +67,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What the watch saw. Both ends of any interval move out by ``widen_ratio``: [low / ratio, high * ratio]."""
+    """Findings of the watch. Both ends of any interval move out by ``widen_ratio``: [low / ratio, high * ratio]."""
 
     widen_ratio: float
     drift_ratio: float  # slowest over fastest reading, the larger of compute and memory

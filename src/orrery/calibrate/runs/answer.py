@@ -1,4 +1,4 @@
-"""What a calibration answers: constants before and after, what the runs tell of each, and whether it helps."""
+"""Result of a calibration: constants before and after, the runs' information on each, and whether it helps."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

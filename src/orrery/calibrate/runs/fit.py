@@ -211,6 +211,6 @@ def _scatter(error: Floats, slopes: Floats, x: Floats, prior: Posterior, noise: 
 
 
 def _loss(error: Floats, noise: Floats, x: Floats, prior: Posterior) -> float:
-    """What is made small: bent squares of scaled errors, and the pull of the prior."""
+    """The objective: robust squares of scaled errors, plus the prior's penalty."""
     moved = x - prior.mean
     return float(np.sum(bent(error / noise)) + np.sum(moved**2 / np.diag(prior.covariance)))

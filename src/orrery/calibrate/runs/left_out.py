@@ -1,4 +1,4 @@
-"""What remains of the error when each run is predicted by constants that never saw it, or any run like it."""
+"""Cross-validated error: each run predicted by constants fitted without it and without any run like it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the fit sees of some runs: measurements, constants that may move, and predictions with other constants."""
+"""Input of the fit: measurements, constants that may move, and predictions with other constants."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What the runs have in common, and what a correction is written for."""
+    """The common part of all runs, for which a correction is written."""
 
     kind: str  # "engine" or "framework"
     base: str
@@ -67,7 +67,7 @@ class Runs(Protocol):
 
     @property
     def subject(self) -> Subject:
-        """What the runs have in common."""
+        """The settings that all runs share."""
         ...
 
     @property

@@ -11,7 +11,7 @@ from orrery.base.errors import ScenarioError
 from orrery.calibrate.runs.log import Log
 
 UserSettings = Mapping[str, str]
-"""What the user says of the runs: column of a measured table -> cell."""
+"""The user's statements about the runs: column of a measured table -> cell."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""What other predictions of the same engine or framework on the same device become under other constants.
+"""Predictions of other runs of the same engine or framework and device, under other constants.
 
 A correction must not carry further than it was measured. So a few reference questions (other models, every mode) are
 asked with the shipped constants and with the corrected ones: each answer may move to the end of its shipped 95 %
@@ -86,7 +86,7 @@ def _is_within(reference: Reference, own: float, constants: Constants) -> bool:
 
 
 def furthest_move(before: Floats, after: Floats) -> float:
-    """How far a prediction of the user's own runs went, up or down, where that made it better (a logarithm).
+    """Largest improvement of a prediction of the user's own runs, up or down (a logarithm).
 
     ``before`` and ``after`` are log(predicted / measured) with the shipped and with the corrected constants.
     """

@@ -105,7 +105,7 @@ def _is_near(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
 
 
 def contradictions(table: Table, cells: Sequence[Cell], groups: Sequence[int]) -> tuple[list[Contradiction], Floats]:
-    """What contradicts what, and the weight of every cell: each side of a contradiction counts as little as it errs."""
+    """Contradicting rows, and the weight of every cell: each side of a contradiction is weighted down by its error."""
     weights = np.ones(len(cells))
     same: dict[tuple[int, str], list[int]] = {}
     for i, cell in enumerate(cells):

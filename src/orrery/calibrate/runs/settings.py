@@ -1,4 +1,4 @@
-"""What a user may say of runs whose logs do not; nothing heavy is imported, so that help stays quick."""
+"""Options about runs whose logs do not state them; nothing heavy is imported, so that help stays quick."""
 
 from orrery.scenario.setting import Setting, count, number, word
 

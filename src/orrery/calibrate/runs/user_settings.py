@@ -1,4 +1,4 @@
-"""What the user says of the runs, checked, and put beside what the logs say: a contradiction is refused."""
+"""Checked settings from the user, merged with those of the logs: a contradiction is refused."""
 
 from collections.abc import Callable, Iterable, Mapping
 from math import isclose, isfinite

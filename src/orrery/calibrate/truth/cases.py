@@ -1,4 +1,4 @@
-"""What a calibrated prediction is tried on, as data: unseen products, steps of small models, exchanges, and servers.
+"""Test cases of a calibrated prediction, as data: unseen products, steps of small models, exchanges, and servers.
 
 Shapes are drawn from a seed and know nothing of what a calibration measured. The rates of a server are shares of the
 capacity that the prediction itself states, so whoever predicts makes a ``Load`` of a ``Server``.
@@ -115,7 +115,7 @@ Case = Product | Prefill | Decode | Exchange | Load
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """What is tried together; every case is measured ``rounds`` times, a load ``load_rounds`` times."""
+    """A suite of cases; every case is measured ``rounds`` times, a load ``load_rounds`` times."""
 
     products: tuple[Product, ...]
     steps: tuple[Prefill | Decode, ...]

@@ -82,7 +82,7 @@ def measure(
 
 
 def listening(patience_s: float = PATIENCE_S) -> QuietSampler:
-    """What waits for quiet moments of this machine, having listened to it."""
+    """A wait for quiet moments of this machine, after listening to it."""
     return QuietSampler(Canary.of(NumpyBackend()), patience_s)
 
 
@@ -99,7 +99,7 @@ def config_path(network: Network, folder: Path) -> Path:
 
 @dataclass(slots=True, kw_only=True)
 class _Bench:
-    """What cases share, made when the first one needs it: the weights of each network, and two processes."""
+    """Resources that cases share, made on first use: the weights of each network, and two processes."""
 
     opened: ExitStack
     quiet: QuietSampler

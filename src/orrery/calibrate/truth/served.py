@@ -1,4 +1,4 @@
-"""What a served run leaves behind: when each token came, what each step held, and the figures of it.
+"""Record of a served run: the time of each token, the contents of each step, and the metrics.
 
 Definitions are those of docs/metrics.md; the JSON has the keys of ``vllm bench serve --save-result``.
 """

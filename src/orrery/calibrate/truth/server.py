@@ -22,7 +22,7 @@ from orrery.serving.requests import Requests
 
 
 class Steps(Protocol):
-    """What a server needs of a model."""
+    """The interface of a model that a server uses."""
 
     @property
     def vocab_size(self) -> int:
@@ -174,7 +174,7 @@ def serve(
 
 
 def _prompts(requests: Requests, vocab_size: int, seed: int) -> list[Tokens]:
-    """What each request asks: any tokens do."""
+    """Prompts of the requests: any tokens do."""
     ends = np.cumsum(requests.input_tokens)
     tokens = stream(seed, "tokens").integers(vocab_size, size=int(ends[-1]))
     return np.split(tokens, ends[:-1])

@@ -31,7 +31,7 @@ class Cache:
 
 
 Work = Sequence[tuple[Cache, Tokens]]
-"""What a step computes: the new tokens of each sequence, behind those in its cache."""
+"""One step's work: the new tokens of each sequence, behind those in its cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -31,7 +31,7 @@ GROUPS: Mapping[str, tuple[type, str]] = {
     "exchange": (Exchange, "all-reduce between two processes"),
     "server": (Load, "a continuous-batching server under a Poisson load"),
 }
-"""What is tried -> its cases, and what that is."""
+"""Groups of cases -> the cases, and a description."""
 
 METRICS = ("time_s", "ttft_s", "tpot_s")
 Progress = Callable[[int, int], None]
@@ -185,7 +185,7 @@ Predicted = dict[str, tuple[float, float, float]]
 
 
 def _predictions(cases: Sequence[Case], device: str, configs: Path) -> list[Predicted]:
-    """What a table of these runs would be predicted as; its measured cells hold ones, which no prediction reads."""
+    """Predictions for a table of these runs; its measured cells hold ones, which no prediction reads."""
     rows = [{**described(case, configs), "device": device, **dict.fromkeys(_columns(case), 1.0)} for case in cases]
     path = configs / "cases.csv"
     path.write_text(table_text(rows))

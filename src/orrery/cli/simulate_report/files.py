@@ -15,7 +15,7 @@ from orrery.serving.metrics import details
 from orrery.serving.simulation.result import Simulated
 
 SUFFIXES = (".parquet", ".csv", ".trace.json", ".perfetto.json", ".json", ".html")
-"""What a result can be written as; the longer ones are tried first."""
+"""Suffixes of the formats a result can be written in; the longer ones are tried first."""
 
 
 def write_result(simulated: Simulated, answer: Mapping[str, Any], path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What every shape of an answer has: a whole body, and the pieces of a stream."""
+"""The common interface of answer formats: a whole body, and the chunks of a stream."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -44,11 +44,11 @@ class Form(CompleteResponse, Protocol):
     """The same, and as a stream."""
 
     def greeting(self) -> bytes:
-        """What comes at once, before any token; nothing in most forms."""
+        """Chunks sent at once, before any token; none in most formats."""
         ...
 
     def opening(self, num_choices: int, usage: Usage, tells_usage_always: bool) -> bytes:
-        """What comes with the first token, before its text."""
+        """Chunks sent with the first token, before its text."""
         ...
 
     def piece(self, index: int, text: str, reason: str, usage: Usage | None) -> bytes:
@@ -56,7 +56,7 @@ class Form(CompleteResponse, Protocol):
         ...
 
     def closing(self, reason: str, usage: Usage, tells_usage: bool) -> bytes:
-        """What follows the last text."""
+        """Chunks sent after the last text."""
         ...
 
     def failure(self, refusal: RequestError) -> bytes:

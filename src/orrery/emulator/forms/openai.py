@@ -13,7 +13,7 @@ GAP = b"\0"
 
 
 class _Chunked:
-    """What chunks of both have in common: a head, an answer's index, what is new, and how it ends."""
+    """The common part of both formats' chunks: a head, an answer's index, the new text, and the finish reason."""
 
     kind, whole_kind, prefix = "", "", ""
     before, after = b"", b""

@@ -132,5 +132,5 @@ class Response:
 
 
 def _entries(logprobs: bytes) -> bytes:
-    """What stands between the brackets of ``{"content":[…]}``."""
+    """The entries between the brackets of ``{"content":[…]}``."""
     return b"" if logprobs is NONE else logprobs[len(b'{"content":[') : -len(b"]}")]

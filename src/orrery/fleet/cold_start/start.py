@@ -21,7 +21,7 @@ STARTS = ("new-node", "new-pod", "new-process", "snapshot", "sleep-2", "sleep-1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constants:
-    """What machines, images and engines need, beside weights."""
+    """Start-up times of machines, images and engines, beside weights."""
 
     node_s: float
     image_bytes: float
@@ -41,7 +41,7 @@ class Constants:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """What of a start depends on the engine and its settings."""
+    """Parts of a start that depend on the engine and its settings."""
 
     num_layers: int
     num_captured: int  # batch sizes whose step is captured; 0 = none

@@ -29,7 +29,7 @@ class Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loader:
-    """How an engine's process brings weights in."""
+    """Way in which an engine's process loads weights."""
 
     name: str
     is_streaming: bool  # reads in many streams, straight into pinned memory, while the device copies

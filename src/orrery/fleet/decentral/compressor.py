@@ -1,4 +1,4 @@
-"""What a compressor of messages (extension point ``fleet.compressor``) answers."""
+"""Interface of a compressor of messages (extension point ``fleet.compressor``)."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ NUMBER_BITS = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Message:
-    """What the receiver takes the vector for, and what it took to send."""
+    """The receiver's reconstruction of a vector, and the bits that were sent."""
 
     received: Floats
     num_bits: float

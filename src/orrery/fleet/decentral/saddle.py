@@ -64,7 +64,7 @@ class _Channel:
     num_bits: float = field(default=0.0)
 
     def send(self, vector: Floats) -> Floats:
-        """What arrives."""
+        """The vector that arrives."""
         target = vector + self.left_out if self.remembers else vector
         message = self.technique.rule(target, self.knobs, self.draw)
         if self.remembers:

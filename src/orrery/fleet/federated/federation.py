@@ -54,7 +54,7 @@ class Federation:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class History:
-    """What the server's model could do, and when."""
+    """Accuracy of the server's model over time."""
 
     time_s: Floats
     accuracy_frac: Floats

@@ -1,4 +1,4 @@
-"""What a rule for lowering clocks (extension point ``fleet.power_cap``) sees, and what it decides."""
+"""Interface of a rule for lowering clocks (extension point ``fleet.power_cap``): its readings and its decision."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ class Clocks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What the row drew when it was last looked at, as a part of the breaker's limit, and the clocks in force."""
+    """Latest power reading of the row, as a fraction of the breaker's limit, and the clocks in force."""
 
     drawn_frac: float
     clocks: Clocks

@@ -1,4 +1,4 @@
-"""What a server does to one batch of requests, and what it draws: prompts, then answers, at a full or lowered clock.
+"""Time and power of a server's batch of requests: prompts, then answers, at a full or lowered clock.
 
 A lower clock lowers every rate of arithmetic with it and leaves the memory alone, so prompts take longer and answers
 hardly do. What is drawn above idle follows clock times voltage squared, and voltage falls with the clock from 1 to

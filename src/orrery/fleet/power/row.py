@@ -39,7 +39,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Drawn:
-    """What came of a run: the draw at every tick, batch latencies by priority, and how often the brake was needed."""
+    """Result of a run: power at every tick, batch latencies by priority, and the number of emergency brakes."""
 
     drawn_w: Floats
     low_s: Floats

@@ -106,7 +106,7 @@ class FleetController:
             self._happen(kind, replica, number, self.clock_s)
 
     def _happen(self, kind: int, replica: int, number: int, now_s: float) -> None:
-        """What was planned happens."""
+        """Apply the planned events that are due."""
         if kind == CONTROL:
             self._control(replica, now_s)
         elif kind == READY:

@@ -22,7 +22,7 @@ from orrery.serving.simulation.service import Service
 from orrery.serving.simulation.tables import _kernel as tables
 
 FIRST_HORIZON_S = 7 * 86_400.0
-"""What goes wrong is drawn for a week, then for twice as long, and so on; the same seed draws the same again."""
+"""Faults are drawn for a week, then for twice as long, and so on; the same seed draws the same again."""
 
 MAX_EVENTS = 1000
 """Changes of replicas that are remembered."""
@@ -175,7 +175,7 @@ class LiveFleet:
         return [t.replicas_max * now_s if t.is_committed else s for t, s in zip(self.setup.terms, found, strict=True)]
 
     def snapshot(self) -> Snapshot:
-        """What every engine is doing; one is up while its replica serves or drains."""
+        """State of every engine; one is up while its replica serves or drains."""
         is_up = np.zeros_like((now := self._live.snapshot()).is_up)
         for _, state, _, engines in self.replicas:
             is_up[engines] = state in (SERVING, DRAINING)

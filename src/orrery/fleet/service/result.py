@@ -1,4 +1,4 @@
-"""What a run over days leaves behind: every request, what ran when, what was paid, and what went wrong for whom."""
+"""Result of a run over days: every request, the replicas over time, costs, and the requests hurt by each cause."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

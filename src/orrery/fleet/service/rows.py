@@ -34,7 +34,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outcome:
-    """What became of every request, in their order; times are nan where something never happened."""
+    """Outcome of every request, in their order; times are nan where something never happened."""
 
     reached_s: Floats  # the first queue, front end included
     admitted_s: Floats
@@ -169,7 +169,7 @@ class RequestRows:
         return int(live.sum()) + (0 if self.is_whole else self._order.size - self.loaded)
 
     def outcome(self) -> Outcome:
-        """What became of every request up to now."""
+        """Outcome of every request up to now."""
         self._copy_out(np.flatnonzero(~self._is_free))
         return replace(self._outcome)
 

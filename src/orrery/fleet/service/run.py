@@ -51,7 +51,7 @@ def _serve_to(rows: RequestRows, until_s: float) -> None:
 
 
 def _result(control: FleetController, rows: RequestRows, requests: Requests, horizon_s: float) -> FleetRun:
-    """What the run leaves behind."""
+    """Result of the finished run."""
     outcome = rows.outcome()
     finished_s = outcome.finish_s[np.isfinite(outcome.finish_s)]
     end_s = max(horizon_s if control.setup.horizon_s else 0.0, float(finished_s.max()) if finished_s.size else 0.0)

@@ -17,7 +17,7 @@ def change(run: Run, severity: float) -> Run | None:
 
 
 def describe(run: Run, severity: float) -> str:
-    """What a step waits."""
+    """Wording of the time that a step waits for the host."""
     own = deployment_of(one).engine.step_s if (one := only_serving(run)) else 0.0
     return f"{text(own * severity, 's')} of the host's work added to every step, not hidden behind the device"
 

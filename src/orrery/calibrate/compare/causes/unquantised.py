@@ -37,7 +37,7 @@ def _wide(deployment: Deployment, severity: float) -> Formats:
 
 
 def describe(run: Run, severity: float) -> str:
-    """What is 16 bits wide."""
+    """Wording of which tensors are 16 bits wide."""
     wide = wide_format(device_of(run))
     if isinstance(run, TrainingRun):
         return f"products in {wide}, not in {run.job.recipe.name}"

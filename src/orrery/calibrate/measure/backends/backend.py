@@ -1,4 +1,4 @@
-"""What a library of kernels must offer to be measured."""
+"""Interface of a library of kernels that can be measured."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -16,7 +16,7 @@ COLD_RATIO = 2.0
 """Cold operands rotate over so many times the last-level cache: each is long gone when its turn comes again."""
 
 ROPE_HEAD_SIZE = 128
-"""How wide the heads are that rotate, where the width is a multiple of it; else the whole width is one head."""
+"""Width of rotated heads, where the hidden width is a multiple of it; else the whole width is one head."""
 
 MAX_MEMORY_FRAC = 0.25
 """Operands take no more of the memory that is free."""

@@ -45,7 +45,7 @@ GRAPHED_CALLS = 32
 
 
 Work = tuple[Callable[..., object], list[tuple[Any, ...]]]
-"""What to call, and the sets of operands to call it with in turn."""
+"""A callable, and the sets of operands that it is called with in turn."""
 
 
 class PytorchBackend:

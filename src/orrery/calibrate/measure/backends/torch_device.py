@@ -18,7 +18,7 @@ PYTORCH = Source(title="What PyTorch says of the device")
 
 
 def torch_devices() -> tuple[str, ...]:
-    """What PyTorch can compute on here, GPUs first; nothing where it is not installed."""
+    """Devices that PyTorch can compute on here, GPUs first; empty where it is not installed."""
     torch = torch_kernels.load()
     if torch is None:
         return ()

@@ -16,10 +16,10 @@ LOOPBACK = "127.0.0.1"
 
 
 class Library(Protocol):
-    """How a member of a team exchanges buffers."""
+    """Interface by which a member of a team exchanges buffers."""
 
     def buffer(self, message_bytes: int) -> Any:
-        """What is exchanged."""
+        """The buffer to be exchanged."""
         ...
 
     def barrier(self) -> None:

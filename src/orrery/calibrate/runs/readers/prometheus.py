@@ -42,7 +42,7 @@ class Scrape:
     models: set[str] = field(default_factory=set[str])
 
     def since(self, earlier: "Scrape") -> "Scrape":
-        """What was added after ``earlier``."""
+        """Difference of the counters to those of ``earlier``."""
         out = Scrape(models=self.models)
         for name, value in self.counters.items():
             out.counters[name] = value - earlier.counters.get(name, 0.0)
@@ -148,7 +148,7 @@ def _run(totals: Scrape, where: str, seconds: float) -> ParsedRun:
 
 
 def _notes(totals: Scrape) -> Iterator[str]:
-    """What a prediction does not know of: preempted requests, and prompts that the prefix cache already held."""
+    """Notes on effects that a prediction leaves out: preempted requests, and prompts already in the prefix cache."""
     if (preempted := totals.counters.get("num_preemptions", 0.0)) > 0:
         yield f"{preempted:.0f} preemptions: the cache was too small for the load"
     queries, hits = (totals.counters.get(f"prefix_cache_{w}", 0.0) for w in ("queries", "hits"))

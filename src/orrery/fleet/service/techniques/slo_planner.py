@@ -32,7 +32,7 @@ class PlannerKnobs:
 
 
 def _correction(signals: Signals, knobs: PlannerKnobs) -> float:
-    """How far the measured latencies are above their limits; 1 where they are within."""
+    """Ratio of the measured latencies to their limits; 1 where they are within."""
     ttft_s, tpot_s = signals.recent(signals.now.now_s - max(knobs.period_s, 60.0))
     found = [
         float(np.quantile(values, knobs.percentile_frac)) / limit_s
