@@ -161,7 +161,7 @@ SETTING_KEYS = frozenset(
 
 @cache
 def _settings(name: str, generation: str, device: str, precision: str, use: Use) -> Mapping[str, Fact]:
-    """Settings of releases and recipes, later entries over earlier ones; a file's own come without those of its parent."""
+    """Settings of releases and recipes, later entries over earlier ones."""
     raw = read_file(FOLDER, name)
     sources = {key: Source(**table) for key, table in raw.get("sources", {}).items()}
     known = {"generation": generation, "precision": precision, "model": use.model, "is_alone": use.is_alone}

@@ -106,7 +106,7 @@ def shown_plans(answer: PlanAnswer, is_every: bool) -> tuple[tuple[int, Plan], .
 
 
 def _print_below(out: Console, answer: PlanAnswer, num_shown: int) -> None:
-    """Print what the rows leave out: devices without a plan, further plans, and the first one's distance to its limit."""
+    """Print what the rows leave out: devices without a plan, further plans, and how far the first is from its limit."""
     for device, near in answer.rejected_by_device.items():
         out.print(f"{device}: no plan works; the nearest: {shortfall(near)}", markup=False)
     best = answer.plans[0]

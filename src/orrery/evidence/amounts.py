@@ -69,7 +69,7 @@ def input_text(name: str, value: float | str | bool) -> str:
 
 
 def input_name(name: str) -> str:
-    """What an input is, without its unit.
+    """Name of an input, without its unit.
 
     >>> [input_name(n) for n in ("link_bytes_per_s", "num_experts", "num_batch", "input_mean_tokens", "hit_frac")]
     ['link bandwidth', 'number of experts', 'batch', 'input mean tokens', 'hit share']

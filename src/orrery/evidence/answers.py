@@ -1,4 +1,4 @@
-"""What orrery answers to the rows of one table: predictions with intervals, or the reason why there is none."""
+"""Answers to the rows of one table: predictions with intervals, or the reason why there is none."""
 
 from collections import Counter
 from collections.abc import Iterable

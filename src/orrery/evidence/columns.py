@@ -52,7 +52,7 @@ def check_columns(table: Table, kinds: NDArray[np.str_]) -> None:
 
 
 def _no_measurement(table: Table, kind: str) -> str:
-    """What to say of a table in which nothing was measured."""
+    """The message for a table in which nothing was measured."""
     near = next((f"; {c!r} looks like {m}" for m in METRICS[kind] if (c := likest(m, table.columns))), "")
     return (
         f"{table.name}: no column holds a measurement{near} (rows of kind {kind} may state: "

@@ -42,7 +42,7 @@ Build = Callable[[Sizes, str, str], Op]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """How the rows of one op become an op object: columns that a row must fill, columns that may stay blank."""
+    """Reader of one op's rows: columns that a row must fill, columns that may stay blank."""
 
     build: Build
     needs: tuple[str, ...]
@@ -121,7 +121,7 @@ READERS: dict[str, Reader] = {
         for kind in ("norm", "rope", "gated_activation", "add", "embedding", "softmax", "sample")
     },
 }
-"""How rows are read, by op; ``moe`` has words beside its sizes and is read by ``_moe``."""
+"""Readers of rows, by op; ``moe`` has words beside its sizes and is read by ``_moe``."""
 
 WORDS = (
     "device",
@@ -142,7 +142,7 @@ EXPERT_WORDS = ("engine_version", "kernel", "moe_backend")
 """Columns that only rows of experts are told apart by."""
 
 YES = ("1", "true", "yes")
-"""How a table says that operands came from memory; without it they are taken to be in a loop over one layer's."""
+"""Words for cold operands, which came from memory; without one they are taken to be in a loop over one layer's."""
 
 MOE = ("tokens", "hidden_size", "ffn_size", "num_experts", "experts_per_token")
 

@@ -10,7 +10,7 @@ FOLDER = Path(__file__).parents[2] / PACKAGE
 """Where the papers' texts lie: beside orrery itself."""
 
 TEXT = "paper.toml"
-"""What the text is called in a paper's folder."""
+"""Name of the text in a paper's folder."""
 
 VARIABLE = "ORRERY_LIBRARY"
 """Environment variable that names the file."""

@@ -1,4 +1,4 @@
-"""What the notes of measured tables say, as columns of the schema: ``notes.toml``, with its sources."""
+"""Notes of measured tables as columns of the schema: ``notes.toml``, with its sources."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a paper states: its set-ups and its claims, one TOML file a paper: ``orrery_papers/KEY/paper.toml``.
+"""Paper files: set-ups and claims, one TOML file a paper: ``orrery_papers/KEY/paper.toml``.
 
     title = "…"
     year = 2024
@@ -70,7 +70,7 @@ from orrery.evidence.library import FOLDER, TEXT, folder_name, own_papers_folder
 from orrery.evidence.words import FITS, INPUTS, KINDS, READINGS, UNITS
 
 TOLERANCE_FRAC = 0.2
-"""How far a prediction may be off and still count as the same; a claim may ask for less, and none for more."""
+"""Default tolerance of a prediction; a claim may ask for less, and none for more."""
 
 OPTIONAL_WORDS = ("arxiv", "url", "gains", "costs", "use", "no_use", "missing")
 """Texts at the top of a paper file that may be left out."""
@@ -310,7 +310,7 @@ def _claim(file: str, table: dict[str, Any], setups: Mapping[str, Setup], source
 
 
 def _held(file: str, where: str, table: Mapping[str, Any]) -> dict[str, Any]:
-    """How a claim's verdict is found, with the reasons."""
+    """Rules by which a claim is judged, with the reasons."""
     found: dict[str, Any] = {"is_increase": table.get("is_increase", False)}
     _of_kind(file, where, table, "is_increase", bool, "true or false")
     reasons: list[str] = []

@@ -1,4 +1,4 @@
-"""What orrery says about a claim, before it is held against what the paper reports, and where the code for it lies.
+"""A prediction for a claim, before it is compared with the paper's number, and the place of its code.
 
 A paper is one folder of the package ``orrery_papers``: ``paper.toml``, which comes with orrery, and ``predict.py``,
 which comes with the distribution ``orrery-ai-papers``. Nothing here imports that distribution unless it is used.

@@ -86,7 +86,7 @@ MOST = 1e30
 """Nobody measures as much: it is a row of digits."""
 
 DIGITS = 12
-"""What is left of 35 % in binary beyond them is no figure of anybody's."""
+"""Digits to round to: binary remainders beyond them are nobody's figures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

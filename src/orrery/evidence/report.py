@@ -33,7 +33,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What ``check`` found. ``rows`` counts the rows that state a metric of the schema, declined ones included.
+    """Result of ``check``. ``rows`` counts the rows that state a metric of the schema, declined ones included.
 
     ``assumed`` counts the rows for which a blank took a documented default; ``left_out`` the cells whose metric or
     percentile is not predicted; ``beat_bound`` the rows measured faster than the datasheet allows (they are scored).

@@ -34,7 +34,7 @@ GROUP = 32
 
 
 def read_rl_row(row: Row) -> RlJob:
-    """What was trained, how, and on which devices. Raises an OrreryError whose text is the reason to decline."""
+    """The job, its settings and its devices. Raises an OrreryError whose text is the reason to decline."""
     framework = get_rl_framework(row.word("framework"))
     device, devices, staleness = device_of(row), round(row.needed("num_devices")), _staleness(row)
     samples = round(row.needed("rollouts_per_step"))
@@ -147,7 +147,7 @@ def _lengths(row: Row) -> tuple[Length, Length]:
 
 
 def _release(row: Row, framework: RlFramework) -> Release:
-    """What the framework's release brings."""
+    """Features of the framework's release."""
     found = _RELEASE.search(row.word("framework_version"))
     return release_of(framework.name, found[1] if found else "")
 

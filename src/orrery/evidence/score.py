@@ -1,4 +1,4 @@
-"""How far predictions are from measurements.
+"""Errors of predictions against measurements.
 
 The error of a row is relative to what was measured: e = predicted / measured - 1. Of a group of rows we state
 

@@ -18,7 +18,7 @@ SIZES = ("tp", "dp", "ep", "etp")
 
 
 def read_service(row: Row) -> tuple[Service, Workload]:
-    """What serves and under which traffic. Raises an OrreryError whose text is the reason to decline."""
+    """The service and its traffic. Raises an OrreryError whose text is the reason to decline."""
     if not has_pools(row):
         deployment, workload = read_row(row)
         return Service(pools=(Pool(deployment=deployment),), speculation=of_head(deployment)), workload

@@ -39,7 +39,7 @@ NARROWEST_SLICE = 128
 over; engines refuse to load narrower ones."""
 
 ATTENTION_DP = "attention dp"
-"""What a note says where experts are spread over ranks that each attend to their own sequences."""
+"""Note for experts spread over ranks that each attend to their own sequences."""
 
 WITHOUT_CACHE = "no_kv_cache"
 """The technique of a static run that computes its whole context again for every token."""
@@ -53,7 +53,7 @@ def has_pools(row: Row) -> bool:
 
 
 def read_row(row: Row) -> tuple[Deployment, Workload]:
-    """What was run and under which traffic. Raises an OrreryError whose text is the reason to decline."""
+    """The deployment and its traffic. Raises an OrreryError whose text is the reason to decline."""
     if has_pools(row):
         raise ScenarioError("prompts and answers have workers of their own: no single deployment describes them")
     if (technique := row.word("technique").casefold()) not in PLAIN_TECHNIQUES:
@@ -266,7 +266,7 @@ def _scripted(
     published: str = "",
     model: str = "",
 ) -> Fact | None:
-    """What public scripts write for a setting of such a run."""
+    """Value of a setting in public scripts for such a run."""
     return script_setting(
         setting,
         engine=engine,
@@ -286,7 +286,7 @@ def longest_tokens(workload: Workload) -> int:
 
 
 def _with_experts(row: Row, layout: Layout, model: Model) -> Layout:
-    """How experts are shared out, where the row leaves it open.
+    """The layout with experts placed, where the row leaves them open.
 
     Where the note says that attention ran data-parallel and the sizes are blank, all tensor-parallel ranks did. An
     expert that would be cut into slices narrower than a tile stays whole, and the ranks divide the experts instead.

@@ -25,7 +25,7 @@ from orrery.serving.workload import Workload
 
 Progress = Callable[[int, int], None]
 Key = tuple[Workload, bool, tuple[tuple[Deployment, int], ...]]
-"""What makes two rows the same run: traffic, whether pools share a node, and the pools."""
+"""Key of rows that are the same run: traffic, whether pools share a node, and the pools."""
 
 DOES_NOT_FIT = "predicted not to fit in memory"
 REPORT_EVERY = 200

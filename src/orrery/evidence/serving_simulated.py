@@ -129,7 +129,7 @@ class Ran:
 
     @cached_property
     def doubt(self) -> ExtrapolationShare:
-        """What a usual step of the run rests on."""
+        """Evidence behind a usual step of the run."""
         deployment, memory = self.service.pools[-1].deployment, self.memories[-1]
         sequences = max(1.0, self._running / max(1, self.simulated.num_machines))
         prompt = min(max(1.0, self.workload.input_tokens), float(memory.max_num_batched_tokens))
@@ -184,7 +184,7 @@ class Ran:
 
     @cached_property
     def figures(self) -> Figures:
-        """What ties the run's metrics together."""
+        """Identities between the run's metrics."""
         mode, outputs = self.workload.mode, float(self.times.output_tokens.mean())
         return Figures(
             ttft_s=self.value("ttft_s"),

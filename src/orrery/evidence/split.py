@@ -28,7 +28,7 @@ SHAPE_COLUMNS: dict[str, tuple[str, ...]] = {
     "serving": ("model", "num_devices"),
     "training": ("model", "num_layers", "hidden_size", "num_devices"),
 }
-"""What identifies a shape, by op or kind of table."""
+"""Columns that identify a shape, by op or kind of table."""
 
 FIT, CALIBRATE, TEST = "fit", "calibrate", "test"
 

@@ -1,4 +1,4 @@
-"""What a row of a training table ran on: devices, nodes, and the network that it states."""
+"""Cluster of a training row: devices, nodes, and the network that it states."""
 
 import re
 from dataclasses import replace

@@ -162,7 +162,7 @@ def _words(row: Row, framework: Framework) -> dict[str, bool | float]:
 
 
 TUNED = ("is_fused", "overlaps_gradients", "overlaps_parameters", "overlaps_tensor", "overlaps_pipeline")
-"""What tuned submissions switch on."""
+"""Settings of tuned submissions."""
 
 TENSOR_OVERLAP_SINCE = "v3.1"
 """Transformer Engine cuts tensor-parallel collectives into pieces since 0.11 (August 2023), after round v3.0."""

@@ -1,4 +1,4 @@
-"""How a row of a training table cut its model: stated degrees, those that follow, and defaults for the rest."""
+"""Layout of a training row: stated degrees, those that follow, and defaults for the rest."""
 
 import re
 from dataclasses import dataclass
@@ -120,7 +120,7 @@ def _sharding_group(row: Row, sharding: Sharding, ranks: int) -> int:
 
 
 def _recompute(row: Row, framework: Framework) -> tuple[Recompute, tuple[str, ...]]:
-    """What is computed again, and the modules where they are named: in the cell, beside it, or as the source does."""
+    """Recomputation, with modules where they are named: in the cell, beside it, or as the source does."""
     word = row.word("recompute").casefold()
     if not word:
         row.default("recompute", framework.recompute_modules or framework.recompute)

@@ -13,7 +13,7 @@ from orrery.models.model import LatentAttention, Model, SoftmaxAttention
 from orrery.models.shape import GPT_CONTEXT_TOKENS, PADDED_VOCABULARY, encoder_decoder_of_shape, model_of_shape, resized
 
 IMAGES = ("text-to-image", "vision-language")
-"""What a note says of models that are no language models."""
+"""Words in notes on models that are no language models."""
 
 FAR_FRAC = 0.1
 NEAR_FRAC = 0.03

@@ -83,7 +83,7 @@ _RANK = re.compile(r"rank (\d+)", re.IGNORECASE)
 
 
 def read_training_row(row: Row) -> tuple[TrainingJob, TrainingLayout]:
-    """What was trained and how it was cut. Raises an OrreryError whose text is the reason to decline."""
+    """The job and its layout. Raises an OrreryError whose text is the reason to decline."""
     device = device_of(row)
     model = model_of(row)
     task = _task(row)
@@ -172,7 +172,9 @@ def leaves_recompute_open(row: Row, layout: TrainingLayout) -> bool:
 
 
 def usable_bytes(device: Device, outside: float = 0.0) -> float:
-    """What the allocator may fill: the rest is the driver's, and on GPUs its context and communication libraries."""
+    """Memory that the allocator may fill: the rest is the driver's, and on GPUs its context and communication
+    libraries.
+    """
     return USABLE_FRAC * device.memory_capacity_bytes - (max(CONTEXT_BYTES, outside) if device.kind == "gpu" else 0.0)
 
 
@@ -225,7 +227,7 @@ def _base_weights(row: Row, task: Task) -> str:
 
 
 def _dispatcher(row: Row) -> str:
-    """How tokens reach their experts, where the row says so."""
+    """The dispatcher of tokens to experts, where the row states it."""
     word = row.word("dispatcher").casefold()
     if word and word not in DISPATCHERS:
         raise ScenarioError(f"unknown dispatcher {word}; write {', '.join(DISPATCHERS)}")

@@ -117,7 +117,7 @@ def metric_of(steps: Steps, index: int, metric: str, member: Read) -> float:
 
 
 def uncounted_flops(job: TrainingJob) -> float:
-    """What counting every pair of tokens adds to a step's operations where attention is causal."""
+    """Operations that counting every pair of tokens adds to a step where attention is causal."""
     pairs = job.global_batch * job.seq_len * (job.seq_len - 1) / 2.0
     width = sum(
         b.count * b.mixer.num_heads * (b.mixer.head_size + b.mixer.value_head_size)

@@ -1,4 +1,4 @@
-"""What comes of holding a prediction against the number that a paper reports.
+"""Verdict on a prediction against the number that a paper reports.
 
 A verdict counts only where it could have failed. ``reproduced``: met, and not met with the technique switched off.
 ``no evidence``: met, and so it would be with no effect at all. ``sign only``: the paper claims a direction alone,
@@ -22,7 +22,7 @@ NEAR_ZERO_FRAC = 0.05
 """Where zero is reported a relative tolerance says nothing; so many points are then the same."""
 
 NEUTRAL = {"ratio": 1.0, "frac": 0.0, "points": 0.0}
-"""What a comparison says, by its unit, where the technique changes nothing."""
+"""Value of a comparison without effect, by its unit."""
 
 
 def neutral(claim: Claim) -> float | None:
@@ -31,7 +31,7 @@ def neutral(claim: Claim) -> float | None:
 
 
 def verdict(claim: Claim, predicted: float | None) -> Verdict:
-    """What a prediction is worth: by its number, the whole range of its assumptions, and the number of no effect."""
+    """Verdict on a prediction: by its number, the whole range of its assumptions, and the null value."""
     if predicted is None:
         return "not modeled"
     if claim.judged in ("not counted", "anchored"):
@@ -74,7 +74,7 @@ def accepted(claim: Claim) -> tuple[float, float]:
 
 
 def _near(effect: float, claim: Claim) -> float:
-    """How far off still counts as the same, by the size of an effect."""
+    """Tolerance by the size of an effect."""
     return claim.tolerance_frac * abs(effect) or NEAR_ZERO_FRAC
 
 

@@ -14,7 +14,7 @@ ENDLESS = float("inf")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """What engines look at when they choose a kernel."""
+    """Inputs of an engine's choice of kernel."""
 
     generation: str
     format: str  # of the stored weights; of the cache, for attention

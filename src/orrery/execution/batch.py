@@ -1,4 +1,4 @@
-"""What a step is asked to compute, and what its parts cost. Everything is an array with one entry a step."""
+"""A step's batch, and the costs of its parts. Everything is an array with one entry a step."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,7 +16,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Batch:
-    """What a step computes on each attention rank; arrays of one shape, one entry a step.
+    """A step's batch on each attention rank; arrays of one shape, one entry a step.
 
     ``prompt_tokens`` are the new tokens of each of ``prompt_sequences``, ending at ``prompt_context_tokens``;
     each of ``decode_sequences`` adds one token to ``decode_context_tokens`` (the new one included).
@@ -88,7 +88,7 @@ class Part:
         return self.count * compute_s, self.count * memory_s, self.count * launch_s
 
     def outside(self) -> str:
-        """What was asked beyond the sizes that the constants were measured on; empty where nothing was."""
+        """Inputs beyond the sizes that the constants were measured on; empty where there are none."""
         if self.calibration is not None:
             for name, (low, high) in self.calibration.range.items():
                 size = self.sizes.get(name)

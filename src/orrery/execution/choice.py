@@ -23,7 +23,7 @@ class Choice:
 
 @lru_cache(maxsize=4096)
 def choices(deployment: Deployment, kind: Kind, format: str, mixer: str = "") -> tuple[Choice, ...]:
-    """What runs, by tokens in a step, fewest first; the last one has no limit."""
+    """Chosen kernels by tokens in a step, fewest first; the last one has no limit."""
     layout = deployment.layout
     at = Situation(
         generation=deployment.cluster.device.generation,

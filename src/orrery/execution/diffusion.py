@@ -110,7 +110,7 @@ class Job:
 
     @property
     def guidance(self) -> str:
-        """How the unguided half runs: not at all, in the same batch, or one after the other."""
+        """Execution of the unguided half: none, in the same batch, or one after the other."""
         return self.model.guidance if self.guides else "none"
 
     @property
@@ -126,7 +126,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What one device does in one pass, before any constant: seconds are those of the kernels' and network's floor.
+    """Work of one device in one pass, before any constant: seconds are those of the kernels' and network's floor.
 
     Every field is a number, or an array with an entry for each of many passes.
     """
@@ -180,7 +180,7 @@ def own_text(num_text_tokens: int, num_devices: int) -> int:
 
 
 def _block_work(job: Job, block: Block, image: int, text: int, read_patches: float) -> dict[str, float]:
-    """What the blocks of one kind do besides their products."""
+    """Work of the blocks of one kind besides their products."""
     device, n, b = job.device, job.num_devices, job.num_sequences
     own = image + (text if block.kind in ("joint", "single") else 0)
     streams = 2 if block.kind == "joint" else 1
@@ -275,7 +275,7 @@ def encoder_work(job: Job) -> Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Seconds:
-    """What a piece of work takes, by cause."""
+    """Time of a piece of work, by cause."""
 
     products_s: Amount
     attention_s: Amount

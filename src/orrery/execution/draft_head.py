@@ -39,7 +39,7 @@ def usual_acceptances(method: str, num_tokens: int) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadMemory:
-    """What a head adds on the device that holds it."""
+    """Memory of a draft head on the device that holds it."""
 
     weight_bytes: float
     cache: Cache

@@ -21,7 +21,7 @@ FORMAT, WORD_BYTES = "bf16", 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EagerLayer:
-    """What a framework launches for one layer, and how often it crosses activations as wide as the model."""
+    """A framework's launches for one layer, and its passes over activations as wide as the model."""
 
     num_kernels: int
     num_stream_passes: float

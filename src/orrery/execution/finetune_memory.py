@@ -1,4 +1,4 @@
-"""What low-rank finetuning keeps of a forward pass: everything that operators leave, or only what the adapter needs.
+"""Activations that low-rank finetuning saves: those of every operator, or only those that the adapter needs.
 
 A gradient that reaches an adapter on the down projection passes every layer above it, so some activations stay: the
 residual stream before each norm, queries, keys and values, attention's output and row sums (attention's matrices are

@@ -20,7 +20,7 @@ from orrery.kernels import energy
 from orrery.kernels.resolve import find
 
 RUNTIME, ENERGY = "diffusion", "diffusion_energy"
-"""What the constants of times, and the spread of joules, are called among the fitted ones."""
+"""Names of the time constants, and of the spread of joules, among the fitted ones."""
 
 CAUSES = {
     "products_s": "products",
@@ -58,7 +58,7 @@ class Generated:
 
     @property
     def bound_by(self) -> str:
-        """What limits the longest stage."""
+        """The limit of the longest stage."""
         return max(self.stages, key=lambda s: s.time_s).bound_by
 
 

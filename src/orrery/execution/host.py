@@ -1,4 +1,4 @@
-"""What an engine's host adds to a step on the device: scheduling, launches, sampling.
+"""Host time of a step on top of the device's: scheduling, launches, sampling.
 
     step = max(max(device, launch) + sampling_s x sequences + (1 - overlap) x host, host + launch)
 

@@ -1,4 +1,4 @@
-"""What copies over a host's link and programs in its memory reach of the rates on the box."""
+"""Achieved shares of peak for copies over a host's link and for programs in its memory."""
 
 HOST_MEMORY_FRAC = 0.76
 """Share of the host memory's peak that streaming programs reach: over 260 GB/s on two AMD EPYC 7551, whose 16 channels

@@ -14,7 +14,7 @@ Floats = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compression:
-    """What is kept of a prompt once it has been read.
+    """The kept share of a prompt once it has been read.
 
     ``kept_tokens_frac`` of its tokens, at most ``budget_tokens`` of them (0: no limit) and at least ``window_tokens``;
     ``kept_bytes_frac`` of the bytes of each token (fewer layers, heads or bits beside the deployment's own format), of

@@ -1,4 +1,4 @@
-"""How a model is cut over devices and in which formats it is held."""
+"""Layout of a model over devices, and the formats in which it is held."""
 
 from dataclasses import dataclass, field
 from typing import Literal

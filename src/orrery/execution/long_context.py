@@ -1,4 +1,4 @@
-"""What long contexts cost, all of it through the size of the cache: four numbers of one deployment. [fu-2024]
+"""Cost of long contexts, all of it through the size of the cache: four numbers of one deployment. [fu-2024]
 
 Fewer users at once, a longer prompt, a longer decode step, and a longer change between users, whose caches wait in the
 host's memory.

@@ -1,4 +1,4 @@
-"""What a deployment holds in each device's memory, by category, and how much cache that leaves.
+"""Memory of a deployment on each device, by category, and the space left for cache.
 
 weights + activations + communication buffers + context fill first; the cache takes what the engine's limit leaves::
 
@@ -122,7 +122,7 @@ def activation_bytes(deployment: Deployment) -> float:
 
 
 def forward_bytes(deployment: Deployment) -> float:
-    """What the widest layer keeps at once: the residual stream and its normed copy, and the widest of its products.
+    """Peak activations of the widest layer: the residual stream and its normed copy, and the widest of its products.
 
     A product's input and output are alive together; so are a gated part's two halves and what they become.
     """
@@ -139,7 +139,7 @@ def forward_bytes(deployment: Deployment) -> float:
 
 
 def sampling_bytes(deployment: Deployment) -> float:
-    """What sampling keeps for every vocabulary entry of every sequence of the fullest step."""
+    """Sampling's buffers for every vocabulary entry of every sequence of the fullest step."""
     return max_num_seqs(deployment) * deployment.model.vocab_size * deployment.engine.sampling_logit_bytes
 
 

@@ -46,7 +46,7 @@ _OPS: dict[type, str] = {
     LatentPrefill: "mla_prefill",
     LatentDecode: "mla_decode",
 }
-"""What calibrations call an op."""
+"""Names of ops in calibrations."""
 
 _FIXED = ("num_heads", "num_kv_heads", "head_size", "value_head_size", "window_tokens")
 

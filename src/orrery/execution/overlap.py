@@ -21,7 +21,7 @@ __all__ = ["OVERLAPS", "device_knobs", "knob_array", "norm_frac"]
 
 
 def device_knobs(technique: Technique, deployment: Deployment) -> dict[str, float]:
-    """What a deployment tells those knobs that a way to overlap has: how many units, and how many devices a layer."""
+    """A deployment's values of those knobs that a way to overlap has: number of units, and of devices a layer."""
     names = {f.name for f in fields(technique.knobs)}
     description = {
         "num_units": float(deployment.cluster.device.num_compute_units),

@@ -33,7 +33,7 @@ class PatchedWork:
 
 
 def shared_of(job: Job) -> Shared:
-    """What one patch has for the others."""
+    """Data that one patch shares with the others."""
     b, model = job.num_sequences, job.model
     cache, attending = 0.0, 0
     for block in model.blocks:

@@ -1,4 +1,4 @@
-"""What learning rotations of a model keeps on a device: layer by layer from activations, or end to end.
+"""Memory for learning a model's rotations on a device: layer by layer from activations, or end to end.
 
 Layer by layer, one layer's weights make the activations of the next, and the rotation follows the activations that a
 layer has seen: nothing else is there. End to end, the loss of the whole model must flow back to the rotation: the

@@ -1,4 +1,4 @@
-"""What one device holds and computes once a model is cut by a layout.
+"""The shard of one device under a layout: its weights and its work.
 
 Tensor parallelism cuts linear layers by columns or rows and attention by heads; key/value heads replicate when there
 are fewer of them than devices [shoeybi-2019]. Expert parallelism places whole experts; data-parallel attention keeps
@@ -227,7 +227,9 @@ def _experts(deployment: Deployment, block: Block, experts: Experts) -> ExpertsS
 
 
 def _expert_activations(deployment: Deployment, backends: tuple[Choice, ...]) -> str:
-    """What experts' weights are multiplied with: as asked for, as the back end does, or as everywhere else."""
+    """Format of the activations that experts' weights are multiplied with: as requested, as the back end's, or the
+    default.
+    """
     formats = deployment.formats
     return formats.expert_activations or backends[-1].activations or formats.activations
 
@@ -253,14 +255,14 @@ def _weight_bytes(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cache:
-    """What sequences keep on the fullest device, by how it grows."""
+    """Cache of sequences on the fullest device, by growth."""
 
     bytes_per_token: float  # layers that keep every token
     windows: tuple[tuple[int, float], ...]  # (tokens, bytes per token) of layers that keep only the last ones
     bytes_per_sequence: float  # recurrent states: the same at any length
 
     def sequence_bytes(self, tokens: float) -> float:
-        """What one sequence of that many tokens keeps."""
+        """Cache of one sequence of that many tokens."""
         bounded = sum(min(tokens, window) * each for window, each in self.windows)
         return tokens * self.bytes_per_token + bounded + self.bytes_per_sequence
 

@@ -20,7 +20,7 @@ from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
 
 IN_FLIGHT_BYTES = 32768.0
-"""What one unit has under way in a streaming kernel: a 16-byte load by each of 2048 resident threads. Assumed."""
+"""Bytes in flight of one unit in a streaming kernel: a 16-byte load by each of 2048 resident threads. Assumed."""
 
 MEMORY_LATENCY_S = 650e-9
 """From a load to its data under traffic. Assumed; microbenchmarks of idle A100s and H100s show 450 to 600 ns."""

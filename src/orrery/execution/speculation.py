@@ -21,7 +21,7 @@ KINDS = ("draft", "tree", "prompt-lookup", "prompt-tokens", *DRAFT_METHODS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speculation:
-    """How tokens are guessed, how often a guess holds, and what a step of the guessing model takes.
+    """Speculative decoding: drafted tokens, their acceptance, and the step time of the draft model.
 
     ``draft_tokens`` guesses in a row; a tree has ``tree_widths`` guesses at each level instead. A guessing step takes
     ``draft_base_s`` + ``draft_s_per_sequences`` x sequences (x nodes of a tree's level); looking up costs nothing.
@@ -123,7 +123,7 @@ def with_draft(
 
 
 def of_head(deployment: Deployment, *, context_tokens: int = 1024, sequences: int = 64) -> Speculation | None:
-    """What a deployment's drafting head guesses, with the time that its passes take; None without one."""
+    """Speculation by a deployment's draft head, with the time of its passes; None without one."""
     head = deployment.draft_head
     if head is None:
         return None

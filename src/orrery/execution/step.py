@@ -30,9 +30,9 @@ from orrery.hardware.calibration import Calibration
 from orrery.kernels.ops import Elementwise, Gemm, MoE, Popularity, Timing
 
 EXPERT_LOADS = Popularity(exponent=0.5)
-"""How tokens choose experts where nobody says. Published load generators draw words at random, which spreads tokens
-more than real traffic does: of 128 experts with 8 a token 32 tokens hit 80 % here, 55 % were reported of a chat (an
-exponent of 1.1)."""
+"""Default routing law of tokens. Published load generators draw words at random, which spreads tokens more than real
+traffic does: of 128 experts with 8 a token 32 tokens hit 80 % here, 55 % were reported of a chat (an exponent of 1.1).
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -145,7 +145,7 @@ def _expert_part(deployment: Deployment, x: ExpertsShard, batch: Batch, largest:
 
 @lru_cache(maxsize=256)
 def from_host(deployment: Deployment, x: ExpertsShard) -> Played:
-    """What the layers of experts that lie on the host take, by tokens in a step."""
+    """Time of the layers of experts that lie on the host, by tokens in a step."""
     rule, e, device = deployment.host_experts, x.experts, deployment.cluster.device
     assert rule is not None
     sharing = x.tp * deployment.layout.dp  # devices of one host, which has its rates once

@@ -83,7 +83,7 @@ def inference_bytes(model: TernaryModel, sequences: int, tokens: int, ternary_bi
 
 
 def activation_bytes(model: TernaryModel, tokens: int, *, is_fused: bool) -> float:
-    """What training keeps of ``tokens`` tokens for the backward pass, logits included; all in 16 bits.
+    """Activations of ``tokens`` tokens saved for the backward pass, logits included; all in 16 bits.
 
     Unfused, each projection of the recurrence and the gated unit rounds its input for itself; fused, likewise, but only
     the input is kept, which projections of the same input share.

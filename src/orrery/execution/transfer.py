@@ -21,10 +21,11 @@ from orrery.models.model import RecurrentMixer, SoftmaxAttention
 TRANSFERS = ExtensionPoint(name="execution.transfer", folder=techniques, noun="transfer")
 
 PIECE_S = 2e-6
-"""What one piece of a cache adds to a transfer: its descriptor is posted and completed. vLLM issue 50913 pulls some
-5,000 tokens; blocks of 64 tokens in place of 16 save 58 of 105 ms, so three quarters of tens of thousands of pieces
-cost 58 ms: 2 to 3 us each. NIXL issue 176 had 40 us a piece before descriptors were prepared ahead; a GB200 whose
-pieces go over NVLink posts 20 times slower than over a network card (vLLM issue 55434)."""
+"""Time of one piece of a cache in a transfer: its descriptor is posted and completed. vLLM issue 50913 pulls some 5,000
+tokens; blocks of 64 tokens in place of 16 save 58 of 105 ms, so three quarters of tens of thousands of pieces cost 58
+ms: 2 to 3 us each. NIXL issue 176 had 40 us a piece before descriptors were prepared ahead; a GB200 whose pieces go
+over NVLink posts 20 times slower than over a network card (vLLM issue 55434).
+"""
 
 __all__ = [
     "TRANSFERS",
@@ -48,12 +49,12 @@ class Transfer(NamedTuple):
 
 
 def kv_bytes(deployment: Deployment, tokens: float) -> float:
-    """What one sequence of ``tokens`` keeps on all devices of a replica; heads that are held twice are sent twice."""
+    """Cache of one sequence of ``tokens`` on all devices of a replica; heads that are held twice are sent twice."""
     return cache_of(deployment).sequence_bytes(tokens) * holders(deployment)
 
 
 def kv_bytes_per_token(deployment: Deployment) -> float:
-    """What one more token of a long sequence adds on all devices of a replica (layers that keep every token)."""
+    """Cache of one more token of a long sequence, over all devices of a replica (layers that keep every token)."""
     return cache_of(deployment).bytes_per_token * holders(deployment)
 
 

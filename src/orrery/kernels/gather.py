@@ -17,7 +17,7 @@ SECTOR_BYTES, GAUDI_LINE_BYTES = 32.0, 256.0
 
 
 def line_bytes(device: Device) -> float:
-    """What a device fetches at least; OutOfRange where no source was read."""
+    """Minimum fetch of a device; OutOfRange where no source was read."""
     if device.generation.startswith("gaudi"):
         return GAUDI_LINE_BYTES
     if device.vendor == "NVIDIA" and device.kind == "gpu":

@@ -115,7 +115,7 @@ def _assumed(c: Fields, name: str, kind: str, assume: str) -> Model:
 
 
 def _unknown(c: Fields, kind: str) -> str:
-    """What to write for a config of a family that nobody knows."""
+    """Suggestion for a config of an unknown family."""
     kind = kind[:MAX_QUOTED]
     near = nearest(kind, families_by_type()) if kind else ()
     hint = f" (the nearest known: {', '.join(near)})" if near else ""

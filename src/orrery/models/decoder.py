@@ -15,7 +15,7 @@ from orrery.models.rotation import rotation_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """What a family does the same way in every layer."""
+    """Properties of a family that hold in every layer."""
 
     qkv_bias: bool = False
     out_bias: bool = False
@@ -35,7 +35,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """What may change from layer to layer."""
+    """Properties that may change from layer to layer."""
 
     window: int = 0
     chunk: int = 0
@@ -142,7 +142,7 @@ def decoder(
 
 
 def kind_name(kind: Kind) -> str:
-    """What to call a layer of this kind."""
+    """Name of a layer of this kind."""
     view = "sliding " if kind.window else "chunked " if kind.chunk else ""
     return view + ("moe" if kind.is_moe else "dense")
 

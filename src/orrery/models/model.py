@@ -11,10 +11,10 @@ from orrery.models.rotation import Rotation
 from orrery.models.vision import Tower
 
 Shard = Literal["column", "row", "vocab", "replicated"]
-"""How tensor parallelism cuts a linear layer: by outputs, by inputs, by vocabulary, or not at all."""
+"""Split of a linear layer by tensor parallelism: by outputs, by inputs, by vocabulary, or none."""
 
 Role = Literal["attention", "mlp", "shared_expert", "router", "head", "mixer", "other"]
-"""What a linear layer is for; quantisation recipes leave some roles in 16 bits."""
+"""Purpose of a linear layer; quantisation recipes leave some roles in 16 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ QkNorm = Literal["", "head", "whole"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What one piece brings to its layer."""
+    """Contribution of one part to its layer."""
 
     linears: tuple[Linear, ...] = ()
     mixer: Mixer | None = None

@@ -1,4 +1,4 @@
-"""What a checkpoint's weights are stored in, from the words of ``quantization_config`` and its relatives.
+"""Storage formats of a checkpoint's weights, from ``quantization_config`` and its relatives.
 
 Sources: the keys that DeepSeek (``quant_method = "fp8"`` with ``weight_block_size``), AutoAWQ, GPTQ, bitsandbytes,
 OpenAI (``mxfp4``), compressed-tensors (``config_groups``) and NVIDIA ModelOpt (``quant_algo``) write.
@@ -109,7 +109,7 @@ class Stored:
 
 
 def stored_as(c: Fields, name: str) -> Stored:
-    """What ``quantization_config`` says; without one, what the checkpoint's name says (noted), else its plain type."""
+    """Formats by ``quantization_config``; without one, by the checkpoint's name (noted), else its plain type."""
     table = c.table("quantization_config") or c.table("compression_config")
     if table is not None:
         return _stored(table)

@@ -13,7 +13,7 @@ MAX_BYTES = 16 * 1024 * 1024
 """Published configs are 1 KB to 2 MB (long lists of unquantised modules); more is not a config."""
 
 MODELOPT_FILE = "hf_quant_config.json"
-"""What NVIDIA ModelOpt writes beside a config.json that says nothing about quantisation itself."""
+"""File of NVIDIA ModelOpt beside a config.json that has no quantisation of its own."""
 
 
 def read_model(path: Path, assume: str = "") -> Model:

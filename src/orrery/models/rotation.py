@@ -1,4 +1,4 @@
-"""How a model turns queries and keys by their positions: the base of its angles, and how they were stretched."""
+"""Rotary position embedding: the base of its angles, and how they were stretched."""
 
 from dataclasses import dataclass
 from math import log
@@ -18,7 +18,7 @@ class Rotation:
 
 
 def rotation_of(c: Fields) -> Rotation | None:
-    """What a config says; None where it names no base, which is then not known."""
+    """Rotation of a config; None where it names no base, which is then not known."""
     scaling = c.table("rope_scaling") or c.table("rope_parameters")
     base = c.number("rope_theta", "rotary_emb_base", default=0.0)
     if not base and scaling is not None:

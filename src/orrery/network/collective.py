@@ -107,7 +107,8 @@ def _plan(
 
 
 def coefficients(collective: Collective, device: Device) -> tuple[float, Floats]:
-    """What ``predict_collective`` takes the least of, for callers that ask for many sizes of many groups at once.
+    """Coefficients of which ``predict_collective`` takes the minimum, for callers with many sizes of many groups at
+    once.
 
     The host's least time of a launch, and one row an algorithm: latency_s, slope_s_per_bytes, root_s2_per_bytes, so
     that t = max(host_s, min(latency + slope S + sqrt(root S))). ``message_bytes`` is not read; no rows for one device.

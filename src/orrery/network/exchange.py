@@ -221,7 +221,7 @@ def _one(
 
 
 DEFAULT_SMS = 20
-"""What DeepEP's throughput kernels take unless told otherwise."""
+"""Multiprocessors that DeepEP's throughput kernels take by default."""
 
 
 def workers_of(num_experts: int, num_compute_units: int) -> int:

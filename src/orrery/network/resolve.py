@@ -44,7 +44,7 @@ SPELLINGS = {
     "tensorrt-llm nvlinkonesided": "tensorrt-llm-one-sided",
     "tensorrt-llm nvlinktwosided": "tensorrt-llm-two-sided",
 }
-"""How tables write libraries, in lower case, and what we file them under."""
+"""Libraries' spellings in tables, in lower case, and our names."""
 
 ANY_FORMAT = "any"
 """Collectives of bytes do not ask what the bytes mean; their constants are filed under this format."""

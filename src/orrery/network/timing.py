@@ -34,4 +34,4 @@ class CollectiveTiming:
 
 
 NOTHING = CollectiveTiming(time_s=0.0, wire_s=0.0, latency_s=0.0, sent_bytes=0.0, algorithms=("none",), chosen=0)
-"""What it takes to send nothing, or to nobody."""
+"""Time of sending nothing, or to nobody."""

@@ -1,4 +1,4 @@
-"""What an algorithm asks of the links, per byte of message: messages that wait for each other, and bytes sent."""
+"""Link traffic of an algorithm, per byte of message: messages that wait for each other, and bytes sent."""
 
 from dataclasses import dataclass
 

@@ -1,1 +1,1 @@
-"""What is new, sent out: who wants it, what goes into an issue, letters and feeds, and the pages behind their links."""
+"""Digests by mail and feed: subscriptions, the contents of an issue, letters, and the pages behind their links."""

@@ -34,7 +34,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestIssue:
-    """What one reader gets for one period."""
+    """Contents of one reader's digest for one period."""
 
     since: date
     until: date

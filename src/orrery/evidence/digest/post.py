@@ -112,7 +112,7 @@ class Connection:
         self._client = client
 
     def hand_over(self, letter: EmailMessage) -> tuple[Handed, str]:
-        """What became of the letter, and what the server said."""
+        """Hand a letter to the server: the outcome, and the server's reply."""
         content = letter.as_bytes(policy=LETTER)
         self._wait(PATIENCE_S)
         try:

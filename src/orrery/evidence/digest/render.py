@@ -21,7 +21,7 @@ ATOM = "http://www.w3.org/2005/Atom"
 
 
 def lines_of(item: Item) -> Iterator[tuple[str, str]]:
-    """What is said of a paper below its title: a word and a sentence each."""
+    """Lines below a paper's title: a word and a sentence each."""
     entry, classification = item.trend.entry, item.trend.understood
     who = entry.organisation or (f"{entry.num_authors} authors" if entry.num_authors else "")
     if who or entry.published:

@@ -25,7 +25,7 @@ Outcome = Literal["sent", "refused", "unsure", "empty"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """What became of one letter."""
+    """Outcome of one letter."""
 
     address: str
     period: str

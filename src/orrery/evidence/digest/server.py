@@ -52,7 +52,7 @@ def serve(desk: SubscriptionHandler, host: str = "127.0.0.1", port: int = 0) -> 
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """What HTTP wants around the desk's answers."""
+    """HTTP handler around the subscription pages."""
 
     at: SubscriptionHandler
     server_version, sys_version = "orrery", ""
@@ -102,7 +102,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._say(found)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What is no request of ours gets a page like any other, which repeats nothing of it."""
+        """Answer malformed requests with a page like any other, which repeats nothing of the request."""
         status = HTTPStatus.METHOD_NOT_ALLOWED if code == HTTPStatus.NOT_IMPLEMENTED else HTTPStatus(code)
         self.close_connection = True
         self._say(page(status.phrase, "This is no request that can be answered here.", status=status))

@@ -46,7 +46,7 @@ create table secrets (name text primary key, value blob not null)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionFilter:
-    """What a reader asked for; with nothing chosen, everything."""
+    """A reader's filter; with nothing chosen, everything passes."""
 
     layers: tuple[str, ...] = ()
     techniques: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class SubscriptionFilter:
     frequency: Frequency = "week"
 
     def __str__(self) -> str:
-        """How often, and of what."""
+        """The filter as text: its frequency and subjects."""
         chosen = [*self.layers, *self.techniques, *(repr(search) for search in self.searches)]
         return f"by {self.frequency}, {', '.join(chosen) or 'everything'}"
 
@@ -145,7 +145,7 @@ def check_selection(selection: SubscriptionFilter) -> None:
 
 
 def checked_frequency(text: str) -> Frequency:
-    """How often, from a word."""
+    """Frequency from a word."""
     for frequency in FREQUENCIES:
         if frequency == text:
             return frequency

@@ -67,7 +67,7 @@ class SubscriptionHandler:
         self._asking, self._feeding = threading.Lock(), threading.Lock()
 
     def get(self, path: str, query: dict[str, str]) -> Page:
-        """What a link shows."""
+        """The page behind a link."""
         token = query.get("token", "")
         if path in ("/", "/subscribe"):
             known = ", ".join(shipped().layers)
@@ -82,7 +82,7 @@ class SubscriptionHandler:
         return page("Not found", "There is no such page.", status=HTTPStatus.NOT_FOUND)
 
     def post(self, path: str, query: dict[str, str], form: dict[str, str], client: str) -> Page:
-        """What a button or a mail program asks for."""
+        """Action of a button or of a mail program's one-click request."""
         if path == "/subscribe":
             return self._subscribe(form, client)
         if path == "/confirm":

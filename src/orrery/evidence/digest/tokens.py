@@ -1,4 +1,4 @@
-"""What the links of letters carry: a subscription and what the link may do with it, signed with the library's key.
+"""Tokens in the links of letters: a subscription and the link's permission, signed with the library's key.
 
     token = base64url(purpose . subscription . day . first 16 bytes of HMAC-SHA256)
 

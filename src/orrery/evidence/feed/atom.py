@@ -1,4 +1,4 @@
-"""What arXiv answers: the Atom of its API, and the Atom and RSS of its daily lists.
+"""Readers of arXiv's answers: the Atom of its API, and the Atom and RSS of its daily lists.
 
 Elements: https://info.arxiv.org/help/api/user-manual.html and https://info.arxiv.org/help/rss.html.
 """
@@ -42,7 +42,7 @@ def read_atom(document: bytes, source: str, content_type: str = "") -> Read:
 
 
 def _parsed(document: bytes, source: str, headers: Mapping[str, str]) -> Any:
-    """What the parser makes of it. It is given a stream, because bytes alone it takes for the name of a file first."""
+    """The parsed feed. The parser is given a stream, because bytes alone it takes for the name of a file first."""
     stream = io.BytesIO(_REFERENCE.sub(_letter_or_nothing, document))
     try:
         return load("feedparser").parse(

@@ -52,7 +52,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """What a document holds."""
+    """Entries of one document."""
 
     entries: tuple[Entry, ...]
     skipped: tuple[Skipped, ...] = ()
@@ -61,7 +61,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Classification:
-    """What is made of an entry by rule and by a small classifier; every guess with its confidence."""
+    """Classification of an entry by rules and a small classifier; every guess with its confidence."""
 
     layer: str = ""
     layer_confidence_frac: float = 0.0

@@ -18,7 +18,7 @@ GOES_ON_S = 24 * 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """What a fetch brought."""
+    """Result of a fetch."""
 
     saved: Saved
     skipped: tuple[Skipped, ...] = ()
@@ -109,7 +109,7 @@ def _name(question: Question, page: int) -> str:
 
 
 def _read(source: Source, document: Document, question: Question, page: int) -> Read:
-    """What a page holds; one that cannot be read holds nothing, and says why."""
+    """Entries of a page; an unreadable one gives none, and the reason."""
     if document.is_unchanged:
         return Read(entries=())
     try:

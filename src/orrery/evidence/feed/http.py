@@ -38,7 +38,7 @@ TRY_AGAIN = (408, 425, 429, 500, 502, 503, 504)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """What a server answered."""
+    """A server's answer."""
 
     url: str
     body: bytes
@@ -171,7 +171,7 @@ class _Watch:
         self.is_ended = False
 
     def __call__(self, event: str, found: dict[str, Any]) -> None:
-        """What the client tells of its steps."""
+        """Record a step of the client."""
         if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
             self._socket = found["return_value"].get_extra_info("socket")
 
@@ -211,7 +211,7 @@ def _unpacked(url: str, answer: Any, most_bytes: int) -> Iterator[tuple[int, byt
 
 
 def _sent_back(text: str) -> str:
-    """What a server wants to hear again the next time; nothing where it could not be said as it is."""
+    """Validators to send with the next request; none where a header could not be repeated unchanged."""
     return text if text.isascii() and text.isprintable() and len(text) <= MAX_HEADER_CHARACTERS else ""
 
 

@@ -1,4 +1,4 @@
-"""What a reader marks: papers as read or good, and layers, techniques and words to follow."""
+"""A reader's marks: papers read or liked, and followed layers, techniques and words."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

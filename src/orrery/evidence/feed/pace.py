@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
-    """What time it is, and how to wait."""
+    """A clock that can also wait."""
 
     now_s: Callable[[], float] = time.monotonic
     wait_s: Callable[[float], None] = time.sleep

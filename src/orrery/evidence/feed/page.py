@@ -37,7 +37,7 @@ _SENTENCE = re.compile(r"[.!?](?:\s|$)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Below:
-    """What stands under an abstract."""
+    """The lines below an abstract."""
 
     num_authors: int = 0
     organisation: str = ""
@@ -113,7 +113,7 @@ def _joined(lines: Sequence[str], at: int) -> tuple[str, int]:
 
 
 def _below(lines: Sequence[str], at: int) -> tuple[_Below | None, int]:
-    """What a page says under an abstract, and in how many lines."""
+    """The parts below an abstract, and their number of lines."""
     if at + 2 < len(lines) and lines[at + 1] == "·" and (when := _date_below(lines[at + 2])):
         authors = _AUTHORS.fullmatch(lines[at])
         return _Below(

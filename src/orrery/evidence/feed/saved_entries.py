@@ -17,7 +17,7 @@ _COLUMNS = (*_NAMES, "title_key", "first_seen_on")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """What became of a page of papers."""
+    """Outcome of saving a page of papers."""
 
     num_new: int = 0
     num_updated: int = 0
@@ -169,7 +169,7 @@ class Count:
 
 
 def counts_of(store: Store) -> dict[str, list[Count]]:
-    """How votes and comments of each paper grew, oldest first."""
+    """Votes and comments of each paper over time, oldest first."""
     found: dict[str, list[Count]] = {}
     for row in store.rows("select * from counts order by seen_on"):
         day = date.fromisoformat(row["seen_on"])

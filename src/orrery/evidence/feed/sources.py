@@ -23,19 +23,19 @@ INTERVALS_S = {"arxiv": 3.0, "rss": 3.0, "daily": 1.0}
 """Between two requests. arXiv asks for one in three seconds: https://info.arxiv.org/help/api/tou.html."""
 
 CATEGORIES = ("cs.DC", "cs.AR", "cs.PF")
-"""What is read when nobody says what: distributed computing, architecture, performance."""
+"""Default arXiv categories: distributed computing, architecture, performance."""
 
 PAGE_PAPERS = 100
 MAX_DAYS = 92
 """Largest number of days whose lists are read in one fetch, a request each."""
 
 FIELDS = ("ti:", "au:", "abs:", "co:", "jr:", "cat:", "rn:", "all:")
-"""How arXiv's own search language begins."""
+"""Field prefixes of arXiv's own search language."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is asked of a source."""
+    """A query to a source."""
 
     source: str
     query: str = ""
@@ -47,14 +47,14 @@ class Question:
 
     @property
     def key(self) -> str:
-        """What two fetches share of which one goes on where the other stopped."""
+        """Key shared by two fetches of which one continues the other."""
         since = self.since.isoformat() if self.since else ""
         return "|".join((self.source, self.base, self.query, "+".join(self.categories), since))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """How a list is asked for and read."""
+    """Interface of a source: its requests, and the reading of its answers."""
 
     url: Callable[[Question, int, date], str]  # of a page, counted from 0
     num_pages: Callable[[Question, date], int]

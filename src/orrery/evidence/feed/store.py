@@ -17,7 +17,7 @@ VERSION = 1
 """Version of the tables below; a file of a later version is left alone."""
 
 APPLICATION = 0x6F727279
-"""What marks the file as orrery's: "orry"."""
+"""Application id of the library's file: "orry"."""
 
 PATIENCE_S = 10.0
 """How long to wait while another process writes."""
@@ -26,7 +26,7 @@ PAUSE_S = 0.02
 """Before a file is tried again that others are making."""
 
 PASSING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
-"""What SQLite says while others hold a file, where it does not wait by itself: such as when its journal changes."""
+"""SQLite's messages while others hold a file, where it does not wait by itself: such as when its journal changes."""
 
 TABLES = """
 create table entries (
@@ -157,7 +157,7 @@ class Store:
         self.rows(sql, values)
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
-        """What one question finds."""
+        """Rows of one query."""
         try:
             return self._connection.execute(sql, values).fetchall()
         except sqlite3.Error as error:

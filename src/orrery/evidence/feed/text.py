@@ -86,7 +86,7 @@ def _without_latex(text: str) -> str:
 
 
 def title_key(title: str) -> str:
-    """What two spellings of one title share: its letters and digits."""
+    """Key common to all spellings of one title: its letters and digits."""
     return "".join(c for c in unicodedata.normalize("NFKD", title).casefold() if c.isalnum())
 
 

@@ -9,7 +9,7 @@ from orrery.evidence.find.parsed_query import Figure, ParsedQuery
 from orrery.evidence.find.terms import words
 
 SAME_FRAC = 0.01
-"""How far apart two numbers may be that are the same."""
+"""Relative difference up to which two numbers count as the same."""
 
 Found = dict[str, tuple[float, tuple[str, ...]]]
 

@@ -41,7 +41,7 @@ class Reading:
 
 
 def reading(curve: Curve) -> Reading:
-    """What a computed curve says."""
+    """Reading of a computed curve."""
     claim = curve.claim
     points = tuple(
         Point(value=value, predicted=predicted, is_better=_is_better(curve, predicted))

@@ -1,4 +1,4 @@
-"""What is looked through: a paper that has a file or a fetched one, in the same shape."""
+"""Documents of the search: shipped and fetched papers in one shape."""
 
 from dataclasses import dataclass
 

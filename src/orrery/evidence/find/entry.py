@@ -1,4 +1,4 @@
-"""What a reader gets to see of a paper: what it does, gains and costs, when it helps, what came out, what is open."""
+"""A paper's entry for readers: summary, gains, costs, conditions, verdicts, open points."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

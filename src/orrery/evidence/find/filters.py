@@ -82,7 +82,7 @@ def _written(author: str, documents: Sequence[Document]) -> set[str]:
 
 
 def _names(document: Document, name: str) -> tuple[str, ...]:
-    """What a document carries under a filter's name."""
+    """A document's values of a filter."""
     found: str | tuple[str, ...] = getattr(document, name if name in ("layer", "kind", "fit") else f"{name}s")
     return (found,) if isinstance(found, str) else found
 

@@ -20,7 +20,7 @@ MAKERS = (
     *(Path(__file__).with_name(name) for name in ("made.py", "document.py")),
     Path(__file__).parents[1] / "amounts.py",
 )
-"""What a document is made by: a change of these makes all of them anew."""
+"""Modules that make a document: a change of these makes all documents anew."""
 
 KEPT = Path(user_cache_dir("orrery", appauthor=False)) / "papers.json"
 

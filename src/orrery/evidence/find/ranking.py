@@ -1,4 +1,4 @@
-"""How well the search does: queries whose papers are known, and at which place those come.
+"""Quality of the search: judged queries, and the ranks of their papers.
 
 Source: Voorhees, "The TREC-8 Question Answering Track Report" (1999), mean reciprocal rank; Järvelin and Kekäläinen,
 "Cumulated Gain-Based Evaluation of IR Techniques" (2002), discounted gain.
@@ -18,7 +18,7 @@ DEPTH = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What a reader would type, and the papers of which one must come first."""
+    """A query, and the papers of which one must come first."""
 
     text: str
     relevant: tuple[str, ...]

@@ -32,7 +32,7 @@ NEAR_KEY_RATIO = 0.85
 SHORTEST_KEY, MAX_KEY_WORDS = 4, 5
 NEAR_WORD_RATIO = 0.85
 SHORTEST_TYPO = 7
-"""How alike a misspelled key or word must be to what is meant, and how long a word is before it can be a typo."""
+"""Minimum similarity of a misspelled key or word, and minimum length of a word that may be a typo."""
 
 MAX_WORDS = 64
 """Largest number of words of a query; the rest is not read."""
@@ -206,7 +206,7 @@ class Finder:
 
 
 SHARED_TECHNIQUE = 0.2
-"""What a technique that both use adds to the likeness of two papers."""
+"""Addition to the similarity of two papers for a technique that both use."""
 
 MIN_ALIKE = 0.15
 """Likeness below which two papers have nothing to do with each other."""

@@ -1,4 +1,4 @@
-"""What a reader may be typing: papers, authors, layers, techniques, devices and metrics that begin with it."""
+"""Suggestions while typing: papers, authors, layers, techniques, devices and metrics that begin with the text."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

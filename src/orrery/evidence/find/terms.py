@@ -14,7 +14,7 @@ TOKENIZER = "porter unicode61 tokenchars '._'"
 """Tokenizer of the full-text index; likeness takes its stems from the same."""
 
 CONCEPT = "concept."
-"""What a term begins with that stands for a line of synonyms and not for a word of the text."""
+"""Prefix of a term that stands for a line of synonyms and not for a word of the text."""
 
 SYNONYMS = Path(__file__).parent / "synonyms.toml"
 

@@ -28,7 +28,7 @@ class ClaimResult:
 
     @property
     def verdict(self) -> Verdict:
-        """What comes of holding the two against each other."""
+        """Verdict on the predicted number against the reported one."""
         return verdict(self.claim, self.predicted)
 
     @property
@@ -39,7 +39,7 @@ class ClaimResult:
 
     @property
     def why(self) -> str:
-        """How the number comes about, after what its file says of the verdict."""
+        """Explanation of the number, after its file's reasons for the verdict."""
         return f"{self.claim.because.capitalize()}. {self.because}" if self.claim.because else self.because
 
     def to_json(self) -> dict[str, object]:

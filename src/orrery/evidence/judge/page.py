@@ -102,7 +102,7 @@ def _summary(paper: Paper, claims: Sequence[ClaimResult]) -> str:
 
 
 def anchor(title: str) -> str:
-    """What a heading is linked by."""
+    """Anchor of a heading."""
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
@@ -135,7 +135,7 @@ def _row(j: ClaimResult) -> str:
 
 
 def predicted(j: ClaimResult) -> str:
-    """What is predicted, and the range of an assumption that decides it; empty where nothing is."""
+    """The predicted number, and the range of an assumption that decides it; empty where nothing is predicted."""
     if j.predicted is None:
         return ""
     ends = " to ".join(_once(amount(x, j.claim.unit) for x in j.claim.assumed))
@@ -143,7 +143,7 @@ def predicted(j: ClaimResult) -> str:
 
 
 def reported(j: ClaimResult) -> str:
-    """What the paper says, with how it means it.
+    """The reported number and its meaning.
 
     A range has both ends; "up to" and its like stand before.
     """

@@ -1,4 +1,4 @@
-"""What a rerun leaves in a source checkout: the scorecard, the page and the picture of the documentation."""
+"""Files written by a rerun in a source checkout: the scorecard, the page and the picture of the documentation."""
 
 from collections.abc import Mapping
 from pathlib import Path

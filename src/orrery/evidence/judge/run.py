@@ -126,7 +126,7 @@ class _Journal:
 
 
 def _finished(journal: Path, keys: Sequence[str]) -> Iterator[tuple[str, PaperResult]]:
-    """What the journal holds of this code, by paper; a line cut short by a crash is passed over."""
+    """Results of this code in the journal, by paper; a line cut short by a crash is passed over."""
     if not journal.exists():
         return
     chosen_keys, code = set(keys), fingerprint()
@@ -169,7 +169,7 @@ def _again(entry: Mapping[str, Any]) -> PaperResult:
 
 
 def fingerprint() -> str:
-    """What the results depend on: every file of orrery and of its papers, by name, size and time of change."""
+    """Fingerprint of what results depend on: the files of orrery and of its papers, by name, size and mtime."""
     roots = (Path(__file__).parents[2], FOLDER)
     files = sorted(
         path for root in roots for path in root.rglob("*") if path.suffix in (".py", ".toml", ".npz", ".csv")

@@ -26,7 +26,7 @@ STILL_FRAC = 0.001
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """What the file says of one claim."""
+    """Entry of one claim in the file."""
 
     predicted: float
     ratio: float | None
@@ -36,7 +36,7 @@ class Scored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scorecard:
-    """What was predicted: for each claim of each paper, and at each value of a paper's sweep."""
+    """Predictions for each claim of each paper, and at each value of a paper's sweep."""
 
     papers: Mapping[str, Mapping[str, Scored]]
     curves: Mapping[str, "Drawn"]
@@ -51,7 +51,7 @@ class Drawn:
 
     @staticmethod
     def of(curve: Curve) -> "Drawn":
-        """What the file will say of a curve."""
+        """Entry of a curve in the file."""
         values = ", ".join(f"{x:g}" if isinstance(x, float) else str(x) for x in curve.values)
         return Drawn(sweep=f"{curve.claim.id} across {curve.input}: {values}", predicted=curve.predicted)
 

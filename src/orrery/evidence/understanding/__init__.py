@@ -1,1 +1,1 @@
-"""What new papers say, and what they mean to a reader: understood by rule, ranked, and tried in a deployment."""
+"""Automatic reading of new papers: classified by rule, ranked, and tried on a deployment."""

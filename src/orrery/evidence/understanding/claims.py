@@ -50,7 +50,7 @@ _METRICS: tuple[tuple[str, str], ...] = (
     ("parameters", r"parameters?|models?"),
     ("scale", r"gpus?|devices|nodes|npus?"),
 )
-"""What a claim is of, by the nearest such word."""
+"""Metrics of a claim, by the nearest such word."""
 
 _METRIC = re.compile("|".join(rf"(?P<{name}>\b(?:{pattern}))" for name, pattern in _METRICS), re.IGNORECASE)
 _DOWN = re.compile(
@@ -93,7 +93,7 @@ class Candidate:
 
 
 def claims_of(abstract: str) -> tuple[NumericClaim, ...]:
-    """What an abstract claims, in the order in which it stands there."""
+    """Claims of an abstract, in the order in which they stand there."""
     weighed = islice(candidates(abstract), MAX_NUMBERS)
     retained = (c.claim for c in weighed if c.claim.confidence_frac >= MIN_CONFIDENCE_FRAC)
     return tuple(dict.fromkeys(retained))[:MAX_CLAIMS]
@@ -154,14 +154,14 @@ def _distance(found: re.Match[str] | None, sentence: str, quantity: Quantity) ->
 
 
 def _reading(before: str, after: str) -> str:
-    """How the number is meant, by the words right before it."""
+    """Meaning of the number, by the words right before it."""
     if found := _READING.search(before[-40:]):
         return _READINGS[next(i for i in range(len(_READINGS)) if found[f"r{i}"])][0]
     return "mean" if _MEAN_AFTER.match(after) else "value"
 
 
 def _baseline(after: str) -> str:
-    """What the number is compared with, as the sentence calls it."""
+    """The baseline, as the sentence calls it."""
     found = _BASELINE.search(after[:200])
     return " ".join(found["what"].split()[:10]) if found else ""
 
@@ -179,7 +179,7 @@ def _clause(sentence: str, quantity: Quantity) -> str:
 def _features(
     quantity: Quantity, before: str, after: str, metric: str, reading: str, baseline: str, place: int
 ) -> tuple[str, ...]:
-    """What the weighing looks at."""
+    """Features of a candidate claim."""
     left, right = words(before[-NEAR_CHARACTERS:])[-4:], words(after[:NEAR_CHARACTERS])[:4]
     near = {f"near:{word}" for word in (*left[-2:], *right[:2])}
     wide = {f"wide:{word}" for word in (*left, *right)}

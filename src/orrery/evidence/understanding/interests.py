@@ -35,7 +35,7 @@ MAX_KEPT = 8
 TABLES = "create table likeness (mark text primary key, body text not null)"
 
 Met = tuple[float, str]
-"""How strong an interest is, up to 1, and why."""
+"""Strength of a match, up to 1, and its reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

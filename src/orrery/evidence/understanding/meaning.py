@@ -1,4 +1,4 @@
-"""What a technique that a paper resembles would change in a reader's own deployment: what ``orrery what-if`` says.
+"""Effect of a new paper's likely technique on a reader's own deployment, by ``orrery what-if``.
 
 Nothing of this is the paper's: both numbers are orrery's, for the scenario file without the technique and with it. A
 technique that no command takes is said to be one.
@@ -60,12 +60,12 @@ class Deployment:
         return self._comparer.is_training
 
     def meanings(self, understood: Classification) -> tuple[DeploymentEffect, ...]:
-        """What each technique of a paper would do here, the likest first."""
+        """Effect of each technique of a paper on this deployment, the likeliest first."""
         metric = self._comparer.metric(self._word(understood))
         return tuple(self._meaning(name, sure, metric) for name, sure in understood.techniques)
 
     def _word(self, understood: Classification) -> str:
-        """What the paper says most about, as far as it is a figure of this deployment."""
+        """The metric that the paper writes most about, if this deployment has it."""
         if self.is_training:
             return "step_time"
         bases = [c.metric.removesuffix("_reduction").removesuffix("_ratio") for c in understood.claims]

@@ -1,4 +1,4 @@
-"""What is new that matters to a reader, the most first, and why.
+"""New papers ranked by their value to a reader, with reasons.
 
     score = recency + velocity + 1.5 x interest - 4 (if read: after all others)
 
@@ -24,7 +24,7 @@ from orrery.evidence.understanding.interests import Interests
 from orrery.evidence.understanding.understand import understood
 
 DAYS = {"day": 1, "week": 7, "month": 31}
-"""How far back each list goes."""
+"""Days covered by each list."""
 
 HALF_FULL_PER_DAY = 5.0
 """Votes and comments a day that count half of what any number can."""

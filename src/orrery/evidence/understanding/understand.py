@@ -17,11 +17,11 @@ RULES = "3"
 """Changes when a rule changes, so that papers are understood anew."""
 
 BATCH_PAPERS = 100
-"""What is kept at once: whoever is stopped has lost no more."""
+"""Papers saved at once: an interruption loses no more."""
 
 
 def understand(entry: Entry) -> Classification:
-    """What the rules make of a paper."""
+    """Classification of a paper by the rules."""
     layer, sure = layer_of(entry.title, entry.abstract)
     return Classification(
         layer=layer,
@@ -56,12 +56,12 @@ def understood(
 
 
 def house() -> str:
-    """What the understanding of a paper hangs on besides its words."""
+    """Fingerprint of everything the classification depends on besides the paper's words."""
     return "|".join((RULES, shipped().mark, ",".join(paper_keys())))
 
 
 def _keep(store: Store, fresh: list[tuple[str, str, str]]) -> None:
-    """What was understood into the library, and off the list."""
+    """Save the classifications in the library, and take the papers off the list."""
     if fresh:
         store.many("insert or replace into understood values (?, ?, ?)", fresh)
         fresh.clear()

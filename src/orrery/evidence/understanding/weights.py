@@ -1,4 +1,4 @@
-"""What was learned from read papers: weights of words for layers and for claims, as one small file of arrays."""
+"""Learned weights of words for layers and for claims, as one small file of arrays."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -8,13 +8,13 @@ from importlib import import_module
 from pathlib import Path
 
 READINGS = ("value", "mean", "up to", "at least", "less than", "about")
-"""How the reported number is meant."""
+"""Meanings of a reported number."""
 
 KINDS = ("technique", "system", "measurement", "theory", "survey", "model-release", "benchmark-dataset")
-"""What a paper brings."""
+"""Kinds of contribution."""
 
 FITS = ("core", "adjacent", "catalogue")
-"""How near it is to what orrery models: to be re-run, of use to it, or listed so that it can be found."""
+"""Relation to orrery's models: to be re-run, of use to it, or listed so that it can be found."""
 
 BASE_UNITS = frozenset(
     {
@@ -90,4 +90,4 @@ INPUTS: dict[str, str] = {name: meaning for module in _MODULES for name, meaning
 """Every line that a set-up may have, and what it says. Units are in the names; lists are text with commas."""
 
 UNITS = BASE_UNITS.union(*(getattr(module, "UNITS", frozenset[str]()) for module in _MODULES))
-"""What a claim may be counted in. ``points`` are percentage points, as a fraction; ``score`` has a scale of its own."""
+"""Units of a claim. ``points`` are percentage points, as a fraction; ``score`` has a scale of its own."""

@@ -87,7 +87,7 @@ def group_s(group: Sequence[Task], machine: Machine, *, is_first: bool, is_last:
 
 
 def moved_bytes(group: Sequence[Task], machine: Machine, *, is_first: bool, is_last: bool) -> float:
-    """What a group reads and writes off chip: weights, its ends, and out and in again what waits and does not fit."""
+    """Bytes that a group moves off chip: weights, its ends, and twice the waiting tensors that do not fit."""
     waiting = [task.input_bytes for task in group[1:] if task.needs_all]
     return (
         sum(task.weight_bytes for task in group)
@@ -98,7 +98,7 @@ def moved_bytes(group: Sequence[Task], machine: Machine, *, is_first: bool, is_l
 
 
 def crossing_bytes(tensor_bytes: float, machine: Machine, *, is_end: bool) -> float:
-    """What of a tensor goes off chip: all of it at the chain's ends or where it does not fit."""
+    """Bytes of a tensor that go off chip: all of it at the chain's ends or where it does not fit."""
     return tensor_bytes if is_end or tensor_bytes > machine.buffer_bytes else 0.0
 
 

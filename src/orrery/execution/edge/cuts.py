@@ -24,7 +24,7 @@ class Cut:
 
     @property
     def mean_bytes(self) -> float:
-        """What crosses for one input, those included that do not pass."""
+        """Mean bytes sent for one input, those included that exit early."""
         return self.passed_frac * self.sent_bytes
 
     def fixed_s(self, way_s: float) -> float:
@@ -36,7 +36,7 @@ class Cut:
         return self.fixed_s(way_s) + self.mean_bytes / link_bytes_per_s
 
     def energy_j(self, link_bytes_per_s: float, way_s: float, busy_w: float, sending_w: float, idle_w: float) -> float:
-        """What the device draws from input to answer."""
+        """Energy of the device from input to answer."""
         if not self.sent_bytes:
             return busy_w * self.head_s
         sending_s = self.sent_bytes / link_bytes_per_s

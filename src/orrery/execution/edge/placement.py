@@ -16,7 +16,7 @@ SERVER, DEVICE, CONVERTED = "server", "device", "converted"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ends:
-    """What runs a network's head and its tail, and the format that both compute in."""
+    """Machines of a network's head and tail, and the format that both compute in."""
 
     device: Device
     server: Device

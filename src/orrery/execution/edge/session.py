@@ -80,7 +80,7 @@ def followed(delays: Floats, quality: Floats, limit_s: float = inf) -> NDArray[n
 def policy(
     name: str, cuts: Sequence[Cut], picked: NDArray[np.int64], frames: Frames, reload_s: Sequence[float] = ()
 ) -> Policy:
-    """What the picked cuts amount to; ``reload_s`` is what loading each cut's head takes, nothing where it is empty."""
+    """Means over the picked cuts; ``reload_s`` is the time to load each cut's head, nothing where it is empty."""
     rows = np.arange(len(picked))
     switched = np.concatenate([[False], picked[1:] != picked[:-1]])
     waited = np.where(switched, np.array(reload_s)[picked], 0.0) if reload_s else np.zeros(len(picked))

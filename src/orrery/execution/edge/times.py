@@ -42,7 +42,7 @@ class LayerCosts:
 
     @property
     def bound_by(self) -> str:
-        """What most of the time is limited by."""
+        """The limit on most of the time."""
         waits = self.launch_s > 0.5 * self.time_s
         computes = ~waits & (self.compute_s >= self.memory_s)
         by = {
@@ -66,7 +66,7 @@ def layer_times_s(layers: Sequence[Layer], device: Device, format: str) -> list[
 
 
 def layer_costs(layers: Sequence[Layer], device: Device, format: str, batch: int) -> LayerCosts:
-    """What each layer takes, alone, on a batch of inputs."""
+    """Costs of each layer alone, on a batch of inputs."""
     found = np.zeros((6, len(layers)))
     by = dict[Rule, list[int]]()
     for i, layer in enumerate(layers):

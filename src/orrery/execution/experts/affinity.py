@@ -19,7 +19,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Affinity:
-    """How sticky and how uneven the routing is."""
+    """Stickiness and skew of the routing."""
 
     num_experts: int
     num_layers: int

@@ -1,4 +1,4 @@
-"""What engines call the ways in which tokens reach experts of other ranks, and what an engine picks by itself."""
+"""Engines' names for the dispatch of tokens to experts on other ranks, and each engine's own choice."""
 
 from orrery.base.errors import ScenarioError, UnknownName
 from orrery.base.sources import Fact
@@ -43,7 +43,7 @@ def get_dispatcher(word: str) -> str:
 
 
 def dispatcher_note(deployment: Deployment) -> str:
-    """How tokens go and who says so; blank where every rank has its own experts and nobody asked."""
+    """The dispatcher and the reason for it; blank where every rank has its own experts and nobody asked."""
     requested = deployment.dispatcher
     if not has_exchange(deployment):
         return f"all2all_backend: {requested} is not used; ranks share no experts (write dp and ep above 1)" * bool(

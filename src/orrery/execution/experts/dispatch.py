@@ -1,4 +1,4 @@
-"""How tokens reach experts that other ranks hold, and how their results come back.
+"""Dispatch of tokens to experts that other ranks hold, and return of their results.
 
 Two ways. *Gathering*: every rank gets the tokens of all ranks, and the sums are scattered back; (R - 1) copies of a
 token, whatever it chose. *Sending*: a token goes to the devices that hold its k experts, once each; of R devices it

@@ -21,7 +21,7 @@ Work = Mapping[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
-    """What an expert takes on the device and on the host, by its tokens, and to cross the link."""
+    """Time of an expert on the device and on the host, by its tokens, and time to cross the link."""
 
     device_s: Callable[[int], float]
     host_s: Callable[[int], float]

@@ -1,4 +1,4 @@
-"""What a layer's experts take where most lie on the host: steps played one after the other, by tokens in a step.
+"""Time of a layer's experts where most lie on the host: steps played one after the other, by tokens in a step.
 
 Tokens draw scores around the logarithm of each expert's popularity, which a sequence's next token repeats in part,
 and choose the best. Device, host and link share each layer as ``hybrid`` deals it out; what is kept follows the rule of

@@ -96,7 +96,7 @@ def _placed(routes: Routes, method: str, num_ranks: int, per_node: int, is_copie
 
 
 def popularity_of(deployment: Deployment) -> Popularity | None:
-    """How tokens choose experts, and which rank holds each one where they are placed."""
+    """Popularity of experts, and the rank that holds each one where they are placed."""
     law, found = deployment.expert_loads, placed(deployment)
     if found is None or deployment.expert_routes is None or not (found.is_moved or (law and law.layers)):
         return law
@@ -124,7 +124,7 @@ def _in_order_ratio(layers: tuple[tuple[float, ...], ...], ep: int) -> float:
 
 
 def crowded(deployment: Deployment, batch: Batch) -> Batch:
-    """What the fullest rank computes of a step of ``batch`` on the average one, where tokens stay with experts."""
+    """Tokens of the fullest rank over the mean in a step of ``batch``, where tokens stay with experts."""
     found = placed(deployment)
     if found is None or found.crowd_ratio <= 1.0:
         return batch
@@ -151,7 +151,7 @@ def way_scales(found: Placed, num_ranks: int, per_node: int) -> tuple[float, flo
 
 
 def placed_note(deployment: Deployment) -> str:
-    """What a placement that was asked for does here, or why it does nothing."""
+    """Effect of a requested placement, or the reason why it has none."""
     method, routes, layout = deployment.expert_placement, deployment.expert_routes, deployment.layout
     if method not in BY_ROUTES:
         return ""

@@ -24,7 +24,7 @@ def in_order(num_layers: int, num_experts: int, num_devices: int) -> Ints:
 
 
 def distances(num_devices: int, per_node: int, across: float = 2.0) -> Floats:
-    """What a token's way costs: 0 on a device, 1 inside a node, ``across`` between nodes."""
+    """Distance matrix of devices: 0 on a device, 1 inside a node, ``across`` between nodes."""
     device = np.arange(num_devices)
     node = device // per_node
     away = np.where(node[:, None] == node[None, :], 1.0, across)
@@ -88,7 +88,7 @@ def fullest(moves: Floats, placed: Ints) -> float:
 
 
 def _ways(moves: Floats, placed: Ints, distance: Floats, layer: int) -> Floats:
-    """What each expert of a layer would cost on each device; experts x devices."""
+    """Cost of each expert of a layer on each device; experts x devices."""
     cost = np.zeros((moves.shape[1], len(distance)))
     if layer > 0:
         cost += moves[layer - 1].T @ distance[placed[layer - 1]]

@@ -27,7 +27,7 @@ def why_not(model: Model, layout: Layout, num_redundant: int) -> str:
 
 
 def redundant_note(deployment: Deployment) -> str:
-    """What to say of copies that gain nothing; blank where they may."""
+    """The note on copies that gain nothing; blank where they may."""
     loads = deployment.expert_loads
     if deployment.num_redundant_experts and loads and loads.is_dealt:
         return "num_redundant_experts: loads are even already; copies take memory and gain nothing"

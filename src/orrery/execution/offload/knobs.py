@@ -1,4 +1,4 @@
-"""What a technique of offloading says of itself beside its step."""
+"""Properties that an offloading technique declares beside its step."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -24,10 +24,10 @@ class OffloadKnobs:
     """Where parameters of layers lie when a pass begins: device, host or nvme."""
 
     always_recomputes: ClassVar[str] = ""
-    """What it computes again without a choice; blank where its knob ``recomputes`` chooses."""
+    """Fixed recomputation; blank where its knob ``recomputes`` chooses."""
 
     recompute: ClassVar[str] = "none"
-    """What a layout calls that: full or none."""
+    """The same as a layout's recompute setting: full or none."""
 
     rung: ClassVar[int] = 0
     """Place among those that learn as training on the device does, by what they move off it; 0: not among them."""

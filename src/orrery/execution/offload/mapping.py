@@ -59,7 +59,7 @@ class MemoryMapping:
 
     @property
     def saved_s(self) -> float:
-        """What the tensors in the fast memory save together."""
+        """Time saved by all tensors in the fast memory together."""
         return sum(t.saved_s for t, at in zip(self.game.tensors, self.offset_bytes, strict=True) if at != SLOW)
 
     @property
@@ -118,5 +118,5 @@ def mapping_of(game: MappingGame, placed: Placed) -> MemoryMapping:
 
 
 def worth_of(game: MappingGame, placed: Placed) -> float:
-    """What is saved, in seconds."""
+    """Time saved."""
     return sum(game.tensors[i].saved_s for i, _ in placed)

@@ -15,7 +15,7 @@ ELEMENT_BYTES = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What a program runs on."""
+    """The machine that a program runs on."""
 
     flops_per_s: float
     slow_bytes_per_s: float

@@ -1,4 +1,4 @@
-"""What a schedule of offloading answers, and the pieces that schedules share."""
+"""Result of an offloading schedule, and the parts that schedules share."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

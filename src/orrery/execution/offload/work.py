@@ -1,4 +1,4 @@
-"""What one device computes and keeps in a training step: equal layers in a row, and what stands around them."""
+"""Compute and memory of one device in a training step: equal layers in a row, and the modules around them."""
 
 from dataclasses import dataclass
 
@@ -51,7 +51,7 @@ class Work:
 
     @property
     def checkpoint_bytes(self) -> float:
-        """What every layer's input takes where only these are kept."""
+        """Bytes of every layer's input where only these are kept."""
         return self.num_layers * self.boundary_bytes
 
     @property

@@ -1,4 +1,4 @@
-"""What the devices that denoise one picture in patches have for each other, and what an exchange of it takes."""
+"""Data shared by the devices that denoise one picture in patches, and the time of its exchange."""
 
 from dataclasses import dataclass
 
@@ -35,7 +35,7 @@ class Shared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchanged:
-    """What one later pass reads and receives."""
+    """Tensors read and received in one later pass."""
 
     read_ratio: float  # what attention reads over a patch: its own is 1
     kept_ratio: float  # keys and values that a device holds, over those of a patch

@@ -1,4 +1,4 @@
-"""What any step of a deployment costs, from tables: the clock of a simulation that takes millions of steps."""
+"""Cost of any step of a deployment, from tables: the clock of a simulation that takes millions of steps."""
 
 from orrery.execution.surface._kernel import Surface, device_cost, shared_cost
 from orrery.execution.surface.build import stacked, surface_of

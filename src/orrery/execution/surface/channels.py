@@ -1,4 +1,4 @@
-"""What a part of a step adds to each channel: seconds, what bounds them, and the work that draws power."""
+"""Channels of a step's parts: seconds, their bound, and the work that draws power."""
 
 from collections.abc import Sequence
 

@@ -9,7 +9,7 @@ from orrery.execution.batch import Floats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenSplitKnobs:
-    """What the fused all-reduce and norm holds and takes over.
+    """Knobs of the fused all-reduce and norm.
 
     ``communication_units`` of ``num_units`` (2 to 8 SMs where the switch adds [tokenweave-2025]). ``norm_frac`` of the
     memory-bound time is norms with residual additions: the fused kernel does them on 1/``num_devices`` of the tokens,

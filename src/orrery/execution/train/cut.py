@@ -1,4 +1,4 @@
-"""What one device computes and holds of each layer, for many ways to cut it at once.
+"""Compute and memory of one device by layer, for many layouts at once.
 
 Arrays have one entry a ``Choice``: degrees that decide what a layer costs. Everything is of one layer of a block;
 ``share`` weighs blocks into the average layer that every pipeline stage is taken to be made of.

@@ -87,7 +87,7 @@ def _context(job: TrainingJob, block: Block, choice: Choice) -> tuple[Floats, Fl
 
 
 def _apart(job: TrainingJob, choice: Choice) -> Ints:
-    """How far apart neighbours of the slowest hop of a ring stand: in another node, once the ring leaves one."""
+    """Distance of neighbours at the slowest hop of a ring: in another node, once the ring leaves one."""
     per_node = job.cluster.devices_per_node
     return np.where(choice.cp * choice.tp > per_node, np.maximum(per_node, choice.tp), choice.tp)
 

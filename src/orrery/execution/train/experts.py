@@ -53,7 +53,7 @@ written (2, 2), and both put together (4); on the way back each gradient is mask
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Routed:
-    """What the experts of one layer see on one rank; arrays of the choices."""
+    """Tokens and experts of one layer on one rank; arrays of the choices."""
 
     own_tokens: Floats  # that this rank routes
     rows: Floats  # assignments that the fullest rank computes
@@ -137,7 +137,7 @@ def expert_casts(job: TrainingJob, experts: Experts, choice: Choice) -> Streams:
 
 
 def dispatcher_of(job: TrainingJob) -> str:
-    """How tokens travel: as told, else as the framework does."""
+    """Dispatcher of tokens: as set, else the framework's."""
     return job.dispatcher or job.framework.dispatcher
 
 

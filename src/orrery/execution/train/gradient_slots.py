@@ -12,5 +12,7 @@ Floats = NDArray[np.float64]
 
 
 def left_over_s(reduce_s: Floats, layer_s: Floats, busy_s: Floats) -> Floats:
-    """What a layer of ``layer_s``, whose links are busy for ``busy_s`` of it, cannot hide of the sum's ``reduce_s``."""
+    """The part of a gradient sum of ``reduce_s`` that a layer of ``layer_s``, whose links are busy for ``busy_s``,
+    cannot hide.
+    """
     return np.maximum(0.0, reduce_s - np.maximum(0.0, layer_s - busy_s))

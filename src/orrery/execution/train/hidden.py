@@ -1,4 +1,4 @@
-"""What collectives of a layer add to its products once an overlap technique has hidden what it can."""
+"""Collectives' exposed time beside a layer's products, after an overlap technique."""
 
 from dataclasses import fields, replace
 from functools import lru_cache

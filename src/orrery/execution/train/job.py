@@ -1,4 +1,4 @@
-"""What is trained, on what, and how: everything but the layout is the same for all layouts of a search."""
+"""Training job: model, cluster and settings; everything but the layout is the same for all layouts of a search."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -13,7 +13,7 @@ from orrery.kernels.ops import Popularity
 from orrery.models.model import Block, Model
 
 Task = Literal["pretrain", "full_finetune", "lora", "qlora", "adapter", "forward_backward"]
-"""What is learnt: all weights, low-rank additions to frozen ones (in 16 or 4 bits), small adapters, or nothing."""
+"""Trained weights: all, low-rank additions to frozen ones (in 16 or 4 bits), small adapters, or none."""
 
 FROZEN = frozenset({"lora", "qlora", "adapter"})
 LOW_RANK = frozenset({"lora", "qlora"})
@@ -75,7 +75,7 @@ class TrainingJob:
 
     @property
     def gathered_weight_bytes(self) -> float:
-        """What a sharded parameter travels in: frozen ones of 4 bits as they are."""
+        """Bytes of a sharded parameter when gathered: frozen ones of 4 bits as they are."""
         return BASE_WEIGHTS[self.base_format] if self.base_format else self.recipe.gathered_weight_bytes
 
     @property

@@ -1,16 +1,16 @@
-"""How a training job is cut over devices."""
+"""Layout of a training job over devices."""
 
 from dataclasses import dataclass, fields
 from typing import Literal
 
 Sharding = Literal["none", "zero1", "zero2", "zero3"]
-"""What the data-parallel ranks share out: nothing, optimizer state, also gradients, also parameters (FSDP)."""
+"""State sharded over the data-parallel ranks: nothing, optimizer state, also gradients, also parameters (FSDP)."""
 
 Recompute = Literal["none", "selective", "full"]
-"""What the backward pass computes again: nothing, the core of attention (or what the framework picks), whole layers."""
+"""Recomputation in the backward pass: nothing, the core of attention (or the framework's selection), whole layers."""
 
 ContextKind = Literal["ring", "all-to-all"]
-"""How attention sees the whole sequence: keys and values go round, or heads are dealt out."""
+"""Kind of context parallelism: keys and values go round a ring, or heads are dealt out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""How the assignments of a layer fall on its experts, and how full the fullest rank is.
+"""Distribution of a layer's assignments over its experts, and the load of the fullest rank.
 
 Loads are even unless told otherwise: routers are trained with a loss or a bias that balances them. A law of popularity
 says how often each expert is chosen, not where it stands: the mean over random placements counts. A list of shares is

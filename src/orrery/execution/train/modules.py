@@ -18,7 +18,7 @@ MODULES = ("core_attn", "moe_act", "layernorm", "mla_up_proj", "mlp", "moe", "sh
 ALIASES = {"attention": "core_attn", "attn": "core_attn", "activation": "moe_act", "norm": "layernorm"}
 
 INSIDE = {"moe": ("moe_act", "shared_experts")}
-"""What a module holds: recomputed with it."""
+"""Submodules of a module: recomputed with it."""
 
 
 def mask_of(modules: Iterable[str]) -> int:
@@ -46,7 +46,7 @@ def read_modules(text: str) -> tuple[str, ...]:
 
 
 def modules_in(model: Model) -> tuple[str, ...]:
-    """What the model's layers have of them."""
+    """The named modules that the model's layers have."""
     blocks = model.blocks
     has = {
         "moe_act": any(b.experts for b in blocks),

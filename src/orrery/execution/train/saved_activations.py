@@ -1,4 +1,4 @@
-"""What a layer keeps between its forward and its backward pass, per micro-batch, by recomputation.
+"""Activations that a layer saves between its forward and its backward pass, per micro-batch, by recomputation.
 
 Kept are the input of every linear layer, what attention's gradient reads (queries, keys, values, row sums; its output
 is the next layer's input), the inputs of activations and norms, and masks of dropouts; without a fused kernel also the
@@ -78,8 +78,9 @@ def saved_activations(job: TrainingJob, block: Block, products: list[Product], c
 def _apart(
     job: TrainingJob, block: Block, products: list[Product], choice: Choice, t: Floats, element: float
 ) -> Floats:
-    """What eager kernels keep besides: an RMS norm's input in FP32 (not 16 bits) and its normed output, and a gated
-    activation's first half before it is multiplied. Layer norms are one kernel everywhere."""
+    """Further activations of eager kernels: an RMS norm's input in FP32 (not 16 bits) and its normed output, and a
+    gated activation's first half before it is multiplied. Layer norms are one kernel everywhere.
+    """
     if job.framework.is_fused or not any(p.linear.name.endswith("gate_up") for p in products):
         return np.zeros(choice.tp.shape)
     norms = 4.0 * t * block.normed_elements / choice.norm_ways
@@ -115,7 +116,7 @@ def _drops(job: TrainingJob) -> bool:
 
 
 def _dropped_bytes(job: TrainingJob, products: list[Product], t: Floats, element: float) -> Floats:
-    """What dropouts before low-rank additions keep: their output and a mask, apart for gate and up."""
+    """Bytes of dropouts before low-rank additions: their output and a mask, apart for gate and up."""
     total = 0.0 * t
     for p in adapted(job, products) if _drops(job) else ():
         ways = 2 if p.linear.name.endswith("gate_up") else 1
@@ -149,7 +150,7 @@ def _inputs(
 def _activations(
     job: TrainingJob, block: Block, products: list[Product], choice: Choice, t: Floats, element: float
 ) -> Floats:
-    """What enters activations: both halves of a gated one."""
+    """Inputs of activations: both halves of a gated one."""
     gated = 2.0 if any(p.linear.name.endswith("gate_up") for p in products) else 1.0
     out = element * gated * t * block.activation_elements / choice.tp
     if block.experts:

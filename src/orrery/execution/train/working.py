@@ -1,4 +1,4 @@
-"""What a layer's backward pass holds for a moment, and what each of its modules saves where it is recomputed.
+"""Transient memory of a layer's backward pass, and the saving of each module where it is recomputed.
 
 In the gradient of a gated feed-forward part the gradients of what enters the activation (2 ffn) and of what leaves it
 (ffn) live at once, when the saved input of the last product (ffn) is gone: as many bytes again as enter activations,

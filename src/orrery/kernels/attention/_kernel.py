@@ -14,7 +14,7 @@ TERMS = 12
 """Rows that one kernel's answer takes: time, two roofs, launch, flops, bytes, then the terms that met in the time."""
 
 PRODUCT_SHARE = 0.3
-"""What a product of 16 rows sustains of the matrix peak. No row tells it apart from the feed; fits left it near 0.3."""
+"""Share of the matrix peak in a product of 16 rows. No row tells it apart from the feed; fits left it near 0.3."""
 
 
 def together(one: float, other: float, power: float) -> float:

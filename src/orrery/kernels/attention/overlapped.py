@@ -58,7 +58,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What one attention takes, and what each kind of instruction takes by itself."""
+    """Time of one attention, and of each kind of instruction by itself."""
 
     time_s: float
     flops: float

@@ -24,7 +24,9 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """What one element of ``width`` costs: 16-bit words moved, 32-bit words moved, operations, and who measured it."""
+    """Cost of one element of ``width``: 16-bit words moved, 32-bit words moved, operations, and the measurement's
+    source.
+    """
 
     moves: float  # 16-bit words read and written
     moves_32bit: float = 0.0

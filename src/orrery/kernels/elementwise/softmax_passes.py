@@ -28,7 +28,7 @@ ALGORITHMS: Mapping[str, str] = {
     "recompute": "three-pass-recompute",
     "two-pass": "two-pass",
 }
-"""What a user calls them, and the technique that computes so."""
+"""User's names of the algorithms, and the technique of each."""
 
 COMPULSORY_ELEMENTS = 2.0
 """Memory operations that each element needs at least: read once, written once."""
@@ -44,8 +44,9 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Processor:
-    """What a softmax meets: vector units, on which an instruction on one element counts as two operations, a memory,
-    and a cache."""
+    """The processor of a softmax: vector units, on which an instruction on one element counts as two operations, a
+    memory, and a cache.
+    """
 
     vector_flops_per_s: float
     bytes_per_s: float
@@ -65,7 +66,7 @@ class Run:
 
 @cache
 def counts(name: str) -> Counts:
-    """What an algorithm reads, writes and computes for each element."""
+    """Reads, writes and operations of an algorithm for each element."""
     scores = np.random.default_rng(0).normal(size=COUNTED_ELEMENTS).astype(np.float32)
     run = softmax(ALGORITHMS[name], scores)
     return Counts(num_memory_operations=run.num_memory_operations(), num_instructions=run.num_operations())

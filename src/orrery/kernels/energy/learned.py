@@ -1,4 +1,4 @@
-"""What trees learned of measured power beyond the rule: kernels that reach the same rates do not draw the same.
+"""Learned corrections of the power rule: kernels that reach the same rates do not draw the same.
 
 A cache of constants toggles few wires, a padded tile multiplies zeros; the rates say nothing of either, the op does.
 Only kernels that were measured are corrected: a step of many is answered by the rule.
@@ -39,6 +39,6 @@ def factors(x: Floats, found: Calibration) -> Floats:
 
 
 def spreads(x: Floats, shape: tuple[int, ...], found: Calibration) -> Spreads | None:
-    """How sure that is, row by row; None where nothing was measured."""
+    """Spread of the correction, row by row; None where nothing was measured."""
     known = found.row_spread()
     return None if known is None else around(known, scales(x, known), np.ones(len(x)), shape, found.spread)

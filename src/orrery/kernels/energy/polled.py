@@ -1,4 +1,4 @@
-"""What somebody sees who polls a device's power while a process lives: work, and the waiting around it.
+"""Power as a poller sees it over a process's life: work, and the waiting around it.
 
     polled = (busy watts x busy seconds + awake watts x other seconds) / both
 

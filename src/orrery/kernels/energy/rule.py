@@ -1,4 +1,4 @@
-"""What a device draws: idle, being awake, the matrix units and the memory, up to its limit.
+"""Power of a device: idle, being awake, the matrix units and the memory, up to its limit.
 
     power = idle + (limit - idle) (awake + matrix (flops/s / peak)^g + memory (bytes/s / bandwidth)^g)
 
@@ -44,7 +44,7 @@ def _ready(device: Device, format: str) -> tuple[float, float, float, float, flo
 
 
 def demand_w(device: Device, format: str, flops_per_s: Rate, bytes_per_s: Rate) -> Floats:
-    """What the work would draw without a limit; above ``device.power_limit_w`` the device throttles."""
+    """Power of the work without a limit; above ``device.power_limit_w`` the device throttles."""
     awake_w, matrix_w, memory_w, power, peak = _ready(device, format)
     matrix = matrix_w * np.power(np.divide(flops_per_s, peak), power)
     memory = memory_w * np.power(np.divide(bytes_per_s, device.memory_bandwidth_bytes_per_s), power)
@@ -52,7 +52,7 @@ def demand_w(device: Device, format: str, flops_per_s: Rate, bytes_per_s: Rate) 
 
 
 def power_w(device: Device, format: str, flops_per_s: Rate, bytes_per_s: Rate, op: str = "") -> Floats:
-    """What the device draws while it works at these rates: between idle and the limit.
+    """Power of the device while it works at these rates: between idle and the limit.
 
     ``op``: the one kernel that it repeats, for what was learned of that kernel beyond its rates.
     """
@@ -76,7 +76,7 @@ def power_spread(
 
 
 def kernel_features(device: Device, format: str, flops_per_s: Rate, bytes_per_s: Rate, op: str) -> Floats:
-    """What trees may know of kernels at these rates."""
+    """Features of kernels at these rates for the learned trees."""
     flops, moved = (np.ravel(rate) for rate in np.broadcast_arrays(flops_per_s, bytes_per_s))
     watts = np.minimum(demand_w(device, format, flops, moved), device.power_limit_w)
     drawn = (watts - device.idle_power_w) / max(device.power_limit_w - device.idle_power_w, 1.0)

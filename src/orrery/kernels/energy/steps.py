@@ -1,4 +1,4 @@
-"""What a device draws over a step of many kernels, by the work of the step and the time that it takes.
+"""Power of a device over a step of many kernels, by the work of the step and the time that it takes.
 
     power = idle + (limit - idle) min(1, matrix X^g + memory Y^g)
     X     = sum of (flops / peak) / time,  Y = bytes / bandwidth / time
@@ -43,7 +43,7 @@ class StepLaw:
         return self.idle_w + self.span_w * share
 
     def demand_frac(self, matrix_s: float, memory_s: float, wall_s: float) -> float:
-        """What the work asks for, as a share of what lies between idle and the limit; above 1 the clock gives way."""
+        """Demand as a share of the range between idle and the limit; above 1 the clock falls."""
         g = self.concave_power
         return (matrix_s / wall_s) ** g + (memory_s / wall_s) ** g if wall_s > 0.0 else 0.0
 

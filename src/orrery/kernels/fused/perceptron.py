@@ -26,7 +26,7 @@ UNFUSED_LAUNCHES = {"inference": 2, "training": 5}
 
 
 class Phase(StrEnum):
-    """What a perceptron is run for."""
+    """Purpose of a perceptron's run."""
 
     INFERENCE = "inference"
     FORWARD = "forward"  # of training: what enters each layer is kept

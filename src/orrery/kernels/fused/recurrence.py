@@ -41,7 +41,7 @@ class Recurrence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """What a kernel that stays pays besides its work."""
+    """Costs of a persistent kernel besides its work."""
 
     launch_s: float  # the kernel, once
     meeting_s: float  # all blocks wait for each other
@@ -50,7 +50,7 @@ class Costs:
 def kept_bytes(
     gradient_bytes: float, element_bytes: float, register_frac: float, shared_bytes: float = SHARED_BYTES
 ) -> float:
-    """What one processor can keep of recurrent matrices, with a sum of gradients beside each of their elements."""
+    """Bytes of recurrent matrices that one processor can keep, with a sum of gradients for each element."""
     return (register_frac * REGISTER_BYTES + shared_bytes) / (1.0 + gradient_bytes / element_bytes)
 
 

@@ -228,7 +228,7 @@ def scalar(
 
 @compiled
 def features(m: Floats, n: Floats, k: Floats, rows: Floats2, machine: Floats, x: Floats2) -> None:
-    """What the learned correction looks at, as ``FEATURES`` names it: sizes, and the terms as shares of the time."""
+    """Features for the learned correction, as ``FEATURES`` names them: sizes, and the terms as shares of the time."""
     balance = np.log2(machine[1] / machine[3])
     for i in range(m.size):
         time = rows[i, TIME]

@@ -1,4 +1,4 @@
-"""What trees learned of measured products beyond the rule, as factors on its time."""
+"""Learned corrections of measured products beyond the rule, as factors on its time."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""What the GEMM kernel needs to know of a device and a format, as the two vectors of ``_kernel``."""
+"""Parameters of a device and a format for the GEMM kernel, as the two vectors of ``_kernel``."""
 
 from collections.abc import Mapping
 

@@ -41,7 +41,7 @@ RESERVED_BYTES = 1024  # of shared memory, which every resident block costs besi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """What one streaming multiprocessor of a generation holds, and how long it waits, in cycles of its clock."""
+    """Contents and latencies of one streaming multiprocessor of a generation, in cycles of its clock."""
 
     num_threads: int
     num_blocks: int

@@ -16,7 +16,7 @@ Shape = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuner:
-    """What one trial costs, what is tried, and what is used without."""
+    """Cost of one trial, the candidates, and the choice without tuning."""
 
     tiles: tuple[int, ...]
     shipped_tile: int

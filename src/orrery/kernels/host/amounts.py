@@ -1,4 +1,4 @@
-"""What a call on a CPU asks of it, one amount for each constant of the law.
+"""Amounts of a call on a CPU, one for each constant of the law.
 
 The time of a call is a sum: calls x seconds each (constants in ``_s``), and seconds at the machine's roofs over the
 share of the roof that is reached (``_frac`` of the peak; ``_ratio`` where it may be above one: caches, too, are
@@ -137,7 +137,7 @@ _AMOUNTS: Mapping[type, Callable[..., Amounts]] = {
 
 
 def _levels(name: str, seconds: Floats, far: Floats) -> Amounts:
-    """What comes from memory and what from the caches, each with a constant of its own; ``far`` is memory's share."""
+    """Bytes from memory and from the caches, each with a constant of its own; ``far`` is memory's share."""
     return {f"{name}_memory_ratio": seconds * far, f"{name}_cache_ratio": seconds * (1.0 - far)}
 
 

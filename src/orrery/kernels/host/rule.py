@@ -14,7 +14,7 @@ from orrery.numerics.registry import get_format
 Floats = NDArray[np.float64]
 
 LAW = "host"
-"""What a calibration says whose constants are this law's."""
+"""Name of this law in calibrations."""
 
 
 def key(op: Op, engine: str) -> tuple[str, str, str]:

@@ -125,7 +125,7 @@ def decode_scalar(
 
 
 def decode_row(batch: int, context: int, heads: int, query: int, cache: float, out: Floats, x: Floats) -> None:
-    """What a learned correction may know of a decode step: ratios and logs, no plain seconds. In ``DECODE_FEATURES``.
+    """Features of a decode step for a learned correction: ratios and logs, no plain seconds. In ``DECODE_FEATURES``.
 
     A step of nothing takes no time, and its features do not matter.
     """

@@ -39,7 +39,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableCounts:
-    """What a tile holds and fetches to look up its products."""
+    """Entries that a tile holds and fetches to look up its products."""
 
     num_entries: int
     table_bits: int  # held

@@ -44,7 +44,7 @@ ROUND_TRIP = 2.0
 
 
 class Loads(StrEnum):
-    """How weights come from memory to the matrix unit."""
+    """Route of weights from memory to the matrix unit."""
 
     PACKED = "packed"  # true bits, unpacked where they land
     PADDED = "padded"  # the next power of two, unpacked where they land
@@ -54,7 +54,7 @@ class Loads(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightLoad:
-    """What one weight costs on its way: stored bits, instructions, bytes through shared memory."""
+    """Cost of one weight on its way: stored bits, instructions, bytes through shared memory."""
 
     stored_bits: int
     num_instructions: float

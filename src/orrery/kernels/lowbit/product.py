@@ -1,4 +1,4 @@
-"""What a product of few bits is to the matrix rule: bytes of its operands, the rate of its units, its constants.
+"""Parameters of a low-bit product for the matrix rule: bytes of its operands, the rate of its units, its constants.
 
 All products here run with the constants that were measured of the device's 16-bit or 8-bit library kernels, so that two
 ways of computing the same thing differ only in bytes, instructions and rates.
@@ -57,7 +57,7 @@ def integer_flops_per_s(device: Device, bits: int) -> float:
 
 
 def constants(device: Device, format: str, *, dequantise_ratio: float = 0.0, step_ratio: float = 1.0) -> Calibration:
-    """What was measured of a library's products; ``dequantise_ratio`` as the matrix rule's, 0 = nothing to unpack.
+    """Measured constants of a library's products; ``dequantise_ratio`` as the matrix rule's, 0 = nothing to unpack.
 
     ``step_ratio``: steps of a tile's pipeline for one input over those in ``format``. Matrix-vector kernels of the
     library, which know only its own formats, are left out.

@@ -42,7 +42,7 @@ class Compressed:
 
     @property
     def moved_bytes(self) -> float:
-        """What is read for one token."""
+        """Bytes read for one token."""
         return self.num_entries * self.kept_frac * (self.weight_bits + self.place_bits) / 8.0
 
 

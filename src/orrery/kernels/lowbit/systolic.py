@@ -22,7 +22,7 @@ RESULT_BITS = 16
 
 
 class Element(StrEnum):
-    """What one element of the array does with a weight."""
+    """Operation of one element of the array on a weight."""
 
     ELEMENT_SCALED = "element-scaled"  # zero off, times scale, then multiplied at the activations' width
     GROUP_SCALED = "group-scaled"  # code multiplied as it is; sums are scaled at the array's edge

@@ -60,7 +60,7 @@ FEATURES = (
     "overhead_frac",
     "is_drawn",
 )
-"""What a learned correction may know of a block: logs of counts and shares of the time, no plain seconds."""
+"""Features of a block for a learned correction: logs of counts and shares of the time, no plain seconds."""
 
 SIZES = ("tokens", "hidden_size", "ffn_size", "num_experts")
 """Sizes beyond whose measured range a learned correction fades."""

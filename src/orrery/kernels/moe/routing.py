@@ -189,7 +189,7 @@ def _copied(drawn: Floats, copies: list[NDArray[np.int64]], of_draw: NDArray[np.
 
 @lru_cache(maxsize=1024)
 def chosen_fracs(num_experts: int, experts_per_token: int, popularity: Popularity) -> Floats:
-    """How likely a token is to choose each expert, most popular first: they add up to ``experts_per_token``."""
+    """Probability that a token chooses each expert, most popular first: they add up to ``experts_per_token``."""
     if popularity.shares and len(popularity.shares) != num_experts:
         raise OutOfRange(
             f"expert loads: {len(popularity.shares)} shares for {num_experts} experts; write one for each expert."
@@ -199,7 +199,7 @@ def chosen_fracs(num_experts: int, experts_per_token: int, popularity: Popularit
 
 
 def chosen_by(shares: Floats, experts_per_token: int) -> Floats:
-    """How likely a token is to choose each expert by their shares of all assignments, in the order of the shares."""
+    """Probability that a token chooses each expert by their shares of all assignments, in the order of the shares."""
     num_experts = len(shares)
     num_chosen = min(experts_per_token, num_experts)
     chosen = num_chosen * shares / shares.sum()

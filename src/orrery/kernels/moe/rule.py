@@ -140,7 +140,7 @@ def _corrected(op: MoE, rows: Floats, ready: _Ready) -> Floats:
 
 
 def _learned(op: MoE, ready: _Ready) -> Floats:
-    """What the trees say, as a logarithm: of powers of two tokens, where most was measured, and evenly between them.
+    """The trees' correction, as a logarithm: at powers of two tokens, where most was measured, and evenly between them.
 
     Trees jump, and a jump from one batch to the next would make a fuller step the shorter one.
     """

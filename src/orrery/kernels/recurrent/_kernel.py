@@ -30,7 +30,9 @@ CHUNK_TOKENS = 64.0
 
 
 STREAM_EDGE, STATE_EDGE = 2.0, 4.0
-"""How sharply a loop stops finding its bytes in the cache: states that are read in one sweep are all there or none."""
+"""Sharpness with which a loop stops finding its bytes in the cache: states that are read in one sweep are all there or
+none.
+"""
 
 
 def _norm(a: float, b: float, power: float) -> float:

@@ -1,4 +1,4 @@
-"""How far from the truth each answer of a rule may be: narrow where measurements say it is sure, wide where not.
+"""Error range of a rule by row: narrow where measurements agree with it, wide where not.
 
     truth / prediction at a quantile = exp(level x scale(row))
 

@@ -1,4 +1,4 @@
-"""What may be known of any kernel without knowing which: its sizes, and how its predicted time comes about.
+"""Features common to all kernels: sizes, and the terms of the predicted time.
 
     log2 of every size; yes and no as 1 and 0
     compute, memory and launch as shares of the time; log2 of time over launch; log2 of the two roofs' ratio
@@ -22,7 +22,7 @@ SIGNED = ("skew",)
 """Sizes that may be zero or negative, taken as they are."""
 
 UNKNOWN = ("result_bytes", "popularity")
-"""What no table of measured kernels tells apart, so that nothing learned knows of it."""
+"""Features that no table of measured kernels varies, so that nothing was learned of them."""
 
 
 @cache

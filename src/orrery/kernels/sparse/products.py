@@ -37,7 +37,7 @@ class Sparse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """What one order of the product costs."""
+    """Cost of one order of the product."""
 
     read_bytes: float
     written_bytes: float

@@ -16,7 +16,7 @@ from orrery.kernels.spatial.attention import (
 )
 
 GENERATION = "square-array"
-"""What the file of a device calls the architecture: one square array of multipliers with a row of lanes beside it."""
+"""Name of the architecture in device files: one square array of multipliers with a row of lanes beside it."""
 
 VARIANTS: Mapping[str, str] = {
     "three-pass": "maximum, exponentials with their sum, division: rows wait on chip, or go to memory and back",

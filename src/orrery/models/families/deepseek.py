@@ -45,7 +45,7 @@ DEFAULTS = {
         "first_k_dense_replace": 1,
     },
 }
-"""What a missing key means, by ``model_type``; V3's values for the others."""
+"""Defaults of missing keys, by ``model_type``; V3's values for the others."""
 
 
 def is_sparse(c: Fields, num_layers: int) -> list[bool]:

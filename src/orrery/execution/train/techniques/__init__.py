@@ -1,1 +1,1 @@
-"""What collectives of a layer run beside, one file each."""
+"""Techniques that overlap a layer's collectives, one file each."""

@@ -1,4 +1,4 @@
-"""What a learned correction sees of an attention kernel: sixteen ratios and logarithms a row, no plain seconds."""
+"""Features of an attention kernel for a learned correction: sixteen ratios and logarithms a row, no plain seconds."""
 
 import math
 
@@ -57,7 +57,9 @@ def prefill_row(
     out: Floats,
     x: Floats,
 ) -> None:
-    """What a learned correction may know of a kernel: ratios and logs, no plain seconds. In ``PREFILL_FEATURES``."""
+    """Features of a prefill kernel for a learned correction: ratios and logs, no plain seconds. In
+    ``PREFILL_FEATURES``.
+    """
     time = max(out[0], 1e-30)
     x[0] = math.log2(max(1, batch))
     x[1] = math.log2(max(1, query))
