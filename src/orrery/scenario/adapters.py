@@ -20,7 +20,7 @@ RANK, PLACES = 16, 1
 
 
 def adapters_of(scenario: Scenario) -> Adapters | None:
-    """What a replica keeps of adapters; None where requests choose none."""
+    """Memory of adapters on a replica; None where requests choose none."""
     count = scenario.lora_adapters or 0
     if not count:
         if given := [name for name in SETTINGS if getattr(scenario, name) is not None]:
@@ -58,7 +58,7 @@ def with_adapters(scenario: Scenario, requests: Requests) -> Requests:
 
 
 def adapter_notes(scenario: Scenario, deployment: Deployment) -> tuple[str, ...]:
-    """What was taken for adapters, and what is left out."""
+    """Assumptions about adapters, and omissions."""
     if (held := deployment.adapters) is None:
         return ()
     size = text(adapter_bytes(deployment), "bytes")

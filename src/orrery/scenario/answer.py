@@ -1,4 +1,4 @@
-"""How answers become JSON: one serialiser for the terminal, Python, and every later window."""
+"""Answers as JSON: one serialiser for the terminal, Python, and every later window."""
 
 import math
 from collections.abc import Mapping, Sequence

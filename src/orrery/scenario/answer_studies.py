@@ -122,7 +122,7 @@ class Subject:
 
     @property
     def questions(self) -> Difficulty:
-        """How hard questions are; an error where nobody says."""
+        """Difficulty of the questions; an error where none is stated."""
         if self.scenario.success is None:
             raise ScenarioError("success: is missing; write the chance that one sample is right, such as 0.3.")
         return Difficulty(mean_frac=self.scenario.success, evenness_ratio=self.scenario.evenness or inf)

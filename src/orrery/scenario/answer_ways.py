@@ -1,4 +1,4 @@
-"""What one answer takes when many calls are made for it, for each number of samples, beside one plain call."""
+"""Cost of one answer that takes many calls, for each number of samples, beside one plain call."""
 
 from dataclasses import dataclass, fields
 from typing import Any
@@ -99,7 +99,9 @@ class Reasoned:
 
     @property
     def worth(self) -> str:
-        """What ways are compared by: how often they are right, or could be where nobody knows how one chooses."""
+        """Value by which ways are compared: their accuracy, or their coverage where the choice of an answer is not
+        known.
+        """
         return "right_frac" if all(way.right_frac is not None for way in self.ways) else "coverage_frac"
 
     @property
@@ -128,5 +130,5 @@ class Reasoned:
 
 
 def spent(way: SampleCount) -> float:
-    """What a way costs: dollars, or joules where no price is known."""
+    """Cost of a way: dollars, or joules where no price is known."""
     return way.energy_j if way.usd is None else way.usd

@@ -102,7 +102,7 @@ class Answer:
         )
 
     def _more(self) -> dict[str, Any]:
-        """What only some questions have: an answer of many calls, a draft tree."""
+        """Parts that only some questions have: an answer of many calls, a draft tree."""
         drafting = self.question.drafting
         found: dict[str, Any] = {"answer": self.reasoned.to_json()} if self.reasoned else {}
         if self.sustained:
@@ -139,7 +139,7 @@ class Answer:
 
 
 def deployment_json(deployment: Deployment) -> dict[str, Any]:
-    """What was estimated, by name."""
+    """The estimated deployment, by name."""
     return {
         "model": deployment.model.name,
         "device": deployment.cluster.device.name,
@@ -237,7 +237,7 @@ def _estimated(scenario: Scenario) -> Answer | InfeasibleAnswer:
 
 
 def _lending_notes(scenario: Scenario, question: Question) -> tuple[str, ...]:
-    """What lending means for one answer of the closed form."""
+    """Notes on lending in one answer of the closed form."""
     if not scenario.lend_cache:
         return ()
     if (ranks := question.deployment.layout.dp) == 1:

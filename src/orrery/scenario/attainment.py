@@ -18,7 +18,7 @@ DEFAULT_ATTAINMENT_FRAC = 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attained:
-    """What became of the objectives of a run."""
+    """Attainment of a run's objectives."""
 
     needed_frac: float
     attained_frac: float | None  # of the requests sent, within all limits at once; None where none holds for each

@@ -34,7 +34,7 @@ SOURCES = ("model", "checkpoint", "layers")
 
 
 class BitsQuestion(Inputs, table=BITS_BY_NAME):
-    """What is asked of the integer program."""
+    """Inputs of the integer program."""
 
     model: Word = None
     checkpoint: Word = None
@@ -55,7 +55,7 @@ class BitsQuestion(Inputs, table=BITS_BY_NAME):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignmentTotals:
-    """What an assignment comes to."""
+    """Totals of an assignment."""
 
     name: str  # a format for all, or "mixed"
     perturbation_ratio: float

@@ -34,7 +34,7 @@ WARMUP_FRAC = 0.1
 """Share of a probe's requests that come first and do not count."""
 
 TOLERANCE = 0.015
-"""How far apart the highest rate that holds and the lowest that does not may be, as a share."""
+"""Largest relative gap between the highest rate that holds and the lowest that does not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class Capacity:
 
     @property
     def requests_per_s_per_device(self) -> float:
-        """What each device takes."""
+        """Rate per device."""
         return self.requests_per_s / self.answer.service.num_devices
 
     def to_json(self) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class Capacity:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Search:
-    """What the probes of one search have found so far."""
+    """State of one search: its probes so far."""
 
     scenario: Scenario
     service: Service

@@ -32,7 +32,7 @@ def at_clock(scenario: Scenario, device: Device) -> Device:
 
 
 def clock_notes(scenario: Scenario, device: Device) -> tuple[str, ...]:
-    """What a lower clock means."""
+    """Notes on a lower clock."""
     if scenario.clock_frac is None or clock_fracs(scenario) == (1.0,):
         return ()
     return (

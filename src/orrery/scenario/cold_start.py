@@ -136,7 +136,7 @@ def held_by(deployment: Deployment) -> ReplicaWeights:
 
 
 def engine_of(inputs: Scenario, deployment: Deployment) -> Engine:
-    """What the engine does after weights: compile, and capture batch sizes up to twice the sequences of a step."""
+    """The engine's start after weights: compilation, and capture of batch sizes up to twice the sequences of a step."""
     engine, eager = deployment.engine, bool(inputs.enforce_eager)
     largest = min(engine.max_num_graph_seqs, 2 * max_num_seqs(deployment))
     return Engine(
@@ -160,7 +160,7 @@ def _known(name: str, word: str, known: tuple[str, ...]) -> str:
 
 
 def _notes(inputs: Scenario, deployment: Deployment, chosen: tuple[str, str, str]) -> tuple[str, ...]:
-    """What was assumed, and which settings this start does not read."""
+    """Assumptions, and settings that this start does not read."""
     start, path, _ = chosen
     notes = [
         f"{name}: {value} (default)"

@@ -150,7 +150,7 @@ def _kind(scenario: Scenario) -> str:
 
 
 def _called(base: Mapping[str, Any], own: Mapping[str, Any]) -> str:
-    """What a design has that the first has not, in the order of the settings; the first by its model and device."""
+    """A design's label: its settings that differ from the first's, in order; the first by its model and device."""
     apart = {k: own.get(k) for k in (*own, *base) if own.get(k) != base.get(k)}
     if not apart:
         return f"{own.get('model', '')} on {own.get('device', '')}"

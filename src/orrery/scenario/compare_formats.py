@@ -30,11 +30,11 @@ CRESTS = (1.5, 2.0, 3.0, 4.0, 5.0)
 """Crest factors of blocks; of small blocks, those at which some of the signal is not in the largest element."""
 
 MODEL_TRAFFIC: dict[str, Any] = {"input_tokens": 1024, "output_tokens": 256, "concurrency": 16}
-"""What a model is asked to serve."""
+"""Default traffic of a served model."""
 
 
 class CompareQuestion(Inputs, table=COMPARE_BY_NAME):
-    """What is asked of formats."""
+    """Inputs of a comparison of formats."""
 
     formats: tuple[str, ...] = ()
     device: Word = None

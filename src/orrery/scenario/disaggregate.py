@@ -80,12 +80,12 @@ class Design:
 
     @property
     def key(self) -> tuple[Way, str, str]:
-        """What tells it from the others."""
+        """Identity among designs."""
         return self.way, self.prefill, self.decode
 
     @property
     def link(self) -> str:
-        """What a KV cache travels over from prefill to decode: node or network; empty where it stays."""
+        """Link of the KV cache from prefill to decode: node or network; empty where it stays."""
         return "" if self.way != "separate" else "node" if self.settings.get("same_node") else "network"
 
     @property
@@ -100,12 +100,12 @@ class Design:
 
     @property
     def requests_per_s_per_device(self) -> float:
-        """What each device carries."""
+        """Rate per device."""
         return self.requests_per_s / self.num_devices
 
     @property
     def limited_by(self) -> str:
-        """What keeps the rate from being higher."""
+        """The limit on the rate."""
         return self.capacity.limited_by if self.capacity else self.infeasible.what if self.infeasible else ""
 
     def to_json(self) -> dict[str, Any]:

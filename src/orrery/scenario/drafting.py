@@ -50,7 +50,7 @@ def _in_a_row(scenario: Scenario, method: str, listed: Ranked) -> DraftHead:
 
 
 def draft_notes(scenario: Scenario, head: DraftHead | None) -> tuple[str, ...]:
-    """What was assumed of a head."""
+    """Assumptions about a draft head."""
     if head is None or head.method in TREE_METHODS:
         return ()
     shares = ", ".join(f"{a:.2g}" for a in head.acceptance_fracs)

@@ -37,7 +37,7 @@ class EmbeddingAnswer:
 
     @property
     def tariff(self) -> Tariff:
-        """What a device costs."""
+        """Price of a device."""
         return self.text.tariff
 
     @property

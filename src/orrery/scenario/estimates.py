@@ -29,7 +29,7 @@ Estimated = (
     | SpeechAnswer
     | WeightWindowAnswer
 )
-"""What an estimate can be: an answer about text, that it does not fit, or one of the special kinds."""
+"""Results of an estimate: an answer about text, an infeasible deployment, or one of the special kinds."""
 
 
 @typed

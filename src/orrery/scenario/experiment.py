@@ -180,7 +180,7 @@ def _data(found: Experiment, data: str) -> dict[str, Any]:
 
 
 def read_sizes(texts: Iterable[str]) -> dict[str, str]:
-    """What was written for each size, by name."""
+    """Given values of the sizes, by name."""
     found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")

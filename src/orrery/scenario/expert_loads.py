@@ -1,4 +1,4 @@
-"""How tokens choose experts, as a user says it.
+"""The user's routing law of tokens to experts.
 
 ``balanced``, ``zipf:S``, ``zipf:S+affinity:F`` (a share F of an expert's tokens follow its favourite in the next
 layer), a file with the share of each expert, or a routing trace (``routing_trace``).

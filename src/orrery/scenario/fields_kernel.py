@@ -83,7 +83,7 @@ SIZES: tuple[Setting, ...] = (
     _size("hosts_per_leaf", "Hosts below a leaf.", 8, most=4096),
     _size("draws", "Placements and hashes that are drawn.", 64, most=10_000),
 )
-"""What can be swept."""
+"""Sizes that can be swept."""
 
 WORDS: tuple[Setting, ...] = (
     word("device", "Devices, comma-separated: names or files.", "h100-sxm,mi300x", "NAME[,NAME]"),

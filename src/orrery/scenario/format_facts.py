@@ -1,4 +1,4 @@
-"""What one element format can hold, and what a format does at its edges: worked out from the codec, not told."""
+"""Range and edge cases of an element format, computed from the codec."""
 
 from dataclasses import dataclass
 from importlib import import_module
@@ -91,7 +91,7 @@ def table_of(element: Element) -> list[float]:
 
 
 def edges_of(format: Format, element: Element) -> dict[str, str]:
-    """What becomes of numbers beyond the largest, of NaN, infinity, zeros and short blocks."""
+    """Encoding of numbers beyond the largest, of NaN, infinity, zeros and short blocks."""
     beyond = element.highest * 1.5 if element.highest < 1e38 else inf
     found = {
         f"unscaled {_word(beyond)}": _became(element, beyond),
@@ -188,7 +188,7 @@ def error_curve(element: Element, num_binades: int, points: int) -> list[tuple[f
 
 
 def plain_facts(format: Format) -> dict[str, Any]:
-    """What a machine sees of a format."""
+    """Properties of a format as a machine sees it."""
     return {
         "name": format.name,
         "title": format.title,

@@ -1,4 +1,4 @@
-"""What formats keep of distributions and files: one tensor at a time in every format, then pooled."""
+"""Errors of formats on distributions and files: one tensor at a time in every format, then pooled."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a format gains on a device: the arithmetic that really runs, products as the kernels time them, and the cast."""
+"""Speed of a format on a device: the arithmetic that really runs, products as the kernels time them, and the cast."""
 
 from dataclasses import dataclass, replace
 
@@ -21,7 +21,7 @@ from orrery.numerics.registry import get_format, known_formats
 from orrery.planner.space import activations_for
 
 BASE = "bf16"
-"""What gains are told against."""
+"""Baseline of the gains."""
 
 WIDTH = 8192
 PREFILL_TOKENS, DECODE_TOKENS = 8192, 16

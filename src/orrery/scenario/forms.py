@@ -1,4 +1,4 @@
-"""How batches are formed and what runs at once, where the closed form answers: what it knows of both."""
+"""Batching and overlap in the closed form: the policies that it covers."""
 
 from dataclasses import replace
 
@@ -54,7 +54,7 @@ def overlap_knobs(scenario: Scenario) -> tuple[tuple[str, float], ...]:
 
 
 def form_notes(scenario: Scenario, deployment: Deployment) -> tuple[str, ...]:
-    """What a policy and an overlap mean for this deployment, and where an overlap has nothing to act on."""
+    """Notes on a policy and an overlap in this deployment, and on an overlap that has nothing to act on."""
     notes: list[str] = []
     if scenario.policy is not None:
         notes.append(f"policy: {scenario.policy}, of {deployment.engine.max_num_batched_tokens:,} tokens a step")

@@ -102,7 +102,7 @@ class HostAttentionAnswer:
 
     @property
     def bound_by(self) -> str:
-        """What limits an endless run."""
+        """The limit of an endless run."""
         return bound_by(self.work)
 
     @cached_property
@@ -233,7 +233,7 @@ def _deployed(scenario: Scenario) -> tuple[Deployment, tuple[str, ...]]:
 
 
 def _lacking(d: Deployment) -> Infeasible | None:
-    """What is missing where the device does not hold the layers that it works on."""
+    """The missing memory where the device does not hold the layers that it works on."""
     cut, device = shard(d), d.cluster.device
     need = BUFFERED_LAYERS * cut.weight_bytes / max(1, cut.num_layers)
     have = USABLE_FRAC * device.memory_capacity_bytes

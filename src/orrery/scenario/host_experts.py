@@ -64,7 +64,7 @@ def host_experts_of(scenario: Scenario, model: Model, layout: Layout) -> HostExp
 
 
 def host_experts_note(deployment: Deployment) -> str:
-    """What experts on the host cost by the batch, beside the bound; blank where all lie on the devices."""
+    """Cost of experts on the host by the batch, beside the bound; blank where all lie on the devices."""
     if (rule := deployment.host_experts) is None:
         return ""
     text = f"expert_offload: {rule.cached_frac:.0%} of each layer's experts on the device ({rule.cache})"

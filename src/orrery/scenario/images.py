@@ -41,7 +41,7 @@ def image_size(word: str) -> tuple[int, int]:
 
 
 def view_of(scenario: Scenario, model: Model) -> View | None:
-    """What the model's tower makes of one of the scenario's images; None where there are none."""
+    """Tokens of one of the scenario's images in the model's tower; None where there are none."""
     if not scenario.image_count:
         if scenario.image_resolution:
             image_size(scenario.image_resolution)
@@ -78,7 +78,7 @@ def images_of(scenario: Scenario, model: Model) -> Images | None:
 
 
 def image_notes(scenario: Scenario, model: Model) -> tuple[str, ...]:
-    """What prompts consist of; or that a size changes nothing."""
+    """Notes on the contents of prompts, or on a size that changes nothing."""
     view = view_of(scenario, model)
     if view is None:
         return ("image_resolution: changes nothing without image_count",) if scenario.image_resolution else ()

@@ -17,7 +17,7 @@ Q = TypeVar("Q", bound="Inputs")
 
 
 class Inputs(Settings):
-    """What a user asks; blank means that it was not said."""
+    """A user's inputs; blank means not stated."""
 
     def written(self) -> dict[str, Any]:
         """The settings that were given, as plain values."""

@@ -11,7 +11,7 @@ from orrery.scenario.amounts import amount
 from orrery.scenario.setting import Setting
 
 PLAIN = re.compile(r"[\s\d.+-]*")
-"""What pydantic reads by itself, to the last digit."""
+"""Types that pydantic reads by itself, to the last digit."""
 
 
 def _printable(value: str | None) -> str | None:

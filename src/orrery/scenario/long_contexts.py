@@ -1,4 +1,4 @@
-"""What long contexts cost: sequences at once, prompts, decode steps and changes between users, by length and cache.
+"""Cost of long contexts: sequences at once, prompts, decode steps and changes between users, by length and cache.
 
 One row for each length, format of the cache and way of keeping less of it; the whole cache stands beside every other.
 """

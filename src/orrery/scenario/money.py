@@ -143,7 +143,7 @@ def api_price_of(text: str | None) -> tuple[ApiPrice | None, tuple[str, ...]]:
 
 
 def _notes(scenario: Scenario, terms: Terms) -> tuple[str, ...]:
-    """What was taken where nobody said."""
+    """Defaults taken for unstated settings."""
     notes: list[str] = []
     if scenario.buy_usd is not None:
         if scenario.life_months is None:

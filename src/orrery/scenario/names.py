@@ -1,4 +1,4 @@
-"""What people call a setting elsewhere: other names that are taken as it, and where to look for what is no setting.
+"""Other names of settings: aliases that are accepted, and hints for names that are no setting.
 
 Nothing heavy is imported, so that help stays quick.
 """
@@ -143,7 +143,7 @@ def renamed(settings: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]
 
 
 def hint(name: str, known: Iterable[str]) -> str:
-    """What somebody who wrote ``name`` may mean: by meaning first, then by spelling; blank where nothing is near."""
+    """Suggestion for ``name``: by meaning first, then by spelling; blank where nothing is near."""
     known, plain = tuple(known), name.strip("-").replace("-", "_").casefold()
     if (meant := canonical(plain, known)) != plain:
         return f"did you mean {meant!r}?"
@@ -154,7 +154,7 @@ def hint(name: str, known: Iterable[str]) -> str:
 
 
 LIKELY = 0.72
-"""How alike two names must be spelled (0 to 1) for one to be a slip of the other."""
+"""Minimum similarity (0 to 1) of two spellings for one to be a slip of the other."""
 
 
 def by_position(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -102,7 +102,7 @@ class PatchGain:
 
 
 def patches_json(job: Job, many: Generated) -> dict[str, Any]:
-    """What patches exchange, hold, leave out and gain; SI units."""
+    """Exchanges, memory, omissions and gains of patches; SI units."""
     gain = PatchGain(job=job, many=many)
     return {
         "context": job.patch_context,

@@ -60,7 +60,7 @@ NOT_PAID = "ways to pay (api_price, buy_usd, …): not compared where plans are 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Searched:
-    """What the closed form found for a scenario, before its plans are worked out in full."""
+    """Result of the closed form for a scenario, before its plans are worked out in full."""
 
     scenario: Scenario
     goal: Goal
@@ -180,7 +180,7 @@ def _objectives(scenario: Scenario, is_simulated: bool) -> Objectives:
 
 
 def space_of(scenario: Scenario, parts: Sequence[Parts], max_devices: int) -> Space:
-    """What may be tried: everything the scenario does not fix."""
+    """Search space: everything that the scenario does not fix."""
     check_knobs(scenario)
     if scenario.expert_placement == REDUNDANCY and not scenario.num_redundant_experts:
         raise ScenarioError("expert_placement: redundancy needs a number of copies here; write num_redundant_experts.")
@@ -240,7 +240,7 @@ def _draft_heads(scenario: Scenario) -> tuple[DraftHead, ...]:
 
 
 def _draft_notes(scenario: Scenario, space: Space, found: SearchResult) -> tuple[str, ...]:
-    """What was assumed of a head; of trees, the one of the best plan."""
+    """Assumptions about a draft head; of trees, the one of the best plan."""
     heads = space.fixed.draft_heads
     if scenario.draft not in TREE_METHODS:
         return draft_notes(scenario, heads[0] if heads else None)

@@ -19,7 +19,7 @@ from orrery.scenario.power_row import PowerRow
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlanAnswer:
-    """What a search came back with; ``infeasible`` where no plan works."""
+    """Result of a search; ``infeasible`` where no plan works."""
 
     goal: Goal
     plans: tuple[Plan, ...]  # the best, and the best of each device, in full
@@ -87,7 +87,7 @@ class PlanAnswer:
 
 
 def price_json(tariff: Tariff) -> dict[str, Any]:
-    """What a device was taken to cost, and how that was chosen."""
+    """Price of a device, and the choice of it."""
     return {
         "usd_per_hour": tariff.usd_per_hour,
         "electricity_usd_per_kwh": tariff.electricity_usd_per_kwh,
@@ -219,7 +219,7 @@ def nearest_misses(rejected: tuple[Rejected, ...], count: int) -> list[Rejected]
 
 
 def shortfall(item: Rejected) -> str:
-    """What a rejected plan needs, has, and would work with; as many digits as it takes to see the difference."""
+    """A rejected plan's need, its supply, and a value that would work; with enough digits to see the difference."""
     infeasible = item.infeasible
     need = have = ""
     for digits in (3, 4, 5):

@@ -208,7 +208,7 @@ def _traffic(scenario: Scenario, goal: Goal, operation: Operation) -> Scenario:
 
 
 def _nothing_holds(goal: Goal, tried: Sequence[SimulatedPlan]) -> Infeasible | None:
-    """What the best of the simulated plans lacks."""
+    """The missed objectives of the best simulated plan."""
     if not tried:
         return None
     found = tried[0].answer.attained

@@ -32,7 +32,7 @@ MAX_MORE_FRAC, MAX_SERVERS = 1.5, 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """What a server takes at once, and what it draws besides its devices."""
+    """A server's batch, and its power besides its devices."""
 
     sequences_ratio: float  # at once, a mean
     input_tokens: float

@@ -35,7 +35,7 @@ Progress = Callable[[int, int], None]
 
 
 class QuantizeQuestion(Inputs, table=QUANTIZE_BY_NAME):
-    """What is asked of tensors."""
+    """Inputs of a measurement on tensors."""
 
     sources: tuple[str, ...] = ()
     formats: Word = None
@@ -125,7 +125,7 @@ def _notes(inputs: QuantizeQuestion, tensors: Sequence[tuple[str, Tensor]]) -> l
 
 
 class _Work:
-    """What has been measured so far."""
+    """State of the measurement so far."""
 
     def __init__(self, *, formats: Sequence[Format], rounding: Rounding, seed: int, layers: Layers) -> None:
         self.formats, self.rounding, self.seed, self.layers = formats, rounding, seed, layers

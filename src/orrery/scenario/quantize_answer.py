@@ -1,4 +1,4 @@
-"""What `orrery quantize` found: by tensor and format, by format over all tensors, by recipe, and what was left out."""
+"""Result of `orrery quantize`: by tensor and format, by format over all tensors, by recipe, and omissions."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -47,7 +47,7 @@ class Total:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declined:
-    """What was left out, of how many numbers that is true, and why."""
+    """Omitted numbers, their count, and the reason."""
 
     source: str
     tensor: str

@@ -21,7 +21,7 @@ from orrery.scenario.resolve import words
 from orrery.scenario.tensor_file import tensors_in
 
 PLAIN = ("round-to-nearest",)
-"""What every recipe is compared with."""
+"""The recipe with which all others are compared."""
 
 MAX_OUTPUTS, MAX_FEATURES = 512, 4096
 """Limits of a layer that recipes are tried on: rows of weights, spread over it, and columns."""

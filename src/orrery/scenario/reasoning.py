@@ -43,7 +43,7 @@ OF_OTHER_RUNS = ("draft_model", "draft_tree", "prefix_caching", "draft_tokens", 
 
 
 def reasoned(scenario: Scenario, question: Question, call: Estimate, tariff: Tariff) -> Reasoned | Infeasible | None:
-    """What an answer takes with the shape of a scenario, beside the estimate of one call; None where it has none."""
+    """Cost of an answer by the scenario's shape, beside the estimate of one call; None where it has none."""
     if scenario.reasoning is None and scenario.budget_usd is not None:
         scenario = scenario.model_copy(update={"reasoning": "best-of-n", "samples": scenario.samples or "1"})
     if scenario.reasoning is None:
@@ -261,7 +261,7 @@ def _odds(scenario: Scenario, choice: Choice | None) -> AnswerAccuracy | None:
 
 
 def _notes(scenario: Scenario, shape: Technique, knobs: ShapeKnobs, graph: Graph, place: _Place) -> Iterator[str]:
-    """What was taken for granted."""
+    """Assumptions."""
     if not place.shares_prefix:
         yield "prefix_caching: off, so that every call computes its whole prompt"
     if any(graph.of("verifier")) and scenario.verifier_model is None:

@@ -63,7 +63,7 @@ class RecommendationAnswer:
 
     @property
     def bound_by(self) -> str:
-        """What takes the most: gathering, or what most products wait for."""
+        """The longest part: gathering, or the limit of most products."""
         return "gather" if self.gathered.time_s > self.latency_s / 2.0 else self.products.bound_by
 
     @property

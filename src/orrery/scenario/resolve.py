@@ -174,7 +174,7 @@ def check_context(scenario: Scenario, model: Model) -> None:
 
 
 def read_as(model: Model) -> tuple[str, ...]:
-    """What to say where the config's family was assumed."""
+    """The note for a config whose family was assumed."""
     return tuple(f"model: {text}" for key, text in model.published if key == "model_type")
 
 

@@ -34,7 +34,7 @@ class RlAnswer:
 
     @property
     def job(self) -> RlJob:
-        """What was asked."""
+        """The job."""
         return self.step.job
 
     @property
@@ -114,7 +114,7 @@ class RlAnswer:
 
 
 def rollout_json(step: RlStep) -> dict[str, Any]:
-    """How the rollouts went."""
+    """Figures of the rollouts."""
     lengths = np.concatenate([r.lengths.response for r in step.rollouts.rounds])
     found = step.rollouts
     return {
@@ -193,7 +193,7 @@ def answered(job: RlJob, scenario: Scenario, notes: tuple[str, ...]) -> RlAnswer
 
 
 def missing_memory(step: RlStep) -> Infeasible | None:
-    """What the pool that does not fit lacks."""
+    """The missing memory of the pool that does not fit."""
     job = step.job
     if not step.trainer.fits:
         near = cheapest_fit(update_job(job, step.passes.packing, job.training.model), job.layout)

@@ -299,7 +299,7 @@ def deployment_of(
 
 
 def formats_for(weights: str, device: Device, engine: Engine) -> Formats:
-    """How an engine holds the policy: weights as asked, activations and cache as they go with them."""
+    """Formats of the policy in its engine: weights as requested, activations and cache to match."""
     name = get_format(weights).name
     activations = activations_for(name, device)
     return Formats(weights=name, activations=activations, kv=cache_beside(name, activations, engine, device))

@@ -62,7 +62,7 @@ class RlPlanAnswer:
 
 
 def flags_of(plan: RlAnswer) -> dict[str, Any]:
-    """What a plan adds to its scenario: written there, it is this plan."""
+    """A plan's additions to its scenario: with them, the scenario is this plan."""
     job, layout = plan.job, plan.job.layout
     chosen: dict[str, Any] = {"layout": str(layout), "generation_tp": job.generation.layout.tp}
     return chosen | ({"colocated": True} if job.is_colocated else {"generation_devices": job.generation_devices})

@@ -15,7 +15,7 @@ from orrery.base.user_text import parsed_json
 LENGTH_BYTES = 8
 
 MAX_HEADER_BYTES = 100_000_000
-"""What the format's own reader takes at most."""
+"""Limit of the format's own reader."""
 
 MAX_AXES = 32
 

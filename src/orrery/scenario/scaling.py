@@ -19,7 +19,7 @@ from orrery.scenario.kinds import Count, Number, Switch, Word
 LAWS = (fp_quantisation.LAW, quartet.LAW)
 
 PARAMETERS, TOKENS, BLOCK = 1e9, 100e9, 128
-"""What is asked about where nothing is said."""
+"""Default inputs."""
 
 BUDGETS_FLOPS = tuple(10.0**power for power in range(19, 32))
 MAP_PARAMETERS = tuple(float(f"{10**x:.2g}") for x in np.linspace(8.0, 12.5, 10))
@@ -29,7 +29,7 @@ FP4_RATIO = 2.0
 
 
 class ScalingQuestion(Inputs, table=SCALING_BY_NAME):
-    """What is asked of a law."""
+    """Inputs of a scaling law."""
 
     law: Word = None
     parameters: Number = None
@@ -135,7 +135,7 @@ def _cited(law: str) -> list[dict[str, Any]]:
 
 @typed
 def scaling(**settings: Any) -> FormatAnswer | WidthAnswer:
-    """What a law of low-precision training says.
+    """Prediction of a law of low-precision training.
 
     ``law = "fp-quantisation"``: the loss of a run in a float of so many exponent and mantissa bits, the best split of
     every width, the data beyond which it gets worse, the best width for a compute budget. ``law = "quartet"``: whether

@@ -34,7 +34,7 @@ class Scenario(
     MoneyScenario,
     ServingScenario,
 ):
-    """What a user asks: a deployment with its traffic, or a training job; blank means: take the documented default."""
+    """A user's scenario: a deployment with its traffic, or a training job; a blank takes the documented default."""
 
     def written(self) -> dict[str, Any]:
         """The settings that were given, as plain values, in the order of the help page."""

@@ -5,7 +5,7 @@ from orrery.scenario.kinds import Number, Settings, Switch, Word
 
 
 class ColdStartScenario(Settings, table=BY_NAME):
-    """What a start begins from, and where its weights come from; blank means: take the documented default."""
+    """Starting state and weight source of a cold start; a blank takes the documented default."""
 
     start: Word = None
     weights_from: Word = None

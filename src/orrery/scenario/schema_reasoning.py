@@ -63,7 +63,7 @@ def sample_counts(text: str) -> tuple[int, ...]:
 
 
 def shape_knobs(texts: Sequence[str]) -> dict[str, str]:
-    """What was written for each knob, by name. ValueError says what to write."""
+    """Given values of the knobs, by name. ValueError tells what to write."""
     found: dict[str, str] = {}
     for word in (w for t in texts for w in t.replace(",", " ").split()):
         name, equals, value = word.partition("=")

@@ -12,7 +12,7 @@ WORDS = {"algorithm": ALGORITHMS}
 
 
 class RlScenario(Settings, table=BY_NAME):
-    """What a step of RL post-training adds to a training job; blank means: take the documented default and say so."""
+    """Settings of RL post-training beside a training job; a blank takes the documented default, with a note."""
 
     rl: Switch = None
     algorithm: Word = None

@@ -11,7 +11,7 @@ from orrery.scenario.objectives import read_objectives
 
 
 class ServingScenario(Settings, table=BY_NAME):
-    """What a deployment and its traffic are; blank means: take the documented default and say so."""
+    """Settings of a deployment and its traffic; a blank takes the documented default, with a note."""
 
     model: Word = None
     assume: Word = None

@@ -20,7 +20,7 @@ WORDS = {
 
 
 class TrainingScenario(Settings, table=BY_NAME):
-    """What a training job adds; blank means: take the documented default and say so."""
+    """Settings of a training job; a blank takes the documented default, with a note."""
 
     global_batch: Count = None
     micro_batch: Count = None

@@ -1,4 +1,4 @@
-"""What one setting of a scenario is; it imports nothing heavy, so that help stays quick."""
+"""One setting of a scenario; the module imports nothing heavy, so that help stays quick."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast

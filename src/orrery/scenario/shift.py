@@ -183,7 +183,7 @@ def _job(text: str, count: int) -> Job:
 
 
 def _too_much(hours: Hours, jobs: tuple[Job, ...], limit: float) -> Infeasible:
-    """What the jobs need of the row's room, and what there is."""
+    """The jobs' need of the row's spare power, against its supply."""
     room = np.maximum(limit - hours.base_w, 0.0) * hours.length_s
     need = sum(job.energy_j for job in jobs)
     has = [min(room[j.first : j.last].sum(), j.limit_w * (j.last - j.first) * hours.length_s) for j in jobs]

@@ -1,4 +1,4 @@
-"""What the catalogue knows, as tables for any window."""
+"""The catalogue as tables for any window."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace

@@ -1,4 +1,4 @@
-"""What number formats keep of a tensor: where it comes from, whether it can be measured at all, and errors pooled."""
+"""Errors of number formats on a tensor: its source, whether it can be measured at all, and errors pooled."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -144,7 +144,7 @@ def simulate(
 
 
 def _spread_notes(scenario: Scenario) -> tuple[str, ...]:
-    """What was drawn although nobody asked for it."""
+    """Notes on randomness that nobody asked for."""
     if not any(is_spread(scenario, side) for side in ("input", "output")):
         return ()
     return (
@@ -154,7 +154,7 @@ def _spread_notes(scenario: Scenario) -> tuple[str, ...]:
 
 
 def _load_notes(scenario: Scenario, service: Service) -> tuple[str, ...]:
-    """How near the arrivals are to what equal replicas sustain, where they come at a steady rate."""
+    """Load of the replicas as a share of their capacity, where arrivals have a steady rate."""
     pool, rate = service.pools[0], scenario.rate
     memory = memory_of(pool.deployment)
     if rate is None or scenario.concurrency is not None or scenario.trace is not None or pool.role != "all":
@@ -264,7 +264,7 @@ def check_traffic(scenario: Scenario) -> None:
 
 
 def lacking_memory(service: Service) -> Infeasible | None:
-    """What the first pool that does not fit lacks: known before anything is prepared."""
+    """The missing memory of the first pool that does not fit: known before anything is prepared."""
     found = (memory_of(pool.deployment) for pool in service.pools)
     return next((memory for memory in found if isinstance(memory, Infeasible)), None)
 

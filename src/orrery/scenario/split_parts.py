@@ -1,4 +1,4 @@
-"""What the settings of a split say: the network, its exits and bottlenecks, the filter and the rates."""
+"""Parts of a split's settings: the network, its exits and bottlenecks, the filter and the rates."""
 
 from math import inf
 from pathlib import Path

@@ -30,7 +30,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionInputs:
-    """What a session needs besides the cuts."""
+    """Inputs of a session beside the cuts."""
 
     trace: str
     seed: int

@@ -70,7 +70,7 @@ DAMAGED = (
     RuntimeError,
     OSError,
 )
-"""What readers of archives and array headers raise on files that are not what they say."""
+"""Exceptions that readers of archives and array headers raise on damaged files."""
 
 IN_MEMORY_BYTES = 1 << 28
 """A decoded tensor larger than this is kept in a scratch file."""
@@ -139,7 +139,7 @@ def _stored_numbers(path: Path, stored: Stored) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Npy:
-    """What the header of an array says, and where its numbers begin."""
+    """An array's header, and the offset of its numbers."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]

@@ -233,7 +233,7 @@ KINDS = {
     "memory": ("update", "weight sampling"),
     "overhead": ("launches", "once a step"),
 }
-"""What limits a step, and the parts that say so."""
+"""Limits of a step, and the parts of each."""
 
 
 def bound_by(parts: dict[str, float]) -> str:

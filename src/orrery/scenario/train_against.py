@@ -18,7 +18,7 @@ from orrery.training.step import PARTS
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Against:
-    """How one layout stands among all that were searched."""
+    """Rank of one layout among all that were searched."""
 
     answer: TrainAnswer
     num_faster: int  # layouts of the search that fit and take less time

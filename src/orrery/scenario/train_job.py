@@ -129,7 +129,7 @@ def _prunes(scenario: Scenario, model: Model, framework: Framework, task: str, n
 
 
 def _placement(scenario: Scenario, model: Model, notes: list[str]) -> dict[str, Any]:
-    """What moves or copies experts; ScenarioError where a setting means nothing beside the others."""
+    """Placement of experts; ScenarioError where a setting means nothing beside the others."""
     name, copies, interval = (scenario.expert_placement, scenario.expert_replicas, scenario.placement_interval_steps)
     if name in (None, IN_ORDER):
         for field, value in (("expert_replicas", copies), ("placement_interval_steps", interval)):
@@ -203,7 +203,7 @@ def _sites(scenario: Scenario, devices: int) -> tuple[int, float] | None:
 
 
 def job_json(job: TrainingJob) -> dict[str, Any]:
-    """What was trained, by name; of models with experts also how their tokens travel and fall."""
+    """The job, by name; of models with experts also their dispatcher and load."""
     has_experts = any(b.experts for b in job.model.blocks)
     routed = (
         {

@@ -40,7 +40,7 @@ KINDS = {
     "drives": ("waiting for drives",),
     "overhead": ("launches", "once a step"),
 }
-"""What limits a step, and the parts that say so."""
+"""Limits of a step, and the parts of each."""
 
 NO_INTERVALS = "intervals: none, no measured run with states off the device was compared"
 
@@ -145,7 +145,7 @@ class OffloadAnswer:
         )
 
     def _tiers_json(self) -> dict[str, dict[str, float]]:
-        """What each tier holds for one device, what of it there is, and how fast it is."""
+        """Contents, capacity and speed of each tier, for one device."""
         t, held = self.tiers, self.held
         return {
             "device": {
@@ -210,7 +210,7 @@ def offloaded(scenario: Scenario) -> OffloadAnswer | InfeasibleAnswer:
 
 
 def _notes(ready: Prepared) -> tuple[str, ...]:
-    """What was assumed, of the tiers alone that something goes to."""
+    """Assumptions about the tiers in use."""
     held = ready.rule(replace(ready.pieces.work, num_micro_batches=1), ready.memory.tiers).held
     silent = [name for name, size in (("host_", held.host_bytes), ("nvme_", held.nvme_bytes)) if size <= 0.0]
     return tuple(note for note in ready.notes if not note.startswith(tuple(silent)))
@@ -283,7 +283,7 @@ def _learnt_frac(ready: Prepared, step: OffloadedStep) -> float:
 def _step_costs(
     ready: Prepared, step: OffloadedStep, parts: dict[str, float], time_s: float, power_w: float
 ) -> StepCosts:
-    """What a run needs to know; a forward pass alone fetches every layer once where parameters lie elsewhere."""
+    """Costs of a run's steps; a forward pass alone fetches every layer once where parameters lie elsewhere."""
     work, tiers, is_shared = ready.pieces.work, ready.memory.tiers, ready.knobs.shares_states
     each_s = work.num_layers * work.forward_s + work.outer_forward_s
     fetched = work.num_layers * work.layer_bytes / (tiers.num_ranks if is_shared else 1)

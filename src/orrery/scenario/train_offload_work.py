@@ -142,7 +142,7 @@ WITHOUT_WAITING: Mapping[str, dict[str, float]] = {
     "waiting for other ranks": {"collective_bytes_per_s": inf},
     "update": {"gpu_memory_bytes_per_s": inf},
 }
-"""What each lane's part of a step goes away with."""
+"""The remedy for each lane's part of a step."""
 
 
 def parts_of(rule: Rule, pieces: Pieces, tiers: Tiers, num_forward: float) -> dict[str, float]:
@@ -170,7 +170,7 @@ def parts_of(rule: Rule, pieces: Pieces, tiers: Tiers, num_forward: float) -> di
 
 
 def _without(pieces: Pieces) -> list[tuple[str, dict[str, Any]]]:
-    """What of a layer's seconds goes, part by part; when all are gone the forward pass alone is left."""
+    """Seconds of a layer saved, part by part; when all are gone the forward pass alone is left."""
     p, w = pieces, pieces.work
     own_s = w.backward_s - p.tensor_backward_s - p.launch_backward_s - w.weight_gradient_s
     return [

@@ -41,7 +41,7 @@ KILLED_SHOWN = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TrainPlanAnswer:
-    """What a search of training layouts came back with; ``infeasible`` where nothing works."""
+    """Result of a search of training layouts; ``infeasible`` where nothing works."""
 
     job: TrainingJob
     plans: tuple[TrainAnswer, ...]  # the fastest, best first

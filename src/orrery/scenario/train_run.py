@@ -46,7 +46,7 @@ OF_A_RUN = ("device_mtbf_s", "node_mtbf_s", "checkpoint", "eval_every_steps", "d
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StepCosts:
-    """What a run needs to know of its steps; bytes are of one device."""
+    """Costs of a run's steps; bytes are of one device."""
 
     job: TrainingJob
     step_s: float
@@ -211,7 +211,7 @@ def _with_failures(scenario: Scenario, costs: StepCosts, run: RunPlan) -> tuple[
 
 
 def _saving(scenario: Scenario, costs: StepCosts, run: RunPlan) -> Saving:
-    """What one device has to save, beside which steps, over which links."""
+    """A save of one device: its bytes, the steps beside it, and its links."""
     cluster = costs.job.cluster
     node_rate = scenario.storage_bytes_per_s or STORAGE_BYTES_PER_S
     return Saving(

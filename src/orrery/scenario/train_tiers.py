@@ -71,7 +71,7 @@ def exchange_s(job: TrainingJob, layout: TrainingLayout, kind: str, message_byte
 
 
 def _rate_bytes_per_s(job: TrainingJob, layout: TrainingLayout, layer_bytes: float) -> float:
-    """What a rank gathers in a second, all but its own part, when ranks gather a layer."""
+    """Rate at which a rank gathers a layer from all others."""
     if layout.dp == 1:
         return inf
     return layer_bytes * (layout.dp - 1) / layout.dp / exchange_s(job, layout, "all_gather", layer_bytes)

@@ -1,4 +1,4 @@
-"""What a user wrote that cannot be, as sentences: what, what was got, and what to write."""
+"""Validation errors as sentences: the field, the value, and what to write."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -30,7 +30,7 @@ def weight_offload_of(scenario: Scenario, device: Device) -> WeightOffload | Non
 
 
 def weight_offload_note(deployment: Deployment) -> str:
-    """What fetches take of a pass, and what they spare; blank where all weights are on the devices."""
+    """Share of a pass that fetches take, and the memory that they spare; blank where all weights are on the devices."""
     if (rule := deployment.weight_offload) is None:
         return ""
     count, spared = num_elsewhere(deployment), elsewhere_bytes(deployment)

@@ -137,7 +137,7 @@ class _Machine:
         self.file_bytes = get_format(model.weights_format).bits_per_element / 8.0
 
     def notes(self) -> tuple[str, ...]:
-        """What was taken where nothing was said."""
+        """Defaults taken for unstated settings."""
         return (
             f"weights: {self.format} in memory, {self.model.weights_format} in the file; the embedding and the head "
             "stay whole with the first machine",

@@ -1,4 +1,4 @@
-"""How batches are formed: the switches that policies set, one dataclass for all of them."""
+"""Batching: the switches that policies set, one dataclass for all of them."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ EVICTS_BY_KEY = "evicts-by-key"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batching:
-    """What a policy decides beyond the tokens that it grants to a prompt."""
+    """A policy's decisions beyond the tokens that it grants to a prompt."""
 
     chunk_tokens: int = 0  # most prompt tokens in a step; 0 = the token budget
     mixes: bool = True  # prompts and decodes share steps; otherwise prompts go first, alone

@@ -41,7 +41,7 @@ class Steps:
         return explain(deployment, self.ticks.done, entry, name, energy_j)
 
     def limit(self) -> str:
-        """What takes most of the time: the host where it is slower than the device, else a resource of the device."""
+        """The largest part of the time: the host where it is slower than the device, else a resource of the device."""
         entry = self.prompt_entry if self.prompt_share > 0.5 else self.decode_entry
         is_host = self.ticks.host_s[entry] > self.ticks.done.time_s[entry]
         return "host" if is_host else limit_of(self.ticks.done, entry)
@@ -71,7 +71,7 @@ class Steps:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Estimate:
-    """What a deployment does under a workload. Rates are of the whole deployment, times are means."""
+    """Performance of a deployment under a workload. Rates are of the whole deployment, times are means."""
 
     ttft_s: float
     tpot_s: float
@@ -112,7 +112,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Answer:
-    """What each mode finds, before power, intervals and reasons are added."""
+    """Answer of a mode, before power, intervals and reasons are added."""
 
     ttft_s: float
     tpot_s: float

@@ -1,4 +1,5 @@
-"""How sure an answer is: the errors of such runs when their whole campaign was left out, wider where more is unknown.
+"""Uncertainty of an answer: the errors of such runs when their whole campaign was left out, wider where more is
+unknown.
 
 ``orrery.serving.intervals`` makes intervals of these factors.
 """
@@ -46,7 +47,7 @@ class ExtrapolationShare:
 
 
 def extrapolation_share(done: Step) -> ExtrapolationShare:
-    """What the answer rests on, over all steps that it was made of."""
+    """Extrapolated share of an answer, over all steps that it was made of."""
     borrowed = outside = total = 0.0
     examples: list[str] = []
     for p in done.parts:
@@ -66,14 +67,15 @@ def extrapolation_share(done: Step) -> ExtrapolationShare:
 
 
 def kind_of_run(deployment: Deployment, mode: str, num_pools: int = 1) -> str:
-    """What the intervals of a run go by: its mode, or that prompts and outputs have machines of their own; and whether
-    the model has experts, of whose traffic less is known."""
+    """Class of a run for its intervals: its mode, or separate pools for prompts and outputs; and whether the model
+    has experts, of whose traffic less is known.
+    """
     kind = mode if num_pools == 1 else "pools"
     return f"{kind} experts" if any(b.experts for b in deployment.model.blocks) else kind
 
 
 def factors_of(deployment: Deployment, kind: str, doubt: ExtrapolationShare) -> Factors:
-    """What is unsure of one kind of run, wider by what the answer borrows, extrapolates and was not told."""
+    """Error factors of one class of run, widened for borrowed constants, extrapolation and unstated settings."""
     factor, because = wider_by(doubt, has_version=bool(deployment.engine.version))
 
     def of(metric: str) -> Spread:
@@ -102,7 +104,8 @@ def wider_by(doubt: ExtrapolationShare, *, has_version: bool) -> tuple[float, st
 
 
 def bounds_of(deployment: Deployment, workload: Workload) -> Bounds:
-    """What no run of the deployment can pass: reading active weights once a token, a prompt's arithmetic, the boards.
+    """Physical bounds on a run of the deployment: reading active weights once a token, a prompt's arithmetic, the
+    boards.
 
     A token passes every stage of a pipeline, so it waits until each rank of all of them has read its share of the
     weights that one token needs; embeddings are looked up, not read.

@@ -34,7 +34,7 @@ MAX_WAITING = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Factors:
-    """What is unsure of an answer, as truth / prediction."""
+    """Error factors of an answer, as truth / prediction."""
 
     pace: Spread  # of everything that machines do
     first: Spread  # of the time to the first token, but for what it waits for a slot
@@ -43,7 +43,7 @@ class Factors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What physics leaves room for; a value beyond a bound is not moved, and its end is the value."""
+    """Physical bounds; a value beyond a bound is not moved, and its end is the value."""
 
     least_tpot_s: float = 0.0
     least_ttft_s: float = 0.0
@@ -137,7 +137,7 @@ def queue_ratio(load_frac: float, pace: float) -> float:
 
 
 def _slack(load_frac: float) -> float:
-    """How far a load is from saturation, on either side; a little, where it is there."""
+    """Distance of a load from saturation, on either side; a little, where it is there."""
     return max(1.0 - load_frac if load_frac < 1.0 else 1.0 - 1.0 / load_frac, 1e-6)
 
 

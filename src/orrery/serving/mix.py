@@ -23,13 +23,14 @@ import numpy as np
 from orrery.execution.batch import Floats
 
 SPREAD_FRAC = 0.1
-"""How far the lengths of one kind of request lie around their mean, where nobody says: evenly, within a tenth of it.
-Services see lengths that differ; only a benchmark of equal ones marches in step."""
+"""Half-width of lengths around their mean within one kind of request: evenly, within a tenth of it. Services see
+lengths that differ; only a benchmark of equal ones marches in step.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Mix:
-    """What a step holds; arrays with one entry for each number of slots."""
+    """Contents of a step; arrays with one entry for each number of slots."""
 
     decoding: Floats
     prompts: Floats  # computed a step, on average

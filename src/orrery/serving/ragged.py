@@ -20,7 +20,7 @@ from orrery.base.errors import ScenarioError
 Ints = NDArray[np.int64]
 Way = Literal["realign", "pool", "padded"]
 WAYS: tuple[Way, ...] = ("realign", "pool", "padded")
-"""What happens to sequences that accepted different numbers of draft tokens."""
+"""Treatments of sequences that accepted different numbers of draft tokens."""
 
 
 def _free(sequences: int, length: int) -> float:
@@ -29,7 +29,7 @@ def _free(sequences: int, length: int) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rounds:
-    """What a round costs, by sequences and padded length, and how guesses hold."""
+    """Cost of a round, by sequences and padded length, and the acceptance of drafts."""
 
     draft_s: Callable[[int, int], float]
     check_s: Callable[[int, int], float]

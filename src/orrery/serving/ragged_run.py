@@ -106,7 +106,7 @@ def rounds_of(target: Deployment, guessing: Speculation, sequences: int, longest
 
 
 def _lacking(requests: Requests, guessing: Speculation, memory: Memory, batch: int, way: Way) -> Infeasible | None:
-    """What the longest padded batch needs beyond the cache."""
+    """Memory of the longest padded batch beyond the cache."""
     tokens = int((requests.input_tokens + requests.output_tokens).max())
     if way == "padded":
         tokens = int(requests.input_tokens.max() + requests.output_tokens.max() * verified_tokens(guessing))

@@ -10,7 +10,7 @@ NEAR_FRAC = 0.9
 
 
 def notes_near(rate_per_s: float, highest_per_s: float) -> tuple[str, ...]:
-    """What to say of arrivals at a rate."""
+    """Notes on arrivals at a rate."""
     if highest_per_s <= 0 or rate_per_s < NEAR_FRAC * highest_per_s:
         return ()
     share = rate_per_s / highest_per_s
@@ -26,7 +26,7 @@ def notes_near(rate_per_s: float, highest_per_s: float) -> tuple[str, ...]:
 
 
 def waiting_notes(memory: Memory, state: Steady, replicas: int) -> tuple[str, ...]:
-    """What to say of a closed loop that keeps more in flight than batches hold."""
+    """Notes on a closed loop that keeps more in flight than batches hold."""
     waiting = float(state.concurrency[-1] - state.slots[-1]) * replicas
     if waiting < 1:
         return ()

@@ -309,7 +309,7 @@ def _gathered(has_mixed_steps: bool, entry_s: float, costs: _Costs, slots: Float
 
 
 def _together_s(deployment: Deployment, ticks: Ticks, size: int) -> Floats:
-    """What ranks that share experts do together, by block."""
+    """Time of the parts that ranks with shared experts do together, by block."""
     if not has_exchange(deployment):
         return np.zeros((5, 1))
     parts = [p.time_s for p in ticks.done.parts if p.name in ("experts", "dispatch", "combine")]

@@ -35,7 +35,7 @@ class ImageServer:
         return self.unpacked_bytes / (self.device_bytes_per_s if on_device else self.core_bytes_per_s)
 
     def copying_s(self, *, on_device: bool) -> float:
-        """What crosses the link is still packed where the device unpacks it."""
+        """Time of copying; data crosses the link still packed where the device unpacks it."""
         moved = self.packed_bytes if on_device else self.input_bytes
         return self.link_latency_s + moved / self.link_bytes_per_s
 

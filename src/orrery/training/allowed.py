@@ -1,4 +1,4 @@
-"""What a layout must satisfy before it means anything: one list for a single question and for a search of millions.
+"""Rules that a layout must satisfy: one list for a single question and for a search of millions.
 
 A rule is a name, a vectorised test, and a sentence with the offending numbers and the nearest ones that work.
 """

@@ -1,4 +1,4 @@
-"""How far training predictions are from measured runs."""
+"""Errors of training predictions against measured runs."""
 
 from orrery.base.cost import Spread
 from orrery.execution.train.job import TrainingJob

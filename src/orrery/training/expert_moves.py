@@ -1,4 +1,4 @@
-"""What experts that are copied or moved cost a step beside their loads: gradients that copies sum, state that travels.
+"""Step cost of copied or moved experts beside their loads: gradients that copies sum, state that travels.
 
 Copies on several ranks sum their gradients once a step, after all micro-batches, each rank its own share of what
 further copies of the ranks hold. At every new placement the weights and optimizer states of an expert go where it now

@@ -1,4 +1,4 @@
-"""What each device of a training job holds at its fullest, by category.
+"""Peak memory of each device of a training job, by category.
 
 State: weights, gradients, optimizer, each divided by what shares it. Activations: micro-batches in flight times what
 the stage's layers keep, and what the backward pass of one layer holds for a moment, or the logits of the last stage
@@ -40,7 +40,7 @@ CATEGORIES = (
 
 
 def room_bytes(job: TrainingJob) -> float:
-    """What of a device's memory a process may fill."""
+    """Memory of a device that a process may fill."""
     return USABLE_FRAC * job.cluster.device.memory_capacity_bytes
 
 
@@ -126,7 +126,7 @@ def held_bytes(
 def _kept_wide(
     job: TrainingJob, x: Columns, units: Units, which: NDArray[np.int64], has_head: NDArray[np.bool_]
 ) -> Floats:
-    """What the embedding takes more than 4-bit weights, and the head where it is not quantised."""
+    """Bytes of the embedding beyond 4-bit weights, and of the head where it is not quantised."""
     apart = ~has_head | (x.pp == 1)  # the first stage, or the only one
     wide = np.where(apart, units.embedding.parameters[which], 0.0)
     if not job.framework.quantises_head and not job.model.is_head_tied:
@@ -147,7 +147,7 @@ def _widened(job: TrainingJob, units: Units, which: NDArray[np.int64], has_head:
 def activations_of(
     job: TrainingJob, x: Columns, units: Units, which: NDArray[np.int64], counts: Sequence[Floats], layers: Floats
 ) -> tuple[Floats, Floats]:
-    """What one micro-batch leaves in a stage's layers, and what the backward pass of one of them holds for a moment.
+    """Activations of one micro-batch in a stage's layers, and the transient memory of one layer's backward pass.
 
     A layer that is recomputed is there whole while its gradients are made; of modules the largest one is.
     """

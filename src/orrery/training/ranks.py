@@ -74,7 +74,7 @@ def ranks_of(job: TrainingJob, layout: TrainingLayout, ready: Units | None = Non
 
 
 def _by_rank(first: Stage, middle: Stage, last: Stage) -> Stage:
-    """What stands on each rank: a row a rank in all three, the only rank being the last."""
+    """Values by rank: a row a rank in all three, the only rank being the last."""
 
     def chosen(name: str) -> Floats:
         value = np.array(getattr(middle, name))

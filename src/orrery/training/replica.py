@@ -1,4 +1,4 @@
-"""What a local-update technique is told of a data-parallel job, and what it answers.
+"""Interface of a local-update technique: its inputs from a data-parallel job, and its answer.
 
 Replicas compute steps of their own batches. When and how they exchange what they have learnt is the technique at
 ``training.local_updates``; its rule takes a ``Replica`` and its knobs, and gives one ``Round``.
@@ -34,11 +34,13 @@ class Replica:
     last_frac: float = 0.0  # share of the gradients that only the end of the backward pass makes
 
     def beside_s(self, exchange_s: float, work_s: float) -> float:
-        """What an exchange adds to work beside it: what the work cannot hide, and what it slows the work down."""
+        """Time that an exchange adds to work beside it: its exposed part, and the work's slowdown."""
         return max(exchange_s - work_s, 0.0) + (self.contention_ratio - 1.0) * min(exchange_s, work_s)
 
     def overlapped_s(self, reduce_s: float) -> float:
-        """What a reduction adds that starts with the first bucket of the backward pass and ends with the last one."""
+        """Time added by a reduction that starts with the first bucket of the backward pass and ends with the last
+        one.
+        """
         return max(self.beside_s(reduce_s, self.backward_s), self.last_frac * reduce_s)
 
 

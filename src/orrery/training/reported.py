@@ -1,4 +1,4 @@
-"""What tools report of a device's memory: the allocator's peak, what it has reserved, or all that the driver counts.
+"""Memory as tools report it: the allocator's peak, its reserved pool, or everything that the driver counts.
 
 A caching allocator keeps blocks that it rounds up and cannot always use again: sixteen runs of a 70B model cut to
 twelve layers reserved 1.03 to 1.08 times their peak. nvidia-smi and its like also count the driver's context, with
@@ -18,7 +18,7 @@ RESERVED_RATIO = 1.05
 """Reserved memory over the allocator's peak: the mean of SimuMax's published runs on B200 that state both."""
 
 CONNECTION_BYTES = 4_194_304 + 4_915_200 + 524_288
-"""What NCCL receives into from one neighbour on one channel: NCCL_BUFFSIZE, and its two low-latency protocols'."""
+"""NCCL's receive buffers for one neighbour on one channel: NCCL_BUFFSIZE, and its two low-latency protocols'."""
 
 CHANNELS, CONNECTIONS = 24, 3
 """Channels of a group inside and between nodes of eight devices on a switch, and connections of each channel: a ring
@@ -38,12 +38,12 @@ def num_communicators(layout: TrainingLayout) -> int:
 
 
 def outside_bytes(framework: Framework, layout: TrainingLayout) -> float:
-    """What the driver and the communication library hold beside the allocator."""
+    """Memory of the driver and the communication library beside the allocator."""
     return framework.context_bytes + num_communicators(layout) * COMMUNICATOR_BYTES
 
 
 def reported_bytes(allocated: float, tool: Tool, framework: Framework, layout: TrainingLayout) -> float:
-    """What the tool says where the allocator's peak is ``allocated``."""
+    """The tool's figure where the allocator's peak is ``allocated``."""
     if tool == "allocated":
         return allocated
     return RESERVED_RATIO * allocated + (outside_bytes(framework, layout) if tool == "device" else 0.0)

@@ -10,7 +10,7 @@ from orrery.training.levels import DEVICE, Topology
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wire:
-    """What an element travels in; quantised by blocks, each with its scale."""
+    """Format of an element on the wire; quantised by blocks, each with its scale."""
 
     element_bytes: float = 2.0
     block_elements: int = 0  # that share a scale; 0 = not quantised
@@ -45,12 +45,12 @@ class WireKnobs:
 
     @property
     def weight_wire(self) -> Wire:
-        """What weights travel in."""
+        """Wire format of weights."""
         return self._wire(self.weight_bits)
 
     @property
     def gradient_wire(self) -> Wire:
-        """What gradients travel in."""
+        """Wire format of gradients."""
         return self._wire(self.gradient_bits)
 
     def _wire(self, bits: int) -> Wire:

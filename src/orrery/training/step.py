@@ -190,7 +190,7 @@ def stages(found: Units, x: Columns, which: Ints, kinds: StageKinds) -> tuple[St
 
 
 def placed(x: Columns, found: tuple[Stage, Stage, Stage]) -> tuple[Stage, Stage, Stage]:
-    """What a rank at either end and between them holds: of a mirrored pipeline the mean of both ends, twice."""
+    """Memory of a rank at either end and between them: of a mirrored pipeline the mean of both ends, twice."""
     half = 0.5 * is_mirrored(x)
     if not half.any():
         return found
@@ -241,7 +241,7 @@ def _layer_parts(
 
 
 def _beside(collective_s: Floats, work_s: Floats, contention_ratio: float) -> Floats:
-    """What a collective adds to work beside it."""
+    """Time that a collective adds to work beside it."""
     return np.maximum(collective_s - work_s, 0.0) + (contention_ratio - 1.0) * np.minimum(collective_s, work_s)
 
 
@@ -357,7 +357,7 @@ def _hand_overs(job: TrainingJob, x: Columns, found: Units, m: Floats, sends: Fl
 
 
 def _exposed(job: TrainingJob, x: Columns, busy: dict[str, Floats], sync: Sync, stage: Stage) -> dict[str, Floats]:
-    """What of the gradients' reduction and the parameters' gathering no computation hides."""
+    """Exposed time of the gradients' reduction and the parameters' gathering."""
     f = job.framework
     backward = busy["backward"] + busy["weight gradients"] + busy["recomputation"]
     reduce_s, gather_s = sync.reduce_s, sync.gather_s
@@ -405,7 +405,7 @@ def _moved(job: TrainingJob, found: Units, x: Columns, which: Ints, m: Floats, u
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Bounds:
-    """What a layout takes at least, for less than it costs to ask how much it takes; arrays of the layouts."""
+    """Lower bounds of a layout, cheaper than the full prediction; arrays of the layouts."""
 
     time_s: Floats
     memory_bytes: Floats

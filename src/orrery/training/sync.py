@@ -1,4 +1,4 @@
-"""What data parallelism adds to a step: gradients summed, sharded state gathered, weights updated.
+"""Step cost of data parallelism: gradients summed, sharded state gathered, weights updated.
 
 Gradients of dense parameters meet over all data and context ranks, those of experts over the ranks that hold the same
 experts. Sharded state lives in groups of ``sharding_group`` ranks; copies of the groups sum their shards (HSDP).
@@ -51,7 +51,7 @@ STAGE_FIELDS = tuple(f.name for f in fields(Stage))
 
 
 def gradient_bytes(job: TrainingJob) -> float:
-    """What a gradient travels in."""
+    """Bytes of a gradient on the wire."""
     return job.recipe.gradient_wire_bytes or job.recipe.gradient_bytes or job.framework.gradient_bytes
 
 

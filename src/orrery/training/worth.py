@@ -1,4 +1,4 @@
-"""What steps are worth: utilisation, power and energy, tokens, days."""
+"""Yield of steps: utilisation, power and energy, tokens, days."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -45,7 +45,7 @@ class Change:
 
     @property
     def difference(self) -> str:
-        """What the change adds to the cost, or takes off it."""
+        """Cost added or saved by the change."""
         return f"${figures(abs(self.added_usd))} {'less' if self.added_usd < 0.0 else 'more'}"
 
 
@@ -248,7 +248,7 @@ class FleetAnswer:
         )
 
     def tenants(self) -> list[dict[str, Any]]:
-        """What became of each tenant's requests."""
+        """Outcome of each tenant's requests."""
         split, found = self.traffic.split, list[dict[str, Any]]()
         for k, tenant in enumerate(tenants_of(self.inputs)):
             mine = split.requests.client == k

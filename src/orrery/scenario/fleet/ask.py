@@ -153,7 +153,7 @@ def simulated_fleet(
 
 
 def _money_notes(scenario: Scenario) -> tuple[str, ...]:
-    """What an API's price says, and settings of money that change nothing here."""
+    """Notes on the API's price, and on settings of money that change nothing here."""
     if scenario.api_price is not None:
         return api_price_of(scenario.api_price)[1]
     return ("cached_frac: not used; write api_price",) if scenario.cached_frac is not None else ()

@@ -81,7 +81,7 @@ class TenantBlock(Inputs, table=KNOWN):
 
 
 class FaultsBlock(Inputs, table=KNOWN):
-    """What goes wrong, and how often."""
+    """Faults and their rates."""
 
     device_mtbf_s: Number = None
     node_mtbf_s: Number = None

@@ -169,7 +169,7 @@ def _terms(
 
 
 def _disruptions(inputs: FleetInputs) -> Disruptions:
-    """What goes wrong, as it was written."""
+    """Faults as they were written."""
     given = {**_published(inputs), **(inputs.faults.written() if inputs.faults else {})}
     if "spot_mtbi_s" in given:
         given.setdefault("spot_notice_s", spot_notice_s())

@@ -1,4 +1,4 @@
-"""What a fleet's power costs and emits hour by hour: prices and carbon of a table, its energy at the meter."""
+"""Cost and emissions of a fleet's power by hour: prices and carbon of a table, energy at the meter."""
 
 from dataclasses import dataclass
 from math import ceil, floor
@@ -48,7 +48,7 @@ def electricity_usd(inputs: FleetInputs, joules: float, by_hour: ByHour | None) 
 
 
 def pue_ratio(inputs: FleetInputs) -> float:
-    """What the site draws for each watt of devices and hosts; 1 where nobody says."""
+    """Power usage effectiveness: the site's power over that of devices and hosts; 1 where none is stated."""
     return inputs.scenario.pue or 1.0
 
 

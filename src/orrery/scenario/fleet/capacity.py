@@ -1,4 +1,4 @@
-"""What one replica of a pool sustains within the limits, by the analytical estimate for mean lengths."""
+"""Sustainable rate of one replica of a pool within the limits, by the analytical estimate for mean lengths."""
 
 from collections.abc import Mapping, Sequence
 

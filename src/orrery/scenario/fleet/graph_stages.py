@@ -43,7 +43,7 @@ class StageBlock(Inputs, table=STAGE_BY_NAME):
 
 
 class GraphTop(Inputs, table=GRAPH_BY_NAME):
-    """What all stages share."""
+    """Settings common to all stages."""
 
     link_bytes_per_s: Number = None
     core_usd_per_hour: Number = None

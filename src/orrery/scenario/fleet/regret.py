@@ -1,4 +1,4 @@
-"""How far an autoscaler is from the cheapest schedule that knows the future."""
+"""Regret of an autoscaler against the cheapest schedule that knows the future."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ class Regret:
 
     @property
     def regret_frac(self) -> float:
-        """What was paid beyond the cheapest schedule, as a part of it; below 0 where the run served less than it."""
+        """Cost beyond the cheapest schedule, as a fraction of it; below 0 where the run served less than it."""
         return self.paid_s / self.cheapest_s - 1.0 if self.cheapest_s > 0 else 0.0
 
 

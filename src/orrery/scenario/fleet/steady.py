@@ -143,7 +143,8 @@ def steady_answer(inputs: FleetInputs, running: Floats | None = None) -> SteadyA
 
 
 def against_steady(answer: FleetAnswer) -> dict[str, float | None] | None:
-    """How far hourly steady states of as many replicas are from a simulated run, as parts of its figures.
+    """Differences between hourly steady states of as many replicas and a simulated run, as fractions of its
+    figures.
 
     None for a run without days, whose requests may also wait for one another, and for pools of their own for prompts.
     """

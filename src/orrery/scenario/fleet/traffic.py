@@ -29,7 +29,7 @@ TRAFFIC_ALONE = ("rate_curve", *CURVE_ALONE, "weekend", "bursts_per_day", *BURST
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FleetTraffic:
-    """What comes, after the gateway; ``length_s`` is 0 where only the requests say how long the run lasts."""
+    """Traffic behind the gateway; ``length_s`` is 0 where only the requests state the length of the run."""
 
     split: Split
     length_s: float

@@ -1,4 +1,4 @@
-"""What `orrery kernel` answers: a row for every device, point of the sweep, format, maker and variant."""
+"""Answer of `orrery kernel`: a row for every device, point of the sweep, format, library and variant."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from orrery.scenario.kernel.operator import Size
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What a clock says of the same operator on this machine."""
+    """Measured time of the same operator on this machine."""
 
     time_s: float
     spread_frac: float  # robust standard deviation of the samples over their median

@@ -69,7 +69,7 @@ def _library(kind: str, work: Work, library: str) -> Found:
 
 
 def _idle_switch(work: Work, constants: Calibration) -> tuple[str, ...]:
-    """What a switch that changes nothing says of itself."""
+    """The note on a switch that changes nothing."""
     if not work.words.get("peer_to_peer"):
         return ()
     if work.device.scaleup.topology != "bus":

@@ -69,7 +69,7 @@ def _later(
 
 
 def library(op: Op, device: Device, engine: str, details: Mapping[str, Any]) -> Found:
-    """What the kernels floor says of one op: the number that the scorecard holds against measured rows."""
+    """Prediction of the kernels floor for one op: the number that the scorecard compares with measured rows."""
     if not isinstance(op, Elementwise):
         check_units(op.format, device)
     timing, constants = kernels.predict_with_constants(op, device, engine)
@@ -100,7 +100,7 @@ KINDS: Mapping[type[Op], str] = {
     LatentDecode: "mla_decode",
     MoE: "moe",
 }
-"""What measured tables of power call an op."""
+"""Names of ops in measured tables of power."""
 
 
 def _energy(op: Op, device: Device, timing: Timing) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""What an operator is to `orrery kernel`: its sizes, and the ways in which a device can compute it."""
+"""Operators of `orrery kernel`: sizes, and the ways in which a device can compute each."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ class Found:
 
     @property
     def bound_by(self) -> str:
-        """What takes longest by itself."""
+        """The longest part."""
         terms = {**self.roofs_s, **self.others_s}
         return max(terms, key=terms.__getitem__) if terms else ""
 

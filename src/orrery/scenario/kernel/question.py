@@ -1,4 +1,4 @@
-"""What is asked of `orrery kernel`, checked."""
+"""Checked inputs of `orrery kernel`."""
 
 from typing import Annotated, Any
 

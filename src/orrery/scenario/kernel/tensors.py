@@ -1,4 +1,4 @@
-"""What the user's own tensors say of an operator: blocks that need eight bits, error of eight-bit attention."""
+"""Inputs taken from the user's own tensors: blocks that need eight bits, error of eight-bit attention."""
 
 from collections.abc import Mapping
 from functools import lru_cache

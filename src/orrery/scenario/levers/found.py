@@ -1,4 +1,4 @@
-"""What answers of the plain commands say of what techniques act on."""
+"""Facts from the plain commands' answers that techniques act on."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -9,7 +9,7 @@ from orrery.execution.overlap import OVERLAPS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a deployment has that techniques act on. Degrees that a layout leaves out are 1."""
+    """Properties of a deployment that techniques act on. Degrees that a layout leaves out are 1."""
 
     tp: int = 1
     pp: int = 1
@@ -147,4 +147,4 @@ OTHERWISE: Mapping[str, str] = {
     "kv_kept_tokens": "all of the cache is kept",
     "kv_kept_bytes": "all of the cache is kept",
 }
-"""What is most likely missing where both sides come out alike and nothing above explains it."""
+"""The likeliest missing condition where both sides come out alike and nothing above explains it."""

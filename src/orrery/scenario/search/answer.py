@@ -10,7 +10,7 @@ from orrery.scenario.search.blocks import Served
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """What every choice takes, and what it comes to."""
+    """A network: its choices and totals."""
 
     alternatives: Mapping[str, str]
     metrics: Mapping[str, float]

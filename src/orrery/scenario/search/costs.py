@@ -1,4 +1,4 @@
-"""What a space brings to a search on one device: choices, costs of alternatives, and a stand-in for quality."""
+"""Inputs of a search from one space and device: choices, costs of alternatives, and a stand-in for quality."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

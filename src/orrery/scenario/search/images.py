@@ -65,7 +65,7 @@ def choices_of(space: Space) -> tuple[Choice, ...]:
 
 
 class _Names:
-    """What the choices of a space are called, and its alternatives."""
+    """Names of a space's choices and alternatives."""
 
     def __init__(self, place: str, of: Callable[[int], tuple[str, ...]]) -> None:
         self.place, self.of = place, of

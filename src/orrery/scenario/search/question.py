@@ -1,4 +1,4 @@
-"""What is asked of a search, and the space, limits and devices that it means."""
+"""Checked inputs of a search, and the space, limits and devices that they name."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

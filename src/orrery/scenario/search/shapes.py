@@ -24,7 +24,7 @@ HEADS = (64, 128, 256)
 
 MULTIPLE = 64
 LOSS_POWER = 0.34
-"""How loss falls with parameters: 406.4 / N ** 0.34 in arXiv 2203.15556, equation 10."""
+"""Exponent of loss in parameters: 406.4 / N ** 0.34 in arXiv 2203.15556, equation 10."""
 
 LOSS_RATIO = 406.4
 LIKENED = (

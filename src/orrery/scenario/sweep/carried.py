@@ -1,4 +1,4 @@
-"""What an old optimum costs on a new device: the best settings of one device, carried to another, and tuned again.
+"""Cost of an old optimum on a new device: the best settings of one device, carried to another, and tuned again.
 
 Settings that do not run on the new device are carried as far as they go: to the largest ones there of which none is
 above the old ones.
@@ -39,7 +39,7 @@ class CarriedOver:
 
     @property
     def retuning_gain_frac(self) -> float | None:
-        """What tuning again gains."""
+        """Gain of tuning again."""
         return None if not self.carried else self.best / self.carried - 1.0
 
     def to_json(self) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def _pairs(found: Mapping[str, Mapping[Values, float]], rest: Sequence[str], met
 
 
 def _metric(runs: Sequence[Mapping[str, Any]]) -> str:
-    """What is to be large: the capacity that was searched for, requests in time, or output tokens a second."""
+    """The metric to be maximised: the capacity that was searched for, requests in time, or output tokens a second."""
     if any("capacity" in run for run in runs):
         return "capacity_requests_per_s"
     return "request_goodput" if any(run.get("request_goodput") is not None for run in runs) else "output_throughput"

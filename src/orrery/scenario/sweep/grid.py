@@ -1,4 +1,4 @@
-"""What varies in a sweep: ``tp=1,2,4`` is a setting and its values, and several of them make a grid."""
+"""Swept settings: ``tp=1,2,4`` is a setting and its values, and several of them make a grid."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

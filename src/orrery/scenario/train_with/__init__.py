@@ -1,1 +1,1 @@
-"""What techniques make of a training step and of its run: each one's change, and what there is to say of it."""
+"""Techniques of a training step and its run: the change by each one, and its notes."""

@@ -18,7 +18,7 @@ DETECTION_S, RESTART_S = 600.0, 600.0
 """Ten minutes until a failure is noticed, ten until the first new step; assumed where nobody says."""
 
 STORAGE_BYTES_PER_S = 2e9
-"""What a node writes to shared storage where nobody says; assumed."""
+"""Default bandwidth of a node to shared storage; assumed."""
 
 REPORT_S = 10.0
 """Seconds between two reports of a rank's collectives; assumed where nobody says."""
@@ -73,7 +73,7 @@ def notice_of(scenario: Scenario, way: str | None, step_s: float, num_devices: i
 
 
 def faults_of(scenario: Scenario, step_s: float, num_devices: int, devices_per_node: int) -> FaultModel:
-    """What fails how often, and how long nothing runs after it; starting up joins every restart."""
+    """Failure rates, and the outage after each failure; starting up is part of every restart."""
     notice = notice_of(scenario, scenario.detection, step_s, num_devices)
     return FaultModel(
         num_devices=num_devices,

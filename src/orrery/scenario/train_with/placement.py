@@ -1,4 +1,4 @@
-"""How the weight matrices of a layer are cut over a mesh: searched, by two rules, and as Megatron-LM writes it."""
+"""Placement of a layer's weight matrices on a mesh: searched, by two rules, and as Megatron-LM writes it."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ ALIKE = (
 )
 
 MEGATRON = {"qkv": "a", "attention": "a", "out": "a", "up": "f", "activation": "f", "down": "f"}
-"""What each operator is cut by over the tensor-parallel ranks; norms and sums are whole. [shoeybi-2019]"""
+"""Megatron-LM's split of each operator over the tensor-parallel ranks; norms and sums are whole. [shoeybi-2019]"""
 
 AXES = ("data-parallel ranks", "tensor-parallel ranks")
 

@@ -95,7 +95,7 @@ def _waited_s(scheme: Scheme, slower: Floats, own_s: float, wait_frac: float) ->
 
 
 def _exactness(scheme: Scheme, slower: Floats, wait_frac: float) -> str:
-    """What real gradients, coded and decoded without the ranks that were given up on, come to beside their sum."""
+    """Error of coded gradients, decoded without the given-up ranks, against their sum."""
     rounds = min(len(slower), DECODED_ROUNDS + scheme.delay_rounds)
     _, late = run_s(scheme, slower[:rounds], wait_frac)
     jobs = rounds - scheme.delay_rounds

@@ -39,7 +39,7 @@ def with_weight_sampling(scenario: Scenario, plain: Changed) -> Changed:
 
 
 def _curve(plain: Changed, pass_s: float) -> Table:
-    """What sampling adds to the step, over the sequences of a micro-batch."""
+    """Step time added by sampling, over the sequences of a micro-batch."""
     job, layout = plain.job, plain.layout
     each = job.global_batch // layout.dp
     sizes = [n for n in (2**i for i in range(12)) if each % n == 0][:MAX_MICRO_BATCHES]

@@ -1,4 +1,4 @@
-"""What a technique would do to a deployment: computed without and with it, and the difference of both."""
+"""Effect of a technique on a deployment: computed without and with it, and the difference of both."""
 
 from orrery.scenario.what_if.ask import EVERY, WhatIfAnswer, what_if
 from orrery.scenario.what_if.compare import Comparer

@@ -45,7 +45,7 @@ def what_if(
     on_progress: Callable[[int, int], None] = lambda done, total: None,
     **settings: Any,
 ) -> WhatIfAnswer:
-    """What techniques would do to a deployment: both sides, their difference, and from where they help.
+    """Effects of techniques on a deployment: both sides, their difference, and the break-even.
 
     Settings are those of a scenario file; given beside a scenario they override it. ``techniques`` is a name, several,
     or "all", which ranks by ``metric`` (ttft, tpot, latency, throughput, cost, energy, memory, step_time, run_time).
@@ -76,6 +76,6 @@ def _every(*, is_training: bool) -> list[Lever]:
 
 
 def _notes(results: Sequence[WhatIf]) -> tuple[str, ...]:
-    """What was assumed of the deployment: the notes of the first side that has any."""
+    """Assumptions about the deployment: the notes of the first side that has any."""
     sides = [side for r in results for side in (r.without, r.having) if side is not None and side.figures]
     return tuple(dict.fromkeys(sides[0].notes)) if sides else ()

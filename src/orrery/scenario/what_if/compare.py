@@ -178,7 +178,9 @@ class Comparer:
         return self._sides[key]
 
     def _inputs(self, lever: Lever, question: Question, sides: Sides) -> tuple[str, ...]:
-        """What matters to a technique: the load, the lengths, and inputs of its own, as far as they are stated."""
+        """Inputs that matter to a technique: the load, the lengths, and inputs of its own, as far as they are
+        stated.
+        """
         stated = [name for name in TRAFFIC[question] if name in sides.having][:3]
         own = [name for name in lever.inputs if name in sides.having and question in BY_NAME[name].commands]
         return tuple(dict.fromkeys((*own, *stated)))
@@ -225,7 +227,7 @@ class Comparer:
 
 
 def found_in(side: Side) -> Found:
-    """What a side has that techniques act on."""
+    """Properties of a side that techniques act on."""
     about, answer, given = side.about, side.answer, side.settings
     if isinstance(about, TrainingJob):
         return of_job(about, answer.layout)

@@ -1,4 +1,4 @@
-"""How far two sides are apart, with the interval that is left when errors of both cancel."""
+"""Difference of two sides, with the interval that is left when errors of both cancel."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

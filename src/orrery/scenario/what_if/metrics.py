@@ -1,4 +1,4 @@
-"""What both sides are compared by."""
+"""Metrics by which both sides are compared."""
 
 from dataclasses import dataclass
 

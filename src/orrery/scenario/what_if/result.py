@@ -1,4 +1,4 @@
-"""What one technique would do to one deployment."""
+"""Effect of one technique on one deployment."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

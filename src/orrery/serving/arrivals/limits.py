@@ -1,4 +1,4 @@
-"""What the settings of a law of arrival may be; what lies outside is refused with what to write."""
+"""Bounds on the settings of a law of arrival; a value outside is refused with what to write."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""What happens to a live run from outside: a client hangs up, a machine is lost.
+"""Outside events of a live run: a client hangs up, a machine is lost.
 
 Both take a request out of whatever holds it: the queue of events (on its way here, or its cache on its way to another
 lane), a lane's queue, the prompts under way, a seat in the batch, a seat kept for it. A step in flight runs to its end,

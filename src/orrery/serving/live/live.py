@@ -188,7 +188,7 @@ class Live:
         return self.drained()
 
     def drained(self) -> TokenEvents:
-        """What has come out since the last time that this was asked for."""
+        """Rows since the last call."""
         description = TokenEvents.of(self._rows, self._times)
         self._rows, self._times = [], []
         self._description, self._ended = self._ended, {}
@@ -200,7 +200,7 @@ class Live:
         return bool(self._rows)
 
     def course(self, id: int) -> RequestProgress:
-        """What has become of a request that goes on, or whose end the last ``advance`` has told."""
+        """State of a request that goes on, or whose end the last ``advance`` has reported."""
         i = self._row_of.get(id, self._description.get(id, -1))
         if i < 0:
             raise ScenarioError(f"course: request {id} is none that goes on or has just ended.")
@@ -322,7 +322,7 @@ class Live:
         return adapters_now(self._world, self._doors)
 
     def snapshot(self) -> Snapshot:
-        """What every replica is doing at the clock's moment."""
+        """State of every replica at the clock's moment."""
         return snapshot_of(self._world, self._doors)
 
 

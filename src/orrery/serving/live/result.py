@@ -1,4 +1,4 @@
-"""What a live run tells: tokens as they come out, and what every replica is doing."""
+"""Results of a live run: tokens as they come out, and the state of every replica."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,8 +9,9 @@ from orrery.serving.requests import Floats, Ints
 from orrery.serving.simulation.tables import _kernel as tables
 
 GOES_ON, FINISHED, REFUSED, FAILED = 0, tables.DONE, tables.REFUSED, tables.FAILED
-"""How a request stands after a row: it has more to come; its answer is complete; it can never fit; it was lost with its
-replica, or there was none left to serve it."""
+"""State of a request after a row: it has more to come; its answer is complete; it can never fit; it was lost with
+its replica, or there was none left to serve it.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -42,7 +43,7 @@ NOTHING = TokenEvents(id=_NONE, time_s=np.zeros(0), num_tokens=_NONE, end=_NONE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestProgress:
-    """What has become of one request so far."""
+    """Progress of one request so far."""
 
     replica: int  # that it is on, or was last
     admitted_s: float  # first time in a batch; nan: not yet

@@ -1,4 +1,4 @@
-"""What a simulated run tells: latencies, goodput, what saturated, energy; and the result file in vLLM's layout."""
+"""Metrics of a simulated run: latencies, goodput, saturation, energy; and the result file in vLLM's layout."""
 
 from orrery.serving.metrics.over_time import OverTime
 from orrery.serving.metrics.result_json import About, details, result_json

@@ -1,4 +1,4 @@
-"""How a latency is spread: mean, standard deviation, percentiles, and the whole curve.
+"""Distribution of a latency: mean, standard deviation, percentiles, and the whole curve.
 
 Percentiles are by linear interpolation between order statistics (numpy's default, type 7 of Hyndman and Fan,
 "Sample Quantiles in Statistical Packages", The American Statistician 50(4), 1996). The standard deviation is that of

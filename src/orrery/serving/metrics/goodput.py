@@ -15,7 +15,7 @@ from orrery.serving.metrics.latencies import Latencies
 from orrery.serving.requests import Floats
 
 METRICS = ("ttft", "tpot", "e2el")
-"""What an objective may limit."""
+"""Metrics that an objective may limit."""
 
 SCALES: Floats = np.geomspace(0.1, 10.0, 41)
 """Factors on all limits at which the curve is kept."""

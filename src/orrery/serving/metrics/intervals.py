@@ -1,4 +1,4 @@
-"""How sure a simulated mean or percentile is: 95 % confidence intervals by batch means.
+"""Sampling error of a simulated mean or percentile: 95 % confidence intervals by batch means.
 
 Successive requests wait in the same queue, so their latencies are not independent and the textbook s / sqrt(n) is far
 too narrow. Cut into a few long batches in order of arrival, the batches' own means are nearly independent:

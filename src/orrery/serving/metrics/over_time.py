@@ -1,4 +1,4 @@
-"""What the machines held and did over the run: the timeline, as means and rates.
+"""Load and work of the machines over the run: the timeline, as means and rates.
 
 A column that is an integral over time is divided by the bin's width, a sum likewise becomes a rate.
 """

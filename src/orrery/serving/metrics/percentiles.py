@@ -32,7 +32,7 @@ class PercentileLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PercentileFound:
-    """What became of such an objective."""
+    """Outcome of such an objective."""
 
     limit: PercentileLimit
     value_s: float  # infinite where it falls on a refused request

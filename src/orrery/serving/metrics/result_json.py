@@ -27,7 +27,7 @@ REFUSED = "refused: it can never fit"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """What the answer repeats of the question."""
+    """Inputs that the answer repeats."""
 
     model_id: str
     tokenizer_id: str = ""  # empty: the model's own

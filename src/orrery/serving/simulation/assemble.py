@@ -37,7 +37,7 @@ LONGEST_PASS_TOKENS = 65_536
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """What the requests ask of the tables."""
+    """Sizes of the tables that the requests need."""
 
     block_tokens: int
     longest_prompt_tokens: int
@@ -341,7 +341,7 @@ def _in_company(d: Deployment, own: float, other: float, is_prompts: bool, sizes
 
 
 def _demand_frac(d: Deployment, is_prompts: bool, sizes: Sizes, device: Device) -> float:
-    """What a usual step of a phase asks of the whole device's memory bandwidth."""
+    """Share of the whole device's memory bandwidth that a usual step of a phase uses."""
     none, one = np.array([0]), np.array([1])
     prompt = np.array([min(2048, max(1, sizes.longest_prompt_tokens))])
     decodes, context = np.array([64]), np.array([max(1, round(sizes.mean_context_tokens))])
@@ -363,7 +363,7 @@ def _link(service: Service, d: Deployment) -> tuple[float, float]:
 
 
 def _lending_s(service: Service) -> float:
-    """What a step adds when part of the attention happens elsewhere: a query out and a partial sum back, each layer."""
+    """Step time added where part of the attention runs elsewhere: a query out and a partial sum back, each layer."""
     d = service.pools[0].deployment
     link = link_between(d, replace(d), same_node=service.is_same_node)
     query_bytes = 2.0 * 2.0 * d.model.hidden_size

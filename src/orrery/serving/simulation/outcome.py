@@ -1,4 +1,4 @@
-"""What the loop's tables say when it has ended."""
+"""Result of the loop, from its final tables."""
 
 from math import ceil
 

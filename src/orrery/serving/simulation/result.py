@@ -1,4 +1,4 @@
-"""What a simulated run leaves behind: one entry a request, a timeline, and totals."""
+"""Result of a simulated run: one entry a request, a timeline, and totals."""
 
 from dataclasses import dataclass
 

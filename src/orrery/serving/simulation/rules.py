@@ -43,7 +43,7 @@ def values_of(knobs: Any) -> list[float]:
 
 
 def policy_of(engine: Engine) -> str:
-    """How an engine forms its batches, where the user does not say."""
+    """Default batching policy of an engine."""
     return "chunked-prefill" if engine.has_mixed_steps else "prefill-first"
 
 

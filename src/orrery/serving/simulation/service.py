@@ -1,4 +1,4 @@
-"""What serves: pools of replicas, how they form batches, and what they exchange. The simulator's side of a scenario."""
+"""Service: pools of replicas, their batching, and their exchanges. The simulator's side of a scenario."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -13,7 +13,7 @@ from orrery.serving.synthesis.lengths import Length, draw
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agents:
-    """What an agent's loop is like: n tool calls make n + 1 requests, each but the last answered by a call."""
+    """Loop of an agent: n tool calls make n + 1 requests, each but the last answered by a call."""
 
     num_calls: float = 8.0  # mean tool calls a task
     calls_law: str = "geometric"  # of the requests, or "constant"

@@ -24,7 +24,7 @@ MARKS = (0.5, 0.9, 0.99)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """What was read off a trace; ``requests`` makes more like it."""
+    """Parameters fitted to a trace; ``requests`` makes more like it."""
 
     request_rate_per_s: float  # 0: the trace had no arrivals
     interarrival_cv_ratio: float  # spread of the gaps over their mean

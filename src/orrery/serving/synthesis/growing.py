@@ -38,7 +38,7 @@ class Turns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharing:
-    """What all sessions share, how long a context may grow (0 = no limit), and how many tokens a block has."""
+    """Prefix shared by all sessions, limit of a context (0 = none), and tokens of a block."""
 
     system_tokens: int
     context_tokens: int

@@ -104,7 +104,7 @@ LAWS: dict[str, Callable[[Length, int, np.random.Generator], Floats]] = {
     "normal": _normal,
     "lognormal": _lognormal,
 }
-"""How each law is drawn."""
+"""Samplers of the laws."""
 
 
 def fit_lognormal(quantiles: dict[float, float], mean: float) -> tuple[float, float]:

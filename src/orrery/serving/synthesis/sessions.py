@@ -11,7 +11,7 @@ from orrery.serving.synthesis.lengths import Length, draw
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversations:
-    """What a conversation is like.
+    """Shape of a conversation.
 
     ``turns_law`` is geometric or constant; ``think_law`` is lognormal, exponential or constant.
     """

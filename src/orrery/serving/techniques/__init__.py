@@ -1,1 +1,1 @@
-"""How batches are formed, who waits and which replica serves: one file a technique, found because it exists."""
+"""Batching, queue and routing policies: one file a technique, found because it exists."""

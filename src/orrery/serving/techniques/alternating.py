@@ -17,7 +17,7 @@ class Knobs(Batching):
 
 
 def grant(left: int, budget: int, taken: int, step_tokens: int, knobs: Sequence[float]) -> int:
-    """What the budget, and the chunk, leave."""
+    """Remainder of the budget and of the chunk."""
     if knobs[0] > 0.0:
         budget = min(budget, int(knobs[0]) - taken)
     return min(left, budget)

@@ -16,7 +16,7 @@ from orrery.serving.batching import DRAWS, READS_PREFIXES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knobs:
-    """What a cached token counts, how random the choice is, and tokens of a shared block (as the traffic has them)."""
+    """Weight of a cached token, randomness of the choice, and tokens of a shared block (as the traffic has them)."""
 
     overlap_weight_ratio: float = 1.0
     temperature_ratio: float = 0.0

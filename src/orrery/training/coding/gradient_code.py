@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 RESIDUAL = 1e-6
-"""How far ``a M`` may be from all ones before decoding is refused; rounding leaves far less."""
+"""Largest distance of ``a M`` from all ones at which decoding is accepted; rounding leaves far less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -42,7 +42,7 @@ class GradientCode:
         return (self.num_stragglers + 1) / self.num_workers
 
     def encode(self, chunks: Floats) -> Floats:
-        """What every worker sends, (workers, width), for partial gradients (chunks, width)."""
+        """Messages of all workers, (workers, width), for partial gradients (chunks, width)."""
         return self.matrix_ratio @ chunks
 
     def decode(self, answers: Floats, answered: Bools) -> Floats:
@@ -50,7 +50,7 @@ class GradientCode:
         return self.coefficients(answered) @ np.where(answered[:, None], answers, 0.0)
 
     def coefficients(self, answered: Bools) -> Floats:
-        """What each answer is multiplied by; zero for the missing. Refused where more than s are missing."""
+        """Factors of the answers; zero for the missing. Refused where more than s are missing."""
         missing = int(np.count_nonzero(~answered))
         if self.is_repetition:
             return self._one_a_group(answered, missing)

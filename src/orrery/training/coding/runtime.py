@@ -16,7 +16,7 @@ from orrery.training.coding.scheme import Scheme
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerPace:
-    """What one worker takes for a round."""
+    """Time of one worker for a round."""
 
     fixed_s: float  # invocation and answer, whatever the load
     per_load_s: float  # for the whole data of one job

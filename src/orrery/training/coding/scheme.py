@@ -1,4 +1,4 @@
-"""What every coded scheme answers: its load, its delay, which stragglers it tolerates, and the decoded gradients.
+"""Interface of a coded scheme: its load, its delay, the stragglers that it tolerates, and the decoded gradients.
 
 Jobs are gradients g(0), g(1), …; round t starts job t, and job t must be decoded by the end of round t + delay. Two
 schemes at ``training.straggler`` differ only in what they make of stragglers.
@@ -70,7 +70,7 @@ class OneCode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodingKnobs:
-    """What a scheme is built for.
+    """Parameters of a scheme.
 
     ``num_stragglers``: s of the plain code, lambda of the sequential ones: distinct stragglers in a window of
     ``window_rounds`` (W), each for at most ``burst_rounds`` (B) in a row. The plain code reads only the first.

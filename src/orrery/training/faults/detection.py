@@ -40,7 +40,7 @@ class FaultKind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """What a fault takes until the restart may begin."""
+    """Delay between a fault and the earliest restart."""
 
     detection_s: float  # the job stands, or runs slowly
     diagnosis_s: float  # the job stands while the faulty node is found and set aside

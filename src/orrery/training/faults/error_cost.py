@@ -1,4 +1,4 @@
-"""What all kinds of faults take of a job's time, by how they are found: in closed form, and fault by fault.
+"""Lost share of a job's time by kind of fault and way of detection: in closed form, and fault by fault.
 
 While a job runs, kind k strikes at rate devices / MTBF_k. Each strike loses the work since the last save, which for
 saves every t is 1/r - t / (e^(rt) - 1) in the mean (r: all kinds together), stands for detection, diagnosis and
@@ -24,7 +24,7 @@ class Detector(Protocol):
     """A way of finding faults."""
 
     def response(self, kind: FaultKind) -> Response:
-        """What that kind takes until the restart."""
+        """Delay of that kind until the restart."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What fails how often, what a failure costs, and the run that it interrupts.
+"""Failure rates, costs of a failure, and the run that failures interrupt.
 
 Failures of many independent parts with exponential lives are a Poisson process whose rate is the sum of theirs:
 

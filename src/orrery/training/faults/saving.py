@@ -1,4 +1,4 @@
-"""What a save has to move, over which links, beside which steps; and what a way of saving makes of it.
+"""Data of a save, its links and the steps beside it; and the cost under each way of saving.
 
 Every way of saving (``training.checkpoint``) is a rule from a ``Saving`` and the steps between saves to a
 ``SaveCost``. The ways differ in what waits for what: a copy from the device runs at the rate of its link, shared host
@@ -70,7 +70,7 @@ class Saving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaveCost:
-    """What one save costs in the steady state, and what a failure finds of it."""
+    """Cost of one save in the steady state, and the state that a failure finds."""
 
     blocked_s: float  # training stands still
     durable_lag_s: float  # from the end of the stop until storage has it
@@ -135,7 +135,7 @@ def streamed(saving: Saving, interval_steps: int, hidden_s: float, *, waits_for_
 def stops_s(
     saving: Saving, interval_steps: int, hidden_s: float, num_saves: int, *, waits_for_write: bool
 ) -> list[float]:
-    """What each of the first saves stops, from an empty buffer on."""
+    """Blocked time of each of the first saves, from an empty buffer on."""
     left, stops = 0.0, list[float]()
     for _ in range(num_saves):
         blocked_s, left = _one_save(saving, interval_steps * saving.step_s, hidden_s, left, waits_for_write)
@@ -146,7 +146,7 @@ def stops_s(
 def _one_save(
     saving: Saving, interval_s: float, hidden_s: float, left: float, waits_for_write: bool
 ) -> tuple[float, float]:
-    """What it stops, and the bytes that are not yet written when the next one begins."""
+    """Blocked time, and the bytes that are not yet written when the next save begins."""
     bytes_in, bytes_out = saving.copy_bytes_per_s, saving.write_bytes_per_s
     queue_s, held = (left / bytes_out, 0.0) if waits_for_write else (0.0, left)
     room_s = (saving.shard_bytes + held - saving.buffer_bytes) / bytes_out

@@ -45,7 +45,7 @@ class Epoch:
 
     @property
     def time_s(self) -> float:
-        """What an epoch takes."""
+        """Time of an epoch."""
         return self.compute_s + self.exchange_s + self.idle_s
 
     @property

@@ -55,7 +55,7 @@ class Parts:
 
     @property
     def num_parts(self) -> int:
-        """How many."""
+        """Number of parts."""
         return len(self.vertices)
 
     @property
@@ -65,7 +65,7 @@ class Parts:
 
 
 def parts_of(graph: Graph, parts: Ints) -> Parts:
-    """What each part holds and sends: a row goes once to every other part that has a neighbour."""
+    """Rows held and sent by each part: a row goes once to every other part that has a neighbour."""
     num_parts = int(parts.max()) + 1
     reached = np.unique(graph.source * num_parts + parts[graph.target])
     vertex, place = reached // num_parts, reached % num_parts

@@ -51,7 +51,7 @@ class Fleet:
         return out
 
     def link(self, members: set[int]) -> Link:
-        """What joins nodes of those groups."""
+        """Link between nodes of those groups."""
         return self.groups[next(iter(members))].link if len(members) == 1 else self.between
 
 

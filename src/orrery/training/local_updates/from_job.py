@@ -53,7 +53,7 @@ def replica_of(
 
 
 def _slowest_hop(job: TrainingJob, layout: TrainingLayout) -> int:
-    """How far apart two neighbours of a ring of all replicas stand where it leaves an island, or else a node."""
+    """Slowest hop of a ring of all replicas, where it leaves an island, or else a node."""
     span = layout.tp * layout.dp
     if job.islands and span > job.islands.num_devices:
         return job.islands.num_devices

@@ -118,7 +118,7 @@ def _plain(
 
 
 def _exposed(job: TrainingJob, exchange: float, work: float, is_hidden: bool) -> float:
-    """What collectives add to the work beside them: what it does not cover, and how much slower it runs."""
+    """Exposed time of collectives beside work: the part that it does not cover, and its slowdown."""
     if not is_hidden:
         return exchange
     return max(exchange - work, 0.0) + (job.framework.contention_ratio - 1.0) * min(exchange, work)

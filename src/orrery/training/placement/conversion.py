@@ -37,7 +37,7 @@ class Step:
 
     @property
     def collective(self) -> str:
-        """What it takes; empty where it takes nothing."""
+        """The needed collective; empty where there is none."""
         return COLLECTIVES.get((self.before.kind, self.after.kind), "")
 
     def message_bytes(self, tensor_bytes: float, mesh_shape: tuple[int, ...]) -> float:

@@ -1,4 +1,4 @@
-"""What an operator costs on every device of a mesh, forward and backward, once it is known how it is cut.
+"""Cost of an operator on every device of a mesh, forward and backward, for a given split.
 
 Kernels are timed at the sizes that one device sees. Backward of a product is two products; of attention five products
 for the two of the forward pass, 2.5 times its time [flash-attention-2]; of everything else as many bytes again.
@@ -21,7 +21,7 @@ STATE_BYTES = 16.0
 """Bytes of state per trained parameter: 16-bit weight and gradient, 32-bit copy and two moments of Adam."""
 
 UPDATE_BYTES = 28.0
-"""What Adam moves for a parameter: reads gradient, copy and moments (14), writes copy, moments and weight (14)."""
+"""Traffic of Adam a parameter: reads gradient, copy and moments (14), writes copy, moments and weight (14)."""
 
 ELEMENTWISE = {"norm": "norm", "add": "add", "activation": "norm", "embedding": "embedding", "cross_entropy": "softmax"}
 """Kernels by what they move: an activation reads and writes every element once, as a norm does."""

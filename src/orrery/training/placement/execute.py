@@ -1,4 +1,4 @@
-"""What a plan means: its operators run on slices of real arrays, one for each device of a simulated mesh.
+"""Execution of a plan: its operators run on slices of real arrays, one for each device of a simulated mesh.
 
 The devices of a mesh are the entries of an object array of its shape. Conversions do to the slices what their
 collectives do; operators see only what their device holds, and the small sums that a cut norm or loss takes. Putting
@@ -20,7 +20,7 @@ from orrery.training.placement.state import BROADCAST, Placement, State
 
 Array = NDArray[Any]
 DeviceValues = dict[tuple[int, ...], Array]
-"""What every device holds, by its place in the mesh."""
+"""Values on every device, by its place in the mesh."""
 
 EPSILON = 1e-5
 """Keeps the norm of a constant row finite."""

@@ -40,7 +40,7 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heads:
-    """What attention needs to know beyond the shapes of its operands."""
+    """Attention's parameters beyond the shapes of its operands."""
 
     sequence_tokens: int
     head_size: int

@@ -128,7 +128,7 @@ def differences(model: Model, num_shards: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceMemory:
-    """What training keeps on one device."""
+    """Training memory of one device."""
 
     state_bytes: float  # weights, gradients, moments
     activations_bytes: float

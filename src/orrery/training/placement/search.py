@@ -63,11 +63,11 @@ class Problem:
     given: Mapping[str, Placement] = field(default_factory=dict[str, Placement])
 
     def signatures(self, op: Op) -> tuple[MeshSignature, ...]:
-        """How an operator can run."""
+        """Possible signatures of an operator."""
         return mesh_signatures(op, self.graph, self.mesh.shape)
 
     def placements(self, tensor: Tensor) -> tuple[Placement, ...]:
-        """How an input, or a weight that is gathered for use, can be placed: cut or broadcast, never partial."""
+        """Possible placements of an input, or of a weight that is gathered for use: cut or broadcast, never partial."""
         if tensor.name in self.given:
             return (self.given[tensor.name],)
         states = (BROADCAST, *(split(axis) for axis in range(len(tensor.letters))))
@@ -149,7 +149,7 @@ def priced_plan(problem: Problem, sizes: dict[str, int], tables: list["Priced"],
 
 
 def account(problem: Problem, signatures: dict[str, MeshSignature], sources: dict[str, Placement]) -> Plan:
-    """What a choice of signatures and placements costs, part by part."""
+    """Cost of a choice of signatures and placements, part by part."""
     graph, mesh = problem.graph, problem.mesh
     costs = [op_cost(op, signatures[op.name], graph, mesh) for op in graph.ops]
     made = dict(sources) | {op.output: output_placement(signatures[op.name]) for op in graph.ops}

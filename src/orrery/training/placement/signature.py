@@ -67,10 +67,10 @@ def num_ways(chosen: MeshSignature, mesh_shape: tuple[int, ...]) -> dict[str, in
 
 
 def input_placement(chosen: MeshSignature, operand: int) -> Placement:
-    """How an operand must be placed."""
+    """Required placement of an operand."""
     return tuple(s.inputs[operand] for s in chosen)
 
 
 def output_placement(chosen: MeshSignature) -> Placement:
-    """How the result comes out."""
+    """Placement of the result."""
     return tuple(s.output for s in chosen)

@@ -1,4 +1,4 @@
-"""What a device of a mesh holds of a tensor: a slice, a copy, or a term of its sum. [oneflow-2021]
+"""State of a tensor on a device of a mesh: a slice, a copy, or a term of its sum. [oneflow-2021]
 
 Over each axis of a mesh of devices a tensor is in one of three states: split along one of its own axes, broadcast
 (every device holds it whole), or partial (every device holds an array of the whole shape, and the tensor is their

@@ -1,4 +1,4 @@
-"""What a lost stage sets a training run back, measured: the steps until the loss is again what it was.
+"""Measured setback by a lost stage: the steps until the loss is again what it was.
 
 The stage is made anew from its neighbours' weights, in proportion to the squared norms of their last gradients (more of
 the one that has farther to go), its optimizer starts afresh, and its learning rate is scaled up a little

@@ -29,7 +29,7 @@ class _Local(NamedTuple):
 
 
 def load(parameters: Sequence[Parameter], atoms: Atoms, layout: ShardLayout) -> dict[Rank, Shard]:
-    """What every rank of ``layout`` holds of the atoms; arrays may share their memory with them."""
+    """Atoms of every rank of ``layout``; arrays may share their memory with them."""
     check_fits(layout, parameters)
     for kind, states in atoms.items():
         _check_states(parameters, kind, states)
@@ -37,7 +37,7 @@ def load(parameters: Sequence[Parameter], atoms: Atoms, layout: ShardLayout) -> 
 
 
 def save(parameters: Sequence[Parameter], atoms: Atoms, layout: ShardLayout) -> dict[Rank, Shard]:
-    """What every rank of ``layout`` writes: what it holds, but copies only once."""
+    """Writes of every rank of ``layout``: its shard, but copies only once."""
     experts = {p.name for p in parameters if p.is_expert}
     written = {rank: _own(layout, rank, held, experts) for rank, held in load(parameters, atoms, layout).items()}
     return {rank: shard for rank, shard in written.items() if shard}
@@ -81,7 +81,7 @@ def _held(parameters: Sequence[Parameter], atoms: Atoms, layout: ShardLayout, ra
 
 
 def _own(layout: ShardLayout, rank: Rank, held: Shard, experts: set[str]) -> Shard:
-    """What this rank has to write: nothing that another rank of its group writes."""
+    """This rank's writes: nothing that another rank of its group writes."""
     if layout.zero or rank.data == 0:
         return held
     return {k: a for k, a in held.items() if rank.data < layout.ep and k.partition("/")[2] in experts}

@@ -68,7 +68,7 @@ def check_degree(parameter: Parameter, tp: int) -> None:
 
 
 def piece(parameter: Parameter, whole: Array, tp: int, rank: int) -> Array:
-    """What tensor rank ``rank`` of ``tp`` holds of ``whole``."""
+    """Slice of ``whole`` on tensor rank ``rank`` of ``tp``."""
     check_degree(parameter, tp)
     if parameter.split == "whole" or (tp == 1 and parameter.split != "vocab"):
         return whole

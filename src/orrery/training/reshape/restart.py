@@ -32,7 +32,7 @@ class Outage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
-    """What each way loses, in seconds of training at full speed."""
+    """Loss of each way, in seconds of training at full speed."""
 
     waiting_lost_s: float
     elastic_lost_s: float

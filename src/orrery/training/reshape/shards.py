@@ -1,4 +1,4 @@
-"""What each rank holds: ranks of a layout, pipeline stages, expert ranks, and the flat padded partitions of ZeRO.
+"""Shards by rank: ranks of a layout, pipeline stages, expert ranks, and the flat padded partitions of ZeRO.
 
 Ranks are (stage, tensor, data). Expert ranks lie inside the data ranks: data rank d is expert rank d mod ep, and the
 dp / ep ranks with the same expert rank hold the same experts. A group of equal ranks (all data ranks, or for experts

@@ -1,4 +1,4 @@
-"""What saving, converting and loading take: bytes over the bandwidth of each node and of the storage as a whole.
+"""Time of saving, converting and loading: bytes over the bandwidth of each node and of the storage as a whole.
 
     save = shards; convert = read shards + write atoms; load = read atoms
 
@@ -39,7 +39,9 @@ class Storage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packing:
-    """What processes do beside moving bytes: pack and unpack their part, and open files, one after the other."""
+    """Work of processes beside moving bytes: packing and unpacking their part, and opening files, one after the
+    other.
+    """
 
     num_source_ranks: int  # of the layout that saves, a file each
     num_target_ranks: int

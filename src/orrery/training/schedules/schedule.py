@@ -128,7 +128,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Schedule:
-    """What a technique at ``training.schedule`` has for its rule: called, it gives the numbers."""
+    """Rule of a technique at ``training.schedule``: called, it gives the numbers."""
 
     numbers: Rule
     order: Order

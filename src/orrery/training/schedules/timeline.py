@@ -21,7 +21,7 @@ Event = tuple[Literal["F", "B", "W"], int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PieceSeconds:
-    """What a piece takes: arrays of shape (ranks, chunks of a rank), and the hand-over between two ranks."""
+    """Time of a piece: arrays of shape (ranks, chunks of a rank), and of the hand-over between two ranks."""
 
     forward_s: Floats
     backward_s: Floats  # to the inputs
@@ -125,7 +125,7 @@ def _length(placement: Placement, pp: int, num_chunks: int) -> int:
 
 
 def _share(placement: Placement, num_chunks: int) -> float:
-    """What one chunk's activations count for, of all that a micro-batch leaves on a rank."""
+    """One chunk's share of the activations that a micro-batch leaves on a rank."""
     return 1.0 if placement == "mirrored" else 1.0 / num_chunks
 
 
@@ -136,7 +136,7 @@ def _position(placement: Placement, pp: int, rank: int, chunk: int) -> int:
 
 
 def _needs(piece: Piece, position: int, length: int) -> tuple[Event, ...]:
-    """What a piece waits for."""
+    """Events that a piece waits for."""
     micro_batch = piece.micro_batch
     if piece.kind == "F":
         return (("F", micro_batch, position - 1),) if position else ()
@@ -147,7 +147,7 @@ def _needs(piece: Piece, position: int, length: int) -> tuple[Event, ...]:
 
 
 def _events(piece: Piece, position: int) -> tuple[Event, ...]:
-    """What has happened once a piece is done."""
+    """Events that a finished piece causes."""
     if piece.kind == "BW":
         return (("B", piece.micro_batch, position), ("W", piece.micro_batch, position))
     return ((piece.kind, piece.micro_batch, position),)

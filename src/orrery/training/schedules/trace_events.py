@@ -10,7 +10,7 @@ from orrery.training.schedules.schedule import Piece
 from orrery.training.schedules.timeline import Played, Timeline
 
 NAMES = {"F": "forward", "B": "input gradient", "W": "weight gradient", "BW": "backward"}
-"""What the kinds of pieces are called on screen."""
+"""Display names of the kinds of pieces."""
 
 
 def trace_events(timeline: Timeline) -> dict[str, Any]:

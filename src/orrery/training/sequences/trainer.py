@@ -1,4 +1,4 @@
-"""What a rank of training works on a batch of sequences: products, attention, and keys and values passed round a ring.
+"""Work of a training rank on a batch of sequences: products, attention, and keys and values passed round a ring.
 
 A rank is ``tp`` devices that cut every layer between them; a group of c ranks shares the tokens of its sequences in
 equal parts, two of each sequence's 2 c pieces a rank, so that causal attention is shared out too. Keys and values then
@@ -106,7 +106,7 @@ class Work:
 
     @property
     def forward_s(self) -> float:
-        """What the forward pass computes."""
+        """Time of the forward pass."""
         return self.products_s / (1.0 + PRODUCTS_BACKWARD_RATIO) + self.attention_s / (1.0 + ATTENTION_BACKWARD_RATIO)
 
 

@@ -28,7 +28,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Dataset:
-    """What is trained on, what decides when to stop, and what is reported."""
+    """Splits for training, for early stopping, and for the report."""
 
     train: Split
     validation: Split

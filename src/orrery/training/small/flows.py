@@ -82,7 +82,7 @@ def mixture(
 
 
 def seen(x: Floats, t: Floats) -> Floats:
-    """What a network is given: noisy points, and sines and cosines of their times."""
+    """Inputs of the network: noisy points, and sines and cosines of their times."""
     return np.hstack([x, np.sin(t * FREQUENCIES), np.cos(t * FREQUENCIES)])
 
 

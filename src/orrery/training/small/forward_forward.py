@@ -15,7 +15,7 @@ from orrery.training.small.network import Layer, affine_gradients, layers, one_h
 
 THRESHOLD = 2.0
 LABEL_SCALE = 3.0
-"""How strongly the label stands in the input, whose other entries have a deviation of one."""
+"""Scale of the label in the input, whose other entries have a deviation of one."""
 
 SHORTEST = 1e-8
 

@@ -1,4 +1,4 @@
-"""What a training run is told and what it reports; Adam, batches, and stopping when validation no longer improves."""
+"""Settings and report of a training run; Adam, batches, and stopping when validation no longer improves."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ ADAM_DECAYS, ADAM_FLOOR = (0.9, 0.999), 1e-8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How to train. One pass is the whole training set once, through whatever is being trained."""
+    """Training settings. One pass is the whole training set once, through whatever is being trained."""
 
     hidden: tuple[int, ...] = (48, 48)
     batch: int = 64
@@ -26,7 +26,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trained:
-    """What came out; ``passes`` counts every pass over the data, of whichever layer."""
+    """Result of training; ``passes`` counts every pass over the data, of whichever layer."""
 
     accuracy_frac: float  # on the test set
     passes: int

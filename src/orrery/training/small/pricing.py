@@ -1,4 +1,4 @@
-"""What a run costs on a device: kernels one after the other, or the host where it is slower; and the energy of both.
+"""Cost of a run on a device: kernels one after the other, or the host where it is slower; and the energy of both.
 
     step = max(sum of kernels, launches x launch_s, host_s)
 

@@ -118,7 +118,7 @@ def _stale(problem: _Problem, local_steps: int, rounds: int, knobs: OuterKnobs) 
 
 
 def _local(problem: _Problem, start: Floats, worker: int, first: int, steps: int) -> Floats:
-    """What the worker's own steps take off the vector."""
+    """Change of the vector by the worker's own steps."""
     x = start.copy()
     for step in range(first, first + steps):
         x -= LEARNING_RATE * problem.gradient(x, worker, step)

@@ -16,7 +16,7 @@ WORD_BYTES, ADAM_WORDS, TRAINED_WORDS = 4.0, 7, 4
 """Bytes of a number; words that an update moves; and words held per trained weight: weight, gradient, two moments."""
 
 ADD_BYTES = 6.0
-"""What the element-wise addition, by which all element-wise work is timed, moves for an element."""
+"""Bytes of the element-wise addition, by which all element-wise work is timed, for an element."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

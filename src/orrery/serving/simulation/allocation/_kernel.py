@@ -1,5 +1,5 @@
 # pyright: reportArgumentType=false
-"""What requests hold, and how they let go of it: seats, blocks of their own and of lenders, their place in a queue."""
+"""Allocations of requests, and their release: seats, blocks of their own and of lenders, their place in a queue."""
 
 from orrery.base.compiled import Floats2, Ints
 from orrery.engine.queue._kernel import (

@@ -1,4 +1,4 @@
-"""What a scheduled step costs: the device's time from the tables, the host's part, what it waits for, and stages."""
+"""Cost of a scheduled step: the device's time from the tables, the host's part, waiting, and stages."""
 
 import numpy as np
 

@@ -1,1 +1,1 @@
-"""What a step has brought when it ends: tokens, hand-overs, ends, and the record of it all."""
+"""Results of a finished step: tokens, hand-overs, ends, and the record of it all."""

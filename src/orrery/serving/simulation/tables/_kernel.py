@@ -20,12 +20,12 @@ SEAMS = {
     "execution.overlap": "OverlapRule",
     "execution.transfer": "TransferRule",
 }
-"""What the loop calls, by the seam whose techniques answer; the last array is a technique's knobs."""
+"""Calls of the loop, by the seam whose techniques answer; the last array is a technique's knobs."""
 
 TO_COME, WAITING, PREFILLING, DECODING, MOVING, SWAPPED, DONE, REFUSED, FAILED = range(9)
-"""What a request is doing."""
+"""States of a request."""
 BOTH, PROMPTS, ANSWERS = range(3)
-"""What a lane serves."""
+"""Work of a lane."""
 NEVER = 2**62
 FOREVER_S = sys.float_info.max
 
@@ -324,7 +324,7 @@ GAP_LEAST_S, GAP_BINS_PER_DECADE = 1e-6, 1000
 
 
 class Rules(NamedTuple):
-    """How a lane fills its steps."""
+    """Rules by which a lane fills its steps."""
 
     mixes: bool  # prompts and decodes share steps; otherwise prompts go first, alone
     alternates: bool  # and after each step of prompts comes one of decodes
