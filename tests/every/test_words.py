@@ -30,7 +30,7 @@ MODULES = re.compile(
 OPENINGS = {
     "the thing itself: a noun, or a verb": re.compile(
         r"^(?:Of|Whose|Whom?|So (?:many|much|long)|As (?:it|they)|It (?:is|does)|That many|Those|Everything|Nothing"
-        r"|Something)\b"
+        r"|Something|What|How (?!many\b|much\b|long\b|often\b))\b"
     ),
     "'as text' or 'formatted'": re.compile(r"\bin words\b(?! of \d| a person| that)"),
 }

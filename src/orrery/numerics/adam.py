@@ -21,7 +21,7 @@ class Adam:
         self.square: Floats = np.zeros(())
 
     def step(self, gradient: Floats) -> Floats:
-        """What to take off the parameters."""
+        """Change to subtract from the parameters."""
         self.num_steps += 1
         self.mean = MEAN_DECAY * self.mean + (1.0 - MEAN_DECAY) * gradient
         self.square = SQUARE_DECAY * self.square + (1.0 - SQUARE_DECAY) * gradient**2

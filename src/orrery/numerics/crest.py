@@ -30,7 +30,7 @@ TRIED = 10
 """Crest factors that a crossover is looked for between."""
 
 MIN_STRETCH, MAX_STRETCH, HALVINGS = 1e-4, 1e5, 26
-"""How far normal elements may be stretched, and how often that range is halved to find by how much."""
+"""Range of the stretch of normal elements, and the number of halvings that find it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +132,7 @@ def crossover(first: str, second: str, block_elements: int, seed: int = 0, toler
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bias:
-    """What an integer grid adds to numbers whichever their sign, and how many take its lowest code."""
+    """Bias that an integer grid adds to numbers whichever their sign, and the count of its lowest code."""
 
     mean_steps: float
     lowest_code_frac: float

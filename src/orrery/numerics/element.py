@@ -1,4 +1,4 @@
-"""What one number of a format may be: its codes, and the values that they stand for.
+"""Element formats: codes, and the values that they stand for.
 
 An element is either a ``Ladder`` (spacing constant, or doubling with every power of two: floats, integers, fixed point)
 or a ``Grid`` (any list of values: posits, powers, lookup tables). Both are plain numbers; ``orrery.numerics.codec``
@@ -64,7 +64,7 @@ class Element(ABC):
     @cached_property
     @abstractmethod
     def layout(self) -> Ladder | Grid:
-        """How its values lie."""
+        """Layout of the values."""
 
     @abstractmethod
     def values(self) -> Floats:

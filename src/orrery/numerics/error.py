@@ -1,4 +1,4 @@
-"""How far numbers are from those that they stand for.
+"""Errors of numbers against the exact ones.
 
 SQNR = 10 log10(sum x^2 / sum (x - y)^2) decibels: every bit of an ideal uniform grid is worth 6.02 dB.
 """

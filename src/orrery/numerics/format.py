@@ -1,4 +1,4 @@
-"""What a number format is to a machine: bits an element, who shares a scale, and which arithmetic it feeds."""
+"""Number formats as a machine sees them: bits an element, sharing of scales, and the arithmetic that they feed."""
 
 from dataclasses import dataclass, field
 from typing import Literal

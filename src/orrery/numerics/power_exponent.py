@@ -93,7 +93,7 @@ def learned_exponent(x: ArrayLike, bits: int, *, start: float = 1.0, num_steps: 
 
 
 def product_table(bits: int, exponent: float, fraction_bits: int) -> Ints:
-    """What every product of two code magnitudes stands for, in steps of 2^-fraction_bits of both scales' product."""
+    """Value of every product of two code magnitudes, in steps of 2^-fraction_bits of both scales' product."""
     products = np.arange(_highest(bits) ** 2 + 1) / _highest(bits) ** 2
     return np.rint(np.ldexp(products ** (1.0 / exponent), fraction_bits)).astype(np.int64)
 

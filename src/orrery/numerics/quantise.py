@@ -199,13 +199,13 @@ def _from_steps(steps: Float32s, size: int, scales: GroupScales) -> None:
 
 
 def _each_row(of_blocks: Float32s, view: View) -> Float32s:
-    """What stands once for a row of blocks, once for each row."""
+    """One value for a row of blocks, repeated for each row."""
     if view.block_rows == 1:
         return of_blocks
     return each_row(of_blocks, view.starts(), view.rows)
 
 
 def _each_block(of_rows: list[Float32s], view: View) -> Float32s:
-    """What stands once for each row, once for a row of blocks."""
+    """One value for each row, repeated for a row of blocks."""
     whole = np.concatenate(of_rows)
     return whole if view.block_rows == 1 else whole[view.starts()]

@@ -1,4 +1,4 @@
-"""How a number between two representable ones is settled."""
+"""Rounding of a number between two representable ones."""
 
 from enum import StrEnum
 

@@ -67,7 +67,7 @@ class Scaling:
 
     @property
     def bits_per_element(self) -> float:
-        """What scales and zero points add to one number; those of rows and tensors are not counted."""
+        """Bits of scales and zero points for one number; those of rows and tensors are not counted."""
         counted = [level for level in self.levels if level.num_elements]
         return sum((level.bits + self._zero_bits(level)) / level.num_elements for level in counted)
 

@@ -90,13 +90,13 @@ def _scaled(interval: Interval, factor: float) -> Interval:
 
 
 def _clock_notes(operation: Operation) -> tuple[str, ...]:
-    """What to set on the devices of a plan that runs them slower."""
+    """Settings for the devices of a plan that runs them slower."""
     clock = operation.candidate.option.clock_frac
     return (f"clock: {clock:.0%} of the full one, to be locked on every device",) if clock != 1.0 else ()
 
 
 def quality_notes(operation: Operation) -> tuple[str, ...]:
-    """What a plan changes about the model's answers, for somebody to measure."""
+    """Changes to the model's answers under a plan, for somebody to measure."""
     deployment = operation.deployment
     own = deployment.model.weights_format
     notes: list[str] = []

@@ -1,4 +1,4 @@
-"""What a plan is for: the objectives it must meet, the traffic it must carry, and what it should be best at."""
+"""Goal of a plan: the objectives it must meet, the traffic it must carry, and the quantity to optimise."""
 
 from dataclasses import dataclass, fields
 from math import inf
@@ -24,8 +24,10 @@ class Objectives:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """What the best plan is within the objectives: cheapest for the traffic, of most tokens a second and device, of the
-    shortest requests on all devices, or of the least energy an output token, machines included."""
+    """Quantity that the best plan optimises within the objectives: cheapest for the traffic, of most tokens a
+    second and device, of the shortest requests on all devices, or of the least energy an output token, machines
+    included.
+    """
 
     objectives: Objectives
     traffic: Traffic

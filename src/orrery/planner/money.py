@@ -12,7 +12,7 @@ S_PER_HOUR = 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tariff:
-    """What one device costs: by the hour, and the electricity on top where the user asks for it."""
+    """Price of one device: by the hour, and the electricity on top where the user asks for it."""
 
     usd_per_hour: float | None  # None: no price is known
     electricity_usd_per_kwh: float = 0.0

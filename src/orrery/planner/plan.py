@@ -10,7 +10,9 @@ from orrery.execution.memory import Infeasible, Memory
 from orrery.planner.space import Candidate
 
 Reason = Literal["memory", "length", "objective", "devices", "range"]
-"""What a rejected plan lacks: room for weights, for the longest request, speed, devices, or a rule that applies."""
+"""Shortfall of a rejected plan: memory for weights or for the longest request, speed, devices, or a rule that
+applies.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,7 +35,7 @@ class Operation:
 
     @property
     def deployment(self) -> Deployment:
-        """What one replica is."""
+        """The deployment of one replica."""
         return self.candidate.deployment
 
     @property
@@ -64,12 +66,12 @@ class Plan:
 
     @property
     def output_tokens_per_s_per_device(self) -> float:
-        """What each device earns."""
+        """Output per device."""
         return self.output_tokens_per_s / self.operation.num_devices
 
     @property
     def output_tokens_per_s_per_user(self) -> float:
-        """How fast an answer reads: 1 / tpot; 0 where answers are one token."""
+        """Speed of an answer for its reader: 1 / tpot; 0 where answers are one token."""
         return 1.0 / self.operation.tpot_s if self.operation.tpot_s > 0 else 0.0
 
 
@@ -98,7 +100,7 @@ class FrontPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SearchResult:
-    """What a search came back with: plans best first, the rejected, and the front of everything that fits."""
+    """Result of a search: plans best first, the rejected, and the front of everything that fits."""
 
     plans: tuple[Operation, ...]
     rejected: tuple[Rejected, ...]

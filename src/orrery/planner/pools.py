@@ -43,7 +43,7 @@ class Worker:
 
     @property
     def requests_per_s_per_device(self) -> float:
-        """What each of its devices carries."""
+        """Rate per device."""
         return self.requests_per_s / self.layout.num_devices
 
 
@@ -63,7 +63,7 @@ class Pairing:
 
     @property
     def requests_per_s(self) -> float:
-        """What both pools carry, the cache's way between them not counted."""
+        """Rate of both pools, without the limit of the cache's transfer."""
         return min(self.num_prefill * self.prefill.requests_per_s, self.num_decode * self.decode.requests_per_s)
 
     @property

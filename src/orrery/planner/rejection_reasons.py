@@ -17,7 +17,7 @@ def explain(
     plans: Sequence[Candidate],
     others: Sequence[Candidate],
 ) -> Infeasible:
-    """What is missing, with the nearest plan that works; else the nearest that at least fits; else a way out."""
+    """The shortfall, with the nearest plan that works; else the nearest that at least fits; else a way out."""
     where = described(rejected)
     what = infeasible.what if reason == "memory" else f"{where}: {infeasible.what}"
     if near := nearest_to(rejected, plans):
@@ -28,7 +28,7 @@ def explain(
 
 
 def _way_out(goal: Goal, reason: str, infeasible: Infeasible) -> str:
-    """What to ask for instead where nothing in the space works."""
+    """Advice where nothing in the space works."""
     if reason == "objective":
         metric = infeasible.what.split(" ", 1)[0]
         limit_ms = infeasible.have * 1.02e3
@@ -46,7 +46,7 @@ def nearest_to(rejected: Candidate, plans: Iterable[Candidate]) -> Candidate | N
 
 
 def distance(a: Candidate, b: Candidate) -> float:
-    """How big a change is: formats 1 each, a degree 1 (and more the further it moves), a device 3."""
+    """Size of a change: formats 1 each, a degree 1 (and more the further it moves), a device 3."""
     x, y = a.deployment, b.deployment
     formats = (x.formats.weights != y.formats.weights) + (x.formats.kv != y.formats.kv)
     device = 3 * (x.cluster.device.name != y.cluster.device.name)
@@ -70,7 +70,7 @@ def described(candidate: Candidate) -> str:
 
 
 def difference(a: Candidate, b: Candidate) -> str:
-    """What b changes of a: ``tp = 4, weights = fp8``."""
+    """Changes from a to b: ``tp = 4, weights = fp8``."""
     x, y = a.deployment, b.deployment
     changes = [
         f"{name} = {getattr(y.layout, name)}"

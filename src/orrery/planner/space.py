@@ -36,7 +36,7 @@ BUDGET_FACTORS = (1.0, 0.25, 0.5, 2.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fixed:
-    """What the user has decided already; empty means: try."""
+    """Settings that the user has fixed; empty means: try."""
 
     tp: int = 0
     pp: int = 0

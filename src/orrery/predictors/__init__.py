@@ -1,1 +1,1 @@
-"""What can be learned of speed from samples: small predictors, tried against physics and plain baselines."""
+"""Learned predictors of speed from samples: small ones, tried against physics and plain baselines."""

@@ -1,4 +1,4 @@
-"""What a question costs when thinking beforehand is shared by all questions about one context.
+"""Cost of a question when thinking beforehand is shared by all questions about one context.
 
 Online tokens are dearer than idle ones, as somebody waits for them. With q questions of which a share h profits::
 
@@ -35,7 +35,7 @@ class SleepTimePass:
 
     @property
     def online_tokens(self) -> float:
-        """What a question still takes on average."""
+        """Tokens that a question still takes on average."""
         return self.profiting_frac * self.short_tokens + (1.0 - self.profiting_frac) * self.plain_tokens
 
     def cost_tokens(self, num_questions: float) -> float:

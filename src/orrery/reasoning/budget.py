@@ -1,4 +1,4 @@
-"""How a budget of tokens is best split between answers and checks of them, and what voting gets for the same."""
+"""Best split of a token budget between answers and checks of them, and the accuracy of voting at the same cost."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -33,7 +33,7 @@ class Rounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Models:
-    """How fast blocks are drafted, scored and written again."""
+    """Speeds at which blocks are drafted, scored and rewritten."""
 
     draft: Pace
     target: Pace

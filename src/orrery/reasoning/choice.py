@@ -1,4 +1,4 @@
-"""What a shape says of itself beside its calls: the knob that counts its samples, and how its one answer is chosen."""
+"""Properties of a shape beside its calls: the knob that counts its samples, and the choice of its one answer."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -28,7 +28,7 @@ class ShapeKnobs:
 
     @property
     def choice(self) -> Choice | None:
-        """How the answer is chosen; None where no law says how often that is right."""
+        """The rule that chooses the answer; None where no law gives its accuracy."""
         return None
 
     @property

@@ -1,4 +1,4 @@
-"""What a graph of calls costs on deployments: time, energy, work, and the cache that it reads and keeps.
+"""Cost of a graph of calls on deployments: time, energy, work, and the cache that it reads and keeps.
 
 Calls of one group are prefilled together and decode together, in as many waves as the cache and the engine's limit on
 sequences ask for. Context that does not fit into the cache beside them has to be computed again. A group starts when
@@ -55,7 +55,7 @@ class GraphCost:
 
     @property
     def bound_by(self) -> str:
-        """What sets most of the time of all calls."""
+        """The limit of most of the time of all calls."""
         return _most((call.bound_by, call.time_s) for call in self.calls)
 
     @property

@@ -1,4 +1,4 @@
-"""How likely it is that some of n tries is right, and when further tries stop paying.
+"""Probability that some of n tries is right, and the point at which further tries stop paying.
 
 Tries side by side: 1 - (1 - p)^n. Rounds that each mend a wrong answer with probability p, and never spoil a right
 one, are a chain with an absorbing state, and reach it with the same probability. [ttspm-2025]
@@ -21,7 +21,7 @@ def coverage(success_frac: float | Floats, num_tries: float | Floats) -> Floats:
 
 
 def gain_frac(success_frac: float, num_tries: int, ceiling_frac: float = 1.0) -> float:
-    """What the next try adds after ``num_tries``: ceiling x p (1 - p)^n."""
+    """Gain of the next try after ``num_tries``: ceiling x p (1 - p)^n."""
     return ceiling_frac * success_frac * (1.0 - success_frac) ** num_tries
 
 

@@ -31,7 +31,7 @@ class Equivalent:
 
     @property
     def computed_flops(self) -> float:
-        """What is really computed."""
+        """Operations that are really computed."""
         return self.linear_flops + self.attention_flops
 
     @property
@@ -41,7 +41,7 @@ class Equivalent:
 
 
 def intensity_flops_per_byte(device: Device, rate: str) -> float:
-    """What ``device`` computes at that rate while it reads one byte."""
+    """Operations of ``device`` at that rate while it reads one byte."""
     _, peak = device.peak_flops_per_s((rate,))
     return peak / device.memory_bandwidth_bytes_per_s
 

@@ -120,7 +120,7 @@ def answers(problem: Problem, count: int) -> Call:
 
 
 def readings(problem: Problem, solve: Call, *, name: str, per_answer: int, output_tokens: float) -> Call:
-    """What a verifier makes of every answer, ``per_answer`` times: it reads the prompt once and each answer once."""
+    """A verifier's readings of every answer, ``per_answer`` times: it reads the prompt once and each answer once."""
     read = problem.prompt_tokens + solve.written_tokens
     return Call(
         name=name,

@@ -1,4 +1,4 @@
-"""How fast a deployment writes for so many at once, and how fast it reads what is to be scored."""
+"""Decode speed of a deployment by concurrency, and its speed of scoring."""
 
 import numpy as np
 

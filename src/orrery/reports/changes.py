@@ -14,7 +14,7 @@ FARTHEST_RATIO = 64.0
 """Beyond so many times an input nobody asks."""
 
 PRECISION = 0.01
-"""How finely a tipping point is found, as a share of it."""
+"""Relative precision of a tipping point."""
 
 Changes = Mapping[str, Any]
 
@@ -36,7 +36,7 @@ def between_ends(name: str, key: str, ends: tuple[float, float], unit: str, figu
 
 
 def _short(value: float, unit: str) -> str:
-    """What stands beside a bar."""
+    """Label beside a bar."""
     return f"{value:.3g}/s" if unit == "requests_per_s" else format_value(value, unit)
 
 

@@ -1,4 +1,4 @@
-"""How far an estimate can be trusted: the same question with one setting at a time changed."""
+"""Sensitivity of an estimate: the same question with one setting at a time changed."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -29,7 +29,7 @@ LOADS = ("batch", "concurrency", "rate")
 
 
 def figures_of(answer: Answer) -> dict[str, float]:
-    """What inputs move."""
+    """Figures that inputs move."""
     e = answer.estimate
     found = {
         "usd_per_million_tokens": answer.usd_per_million_tokens,
@@ -111,7 +111,7 @@ def _own_error(answer: Answer, base: Mapping[str, float]) -> list[Input]:
 
 
 def _flips(scenario: Scenario, answer: Answer) -> tuple[str, ...]:
-    """What fits at most: arrivals that leave as fast, requests whose caches fit, and lengths."""
+    """Tipping points: arrivals that leave as fast, requests whose caches fit, and lengths."""
     w, e, out = answer.question.workload, answer.estimate, list[str]()
     dp = answer.question.deployment.layout.dp
     each = w.input_tokens + w.output_tokens

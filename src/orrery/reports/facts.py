@@ -1,4 +1,4 @@
-"""What an answer rests on: its facts with their sources, and how well such answers repeated measured runs."""
+"""Evidence of an answer: its facts with their sources, and the errors of such answers on measured runs."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ from orrery.scenario.why import paths, why
 Row = tuple[str, ...]
 
 ORDER = (Basis.ASSUMED, Basis.DERIVED, Basis.MEASURED, Basis.STATED)
-"""What is least sure first."""
+"""Order of kinds of evidence, the least certain first."""
 
 
 def facts_of(answer: Answer) -> tuple[Fact, ...]:

@@ -67,7 +67,7 @@ def _headline(answer: FleetAnswer) -> str:
 
 
 def _summary(answer: FleetAnswer) -> tuple[str, ...]:
-    """What was served, who was hurt by what, and what would help."""
+    """The served requests, those hurt by each cause, and the remedy."""
     served = answer.run.fates["served"]
     found = [f"{served:,} of {answer.num_sent:,} requests were served."]
     if hurt := {cause: count for cause, count in answer.hurt.items() if count}:

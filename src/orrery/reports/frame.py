@@ -1,4 +1,4 @@
-"""What every report has around its content: title, day, version, settings, and the lines that repeat it."""
+"""Frame of every report: title, day, version, settings, and the command that repeats it."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ TITLES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """What whoever makes the report adds."""
+    """Parts that each kind of report supplies."""
 
     title: str = ""
     author: str = ""

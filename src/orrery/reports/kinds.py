@@ -14,7 +14,7 @@ COMMANDS: Mapping[Kind, tuple[str, ...]] = {
     "train": ("train",),
     "train-plan": ("train", "--plan"),
 }
-"""How each is asked for."""
+"""Command of each kind."""
 
 SIGNS: Mapping[Kind, tuple[str, ...]] = {
     "sweep": ("runs", "num_runs"),

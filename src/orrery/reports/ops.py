@@ -1,4 +1,4 @@
-"""What a step does, operation by operation: time, operations and bytes, and what bounds it."""
+"""Operations of a step: time, operations, bytes, and the bound of each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -23,7 +23,7 @@ def trace_events(simulated: Simulated) -> dict[str, Any]:
 
 
 def _names(simulated: Simulated) -> list[dict[str, Any]]:
-    """What the tracks are called, and in which order they stand."""
+    """Names of the tracks, and their order."""
     at = STEP.index("machine")
     tracks = [(number, f"machine {number}") for number in sorted({int(m) for m in simulated.step_log[:, at]})]
     events: list[dict[str, Any]] = []

@@ -92,7 +92,7 @@ def as_estimate(answer: PlanAnswer, plan: Plan) -> Answer:
 
 
 def headline(fixed: FixedPlan, model: str) -> str:
-    """What to rent, what it does and costs, with 80 % intervals."""
+    """Devices to rent, their performance and cost, with 80 % intervals."""
     plan, o = fixed.plan, fixed.operation
     d, goal = o.deployment, fixed.goal
     around = plan.intervals
@@ -137,7 +137,7 @@ def spare_of(goal: Goal, o: Operation) -> float:
 
 
 def describe(fixed: FixedPlan) -> tuple[str, ...]:
-    """What else the answer says: the cut, the money, how far it carries, and the slow end."""
+    """Further sentences: the layout, the money, the margin, and the slow end."""
     plan, o, goal = fixed.plan, fixed.operation, fixed.goal
     d = o.deployment
     how = f"{counted(o.replicas, 'replica')}: {cut(d.layout)}, {formats_said(d.formats)}, engine {d.engine.name}."
@@ -231,7 +231,7 @@ def _with_more(source: Source, devices: int) -> str:
 
 
 def _limits(source: Source, fixed: FixedPlan) -> tuple[str, ...]:
-    """What the answer does not know."""
+    """Limitations of the answer."""
     out = [] if source.is_simulated else [MEANS_ONLY]
     out.append(
         "Prompts that share a beginning are computed anew here; with prefix caching the real load may be "

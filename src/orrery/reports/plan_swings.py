@@ -1,4 +1,4 @@
-"""How far a plan can be trusted: its fleet kept, one input changed at a time, and the ratio at which it falls short."""
+"""Sensitivity of a plan: its fleet kept, one input changed at a time, and the ratio at which it falls short."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ UNBOUNDED = 1_000_000
 """Devices that a plan may grow to where an input asks for more than it has."""
 
 MEMORY_STEP_FRAC = 0.05
-"""How far engines' memory limits are commonly moved."""
+"""Change of engines' memory limits in the test."""
 
 OWN_ERROR = "the model's error (80 %)"
 
@@ -93,7 +93,7 @@ class FixedPlan:
 
 
 def figures_of(plan: Plan, replicas: int) -> dict[str, float]:
-    """What inputs move: dollars, latencies, and what ``replicas`` carry."""
+    """Figures that inputs move: dollars, latencies, and the rate that ``replicas`` carry."""
     o = plan.operation
     found = {
         "usd_per_million_tokens": plan.usd_per_million_tokens,
@@ -183,7 +183,7 @@ def fleet_at(fixed: FixedPlan, speed_ratio: float) -> dict[str, float]:
 
 
 def flips(fixed: FixedPlan) -> list[str]:
-    """How far each input may go until the plan as it is falls short."""
+    """Range of each input within which the plan as it is suffices."""
     traffic, out = fixed.goal.traffic, list[str]()
     rate = traffic.request_rate_per_s
     if rate:

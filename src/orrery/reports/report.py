@@ -116,7 +116,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What an engineer hands to the person who pays."""
+    """A report, from an engineer to the person who pays."""
 
     kind: str
     title: str

@@ -19,7 +19,7 @@ GROUPS_NAMED = 7
 
 
 def memory_figure(memories: Sequence[tuple[str, Memory]]) -> Figure:
-    """What fills the fullest device of each deployment."""
+    """Memory of the fullest device of each deployment, by category."""
     bars = [
         Bar(
             name,

@@ -1,4 +1,4 @@
-"""What is asked and found of serving, in sentences."""
+"""Sentences on the inputs and results of serving."""
 
 from orrery.execution.layout import Deployment, Formats, Layout
 from orrery.planner.goal import Goal
@@ -35,7 +35,7 @@ def machines(num_devices: int, device: str) -> str:
 
 
 def cut(layout: Layout) -> str:
-    """How the model is cut: ``tensor parallel 2``; ``whole on each device``."""
+    """The layout: ``tensor parallel 2``; ``whole on each device``."""
     ways = [f"{name} parallel {getattr(layout, way)}" for way, name in WAYS if getattr(layout, way) > 1]
     return listed(ways) if ways else "whole on one device"
 
@@ -67,7 +67,7 @@ def objectives(goal: Goal) -> str:
 
 
 def plan_question(goal: Goal, model: str, devices: str) -> str:
-    """What a plan is for."""
+    """The question of a plan."""
     t = goal.traffic
     load = (
         f"{format_value(t.request_rate_per_s, 'requests_per_s')} with"
@@ -84,7 +84,7 @@ def plan_question(goal: Goal, model: str, devices: str) -> str:
 
 
 def estimate_question(answer: Answer) -> str:
-    """What an estimate is of."""
+    """The question of an estimate."""
     d, w = answer.question.deployment, answer.question.workload
     load = {
         "static": f"one batch of {w.batch_size:,.0f} equal requests",

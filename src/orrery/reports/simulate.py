@@ -134,7 +134,7 @@ def relative(one: Answer) -> dict[str, Interval]:
 
 
 def headline(plain: Mapping[str, Any], doubts: Mapping[str, Interval]) -> str:
-    """What was served, how fast, for how much, and whether the objectives hold."""
+    """Served requests, speed, cost, and whether the objectives hold."""
     where = machines(plain["num_devices"], plain["deployment"]["device"])
     model, usd = plain["model_id"], plain.get("usd_per_million_tokens")
     money = f" at {format_value(usd, 'usd')} per million output tokens" if usd is not None else ""

@@ -1,4 +1,4 @@
-"""How far a simulated answer can be trusted: small simulations with one setting at a time changed."""
+"""Sensitivity of a simulated answer: small simulations with one setting at a time changed."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -62,7 +62,7 @@ def capacity_asker(scenario: Scenario) -> Figures:
 
 
 def figures_of(plain: Mapping[str, Any]) -> dict[str, float]:
-    """What inputs move, latencies in seconds."""
+    """Figures that inputs move, latencies in seconds."""
     found = {m.name: plain.get(m.name) for m in METRICS}
     found |= {f"p99_{n}_s": None if (v := plain.get(f"p99_{n}_ms")) is None else v / 1e3 for n in ("ttft", "tpot")}
     return {name: value for name, value in found.items() if value is not None}
@@ -95,7 +95,7 @@ def sensitivity(scenario: Scenario, plain: Mapping[str, Any]) -> Sensitivity | N
 
 
 def capacity_sensitivity(scenario: Scenario) -> Sensitivity | None:
-    """How the highest rate moves; every point is a search by small simulations."""
+    """Sensitivity of the highest rate; every point is a search by small simulations."""
     one = _without_rate(small(scenario))
     figures = capacity_asker(one)
     base = end("", figures, {})

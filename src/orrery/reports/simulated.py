@@ -1,4 +1,4 @@
-"""What the JSON of a simulated run says, in numbers, tables and pictures."""
+"""Numbers, tables and pictures from the JSON of a simulated run."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -33,7 +33,7 @@ def held_against(found: SimulatedPlans) -> Section:
 
 
 def tail_of(found: SimulatedPlans) -> tuple[str, ...]:
-    """What the simulation of the first plan says of slow requests."""
+    """Slow requests in the simulation of the first plan."""
     first = found.simulated[0]
     s = first.answer.summary
     times = (

@@ -1,4 +1,4 @@
-"""What a report is made from: a scenario file, or the JSON that a command printed."""
+"""Sources of a report: a scenario file, or the JSON that a command printed."""
 
 import shlex
 from collections.abc import Mapping, Sequence

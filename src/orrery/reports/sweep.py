@@ -95,7 +95,7 @@ def _load(source: Source, varied: Sequence[str]) -> str:
 
 
 def _rank(row: Row, run: Mapping[str, Any]) -> tuple[float, ...]:
-    """What is best: objectives met, then dollars a token (of a capacity: for what it takes), then throughput."""
+    """Rank of a point: objectives met, then dollars a token (of a capacity: for its devices), then throughput."""
     met = run.get("slo_is_met")
     share = row.get("slo_attainment")
     usd = row.get("usd_per_million_tokens")

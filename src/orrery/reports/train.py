@@ -34,7 +34,7 @@ USUAL_FRAMEWORKS = ("megatron-lm", "nemo")
 
 
 def question(source: Source) -> str:
-    """What is to be trained, on what."""
+    """The job, and its devices."""
     s = source.scenario
     tokens = f"for {many(s.train_tokens)} tokens " if s.train_tokens else ""
     task = f" ({s.task})" if s.task else ""
@@ -98,7 +98,7 @@ def headline(answer: Trained) -> str:
 
 
 def describe(answer: Trained) -> tuple[str, ...]:
-    """What limits the step, and the bill."""
+    """The limit of the step, and the bill."""
     job = answer.job
     out = [
         f"Limited by {BOUND_BY.get(answer.bound_by, answer.bound_by)}; {format_value(answer.mfu_frac, 'frac')} of the "

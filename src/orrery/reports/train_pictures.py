@@ -92,7 +92,7 @@ def pipeline_figure(answer: TrainAnswer) -> Figure | None:
 
 
 def tiers_figure(answer: OffloadAnswer) -> Figure:
-    """What each lane works on in a step, hidden or not."""
+    """Work of each lane in a step, hidden or not."""
     bars = [Bar(name, [Part("busy", seconds)]) for name, seconds in answer.lanes.items() if seconds > 0]
     title = "Time that each lane works in a step"
     summary = f"A step takes {format_value(answer.step_time_s, 's')}; lanes that work longest leave least to hide."

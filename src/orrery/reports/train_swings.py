@@ -1,4 +1,4 @@
-"""How far a training answer can be trusted: the layout kept, one input changed at a time."""
+"""Sensitivity of a training answer: the layout kept, one input changed at a time."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -62,7 +62,7 @@ def kept_layout(scenario: Scenario, layout: TrainingLayout) -> Scenario:
 
 
 def figures_of(answer: Trained) -> dict[str, float]:
-    """What inputs move."""
+    """Figures that inputs move."""
     run = answer.run
     found = {
         "usd": run.usd if run else None,

@@ -65,7 +65,7 @@ def counted(count: float, one: str) -> str:
 
 
 def changed(value: float, base: float) -> str:
-    """How far a value is from the answer's: ``12 % more``."""
+    """Difference of a value from the answer's: ``12 % more``."""
     if base == 0 or not math.isfinite(value):
         return "-"
     ratio = value / base

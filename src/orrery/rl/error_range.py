@@ -1,4 +1,4 @@
-"""How sure a step is: the errors of serving and of training, each through the part of the step that it moves.
+"""Uncertainty of a step: the errors of serving and of training, each through the part of the step that it moves.
 
 Engines and trainers are measured apart, so their errors are taken as independent: half-widths, in the logarithm, are
 weighted by the share of the step that goes with each, and add as squares. Side by side, the pool that waits moves

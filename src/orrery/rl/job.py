@@ -1,4 +1,4 @@
-"""What one step of RL post-training is: a policy, its two pools of devices, and how rollouts feed updates.
+"""One step of RL post-training: a policy, its two pools of devices, and the flow of rollouts into updates.
 
 GRPO draws a group of responses to each prompt and needs no critic; PPO trains one beside the policy; DAPO draws prompts
 until enough groups are neither all right nor all wrong, and has no reference policy.
@@ -24,7 +24,7 @@ Tail = Literal["wait", "partial", "batching"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reward:
-    """How responses are scored: a function on CPUs, or a model that reads every sequence once."""
+    """Scoring of responses: a function on CPUs, or a model that reads every sequence once."""
 
     sample_s: float = 0.0  # of one response on one worker
     workers: int = 1

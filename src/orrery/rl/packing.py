@@ -1,4 +1,4 @@
-"""How the sequences of an update become micro-batches: packed until full, or padded to the longest.
+"""Micro-batches from the sequences of an update: packed until full, or padded to the longest.
 
 packed: each data rank sorts its sequences and puts each into the first micro-batch with room (first fit decreasing);
         the rank with most of them decides. Attention stays within a sequence.

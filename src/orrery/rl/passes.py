@@ -1,4 +1,4 @@
-"""What the training devices do with the rollouts: reward, log-probabilities, values, updates; seconds of each phase."""
+"""Work of the training devices on the rollouts: reward, log-probabilities, values, updates; seconds of each phase."""
 
 from dataclasses import dataclass, replace
 

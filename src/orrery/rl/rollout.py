@@ -258,4 +258,4 @@ TAILS: dict[Tail, Callable[[RlJob], Rollouts | Infeasible]] = {
     "partial": _partial,
     "batching": _batching,
 }
-"""What becomes of the slowest sequences, by name."""
+"""Treatments of the slowest sequences, by name."""

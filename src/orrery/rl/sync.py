@@ -23,7 +23,7 @@ NORMS = 2
 """Number of norm tensors in a layer."""
 
 OFFLOADED = ("weights", "optimizer")
-"""What leaves the device; gradients are dropped."""
+"""State that leaves the device; gradients are dropped."""
 
 
 def weight_sync_s(job: RlJob) -> float:
@@ -82,5 +82,5 @@ def swap_s(job: RlJob, ranks: tuple[Rank, ...]) -> float:
 
 
 def offloaded_bytes(ranks: tuple[Rank, ...]) -> float:
-    """What leaves the fullest device."""
+    """Bytes that leave the fullest device."""
     return max((sum(r.parts[name] for name in OFFLOADED) for r in ranks), default=-inf)

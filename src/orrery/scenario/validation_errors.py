@@ -26,7 +26,7 @@ def validation_errors(error: ValidationError, known: Mapping[str, Setting], wher
 
 
 def _sentence(kind: str, loc: tuple[int | str, ...], message: str, got: Any, known: Mapping[str, Setting]) -> str:
-    """What, what was got, and what to write."""
+    """The field, its value, and what to write."""
     name = str(loc[0]) if loc else ""
     detail = message.removeprefix("Value error, ")
     if kind == "extra_forbidden":

@@ -21,7 +21,7 @@ Settings = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answering(Generic[A]):
-    """What one such page asks and shows; ``name`` is that of its path and its template."""
+    """Inputs and output of one such page; ``name`` is that of its path and its template."""
 
     name: str
     settings: Callable[[Query], dict[str, Any]]  # of an address, with the defaults that are taken

@@ -1,4 +1,4 @@
-"""What a page hands out as a file: an attachment with a harmless name, for programs and for spreadsheets.
+"""Downloads of a page: an attachment with a harmless name, for programs and for spreadsheets.
 
 A spreadsheet takes a text cell that begins like a formula for one, and formulas can send data away; such cells get an
 apostrophe in front, which spreadsheets do not show. https://owasp.org/www-community/attacks/CSV_Injection

@@ -1,4 +1,4 @@
-"""What stands before every page: who may ask, how much, and what a browser may do with the answer.
+"""Checks before every page: allowed hosts and origins, rate limits, and headers that restrict the browser.
 
 A page of another site can make a browser send requests here. Those are told apart by the Host header (a name that leads
 here by DNS tricks is not ours) and, for whatever changes something, by ``Sec-Fetch-Site`` and ``Origin``, which pages
@@ -22,7 +22,7 @@ MAX_BODY_BYTES = 4_000_000
 MAX_ADDRESS_BYTES = 16_000
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 OWN_SITES = frozenset({"same-origin", "none"})
-"""What ``Sec-Fetch-Site`` says of our own pages, and of an address that somebody typed."""
+"""Values of ``Sec-Fetch-Site`` from our own pages, and from an address that somebody typed."""
 
 TOO_LARGE = f"The request is larger than {MAX_BODY_BYTES:,} bytes; send less."
 

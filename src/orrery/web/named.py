@@ -79,4 +79,4 @@ def _trace(name: str) -> None:
 
 
 KNOWN: dict[str, Callable[[str], object]] = {"model": resolve, "device": get_device, "trace": _trace}
-"""What raises where a name is not known; none of them opens a file that a name could point at."""
+"""Errors of unknown names; none of these lookups opens a file that a name could point at."""

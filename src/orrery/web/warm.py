@@ -1,4 +1,4 @@
-"""What the first visitor would wait for, done before: templates are read, names listed, kernels loaded."""
+"""Work done before the first visitor waits for it: templates are read, names listed, kernels loaded."""
 
 from orrery.scenario.ask import estimate
 from orrery.web.design.inputs import DEFAULTS, LENGTHS, LOAD

@@ -53,7 +53,7 @@ DIFFERS = {
     "matched_energy_reduction": "the pace of the later study's loader is not written; that of the first one is taken",
     "matched_time_reduction": "nothing but the loader sets the pace here",
 }
-"""What explains a difference, by metric."""
+"""Explanations of a difference, by metric."""
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:

@@ -63,7 +63,7 @@ def compared(setup: Setup) -> Iterator[Case]:
 
 
 def saving(setup: Setup) -> Saving:
-    """What one device saves, and beside which step."""
+    """A save of one device, and the step beside it."""
     device, devices = get_device(setup.word("device")), int(setup.number("num_devices"))
     parameters, tokens = (
         setup.number("num_parameters"),

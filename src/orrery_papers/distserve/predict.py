@@ -89,7 +89,7 @@ class Trial:
         return found / service.num_devices
 
     def scale(self, service: Service, rate_per_device: float) -> float:
-        """How tight both limits could be at that rate."""
+        """Smallest scale of both limits at that rate."""
         run = simulate(service, self.at(rate_per_device * service.num_devices))
         return np.inf if isinstance(run, Infeasible) else tightest_scale_ratio(run, *self.limits_s, self.share)
 
@@ -143,7 +143,7 @@ def best_placement(trial: Trial) -> tuple[Service, str]:
 
 
 BASELINES: Mapping[str, str] = {"vllm": "prefill-first", "mii": "chunked-prefill"}
-"""How the two baselines form batches."""
+"""Batching of the two baselines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

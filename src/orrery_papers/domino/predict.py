@@ -26,7 +26,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
-    """What the best slices make of a case."""
+    """Gain of the best slices in a case."""
 
     case: Case
     ratio: float

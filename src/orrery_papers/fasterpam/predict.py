@@ -41,7 +41,7 @@ def gain(setup: Setup) -> float:
 
 
 def words(setup: Setup) -> str:
-    """What both ways did."""
+    """Result of both ways."""
     best, eager = run(setup)
     distances = drawn(*(int(setup.number(name)) for name in DRAWN))
     return (

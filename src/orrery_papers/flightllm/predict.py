@@ -142,7 +142,7 @@ def tokens_per_s(setup: Setup) -> float:
 
 
 def moved_bytes(setup: Setup) -> float:
-    """What one token reads."""
+    """Bytes read for one token."""
     model = get_model(setup.word("model"))
     return sum(w.moved_bytes for w in weights(setup, model)) + cache_bytes(setup, model, middle_tokens(setup))
 

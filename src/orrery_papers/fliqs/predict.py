@@ -18,7 +18,7 @@ FEWER = "a perceptron of four layers on a drawn task stands in for ResNet-50 on 
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
-    """What the run loses against uniform formats, and against the best of all mixtures, each trained by itself."""
+    """Loss of the run against uniform formats, and against the best of all mixtures, each trained by itself."""
     setup = paper.setups["resnet-50"]
     ours = [searched(setup, seed, "policy") for seed in SEEDS]
     every = [searched(setup, seed, "enumeration") for seed in SEEDS]

@@ -16,7 +16,7 @@ DIFFERS = (
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
-    """What stands on the front, and what the three stabilisers and a wider scale are worth."""
+    """Points of the front, and the value of the three stabilisers and of a wider scale."""
     rows = get_experiment("fp4-design-space")(steps=int(paper.setups["regression"].number("num_steps")))
     front = [row for row in rows if row["is_on_front"]]
     yield Prediction(

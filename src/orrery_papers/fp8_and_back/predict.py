@@ -13,7 +13,7 @@ BASE, FEW_MANTISSA, FEW_EXPONENT = "e8m7", "e8m1", "e3m7"
 
 @cache
 def rows_of(steps: int) -> Mapping[str, Row]:
-    """What every format comes to after so many steps."""
+    """Result of every format after so many steps."""
     return {str(row["format"]): row for row in get_experiment("fp8-and-back")(steps=steps)}
 
 

@@ -116,5 +116,5 @@ def unfused(setup: Setup, phase: Phase) -> float:
 
 
 def roofs(setup: Setup, flops_per_s: float) -> Roofs:
-    """What the paper counts for the set-up's device, with products at that rate."""
+    """The paper's own count for the set-up's device, with products at that rate."""
     return Roofs(flops_per_s=flops_per_s, bytes_per_s=setup.number("memory_bandwidth_bytes_per_s"))

@@ -65,7 +65,7 @@ def rates(small: Setup) -> Iterator[Prediction]:
 
 
 def pieces(small: Setup) -> Iterator[Prediction]:
-    """What is kept, computed again and moved."""
+    """Bytes kept, computed again and moved."""
     _, nothing_kept = largest_batch(small, THEIRS)
     yield Prediction(
         claim="activations-13b",

@@ -115,7 +115,7 @@ def _recorded(setup: Setup) -> Iterator[Prediction]:
 
 
 def _choices(dense: list[Strategy]) -> Iterator[Prediction]:
-    """What a choice by operations costs too much, and where tries overtake size."""
+    """Excess cost of a choice by operations, and the point where tries overtake size."""
     by_flops, by_all = (frontier(dense, price, _covered) for price in (_computed, _total))
     pairs = [(s, found) for s in by_flops if (found := cheapest(by_all, _covered, s.covered_frac))]
     chosen, better = max(pairs, key=lambda pair: pair[0].total_flops / pair[1].total_flops)

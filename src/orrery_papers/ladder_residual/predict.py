@@ -49,7 +49,7 @@ DIFFERS = {
     "communication_share": "the engine and batch behind the share are not written, and waiting for the slowest "
     "device is not modelled",
 }
-"""What explains a difference, by metric."""
+"""Explanations of a difference, by metric."""
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
@@ -128,7 +128,7 @@ def times(d: Deployment, batch: int, has_peer_to_peer: bool) -> dict[str, float]
 
 
 def side_by_side(d: Deployment, batch: int) -> float:
-    """What a model gains whose attention and feed-forward run side by side: every second all-reduce goes."""
+    """Gain of a model whose attention and feed-forward run side by side: every second all-reduce goes."""
     t = times(d, batch, True)
     plain_s = t["plain_prefill"] + t["plain_decode"]
     return plain_s / (plain_s - (t["network"] + t["prefill_network"]) / 2.0) - 1.0

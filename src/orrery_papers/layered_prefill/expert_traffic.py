@@ -34,7 +34,7 @@ def distinct_experts(deployment: Deployment, tokens: Floats) -> Floats:
 
 
 def expert_bytes(run: Simulated, deployment: Deployment, *, by_layers: bool = False) -> float:
-    """What the logged steps of a run read of experts' weights, over all devices and layers.
+    """Bytes of experts' weights read in the logged steps of a run, over all devices and layers.
 
     ``by_layers``: under layered prefill, whose log says for each step the prompt's tokens over its groups of layers.
     """

@@ -69,7 +69,7 @@ READ: Mapping[str, Callable[[Seen], float]] = {
     "expert_traffic": lambda s: s.traffic_bytes,
     "expert_traffic_per_request": lambda s: s.traffic_bytes / s.run.requests.count,
 }
-"""What claims name, from a run."""
+"""Readers of a run's quantities, by the names of claims."""
 
 SHORT = {"ttft": "ttft_mean", "e2e_latency": "e2e_mean"}
 """Reductions of these are reductions of the mean."""

@@ -35,7 +35,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 
 
 def folding_error_frac(layer: Layer) -> float:
-    """How far the biases alone move any output, as a share of the largest: powers of two move none."""
+    """Largest change of any output by the biases alone, as a share of the largest: powers of two move none."""
     folded = prepare(layer, Scheme(weights=None), ["exponent-bias"], np.random.default_rng(0))
     exact = layer.output(layer.judged)
     return float(np.abs(folded.output(layer.judged) - exact).max() / np.abs(exact).max())

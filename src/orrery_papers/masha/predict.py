@@ -7,7 +7,7 @@ from orrery.evidence.prediction import Prediction
 from orrery.scenario.experiment import run_experiment
 
 WEIGHT_RATIO = 0.02
-"""What draws both players to zero, against a steepness of one."""
+"""Pull of both players to zero, against a steepness of one."""
 
 DIFFERS = (
     "compressed both ways, steps must shorten about as much as messages do, so bits are only as few as those of whole "

@@ -10,7 +10,7 @@ from orrery_papers.shared.setup import settings_of
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
-    """What binds a decode step, then its pace against its bytes."""
+    """The bound of a decode step, then its speed against its bytes."""
     setup = paper.setups["jetson"]
     found = answer_for(setup)
     by = dict[str, float]()

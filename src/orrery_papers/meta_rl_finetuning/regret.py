@@ -1,4 +1,4 @@
-"""What a stream of episodes wastes: regret against an answer given at once, and when to stop.
+"""Wasted work in a stream of episodes: regret against an answer given at once, and when to stop.
 
 An answer is written in episodes; after k of them it is right with a probability that grows with k. Cumulative regret
 is the sum over episodes of what the likelihood still lacks. Writing on only while progress is made spends, on each
@@ -41,5 +41,5 @@ class Stream:
         return self.num_episodes / self.needed_episodes()
 
     def progress(self) -> Floats:
-        """What each episode adds to the share of solved questions."""
+        """Gain of each episode in the share of solved questions."""
         return np.diff([self.difficulty.coverage(k) for k in range(self.num_episodes + 1)])

@@ -1,4 +1,4 @@
-"""What a small network's training draws from the wall, in full and in mixed precision.
+"""Wall power of a small network's training, in full and in mixed precision.
 
 Mixed precision makes the products in 16 bits, with FP32 sums, and copies their operands down first; weights, updates
 and all else stay in FP32. A step lasts as long as its kernels or as the host takes to start them, whichever is longer,

@@ -33,7 +33,7 @@ DIFFERS = {
     "step_time_prefill_attention": "the prompts' lengths behind the table are not written",
     "latency_p99_over_mean": "short answers carry their prompt's wait; lengths are known by mean and deviation only",
 }
-"""What explains a difference, by metric."""
+"""Explanations of a difference, by metric."""
 
 HEADLINE = "datasets", "tensorrt"
 """The mean that the abstract repeats."""

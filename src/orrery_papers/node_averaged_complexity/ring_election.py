@@ -22,7 +22,7 @@ def rounds(num_nodes: int, seed: int = 0) -> NDArray[np.int64]:
 
 
 def _to_larger(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How far to the right the next larger number lies, around the ring; the length of the ring for the largest."""
+    """Distance to the right of the next larger number, around the ring; the length of the ring for the largest."""
     count = numbers.size
     twice, found, waiting = np.concatenate([numbers, numbers]).tolist(), [count] * count, list[int]()
     for place, number in enumerate(twice):

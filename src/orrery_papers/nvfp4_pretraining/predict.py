@@ -117,7 +117,7 @@ def layer(setup: Setup) -> Iterator[Prediction]:
 
 
 def bias(x: Floats, w: Floats, dy: Floats, rounding: Rounding, repeats: int) -> float:
-    """How far the mean input gradient is from that of exact gradients and the same weights, over its size."""
+    """Distance of the mean input gradient from that of exact gradients and the same weights, over its size."""
     rule, rng = linear("nvfp4-linear", gradient_rounding=rounding), np.random.default_rng(6)
     saved = rule.forward(x, w, rng)[1]
     exact = dy @ round_trip(w.T, Nvfp4Knobs().weights).T

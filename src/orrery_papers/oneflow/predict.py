@@ -20,7 +20,7 @@ CHANGES: dict[str, tuple[State, State]] = {
     "split-to-split": (split(0), split(1)),
     "broadcast-to-split": (BROADCAST, split(0)),
 }
-"""What each claim about conversions turns into what."""
+"""Conversion named by each claim."""
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:

@@ -14,7 +14,7 @@ DIFFERS = (
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
-    """What a device receives, then whole runs against one device."""
+    """Bytes that a device receives, then whole runs against one device."""
     claims = {claim.id: claim for claim in paper.claims}
     setup = claims["communication"].setup
     parts, whole = (patches(setup, context)["received_bytes_per_pass"] for context in ("neighbour", "whole"))
@@ -39,7 +39,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 
 
 def patches(setup: Setup, context: str) -> dict[str, Any]:
-    """What ``orrery estimate`` says of the set-up in patches."""
+    """Answer of ``orrery estimate`` for the set-up in patches."""
     side = int(setup.number("num_picture_side_pixels"))
     read = {"patch_read_frac": setup.number("read_patch_frac")} if context == "neighbour" else {}
     found = estimate(

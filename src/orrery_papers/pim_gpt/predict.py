@@ -26,7 +26,7 @@ ENERGY = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """What one token takes."""
+    """Cost of one token."""
 
     time_s: float
     energy_j: float

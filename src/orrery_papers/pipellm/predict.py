@@ -66,7 +66,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 
 
 def link_bytes_per_s(words: Setup, transfer: str) -> float:
-    """What copies reach: a plain link its usual share of what is stated, an encrypted one what was seen."""
+    """Bandwidth of copies: a plain link its usual share of the stated rate, an encrypted one its measured rate."""
     if transfer == PLAIN:
         return words.number("host_link_bytes_per_s") * HOST_RATE_FRAC
     return words.number("host_link_encrypted_bytes_per_s")

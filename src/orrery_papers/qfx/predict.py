@@ -15,7 +15,7 @@ from orrery.numerics.experiments.studies.qfx import EXPERIMENT, NUM_POWERS, RULE
 
 LEARNED = "learned"
 BASELINES = {"trained-points": "least error", "no-overflow": "no overflow"}
-"""How the points of a claim's baseline are set."""
+"""Setting of points in a claim's baseline."""
 
 POINTS = (4, 6, 4, 6, 4)
 """Bits after the point in the circuit that is compared, eight bits wide."""

@@ -48,7 +48,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 
 
 def saving(s: Setup, step_s: float) -> Saving:
-    """What a device of a replica saves; storage is not asked, but for a rate."""
+    """Data saved by a device of a replica; storage is not asked, but for a rate."""
     devices, replicas = int(s.number("num_devices")), int(s.number("num_replicas"))
     return Saving(
         shard_bytes=STATE_BYTES * s.number("num_parameters") * replicas / devices,

@@ -24,7 +24,7 @@ CONTEXT_TOKENS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a system forms batches: its policy, and its budget ("context": the longest prompt in one step)."""
+    """Batching of a system: its policy, and its budget ("context": the longest prompt in one step)."""
 
     policy: str
     is_chunked: bool = False

@@ -17,7 +17,7 @@ DIFFERS = {
     "run_time_selective": "distinct stragglers of three rounds pass 23 in this trace more often than in the authors'",
     "run_time_multiplexed": "where the master waits on it does so for some workers here, and for all of them there",
 }
-"""What explains a difference, by metric."""
+"""Explanations of a difference, by metric."""
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:

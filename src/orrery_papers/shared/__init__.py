@@ -1,1 +1,1 @@
-"""What the predictions of several papers share: set-ups as deployments and jobs, layers, passes, machines."""
+"""Parts shared by the predictions of several papers: set-ups as deployments and jobs, layers, passes, machines."""

@@ -1,4 +1,4 @@
-"""How few devices hold a model: degrees of tensor parallelism that double, until weights and a cache fit."""
+"""Minimum devices that hold a model: degrees of tensor parallelism that double, until weights and a cache fit."""
 
 from orrery.base.errors import OutOfRange
 from orrery.evidence.paper_file import Setup

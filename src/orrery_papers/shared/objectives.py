@@ -1,4 +1,4 @@
-"""What papers hold a run against: shares of good requests, percentiles of gaps, waits, and how tight limits may be."""
+"""Objectives of papers: shares of good requests, percentiles of gaps, waits, and the tightest limits that hold."""
 
 import numpy as np
 

@@ -16,7 +16,7 @@ DEVICE = "h100-sxm"
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
-    """What checks need to catch up with votes, then how the best split grows."""
+    """Checks needed to catch up with votes, then the growth of the best split."""
     found = split(paper.setups["math128"])
     figures = found.figures
     words = (

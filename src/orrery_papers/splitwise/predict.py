@@ -77,7 +77,7 @@ def _clusters(bench: Bench) -> Iterator[Prediction]:
 
 
 def _mismatched(bench: Bench) -> Prediction:
-    """What machines that were numbered for the coding trace lose on conversations."""
+    """Loss of machines sized for the coding trace on conversations."""
     fits, other = bench.tuned("iso-power-ha", "w"), bench.tuned(bench.lengths_of("iso-power-ha", "coding"), "w")
     lost = bench.mixed("iso-power-ha", other.mix)
     words = f"{lost:.3g} requests/s with {other.mix[0]} + {other.mix[1]} machines, the best for coding, against "

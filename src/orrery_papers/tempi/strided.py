@@ -75,6 +75,6 @@ def sent_by_copies_s(data: Strided, device: Device, copy_s: float) -> float:
 
 
 def _sector_bytes(data: Strided) -> float:
-    """What is read to get at all runs: whole sectors, none of them twice where runs are close."""
+    """Bytes read to get at all runs: whole sectors, none of them twice where runs are close."""
     spanned = -(-data.run_bytes // SECTOR_BYTES) * SECTOR_BYTES
     return data.num_runs * min(spanned, float(max(data.stride_bytes, data.run_bytes)))

@@ -16,7 +16,7 @@ BASELINES = {
     "over-quantllm": Loads.PACKED,
     "over-marlin": Loads.PACKED,
 }
-"""How each baseline's weights come to the matrix unit."""
+"""Route of weights to the matrix unit in each baseline."""
 
 BECAUSE = {
     Loads.CONVERTED: "the same bits, and every weight passes through shared memory out and in",

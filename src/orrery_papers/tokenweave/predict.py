@@ -48,7 +48,7 @@ DIFFERS = {
     "baseline_throughput": FAST_KERNELS,
     "throughput": INTERFERENCE,
 }
-"""What explains a difference, by metric."""
+"""Explanations of a difference, by metric."""
 
 SERVED = {
     "baseline_throughput": "all requests at once, steps in sequence",
@@ -85,7 +85,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 
 
 def _headlines(paper: Paper, best: Mapping[str, float]) -> Iterator[Prediction]:
-    """What the abstracts say, from the same runs."""
+    """The abstracts' claims, from the same runs."""
     rows = {
         "communication-share": (best["share"], "largest share of all-reduces in a prompt's time, over all lengths"),
         "latency-gain": (1.0 - 1.0 / best["speedup"], "largest cut of a prompt's time, over models and lengths"),

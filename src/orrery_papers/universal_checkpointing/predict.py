@@ -31,7 +31,7 @@ DIFFERS = {
     "load_time": PACKING,
     "all_time": PACKING,
 }
-"""What explains a difference, by metric."""
+"""Explanations of a difference, by metric."""
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:

@@ -59,7 +59,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 
 
 def retuned(old: Settings, new: Settings) -> float | None:
-    """What the best setting gains over the old best one, compared as ``--carry-over`` does; None where nothing fits."""
+    """Gain of the best setting over the old best one, compared as ``--carry-over`` does; None where nothing fits."""
     if not old or not new:
         return None
     there = carry(old, new)

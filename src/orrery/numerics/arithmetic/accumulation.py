@@ -28,7 +28,7 @@ SIGNIFICAND_BITS = 24  # of float32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Platform:
-    """How one device and its library add up a product."""
+    """Summation of a product on one device and library."""
 
     num_fused: int = 8  # products that enter one addition together with the running sum
     num_guard_bits: int | None = 1  # kept below the largest addend's last float32 place; None: one correct rounding

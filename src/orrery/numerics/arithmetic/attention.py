@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionFormat:
-    """How the operands of attention are rounded."""
+    """Rounding of attention's operands."""
 
     element: str = "e4m3fn"
     largest_ratio: float = 448.0  # what the largest magnitude of a scaled group becomes

@@ -1,4 +1,4 @@
-"""What every rule of this folder answers: codes, what one step of them is worth, and what it took to get there."""
+"""Result of every rule of this folder: codes, the value of one step, and the operations used."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""What an algorithm did to its data, counted while it ran: elements through memory, and arithmetic by name and type.
+"""Counts of a running algorithm: elements through memory, and arithmetic by name and type.
 
 An array that is read through a ledger stays watched: whatever NumPy computes from it is counted too. So the traffic of
 a softmax is not stated beside it but comes out of it, and an integer algorithm can show that it never met a float.

@@ -60,7 +60,7 @@ class FewBitWeights:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What a product took: operations on numbers of several bits, on single bits, and in tables."""
+    """Operations of a product: on numbers of several bits, on single bits, and in tables."""
 
     num_multiplies: int = 0
     num_adds: int = 0

@@ -50,7 +50,7 @@ def _entries(grid: Grid, is_coded: bool, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 @lru_cache(maxsize=64)
 def _thresholds(grid: Grid, rounding: Rounding) -> Floats:
-    """What a number must be above, ties settled: where a tie goes up, the next number below the threshold."""
+    """Thresholds that a number must exceed, ties settled: where a tie goes up, the next number below the threshold."""
     above, below = grid.values[:-1], grid.values[1:]
     if rounding is Rounding.UP:
         return above

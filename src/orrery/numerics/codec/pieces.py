@@ -46,7 +46,7 @@ class View:
 
     @classmethod
     def of(cls, shape: tuple[int, ...], format: Format) -> "View":
-        """How a tensor of ``shape`` is cut by a format's innermost scale."""
+        """Cuts of a tensor of ``shape`` by a format's innermost scale."""
         count = int(np.prod(shape, dtype=np.int64))
         columns = max(1, shape[-1]) if shape else 1
         if is_whole(shape, format):
@@ -180,5 +180,5 @@ def _over_blocks(over: Any, found: Float32s, view: View, starts: NDArray[np.int6
 
 
 def each_row(of_blocks: Float32s, starts: NDArray[np.int64], rows: int) -> Float32s:
-    """What stands once for a row of blocks, which begin at ``starts``, once for each of so many rows."""
+    """One value for a row of blocks, which begin at ``starts``, for each of so many rows."""
     return np.repeat(of_blocks, np.diff(np.append(starts, rows)), axis=0)

@@ -248,7 +248,7 @@ def codes_of(y: NDArray[Any], element: Element, codes: Codes) -> None:
 
 @lru_cache(maxsize=128)
 def _code_marks(element: Minifloat, is_narrow: bool) -> tuple[float, ...]:
-    """What the coding loop is told, as ``encode_f32`` names it."""
+    """Arguments of the coding loop, as ``encode_f32`` names them."""
     fraction_bits, bias = (23, 127) if is_narrow else (52, 1023)
     m, least = element.mantissa_bits, element.min_exponent
     cut, offset = fraction_bits - m, (least + bias - element.has_zero) << m

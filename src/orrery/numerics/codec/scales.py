@@ -34,7 +34,7 @@ class GroupScales:
 
 
 def outer_scale(amax: float, element: Element, scale: Element) -> np.float32:
-    """What block scales are multiplied by to be stored: highest_scale highest / amax; 1 for a tensor of zeros."""
+    """Factor of block scales before they are stored: highest_scale highest / amax; 1 for a tensor of zeros."""
     if amax == 0.0:
         return np.float32(1.0)
     with np.errstate(over="ignore"):

@@ -34,7 +34,7 @@ class Fit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How a run is trained: Adam with a short warm-up and a cosine to a tenth."""
+    """Training plan: Adam with a short warm-up and a cosine to a tenth."""
 
     steps: int = 200
     points: int = 64  # of a batch
@@ -119,6 +119,6 @@ def answers(
     seed: int,
     points: int = HELD_OUT,
 ) -> tuple[Array, Targets]:
-    """What the network says to the held-out points, and what is wanted."""
+    """Outputs of the network on the held-out points, and the targets."""
     x, targets = task.draw(points, np.random.default_rng([seed, 7]))
     return network.step(Pass(weights=weights, rule_of=rule_of, rng=np.random.default_rng([seed, 8])))(x)[0], targets

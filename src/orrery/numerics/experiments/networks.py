@@ -14,7 +14,7 @@ Weights = Mapping[str, Array]
 
 
 class Network(Protocol):
-    """What training needs to know of a network."""
+    """Interface of a network in training."""
 
     @property
     def shapes(self) -> Mapping[str, tuple[int, int]]:

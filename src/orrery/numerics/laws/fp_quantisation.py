@@ -63,7 +63,7 @@ class Run:
 
     @property
     def compute_flops(self) -> float:
-        """What it costs, in 16-bit operations."""
+        """Cost of the run, in 16-bit operations."""
         return float(compute_flops(self.num_parameters, self.num_tokens, self.bits))
 
 
@@ -79,7 +79,7 @@ def lossless(parameters: Value, tokens: Value) -> Value:
 
 
 def added(parameters: Value, tokens: Value, exponent_bits: Value, mantissa_bits: Value, block: Value) -> Value:
-    """What low precision adds: D^beta / N^alpha times the coarseness of the format."""
+    """Loss added by low precision: D^beta / N^alpha times the coarseness of the format."""
     c = coefficients(LAW)
     return tokens ** c["beta"] / parameters ** c["alpha"] * _coarseness(exponent_bits, mantissa_bits, block)
 

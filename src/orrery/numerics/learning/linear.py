@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.floating[Any]]
 Saved = tuple[Array, ...]
-"""What a layer keeps of its forward pass for the backward pass."""
+"""Tensors that a layer saves for the backward pass."""
 
 Cast = Callable[[Array, np.random.Generator], Array]
 """An operand as the product sees it; the summed axis is the last."""
@@ -27,7 +27,7 @@ Mix = Callable[[Array, Array, np.random.Generator], tuple[Array, Array]]
 
 
 class Linear(Protocol):
-    """How one linear layer computes; ``x`` is (tokens, in), ``w`` (out, in), ``dy`` (tokens, out)."""
+    """Arithmetic of one linear layer; ``x`` is (tokens, in), ``w`` (out, in), ``dy`` (tokens, out)."""
 
     def forward(self, x: Array, w: Array, rng: np.random.Generator) -> tuple[Array, Saved]:
         """``y``, and what the backward pass needs."""

@@ -1,4 +1,4 @@
-"""What stabilisers of a narrow format add: arithmetic operations for each element of an operand, beyond the plain cast.
+"""Operations added by stabilisers of a narrow format, for each element of an operand, beyond the plain cast.
 
     rotation over n elements     log2(n) additions by the fast transform, and one change of sign
     stochastic rounding          one addition, and its random bits

@@ -23,7 +23,7 @@ class Step(Protocol):
 
     @property
     def num_bytes(self) -> float:
-        """What must be kept beside the weights."""
+        """Bytes to store beside the weights."""
         ...
 
     def on_activations(self, x: Floats) -> Floats:

@@ -22,7 +22,7 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compensation:
-    """How the columns are gone through.
+    """Order in which the columns are quantised.
 
     ``damping_frac`` of H's mean diagonal is added to it; ``is_act_order`` takes the columns with the largest inputs
     first; ``block_columns`` is how many are rounded before the rest is updated, which changes the time and not the

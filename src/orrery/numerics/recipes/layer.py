@@ -44,14 +44,14 @@ class Layer:
         return self.inputs if self.held_out is None else self.held_out
 
     def output(self, x: Floats) -> Floats:
-        """What the exact layer answers, in double precision."""
+        """Output of the exact layer, in double precision."""
         exact = x.astype(np.float64) @ self.weights.T.astype(np.float64)
         return exact if self.bias is None else exact + self.bias
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheme:
-    """What the weights are stored on and the activations are rounded to; None leaves them as they are."""
+    """Formats of the weights and activations; None leaves them as they are."""
 
     weights: Grid | None
     activations: Grid | None = None

@@ -22,7 +22,7 @@ from orrery.numerics.recipes.grid import Fitted, Floats
 Doubles = NDArray[np.float64]
 
 STRETCH = 0.1
-"""How far the sigmoid is stretched beyond 0 and 1 on either side, so that h reaches both."""
+"""Stretch of the sigmoid beyond 0 and 1 on either side, so that h reaches both."""
 
 BETA_FIRST, BETA_LAST = 20.0, 2.0
 """Sharpness of the regulariser at the start of its work and at the end of the run."""
@@ -33,7 +33,7 @@ FREE_FRAC = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learning:
-    """How long, how far v moves in a step, and what a half costs in errors of rounding a weight to nearest."""
+    """Learning schedule: steps, the step size of v, and the price of a half in errors of rounding to nearest."""
 
     num_steps: int = 500
     step_ratio: float = 0.02

@@ -117,7 +117,7 @@ class Prepared:
     # ---- what it answers
 
     def output(self, x: Floats) -> Floats:
-        """What the quantised layer really computes from activations (tokens, in); sums in double precision."""
+        """Output of the quantised layer from activations (tokens, in); sums in double precision."""
         self._refuse_exact()
         seen = self.on_grid(self.to_basis(x)).astype(np.float64)
         found = seen @ self.weights.T.astype(np.float64)
@@ -147,6 +147,6 @@ class Prepared:
             )
 
     def _refuse_exact(self) -> None:
-        """What follows rounding needs it."""
+        """Refuse layers that no recipe has rounded yet."""
         if not self.is_rounded:
             raise ScenarioError("recipes: the weights are not rounded yet; call rounded() or a rounding recipe first.")

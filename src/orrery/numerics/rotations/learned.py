@@ -61,7 +61,7 @@ def _unit_rows(x: NDArray[np.floating]) -> Matrix:
 
 
 def _excess(rotated: Matrix) -> float:
-    """How far the mean kurtosis of rows of root mean square 1 is from that of the even spread."""
+    """Distance of the mean kurtosis of rows of root mean square 1 from that of the even spread."""
     return abs(float((rotated**4).mean()) - EVEN_KURTOSIS)
 
 

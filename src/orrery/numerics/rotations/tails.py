@@ -1,4 +1,4 @@
-"""How heavy the tails of a tensor are: the fourth moment and the largest value, against the spread.
+"""Heaviness of a tensor's tails: the fourth moment and the largest value, against the spread.
 
 Kurtosis E[(x - mean)^4] / variance^2 is 1 for signs, 1.8 for even spread, 3 for a normal law and more with outliers;
 the crest factor is max |x| / RMS. Formats with even steps lose by a high crest factor: the largest value sets the

@@ -14,12 +14,12 @@ MAX_TRIED = 1_000_000
 PART = 50_000
 NUM_POINTS = 15
 FRONT_GAP_FRAC = 1e-3
-"""How far points of the front, but for its best goal, may be from the best."""
+"""Allowed gap of the front's points, but for its best goal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Found:
-    """What a search ended with: the best network (none where no network keeps the limits), and its front.
+    """Result of a search: the best network (none where no network keeps the limits), and its front.
 
     ``bound``: no network of the space has less of the goal (more, of a score); None where that is not known.
     """

@@ -22,7 +22,7 @@ START = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradientKnobs:
-    """How runs go: several from drawn beginnings, of so many steps."""
+    """Settings of the runs: several from drawn starting points, of so many steps."""
 
     runs: int = 8
     steps: int = 150

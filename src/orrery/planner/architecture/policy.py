@@ -25,7 +25,7 @@ FLOOR_FRAC = 1e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyKnobs:
-    """How a run goes; draws of one step share a baseline."""
+    """Settings of a run; draws of one step share a baseline."""
 
     steps: int = 300
     draws: int = 64
@@ -86,7 +86,7 @@ def by_policy(problem: Problem, goal: str, against: str, limits: Mapping[str, fl
 
 
 def fines(problem: Problem, drawn: Networks, limits: Mapping[str, float], knobs: PolicyKnobs) -> Floats:
-    """What drawn networks lose for being away from the limits: what passes one twice what falls short of it."""
+    """Penalties of drawn networks for their distance from the limits: an excess counts twice as much as a shortfall."""
     off = [
         np.abs(x) * np.where(x > 0.0, 2.0, 1.0)
         for name, limit in limits.items()

@@ -89,7 +89,7 @@ class Problem:
         return found
 
     def words(self, network: NDArray[np.int64]) -> dict[str, str]:
-        """What every choice takes, by name."""
+        """Chosen alternative of every choice, by name."""
         return {c.name: c.alternatives[int(i)] for c, i in zip(self.choices, network, strict=True)}
 
 

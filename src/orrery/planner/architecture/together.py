@@ -34,7 +34,7 @@ DRAWS = 4
 """Paths that the policy is rewarded for at every step."""
 
 LIMIT_WEIGHT_RATIO = 10.0
-"""What passing a limit by its own size weighs beside the loss."""
+"""Penalty for exceeding a limit by its own size, relative to the loss."""
 
 WARM_FRAC = 0.25
 """Share of the steps in which only weights learn: before that, losses say little of paths."""

@@ -28,7 +28,7 @@ MAX_CHOICES = 32
 
 
 class Toy(Protocol):
-    """What is trained: a network for every path, how its layers multiply, and the task."""
+    """The trained toy: a network for every path, its multiplications, and the task."""
 
     @property
     def shapes(self) -> Mapping[str, tuple[int, int]]:
@@ -72,7 +72,7 @@ class Twin:
         return classification(seed, num_inputs=INPUTS, num_classes=CLASSES)
 
     def branch(self, run: Pass, choice: int, alternative: int) -> Step:
-        """What one alternative adds to the stream."""
+        """Contribution of one alternative to the stream."""
         if not self.hidden[choice, alternative]:
             return lambda x: (np.zeros_like(x), np.zeros_like)
         name = f"{choice}.{alternative}"

@@ -92,7 +92,7 @@ class Shared:
         return self.known[key]
 
     def replaced(self, parent: Path, num_alternatives: tuple[int, ...]) -> Floats:
-        """What each alternative adds to the parent's score where it alone takes a place; nan where there is none."""
+        """Change of the parent's score by each alternative where it alone takes a place; nan where there is none."""
         table = np.full((len(num_alternatives), max(num_alternatives)), np.nan)
         base = self._of(parent)
         for choice, count in enumerate(num_alternatives):

@@ -7,7 +7,7 @@ from orrery.kernels.ops import Gemm, MoE
 from orrery.models.model import Block, Linear, Model
 
 ANY_FORMAT = "bf16"
-"""What a layer's work is written in before a format is chosen."""
+"""Format of a layer's work before one is chosen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,4 +1,4 @@
-"""What every layer costs in every format: perturbation, time, bytes and energy, as tables of layers by formats."""
+"""Costs of every layer in every format: perturbation, time, bytes and energy, as tables of layers by formats."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from orrery.planner.space import activations_for
 Floats = NDArray[np.float64]
 
 UNITS = {"latency": "s", "size": "bytes", "energy": "j"}
-"""What may be limited, in the order in which limits are looked at, and its unit."""
+"""Quantities that may be limited, in the order in which limits are looked at, and their units."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,7 +37,7 @@ class Options:
         return {"latency": self.latency_s, "size": self.size_bytes, "energy": self.energy_j}[metric]
 
     def uniform(self, metric: str) -> Floats:
-        """What the whole costs in each format alone."""
+        """Total cost in each format alone."""
         return np.asarray(self.cost(metric).sum(axis=0))
 
 
@@ -86,7 +86,7 @@ def _timed(layers: Sequence[Layer], formats: Sequence[str], device: Device, engi
 
 
 def arithmetic(format: str, device: Device) -> str:
-    """What the device multiplies when weights are stored in ``format``."""
+    """Arithmetic of the device when weights are stored in ``format``."""
     return compute_format(format, activations_for(format, device), device)
 
 

@@ -61,7 +61,7 @@ def uniform(options: Options, format: str) -> Assignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Units:
-    """What shares a choice, added up: a row a unit, and the unit of each layer."""
+    """Layers that share a choice, added up: a row a unit, and the unit of each layer."""
 
     unit_of_layer: Ints
     perturbation_ratio: Floats

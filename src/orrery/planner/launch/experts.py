@@ -24,7 +24,7 @@ SGLANG: Mapping[str, tuple[str, ...]] = {
     "deepep-low-latency": ("deepep", "low_latency"),
     "tensorrt-llm-one-sided": ("flashinfer",),
 }
-"""What the engines call a dispatcher; SGLang's second word is DeepEP's mode."""
+"""Engines' names for a dispatcher; SGLang's second word is DeepEP's mode."""
 
 
 def vllm(draft: Draft, deployment: Deployment, manifest: Manifest) -> None:

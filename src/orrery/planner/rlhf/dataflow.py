@@ -19,7 +19,7 @@ from orrery.hardware.cluster import Cluster
 from orrery.models.model import Model
 
 Kind = Literal["generate", "infer", "train"]
-"""What a call does with its model: write answers token by token, read them once, or learn from them."""
+"""Kind of a call to its model: generate answers token by token, score them, or learn from them."""
 
 ROLES = ("actor", "critic", "reference", "reward")
 """The models of PPO; critic and reward end in one number a token instead of a vocabulary."""
@@ -76,7 +76,7 @@ class RlhfJob:
 
     @property
     def room_bytes(self) -> float:
-        """What a process finds of a device's memory."""
+        """Memory of a device that a process finds free."""
         return self.cluster.device.memory_capacity_bytes * USABLE_FRAC
 
     def training_job(self, role: str, num_sequences: int, framework: Framework | None = None) -> TrainingJob:

@@ -1,4 +1,4 @@
-"""What writing answers costs: prompts in one pass, then one step for each token, every replica on its own."""
+"""Cost of generation: prompts in one pass, then one step for each token, every replica on its own."""
 
 from dataclasses import dataclass
 

@@ -22,7 +22,7 @@ class Placed:
 
     @property
     def place(self) -> Place:
-        """What decides which parameters each device holds."""
+        """Settings that determine which parameters each device holds."""
         return Place(mesh=self.mesh, tp=self.way.tp, pp=self.way.pp, dp=self.way.dp)
 
     def __str__(self) -> str:

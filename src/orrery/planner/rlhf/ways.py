@@ -26,7 +26,7 @@ from orrery.training.step import step_of
 Floats = NDArray[np.float64]
 
 STATE = ("weights", "gradients", "optimizer")
-"""What a trained model holds from one iteration to the next."""
+"""State that a trained model keeps from one iteration to the next."""
 
 MICRO_BATCHES = (1, 2, 4, 8)
 """Sequences of a micro-batch; more of them change next to nothing but memory."""
@@ -57,7 +57,7 @@ class CallPlacement:
 
     @property
     def cut(self) -> tuple[int, int, int, str]:
-        """What decides which parameters a device holds."""
+        """Settings that determine which parameters a device holds."""
         return self.tp, self.pp, self.dp, self.sharding
 
     @property

@@ -44,7 +44,7 @@ def cheapest_fit(job: TrainingJob, layout: TrainingLayout) -> str:
 
 
 def changes(a: TrainingLayout, b: TrainingLayout) -> list[str]:
-    """What b changes of a: ``["tp = 4", "recompute = full"]``; what only follows (dp) is left out."""
+    """Changes from a to b: ``["tp = 4", "recompute = full"]``; consequences (dp) are left out."""
     names = ("tp", "cp", "pp", "vp", "ep", "micro_batch", "sharding", "recompute", "schedule")
     return [f"{n} = {getattr(b, n)}" for n in names if getattr(a, n) != getattr(b, n)]
 

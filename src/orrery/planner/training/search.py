@@ -39,7 +39,7 @@ CHUNK = 1 << 15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstraintRejection:
-    """What one constraint did to one family of layouts, and the one that came closest."""
+    """Effect of one constraint on one family of layouts, and the layout that came closest."""
 
     family: Family
     constraint: str  # a rule of ``training.allowed``, or "memory"
@@ -61,7 +61,7 @@ class Point:
 
 @dataclass(slots=True, kw_only=True)
 class TrainingSearchResult:
-    """What a search came back with."""
+    """Result of a search."""
 
     best: list[Point] = field(default_factory=list[Point])  # the fastest, best first
     front: list[Point] = field(default_factory=list[Point])  # nothing is as fast, as small and as frugal
@@ -168,7 +168,7 @@ def _family(
 
 
 class _Shared:
-    """What layers cost, asked once for all families that deal out experts alike: it does not depend on stages."""
+    """Costs of layers, computed once for all families that deal out experts alike: they do not depend on stages."""
 
     def __init__(self, job: TrainingJob, fixed: FixedSettings, every: Iterable[Family]) -> None:
         self.job = job

@@ -39,7 +39,7 @@ CHUNKED = ("interleaved", "zero-bubble-v")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedSettings:
-    """What the user fixed; None varies."""
+    """Settings that the user fixed; None varies."""
 
     tp: int | None = None
     cp: int | None = None
@@ -127,7 +127,7 @@ def _rings(fixed: FixedSettings, family: Family) -> list[str]:
 
 
 def choice_keys(job: TrainingJob, fixed: FixedSettings, family: Family) -> list[tuple[int, ...]]:
-    """What of ``layouts`` decides a layer's cost, as rows of ``columns.choice_rows``."""
+    """Settings of ``layouts`` that decide a layer's cost, as rows of ``columns.choice_rows``."""
     axes = (_micro_batches(job, fixed, family), _sequences(fixed, family), _rings(fixed, family))
     return [
         (family.tp, family.cp, family.ep, family.etp, micro, int(is_cut), int(kind == "ring"))

@@ -98,7 +98,7 @@ def _shipped() -> tuple[Selector, Floats]:
 
 
 def _notes(x: Floats, known: Floats, fits: Mapping[str, object]) -> tuple[str, ...]:
-    """What the history has not seen, and what does not fit."""
+    """Notes on tasks outside the history, and on techniques that do not fit."""
     refused: dict[str, list[str]] = {}
     for method, found in fits.items():
         if isinstance(found, Infeasible):

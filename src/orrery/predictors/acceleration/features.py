@@ -1,4 +1,4 @@
-"""What a node knows of a task before it runs anything: its traffic, and what roofs say of model and device.
+"""Features of a task before it runs: its traffic, and the roofs of model and device.
 
 Times are the bare roofs: prompts over the peak, weights over the bandwidth. Most features are logarithms, so that a
 tree's thresholds are ratios.

@@ -1,4 +1,4 @@
-"""What every acceleration did for many tasks: mean latencies from simulated runs, one row a task.
+"""Results of every acceleration on many tasks: mean latencies from simulated runs, one row a task.
 
 Tasks are drawn over chats, documents, shared instructions and bursts, from devices that idle to devices that drown.
 The rate is a share of what the device would put out with all requests at hand, so that it means the same everywhere.

@@ -62,7 +62,7 @@ METHODS: Mapping[str, Callable[[Task], Service]] = {
     "speculation": _speculation,
     "quantisation": _quantisation,
 }
-"""What there is to choose from."""
+"""The accelerations to choose from."""
 
 
 def service(task: Task, method: str) -> Service:

@@ -30,7 +30,7 @@ IMAGE_SIDE, FIRST_CHANNELS, NUM_CLASSES = 224, 48, 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """What an edge does: ``num_pairs`` times a depthwise product over taps and a pointwise one, or none."""
+    """Operation of an edge: ``num_pairs`` times a depthwise product over taps and a pointwise one, or none."""
 
     name: str
     window: int = 1  # pixels a side

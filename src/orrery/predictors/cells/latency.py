@@ -67,7 +67,7 @@ class Plan:
 
 @cache
 def plan(space: Space, batch: int) -> Plan:
-    """What the networks of a space are put together from, for so many images at once."""
+    """Building blocks of a space's networks, for so many images at once."""
     known: dict[Block, int] = {}
     steps: list[tuple[int, Ints]] = []
     for step in space.route(batch):
@@ -127,7 +127,7 @@ class Machine:
 
 
 def machine(device: Device, space: Space, batch: int, launch_s: float) -> Machine:
-    """What the kernel rules say of a device; ``launch_s`` is what the host takes for each kernel."""
+    """The kernel rules' view of a device; ``launch_s`` is the host's time for each kernel."""
     known = plan(space, batch)
     is_product = known.classes == PRODUCT
     m, n, k = np.array([(kernel.m, kernel.n, kernel.k) for kernel in known.kernels])[is_product].T

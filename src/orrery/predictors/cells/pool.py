@@ -39,7 +39,7 @@ def devices_of(words: str, but: str = "") -> tuple[Device, ...]:
 
 
 def launch_s(device: Device) -> float:
-    """What the host takes for a kernel."""
+    """Host time of a kernel."""
     return EAGER_LAUNCH_S if device.kind == "gpu" else COMPILED_LAUNCH_S
 
 
@@ -80,4 +80,4 @@ def _perturbed(device: Device, rng: np.random.Generator) -> Device:
 
 
 _OPS = frozenset({"gemm", "elementwise_add"})
-"""What networks of cells are made of."""
+"""Operations of cells."""

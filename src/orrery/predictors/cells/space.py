@@ -25,7 +25,7 @@ Route = tuple[Block | Chosen, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """What can be chosen, and what becomes of it."""
+    """Choices of a space, and the networks that they give."""
 
     name: str
     num_alternatives: tuple[int, ...]  # of every choice

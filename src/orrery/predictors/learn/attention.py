@@ -19,7 +19,7 @@ from orrery.predictors.learn.network import Array, Perceptron
 Values = Mapping[str, Any]
 
 APART = -1e9
-"""What is added to the logits of tokens that do not see each other."""
+"""Addition to the logits of tokens that do not see each other."""
 
 
 def start_attention(rng: np.random.Generator, name: str, width: int) -> dict[str, Array]:

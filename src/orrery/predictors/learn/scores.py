@@ -1,4 +1,4 @@
-"""How good predictions are: relative errors, explained variance, and whether they rank rightly."""
+"""Quality of predictions: relative errors, explained variance, and rank correlation."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -20,7 +20,7 @@ MIN_SPLIT = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How a run is trained; the rate falls along a cosine to a fiftieth."""
+    """Training plan; the rate falls along a cosine to a fiftieth."""
 
     steps: int
     batch: int = 256

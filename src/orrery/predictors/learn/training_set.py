@@ -1,4 +1,4 @@
-"""What a regressor learns from, and a network that has learnt it: the shape of rules that map arrays to arrays."""
+"""Training sets of regressors, and trained networks: the shape of rules that map arrays to arrays."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -153,7 +153,7 @@ def _ruled(shape: NDArray[np.int64] | Floats, device: Device, format: str) -> tu
 
 
 def _facts(devices: list[Device], formats: list[str]) -> dict[str, Floats]:
-    """What data sheets say, an entry a sample."""
+    """Data sheet facts, an entry a sample."""
     number = {name: get_format(name) for name in set(formats)}
     pairs = [(device, number[name]) for device, name in zip(devices, formats, strict=True)]
     return {

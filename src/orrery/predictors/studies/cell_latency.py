@@ -1,4 +1,4 @@
-"""How well the latency of a network of cells is predicted, by rule and by how many networks were timed.
+"""Errors of predicted latencies of cell networks, by rule and by the number of timed networks.
 
 Networks of the DARTS space on a P100 by the kernel rules, with noise on every timing. Many images at once keep the
 device busy, and latencies add up; few leave it waiting for launches, and what an operation costs depends on its

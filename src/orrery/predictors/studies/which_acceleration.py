@@ -37,7 +37,7 @@ NEEDED = ("model", "device", "input_tokens", "output_tokens", "rate")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """How guessable answers are: the chance that one more guessed token holds."""
+    """Predictability of answers: the chance that one more draft token is accepted."""
 
     guessable_frac: float = 0.3
 
@@ -118,7 +118,7 @@ def _folds(history: History) -> NDArray[np.intp]:
 
 
 def _rivals(unseen: str, history: History, chosen: Choices, groups: NDArray[np.intp]) -> Iterator[Row]:
-    """What was chosen beside the best one for all and chance; each group is chosen for by those who never saw it."""
+    """Choices beside the best one for all and chance; each group is chosen for by those who never saw it."""
     one = np.zeros(len(history.tasks), dtype=np.intp)
     for group in np.unique(groups):
         one[groups == group] = best_for_all(history.rows(np.flatnonzero(groups != group)))

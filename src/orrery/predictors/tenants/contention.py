@@ -29,7 +29,9 @@ _HALVINGS = 42
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """What its tenants share: a socket, as ``processors`` describes one, or any other; or several (``stacked``)."""
+    """Resources that tenants share: a socket, as ``processors`` describes one, or any other; or several
+    (``stacked``).
+    """
 
     num_cores: Number
     clock_hz: Number
@@ -60,7 +62,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tenants:
-    """What runs side by side: arrays whose last axis are the tenants of one host; all have one shape."""
+    """Tenants side by side: arrays whose last axis are the tenants of one host; all have one shape."""
 
     num_active_threads: Array
     num_cycles_per_instruction: Array  # while nothing waits for the last-level cache
@@ -77,7 +79,7 @@ class Tenants:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shared:
-    """What each tenant gets; the last axis are the tenants, of length one where a figure is the host's."""
+    """Share of each tenant; the last axis are the tenants, of length one where a figure is the host's."""
 
     occupancy_bytes: Array
     miss_frac: Array

@@ -186,7 +186,7 @@ def _tenants(rng: np.random.Generator, chosen: Array, present: NDArray[np.bool_]
 
 
 def counters(rng: np.random.Generator, host: Host, tenants: Tenants, found: Shared) -> NDArray[np.float32]:
-    """What the host's counters show, with noise: logarithms of 1 + count, slot by slot, then host, then channels."""
+    """The host's counters, with noise: logarithms of 1 + count, slot by slot, then host, then channels."""
     threads = tenants.num_active_threads
     rate = threads / found.instruction_s
     is_there = threads > 0.0

@@ -18,7 +18,7 @@ from orrery.predictors.tenants.interference import Runs
 PREDICTORS = ExtensionPoint(name="predictors.slowdown", folder=techniques, noun="predictor of slowdowns")
 
 NOBODY = -1.0
-"""What stands for a metric of a slot where nobody runs; others are in deviations around their mean."""
+"""Metric of an empty slot; others are in deviations around their mean."""
 
 
 def learnt(

@@ -1,1 +1,1 @@
-"""How a question becomes calls: one file each, found because it exists."""
+"""Shapes that turn a question into calls: one file each, found because it exists."""

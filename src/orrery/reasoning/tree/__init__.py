@@ -1,1 +1,1 @@
-"""What a search tree is made of, and how a width is dealt out among its candidates."""
+"""Nodes of a search tree, and the dealing of a width among its candidates."""

@@ -47,7 +47,7 @@ class Grown:
         return np.array([self.context_tokens[i] + self.tokens[i] for i in leaves])
 
     def kept_tokens(self, front: Ints) -> float:
-        """What a cache with shared prefixes holds for a front: every node of its paths once, and the front itself."""
+        """Tokens in a cache with shared prefixes for a front: every node of its paths once, and the front itself."""
         leaves: list[int] = front.tolist()
         above = {node for leaf in leaves for node in self.paths[leaf]}
         return sum(self.tokens[i] for i in above) + sum(self.tokens[i] for i in leaves)

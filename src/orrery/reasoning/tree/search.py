@@ -25,7 +25,7 @@ Rule = Callable[[Front, int, Any], NDArray[np.int64]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
-    """How a tree grows: its first width, and what a step is like."""
+    """Growth of a tree: its first width, and the shape of a step."""
 
     width: int
     prompt_tokens: float

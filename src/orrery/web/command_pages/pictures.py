@@ -77,7 +77,7 @@ def sections(plain: Plain) -> tuple[Section, ...]:
 
 
 def _patches(found: Plain | None) -> Iterator[Section]:
-    """What patches gain over one device, and could at most."""
+    """Gain of patches over one device, and its ceiling."""
     if found is not None:
         left_out = found["attention_left_out_frac"]
         why = f"; {left_out:.0%} of one device's passes are left out" if left_out else ""

@@ -1,4 +1,4 @@
-"""What both designs do, figure by figure, and whether the difference is larger than what is unsure."""
+"""Figures of both designs, and whether each difference exceeds its uncertainty."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ class Compared:
 
     @property
     def verdict(self) -> str:
-        """What can be said of B against A: ``likely`` only where the intervals are apart."""
+        """Verdict on B against A: ``likely`` only where the intervals are apart."""
         if self.ratio is None or self.a is None or self.b is None:
             return ""
         if self.a == self.b:

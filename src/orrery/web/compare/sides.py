@@ -22,7 +22,7 @@ EXAMPLE = {
     "concurrency": "32",
 }
 OTHER = {"device": "h200-sxm"}
-"""What is compared where nothing was asked: a design, and what is different in the other."""
+"""Default comparison: a design, and a change in the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -83,7 +83,7 @@ class Difference:
 
 
 def differences(a: Side, b: Side) -> tuple[Difference, ...]:
-    """What was asked, then what was taken for what was left out."""
+    """Differing inputs, then differing defaults."""
     names = dict.fromkeys([*a.settings, *b.settings])
     inputs = [Difference(name=n, a=_describe(a.settings.get(n)), b=_describe(b.settings.get(n))) for n in names]
     taken_a, taken_b = dict(_taken(a)), dict(_taken(b))
@@ -97,7 +97,7 @@ def _describe(value: Any) -> str:
 
 
 def _taken(side: Side) -> Iterator[tuple[str, str]]:
-    """What an answer rests on that shows in no setting."""
+    """Assumptions of an answer that show in no setting."""
     if side.answer is None:
         return
     deployment, tariff = side.answer.question.deployment, side.answer.tariff

@@ -1,1 +1,1 @@
-"""What the page of one design shows: the answer of an estimate, unfolded."""
+"""Contents of a design's page: the answer of an estimate, unfolded."""

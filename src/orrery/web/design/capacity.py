@@ -12,7 +12,7 @@ def figure(answer: Answer) -> Figure:
 
 
 def left(answer: Answer) -> tuple[tuple[str, str], ...]:
-    """What is still possible, as (what, how much)."""
+    """Spare capacity, as (what, how much)."""
     e, w, d = answer.estimate, answer.question.workload, answer.question.deployment
     memory, dp = e.memory, d.layout.dp
     most = min(memory.sequences(w.input_tokens + w.output_tokens), float(memory.max_num_seqs)) * dp

@@ -17,7 +17,7 @@ MAX_WAYS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What to change, what then comes out, and where."""
+    """A change, its result, and a link to it."""
 
     description: str
     found: str

@@ -29,7 +29,7 @@ class Figure:
 
 
 def figures(answer: Answer) -> Iterator[Figure]:
-    """What there is of them."""
+    """The figures that the answer has."""
     around = answer.intervals()
     for path, label, unit in FIGURES:
         value = answer.usd_per_million_tokens if path.startswith("usd") else getattr(answer.estimate, path)
@@ -39,7 +39,7 @@ def figures(answer: Answer) -> Iterator[Figure]:
 
 
 def headline(answer: Answer) -> str:
-    """What stands at the top: the model, where it runs, and how it is cut."""
+    """Headline: the model, its devices, and its layout."""
     d, e = answer.question.deployment, answer.estimate
     formats = d.formats
     narrow = "" if formats.kv == formats.weights else f", cache {formats.kv}"

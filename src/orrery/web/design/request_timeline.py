@@ -1,4 +1,4 @@
-"""What runs when: a request's life, the stages of a pipeline, and the layers with what is sent between them.
+"""Timelines: a request's life, the stages of a pipeline, and the layers with the messages between them.
 
 Only what the estimate knows is drawn: steps one after the other, operations of a layer one after the other.
 """

@@ -22,7 +22,7 @@ from orrery.web.facts_table import facts_tables
 
 
 def shown_of(scenario: Scenario, answer: Answer | InfeasibleAnswer, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What the template needs; ``lacks`` where it cannot be."""
+    """Context of the template; ``lacks`` where the design is infeasible."""
     common = {"links": links(settings), "command": command("estimate", settings), "notes": answer.notes}
     if isinstance(answer, InfeasibleAnswer):
         infeasible = answer.infeasible
@@ -53,7 +53,7 @@ def shown_of(scenario: Scenario, answer: Answer | InfeasibleAnswer, settings: Ma
 
 
 def ways(answer: Answer) -> tuple[str, ...]:
-    """What one answer out of many calls takes; empty where each call is an answer."""
+    """Cost of one answer out of many calls; empty where each call is an answer."""
     many = answer.reasoned
     return (
         ()
@@ -79,6 +79,6 @@ def links(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def shortage(infeasible: Infeasible) -> str:
-    """What is needed against what there is."""
+    """The need, against the supply."""
     bar = Bar("needed", [Part("needed", infeasible.need)], mark=infeasible.have, mark_name="there is")
     return stacked([bar], Axis("", infeasible.unit), title="What is missing")

@@ -33,7 +33,7 @@ S_PER_HOUR = 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What an address asks of the page; what it leaves open takes the defaults."""
+    """Parameters of the page's address; what it leaves open takes the defaults."""
 
     model: str = MODELS[0].key
     engine: str = "vllm"

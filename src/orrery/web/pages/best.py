@@ -82,7 +82,7 @@ async def search(request: Request) -> Response:
 
 
 def choice_of(query: Query, request: Request) -> view.Choice:
-    """What an address asks; ScenarioError where it is not known."""
+    """Parameters of the address; ScenarioError where one is not known."""
     found: dict[str, Any] = {}
     if name := query.get("model", "").strip():
         found["model"] = key_of(name, request)

@@ -68,7 +68,7 @@ async def compare(request: Request) -> Response:
 
 
 def _summary(rows: tuple[Compared, ...]) -> str:
-    """What is sure, in a line."""
+    """The significant differences, in a line."""
     sure = [f"{row.measure.name.lower()}: {row.verdict}" for row in rows if row.is_sure]
     return "; ".join(sure) if sure else "No difference is larger than what is unsure."
 

@@ -54,7 +54,7 @@ TAKEN = {
     "usd_per_hour": "published",
     "electricity": "inside",
 }
-"""What stands in a field that is left blank."""
+"""Defaults of fields that are left blank."""
 
 CSV = ("step", "op", "block", "format", "time_s", "flops", "bytes", "bound_by")
 

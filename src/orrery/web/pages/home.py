@@ -22,13 +22,13 @@ BEGIN: Mapping[str, Any] = {
     "trace": "chat",
     "slo": ["ttft:1000", "tpot:50"],
 }
-"""What the form holds before anything was asked."""
+"""Initial values of the form."""
 
 SHOWN = frozenset({"model", "device", "max_devices", "trace", "rate", "input_tokens", "output_tokens", "slo"})
-"""What has a field that stands open."""
+"""Settings whose fields are open."""
 
 SPECIAL = frozenset({"weights", "kv", "engine", "objective", "usd_per_hour", "electricity"})
-"""What the form folds away until it is used."""
+"""Settings that the form folds away until they are used."""
 
 
 async def home(request: Request) -> Response:

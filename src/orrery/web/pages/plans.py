@@ -63,7 +63,7 @@ def _sides(request: Request) -> tuple[front.Side, front.Side]:
 
 
 def _shown(request: Request, answer: Plain) -> dict[str, Any]:
-    """What the template needs of an answer."""
+    """Context of the template."""
     sort, (x, y) = request.query_params.get("sort", ""), _sides(request)
     return {
         "answer": answer,

@@ -61,7 +61,7 @@ async def submit(request: Request) -> Response:
 
 
 async def run(request: Request) -> Response:
-    """How far it is, or what came out; or a file of it."""
+    """Progress of a run, or its result; or a file of it."""
     found, query = _run(request), request.query_params
     if "format" in query:
         return file_of(_work(request), found, query)

@@ -77,7 +77,7 @@ async def point(request: Request) -> Response:
 
 
 def _form(request: Request, inputs: SweepInputs | None) -> dict[str, Any]:
-    """What the form holds: what was understood, else what was typed."""
+    """Values of the form: the parsed ones, else the typed ones."""
     query = request.query_params
     settings = inputs.settings if inputs else settings_of(query) or DEFAULTS
     controls = inputs.controls if inputs else dict(query)

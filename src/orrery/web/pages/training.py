@@ -66,7 +66,7 @@ def _form(request: Request, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _shown(_: Scenario, answer: Answered, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What the template needs of an answer; its words and drawings are those of the report."""
+    """Context of the template; its words and drawings are those of the report."""
     address = query_of(settings)
     common = {
         "notes": answer.notes,

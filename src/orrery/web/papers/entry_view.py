@@ -98,7 +98,7 @@ def _cleaned(e: PaperEntry) -> PaperEntry:
 
 
 def _in_order(claims: Sequence[ClaimResult]) -> list[ClaimResult]:
-    """What is predicted first, headlines of the abstract before the rest."""
+    """Claims in order: predicted ones first, headlines of the abstract before the rest."""
     return sorted(claims, key=lambda j: (j.predicted is None, j.claim.origin != "abstract"))
 
 

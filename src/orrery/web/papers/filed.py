@@ -1,4 +1,4 @@
-"""What a paper's file and the scorecard add to its card: how its claims fared, its curve drawn small, its links."""
+"""Additions to a paper's card from its file and the scorecard: verdicts, a small curve, links."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class Filed:
 
 
 def filed(key: str) -> Filed:
-    """What the file of a paper adds; nothing where it has none that can be read."""
+    """Additions from a paper's file; empty where it has none that can be read."""
     try:
         return _filed(key)
     except OrreryError:

@@ -36,7 +36,7 @@ class Dated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dates:
-    """What a page of papers by date shows."""
+    """Contents of a page of papers by date."""
 
     period: Period | None  # None where no paper has a date
     sections: tuple[Dated, ...] = ()

@@ -9,7 +9,7 @@ from orrery.web.address import Query
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What stands in the form, checked or not."""
+    """Values of the form, checked or not."""
 
     address: str
     layers: tuple[str, ...]

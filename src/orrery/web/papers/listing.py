@@ -22,7 +22,7 @@ FILTERS = tuple(f.name for f in fields(Filters))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperQuery:
-    """What a list is asked for, as it was typed."""
+    """Query of a list, as it was typed."""
 
     query: str = ""
     filters: Filters = field(default_factory=Filters)
@@ -55,7 +55,7 @@ class Listing:
 
 
 def listing(index: Index, query: PaperQuery, marked: Marked) -> Listing:
-    """What is asked for. Raises where no paper carries a filter's word, or a query says nothing."""
+    """The papers of a query. Raises where no paper carries a filter's word, or the query is empty."""
     every = index.documents(query.has_new)
     start = (query.page - 1) * PAGE_ITEMS
     part, conditions = slice(start, start + PAGE_ITEMS), ()
@@ -108,7 +108,7 @@ def rows(index: Index, query: PaperQuery) -> list[dict[str, str | int | None]]:
 
 
 def choices(index: Index) -> dict[str, tuple[str, ...]]:
-    """What can be chosen in each filter."""
+    """Values of each filter."""
     return _choices(index.documents())
 
 

@@ -1,4 +1,4 @@
-"""What a paper's techniques would do in the reader's own deployment: asked in an address, answered by a worker."""
+"""Effect of a paper's techniques on the reader's own deployment: given in the address, computed by a worker."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -42,7 +42,7 @@ START_TRAINING = {
     "seq_len": "4096",
     "precision": "bf16",
 }
-"""What stands in the form before anybody has written there."""
+"""Initial values of the form."""
 
 _FIGURES = {
     "ttft_s": ("time to first token", "s"),
@@ -65,7 +65,7 @@ class Form:
 
 
 def form_of(query: Query, place: Place, classification: Classification) -> Form:
-    """What the address asks, or a start where it asks nothing."""
+    """Values from the address, or the initial ones."""
     given = settings_of(query)
     job = query.get("job", "")
     is_training = job == "train" or (
@@ -107,7 +107,7 @@ def _written(path: Path) -> dict[str, Any]:
 
 
 def question(deployment: Mapping[str, Any], classification: Classification) -> dict[str, Any]:
-    """What the worker is asked, as plain data."""
+    """The worker's question, as plain data."""
     return {
         "deployment": dict(deployment),
         "techniques": [list(pair) for pair in classification.techniques[:MAX_TECHNIQUES]],

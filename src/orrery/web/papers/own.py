@@ -20,7 +20,7 @@ def opened(place: Place) -> Generator[Store]:
 
 
 def command(place: Place, words: str) -> str:
-    """What to type in a terminal for the same library: ``orrery papers fetch``."""
+    """Command line for the same library: ``orrery papers fetch``."""
     return " ".join(("orrery papers", words, *(("--library", quote(str(place.library))) if place.library else ())))
 
 

@@ -21,7 +21,7 @@ PAGE_CLAIMS = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """How the claims of a layer fare."""
+    """Verdicts on the claims of a layer."""
 
     name: str
     num_papers: int
@@ -35,7 +35,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """What is shown."""
+    """Contents of the page."""
 
     says: str
     layers: tuple[Layer, ...]
@@ -61,7 +61,7 @@ def judged(index: Index, filters: Filters) -> tuple[ClaimResult, ...]:
 
 
 def _off(j: ClaimResult) -> float:
-    """How far a prediction is from what is reported, in powers; what is not predicted comes last."""
+    """Distance of a prediction from the reported number, in powers; claims without a prediction come last."""
     if j.predicted is None:
         return -1.0
     if j.ratio is None or j.verdict != "not reproduced":  # a bound may be passed by far

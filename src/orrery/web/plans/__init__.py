@@ -1,1 +1,1 @@
-"""What the page of plans shows: the answer of a search as rows, points and reasons."""
+"""Contents of the page of plans: the answer of a search as rows, points and reasons."""

@@ -1,4 +1,4 @@
-"""What does not do, and why: the nearest misses of each kind, and why fewer devices are not enough."""
+"""Rejected configurations: the nearest misses of each kind, and why fewer devices are not enough."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -69,7 +69,7 @@ def fewer(answer: Plain) -> str:
 
 
 def shortfall(rejected: Plain) -> str:
-    """What it needs, what there is, and what would do; as many digits as it takes to see the difference."""
+    """The need, the supply, and a value that would work; with enough digits to see the difference."""
     need = have = ""
     for digits in (3, 4, 5):
         need, have = (_quantity(rejected[side], rejected["unit"], digits) for side in ("need", "have"))
@@ -90,7 +90,7 @@ def _devices(rejected: Plain) -> float:
 
 
 def _excess(rejected: Plain) -> float:
-    """How far off it is, above 1."""
+    """Ratio of the need to the supply, above 1."""
     need, have = rejected["need"], rejected["have"]
     return max(need / have, have / need) if need and have else float("inf")
 

@@ -76,7 +76,7 @@ def between(interval: Plain | None, unit: str) -> str:
 
 
 def next_sort(sort: str, key: str) -> str:
-    """What a click on a column asks: up first, then down, then the planner's order."""
+    """Sort order after a click on a column: up first, then down, then the planner's order."""
     return {key: f"-{key}", f"-{key}": ""}.get(sort, key)
 
 

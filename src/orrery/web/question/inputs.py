@@ -22,7 +22,7 @@ def is_from_form(query: Query) -> bool:
 
 
 def form_values(settings: Mapping[str, Any]) -> dict[str, str]:
-    """What the form shows for these settings."""
+    """Values of the form for these settings."""
     found = {name: str(value) for name, value in settings.items() if not isinstance(value, list)}
     for objective in settings.get("slo", []):
         metric, _, limit = str(objective).partition(":")

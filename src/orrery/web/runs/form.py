@@ -60,7 +60,7 @@ BEGIN: dict[str, dict[str, Any]] = {
         "seq_len": "4096",
     },
 }
-"""What a form holds that nothing was asked of."""
+"""Initial values of an empty form."""
 
 
 def begin(kind: str) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def begin(kind: str) -> dict[str, Any]:
 
 
 def view(inputs: RunInputs) -> dict[str, Any]:
-    """What the template needs: groups of fields, objectives, and the rest."""
+    """Context of the template: groups of fields, objectives, and the rest."""
     kind = KINDS[inputs.kind if inputs.kind in FIRST else "simulate"]
     first = [(title, fields(inputs.settings, names)) for title, names in FIRST[kind.name]]
     shown = {name for _, names in FIRST[kind.name] for name in names} | {"slo"}

@@ -20,7 +20,7 @@ WINDOW = "0:20"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunInputs:
-    """What a form, or an address, asks."""
+    """Inputs of a form, or of an address."""
 
     kind: str
     settings: Mapping[str, Any]
@@ -34,7 +34,7 @@ class RunInputs:
 
 
 def asked_of(query: Query) -> RunInputs:
-    """What a query asks; an unknown kind stays as it is, and is refused when it is to be run."""
+    """Inputs of a query; an unknown kind stays as it is, and is refused when it is to be run."""
     kind = query.get("kind", "").strip() or "simulate"
     found = settings_of(query)
     limits = [f"{m}:{v}" for m in METRICS if (v := query.get(f"{m}_{OBJECTIVE}", "").strip())]
@@ -62,7 +62,7 @@ def _options(kind: str, query: Query) -> dict[str, Any]:
 
 
 def of_run(run: Run) -> RunInputs:
-    """What was asked of a run."""
+    """Inputs of a run."""
     return RunInputs(kind=run.kind, settings=run.settings, options=run.options)
 
 

@@ -17,7 +17,7 @@ Plain = Mapping[str, Any]
 
 
 def result_of(work: Work, run: Run, query: Query) -> dict[str, Any]:
-    """What the template needs; ``look`` says which part of it draws the result."""
+    """Context of the template; ``look`` names the part that draws the result."""
     answer = part(work, run, "answer")
     found: dict[str, Any] = {"look": run.kind, "notes": answer.get("notes", ()), "infeasible": answer.get("infeasible")}
     if run.kind == "report" or ("infeasible" in answer and not answer.get("plans")):

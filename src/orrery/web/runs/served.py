@@ -40,7 +40,7 @@ class Compared:
 
 
 def figures(a: Plain) -> tuple[Figure, ...]:
-    """What matters most."""
+    """The main figures."""
     tokens = f"{a['total_input_tokens']:,} input and {a['total_output_tokens']:,} output tokens"
     found = [
         Figure(name="Requests served", value=f"{a['completed']:,}", note=f"{a['failed']:,} refused; {tokens}"),
@@ -68,7 +68,7 @@ def figures(a: Plain) -> tuple[Figure, ...]:
 
 
 def load(a: Plain) -> tuple[Figure, ...]:
-    """What filled up, and where the time went."""
+    """Utilisation, and the split of the time."""
     parts: Plain = a["breakdown"]
     whole = sum(value or 0.0 for value in parts.values())
     saturated, start_s = a["saturated_first"], a["saturated_first_s"]

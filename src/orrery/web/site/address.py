@@ -11,5 +11,5 @@ def slug(name: str) -> str:
 
 
 def root_of(path: str) -> str:
-    """What leads from a page back to the site's root: ``../`` for each folder."""
+    """Relative path from a page to the site's root: ``../`` for each folder."""
     return "../" * path.count("/")

@@ -150,7 +150,7 @@ def _grid(path: str, title: str, columns: tuple[str, ...], rows: list[Row], lead
 
 
 def _scorecard(index: Index) -> SitePage:
-    """What became of the papers' claims, by layer."""
+    """Verdicts on the papers' claims, by layer."""
     found = score(judged(index, Filters()), 1)
     rows = tuple(
         (

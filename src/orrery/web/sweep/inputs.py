@@ -1,4 +1,4 @@
-"""What a sweep's address asks: settings, which of them varies and how, and where the slider stands."""
+"""Parameters of a sweep's address: settings, the swept ones and their values, and the slider's place."""
 
 import math
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ DEFAULTS: dict[str, Any] = {
     "output_tokens": "256",
     "concurrency": "32",
 }
-"""What is swept where nothing was asked."""
+"""Default sweep."""
 
 DEFAULT_POINTS = 32
 MAX_ESTIMATES = 240
@@ -43,7 +43,7 @@ class SweepInputs:
         return {k: v for k, v in found.items() if k not in self.by.replaces} | {self.by.name: line}
 
     def line_name(self, line: str) -> str:
-        """What a line is called."""
+        """Name of a line."""
         if self.by is None:
             return "estimate"
         return f"{self.by.name} {line}" if self.by.is_number else line
@@ -83,7 +83,7 @@ def asked_of(query: Query) -> SweepInputs:
 
 
 def _controls(query: Query, vary: Parameter) -> dict[str, str]:
-    """How values are asked for: by a list where there is one or must be, else by a range."""
+    """Controls for the values: a list where there is one or must be, else a range."""
     given: dict[str, str] = {} if _is_new(query, vary) else dict(query)
     if given.get("values", "").strip() or not vary.is_number:
         return {"vary": vary.name, "values": given.get("values", "").strip() or ",".join(vary.values)}

@@ -1,4 +1,4 @@
-"""What curves are drawn of."""
+"""Metrics of the curves."""
 
 from dataclasses import dataclass
 

@@ -34,7 +34,7 @@ def _spans(found: Swept, metric: Metric) -> float:
 
 
 def _series(curve: Curve, metric: Metric) -> Series:
-    """What there is of a line up to its last answer; without an interval there is no band."""
+    """Points of a line up to its last answer; without an interval there is no band."""
     known = [(float(s.value), s.figures[metric.key]) for s in curve.points if metric.key in s.figures]
     has_band = bool(known) and all(f.low is not None and f.high is not None for _, f in known)
     return Series(

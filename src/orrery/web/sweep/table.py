@@ -37,7 +37,7 @@ def rows(inputs: SweepInputs, found: Swept) -> Iterator[list[Cell]]:
 
 
 def to_json(inputs: SweepInputs, found: Swept) -> dict[str, Any]:
-    """What was asked and every point."""
+    """The query and every point."""
     return {
         "settings": inputs.settings,
         "vary": inputs.vary.name,

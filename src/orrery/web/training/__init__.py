@@ -1,1 +1,1 @@
-"""What the page of one training job asks."""
+"""Inputs of a training job's page."""

@@ -15,7 +15,7 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 
 
 async def checked_apart(file: Path, uploads: Path, wait_s: float = MAX_WAIT_S) -> Found:
-    """What ``check`` finds; ScenarioError where it finds nothing, or not in time."""
+    """Findings of ``check``; ScenarioError where it finds nothing, or not in time."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",

@@ -1,5 +1,5 @@
-"""What a file is, as the real readers find it. Run as a program it does so within bounds of time and memory:
-``python -m orrery.web.uploads.check FILE UPLOADS`` prints one JSON object.
+"""Kind of a file, by the real readers. Run as a program it works within bounds of time and memory: ``python -m
+orrery.web.uploads.check FILE UPLOADS`` prints one JSON object.
 """
 
 import json

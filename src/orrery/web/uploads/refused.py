@@ -1,4 +1,4 @@
-"""What is refused before any reader sees it: by name, by size, by its first bytes, and by shape."""
+"""Refusals before any reader sees a file: by name, by size, by its first bytes, and by shape."""
 
 from pathlib import PurePosixPath
 

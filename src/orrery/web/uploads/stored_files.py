@@ -96,5 +96,5 @@ def delete(name: str, folder: Path) -> None:
 
 
 def _about(path: Path) -> Path:
-    """What was found in a file; its name is none that an address could ask for."""
+    """Findings on a file; its name is none that an address could ask for."""
     return path.with_name(f".{path.name}.about")

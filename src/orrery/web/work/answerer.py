@@ -16,7 +16,9 @@ NICENESS = 5
 
 
 ANSWERS = "orrery.web.work.questions:answered"
-"""What answers a question and its settings; imported in the process alone, where it takes seconds."""
+"""The function that answers a question and its settings; imported in the worker process alone, where it takes
+seconds.
+"""
 
 
 START_S = 120.0

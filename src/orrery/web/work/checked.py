@@ -1,4 +1,4 @@
-"""What may be asked as a run; everything wrong with it is said before it waits for its turn."""
+"""Checked runs; everything wrong with one is reported before it waits for its turn."""
 
 from collections.abc import Mapping
 from pathlib import Path

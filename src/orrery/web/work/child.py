@@ -56,7 +56,7 @@ def _end(store: Store, run: Run, uploads: Path, counts: Any) -> None:
 
 
 def _parts(store: Store, run: Run, uploads: Path, progress: RunProgress, counts: Any) -> Mapping[str, bytes]:
-    """What comes out, by name."""
+    """Parts of the result, by name."""
     from orrery.scenario.schema import read_scenario
     from orrery.scenario.simulate import NUM_COUNTS
     from orrery.web.work.kinds import KINDS, Job

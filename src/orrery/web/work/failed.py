@@ -1,4 +1,4 @@
-"""What the asker is told when the work itself came to grief."""
+"""Messages for work that failed."""
 
 from orrery.base.errors import OrreryError
 

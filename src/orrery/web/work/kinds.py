@@ -27,12 +27,12 @@ REPORT = "report"
 """The kind that is about another run."""
 
 LIKELY_PROBES = 9
-"""What a search for the capacity takes; it may take more."""
+"""Expected number of probes of a search for the capacity; it may take more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Job:
-    """What a run gets beside its scenario."""
+    """Inputs of a run beside its scenario."""
 
     options: Mapping[str, Any]
     progress: RunProgress

@@ -1,4 +1,4 @@
-"""What can be asked of a process that stands ready, by name."""
+"""Questions for a worker process, by name."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -18,7 +18,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
 
 
 PAPER = "paper"
-"""What a paper's techniques would do in a deployment; its settings are a deployment and the paper's techniques."""
+"""Effect of a paper's techniques on a deployment; its settings are a deployment and the paper's techniques."""
 
 COMMANDS = {
     "what-if": "orrery.web.command_pages.what_if:answer",

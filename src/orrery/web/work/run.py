@@ -30,7 +30,7 @@ PHASES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What was asked, how far it is, and when. ``total`` 0: nobody knows how much there is."""
+    """A run: its inputs, progress and times. ``total`` 0: the amount of work is unknown."""
 
     id: str
     kind: str

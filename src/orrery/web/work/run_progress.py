@@ -1,4 +1,4 @@
-"""What the process of a run says of its progress, written into the file of runs now and then."""
+"""Progress of a run's process, written into the file of runs now and then."""
 
 import threading
 import time
@@ -33,7 +33,7 @@ class RunProgress:
             self._tell(done, total)
 
     def add_message(self, message: str) -> None:
-        """What came out last; it goes with the next step."""
+        """Add the latest message; it goes with the next step."""
         self._message = message
 
     @contextmanager

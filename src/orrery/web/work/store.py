@@ -85,7 +85,7 @@ class Store:
         return zlib.decompress(rows[0][0]) if rows else None
 
     def part_names(self, id: str) -> tuple[str, ...]:
-        """What the result consists of."""
+        """Names of the result's parts."""
         return tuple(row[0] for row in self._rows("SELECT name FROM parts WHERE run = ? ORDER BY name", id))
 
     # -- changing -----------------------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ class Store:
         )
 
     def tell(self, id: str, phase: str, done: int, total: int, message: str) -> bool:
-        """How far it is; False where it does not run any more."""
+        """Record the progress; False where the run has ended."""
         return self._change(
             "UPDATE runs SET phase = ?, done = ?, total = ?, message = ? WHERE id = ? AND state = 'running'",
             phase,
@@ -115,7 +115,7 @@ class Store:
         )
 
     def count(self, id: str, phase: str, done: int) -> None:
-        """How far it is, while it is in that phase."""
+        """Count the progress while the run is in that phase."""
         self._change(
             "UPDATE runs SET done = min(?, total) WHERE id = ? AND state = 'running' AND phase = ?", done, id, phase
         )

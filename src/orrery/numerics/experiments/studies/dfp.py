@@ -36,7 +36,7 @@ class Sizes:
 
 @dataclass(slots=True)
 class Counts:
-    """What the accumulators of a run saw."""
+    """Accumulator events of a run."""
 
     sums: int = 0
     spills: int = 0
@@ -98,7 +98,7 @@ def _row(name: str, loss: float, logits: Array, targets: Targets, counts: Counts
 
 
 def _tasks(data: Mapping[str, Any], seed: int) -> tuple[Task, Task, int, int]:
-    """What is learned, what is judged, features and classes: drawn, or of the user's points with a quarter held out."""
+    """The task's targets, test set, features and classes: drawn, or of the user's points with a quarter held out."""
     if not data:
         drawn = classification(seed, num_inputs=NUM_FEATURES, num_classes=NUM_CLASSES)
         return drawn, drawn, NUM_FEATURES, NUM_CLASSES

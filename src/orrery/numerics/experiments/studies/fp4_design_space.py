@@ -80,7 +80,7 @@ class Recipe:
         )
 
     def row(self, loss: float, exact: float) -> dict[str, Any]:
-        """What it came to, and what it adds."""
+        """Result of a recipe, and its added operations."""
         parts = extra_operations(self.knobs)
         counts = {f"{name}_operations": count for name, count in parts.items()}
         description = {f.name: getattr(self, f.name) for f in fields(self)} | {"rounding": str(self.rounding)}

@@ -11,7 +11,7 @@ from orrery.numerics.learning import linear
 
 NUM_SEEDS = 2
 STORED = ("e4m3fn/32", "e3m2/32", "e2m1/32")
-"""What weights are kept in after training."""
+"""Formats of the weights after training."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,7 @@ SAMPLE = 512
 
 RULE_OF = all_alike(linear("exact-linear"))
 CHOICES = {"no overflow": range_point, "least error": least_error_point}
-"""How a point is set after training."""
+"""Ways of setting a point after training."""
 
 Weights = Mapping[str, Array]
 

@@ -19,7 +19,7 @@ from orrery.numerics.rotations.learned import lighter_tails
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KurTail:
-    """How the rotation is fitted, and whether the layer before can do it ahead of time."""
+    """Fit of the rotation, and whether the layer before can apply it ahead of time."""
 
     block_channels: int = 0  # neighbouring features that one rotation mixes; 0 = all features of the layer
     num_steps: int = 100

@@ -1,4 +1,4 @@
-"""What a training plan is launched with: one file a framework, held to the flags that a version of it really knows."""
+"""Launch scripts of a training plan: one file a framework, held to the flags that a version of it really knows."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What no framework can do with a layout: degrees that do not divide what they cut."""
+"""Layouts that no framework can run: degrees that do not divide the dimension that they cut."""
 
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout

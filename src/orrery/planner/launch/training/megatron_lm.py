@@ -67,7 +67,7 @@ def _add_overlap(job: TrainingJob, layout: TrainingLayout, draft: Draft) -> None
 
 
 def _add_run(job: TrainingJob, draft: Draft) -> None:
-    """What a layout does not say: data, how long, and where to keep checkpoints."""
+    """Flags that no layout determines: data, length of the run, and the place of checkpoints."""
     draft.add("--max-position-embeddings", job.seq_len)
     if not job.framework.has_dropout:
         draft.add("--attention-dropout", 0)

@@ -1,4 +1,4 @@
-"""What Megatron-LM's flags and Megatron-Bridge's overrides both say of a layout: one core, two spellings."""
+"""Layout settings common to Megatron-LM's flags and Megatron-Bridge's overrides: one core, two spellings."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ DISPATCHERS = {
     DEEPEP: ("flex", "deepep"),
     HYBRIDEP: ("flex", "hybridep"),
 }
-"""How tokens reach their experts -> the core's words for it: a dispatcher, and what stands behind the flexible one."""
+"""Dispatchers of tokens to experts -> the core's words: a dispatcher, and the back end of the flexible one."""
 
 SCHEDULES = ("1f1b", "interleaved")
 """Pipeline schedules of the core; the second wherever a rank holds several chunks."""

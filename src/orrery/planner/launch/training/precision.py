@@ -20,7 +20,7 @@ BLOCKS: dict[str, Scaling] = {"fp8_block": "blockwise", "mxfp8": "mxfp8", "nvfp4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Precision:
-    """What a framework's flags say of formats."""
+    """Formats that a framework's flags can set."""
 
     wide: Wide
     scaling: Scaling = ""

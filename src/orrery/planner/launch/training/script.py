@@ -1,4 +1,4 @@
-"""What a framework is started with: a program, its arguments, and a configuration file beside it.
+"""Start of a framework: a program, its arguments, and a configuration file beside it.
 
 Paths are the user's: they stay environment variables, and the command stops with a sentence where one is not set.
 """

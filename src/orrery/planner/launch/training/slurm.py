@@ -15,7 +15,7 @@ NOT_ASKED = ("SLURM_NODEID", "MASTER_ADDR")
 
 
 def by_hand(job: TrainingJob, layout: TrainingLayout, script: Script) -> str:
-    """What to paste into a shell, the same on each node."""
+    """Commands to paste into a shell, the same on each node."""
     many = num_nodes(job, layout) > 1
     needs = list(script.needs)
     if many and script.launcher == "torchrun":

@@ -13,7 +13,7 @@ from orrery.predictors.cells.space import Cells
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineKnobs:
-    """How strongly weights are held at zero, in timings of noise."""
+    """Strength of the pull of weights to zero, in timings of noise."""
 
     ridge_ratio: float = 1.0
 

@@ -69,7 +69,7 @@ class Embedded:
         return cls(log_mean_ratio=mean, log_spread_ratio=spread, z=((logs - mean) / spread).astype(np.float32))
 
     def target(self, latency_s: Floats) -> Array:
-        """What the regressor should say."""
+        """Target of the regressor."""
         return ((np.log(latency_s) - self.log_mean_ratio) / self.log_spread_ratio).astype(np.float32)
 
 

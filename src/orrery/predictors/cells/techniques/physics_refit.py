@@ -23,7 +23,7 @@ LAUNCH_STARTS = (0.0, -1.0, 1.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefitKnobs:
-    """What a timing and a ratio are expected to be off by, in logarithms."""
+    """Expected error of a timing and of a ratio, in logarithms."""
 
     noise_frac: float = 0.03
     stiffness_ratio: float = 0.7

@@ -9,7 +9,7 @@ from orrery.predictors.learn.training_set import OnStep, Predict, TrainingSet, s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreLineKnobs:
-    """How strongly weights are held at zero."""
+    """Strength of the pull of weights to zero."""
 
     ridge: float = 1.0
 

@@ -14,7 +14,7 @@ from orrery.predictors.learn.training_set import OnStep, Predict, TrainingSet, s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CounterLineKnobs:
-    """How strongly weights are held at zero, for each run that is learnt from."""
+    """Strength of the pull of weights to zero, for each run that is learnt from."""
 
     ridge: float = 0.02
 

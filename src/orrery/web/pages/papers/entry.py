@@ -63,7 +63,7 @@ def _key(found: Found) -> str:
 
 
 def _context(place: Place, found: Found) -> dict[str, Any]:
-    """What the whole page shows."""
+    """Context of the whole page."""
     marks = marked(place)
     if isinstance(found, Paper):
         view, is_filed, known = view_of(found, index_of(place.library)), True, (found.key, found.arxiv, found.title)
