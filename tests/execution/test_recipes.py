@@ -22,11 +22,14 @@ def test_formats_exist_and_sources_are_in_the_comments(recipe):
 
 
 @each
-def test_casts_come_with_narrow_products_only(recipe):
-    casts = (recipe.input_casts, recipe.gradient_casts, recipe.weight_casts)
-    assert all(c >= 1.0 for c in casts) if recipe.is_narrow else casts == (0.0, 0.0, 0.0)
-    assert (recipe.weight_copy_bytes > 0) == recipe.is_narrow
-    assert get_format(recipe.forward_format).bytes_per_element < 2 or not recipe.is_narrow
+def test_casts_come_with_rounding_only(recipe):
+    ways = (recipe.input_casts, recipe.gradient_casts, recipe.weight_casts)
+    if recipe.is_narrow:  # two bytes are read, and something is written
+        assert all(c > 2 / 3 for c in ways)
+        assert get_format(recipe.forward_format).bytes_per_element < 2
+    elif not recipe.rounds:
+        assert (*ways, recipe.input_gradient_casts, recipe.keeps_inputs_apart) == (0.0, 0.0, 0.0, 0.0, False)
+    assert (recipe.weight_copy_bytes > 0) == recipe.rounds
 
 
 def test_spellings_lead_to_one_recipe_each():
@@ -52,13 +55,32 @@ def test_a_wrong_name_carries_the_nearest():
         ("mxfp8", 2.0, 2.0 + 2 / 32, 4.0625),  # both directions, each with scales
         ("fp8_block", 2.0, 2.0 + 8 / 128, 4.0625),
         ("nvfp4", 6.0, 2 * 0.5625, 7.125),  # maxima, the plain copy, the rotated copy
+        ("ternary", 2.0, 2.0, 4.0),  # normed and rounded in one pass
     ],
 )
 def test_passes_are_bytes_over_those_of_a_plain_cast(name, read, written, input_bytes):
     recipe = get_recipe(name)
     assert read + written == pytest.approx(input_bytes)
     assert recipe.input_casts == pytest.approx(input_bytes / 3.0)
-    assert recipe.gradient_casts == recipe.input_casts
+    assert recipe.gradient_casts == (recipe.input_casts if recipe.is_narrow else 0.0)
+
+
+def test_quartet_counts_both_directions_and_masks():
+    four, mask = get_format("mxfp4").bytes_per_element, 1 / 8
+    r = get_recipe("quartet")
+    assert r.saved_input_bytes == r.weight_copy_bytes == pytest.approx(four + mask)
+    assert r.input_casts * 3 == pytest.approx(2 + four + mask)
+    assert r.gradient_casts * 3 == pytest.approx(2 + 2 * four)
+    assert r.input_gradient_casts * 3 == pytest.approx(2 * four + (2 + mask + 2))
+    assert r.weight_casts * 3 == pytest.approx((2 + four + mask) + 2 * four + (2 + mask + 2))
+
+
+def test_layers_as_written_move_and_keep_more_than_fused_ones():
+    fused, written = get_recipe("ternary"), get_recipe("ternary_unfused")
+    assert (written.input_casts * 3, written.input_gradient_casts * 3) == pytest.approx((32 + 34, 76))
+    assert (fused.input_gradient_casts * 3, fused.weight_casts * 3) == pytest.approx((8, 50))
+    assert (fused.saved_input_bytes, written.saved_input_bytes) == (2, 4 + 2 + 2)
+    assert fused.forward_format == written.forward_format == "bf16"
 
 
 @pytest.mark.parametrize(("name", "format"), [("mxfp8", "mxfp8"), ("nvfp4", "nvfp4"), ("fp8", "fp8"), ("bf16", "bf16")])
@@ -89,4 +111,4 @@ def test_the_levels_of_fp8_lm_each_save_something():
 
 
 def test_wide_recipes_are_not_narrow():
-    assert {r.name for r in ALL if not r.is_narrow} == {"bf16", "bf16_pure", "fp16", "fp32", "tf32"}
+    assert {r.name for r in ALL if not r.rounds} == {"bf16", "bf16_pure", "fp16", "fp32", "tf32"}

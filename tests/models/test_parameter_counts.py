@@ -24,6 +24,9 @@ ROUNDED = {
     "nvidia/NVIDIA-Nemotron-Nano-9B-v2": (8.89e9, 0.002),
     "nvidia/NVIDIA-Nemotron-Nano-12B-v2": (12.31e9, 0.002),
     "Qwen/Qwen3-Omni-30B-A3B-Instruct": (30.5e9, 0.005),  # the thinker's language model
+    "ridger/MMfreeLM-370M": (370e6, 0.02),
+    "ridger/MMfreeLM-1.3B": (1.3e9, 0.06),
+    "ridger/MMfreeLM-2.7B": (2.7e9, 0.01),
     "xai-org/grok-1": (314e9, 0.01),
 }
 """Neither in transformers nor counted to the unit by their publishers: the rounded size, and how far it may be off."""

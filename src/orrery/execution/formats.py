@@ -10,7 +10,7 @@ from orrery.hardware.device import Device
 from orrery.numerics.registry import get_format
 
 SIXTEEN_BIT_BYTES = 2.0
-WEIGHT_ONLY_BY_BITS = ((4, "int4_weight_only"), (8, "int8_weight_only"))
+WEIGHT_ONLY_BY_BITS = ((2, "ternary_weight_only"), (4, "int4_weight_only"), (8, "int8_weight_only"))
 """Weight-only kernels by the bits that they move; a format takes the narrowest that is no narrower than itself."""
 
 

@@ -29,6 +29,8 @@ KIN: dict[str, tuple[str, ...]] = {
     "int8": ("fp8", "bf16"),
     "int4_int4": ("int8", "fp8", "bf16"),
     "int8_weight_only": ("int4_weight_only", "bf16"),
+    "ternary_weight_only": ("int4_weight_only", "int8_weight_only", "bf16"),
+    "ternary_int8": ("int8", "fp8", "bf16"),
     "int4_weight_only": ("int8_weight_only", "bf16"),
 }
 """Formats whose kernels are built most alike, nearest first."""

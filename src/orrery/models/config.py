@@ -14,7 +14,7 @@ from orrery.models.family import Family
 from orrery.models.fields import Fields
 from orrery.models.generic import generic
 from orrery.models.model import Model
-from orrery.models.quantization import stored_as
+from orrery.models.quantization import ALWAYS, stored_as
 from orrery.models.towers import tower_parameters
 from orrery.models.vision import vision_tower
 
@@ -84,7 +84,7 @@ def _parse(outer: Fields, name: str, assume: str) -> Model:
         model,
         weights_format=stored.weights,
         experts_format=stored.experts or model.experts_format,
-        kept_16bit_roles=stored.in_16_bits,
+        kept_16bit_roles=stored.in_16_bits - (ALWAYS - model.kept_16bit_roles),  # a family may round its head too
         tower_parameters=tower,
         tower=vision_tower(outer, model.hidden_size),
         published=(*model.published, *((key, text) for key, text in notes if text)),

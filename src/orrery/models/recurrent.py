@@ -5,6 +5,8 @@ over the state for each of decay (n), what comes in (2n), and what is read (2n);
 it writes (2n). Mamba 1 also makes its decay from A and dt for every element (n and an exponential, counted as n).
 """
 
+from dataclasses import replace
+
 from orrery.models.model import Linear, RecurrentMixer
 from orrery.models.parts import Part
 
@@ -135,4 +137,30 @@ def mamba1(
         mixer=_recurrence("mamba1", inner, inner * state_size, inner, kernel, 7),
         other_parameters=inner * (kernel + conv_bias) + inner * state_size + inner + narrow * has_norms,
         norm_elements=narrow * has_norms,
+    )
+
+
+PROGRAM_CHANNELS = 64
+"""Channels of a vector that one program of the recurrence takes: they do not meet, so they can be cut anywhere."""
+
+
+def gated_vector(hidden: int, inner: int, kernel: int, *, has_shared_kernel: bool = True) -> Part:
+    """HGRN's recurrence: a vector a sequence that decays and takes in element by element, and an output gate.
+
+    A step multiplies by the decay, gates what comes in with its complement (two) and adds: four operations an element.
+    Candidate, decay and output gate are products of their own, since each rounds its input for itself. A short
+    convolution (``kernel`` 0: none) runs on the layer's input (``has_shared_kernel``), or on each of the three.
+    """
+    channels = hidden if has_shared_kernel else 3 * inner
+    programs = max(1, inner // PROGRAM_CHANNELS)
+    mixer = _recurrence("gated-vector", programs, inner, 2 * inner, 0, 4)
+    convolution = {"conv_elements": channels * (kernel - 1)} if kernel else {}
+    return Part(
+        linears=(
+            *(_mixer_linear(name, hidden, inner) for name in ("in_candidate", "in_decay", "gate")),
+            _mixer_linear("out", inner, hidden, shard_row=True),
+        ),
+        mixer=replace(mixer, flops_per_token=mixer.flops_per_token + 2.0 * kernel * channels, **convolution),
+        other_parameters=channels * kernel + inner,
+        norm_elements=inner,
     )

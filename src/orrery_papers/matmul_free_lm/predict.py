@@ -1,23 +1,23 @@
 """MatMul-free language models: memory of training with fused layers, and of inference with packed ternary weights."""
 
 from collections.abc import Iterator
+from typing import Any
 
+from orrery.base.errors import FactError
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.execution.ternary import TernaryModel, inference_bytes, training_bytes, weight_bytes
-from orrery.numerics.registry import get_format
+from orrery.scenario.ask import Answer, InfeasibleAnswer, estimate
+from orrery.scenario.train import TrainAnswer, train
+from orrery_papers.shared.described import config_file
 
-TERNARY_BITS = 2.0
+PACKED = "ternary"
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
     """All but the FPGA."""
     yield training(paper.setups["1.3b-training"])
     setup = paper.setups["2.7b"]
-    model = model_of(setup)
-    stored = get_format(setup.word("weights_format")).bytes_per_element
-    packed = held_bytes(setup)
-    plain = packed - weight_bytes(model, TERNARY_BITS) + model.num_parameters * stored
+    plain, packed = held_bytes(setup, setup.word("weights_format")), held_bytes(setup, PACKED)
     yield Prediction(
         claim="inference-memory",
         predicted=plain / packed,
@@ -26,35 +26,73 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     )
     yield Prediction(
         claim="inference-memory-13b",
-        predicted=held_bytes(paper.setups["13b"]),
-        because="two bits a ternary weight, 16-bit embedding and head, one vector a layer, one layer's activations",
+        predicted=held_bytes(paper.setups["13b"], PACKED),
+        because="two bits a ternary weight, a 16-bit embedding, one vector a layer, and activations of a prompt",
     )
-    yield Prediction(claim="scale", predicted=float(model.num_parameters), because="the published configuration")
+    parameters = asked(setup, PACKED).estimate.deployment.model.num_parameters
+    yield Prediction(claim="scale", predicted=float(parameters), because="the published configuration")
 
 
 def training(setup: Setup) -> Prediction:
     """The most that fusing saves over the swept batches."""
-    model, tokens = model_of(setup), setup.number("sequence_tokens")
-    batches = [int(batch * tokens) for batch in setup.numbers("batches_swept")]
     saved = [
-        1.0 - training_bytes(model, batch, is_fused=True) / training_bytes(model, batch, is_fused=False)
-        for batch in batches
+        1.0 - training_bytes(setup, "ternary", int(batch)) / training_bytes(setup, "ternary_unfused", int(batch))
+        for batch in setup.numbers("batches_swept")
     ]
     return Prediction(
         claim="training-memory",
         predicted=max(saved),
         because=f"kept for the backward pass, from {min(saved):.0%} for one sequence up; states are alike",
-        differs="what the baseline's framework keeps beyond its graph (workspaces, fragments) is not counted",
+        differs="what the baseline's layers keep beyond what their operations read is not counted",
     )
 
 
-def model_of(setup: Setup) -> TernaryModel:
-    """The sizes that a set-up states."""
-    layers, hidden, vocabulary = (int(setup.number(f"num_{name}")) for name in ("layers", "hidden", "vocabulary"))
-    return TernaryModel(num_layers=layers, num_hidden=hidden, num_vocabulary=vocabulary)
+def training_bytes(setup: Setup, precision: str, batch: int) -> float:
+    """The peak of one device that takes the whole batch at once, whether it has so much or not."""
+    found = train(
+        model=described(setup),
+        device=setup.word("device"),
+        devices=1,
+        global_batch=batch,
+        micro_batch=batch,
+        seq_len=int(setup.number("sequence_tokens")),
+        framework=setup.word("engine"),
+        precision=precision,
+        recompute="none",
+    )
+    if isinstance(found, InfeasibleAnswer):
+        return found.infeasible.need
+    assert isinstance(found, TrainAnswer)
+    return found.peak_memory_bytes
 
 
-def held_bytes(setup: Setup) -> float:
-    """Memory of inference with packed weights."""
-    sequences, tokens = int(setup.number("num_batch")), int(setup.number("sequence_tokens"))
-    return inference_bytes(model_of(setup), sequences, tokens, TERNARY_BITS)
+def held_bytes(setup: Setup, weights: str) -> float:
+    """Weights, activations and states of inference."""
+    memory = asked(setup, weights).estimate.memory
+    return memory.weights_bytes + memory.activation_bytes + setup.number("num_batch") * memory.cache.bytes_per_sequence
+
+
+def asked(setup: Setup, weights: str) -> Answer:
+    """The answer of ``orrery estimate``."""
+    tokens = int(setup.number("sequence_tokens"))
+    settings: dict[str, Any] = {
+        "model": described(setup),
+        "device": setup.word("device"),
+        "engine": setup.word("engine"),
+        "weights": weights,
+        "batch": int(setup.number("num_batch")),
+        "max_num_batched_tokens": tokens,
+        "input_tokens": tokens - 1,
+        "output_tokens": 1,
+    }
+    found = estimate(**settings)
+    if not isinstance(found, Answer):
+        raise FactError(f"setup {setup.name}: {found}; state one that fits.")
+    return found
+
+
+def described(setup: Setup) -> str:
+    """A file that describes the set-up's sizes."""
+    sizes = {"num_hidden_layers": "num_layers", "hidden_size": "num_hidden", "vocab_size": "num_vocabulary"}
+    config = {key: int(setup.number(line)) for key, line in sizes.items()}
+    return config_file({"model_type": "hgrn_bit", "torch_dtype": "float16", **config}, f"matmul-free of {setup.name}")

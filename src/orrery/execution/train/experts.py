@@ -130,9 +130,11 @@ def expert_casts(job: TrainingJob, experts: Experts, choice: Choice) -> Streams:
     def cast_s(width: NDArray[np.int64] | int) -> Floats:
         return share * elementwise_s(job, "quantise", rows, width)
 
+    recipe, come_s = job.recipe, cast_s(experts.hidden_size + between)
+    leave_s = cast_s(ways * between + experts.hidden_size)
     return Streams(
-        forward_s=job.recipe.input_casts * cast_s(experts.hidden_size + between),
-        backward_s=job.recipe.gradient_casts * cast_s(ways * between + experts.hidden_size),
+        forward_s=recipe.input_casts * come_s,
+        backward_s=recipe.gradient_casts * leave_s + recipe.input_gradient_casts * come_s,
     )
 
 

@@ -102,15 +102,16 @@ def cast_streams(job: TrainingJob, products: list[Product], choice: Choice) -> S
     """A recipe's casts of a layer's dense products: of what enters, and of the gradients of what leaves."""
     zero = np.zeros(choice.tp.shape)
     recipe = job.recipe
-    if not recipe.is_narrow:
+    if not recipe.rounds:
         return Streams(forward_s=zero, backward_s=zero)
     t, narrow = tokens(job, choice), [p for p in products if p.linear.role not in ("router", "head")]
     come = sum((p.k * p.groups for p in narrow), np.zeros_like(choice.tp))
     leave = sum((p.n * p.groups for p in narrow), np.zeros_like(choice.tp))
     share = 1.0 - job.wide_layers_frac
+    come_s, leave_s = (elementwise_s(job, "quantise", t, np.maximum(width, 1)) for width in (come, leave))
     return Streams(
-        forward_s=share * recipe.input_casts * elementwise_s(job, "quantise", t, np.maximum(come, 1)),
-        backward_s=share * recipe.gradient_casts * elementwise_s(job, "quantise", t, np.maximum(leave, 1)),
+        forward_s=share * recipe.input_casts * come_s,
+        backward_s=share * (recipe.gradient_casts * leave_s + recipe.input_gradient_casts * come_s),
     )
 
 

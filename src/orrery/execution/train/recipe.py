@@ -29,7 +29,9 @@ class Recipe:
     gradient_bytes: float = 0.0  # 0 = the framework's
     master_bytes: float = -1.0  # 32-bit copy of the weights; below 0 = the framework's
     moments_bytes: float = 0.0  # both moments of Adam; 0 = the framework's
+    keeps_inputs_apart: bool = False  # linear layers of the same input each keep a copy that was rounded for them
     input_casts: float = 0.0  # passes over the input of each linear layer, forward
+    input_gradient_casts: float = 0.0  # passes over the gradient of that input, backward: of a norm of its own
     gradient_casts: float = 0.0  # passes over the gradient of its output, backward
     weight_casts: float = 0.0  # passes over its weights, once a step
     num_amax_reduces: int = 0  # scales of whole tensors are agreed on by all ranks, so many times a step
@@ -40,3 +42,8 @@ class Recipe:
     def is_narrow(self) -> bool:
         """Whether products run in fewer than 16 bits."""
         return self.forward_format != self.wide_format
+
+    @property
+    def rounds(self) -> bool:
+        """Whether linear layers round what they multiply, be it only to the values of a narrow format."""
+        return self.is_narrow or self.input_casts > 0.0

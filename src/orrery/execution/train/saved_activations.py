@@ -43,7 +43,7 @@ def saved_activations(job: TrainingJob, block: Block, products: list[Product], c
     t, hidden = tokens(job, choice).astype(np.float64), job.model.hidden_size
     element = WIDE_BYTES if job.recipe.wide_format in ("bf16", "fp16") else 4.0
     stream = t * hidden / choice.norm_ways
-    saved = element if not job.recipe.is_narrow else job.recipe.saved_input_bytes
+    saved = job.recipe.saved_input_bytes if job.recipe.rounds else element
     inputs, wide = _inputs(job, block, _read_again(job, products), choice, stream, t)
     norms = t * block.normed_elements / choice.norm_ways * element
     masks = stream * block.num_reduces * MASK_BYTES if job.framework.has_dropout else 0.0
@@ -132,11 +132,11 @@ def _inputs(
     has_seen_stream: dict[bool, bool] = {}
     for p in products:
         is_column = p.linear.shard in ("column", "replicated", "vocab")
-        if is_column:  # reads the (normed) residual stream; attention's and the feed-forward part's are two copies
-            is_attention = p.linear.role == "attention"
-            if has_seen_stream.setdefault(is_attention, False):
+        if is_column:  # reads the (normed) residual stream; the mixer's and the feed-forward part's are two copies
+            is_mixing = p.linear.role in ("attention", "mixer")
+            if has_seen_stream.get(is_mixing) and not job.recipe.keeps_inputs_apart:
                 continue
-            has_seen_stream[is_attention] = True
+            has_seen_stream[is_mixing] = True
             narrow = narrow + stream
         else:
             narrow = narrow + t * p.k * p.groups

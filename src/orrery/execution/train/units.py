@@ -190,7 +190,7 @@ def _layer(job: TrainingJob, block: Block, products: list[Product], total: Passe
         extra = 2.0 * tokens(job, choice) * block.experts.experts_per_token * block.experts.num_parameters_each
         extra = extra / choice.tp
         streams = streams + expert_streams(job, block.experts, choice)
-        casts = casts + expert_casts(job, block.experts, choice) if job.recipe.is_narrow else casts
+        casts = casts + expert_casts(job, block.experts, choice) if job.recipe.rounds else casts
         moved = moved + WIDE_BYTES * parameters.expert_parameters
     seen = attention_flops(job, block.mixer, choice) if block.mixer else zero
     trained = parameters.dense_parameters + parameters.expert_parameters
