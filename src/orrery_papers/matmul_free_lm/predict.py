@@ -29,7 +29,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         predicted=held_bytes(paper.setups["13b"], PACKED),
         because="two bits a ternary weight, a 16-bit embedding, one vector a layer, and activations of a prompt",
     )
-    parameters = asked(setup, PACKED).estimate.deployment.model.num_parameters
+    parameters = answered(setup, PACKED).estimate.deployment.model.num_parameters
     yield Prediction(claim="scale", predicted=float(parameters), because="the published configuration")
 
 
@@ -68,11 +68,11 @@ def training_bytes(setup: Setup, precision: str, batch: int) -> float:
 
 def held_bytes(setup: Setup, weights: str) -> float:
     """Weights, activations and states of inference."""
-    memory = asked(setup, weights).estimate.memory
+    memory = answered(setup, weights).estimate.memory
     return memory.weights_bytes + memory.activation_bytes + setup.number("num_batch") * memory.cache.bytes_per_sequence
 
 
-def asked(setup: Setup, weights: str) -> Answer:
+def answered(setup: Setup, weights: str) -> Answer:
     """The answer of ``orrery estimate``."""
     tokens = int(setup.number("sequence_tokens"))
     settings: dict[str, Any] = {

@@ -14,8 +14,8 @@ FFN_RATIO, FFN_MULTIPLE = 4, 256
 
 
 def _ffn(c: Fields, hidden: int) -> int:
-    wanted = int(hidden * c.size("hidden_ratio", default=FFN_RATIO) * 2 / 3)
-    return c.count("intermediate_size") or FFN_MULTIPLE * -(-wanted // FFN_MULTIPLE)
+    smallest = int(hidden * c.size("hidden_ratio", default=FFN_RATIO) * 2 / 3)
+    return c.count("intermediate_size") or FFN_MULTIPLE * -(-smallest // FFN_MULTIPLE)
 
 
 def _build(c: Fields, name: str) -> Model:
