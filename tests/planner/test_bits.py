@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from orrery import bits, kernels
 from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
 from orrery.catalog.models import get_model
@@ -257,3 +258,32 @@ def test_a_missing_solver_is_named_with_what_installs_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "highspy", None)
     with pytest.raises(ScenarioError, match=r"pip install 'orrery-ai\[bits\]'"):
         solve(drawn(np.random.default_rng(0), 2, 2), {})
+
+
+def test_integer_only_products_write_codes_and_off_writes_sixteen_bits():
+    device, layer = get_device("t4"), Layer(name="a", group="a", work=product(4096, 512, 64), num_parameters=512 * 64)
+    wide, codes = (
+        options_of((layer,), ("int8", "int4_int4"), device, {"int8": 0.0, "int4_int4": 1.0}, is_integer_only=flag)
+        for flag in (False, True)
+    )
+    for column, (format, bytes_each) in enumerate((("int8", 1.0), ("int4_int4", 0.5))):
+        op = replace(layer.work, format=format)
+        plain, narrow = (kernels.predict(replace(op, result_bytes=b), device) for b in (0.0, bytes_each))
+        assert wide.latency_s[0, column] == pytest.approx(float(plain.time_s))
+        assert codes.latency_s[0, column] == pytest.approx(float(narrow.time_s))
+        assert float(plain.bytes - narrow.bytes) == 4096 * 512 * (2.0 - bytes_each)
+    # a long sum of few results gains nothing
+    deep = replace(layer, work=product(64, 64, 1 << 16))
+    few = [options_of((deep,), ("int8",), device, {"int8": 0.0}, is_integer_only=flag) for flag in (False, True)]
+    assert few[1].latency_s[0, 0] == pytest.approx(few[0].latency_s[0, 0], rel=1e-2)
+
+
+def test_integer_only_refuses_floats_experts_and_devices_without_them():
+    asked = {"model": "llama-3.2-1b", "integer_only": True}
+    for change, words in (
+        ({"device": "h100-sxm", "formats": "bf16,int8"}, "multiplies no integers of bf16"),
+        ({"device": "h100-sxm", "formats": "int8,int4_int4"}, "multiplies no integers of int4_int4"),
+        ({"device": "t4", "formats": "int8,w4a4", "model": "mixtral-8x7b"}, "is a block of experts"),
+    ):
+        with pytest.raises(ScenarioError, match=words):
+            bits(**asked | change)

@@ -9,7 +9,7 @@ import orrery
 from orrery import kernels
 from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
-from orrery.execution.edge.times import layer_costs
+from orrery.execution.edge.times import Numbers, layer_costs
 from orrery.kernels.ops import Gemm
 from orrery.models.image_networks import network_of
 from orrery.models.networks import Convolution
@@ -18,7 +18,7 @@ from orrery.models.networks import Convolution
 def test_windows_are_read_once():
     # 3 x 3 on 56 x 56 pixels of 64 channels: the product would read 9 x 64 words a pixel, the convolution reads 64
     device, layer = get_device("l4"), Convolution(positions=56**2, inputs=64, outputs=64, taps=9)
-    costs = layer_costs([layer], device, "fp16", 32)
+    costs = layer_costs([layer], device, Numbers(format="fp16"), 32)
     rows = 32 * 56**2
     product = kernels.predict(Gemm(m=rows, n=64, k=576, format="fp16", quantises_input=False), device)
     assert costs.moved_bytes[0] == pytest.approx(float(np.squeeze(product.bytes)) - 8 * rows * 64 * 2)
@@ -28,7 +28,7 @@ def test_windows_are_read_once():
     # a pointwise layer is its product
     flat = Convolution(positions=56**2, inputs=64, outputs=64)
     same = kernels.predict(Gemm(m=rows, n=64, k=64, format="fp16", quantises_input=False), device)
-    assert layer_costs([flat], device, "fp16", 32).time_s[0] == float(np.squeeze(same.time_s))
+    assert layer_costs([flat], device, Numbers(format="fp16"), 32).time_s[0] == float(np.squeeze(same.time_s))
 
 
 def test_a_batch_adds_up_and_pays():

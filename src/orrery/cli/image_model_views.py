@@ -10,7 +10,8 @@ def print_image_model(answer: ImageModelAnswer) -> None:
     """Latency of a batch, rate, power and money."""
     out = console()
     out.print(
-        f"[bold]{answer.network.name}[/] on {answer.device.name}: {answer.batch} pictures at once, {answer.format}"
+        f"[bold]{answer.network.name}[/] on {answer.device.name}: {answer.batch} pictures at once, "
+        f"{answer.numbers.format}{' throughout' * answer.numbers.is_integer_only}"
     )
     table = Sheet("", "mean")
     table.add_row("batch latency", text(answer.latency_s, "s"))

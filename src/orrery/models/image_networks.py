@@ -2,13 +2,14 @@
 
 VGG-16 (Simonyan and Zisserman 2014, arXiv 1409.1556, table 1 D), ResNet-50, -101 and -152 (He et al. 2015, arXiv
 1512.03385, table 1; the 3 x 3 of a stage's first unit strides), MobileNetV2 (Sandler et al. 2018, arXiv 1801.04381,
-table 2) and ViT-B/16 and ViT-L/16 (Dosovitskiy et al. 2020, arXiv 2010.11929, table 1).
+table 2), ViT-B/16 and ViT-L/16 (Dosovitskiy et al. 2020, arXiv 2010.11929, table 1), and ViT-Ti/16 and ViT-S/16, which
+DeiT is (Touvron et al. 2020, arXiv 2012.12877, table 1).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
-from orrery.models.networks import Convolution, Layer, Network, SelfAttention, Unit
+from orrery.models.networks import Convolution, Layer, Network, RowWise, SelfAttention, Unit
 
 SIDE, COLOURS = 224, 3
 
@@ -94,18 +95,23 @@ def _vit(count: int, width: int, num_heads: int) -> Iterator[Unit]:
     tokens = patches + 1
     embedding = Convolution(positions=patches, inputs=COLOURS, outputs=width, taps=PATCH**2)
     yield Unit(name="patches", layers=(embedding,), num_results=tokens * width, num_channels=width)
+    norm, inner = RowWise(kind="layer_norm", tokens=tokens, width=width), WIDENS * width
     layers: tuple[Layer, ...] = (
+        norm,
         Convolution(positions=tokens, inputs=width, outputs=3 * width),
         SelfAttention(
             tokens=tokens, num_heads=num_heads, num_kv_heads=num_heads, head_size=width // num_heads, is_causal=False
         ),
         Convolution(positions=tokens, inputs=width, outputs=width),
-        Convolution(positions=tokens, inputs=width, outputs=WIDENS * width),
-        Convolution(positions=tokens, inputs=WIDENS * width, outputs=width),
+        norm,
+        Convolution(positions=tokens, inputs=width, outputs=inner),
+        RowWise(kind="gelu", tokens=tokens, width=inner),
+        Convolution(positions=tokens, inputs=inner, outputs=width),
     )
     for i in range(count):
         yield Unit(name=f"layer{i + 1}", layers=layers, num_results=tokens * width, num_channels=width)
-    yield _connected("head", width, CLASSES)
+    classifier = Convolution(positions=1, inputs=width, outputs=CLASSES)
+    yield Unit(name="head", layers=(norm, classifier), num_results=CLASSES, num_channels=CLASSES)
 
 
 def _connected(name: str, inputs: int, outputs: int) -> Unit:
@@ -119,6 +125,8 @@ BUILDERS: Mapping[str, Callable[[], Iterator[Unit]]] = {
     "resnet-101": partial(_resnet, (3, 4, 23, 3)),
     "resnet-152": partial(_resnet, (3, 8, 36, 3)),
     "mobilenet-v2": _mobilenet,
+    "vit-ti-16": partial(_vit, 12, 192, 3),
+    "vit-s-16": partial(_vit, 12, 384, 6),
     "vit-b-16": partial(_vit, 12, 768, 12),
     "vit-l-16": partial(_vit, 24, 1024, 16),
 }

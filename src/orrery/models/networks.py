@@ -1,9 +1,11 @@
 """Networks as chains of units that a device may hand over between: their products and what leaves them.
 
-A unit has one input and one output, so a residual unit is one; norms and activations run with the product before them.
+A unit has one input and one output, so a residual unit is one. Norms of batches and activations run with the product
+before them; the layer norms and GELUs of transformers stand beside it.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +54,26 @@ class SelfAttention:
         return 0
 
 
-Layer = Convolution | SelfAttention
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowWise:
+    """A layer norm, which is a kernel of its own, or a GELU, which ends the product before it, over rows of tokens."""
+
+    kind: Literal["layer_norm", "gelu"]
+    tokens: int
+    width: int
+
+    @property
+    def num_macs(self) -> int:
+        """None."""
+        return 0
+
+    @property
+    def num_weights(self) -> int:
+        """None that are counted."""
+        return 0
+
+
+Layer = Convolution | SelfAttention | RowWise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,10 @@ from orrery.base.units import text
 from orrery.catalog.devices import get_device
 from orrery.catalog.engines import get_engine
 from orrery.catalog.models import get_model
+from orrery.execution.formats import can_multiply
 from orrery.execution.memory import Infeasible
 from orrery.hardware.device import Device
+from orrery.kernels.ops import Gemm
 from orrery.numerics.registry import get_format
 from orrery.planner.bits.front import front
 from orrery.planner.bits.layer import Layer, layers_of
@@ -26,7 +28,7 @@ from orrery.scenario.bits_checkpoint import layers_in
 from orrery.scenario.bits_files import read_layers, read_sensitivity
 from orrery.scenario.fields_bits import BITS_BY_NAME
 from orrery.scenario.inputs import Inputs, read_asked
-from orrery.scenario.kinds import Count, Number, Word
+from orrery.scenario.kinds import Count, Number, Switch, Word
 from orrery.scenario.resolve import words
 
 TOKENS, SEED = 16, 0
@@ -43,6 +45,7 @@ class BitsQuestion(Inputs, table=BITS_BY_NAME):
     formats: Word = None
     tokens: Count = None
     engine: Word = None
+    integer_only: Switch = None
     sensitivity: Word = None
     latency_ratio: Number = None
     size_ratio: Number = None
@@ -155,7 +158,12 @@ def bits(**settings: Any) -> BitsAnswer | InfeasibleAnswer:
     formats = _formats(inputs)
     layers, what = _layers(inputs, formats, notes)
     engine = get_engine(inputs.engine, "", device).kernels if inputs.engine else ""
-    options = options_of(layers, formats, device, _errors(layers, formats, device, inputs, notes), engine)
+    if inputs.integer_only:
+        _check_integers(layers, formats, device)
+        if all(f in x.times_s for x in layers for f in formats):
+            notes.append("integer_only: every layer brings its measured times, so that joules alone are of codes")
+    errors = _errors(layers, formats, device, inputs, notes)
+    options = options_of(layers, formats, device, errors, engine, is_integer_only=bool(inputs.integer_only))
     notes += _describe(formats, device)
     limits = _limits(inputs, options)
     best = solve(options, limits)
@@ -175,6 +183,18 @@ def _formats(inputs: BitsQuestion) -> tuple[str, ...]:
     if len(found) < 2:
         raise ScenarioError(f'formats: got {inputs.formats!r}; write two or more, such as formats = "bf16,fp8,nvfp4".')
     return found
+
+
+def _check_integers(layers: Sequence[Layer], formats: Sequence[str], device: Device) -> None:
+    """Refuse formats whose products do not begin and end in integers on the device, and layers that are no product."""
+    for name in formats:
+        if get_format(name).kind != "integer" or get_format(name).weight_only or not can_multiply(name, device):
+            raise ScenarioError(
+                f'integer_only: {device.name} multiplies no integers of {name}; write formats = "int8,int4_int4", or '
+                "leave integer_only out."
+            )
+    if strange := next((x.name for x in layers if not isinstance(x.work, Gemm)), ""):
+        raise ScenarioError(f"integer_only: {strange} is a block of experts; leave integer_only out.")
 
 
 def _layers(inputs: BitsQuestion, formats: Sequence[str], notes: list[str]) -> tuple[tuple[Layer, ...], str]:

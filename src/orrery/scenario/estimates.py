@@ -10,7 +10,7 @@ from orrery.scenario.ask import Answer, InfeasibleAnswer
 from orrery.scenario.diffusion import DiffusionAnswer, check_text, diffusion, is_diffusion
 from orrery.scenario.embeddings import EmbeddingAnswer, embeddings, embeds
 from orrery.scenario.host_attention import HOST_ATTENTION, HostAttentionAnswer, bound
-from orrery.scenario.image_model import ImageModelAnswer, image_model, is_image_model
+from orrery.scenario.image_model import ImageModelAnswer, check_no_integers, image_model, is_image_model
 from orrery.scenario.long_contexts import LongContextAnswer, long_contexts
 from orrery.scenario.recommendation import RecommendationAnswer, recommendation
 from orrery.scenario.schema import Scenario, merged
@@ -48,6 +48,7 @@ def estimate(scenario: Scenario | None = None, /, **settings: Any) -> Answer | E
     check_text(inputs)
     if is_image_model(inputs.model):
         return image_model(inputs)
+    check_no_integers(inputs)
     if is_recommendation(inputs.model):
         return recommendation(inputs)
     if is_speech(inputs.model):

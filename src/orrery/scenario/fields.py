@@ -6,7 +6,12 @@ One list for the scenario file, the command line and the messages; it imports no
 from orrery.scenario.fields_cache_size import CACHE_SETTINGS
 from orrery.scenario.fields_cold_start import COLD_START_SETTINGS
 from orrery.scenario.fields_decoding import DECODING_SETTINGS
-from orrery.scenario.fields_diffusion import DIFFUSION_SETTINGS, POOLING_SETTINGS, SPEECH_SETTINGS
+from orrery.scenario.fields_diffusion import (
+    DIFFUSION_SETTINGS,
+    IMAGE_NETWORK_SETTINGS,
+    POOLING_SETTINGS,
+    SPEECH_SETTINGS,
+)
 from orrery.scenario.fields_experts import EXPERT_SETTINGS
 from orrery.scenario.fields_money import MONEY_SETTINGS
 from orrery.scenario.fields_reasoning import REASONING_SETTINGS
@@ -462,6 +467,7 @@ SETTINGS: tuple[Setting, ...] = grouped(
     *MONEY_SETTINGS,
     *DIFFUSION_SETTINGS,
     *POOLING_SETTINGS,
+    *IMAGE_NETWORK_SETTINGS,
     *SPEECH_SETTINGS,
     *COLD_START_SETTINGS,
     *CACHE_SETTINGS,

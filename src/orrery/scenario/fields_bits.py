@@ -1,6 +1,6 @@
 """The settings of `orrery bits`; nothing heavy is imported, so that help stays quick."""
 
-from orrery.scenario.setting import Setting, count, number, word
+from orrery.scenario.setting import Setting, count, number, switch, word
 
 BITS_SETTINGS: tuple[Setting, ...] = (
     word("model", "A model's name, or a config.json: its linear layers and experts.", "llama-3.1-8b", "NAME|PATH"),
@@ -15,6 +15,7 @@ BITS_SETTINGS: tuple[Setting, ...] = (
     word("formats", "Formats to choose from, comma-separated, widest first.", "bf16,fp8,nvfp4", "F,F,…"),
     count("tokens", "Tokens in a step, for a model or checkpoint (default 16).", 16, most=100_000_000),
     word("engine", "Whose kernels.", "vllm", "NAME"),
+    switch("integer_only", "Results are codes of the layer's integer format, as in a network of integers alone."),
     word("sensitivity", "CSV or JSON: each layer's weight, or its perturbation by format.", "traces.csv", "FILE"),
     number("latency_ratio", "Latency at most this share of the slowest uniform assignment's.", 0.7, most=1000.0),
     number("size_ratio", "Size at most this share of the largest uniform assignment's.", 0.5, most=1000.0),

@@ -13,6 +13,15 @@ POOLING_SETTINGS: tuple[Setting, ...] = grouped(
     ),
 )
 
+IMAGE_NETWORK_SETTINGS: tuple[Setting, ...] = grouped(
+    "Image networks",
+    switch(
+        "integer_only",
+        "Image networks in integers: norms, softmax and GELU too, and codes between products (default: in floats).",
+        commands=PICTURES,
+    ),
+)
+
 SPEECH_SETTINGS: tuple[Setting, ...] = grouped(
     "Speech",
     number("audio_s", "Speech: seconds of a recording (default: one window of 30).", 600, most=1e6, commands=PICTURES),

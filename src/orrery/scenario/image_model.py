@@ -8,20 +8,22 @@ import numpy as np
 
 from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
-from orrery.execution.edge.times import LayerCosts, layer_costs
+from orrery.execution.edge.times import LayerCosts, Numbers, layer_costs
+from orrery.execution.formats import can_multiply
 from orrery.execution.memory import USABLE_FRAC, Infeasible
 from orrery.hardware.device import Device
 from orrery.kernels import energy
 from orrery.models.image_networks import BUILDERS, network_of
 from orrery.models.networks import Network
+from orrery.numerics.registry import find_format, get_format
 from orrery.planner.money import Tariff, tariff_of
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.plan_answer import price_json
 from orrery.scenario.schema import Scenario
 
-READ = frozenset({"model", "device", "devices", "batch", "weights", "usd_per_hour", "electricity"})
-FORMATS = {"fp32": 4.0, "fp16": 2.0, "bf16": 2.0}
+READ = frozenset({"model", "device", "devices", "batch", "weights", "integer_only", "usd_per_hour", "electricity"})
+FLOATS, INTEGERS = ("fp32", "fp16", "bf16"), ("int8", "int4_int4")
 THOUSAND = 1e3
 
 
@@ -32,7 +34,7 @@ class ImageModelAnswer:
     network: Network
     device: Device
     batch: int
-    format: str
+    numbers: Numbers
     costs: LayerCosts
     tariff: Tariff
     weight_bytes: float
@@ -54,7 +56,7 @@ class ImageModelAnswer:
     def power_w(self) -> float:
         """Mean power of the device."""
         rates = float(self.costs.flops.sum()) / self.latency_s, float(self.costs.moved_bytes.sum()) / self.latency_s
-        return float(np.squeeze(energy.power_w(self.device, self.format, *rates)))
+        return float(np.squeeze(energy.power_w(self.device, self.numbers.format, *rates)))
 
     @property
     def usd_per_thousand_images(self) -> float | None:
@@ -82,7 +84,8 @@ class ImageModelAnswer:
                     "model": self.network.name,
                     "device": self.device.name,
                     "batch": self.batch,
-                    "weights": self.format,
+                    "weights": self.numbers.format,
+                    "integer_only": self.numbers.is_integer_only,
                 },
                 "settings": self.settings,
                 "notes": self.notes,
@@ -106,13 +109,12 @@ def image_model(scenario: Scenario) -> ImageModelAnswer | InfeasibleAnswer:
         raise ScenarioError('device: missing; write device = "l4".')
     if scenario.devices not in (None, 1):
         raise ScenarioError(f"devices: got {scenario.devices}; an image network runs on one device: leave it out.")
-    format = scenario.weights or "fp16"
-    if format not in FORMATS:
-        raise ScenarioError(f"weights: got {format!r}; write {', '.join(FORMATS)}.")
     network, device, batch = network_of(str(scenario.model)), get_device(scenario.device), scenario.batch or 1
-    weights = FORMATS[format] * network.num_weights
+    numbers = _numbers(scenario, device)
+    weights = numbers.code_bytes * network.num_weights
     widest = max(network.num_elements, *(unit.num_results for unit in network.units))
-    activations = 2.0 * FORMATS[format] * batch * widest
+    between = numbers.code_bytes if numbers.is_integer_only else get_format(numbers.between).bytes_per_element
+    activations = 2.0 * between * batch * widest
     need, have = weights + activations, USABLE_FRAC * device.memory_capacity_bytes
     if need > have:
         change = "A smaller batch."
@@ -123,15 +125,35 @@ def image_model(scenario: Scenario) -> ImageModelAnswer | InfeasibleAnswer:
         network=network,
         device=device,
         batch=batch,
-        format=format,
-        costs=layer_costs([layer for unit in network.units for layer in unit.layers], device, format, batch),
+        numbers=numbers,
+        costs=layer_costs([layer for unit in network.units for layer in unit.layers], device, numbers, batch),
         tariff=tariff,
         weight_bytes=weights,
         activation_bytes=activations,
         notes=(
-            "no interval: no run of such a network was measured; convolutions are timed as products, norms and "
-            "activations run with them",
+            "no interval: no run of such a network was measured; convolutions are timed as products, norms of batches "
+            "and activations run with them",
             *tariff.notes,
         ),
         settings=written,
     )
+
+
+def _numbers(scenario: Scenario, device: Device) -> Numbers:
+    """The formats asked for; refuses integers that the device does not multiply, and integer-only floats."""
+    found = find_format(scenario.weights or "fp16")
+    if found is None or found.name not in (*FLOATS, *INTEGERS):
+        raise ScenarioError(f"weights: got {scenario.weights!r}; write {', '.join((*FLOATS, *INTEGERS))}.")
+    if found.name in INTEGERS and not can_multiply(found.name, device):
+        raise ScenarioError(f"weights: {device.name} multiplies no {found.name}; write {', '.join(FLOATS)}.")
+    if scenario.integer_only and found.name not in INTEGERS:
+        raise ScenarioError(f'integer_only: got weights in {found.name}; write weights = "int8", or "int4_int4".')
+    return Numbers(format=found.name, is_integer_only=bool(scenario.integer_only))
+
+
+def check_no_integers(scenario: Scenario) -> None:
+    """Refuse integers between the products of a model that is not an image network."""
+    if scenario.integer_only is not None:
+        raise ScenarioError(
+            f'integer_only: {scenario.model} is no image network; leave it out, or write model = "vit-s-16".'
+        )

@@ -9,7 +9,7 @@ import numpy as np
 from orrery.base.errors import OutOfRange, ScenarioError
 from orrery.catalog.devices import get_device
 from orrery.catalog.recommendation import get_recommendation
-from orrery.execution.edge.times import LayerCosts, layer_costs
+from orrery.execution.edge.times import LayerCosts, Numbers, layer_costs
 from orrery.execution.memory import USABLE_FRAC, Infeasible
 from orrery.hardware.device import Device
 from orrery.kernels import energy
@@ -139,7 +139,7 @@ def recommendation(scenario: Scenario) -> RecommendationAnswer | InfeasibleAnswe
         batch=batch,
         format=format,
         gathered=gathered,
-        products=layer_costs(list(model.products()), device, format, batch),
+        products=layer_costs(list(model.products()), device, Numbers(format=format), batch),
         weight_bytes=need,
         tariff=tariff,
         notes=(

@@ -11,7 +11,7 @@ from orrery.scenario.fields import BY_NAME
 from orrery.scenario.names import by_position, renamed
 from orrery.scenario.schema_cache_size import CacheSizeScenario
 from orrery.scenario.schema_cold_start import ColdStartScenario
-from orrery.scenario.schema_diffusion import DiffusionScenario, PoolingScenario, SpeechScenario
+from orrery.scenario.schema_diffusion import DiffusionScenario, ImageNetworkScenario, PoolingScenario, SpeechScenario
 from orrery.scenario.schema_money import MoneyScenario
 from orrery.scenario.schema_reasoning import ReasoningScenario
 from orrery.scenario.schema_rl import RlScenario
@@ -28,6 +28,7 @@ class Scenario(
     ReasoningScenario,
     CacheSizeScenario,
     ColdStartScenario,
+    ImageNetworkScenario,
     SpeechScenario,
     PoolingScenario,
     DiffusionScenario,

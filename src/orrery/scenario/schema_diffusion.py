@@ -10,6 +10,12 @@ class PoolingScenario(Settings, table=BY_NAME):
     pooling: Switch = None
 
 
+class ImageNetworkScenario(Settings, table=BY_NAME):
+    """Networks that read pictures; blank means: floats between products."""
+
+    integer_only: Switch = None
+
+
 class SpeechScenario(Settings, table=BY_NAME):
     """Recordings that are transcribed; blank means: one window."""
 

@@ -9,11 +9,9 @@ notebook does not say. The two convolutions that read a stage's input share a ch
 
 from collections.abc import Iterator
 
-from orrery.execution.memory import Infeasible
-from orrery.hardware.device import Device
+from orrery.kernels.ops import Gemm
 from orrery.planner.bits.layer import Layer, product
-from orrery.planner.bits.options import Options, options_of
-from orrery.planner.bits.solve import Assignment, solve
+from orrery_papers.shared.described import written
 
 EIGHT, FOUR = "int8", "int4_int4"
 BATCH = 8
@@ -40,20 +38,15 @@ def resnet50(batch: int = BATCH, has_times: bool = True) -> tuple[Layer, ...]:
     )
 
 
-def resnet50_options(device: Device, batch: int = BATCH, has_times: bool = True) -> Options:
-    """Eight or four bits for each layer."""
-    return options_of(resnet50(batch, has_times), (EIGHT, FOUR), device, {})
-
-
-def speedup(options: Options) -> float:
-    """All layers in four bits against all in eight: how many times as fast."""
-    eight, four = options.uniform("latency")
-    return float(eight / four)
-
-
-def mixed(options: Options, latency_ratio: float) -> Assignment | Infeasible:
-    """The least perturbation in at most so much of the latency of eight bits."""
-    return solve(options, {"latency": latency_ratio * float(options.uniform("latency")[0])})
+def layers_file(batch: int) -> str:
+    """The layers as a list that ``orrery bits --layers`` reads, without measured times."""
+    head = f"name,group,m,n,k,tied,trace,error_{EIGHT},error_{FOUR}"
+    rows = [
+        f"{x.name},{x.group},{x.work.m},{x.work.n},{x.work.k},{x.tied},{x.weight_ratio},{x.errors[EIGHT]},{x.errors[FOUR]}"
+        for x in resnet50(batch, has_times=False)
+        if isinstance(x.work, Gemm)
+    ]
+    return written("\n".join([head, *rows, ""]), "resnet50.csv")
 
 
 def _shapes() -> Iterator[tuple[str, int, int, int, str]]:

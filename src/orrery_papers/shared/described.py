@@ -33,11 +33,15 @@ def model_word(setup: Setup) -> str:
 
 def config_file(config: Mapping[str, Any], name: str) -> str:
     """A folder called ``name`` with that config.json; gone when the program ends."""
-    text = json.dumps(config, sort_keys=True)
-    folder = _folder() / f"{len(text)}-{crc32(text.encode()):08x}" / name
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.json").write_text(text, encoding="utf-8")
-    return str(folder)
+    return str(Path(written(json.dumps(config, sort_keys=True), f"{name}/config.json")).parent)
+
+
+def written(text: str, name: str) -> str:
+    """A file of that name and text; gone when the program ends."""
+    path = _folder() / f"{len(text)}-{crc32(text.encode()):08x}" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return str(path)
 
 
 @cache

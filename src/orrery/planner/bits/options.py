@@ -47,9 +47,14 @@ def options_of(
     device: Device,
     relative_error: Mapping[str, float],
     engine: str = "",
+    *,
+    is_integer_only: bool = False,
 ) -> Options:
-    """Costs by the kernels floor; ``relative_error`` of a format stands in where a layer has none of its own."""
-    times, energies = _timed(layers, formats, device, engine)
+    """Costs by the kernels floor; ``relative_error`` of a format stands in where a layer has none of its own.
+
+    ``is_integer_only``: results are codes of the layer's format, not numbers of 16 bits.
+    """
+    times, energies = _timed(layers, formats, device, engine, is_integer_only)
     sizes = [[x.num_parameters * x.count * bytes_per_element(f) for f in formats] for x in layers]
     return Options(
         layers=tuple(layers),
@@ -68,16 +73,18 @@ def perturbation(layer: Layer, format: str, relative_error: Mapping[str, float])
     return layer.weight_ratio * layer.errors.get(format, relative_error.get(format, 0.0) * layer.count)
 
 
-def _timed(layers: Sequence[Layer], formats: Sequence[str], device: Device, engine: str) -> tuple[Floats, Floats]:
+def _timed(
+    layers: Sequence[Layer], formats: Sequence[str], device: Device, engine: str, is_integer_only: bool
+) -> tuple[Floats, Floats]:
     """Seconds and joules; measured times where a layer brings them, with the kernels' power."""
     times, energies = np.empty((len(layers), len(formats))), np.empty((len(layers), len(formats)))
     for column, format in enumerate(formats):
-        runs_in = arithmetic(format, device)
+        runs_in, result_bytes = arithmetic(format, device), code_bytes(format) if is_integer_only else 0.0
         seen: dict[tuple[object, ...], tuple[float, float, float]] = {}
         for row, layer in enumerate(layers):
             shape = _shape(layer.work)
             if shape not in seen:
-                seen[shape] = _once(layer.work, runs_in, device, engine)
+                seen[shape] = _once(layer.work, runs_in, device, engine, result_bytes)
             time_s, flops, moved = seen[shape]
             once_s = layer.times_s[format] / layer.count if format in layer.times_s else time_s
             times[row, column] = once_s * layer.count
@@ -90,8 +97,19 @@ def arithmetic(format: str, device: Device) -> str:
     return compute_format(format, activations_for(format, device), device)
 
 
-def _once(work: Gemm | MoE, format: str, device: Device, engine: str) -> tuple[float, float, float]:
-    timing = kernels.predict(replace(work, format=get_format(format).name), device, engine)
+def code_bytes(format: str) -> float:
+    """Bytes of a code between products."""
+    return get_format(format).element_bits / 8.0
+
+
+def _once(
+    work: Gemm | MoE, format: str, device: Device, engine: str, result_bytes: float
+) -> tuple[float, float, float]:
+    name = get_format(format).name
+    work = (
+        replace(work, format=name, result_bytes=result_bytes) if isinstance(work, Gemm) else replace(work, format=name)
+    )
+    timing = kernels.predict(work, device, engine)
     return float(timing.time_s), float(timing.flops), float(timing.bytes)
 
 
