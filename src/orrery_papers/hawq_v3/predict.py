@@ -15,20 +15,20 @@ LIMITS = ("high", "medium", "low")
 def predict(paper: Paper) -> Iterator[Prediction]:
     """The speed-up of four bits, then that of the least perturbed mixture at every limit."""
     setup = paper.setups["resnet50"]
-    asked: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "layers": layers_file(int(setup.number("num_batch"))),
         "device": setup.word("device"),
         "formats": f"{EIGHT},{FOUR}",
         "integer_only": True,
     }
-    whole = bits(**asked)
+    whole = bits(**settings)
     assert isinstance(whole, BitsAnswer)
     eight, narrow = whole.uniform
     four = eight.latency_s / narrow.latency_s
     yield Prediction(claim="speedup-int4", predicted=four, because="52 layers by the kernels floor, results in codes")
     left_frac = 1.0
     for name, limit in zip(LIMITS, setup.numbers("latency_limits_frac"), strict=True):
-        found = bits(**asked, latency_ratio=1.0 / four + limit * (1.0 - 1.0 / four))
+        found = bits(**settings, latency_ratio=1.0 / four + limit * (1.0 - 1.0 / four))
         if not isinstance(found, BitsAnswer):
             continue
         best = found.best

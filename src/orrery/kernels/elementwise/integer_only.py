@@ -33,7 +33,7 @@ COUNTED = (16, 256)
 """Rows and elements of a row on which the algorithms are counted."""
 
 STEP_RATIO = 1.0 / 32.0
-"""What a code is worth there: eight bits span four of a normal distribution's deviations either way."""
+"""Value of one step of a code there: eight bits span four of a normal distribution's deviations either way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
