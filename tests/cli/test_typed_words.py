@@ -131,6 +131,8 @@ def test_a_scenario_file_takes_them_too(tmp_path, describe):
         ("--nodes", "--devices", "--model"),
         ("--input-token", "--input-tokens", "--output"),
         ("--tpp", "--tp", "--pp'"),
+        ("--input", "did you mean --input-tokens?", "--image"),
+        ("--output", "--output-tokens", "did you mean"),
         ("--zebra", "see --help", "did you mean"),
     ],
 )

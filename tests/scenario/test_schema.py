@@ -144,6 +144,8 @@ def test_every_mistake_is_answered_at_once() -> None:
         ("slo", ["ttft:1e99"], "above 0"),
         ("model", "", "text"),
         ("modle", "x", "did you mean 'model'"),
+        ("input", 1024, "did you mean 'input_tokens'"),
+        ("zebra", 1, "orrery estimate --help"),
     ],
 )
 def test_a_refusal_says_what_to_write(key: str, value: Any, says: str) -> None:

@@ -116,7 +116,7 @@ ELSEWHERE: Mapping[str, str] = {
     "quant": "write --weights fp8 (orrery formats list has all)",
     "nodes": "write --devices, of all nodes",
     "num_nodes": "write --devices, of all nodes",
-    "output": "write --json, or --out FILE where a command has it",
+    "output": "write --output-tokens N for the length of answers; for a file --json, or --out FILE",
     "wide": "tables follow the terminal's width; set COLUMNS to have another",
     "verbose": "orrery why explains a number",
     "concurrency": "a plan finds its own concurrency: write --rate or --users",
@@ -149,8 +149,13 @@ def hint(name: str, known: Iterable[str]) -> str:
         return f"did you mean {meant!r}?"
     if plain in ELSEWHERE:
         return f"{ELSEWHERE[plain]}."
-    near = nearest(plain, known, 1, cutoff=LIKELY)
+    near = nearest(plain, known, 1, cutoff=LIKELY) or _with_word(plain, known)
     return f"did you mean {near[0]!r}?" if near else ""
+
+
+def _with_word(word: str, known: Iterable[str]) -> tuple[str, ...]:
+    """The known names that contain ``word`` as a whole word, the shortest first: ``input`` is in ``input_tokens``."""
+    return tuple(sorted((name for name in known if word in name.split("_")), key=len))
 
 
 LIKELY = 0.72

@@ -9,7 +9,7 @@ from orrery.base.errors import ScenarioError, shown
 from orrery.scenario.names import hint
 from orrery.scenario.setting import Setting
 
-UNKNOWN = "none is like it."
+UNKNOWN = "none is like it: `orrery estimate --help` lists the settings of serving, `orrery train --help` of training."
 MAX_MISTAKES = 20
 """That are told; of more, how many there are."""
 
@@ -19,8 +19,6 @@ def validation_errors(error: ValidationError, known: Mapping[str, Setting], wher
     prefix = f"{where}: " if where else ""
     found = error.errors()
     lines = [prefix + _sentence(e["type"], e["loc"], e["msg"], e["input"], known) for e in found[:MAX_MISTAKES]]
-    if any(line.endswith(UNKNOWN) for line in lines):
-        lines.append(f"Known settings: {', '.join(known)}.")
     more = [f"{len(found) - MAX_MISTAKES:,} more mistakes."] if len(found) > MAX_MISTAKES else []
     return ScenarioError("\n".join([*dict.fromkeys(lines), *more]))
 
