@@ -186,8 +186,9 @@ def own_paper_keys() -> tuple[str, ...]:
 @typed
 def get_paper(key: str) -> Paper:
     """The paper of that key: one that comes with orrery, or one of the reader's own."""
-    if key in paper_keys():
-        return _retained(FOLDER / folder_name(key) / TEXT)
+    shipped = FOLDER / folder_name(key) / TEXT
+    if _key(shipped) == key and shipped.is_file():
+        return _retained(shipped)
     folder = own_papers_folder()
     path = folder / f"{key}.toml"
     if path.parent == folder and is_user_file(path):
