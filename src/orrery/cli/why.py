@@ -54,12 +54,18 @@ def tree(reason: "Reason", depth: int) -> "Tree":
     return root
 
 
+def _folded(reason: "Reason") -> str:
+    """The count of parts and facts that a deeper tree would show."""
+    counts = ((len(reason.parts), "part"), (len(reason.facts), "fact"))
+    return "… " + ", ".join(f"{n} {noun}{'s' * (n != 1)}" for n, noun in counts if n) + " (--depth)"
+
+
 def _grow(node: "Tree", reason: "Reason", depth: int, cited: set[str]) -> None:
     from rich.text import Text
 
     if depth <= 0:
         if reason.parts or reason.facts:
-            node.add(Text(f"… {len(reason.parts)} parts, {len(reason.facts)} facts (--depth)", style="dim"))
+            node.add(Text(_folded(reason), style="dim"))
         return
     for fact in reason.facts:
         text = fact.cite()
