@@ -117,6 +117,21 @@ def _fleet_flags(function: Any) -> Any:
 @click.option("--speech-model", default="", metavar="NAME", help="A Whisper that transcribes recordings beside it.")
 @click.option("--speech-device", default="", metavar="NAME", help="Its device (default: one as the model has).")
 @click.option(
+    "--kv-events",
+    is_flag=False,
+    flag_value="tcp://127.0.0.1:5557",
+    default="",
+    metavar="[ADDRESS]",
+    help="Tell what the prefix caches store and remove, as vLLM does over ZeroMQ; engine k has the port plus k.",
+)
+@click.option(
+    "--kv-events-replay", default="", metavar="ADDRESS", help="Where missed events are asked for; engine k as above."
+)
+@click.option("--kv-events-topic", default="", metavar="TEXT", help="The topic of the events (default: none).")
+@click.option(
+    "--kv-events-connect", is_flag=True, help="Connect to subscribers that bind the address, instead of binding it."
+)
+@click.option(
     "--play-traffic",
     "plays_traffic",
     is_flag=True,
@@ -150,6 +165,10 @@ def command(
     image_device: str,
     speech_model: str,
     speech_device: str,
+    kv_events: str,
+    kv_events_replay: str,
+    kv_events_topic: str,
+    kv_events_connect: bool,
     plays_traffic: bool,
     is_external: bool,
     **flags: Any,
@@ -185,6 +204,10 @@ def command(
         image_device=image_device,
         speech_model=speech_model,
         speech_device=speech_device,
+        kv_events=kv_events,
+        kv_events_replay=kv_events_replay,
+        kv_events_topic=kv_events_topic,
+        kv_events_connect=kv_events_connect,
     )
     fleet = FleetOptions(plays_traffic=plays_traffic, is_external=is_external)
     with listening(host, port) as listener:

@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 
+from orrery.emulator.engine_blocks import names_for
 from orrery.emulator.pace import RealTimeDriver
 from orrery.emulator.prefix import MASK
 from orrery.emulator.refusal import RequestError
@@ -23,6 +24,7 @@ class Load:
 
     def __init__(self, pace: RealTimeDriver, settings: Settings) -> None:
         self._pace, self._settings = pace, settings
+        self._names = names_for(settings)
         self._draws = np.random.default_rng([settings.seed, 2])
         self._maker: asyncio.Task[None] | None = None
         self.rate_per_s, self.input_tokens, self.output_tokens = 0.0, 0, 0
@@ -48,7 +50,7 @@ class Load:
         job = Job(
             num_prompt_tokens=self.input_tokens,
             answer=Answer(0, self.output_tokens, "length"),
-            blocks=self._draws.integers(MASK, size=num_blocks).tolist(),
+            blocks=self._names.unwritten(self._draws.integers(MASK, size=num_blocks).tolist()),
         )
         try:
             stream = self._pace.submit(

@@ -63,6 +63,11 @@ class LoraModules:
         self.paths[name], self.numbers[name] = path, self.next_number
         self.next_number += 1
 
+    def named(self, number: int) -> tuple[str, str] | None:
+        """Name and path of an adapter; None where it has been forgotten."""
+        name = next((name for name, known in self.numbers.items() if known == number), None)
+        return None if name is None else (name, self.paths[name])
+
     def load(self, wish: LoadAdapter, taken: tuple[str, ...]) -> None:
         """Know one more; refused as vLLM refuses it."""
         if not wish.lora_name or not wish.lora_path:

@@ -5,7 +5,7 @@ come together are let in together. Between events nothing runs.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from orrery.base.errors import ScenarioError
 from orrery.emulator.meters import Meters
@@ -43,6 +43,7 @@ class RealTimeDriver:
         self.is_closing = False
         self.sleep_level, self.awake_s = 0, 0.0  # 0: awake, from that moment on
         has_full_queues = isinstance(live, LiveFleet) and live.setup.service.max_queue > 0
+        self.on_advance: Callable[[], None] | None = None  # called when the clock has moved
         self._ends: dict[int, End] = {**ENDS, REFUSED: "shed"} if has_full_queues else ENDS
 
     @property
@@ -170,6 +171,8 @@ class RealTimeDriver:
     def _advance(self) -> None:
         emitted = self.live.advance(self.now_s, MAX_ROWS)
         self._done_s = self.live.clock_s
+        if self.on_advance is not None:
+            self.on_advance()
         columns = (emitted.id, emitted.num_tokens, emitted.time_s)
         self._hand_out(zip(*(c.tolist() for c in columns), (self._ends[e] for e in emitted.end.tolist()), strict=True))
 

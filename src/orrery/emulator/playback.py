@@ -6,8 +6,10 @@ another comes after the pause behind its predecessor's end.
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Hashable
 from functools import partial
 
+from orrery.emulator.engine_blocks import names_for
 from orrery.emulator.pace import RealTimeDriver
 from orrery.emulator.refusal import RequestError
 from orrery.emulator.requests import EmulatedRequest, Job
@@ -24,7 +26,7 @@ class Playback:
     """Recorded requests, each once."""
 
     def __init__(self, pace: RealTimeDriver, settings: Settings, requests: Requests) -> None:
-        self._pace, self._settings, self._requests = pace, settings, requests
+        self._pace, self._settings, self._requests, self._names = pace, settings, requests, names_for(settings)
         self._followers: defaultdict[int, list[int]] = defaultdict(list)
         for i, before in enumerate(requests.after.tolist()):
             if before >= 0:
@@ -65,9 +67,10 @@ class Playback:
 
     def _request(self, i: int) -> EmulatedRequest:
         r = self._requests
-        blocks: list[tuple[str, int]] = []
+        blocks: list[Hashable] = []
         if r.prefix_start.size:
-            blocks = [("played", b) for b in r.prefix_ids[r.prefix_start[i] : r.prefix_start[i + 1]].tolist()]
+            ids = r.prefix_ids[r.prefix_start[i] : r.prefix_start[i + 1]].tolist()
+            blocks = self._names.unwritten(("played", b) for b in ids)
         num_prompt, num_answer = int(r.input_tokens[i]), int(r.output_tokens[i])
         job = Job(num_prompt_tokens=num_prompt, answer=Answer(0, num_answer, "stop"), blocks=blocks)
         return EmulatedRequest(

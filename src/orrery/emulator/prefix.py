@@ -4,10 +4,47 @@ A block's name depends on the name of the block before it, so that equal names m
 requests apart that must not share.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, Protocol
+
+from orrery.emulator.settings import Settings
 
 MASK = 2**63 - 1
+
+
+class BlockNames(Protocol):
+    """How a server names blocks."""
+
+    def root(self, salt: str | None, adapter: int) -> Any:
+        """What the first block stands behind: one salt's and one adapter's, as what a cache holds is theirs alone."""
+        ...
+
+    def follow(self, tokens: Sequence[Any], last: Any) -> list[Hashable]:
+        """The names of the full blocks, in order, behind a block or a root."""
+        ...
+
+    def unwritten(self, marks: Iterable[Hashable]) -> list[Hashable]:
+        """The names of blocks of which nothing is known but a mark: equal where they are, and all before."""
+        ...
+
+
+class NumberedBlocks:
+    """Numbers of 63 bits, which are quick to make."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._size = settings.block_tokens
+
+    def root(self, salt: str | None, adapter: int) -> int:
+        """A number of their own."""
+        return salted(salt if adapter < 0 else f"lora {adapter} {salt or ''}")
+
+    def follow(self, tokens: Sequence[Any], last: int) -> list[Hashable]:
+        """Numbers of blocks."""
+        return list(block_names(tokens, self._size, last))
+
+    def unwritten(self, marks: Iterable[Hashable]) -> list[Hashable]:
+        """The marks themselves."""
+        return list(marks)
 
 
 def salted(salt: str | None) -> int:

@@ -8,14 +8,14 @@ request wants it to stop, whichever is first.
 from collections.abc import Hashable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 from zlib import crc32
 
 import numpy as np
 
 from orrery.emulator.bodies import Chat, Claude, Completion, Counted, Sampling, check
+from orrery.emulator.engine_blocks import names_for
 from orrery.emulator.logprobs import Logprobs, logprobs_of
-from orrery.emulator.prefix import block_names, salted
 from orrery.emulator.prompts import Tokens, content_text, of_any, of_conversation, of_text, too_long
 from orrery.emulator.refusal import RequestError
 from orrery.emulator.settings import Settings
@@ -89,16 +89,11 @@ class _Limits:
     structure: Structure | None = None
 
 
-def salt_of(salt: str | None, adapter: int) -> str | None:
-    """Mark of a prompt's blocks: adapters change what a cache holds, so those of one are no other's."""
-    return salt if adapter < 0 else f"lora {adapter} {salt or ''}"
-
-
 class RequestParser:
     """Reads requests for one service; answers that nobody seeds differ from each other."""
 
     def __init__(self, settings: Settings) -> None:
-        self._settings, self._count = settings, 0
+        self._settings, self._names, self._count = settings, names_for(settings), 0
 
     def chat(self, body: Chat) -> EmulatedRequest:
         """A conversation's next turn."""
@@ -117,7 +112,9 @@ class RequestParser:
         structure = structure_of_message(body)
         limits = _Limits(most_tokens=body.max_tokens, stops=tuple(body.stop_sequences or ()), structure=structure)
         adapter = self._settings.adapter_of(body.model)
-        jobs = self._jobs([tokens], limits, [self._draws(tokens, None, body.temperature)], 1, salt_of(None, adapter))
+        jobs = self._jobs(
+            [tokens], limits, [self._draws(tokens, None, body.temperature)], 1, self._names.root(None, adapter)
+        )
         return EmulatedRequest(
             jobs=jobs,
             num_choices=1,
@@ -138,7 +135,7 @@ class RequestParser:
             raise RequestError(400, f"input: {len(inputs)} are too many; at most {MAX_JOBS} at once.", "input")
         limits = _Limits(most_tokens=1)
         adapter = self._settings.adapter_of(body.model)
-        jobs = self._jobs(inputs, limits, [np.random.default_rng(0)] * len(inputs), 1, salt_of(None, adapter))
+        jobs = self._jobs(inputs, limits, [np.random.default_rng(0)] * len(inputs), 1, self._names.root(None, adapter))
         return EmulatedRequest(
             jobs=jobs,
             num_choices=1,
@@ -167,7 +164,7 @@ class RequestParser:
         )
         draws = [self._draws(tokens, body.seed, body.temperature) for tokens in prompts]
         adapter = self._settings.adapter_of(body.model)
-        jobs = self._jobs(prompts, limits, draws, num_choices, salt_of(body.cache_salt, adapter))
+        jobs = self._jobs(prompts, limits, draws, num_choices, self._names.root(body.cache_salt, adapter))
         options, logprobs = body.stream_options, logprobs_of(body)
         if logprobs is not None and not body.stream:
             logprobs.check(sum(job.answer.num_tokens for job in jobs))
@@ -200,7 +197,7 @@ class RequestParser:
         limits: _Limits,
         draws: Sequence[np.random.Generator],
         num_choices: int,
-        salt: str | None,
+        root: Any,
     ) -> list[Job]:
         """The answers to every prompt; their lengths first, so that what is too much costs nothing."""
         answers = [
@@ -217,19 +214,18 @@ class RequestParser:
         for tokens, of in zip(prompts, answers, strict=True):
             for answer in of if limits.stops else ():
                 answer.stop_at(list(limits.stops), limits.min_tokens, limits.keeps_stop)
-            found += self._named(tokens, of, salt)
+            found += self._named(tokens, of, root)
         return found
 
-    def _named(self, tokens: Tokens, answers: Sequence[Answer | Written], salt: str | None) -> list[Job]:
+    def _named(self, tokens: Tokens, answers: Sequence[Answer | Written], root: Any) -> list[Job]:
         """Answers to one prompt, with the names of their blocks: those of the prompt, then their own."""
-        size, root = self._settings.block_tokens, salted(salt)
-        names = block_names(tokens, size, root)
-        last, rest = names[-1] if names else root, tokens[len(names) * size :]
+        names = self._names.follow(tokens, root)
+        last, rest = names[-1] if names else root, tokens[len(names) * self._settings.block_tokens :]
         return [
             Job(
                 num_prompt_tokens=len(tokens),
                 answer=answer,
-                blocks=[*names, *block_names([*rest, *answer.tokens()], size, last)],
+                blocks=[*names, *self._names.follow([*rest, *answer.tokens()], last)],
             )
             for answer in answers
         ]

@@ -5,7 +5,7 @@ import socket
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import uvicorn
 
@@ -15,7 +15,11 @@ from orrery.emulator.lag import TICK_S, WINDOW_S, Lag
 from orrery.emulator.meters import Meters
 from orrery.emulator.pace import RealTimeDriver
 from orrery.emulator.playback import Playback
+from orrery.emulator.settings import Settings
 from orrery.emulator.start import Ready
+
+if TYPE_CHECKING:
+    from orrery.emulator.kv_publisher import KVPublisher
 
 MAX_CONNECTIONS = 16_384
 KEEP_ALIVE_S = 65
@@ -33,10 +37,13 @@ async def serve(found: Ready, listener: socket.socket, on_start: Callable[["Serv
     pace = RealTimeDriver(live, settings, meters)
     played = Playback(pace, settings, found.traffic) if found.traffic is not None else None
     server = Server(pace, App(pace, settings, played))
+    publisher = _publisher(pace, settings)
     on_start(server)
     paced, watched = asyncio.create_task(pace.run()), asyncio.create_task(_watch(meters.lag))
     paced.add_done_callback(lambda _: server.stop())
-    running = [paced]
+    running: list[asyncio.Task[None]] = [paced]
+    if publisher is not None:
+        running.append(asyncio.create_task(publisher.serve_replays()))
     if played is not None:
         running.append(asyncio.create_task(played.run()))
         running[-1].add_done_callback(lambda task: None if task.cancelled() or not task.exception() else server.stop())
@@ -48,6 +55,8 @@ async def serve(found: Ready, listener: socket.socket, on_start: Callable[["Serv
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
+        if publisher is not None:
+            publisher.close()
 
 
 class Server(uvicorn.Server):
@@ -80,6 +89,18 @@ class Server(uvicorn.Server):
     def stop(self) -> None:
         """As a signal would."""
         self.should_exit = True
+
+
+def _publisher(pace: RealTimeDriver, settings: Settings) -> "KVPublisher | None":
+    """Whoever tells of the caches, where that was asked for."""
+    if settings.kv_events is None:
+        return None
+    from orrery.emulator.kv_publisher import KVPublisher
+
+    live = pace.live
+    publisher = KVPublisher(settings.kv_events, live.snapshot().is_up.size, live.watch_cache().changes)
+    pace.on_advance = publisher.publish
+    return publisher
 
 
 async def _watch(lag: Lag) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from orrery.emulator.image_pipeline import ImagePipeline
+from orrery.emulator.kv_settings import KVEventSettings
 from orrery.emulator.lora import LoraModules
 from orrery.emulator.refusal import RequestError
 from orrery.emulator.transcriber import Transcriber
@@ -36,6 +37,7 @@ class Settings:
     images: ImagePipeline | None = None  # that makes pictures beside the language model
     speech: Transcriber | None = None  # that hears recordings beside it
     wake_s: tuple[float, float] = (0.0, 0.0)  # from sleep of level 1 and 2
+    kv_events: KVEventSettings | None = None  # where what the caches gain and lose is told; None: nowhere
     cache_config: tuple[tuple[str, str], ...] = ()  # labels of vLLM's metric of that name
 
     def known(self, name: str | None) -> str:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from orrery.base.errors import ScenarioError
 from orrery.emulator.image_pipeline import ImagePipeline
+from orrery.emulator.kv_settings import KVEventSettings
 from orrery.emulator.lora import LoraModules
 from orrery.emulator.settings import Settings
 from orrery.emulator.transcriber import Transcriber
@@ -56,6 +57,10 @@ class ServerOptions:
     image_device: str = ""  # empty: a device as the language model has
     speech_model: str = ""  # a model of speech beside it
     speech_device: str = ""
+    kv_events: str = ""  # address where what the caches gain and lose is told
+    kv_events_replay: str = ""
+    kv_events_topic: str = ""
+    kv_events_connect: bool = False
 
 
 def ready(
@@ -108,6 +113,13 @@ def settings_of(scenario: Scenario, service: Service, sizes: Sizes, options: Ser
         lora=_lora(deployment, options, names),
         wake_s=_wake_s(scenario, deployment),
         cache_config=_cache_config(service),
+        kv_events=KVEventSettings.of(
+            options.kv_events,
+            options.kv_events_replay,
+            options.kv_events_topic,
+            options.kv_events_connect,
+            deployment,
+        ),
         hosts=frozenset(name.casefold().strip("[]") for name in options.hosts),
     )
 

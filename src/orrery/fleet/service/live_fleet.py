@@ -69,6 +69,7 @@ class LiveFleet:
         self.setup = setup
         self._live, self._tables = live, _LiveTables(live, setup.service)
         self.submit, self.course, self.adapters = live.submit, live.course, live.adapters
+        self.watch_cache = live.watch_cache
         self._states = ReplicaStates(setup, self._tables)
         self._control = FleetController(setup, self._tables, self._states, seed)
         self._horizon_s = max(FIRST_HORIZON_S, setup.horizon_s)

@@ -23,6 +23,7 @@ from orrery.execution.compression import kept_tokens
 from orrery.execution.memory import Infeasible
 from orrery.serving.batching import DRAWS
 from orrery.serving.live._kernel import expect, lose, withdraw
+from orrery.serving.live.cache_watch import JOURNAL, CacheWatch
 from orrery.serving.live.prefixes import Prefixes
 from orrery.serving.live.recent import LruSlots
 from orrery.serving.live.replica_index import ReplicaIndex
@@ -57,6 +58,7 @@ class Live:
         self._ended: dict[int, int] = {}  # rows of those whose end is still to be told,
         self._description: dict[int, int] = {}  # and of those of whom the last advance told it
         self._prefixes, self._sessions, self._clients = Prefixes(), LruSlots(), LruSlots()
+        self._watch: CacheWatch | None = None
         self._count, self._clock_s = 0, 0.0
         self._rows: list[Ints] = []
         self._times: list[Floats] = []
@@ -320,6 +322,16 @@ class Live:
     def adapters(self) -> Ints:
         """Return (engine, adapter, 1 in a batch or 0 waiting) of every unfinished request that chose an adapter."""
         return adapters_now(self._world, self._doors)
+
+    def watch_cache(self) -> CacheWatch:
+        """What the prefix caches gain and lose from the first call on; refused where nothing is shared."""
+        if not self._prepared.blocks_each:
+            raise ScenarioError("prefix_caching: this service shares no prefixes; leave prefix_caching = false out.")
+        if self._watch is None:
+            journal = np.zeros(1 + JOURNAL, dtype=np.int64)
+            self.change(self._world._replace(memory=self._world.memory._replace(journal=journal)))
+            self._watch = CacheWatch(self._prefixes, lambda: self._world, self._doors.machine_of_lane)
+        return self._watch
 
     def snapshot(self) -> Snapshot:
         """State of every replica at the clock's moment."""

@@ -28,11 +28,17 @@ class Prefixes:
         self._free = list(range(FIRST_IDS))
         self._users = np.zeros(FIRST_IDS, dtype=np.int64)  # unfinished requests that name it
         self._end = 0  # of what is used of prefix_ids
+        self.births: Ints = np.zeros(FIRST_IDS, dtype=np.int64)  # when an id got its name: 1, 2, … over all names
+        self._num_births = 0
 
     @property
     def num_names(self) -> int:
         """Names that have an id now."""
         return len(self._id_of)
+
+    def name_of(self, id: int) -> Hashable:
+        """The name that an id stands for, or stood for last."""
+        return self._names[id]
 
     def enter(self, world: SimulationState, i: int, names: Iterable[Hashable]) -> SimulationState:
         """The tables with a request's blocks entered."""
@@ -58,6 +64,8 @@ class Prefixes:
         if found is None:
             found = self._id_of[name] = self._free.pop()
             self._names[found] = name
+            self._num_births += 1
+            self.births[found] = self._num_births
         return found
 
     def _recycle(self, world: SimulationState, prefix_names: int) -> SimulationState:
@@ -80,6 +88,7 @@ class Prefixes:
         self._free += range(size, more)
         self._names += [None] * (more - size)
         self._users = np.pad(self._users, (0, more - size))
+        self.births = np.pad(self.births, (0, more - size))
         return world
 
     def _compact(self, world: SimulationState, prefix_names: int) -> SimulationState:

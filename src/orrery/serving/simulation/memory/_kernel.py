@@ -34,6 +34,7 @@ class Memory(NamedTuple):
     num_ids: int
     num_requests: int
     evictions: Ints  # (1,): blocks that left a device to make room
+    journal: Ints  # how many of the entries behind it are written: 2 x node, + 1 on the host; of length 1: none are
 
 
 def memory_of(capacity: Ints, host_capacity: Ints, num_ids: int, num_requests: int) -> Memory:
@@ -55,7 +56,15 @@ def memory_of(capacity: Ints, host_capacity: Ints, num_ids: int, num_requests: i
         num_ids,
         num_requests,
         np.zeros(1, np.int64),
+        np.zeros(1, np.int64),
     )
+
+
+def _note(m: Memory, node: int, is_host: int) -> None:
+    """Write down that a shared block came or went, as long as there is room for it."""
+    if m.journal[0] < m.journal.size - 1:
+        m.journal[0] += 1
+        m.journal[m.journal[0]] = 2 * node + is_host
 
 
 def _unlink(m: Memory, node: int) -> None:
@@ -94,6 +103,7 @@ def take(m: Memory, pool: int, amount: int) -> bool:
         else:
             _unlink(m, node)
             m.users[node] = ABSENT
+            _note(m, node, 0)
             m.evictions[0] += 1
             _to_host(m, pool, node, size)
         m.free[pool] += size
@@ -113,8 +123,10 @@ def _to_host(m: Memory, pool: int, node: int, size: int) -> None:
             return
         _unlink(m, oldest)
         m.on_host[oldest - level] = 0
+        _note(m, oldest - level, 1)
         m.host_free[pool] += m.node_bytes[oldest - level]
     m.on_host[node] = 1
+    _note(m, node, 1)
     m.host_free[pool] -= size
     _append(m, sentinel, node + level)
 
@@ -162,6 +174,7 @@ def pin(m: Memory, pool: int, ids: Ints, first: int, count: int, held: Ints, blo
             take(m, pool, size)
             m.node_bytes[node] = size
             m.users[node] = 1
+            _note(m, node, 0)
 
 
 def publish(m: Memory, pool: int, ids: Ints, first: int, begin: int, end: int, held: Ints, blocks_each: int) -> None:
@@ -173,6 +186,7 @@ def publish(m: Memory, pool: int, ids: Ints, first: int, begin: int, end: int, h
         if m.users[node] == ABSENT:
             m.node_bytes[node] = size
             m.users[node] = 1
+            _note(m, node, 0)
         else:
             if m.users[node] == 0:
                 _unlink(m, node)
@@ -212,10 +226,13 @@ def forget(m: Memory, pool: int) -> None:
     while m.behind[device] != device:
         _unlink(m, m.behind[device])
     for node in range(pool * m.num_ids, (pool + 1) * m.num_ids):
+        if m.users[node] != ABSENT:
+            _note(m, node, 0)
         m.users[node] = ABSENT
     m.free[pool], m.evictable[pool] = m.capacity[pool], 0
     while m.behind[host] != host:
         node = m.behind[host] - level
         _unlink(m, m.behind[host])
         m.on_host[node] = 0
+        _note(m, node, 1)
         m.host_free[pool] += m.node_bytes[node]
