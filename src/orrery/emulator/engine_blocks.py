@@ -1,4 +1,4 @@
-"""Blocks of a cache under the names that vLLM gives them, with what its events tell of each.
+"""Blocks of a cache under the names that vLLM gives them, with the fields of its events.
 
 As vLLM 0.33.0 does by default (``vllm/v1/core/kv_cache_utils.py`` and ``vllm/utils/hashing.py`` of its wheel): a
 block's hash is the SHA-256 of a pickled tuple: the hash before it, the numbers of its tokens, and what else keeps
@@ -18,10 +18,10 @@ from orrery.emulator.settings import Settings
 
 SEED = "vllm-none-hash"
 HASH_BYTES = 8
-"""Of a hash that events tell."""
+"""Length of a hash in events."""
 
 ID_MASK = 2**31 - 1
-"""Consumers read token ids in 32 bits."""
+"""Mask of token ids, which consumers read in 32 bits."""
 
 
 class Adapter(NamedTuple):
@@ -45,12 +45,12 @@ class Block:
 
     @property
     def number(self) -> int:
-        """The hash that events tell."""
+        """The hash as events have it."""
         return int.from_bytes(self.digest[-HASH_BYTES:])
 
     @property
     def extra_keys(self) -> tuple[str, ...] | None:
-        """What its hash depends on beside its tokens and the block before it."""
+        """Parts of its hash beside its tokens and the block before it."""
         found = (*((self.adapter.name,) if self.adapter else ()), *((self.salt,) if self.salt else ()))
         return found or None
 
@@ -62,7 +62,7 @@ class Block:
 
 
 class EngineBlocks:
-    """Names blocks as the engine does."""
+    """Names of blocks as the engine gives them."""
 
     def __init__(self, settings: Settings) -> None:
         self._size, self._lora = settings.block_tokens, settings.lora
@@ -95,7 +95,7 @@ class EngineBlocks:
 
 
 def names_for(settings: Settings) -> BlockNames:
-    """How a server names blocks: as the engine where somebody is told of them."""
+    """Names for the blocks of a server: the engine's own where events are published."""
     return NumberedBlocks(settings) if settings.kv_events is None else EngineBlocks(settings)
 
 

@@ -1,4 +1,4 @@
-"""What vLLM tells of its prefix cache, in its own form: blocks stored and removed, or all of them cleared.
+"""Events of vLLM's prefix cache in its own form: blocks stored and removed, or all of them cleared.
 
 As vLLM 0.33.0 has it (``vllm/distributed/kv_events.py`` of its wheel): a batch is a MessagePack array of a time, events
 and the engine's rank; an event is a map with its kind under ``type``. Fields with a default are left out where they
@@ -22,7 +22,7 @@ class _Event(Struct, omit_defaults=True, tag=True):
 
 
 class BlockStored(_Event):
-    """Blocks that follow each other are there."""
+    """Blocks that follow each other are in the cache."""
 
     block_hashes: list[int]
     parent_block_hash: int | None
@@ -37,7 +37,7 @@ class BlockStored(_Event):
 
 
 class BlockRemoved(_Event):
-    """Blocks are there no more."""
+    """Blocks have left the cache."""
 
     block_hashes: list[int]
     medium: str | None
@@ -45,14 +45,14 @@ class BlockRemoved(_Event):
 
 
 class AllBlocksCleared(_Event):
-    """Nothing is there."""
+    """The cache is empty."""
 
 
 Event = BlockStored | BlockRemoved | AllBlocksCleared
 
 
 class EventBatch(Struct, array_like=True, omit_defaults=True):
-    """What a step has changed."""
+    """Changes of one step."""
 
     ts: float
     events: list[Event]
@@ -60,7 +60,7 @@ class EventBatch(Struct, array_like=True, omit_defaults=True):
 
 
 def events_by_engine(changes: Iterable[CacheChange], spec_kind: str) -> dict[int, list[Event]]:
-    """What there is to tell of each engine; removals first, as they made the room."""
+    """Events of each engine; removals first, as they made the room."""
     found: dict[int, list[Event]] = {}
     for change in changes:
         events = found.setdefault(change.engine, [])

@@ -32,22 +32,24 @@ NUMBER_BYTES = 8
 
 
 class KVPublisher:
-    """Tells what changes in the caches of a service, from when it is opened until it is closed."""
+    """Publishes changes of a service's caches, from when it is opened until it is closed."""
 
-    def __init__(self, told: KVEventSettings, num_engines: int, changes: Callable[[], Iterable[CacheChange]]) -> None:
-        self._spec_kind, self._changes = told.spec_kind, changes
+    def __init__(
+        self, settings: KVEventSettings, num_engines: int, changes: Callable[[], Iterable[CacheChange]]
+    ) -> None:
+        self._spec_kind, self._changes = settings.spec_kind, changes
         self._context = zmq.asyncio.Context()
         self._encoder = msgspec.msgpack.Encoder()
         self._engines: list[_Engine] = []
         try:
             for engine in range(num_engines):
-                self._engines.append(_Engine(self._context, told, engine))
+                self._engines.append(_Engine(self._context, settings, engine))
         except zmq.ZMQError as error:
             self.close()
             raise ScenarioError(f"kv-events: {error}; write another address.") from None
 
     def publish(self) -> None:
-        """Tell what has changed since the last time, if anything has."""
+        """Send the changes since the last time, if there are any."""
         for engine, events in events_by_engine(self._changes(), self._spec_kind).items():
             batch = EventBatch(ts=time.time(), events=events, data_parallel_rank=engine)
             self._engines[engine].send(self._encoder.encode(batch))
@@ -66,18 +68,18 @@ class KVPublisher:
 class _Engine:
     """One engine's sockets."""
 
-    def __init__(self, context: zmq.asyncio.Context, told: KVEventSettings, rank: int) -> None:
-        self._topic, self._kept, self._count = told.topic.encode(), deque[tuple[bytes, bytes]](maxlen=NUM_KEPT), 0
+    def __init__(self, context: zmq.asyncio.Context, settings: KVEventSettings, rank: int) -> None:
+        self._topic, self._kept, self._count = settings.topic.encode(), deque[tuple[bytes, bytes]](maxlen=NUM_KEPT), 0
         self._out: zmq.Socket[Any] = zmq.Context(context).socket(zmq.PUB)
         self._replay: Any = None
         try:
             self._out.set_hwm(MAX_QUEUED)
-            address = told.address_of(told.endpoint, rank)
-            (self._out.connect if told.connects else self._out.bind)(address)
-            if told.replay:
+            address = settings.address_of(settings.endpoint, rank)
+            (self._out.connect if settings.connects else self._out.bind)(address)
+            if settings.replay:
                 self._replay = context.socket(zmq.ROUTER)
                 self._replay.set_hwm(2 * (NUM_KEPT + 1))
-                self._replay.bind(told.address_of(told.replay, rank))
+                self._replay.bind(settings.address_of(settings.replay, rank))
         except zmq.ZMQError:
             self.close()
             raise
@@ -90,14 +92,14 @@ class _Engine:
         self._out.send_multipart((self._topic, number, batch))
 
     async def serve_replays(self) -> None:
-        """What is kept from the number on that somebody asks for, then the end."""
+        """Answer requests for batches from a number on: those that are kept, then the end."""
         if self._replay is None:
             return
         while True:
             client, *rest = await self._replay.recv_multipart()
             if len(rest) != 2 or len(rest[1]) != NUMBER_BYTES:
                 continue  # nobody that speaks this protocol
-            for number, batch in [kept for kept in self._kept if kept[0] >= rest[1]]:
+            for number, batch in [message for message in self._kept if message[0] >= rest[1]]:
                 await self._replay.send_multipart((client, b"", self._topic, number, batch))
             await self._replay.send_multipart((client, b"", b"", END, b""))
 

@@ -14,7 +14,7 @@ MAX_PORT = 65_535
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KVEventSettings:
-    """How a server tells of its caches."""
+    """Addresses and form of a server's cache events."""
 
     endpoint: str  # of the first engine; the next ones have the next ports
     replay: str = ""  # empty: nothing is told again
@@ -24,7 +24,7 @@ class KVEventSettings:
 
     @staticmethod
     def of(endpoint: str, replay: str, topic: str, connects: bool, deployment: Deployment) -> "KVEventSettings | None":
-        """Settings of a server; refused in words where they cannot be, or pyzmq is missing."""
+        """Settings of a server; ScenarioError where they cannot be, or pyzmq is missing."""
         if not endpoint:
             if replay or topic or connects:
                 raise ScenarioError("kv-events: only part of it is said; write --kv-events tcp://127.0.0.1:5557 too.")

@@ -13,10 +13,10 @@ MASK = 2**63 - 1
 
 
 class BlockNames(Protocol):
-    """How a server names blocks."""
+    """Names for the blocks of a server."""
 
     def root(self, salt: str | None, adapter: int) -> Any:
-        """What the first block stands behind: one salt's and one adapter's, as what a cache holds is theirs alone."""
+        """Start of a chain of blocks: one salt's and one adapter's, as their caches are theirs alone."""
         ...
 
     def follow(self, tokens: Sequence[Any], last: Any) -> list[Hashable]:

@@ -1,4 +1,4 @@
-"""What the prefix caches of a live run gain and lose: named blocks that are there now and were not, and the reverse.
+"""Changes of the prefix caches of a live run: named blocks that are there now and were not, and the reverse.
 
 A block is told by its name, on the device or on the host, once for every engine that holds it. What came and went
 between two looks is not told: told changes, put on top of each other, are the cache's content at each look. A look
@@ -23,7 +23,7 @@ JOURNAL = 2**16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheChange:
-    """What one engine's cache gained and lost on one level; parents before what follows them."""
+    """Gains and losses of one engine's cache on one level; parents before what follows them."""
 
     engine: int
     is_host: bool
@@ -33,7 +33,7 @@ class CacheChange:
 
 
 class _Place(NamedTuple):
-    """Where a block is."""
+    """Place of a block."""
 
     pool: int
     is_host: bool
@@ -63,7 +63,7 @@ class CacheWatch:
         return {place: found.name for place, found in self._now(_all_places(self._world().memory)).items()}
 
     def changes(self) -> list[CacheChange]:
-        """What has changed since the last look; what left an engine's device before what came to its host."""
+        """Changes since the last look; those of devices before those of hosts."""
         memory = self._world().memory
         count, room = int(memory.journal[0]), memory.journal.size - 1
         if not count and memory.num_ids == self._num_ids:
@@ -98,7 +98,7 @@ class CacheWatch:
         ]
 
     def _now(self, places: Iterable[_Place]) -> dict[_Place, _Found]:
-        """What is there at some places."""
+        """Blocks that are at some places now."""
         memory, births = self._world().memory, self._prefixes.births
         found: dict[_Place, _Found] = {}
         for place in places:
@@ -115,7 +115,7 @@ def _names(found: dict[_Place, _Found], pool: int, is_host: bool) -> list[Hashab
 
 
 def _all_places(memory: Memory) -> list[_Place]:
-    """Wherever a shared block is now."""
+    """Places of all shared blocks that are there now."""
     device, host = np.flatnonzero(memory.users != ABSENT), np.flatnonzero(memory.on_host)
     return _places(np.concatenate([2 * device, 2 * host + 1]), memory.num_ids)
 

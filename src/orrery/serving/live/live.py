@@ -324,7 +324,7 @@ class Live:
         return adapters_now(self._world, self._doors)
 
     def watch_cache(self) -> CacheWatch:
-        """What the prefix caches gain and lose from the first call on; refused where nothing is shared."""
+        """Changes of the prefix caches from the first call on; refused where nothing is shared."""
         if not self._prepared.blocks_each:
             raise ScenarioError("prefix_caching: this service shares no prefixes; leave prefix_caching = false out.")
         if self._watch is None:
