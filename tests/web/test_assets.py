@@ -16,7 +16,7 @@ def client(tmp_path):
     return TestClient(application(place_at(tmp_path)), base_url="http://127.0.0.1")
 
 
-@pytest.mark.parametrize("name", ["style.css", "page.js", assets.TERMS])
+@pytest.mark.parametrize("name", ["style.css", "base.js"])
 def test_what_is_asked_for_by_version_is_kept(client, name):
     kept = client.get(f"/static/{name}?{assets.version()}")
     assert kept.headers["cache-control"] == "public, max-age=31536000, immutable"
@@ -36,8 +36,27 @@ def test_the_version_follows_the_files(tmp_path, monkeypatch):
 
 
 def test_definitions_are_a_script(client):
-    text = client.get(f"/static/{assets.TERMS}").text
+    text = assets.terms_script()
+    assert text in client.get("/static/base.js").text
     found = json.loads(text.removeprefix("const TERMS = ").removesuffix(";\n"))
     assert found["time to first token"] == found["ttft"] == get_term("ttft").definition
-    assert client.post(f"/static/{assets.TERMS}").status_code == 405
     assert client.get("/static/nothing.js").status_code == 404
+
+
+@pytest.mark.parametrize("name", assets.BUNDLES)
+def test_a_bundle_holds_its_parts_and_travels_compressed(client, name):
+    plain = client.get(f"/static/{name}", headers={"accept-encoding": "identity"})
+    packed = client.get(f"/static/{name}", headers={"accept-encoding": "gzip"})
+    assert "content-encoding" not in plain.headers
+    assert packed.headers["content-encoding"] == "gzip"
+    assert packed.headers["content-type"].startswith("text/javascript")
+    assert packed.content == plain.content == assets.script(name)
+    for part in set(assets.BUNDLES[name]) - {assets.TERMS}:
+        assert client.get(f"/static/{part}").text in plain.text
+    assert client.post(f"/static/{name}").status_code == 405
+
+
+def test_styles_stand_in_a_page_whole():
+    text = assets.styles("style.css", "best.css")
+    assert all((assets.STATIC / name).read_text() in text for name in ("style.css", "best.css"))
+    assert "</style" not in text

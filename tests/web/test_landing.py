@@ -2,8 +2,10 @@
 
 import json
 import re
+import time
 from io import BytesIO
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from PIL import Image, ImageColor
@@ -16,6 +18,7 @@ from orrery.scenario.ask import Answer, estimate
 from orrery.scenario.jobs import JOBS
 from orrery.web.app import application
 from orrery.web.landing import shipped
+from orrery.web.landing.best import Limits, best_row, front_of
 from orrery.web.landing.card import (
     ACCENT,
     BAND,
@@ -29,11 +32,13 @@ from orrery.web.landing.card import (
     WIDTH_PX,
     card,
 )
+from orrery.web.landing.chart import BOTTOM_PX, Log, apart, chart
 from orrery.web.landing.choices import DEVICES, ENGINES, MODELS, TRAFFIC, formats_on, keys_of
 from orrery.web.landing.points import COLUMNS, points_of, settings_of_row
 from orrery.web.landing.published import runs_of
 from orrery.web.landing.version import version
 from orrery.web.landing.view import Choice, best_of, chart_data, summary
+from orrery.web.pages.best import _built
 from orrery.web.place import place_at
 from orrery.web.question.jobs import jobs
 
@@ -49,7 +54,7 @@ def client(tmp_path):
 
 
 def data_of(page):
-    return json.loads(re.search(r'<div id="data" hidden>(.*?)</div>', page, re.S)[1])
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
 
 
 @pytest.mark.parametrize("model", [m.key for m in MODELS])
@@ -145,8 +150,75 @@ def test_the_best_is_within_the_slo_and_a_looser_one_costs_no_more():
     assert all(b.row["tpot_ms"] <= 25 and b.row["ttft_ms"] <= 1000 for b in tight)
     cost = {b.device.key: b.usd_per_million for b in loose}
     assert all(b.usd_per_million >= cost[b.device.key] for b in tight if b.usd_per_million)
-    assert best_of(Choice(tpot_s=1e-5)) == []
+    assert best_of(Choice(tpot_s=1e-5)) == ()
     assert "$" in summary(Choice())
+
+
+ONE = {
+    **dict.fromkeys(COLUMNS, 1.0),
+    "tp": 4,
+    "concurrency": 10,
+    "ttft_ms": 100,
+    "tpot_ms": 10,
+    "rate": 100,
+    "watts": 400,
+}
+
+
+def test_the_best_point_lies_between_two_computed_ones_where_the_slo_is_just_met():
+    after = {**ONE, "concurrency": 1000, "tpot_ms": 40, "rate": 400, "watts": 1600}
+    found = best_row([ONE, after], Limits(ttft_ms=1000, tpot_ms=20))  # half of the way on logarithms
+    assert (found["tpot_ms"], found["concurrency"]) == (pytest.approx(20), pytest.approx(100, abs=1))
+    assert (found["rate"], found["watts"], found["ttft_ms"]) == pytest.approx((200, 800, 100))
+    assert best_row([ONE, after], Limits(ttft_ms=1000, tpot_ms=40)) == after  # nothing is interpolated
+    assert best_row([ONE, {**after, "tp": 8}], Limits(ttft_ms=1000, tpot_ms=20)) == ONE  # another layout
+    assert best_row([ONE, after], Limits(ttft_ms=1000, tpot_ms=9)) is None
+
+
+def test_the_front_rises_in_rate_as_one_user_waits_longer():
+    slow, worse = {**ONE, "tpot_ms": 20, "rate": 300}, {**ONE, "tpot_ms": 30, "rate": 250}
+    assert front_of([worse, slow, ONE]) == [ONE, slow]
+
+
+def test_the_chart_stands_in_the_page_without_a_script(client):
+    for address, unit in (("/", "output tokens/s/device"), ("/?y=usd", "$ per M output tokens")):
+        page = client.get(address).text
+        drawn = re.search(r'<svg id="chart"[^>]*>(.*?)</svg>', page, re.S)[1]
+        ElementTree.fromstring(f"<svg>{drawn}</svg>")
+        assert unit in drawn
+        assert "SLO: TPOT 50 ms, TTFT 1000 ms" in drawn
+        names = re.findall(r'class="name[^>]*>([^<]+)<', drawn)
+        assert set(names) <= {d.title for d in DEVICES}
+        assert len(names) > 10
+    assert "Computing" in chart(Choice(model="qwen2.5-7b"))
+
+
+def test_a_point_is_drawn_where_its_scales_say():
+    scale = Log(low=10, high=1000, start_px=0, end_px=200)
+    assert [scale.at(v) for v in (10, 100, 1000)] == [0, 100, 200]
+    assert [scale.inside(v) for v in (1, 1e6)] == [0, 200]
+    assert scale.ticks() == [10, 20, 50, 100, 200, 500, 1000]
+
+
+def test_names_are_moved_apart_and_stay_within_the_plot():
+    assert apart([50.0, 52.0, 200.0], 16) == [50, 66, 200]
+    assert apart([BOTTOM_PX - 5.0, BOTTOM_PX - 4.0], 16) == [BOTTOM_PX - 16, BOTTOM_PX]
+
+
+def test_the_page_is_built_once_and_asks_for_little(client):
+    page = client.get("/").text
+    head = page.partition("</head>")[0]
+    assert 'rel="stylesheet"' not in head  # nothing is waited for before the first paint
+    assert all("defer" in tag for tag in re.findall(r"<script src[^>]*>", page))
+    assert len(re.findall(r"<script src", page)) == 2
+    began_s = time.thread_time()
+    _built(Choice(), False, "http://127.0.0.1/", client.app.state.menu)
+    built_s = time.thread_time() - began_s
+    began_s = time.thread_time()
+    for _ in range(100):
+        _built(Choice(), False, "http://127.0.0.1/", client.app.state.menu)
+    assert built_s < 0.1
+    assert time.thread_time() - began_s < 0.01  # kept: 0.1 ms each at most
 
 
 def test_dollars_are_the_price_over_the_rate():

@@ -11,6 +11,7 @@ from starlette.responses import HTMLResponse
 
 from orrery import __version__
 from orrery.reports.serving_words import BOUND_BY
+from orrery.web.assets import styles
 from orrery.web.assets import version as asset_version
 from orrery.web.named import without_place
 
@@ -37,7 +38,7 @@ def environment() -> Environment:
         auto_reload=False,
     )
     cast("dict[str, Any]", found.globals).update(
-        version=__version__, assets=asset_version(), svg=Markup, limits=BOUND_BY
+        version=__version__, assets=asset_version(), styles=styles, svg=Markup, limits=BOUND_BY
     )
     return found
 

@@ -4,7 +4,8 @@ from io import BytesIO
 
 from PIL import Image, ImageDraw, ImageFont
 
-from orrery.web.landing.view import MS, Best, Choice, best_of
+from orrery.web.landing.best import Best
+from orrery.web.landing.view import MS, Choice, best_of
 
 WIDTH_PX, HEIGHT_PX = 1200, 630
 ROWS = 5

@@ -1,6 +1,5 @@
 """Content of the landing page: its choices, the chart's data, and the answer for a page without scripts."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
@@ -11,6 +10,7 @@ from orrery.catalog.devices import get_device
 from orrery.catalog.models import model_names, resolve
 from orrery.catalog.prices import price_of
 from orrery.web.landing import shipped
+from orrery.web.landing.best import Best, Limits, Row, best_row, named_rows, usd_per_million
 from orrery.web.landing.choices import (
     BITS,
     DEVICES,
@@ -27,8 +27,6 @@ from orrery.web.landing.choices import (
 from orrery.web.landing.points import COLUMNS, LIMITS, Rows
 
 MS = 1e3
-
-S_PER_HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,18 +46,14 @@ class Choice:
         return TRAFFIC[self.traffic]
 
     @property
+    def limits(self) -> Limits:
+        """The SLO."""
+        return Limits(ttft_ms=self.ttft_s * MS, tpot_ms=self.tpot_s * MS)
+
+    @property
     def title(self) -> str:
         """The model as people write it."""
         return next((m.title for m in MODELS if m.key == self.model), self.model.rpartition("/")[2])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Best:
-    """The best computed point of one accelerator that meets an SLO."""
-
-    device: Accelerator
-    row: Mapping[str, float]
-    usd_per_million: float | None
 
 
 @lru_cache(maxsize=64)
@@ -116,11 +110,18 @@ def usual_bits(choice: Choice) -> str:
     return next(bits for bits in ("8", "4", "16") if bits in have) if have else BITS[0]
 
 
-def best_of(choice: Choice) -> list[Best]:
-    """The best computed point of each accelerator within the SLO, cheapest first, unknown prices last."""
+def rows_by_device(choice: Choice) -> dict[str, list[Row]]:
+    """The rows of one class of formats that were computed ahead, by device."""
     bits = choice.bits or usual_bits(choice)
-    found = [b for d in DEVICES if (b := _best(choice, d, rows_of(choice).get(d.key, {}).get(bits, [])))]
-    return sorted(found, key=lambda b: (b.usd_per_million is None, b.usd_per_million or -b.row["rate"]))
+    return {device: named_rows(found.get(bits, [])) for device, found in rows_of(choice).items()}
+
+
+@lru_cache(maxsize=64)
+def best_of(choice: Choice) -> tuple[Best, ...]:
+    """The best point of each accelerator within the SLO, cheapest first, unknown prices last."""
+    rows = rows_by_device(choice)
+    found = [b for d in DEVICES if (b := _best(d, best_row(rows.get(d.key, []), choice.limits)))]
+    return tuple(sorted(found, key=lambda b: (b.usd_per_million is None, b.usd_per_million or -b.row["rate"])))
 
 
 def summary(choice: Choice) -> str:
@@ -149,22 +150,15 @@ def all_models() -> tuple[str, ...]:
     return (*(m.title for m in MODELS), *model_names())
 
 
-def _best(choice: Choice, device: Accelerator, rows: Rows) -> Best | None:
-    named = [_named(row) for row in rows]
-    met = [r for r in named if r["ttft_ms"] <= choice.ttft_s * MS and r["tpot_ms"] <= choice.tpot_s * MS]
-    if not met:
+def _best(device: Accelerator, row: Row | None) -> Best | None:
+    if row is None:
         return None
-    row = max(met, key=lambda r: r["rate"])
     price = price_of(device.key)
     return Best(
         device=device,
         row=row,
-        usd_per_million=price.usd_per_device_hour / S_PER_HOUR / row["rate"] * 1e6 if price else None,
+        usd_per_million=usd_per_million(price.usd_per_device_hour, row["rate"]) if price else None,
     )
-
-
-def _named(row: list[float]) -> Mapping[str, float]:
-    return dict(zip(COLUMNS, row, strict=True))
 
 
 def _device(choice: Choice, device: Accelerator) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """The landing page: every accelerator at its best layout for a model, and the jobs by name."""
 
 import asyncio
+import gzip
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
 
@@ -11,43 +13,54 @@ from starlette.routing import Route
 from orrery.base.errors import OrreryError, ScenarioError
 from orrery.catalog.models import resolve
 from orrery.web.address import Query
-from orrery.web.landing import view
+from orrery.web.assets import LEVEL, built
+from orrery.web.landing import shipped, view
 from orrery.web.landing.card import card
 from orrery.web.landing.choices import BITS, DEVICES, ENGINES, MODELS, TRAFFIC
+from orrery.web.landing.shown import shown
 from orrery.web.named import grounded
 from orrery.web.question.jobs import jobs
-from orrery.web.render import page
+from orrery.web.render import Entry, environment, page
 
 MENU = (-10, "/", "Best")
+NUM_BUILT = 32
+"""Finished pages that are kept."""
 
 
 async def best(request: Request) -> Response:
     """The page; its chart is drawn from data that lies in it, or is fetched device by device."""
-    problem, status = "", 200
+    problem, choice = "", view.Choice()
     try:
         choice = choice_of(request.query_params, request)
     except OrreryError as error:
-        problem, choice, status = str(error), view.Choice(), 422
-    data = await asyncio.to_thread(view.chart_data, choice)
-    bits = choice.bits or view.usual_bits(choice)
-    return page(
-        request,
-        "best.html",
-        status=status,
-        problem=problem,
-        choice=choice,
-        bits=bits,
-        bits_choices=BITS,
-        data=data | {"usualBits": bits if not choice.bits else view.usual_bits(choice)},
-        ranked=view.best_of(choice),
-        summary=view.summary(choice),
-        models=view.all_models(),
-        jobs=jobs(),
-        card_address=f"{request.base_url}best/card.png?{urlencode({'model': choice.model, 'engine': choice.engine})}",
-        address_of_model=_address,
-        is_static=False,
-        **view.menus(),
-    )
+        problem = str(error)
+    is_usd, base = request.query_params.get("y") == "usd", str(request.base_url)
+    if not problem and shipped.is_shipped(choice.model, choice.engine, choice.traffic):
+        plain, packed = await asyncio.to_thread(_built, choice, is_usd, base, request.app.state.menu)
+        answer = built(plain, packed, request.scope, "text/html")
+        answer.headers["cache-control"] = "no-store"
+        return answer
+    context = await asyncio.to_thread(_context, choice, is_usd, base)
+    return page(request, "best.html", status=422 if problem else 200, problem=problem, **context)
+
+
+@lru_cache(maxsize=NUM_BUILT)
+def _built(choice: view.Choice, is_usd: bool, base: str, menu: tuple[Entry, ...]) -> tuple[bytes, bytes]:
+    """A page whose chart was computed ahead depends on nothing else: its bytes, plain and compressed."""
+    template = environment().get_template("best.html")
+    plain = template.render(path="/", menu=menu, problem="", **_context(choice, is_usd, base)).encode()
+    return plain, gzip.compress(plain, LEVEL, mtime=0)
+
+
+def _context(choice: view.Choice, is_usd: bool, base: str) -> dict[str, Any]:
+    return {
+        **shown(choice, is_usd),
+        "models": view.all_models(),
+        "jobs": jobs(),
+        "card_address": f"{base}best/card.png?{urlencode({'model': choice.model, 'engine': choice.engine})}",
+        "address_of_model": _address,
+        "is_static": False,
+    }
 
 
 def _address(model: str) -> str:

@@ -11,8 +11,10 @@ from orrery.evidence.find.filters import Filters
 from orrery.evidence.judge.page import VERDICTS
 from orrery.evidence.paper_file import get_paper
 from orrery.scenario.show import show_all, show_one
-from orrery.web.landing import shipped, view
-from orrery.web.landing.choices import BITS, ENGINES, MODELS
+from orrery.web.landing import shipped
+from orrery.web.landing.choices import ENGINES, MODELS
+from orrery.web.landing.shown import shown
+from orrery.web.landing.view import Choice
 from orrery.web.papers.entry_view import view_of
 from orrery.web.papers.index import Index, index_of
 from orrery.web.papers.score import judged, score
@@ -76,10 +78,9 @@ def best_path(model: str) -> str:
 def _best() -> Iterator[SitePage]:
     """The chart of each popular model, with the rows of every engine."""
     for popular in MODELS:
-        choice = view.Choice(model=popular.key)
-        bits = view.usual_bits(choice)
-        data: dict[str, Any] = view.chart_data(choice) | {
-            "usualBits": bits,
+        choice = Choice(model=popular.key)
+        known = shown(choice)
+        data: dict[str, Any] = known["data"] | {
             "isStatic": True,
             "rows": dict[str, Any](),
             "published": list[Any](),
@@ -89,16 +90,11 @@ def _best() -> Iterator[SitePage]:
             "pages": {m.title: best_path(m.key) for m in MODELS},
         }
         context: dict[str, Any] = {
-            "choice": choice,
-            "bits": bits,
-            "bits_choices": BITS,
+            **known,
             "problem": "",
             "data": data,
-            "ranked": view.best_of(choice),
-            "summary": view.summary(choice),
             "models": tuple(m.title for m in MODELS),
             "jobs": (),
-            **view.menus(),
             "traffics": (choice.traffic,),
         }
         words = f"{popular.key} best accelerator cost tokens"

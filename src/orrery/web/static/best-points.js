@@ -22,26 +22,27 @@ function completed(p) {
   };
 }
 
-/** Rows of a device within the filters; kept until a filter changes. */
+/** What is found of a device within the filters is kept until one changes. */
 const known = new Map();
-function rowsOf(device) {
-  if (!known.has(device)) { known.set(device, rowsNow(device)); }
-  return known.get(device);
-}
-const rowsNow = (device) => (DATA.rows[device]?.[state.bits] ?? []).map((row) => pointOf(device, row)).filter((p) => p.size <= state.max);
+const kept = (find) => (device) => {
+  const name = `${find.name} ${device}`;
+  if (!known.has(name)) { known.set(name, find(device)); }
+  return known.get(name);
+};
+const rowsOf = kept(function rows(device) { return (DATA.rows[device]?.[state.bits] ?? []).map((row) => pointOf(device, row)).filter((p) => p.size <= state.max); });
 const layoutOf = (p) => ["tp", "pp", "dp", "ep"].filter((way) => p[way] > 1 || way === "tp").map((way) => `${way} ${p[way]}`).join(" ");
 const valueOf = (p) => p[state.y];
 const lowOf = (p) => state.y === "rate" ? p.rateLow : p.usdHigh;
 const highOf = (p) => state.y === "rate" ? p.rateHigh : p.usdLow;
 
 /** The Pareto front over all sizes, fastest for one user first. */
-function pointsOf(device) {
+const pointsOf = kept(function front(device) {
   const front = [];
   for (const p of [...rowsOf(device)].sort((a, b) => b.x - a.x || b.rate - a.rate)) {
     if (!front.length || p.rate > front.at(-1).rate) { front.push(p); }
   }
   return front;
-}
+});
 
 /** The point between two of the same layout at which the SLO is just met; on logarithms, as the planner does. */
 function between(a, b) {
@@ -54,7 +55,7 @@ function between(a, b) {
 }
 
 /** The most tokens/s per device within the SLO, on any layout. */
-function bestOf(device) {
+const bestOf = kept(function best(device) {
   let best = null;
   const every = rowsOf(device), take = (p) => { if (p.isMet && (!best || p.rate > best.rate)) { best = p; } };
   every.forEach((p, n) => {
@@ -63,7 +64,7 @@ function bestOf(device) {
     if (p.isMet && next && !next.isMet && next.size === p.size && layoutOf(next) === layoutOf(p)) { take(between(p, next)); }
   });
   return best;
-}
+});
 
 const isShown = (device) => state.vendors.has(DEVICES[device].vendor);
 const shown = () => DATA.devices.map((one) => one.key).filter((key) => isShown(key) && pointsOf(key).some((p) => valueOf(p) !== null));

@@ -265,7 +265,11 @@ async function compute() {
   refresh(true);
 }
 
+/** The page stands with the server's chart; this one is drawn after it was painted. */
+function start() {
+  refresh(true);
+  if (!DATA.isComputed && !DATA.isStatic) { compute(); }
+  new ResizeObserver(() => { if (plane && Math.abs(plane.width - svg.parentNode.clientWidth) > 1) { draw(); } }).observe(svg.parentNode);
+}
 read();
-refresh(true);
-if (!DATA.isComputed && !DATA.isStatic) { compute(); }
-new ResizeObserver(() => { if (plane && Math.abs(plane.width - svg.parentNode.clientWidth) > 1) { draw(); } }).observe(svg.parentNode);
+requestAnimationFrame(() => setTimeout(start));
