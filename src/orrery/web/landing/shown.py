@@ -9,7 +9,6 @@ from orrery.web.landing.chart import HEIGHT_PX, WIDTH_PX, chart
 from orrery.web.landing.choices import BITS, DEVICES
 from orrery.web.landing.view import MS, Choice, best_of, chart_data, menus, rows_by_device, summary, usual_bits
 
-
 THIN = 50
 """Percent of borrowed time above which evidence is thin."""
 
