@@ -25,7 +25,7 @@ STATIC = Path(__file__).parent / "static"
 TERMS = "terms.js"
 YEAR_S = 365 * 24 * 3600
 LEVEL = 9
-"""Of compression that is done once."""
+"""gzip level of what is compressed once."""
 
 
 @cache

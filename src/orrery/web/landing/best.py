@@ -10,21 +10,21 @@ from orrery.web.landing.points import COLUMNS, Rows
 
 Row = Mapping[str, float]
 LAYOUT = ("tp", "pp", "dp", "ep")
-S_PER_HOUR = 3600.0
+MS, S_PER_HOUR = 1e3, 3600.0
 MIXED = ("ttft_ms", "tpot_ms", "rate", "watts")
 """Columns that are interpolated between two computed points."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The SLO: mean latencies, at most (ms)."""
+    """The SLO: mean latencies, at most."""
 
-    ttft_ms: float
-    tpot_ms: float
+    ttft_s: float
+    tpot_s: float
 
     def has(self, row: Row) -> bool:
         """Whether a point is within the SLO."""
-        return row["ttft_ms"] <= self.ttft_ms and row["tpot_ms"] <= self.tpot_ms
+        return row["ttft_ms"] <= self.ttft_s * MS and row["tpot_ms"] <= self.tpot_s * MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ def _candidates(rows: Sequence[Row], within: Limits) -> Iterator[Row]:
 
 def _between(one: Row, after: Row, within: Limits) -> Row:
     """The point between two of one layout at which the SLO is just met, on logarithms."""
-    limits = {"ttft_ms": within.ttft_ms, "tpot_ms": within.tpot_ms}
+    limits = {"ttft_ms": within.ttft_s * MS, "tpot_ms": within.tpot_s * MS}
     share = min(
         math.log(limit / one[name]) / math.log(after[name] / one[name])
         for name, limit in limits.items()

@@ -7,16 +7,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from html import escape
 from itertools import pairwise
 
 from orrery.catalog.prices import price_of
+from orrery.drawing.axis import Axis, Scale
+from orrery.drawing.words import px, safe
 from orrery.web.landing import shipped
 from orrery.web.landing.best import Best, Row, front_of, usd_per_million
 from orrery.web.landing.choices import DEVICES, Accelerator
 from orrery.web.landing.view import MS, Choice, best_of, rows_by_device, usual_bits
 
 WIDTH_PX, HEIGHT_PX = 904, 500
+LOG = Axis("", is_log=True)
 LEFT_PX, RIGHT_PX, TOP_PX, BOTTOM_PX = 116, WIDTH_PX - 52, 26, HEIGHT_PX - 44
 NAME_STEP_PX = 16
 TICKS = (1, 2, 5)
@@ -30,34 +32,9 @@ class Curve:
     points: Sequence[tuple[float, float]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Log:
-    """A logarithmic scale."""
-
-    low: float
-    high: float
-    start_px: float
-    end_px: float
-
-    def at(self, value: float) -> float:
-        """Where a value is drawn (px)."""
-        share = math.log(value / self.low) / math.log(self.high / self.low)
-        return round(self.start_px + share * (self.end_px - self.start_px), 1)
-
-    def inside(self, value: float) -> float:
-        """The same, kept between the ends."""
-        return self.at(min(self.high, max(self.low, value)))
-
-    def ticks(self) -> list[float]:
-        """Values at 1, 2 and 5 times a power of ten."""
-        powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
-        every = [float(f"{one}e{power}") for power in powers for one in TICKS]
-        return [v for v in every if self.low <= v <= self.high]
-
-
 @lru_cache(maxsize=64)
 def chart(choice: Choice, is_usd: bool = False) -> str:
-    """What stands inside the page's ``<svg>``; a sentence where nothing was computed ahead."""
+    """The content of the page's ``<svg>``; a sentence where nothing was computed ahead."""
     curves = [c for d, rows in _rows(choice) if (c := Curve(device=d, points=_points(d, rows, is_usd))).points]
     if not curves:
         return '<text class="t" x="12" y="40">Computing …</text>'
@@ -101,14 +78,14 @@ def _runs(choice: Choice, is_usd: bool) -> list[tuple[float, float]]:
     return [(MS / r["tpot_ms"], y) for r in runs if (y := _value(r["device"], r["rate"], is_usd)) is not None]
 
 
-def _axes(points: Sequence[tuple[float, float]], is_usd: bool) -> tuple[Log, Log]:
+def _axes(points: Sequence[tuple[float, float]], is_usd: bool) -> tuple[Scale, Scale]:
     """Ends of the axes: what is drawn, a little more on each side."""
     xs, ys = [x for x, _ in points], [y for _, y in points]
     top, least = max(ys) * 1.3, min(ys)
     low, high = (least * 0.7, min(top, least * 300)) if is_usd else (max(least * 0.8, top / 600), top)
     return (
-        Log(low=min(10, *xs) * 0.95, high=max(xs) * 1.15, start_px=LEFT_PX, end_px=RIGHT_PX),
-        Log(low=low, high=high, start_px=BOTTOM_PX, end_px=TOP_PX),
+        Scale(LOG, min(10, *xs) * 0.95, max(xs) * 1.15, LEFT_PX, RIGHT_PX),
+        Scale(LOG, low, high, BOTTOM_PX, TOP_PX),
     )
 
 
@@ -119,30 +96,43 @@ def _first(best: Sequence[Best], is_usd: bool) -> str:
     return max(best, key=lambda b: b.row["rate"]).device.key if best else ""
 
 
-def _frame(x: Log, y: Log, choice: Choice, is_usd: bool) -> str:
-    slo_px = x.inside(MS / choice.limits.tpot_ms)
+def _frame(x: Scale, y: Scale, choice: Choice, is_usd: bool) -> str:
+    slo_px = _inside(x, 1 / choice.limits.tpot_s)
     out = [
         f'<rect x="{LEFT_PX}" y="{TOP_PX}" width="{slo_px - LEFT_PX:.1f}" height="{BOTTOM_PX - TOP_PX}" '
         f'fill="var(--zone)"/>'
     ]
-    for v in y.ticks():
+    for v in _ticks(y):
         at, words = y.at(v), f"${v:g}" if is_usd else f"{v / 1e3:g}k" if v >= 1e3 else f"{v:g}"
-        out.append(f'<path d="M{LEFT_PX} {at}H{RIGHT_PX}" stroke="var(--grid)"/>{_text(RIGHT_PX + 6, at + 4, words)}')
-    for v in x.ticks():
+        out.append(f'<path d="M{LEFT_PX} {px(at)}H{RIGHT_PX}" stroke="var(--grid)"/>')
+        out.append(_text(RIGHT_PX + 6, at + 4, words))
+    for v in _ticks(x):
         at = x.at(v)
-        out.append(f'<path d="M{at} {BOTTOM_PX}v4" stroke="var(--dim)"/>')
+        out.append(f'<path d="M{px(at)} {BOTTOM_PX}v4" stroke="var(--dim)"/>')
         out.append(_text(at, BOTTOM_PX + 18, f"{v:g}", "middle") + _text(at, BOTTOM_PX + 34, f"{MS / v:.3g}", "middle"))
     out.append(f'<path d="M{LEFT_PX} {BOTTOM_PX}H{RIGHT_PX}" stroke="var(--dim)"/>')
     out.append(_text(LEFT_PX - 8, BOTTOM_PX + 18, "tokens/s/user", "end"))
     out.append(_text(LEFT_PX - 8, BOTTOM_PX + 34, "TPOT, ms", "end"))
     out.append(_text(WIDTH_PX - 2, 12, "$ per M output tokens" if is_usd else "output tokens/s/device", "end"))
-    out.append(f'<path d="M{slo_px} {TOP_PX - 6}V{BOTTOM_PX}" stroke="var(--ink)" stroke-dasharray="2 3"/>')
-    slo = f"SLO: TPOT {choice.limits.tpot_ms:g} ms, TTFT {choice.limits.ttft_ms:g} ms"
+    out.append(f'<path d="M{px(slo_px)} {TOP_PX - 6}V{BOTTOM_PX}" stroke="var(--ink)" stroke-dasharray="2 3"/>')
+    slo = f"SLO: TPOT {choice.limits.tpot_s * MS:g} ms, TTFT {choice.limits.ttft_s * MS:g} ms"
     return "".join(out) + _text(slo_px + 5, 12, slo)
 
 
-def _curve(c: Curve, x: Log, y: Log, is_on: bool) -> str:
-    line = "L".join(f"{x.at(a)},{y.at(b)}" for a, b in c.points)
+def _inside(scale: Scale, value: float) -> float:
+    """A place, kept between the ends of its axis (px)."""
+    return scale.at(min(scale.high, max(scale.low, value)))
+
+
+def _ticks(scale: Scale) -> list[float]:
+    """Values at 1, 2 and 5 times a power of ten."""
+    powers = range(math.floor(math.log10(scale.low)), math.ceil(math.log10(scale.high)) + 1)
+    every = (float(f"{one}e{power}") for power in powers for one in TICKS)
+    return [v for v in every if scale.low <= v <= scale.high]
+
+
+def _curve(c: Curve, x: Scale, y: Scale, is_on: bool) -> str:
+    line = "L".join(f"{px(x.at(a))},{px(y.at(b))}" for a, b in c.points)
     dash = ' stroke-dasharray="6 4"' if c.device.is_card else ""
     return (
         f'<path clip-path="url(#inside)" d="M{line}" fill="none" stroke="var(--{c.device.hue})" '
@@ -150,25 +140,25 @@ def _curve(c: Curve, x: Log, y: Log, is_on: bool) -> str:
     )
 
 
-def _disc(best: Best, x: Log, y: Log, is_usd: bool) -> str:
+def _disc(best: Best, x: Scale, y: Scale, is_usd: bool) -> str:
     value = best.usd_per_million if is_usd else best.row["rate"]
     if value is None:
         return ""
     return (
-        f'<circle clip-path="url(#inside)" cx="{x.at(MS / best.row["tpot_ms"])}" cy="{y.at(value)}" r="4" '
+        f'<circle clip-path="url(#inside)" cx="{px(x.at(MS / best.row["tpot_ms"]))}" cy="{px(y.at(value))}" r="4" '
         f'fill="var(--{best.device.hue})"/>'
     )
 
 
-def _names(curves: Sequence[Curve], x: Log, y: Log, first: str) -> list[str]:
+def _names(curves: Sequence[Curve], x: Scale, y: Scale, first: str) -> list[str]:
     """Names in one column at the left ends, moved apart."""
-    ends = sorted(((y.inside(c.points[-1][1]), x.at(c.points[-1][0]), c.device) for c in curves), key=lambda e: e[:2])
+    ends = sorted(((_inside(y, c.points[-1][1]), x.at(c.points[-1][0]), c.device) for c in curves), key=lambda e: e[:2])
     places = apart([at for at, _, _ in ends], min(NAME_STEP_PX, (BOTTOM_PX - TOP_PX) / len(ends)))
     return [
-        f'<path d="M{LEFT_PX - 12} {place:.1f}L{LEFT_PX - 3} {place:.1f}L{x_px} {at}" fill="none" '
+        f'<path d="M{LEFT_PX - 12} {px(place)}L{LEFT_PX - 3} {px(place)}L{px(x_px)} {px(at)}" fill="none" '
         f'stroke="var(--{device.hue})" opacity=".45" stroke-dasharray="1 3"/>'
-        f'<text class="name{" on" if device.key == first else ""}" x="{LEFT_PX - 16}" y="{place + 4:.1f}" '
-        f'text-anchor="end">{escape(device.title)}</text>'
+        f'<text class="name{" on" if device.key == first else ""}" x="{LEFT_PX - 16}" y="{px(place + 4)}" '
+        f'text-anchor="end">{safe(device.title)}</text>'
         for place, (at, x_px, device) in zip(places, ends, strict=True)
     ]
 
@@ -186,4 +176,4 @@ def apart(ats_px: Sequence[float], step_px: float) -> list[float]:
 
 
 def _text(x_px: float, y_px: float, words: str, anchor: str = "start") -> str:
-    return f'<text class="t" x="{x_px}" y="{y_px:g}" text-anchor="{anchor}">{escape(words)}</text>'
+    return f'<text class="t" x="{px(x_px)}" y="{px(y_px)}" text-anchor="{anchor}">{safe(words)}</text>'

@@ -10,7 +10,7 @@ from orrery.catalog.devices import get_device
 from orrery.catalog.models import model_names, resolve
 from orrery.catalog.prices import price_of
 from orrery.web.landing import shipped
-from orrery.web.landing.best import Best, Limits, Row, best_row, named_rows, usd_per_million
+from orrery.web.landing.best import MS, Best, Limits, Row, best_row, named_rows, usd_per_million
 from orrery.web.landing.choices import (
     BITS,
     DEVICES,
@@ -25,8 +25,6 @@ from orrery.web.landing.choices import (
     keys_of,
 )
 from orrery.web.landing.points import COLUMNS, LIMITS, Rows
-
-MS = 1e3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +46,7 @@ class Choice:
     @property
     def limits(self) -> Limits:
         """The SLO."""
-        return Limits(ttft_ms=self.ttft_s * MS, tpot_ms=self.tpot_s * MS)
+        return Limits(ttft_s=self.ttft_s, tpot_s=self.tpot_s)
 
     @property
     def title(self) -> str:
