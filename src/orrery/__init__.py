@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from orrery.scenario.fleet.ask import simulate_fleet as simulate_fleet
     from orrery.scenario.quantize import quantize as quantize
     from orrery.scenario.rl import train_rl as train_rl
+    from orrery.scenario.rl_placement import train_rl_placement as train_rl_placement
     from orrery.scenario.rl_plan import train_rl_plan as train_rl_plan
     from orrery.scenario.scaling import scaling as scaling
     from orrery.scenario.schema import Scenario as Scenario
@@ -80,6 +81,7 @@ _HOME = {
     "train_graph": "orrery.scenario.train_graph",
     "train_plan": "orrery.scenario.train_plan",
     "train_rl": "orrery.scenario.rl",
+    "train_rl_placement": "orrery.scenario.rl_placement",
     "train_rl_plan": "orrery.scenario.rl_plan",
     "what_if": "orrery.scenario.what_if",
 }
@@ -118,6 +120,7 @@ __all__ = [
     "train",
     "train_plan",
     "train_rl",
+    "train_rl_placement",
     "train_rl_plan",
     "what_if",
 ]

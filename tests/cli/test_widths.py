@@ -120,6 +120,7 @@ COMMANDS = {
     ),
     "train rl": ("train", *RL, "--devices", "16"),
     "train rl plan": ("train", *RL, "--devices", "4", "--plan", "--generation-tp", "1"),
+    "train rl placement": ("train", *RL, "--devices", "4", "--rl-placement", "symmetric"),
     "check": ("check", "runs.csv", "--by", "device,engine"),
     "calibrate compare": ("calibrate", "compare", "runs.csv"),
     **{
@@ -154,6 +155,7 @@ SLOW = (
     "orrery.evidence.check.check",
     "orrery.scenario.train_plan.train_plan",
     "orrery.scenario.rl.train_rl",
+    "orrery.scenario.rl_placement.train_rl_placement",
     "orrery.scenario.rl_plan.train_rl_plan",
     "orrery.calibrate.compare.compare.compare_runs",
 )

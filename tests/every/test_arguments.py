@@ -117,6 +117,7 @@ def bases(tmp_path_factory):
         "train": ((), LEARNED),
         "train_plan": ((), {**LEARNED, "count": 1}),
         "train_rl": ((), REWARDED),
+        "train_rl_placement": ((), {**REWARDED, "devices": 2, "rl_placement": "symmetric"}),
         "train_rl_plan": ((), {**REWARDED, "devices": 2}),
         "compare_runs": (([table],), {}),
         "fit_trace": ((orrery.load_trace("chat"),), {}),

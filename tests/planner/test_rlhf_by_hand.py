@@ -36,6 +36,7 @@ class Job:
 
     batch: int = 16
     num_mini_batches: int = 4
+    num_epochs: int = 1
     output_tokens: int = 11
     seq_len: int = 100
     room_bytes: float = 200.0
@@ -144,8 +145,14 @@ class Writing:
     def __init__(self, job, role):
         pass
 
-    def run(self, tp, pp, batch):
-        return SimpleNamespace(time_s=batch + 20.0, step_s=2.0, weights_bytes=30.0 / tp, work_bytes=3.0 * batch)
+    def run(self, tp, pp, batch, waves=1):
+        return SimpleNamespace(
+            time_s=waves * (batch + 20.0),
+            step_s=2.0,
+            num_steps=10 * waves,
+            weights_bytes=30.0 / tp,
+            work_bytes=3.0 * batch,
+        )
 
 
 def test_writing_in_waves(monkeypatch):
@@ -273,11 +280,12 @@ def test_mini_batches_leave_every_rank_a_sequence():
     assert baselines._with_room(job(), 2).num_mini_batches == 4
     assert baselines._with_room(job(), 8).num_mini_batches == 2
     assert baselines._with_room(job(), 32).num_mini_batches == 1
+    assert baselines._with_room(job(batch=50, num_mini_batches=5), 16).num_mini_batches == 2  # three do not divide 50
     fits = SimpleNamespace(fits=True, memory_bytes=1.0, capacity_bytes=2.0)
     assert baselines._checked(fits, "x") is fits
     full = SimpleNamespace(fits=False, memory_bytes=3.0, capacity_bytes=2.0)
     assert baselines._checked(full, "x").need == 3.0
-    assert sum(baselines.SHARES.values()) == 1.0
+    assert sum(baselines.PARTS.values()) == 8
 
 
 @pytest.fixture

@@ -188,7 +188,7 @@ def steps(monkeypatch):
 def test_writing_answers_by_hand(steps):
     """16 prompts of 1024 tokens go eight at a time: 7 s and 3 s for the others. Contexts from 1025 to 1035 mean 1030:
     ten steps of 16 + 10.3 s."""
-    job = SimpleNamespace(prompt_tokens=1024, output_tokens=11, seq_len=1035)
+    job = SimpleNamespace(prompt_tokens=1024, output_tokens=11, seq_len=1035, responses=())
     written = generation.Generation(job, "actor").run(1, 1, 16)
     assert steps[0] == ([0, 0, 0, 8], [0, 0, 0, 1024], [16, 16, 16, 0])
     assert written.step_s == pytest.approx(26.3)
@@ -199,7 +199,9 @@ def test_writing_answers_by_hand(steps):
     assert steps[1][2] == [2, 2, 2, 0]
     assert piped.step_s == pytest.approx(2 * 12.3)
     assert piped.time_s == pytest.approx(7 + 7 * 3 + 10 * 24.6)
-    one = generation.Generation(SimpleNamespace(prompt_tokens=9000, output_tokens=1, seq_len=9001), "actor")
+    one = generation.Generation(
+        SimpleNamespace(prompt_tokens=9000, output_tokens=1, seq_len=9001, responses=()), "actor"
+    )
     assert one.run(1, 1, 2).time_s == pytest.approx(7 + 3)
     assert steps[2][0] == [0, 0, 0, 1]
 

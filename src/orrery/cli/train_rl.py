@@ -11,6 +11,7 @@ from orrery.cli.output import console, print_infeasible, print_json, print_notes
 
 if TYPE_CHECKING:
     from orrery.scenario.rl import RlAnswer
+    from orrery.scenario.rl_placement import RlPlacementAnswer
     from orrery.scenario.rl_plan import RlPlanAnswer
     from orrery.scenario.schema import Scenario
 
@@ -19,6 +20,8 @@ BAR = 30
 
 def answer_rl(scenario: "Scenario", *, is_plan: bool, is_json: bool) -> int:
     """Ask, print, and return the exit code."""
+    if scenario.rl_placement is not None and not is_plan:
+        return _placement(scenario, is_json)
     return _plan(scenario, is_json) if is_plan else _one(scenario, is_json)
 
 
@@ -33,6 +36,21 @@ def _one(scenario: "Scenario", is_json: bool) -> int:
         print_json(answer.to_json())
     else:
         print_rl(answer)
+    print_notes(answer.notes)
+    return 0
+
+
+def _placement(scenario: "Scenario", is_json: bool) -> int:
+    from orrery.scenario.ask import InfeasibleAnswer
+    from orrery.scenario.rl_placement import train_rl_placement
+
+    answer = train_rl_placement(scenario)
+    if isinstance(answer, InfeasibleAnswer):
+        return print_infeasible(answer, is_json)
+    if is_json:
+        print_json(answer.to_json())
+    else:
+        print_placement(answer)
     print_notes(answer.notes)
     return 0
 
@@ -70,6 +88,25 @@ def print_rl(answer: "RlAnswer") -> None:
         f"had ended; {found.preemptions} preemptions."
     )
     out.print(_pools(answer))
+
+
+def print_placement(answer: "RlPlacementAnswer") -> None:
+    """Figures, every call with its mesh and times, and all placements beside each other."""
+    from orrery.cli.tables import print_facts
+
+    out, job = console(), answer.job
+    out.print(
+        f"[bold]{job.models['actor'].name}[/] on {job.cluster.num_devices} x {job.cluster.device.name}, "
+        f"{answer.algorithm}, {answer.placement} placement, {job.batch} responses a step"
+    )
+    cost = "" if (usd := answer.usd_per_step) is None else f", ${usd:.3g}"
+    out.print(
+        f"Step time {text(answer.step_time_s, 's')}, of which weights move for {text(answer.moved_s, 's')}; "
+        f"{figures(answer.tokens_per_s / job.cluster.num_devices)} tokens/s/device; peak memory "
+        f"{text(answer.plan.memory_bytes, 'bytes')} of {text(answer.plan.capacity_bytes, 'bytes')}{cost}."
+    )
+    for table in answer.tables:
+        print_facts(table)
 
 
 def _figures(answer: "RlAnswer") -> Table:

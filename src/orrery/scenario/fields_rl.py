@@ -6,6 +6,15 @@ RL_SETTINGS: tuple[Setting, ...] = grouped(
     "RL post-training",
     switch("rl", "One step of RL post-training: rollouts, log-probabilities, updates, weight sync.", commands=TRAIN),
     word(
+        "rl_placement",
+        "With --rl: where each call of each model runs: searched (a mesh and a layout each, weights move between), "
+        "symmetric (one layout for all), zero3, disjoint (devices of its own for each model), asynchronous (engines "
+        "write ahead); all are compared.",
+        "searched",
+        "NAME",
+        commands=TRAIN,
+    ),
+    word(
         "algorithm",
         "With --rl: grpo (default), ppo (trains a critic too) or dapo (no reference policy).",
         "grpo",
@@ -106,6 +115,13 @@ RL_SETTINGS: tuple[Setting, ...] = grouped(
     word(
         "reward_model",
         "With --rl: a model that scores every sequence (default: a function).",
+        "llama-3.1-8b",
+        "NAME|PATH",
+        commands=TRAIN,
+    ),
+    word(
+        "reference_model",
+        "With --rl-placement: the frozen reference policy (default: as large as the policy).",
         "llama-3.1-8b",
         "NAME|PATH",
         commands=TRAIN,

@@ -9,7 +9,7 @@ from orrery.scenario.amounts import amount
 SEATS = ("policy", "queue", "router", "overlap", "transfer", "swap", "arrivals")
 """Settings of serving that name a technique, whose knobs are numbers."""
 
-TRAIN_SEATS = ("offload", "tensor_overlap", "expert_overlap")
+TRAIN_SEATS = ("offload", "tensor_overlap", "expert_overlap", "rl_placement")
 """Settings of training that name a technique; their knobs are numbers, words, and true or false."""
 
 

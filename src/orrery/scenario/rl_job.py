@@ -63,9 +63,20 @@ def check_is_rl(scenario: Scenario) -> None:
         raise ScenarioError(f"{given[0]}: is of RL post-training; write rl = true (--rl) beside it, or leave it out.")
 
 
+def refuse_placement(scenario: Scenario) -> None:
+    """Refuse settings of placed calls in a step whose pools are simulated."""
+    for name in ("rl_placement", "reference_model"):
+        if getattr(scenario, name) is not None:
+            raise ScenarioError(
+                f"{name}: is of calls that are placed one by one, which train_rl_placement answers (orrery train --rl "
+                "--rl-placement NAME, without --plan); leave it out."
+            )
+
+
 def rl_question(scenario: Scenario) -> RlQuestion:
     """The job of a scenario."""
     check_needed(scenario)
+    refuse_placement(scenario)
     refuse_techniques(scenario, "with --rl", "--rl")
     framework, notes = get_rl_framework(scenario.framework or ""), list[str]()
     if scenario.framework is None:

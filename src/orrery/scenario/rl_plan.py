@@ -20,7 +20,7 @@ from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.resolve import one_device
 from orrery.scenario.rl import RlAnswer, train_rl
-from orrery.scenario.rl_job import check_needed, engine_for, lengths_of_scenario, trainer_question
+from orrery.scenario.rl_job import check_needed, engine_for, lengths_of_scenario, refuse_placement, trainer_question
 from orrery.scenario.schema import Scenario, merged
 
 EIGHTHS = (1, 2, 3, 4, 5, 6, 7)
@@ -80,6 +80,7 @@ def train_rl_plan(
     started_s = time.perf_counter()
     inputs = merged(scenario, {"rl": True, **settings})
     check_needed(inputs)
+    refuse_placement(inputs)
     tried, answers, why = list(_splits(inputs)), list[RlAnswer](), Counter[str]()
     evaluated = 0
     for done, generating in enumerate(tried, 1):

@@ -15,6 +15,7 @@ class RlScenario(Settings, table=BY_NAME):
     """Settings of RL post-training beside a training job; a blank takes the documented default, with a note."""
 
     rl: Switch = None
+    rl_placement: Word = None
     algorithm: Word = None
     prompts_per_step: Count = None
     generations_per_prompt: Count = None
@@ -35,6 +36,7 @@ class RlScenario(Settings, table=BY_NAME):
     old_logprobs: Switch = None
     critic_model: Word = None
     reward_model: Word = None
+    reference_model: Word = None
     reward_s: Number = None
     reward_workers: Count = None
     ppo_epochs: Count = None

@@ -2,20 +2,12 @@
 
 from collections.abc import Iterator
 from math import exp, log
+from typing import Any
 
-from orrery.catalog.devices import get_device
-from orrery.catalog.engines import get_engine
-from orrery.catalog.frameworks import get_framework
-from orrery.catalog.models import get_model
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.execution.memory import Infeasible
-from orrery.execution.train.recipe_registry import get_recipe
-from orrery.hardware.cluster import Cluster
-from orrery.planner.rlhf.dataflow import ROLES, RlhfJob
-from orrery.planner.rlhf.plan import Plan
-from orrery.planner.rlhf.search import space_of
-from orrery.planner.rlhf.techniques import disjoint, searched, symmetric, zero3
+from orrery.scenario.ask import InfeasibleAnswer
+from orrery.scenario.rl_placement import train_rl_placement
 
 GATHERED = (
     "every token waits for a gather of all layers over the network; the hybrid engine of DeepSpeed-Chat keeps some of "
@@ -63,34 +55,36 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 
 
 def times_s(setup: Setup) -> dict[str, float]:
-    """Seconds of an iteration of every kind of plan that fits."""
-    space = space_of(job(setup))
-    if isinstance(space, Infeasible):
+    """Seconds of an iteration of every kind of plan that fits, by ``orrery train --rl --rl-placement searched``."""
+    found = train_rl_placement(**settings_of(setup))
+    if isinstance(found, InfeasibleAnswer):
         return {}
-    found = {
-        "searched": searched.rule(space, searched.SearchedKnobs()),
-        "symmetric": symmetric.rule(space, symmetric.TECHNIQUE.knobs()),
-        "zero3": zero3.rule(space, zero3.ShardedKnobs()),
-        "disjoint": disjoint.rule(space, disjoint.DisjointKnobs()),
+    return {row["rl_placement"]: row["step_time_s"] for row in found.table("placements") if row["fits"]}
+
+
+def settings_of(setup: Setup) -> dict[str, Any]:
+    """Four models of the set-up's size on its devices; all responses are as long as the longest."""
+    model, batch = setup.word("model"), int(setup.number("num_global_batch"))
+    tokens = int(setup.number("output_tokens"))
+    return {
+        "rl_placement": "searched",
+        "algorithm": "ppo",
+        "model": model,
+        "critic_model": model,
+        "reward_model": model,
+        "reference_model": model,
+        "old_logprobs": False,
+        "device": setup.word("device"),
+        "devices": int(setup.number("num_devices")),
+        "devices_per_node": int(setup.number("num_devices_per_node")),
+        "framework": "megatron-lm",
+        "engine": "vllm",
+        "precision": "bf16",
+        "prompts_per_step": batch,
+        "generations_per_prompt": 1,
+        "global_batch": batch // int(setup.number("num_mini_batches")),
+        "input_tokens": int(setup.number("input_tokens")),
+        "output_tokens": tokens,
+        "max_output_tokens": tokens,
+        "lengths": "constant",
     }
-    return {name: plan.time_s for name, plan in found.items() if isinstance(plan, Plan)}
-
-
-def job(setup: Setup) -> RlhfJob:
-    """Four models of the set-up's size on its devices."""
-    device = get_device(setup.word("device"))
-    return RlhfJob(
-        models=dict.fromkeys(ROLES, get_model(setup.word("model"))),
-        cluster=Cluster(
-            device=device,
-            num_devices=int(setup.number("num_devices")),
-            devices_per_node=int(setup.number("num_devices_per_node")),
-        ),
-        framework=get_framework("megatron-lm", device),
-        recipe=get_recipe("bf16"),
-        engine=get_engine("vllm", "", device),
-        batch=int(setup.number("num_global_batch")),
-        prompt_tokens=int(setup.number("input_tokens")),
-        output_tokens=int(setup.number("output_tokens")),
-        num_mini_batches=int(setup.number("num_mini_batches")),
-    )

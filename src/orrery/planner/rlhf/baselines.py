@@ -1,4 +1,4 @@
-"""Plans that people make by hand, and those of other systems: what a searched plan is held against.
+"""Plans that people make by hand, and those of other systems: what a searched plan is compared with.
 
 symmetric:  every call on the whole cluster with one cut: tensor parallelism inside a node, the best number of pipeline
             stages, data parallelism over the rest, as one would pre-train with Megatron-LM. [narayanan-2021]
@@ -23,8 +23,11 @@ from orrery.planner.rlhf.plan import Evaluator, Placed, Plan
 from orrery.planner.rlhf.search import Space
 from orrery.planner.rlhf.ways import WAVES, CallPlacement, infer_ways, train_ways
 
-SHARES = {"train actor": 0.25, "generate": 0.25, "train critic": 0.25, "reference": 0.125, "reward": 0.125}
+PARTS = {"train actor": 2, "generate": 2, "train critic": 2, "reference": 1, "reward": 1}
 """Parts of the cluster that disjoint models get. Assumed: those that learn or write twice those that only read."""
+
+BESIDE = {"values": "train critic", "log-probabilities": "train actor"}
+"""Calls that run where their model is trained."""
 
 
 def symmetric(space: Space) -> Plan | Infeasible:
@@ -79,17 +82,19 @@ def zero3(job: RlhfJob, framework: Framework) -> Plan | Infeasible:
 
 
 def disjoint(job: RlhfJob, framework: Framework) -> Plan | Infeasible:
-    """Five groups side by side; the actor's new parameters go to the engines that write after every update."""
+    """Groups side by side; the actor's new parameters go to the engines that write after every update."""
     n, first = job.cluster.num_devices, 0
+    groups = [name for name in PARTS if any(call.name == name for call in job.calls)]
+    parts = sum(PARTS[name] for name in groups)
     where: dict[str, Mesh] = {}
-    for name, share in SHARES.items():
-        size = max(1, int(n * share))
+    for name in groups:
+        size = max(1, n * PARTS[name] // parts)
         where[name] = Mesh(first=first, num_devices=size)
         first += size
-    where["values"] = where["train critic"]
+    where |= {name: where[home] for name, home in BESIDE.items() if home in where}
     if first > n:
         return Infeasible(
-            what="five groups side by side",
+            what=f"{len(groups)} groups side by side",
             need=float(first),
             have=float(n),
             unit="devices",
@@ -103,7 +108,7 @@ def disjoint(job: RlhfJob, framework: Framework) -> Plan | Infeasible:
         for call, mesh in zip(job.calls, meshes, strict=True)
     ]
     if not all(choices):
-        return _refused(job, "five groups", n)
+        return _refused(job, f"{len(groups)} groups", n)
     return _checked(_fastest_that_fits(Evaluator(job), choices, meshes), "every model on devices of its own")
 
 
@@ -113,8 +118,8 @@ def _room(job: RlhfJob) -> float:
 
 def _with_room(job: RlhfJob, num_devices: int) -> RlhfJob:
     """The same job with as many mini-batches as leave every data-parallel rank a sequence."""
-    most = max(1, job.batch // num_devices)
-    return replace(job, num_mini_batches=min(job.num_mini_batches, most))
+    most = min(job.num_mini_batches, max(1, job.batch // num_devices))
+    return replace(job, num_mini_batches=next(n for n in range(most, 0, -1) if job.batch % n == 0))
 
 
 def _sharded(job: RlhfJob, role: str, kind: str, num_devices: int, framework: Framework) -> list[CallPlacement]:
@@ -138,19 +143,19 @@ def _gathered_generation(job: RlhfJob, role: str, num_devices: int, framework: F
     once_s = float(collective_s(training, "all_gather", one * num_devices, one, np.array([layer_bytes]))[0])
     is_inside = num_devices <= job.cluster.devices_per_node
     gather_s = model.num_layers * once_s * (framework.network_ratio if is_inside else framework.scaleout_ratio)
-    out: list[CallPlacement] = []
+    generation, out = Generation(job, role), list[CallPlacement]()
     for waves in WAVES:
         if job.batch % (num_devices * waves) == 0:
-            run = Generation(job, role).run(1, 1, job.batch // (num_devices * waves))
-            passes_s = job.output_tokens * max(run.step_s, gather_s)
-            prefill_s = max(run.time_s - (job.output_tokens - 1) * run.step_s, gather_s) - run.step_s
+            run = generation.run(1, 1, job.batch // (num_devices * waves), waves)
+            passes_s = (run.num_steps + waves) * max(run.step_s, gather_s)
+            prefill_s = max(run.time_s - run.num_steps * run.step_s, waves * gather_s) - waves * run.step_s
             out.append(
                 CallPlacement(
                     tp=1,
                     pp=1,
                     dp=num_devices,
                     micro_batch=waves,
-                    time_s=waves * (passes_s + max(prefill_s, 0.0)),
+                    time_s=passes_s + max(prefill_s, 0.0),
                     resident_bytes=0.0,
                     weights_bytes=0.0,
                     work_bytes=run.work_bytes + 2.0 * layer_bytes,
@@ -169,14 +174,14 @@ def _engines(job: RlhfJob, role: str, num_devices: int) -> list[CallPlacement]:
     dp = num_devices // tp
     for waves in WAVES:
         if dp and job.batch % (dp * waves) == 0:
-            run = generation.run(tp, 1, job.batch // (dp * waves))
+            run = generation.run(tp, 1, job.batch // (dp * waves), waves)
             out.append(
                 CallPlacement(
                     tp=tp,
                     pp=1,
                     dp=dp,
                     micro_batch=waves,
-                    time_s=waves * run.time_s,
+                    time_s=run.time_s,
                     resident_bytes=run.weights_bytes,
                     weights_bytes=0.0,
                     work_bytes=run.work_bytes,

@@ -35,20 +35,36 @@ class Call:
     needs: tuple[str, ...] = ()
 
 
-PPO = (
-    Call(name="generate", role="actor", kind="generate"),
-    Call(name="reward", role="reward", kind="infer", needs=("generate",)),
-    Call(name="reference", role="reference", kind="infer", needs=("generate",)),
-    Call(name="values", role="critic", kind="infer", needs=("generate",)),
-    Call(name="train actor", role="actor", kind="train", needs=("reward", "reference", "values")),
-    Call(name="train critic", role="critic", kind="train", needs=("reward", "reference", "values")),
-)
-"""Proximal policy optimization, in an order in which no call needs a later one."""
+def calls_of(
+    *, has_critic: bool = True, has_reward: bool = True, has_reference: bool = True, has_logprobs: bool = False
+) -> tuple[Call, ...]:
+    """The calls of an iteration, in an order in which no call needs a later one: the actor writes, models read what it
+    wrote, actor and critic learn from what all of them found."""
+    after = ("generate",)
+    reading = tuple(
+        Call(name=name, role=role, kind="infer", needs=after)
+        for name, role, is_there in (
+            ("reward", "reward", has_reward),
+            ("reference", "reference", has_reference),
+            ("values", "critic", has_critic),
+            ("log-probabilities", "actor", has_logprobs),
+        )
+        if is_there
+    )
+    needs = tuple(c.name for c in reading) or after
+    training = [Call(name="train actor", role="actor", kind="train", needs=needs)]
+    if has_critic:
+        training.append(Call(name="train critic", role="critic", kind="train", needs=needs))
+    return (Call(name="generate", role="actor", kind="generate"), *reading, *training)
+
+
+PPO = calls_of()
+"""Proximal policy optimization: six calls of four models."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RlhfJob:
-    """Models, lengths and the cluster of one iteration. All prompts are equally long, and all answers."""
+    """Models, lengths and the cluster of one iteration. All prompts are equally long."""
 
     models: Mapping[str, Model]  # by role, each as a language model; heads of critic and reward are cut off here
     cluster: Cluster
@@ -57,8 +73,10 @@ class RlhfJob:
     engine: Engine  # what generation costs the host, and whose kernels it runs
     batch: int  # prompts of one iteration
     prompt_tokens: int
-    output_tokens: int
-    num_mini_batches: int = 4  # updates of actor and critic in one iteration
+    output_tokens: int  # of a response, or their mean
+    num_mini_batches: int = 4  # updates of actor and critic in one pass over the sequences
+    num_epochs: int = 1  # such passes in one iteration
+    responses: tuple[int, ...] = ()  # tokens of each response, where they differ; passes see their mean
     calls: tuple[Call, ...] = PPO
 
     def __post_init__(self) -> None:

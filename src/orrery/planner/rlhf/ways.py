@@ -131,7 +131,7 @@ def train_ways(
     framework: Framework | None = None,
     sharding: str = "zero1",
 ) -> list[CallPlacement]:
-    """Updates of one model: ``num_mini_batches`` steps, activations of every layer recomputed."""
+    """Updates of one model: ``num_mini_batches`` steps an epoch, activations of every layer recomputed."""
     each = job.batch // job.num_mini_batches
     layouts = [
         TrainingLayout(
@@ -156,7 +156,7 @@ def train_ways(
             pp=x.pp,
             dp=x.dp,
             micro_batch=x.micro_batch,
-            time_s=float(job.num_mini_batches * steps.time_s[i]),
+            time_s=float(job.num_epochs * job.num_mini_batches * steps.time_s[i]),
             resident_bytes=float(state[i]),
             weights_bytes=0.0,
             work_bytes=float(work[i]),
@@ -248,24 +248,31 @@ def infer_ways(
     return out
 
 
-def generate_ways(job: RlhfJob, role: str, found: list[tuple[int, int, int]]) -> list[CallPlacement]:
-    """A static batch on each replica, in one or several waves; the caches of a wave are its working memory."""
+def generate_ways(
+    job: RlhfJob, role: str, found: list[tuple[int, int, int]], *, is_even: bool = True
+) -> list[CallPlacement]:
+    """A static batch on each replica, in one or several waves; the caches of a wave are its working memory.
+
+    Unless ``is_even``, the fullest replica may have a sequence more than others.
+    """
     generation = Generation(job, role)
     out: list[CallPlacement] = []
     for tp, pp, dp in found:
         for waves in WAVES:
-            if job.batch % (dp * waves) == 0 and job.batch // (dp * waves) >= pp:
-                run = generation.run(tp, pp, job.batch // (dp * waves))
-                out.append(
-                    CallPlacement(
-                        tp=tp,
-                        pp=pp,
-                        dp=dp,
-                        micro_batch=waves,
-                        time_s=waves * run.time_s,
-                        resident_bytes=0.0,
-                        weights_bytes=run.weights_bytes,
-                        work_bytes=run.work_bytes,
-                    )
+            each = -(-job.batch // (dp * waves))
+            if each < pp or (is_even and job.batch % (dp * waves)):
+                continue
+            run = generation.run(tp, pp, each, waves)
+            out.append(
+                CallPlacement(
+                    tp=tp,
+                    pp=pp,
+                    dp=dp,
+                    micro_batch=waves,
+                    time_s=run.time_s,
+                    resident_bytes=0.0,
+                    weights_bytes=run.weights_bytes,
+                    work_bytes=run.work_bytes,
                 )
+            )
     return out

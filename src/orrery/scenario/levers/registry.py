@@ -67,7 +67,7 @@ def _filed() -> Iterable[tuple[str, Lever]]:
         if seat := SEATS.get(technique.extension_point):
             yield name, _seated(technique, seat)
         elif command:
-            yield name, Lever(name=name, command=command.format(name=name), **_about(technique))
+            yield name, Lever(name=name, command=command.format(name=technique.written), **_about(technique))
 
 
 def _about(technique: Technique) -> dict[str, Any]:

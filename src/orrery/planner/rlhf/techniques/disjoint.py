@@ -24,6 +24,7 @@ def rule(space: Space, knobs: DisjointKnobs) -> Plan | Infeasible:
 
 TECHNIQUE = Technique(
     name="rlhf-disjoint",
+    word="disjoint",
     extension_point="planner.rlhf",
     rule=rule,
     knobs=DisjointKnobs,

@@ -30,6 +30,7 @@ def rule(space: Space, knobs: SearchedKnobs) -> Plan | Infeasible:
 
 TECHNIQUE = Technique(
     name="rlhf-searched",
+    word="searched",
     extension_point="planner.rlhf",
     rule=rule,
     knobs=SearchedKnobs,

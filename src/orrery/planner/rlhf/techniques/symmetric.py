@@ -16,6 +16,7 @@ def rule(space: Space, knobs: NoKnobs) -> Plan | Infeasible:
 
 TECHNIQUE = Technique(
     name="rlhf-symmetric",
+    word="symmetric",
     extension_point="planner.rlhf",
     rule=rule,
     gains="No parameter ever moves, and no device waits for another call than its own.",

@@ -24,6 +24,7 @@ def rule(space: Space, knobs: ShardedKnobs) -> Plan | Infeasible:
 
 TECHNIQUE = Technique(
     name="rlhf-zero3",
+    word="zero3",
     extension_point="planner.rlhf",
     rule=rule,
     knobs=ShardedKnobs,
