@@ -9,7 +9,6 @@ import pytest
 from orrery.base.errors import OutOfRange, ScenarioError
 from orrery.execution.train.layout import TrainingLayout
 from orrery.training.columns import columns_of
-from orrery.training.faults.error_cost import mean_lost_s
 from orrery.training.faults.interval import best_s, daly_s, young_s
 from orrery.training.graphs.graph import planted_graph
 from orrery.training.partition.traffic import Exchange
@@ -51,13 +50,6 @@ def test_the_work_between_saves_that_is_best():
     for blocked_s in (1e-6, 0.5, 8.0, 90.0, 300.0):
         x = best_s(blocked_s, 100.0) / 100
         assert math.exp(-x - blocked_s / 100) == pytest.approx(1 - x, rel=1e-12)
-
-
-def test_work_that_a_failure_finds_unsaved():
-    """1 / rate - T e^(-rT) / (1 - e^(-rT)): of rate 0.1 and 10 s it is 10 - 10 / (e - 1); rare failures half of T."""
-    assert mean_lost_s(0.1, 10.0) == pytest.approx(10 - 10 / (math.e - 1))
-    assert mean_lost_s(1e-9, 10.0) == 5
-    assert mean_lost_s(1e-5, 10.0) == pytest.approx(5, rel=1e-4)
 
 
 FAULTS = SimpleNamespace(step_failure_frac=lambda step_s: 0.01 * step_s, reload_s=3.0)

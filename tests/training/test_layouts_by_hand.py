@@ -1,21 +1,18 @@
 """Rules of layouts, layouts as columns, data parallelism, seconds of layers, faults and sizes: small cases by hand."""
 
 from dataclasses import replace
-from math import exp
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from orrery.base.errors import OutOfRange, ScenarioError
+from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
 from orrery.execution.train.layout import TrainingLayout
 from orrery.models.model import SoftmaxAttention
 from orrery.training import pace, sizing, sync
 from orrery.training.allowed import _near, broken, refusal
 from orrery.training.columns import choice_from, choice_rows, choices, columns_of, distinct
-from orrery.training.faults.detection import FaultKind
-from orrery.training.faults.error_cost import ErrorCost, FaultEvent, Job, error_cost, mean_lost_s, play
 from orrery.training.pace import _collectives, _learns, _ring, _routed_frac
 from orrery.training.sizing import Size, rank_sizes, sizes_of
 from orrery.training.sync import Stage, fast_domain, gradient_bytes, sync_of
@@ -251,77 +248,6 @@ def test_collectives_that_a_host_launches():
     )
     given = SimpleNamespace(job=SimpleNamespace(framework=SimpleNamespace(matrix_ratio=2.0, elementwise_ratio=0.5)))
     assert pace.end_pace(given, end) == (7.0, 14.0, 6.0)
-
-
-class Known:
-    """Stops are found after 10 s, stragglers after 100 s; telling the cause takes 5 s."""
-
-    def response(self, kind):
-        return SimpleNamespace(detection_s=10.0 if kind.stops else 100.0, diagnosis_s=5.0)
-
-
-CRASH = FaultKind(name="crash", device_mtbf_s=8000.0)
-SLOW = FaultKind(name="slow", device_mtbf_s=8000.0, slowdown_ratio=2.0)
-JOB = Job(num_devices=8, interval_s=200.0, restart_s=20.0)
-
-
-def test_work_since_the_last_save():
-    """Half of the interval where failures are rare; 1/r - t / (e^rt - 1)."""
-    assert mean_lost_s(1e-12, 200.0) == 100.0
-    assert mean_lost_s(0.01, 200.0) == pytest.approx(100.0 - 200.0 / (exp(2.0) - 1.0))
-    assert mean_lost_s(0.001, 200.0) == pytest.approx(1000.0 - 200.0 / (exp(0.2) - 1.0))
-
-
-def test_shares_of_crashes_by_hand():
-    """One in 1000 s: its lost work l, 10 s, 5 s and 20 s; the time that comes to nothing is exposed too."""
-    lost = mean_lost_s(1e-3, 200.0)
-    found = error_cost(JOB, [CRASH], Known())
-    running = 1.0 / (1.0 - 1e-3 * lost)
-    time = 1.0 + running * 1e-3 * (lost + 35.0)
-    assert found.useful_frac == pytest.approx(1.0 / time)
-    assert found.lost_frac == pytest.approx(running * 1e-3 * lost / time)
-    assert found.detection_frac == pytest.approx(running * 0.01 / time)
-    assert (found.diagnosis_frac, found.restart_frac) == (
-        pytest.approx(running * 0.005 / time),
-        pytest.approx(running * 0.02 / time),
-    )
-    assert found.num_failures_per_s == pytest.approx(running * 1e-3 / time)
-    assert found.slow_frac == 0.0
-    assert found.overhead_frac == pytest.approx(1.0 - found.useful_frac)
-
-
-def test_shares_of_stragglers_by_hand():
-    """At half the pace until found after 100 s, or until the next fault: (1 - e^-0.1) / r x 1/2."""
-    found = error_cost(JOB, [SLOW], Known())
-    own, lost = exp(-0.1), mean_lost_s(1e-3, 200.0)
-    slow = (1.0 - own) / 1e-3 / 2.0
-    running = 1.0 / (1.0 - 1e-3 * (own * lost + slow))
-    time = 1.0 + running * 1e-3 * (own * (lost + 25.0) + slow)
-    assert found.slow_frac == pytest.approx(running * 1e-3 * slow / time)
-    assert (found.useful_frac, found.detection_frac) == (pytest.approx(1.0 / time), 0.0)
-    with pytest.raises(OutOfRange, match="save more often"):
-        error_cost(replace(JOB, num_devices=80_000), [CRASH], Known())
-
-
-def struck(*events):
-    return play(JOB, [FaultEvent(kind=k, device=0, after_s=s) for k, s in events], Known())
-
-
-def shares(found: ErrorCost):
-    return [getattr(found, f"{n}_frac") for n in ("useful", "lost", "slow", "detection", "diagnosis", "restart")]
-
-
-def test_strikes_played_out():
-    """A crash after 450 s keeps 400; 10, 5 and 20 s stand. A straggler after 100 s runs 100 s at half, is found, and
-    150 s are lost; then 250 s to a crash keep 200."""
-    assert shares(struck((CRASH, 450.0))) == pytest.approx([x / 485 for x in (400, 50, 0, 10, 5, 20)])
-    assert struck((CRASH, 450.0)).num_failures_per_s == pytest.approx(1 / 485)
-    found = struck((SLOW, 100.0), (CRASH, 350.0))
-    assert shares(found) == pytest.approx([x / 510 for x in (200, 150 + 50, 50, 10, 10, 40)])
-    # struck again before it is found: 60 s at half the pace, one restart for both
-    found = struck((SLOW, 100.0), (CRASH, 60.0))
-    assert shares(found) == pytest.approx([x / 195 for x in (0, 130, 30, 10, 5, 20)])
-    assert shares(struck((SLOW, 100.0))) == pytest.approx([1, 0, 0, 0, 0, 0])
 
 
 def test_layers_of_about_so_many_parameters():

@@ -10,7 +10,6 @@ from orrery.catalog.devices import get_device
 from orrery.training.faults.erasure import code_matrix
 from orrery.training.faults.goodput import expected
 from orrery.training.faults.model import CheckpointPlan, FaultModel, RunPlan
-from orrery.training.faults.paths import Flow, plan
 from orrery.training.faults.saving import Saving
 from orrery.training.faults.techniques import checkpoint_in_memory
 from orrery.training.faults.techniques.checkpoint_in_memory import InMemoryKnobs
@@ -137,16 +136,6 @@ def test_rare_failures_come_once_in_their_mean_time_over_work_and_saves():
     assert found.time_s == pytest.approx(230.0, rel=1e-6)
     assert found.num_failures == pytest.approx(230e-9, rel=1e-6)
     assert found.lost_frac == pytest.approx((140**2 + 90**2) / 2 * 1e-9 / 230, rel=1e-5)  # half a stretch a failure
-
-
-def test_planned_flows_share_out_the_spines():
-    # three leaves send two flows each to the next one: with two spines every link carries one
-    flows = [Flow(source=i, target=(i + 1) % 3) for i in range(3) for _ in range(2)]
-    found = plan(flows, 2)
-    assert set(found.tolist()) == {0, 1}
-    for end in ("source", "target"):
-        links = [(getattr(flow, end), spine) for flow, spine in zip(flows, found.tolist(), strict=True)]
-        assert len(set(links)) == 6
 
 
 def test_schedules_of_four_stages():

@@ -94,3 +94,20 @@ def run(kind: str, message_bytes: float, fabric: Fabric, routing: str, num_draws
         latency_s=latency_s,
         is_by_theorem=routing == "singlepath" and is_large,
     )
+
+
+def ring_slowdowns(fabric: Fabric, routing: str, *, num_planes: int, num_draws: int, seed: int) -> Floats:
+    """How many times as long a ring over all hosts takes as on links that it has to itself, one entry a draw.
+
+    Hosts stand in the ring as a scheduler dealt them, and each has a port in ``num_planes`` like fabrics, which carry a
+    ring each: a collective waits for the slowest of them.
+    """
+    random, rule = np.random.default_rng(seed), ROUTINGS[routing]
+    sizes = (fabric.num_leaves, fabric.num_spines, fabric.num_hosts_per_leaf)
+    found = np.ones(num_draws)
+    for draw in range(num_draws):
+        flows = ring(*sizes, random)
+        if flows.sources.size:
+            planes = num_planes if routing == "ecmp" else 1  # the others deal alike in every plane
+            found[draw] = max(1.0, *(rule(flows, random) for _ in range(planes)))
+    return found

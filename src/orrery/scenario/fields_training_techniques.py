@@ -129,6 +129,31 @@ FAILURE_SETTINGS: tuple[Setting, ...] = grouped(
         commands=TRAIN,
     ),
     number(
+        "slow_mtbf_s",
+        "Mean time until one device turns slow, so that all others wait for it in every step, and is replaced.",
+        3e8,
+        most=1e15,
+        metavar="S",
+        commands=TRAIN,
+    ),
+    number(
+        "slow_ratio",
+        "How many times as long a step takes with such a device.",
+        1.3,
+        least=1.0,
+        most=1000,
+        metavar="X",
+        commands=TRAIN,
+    ),
+    number(
+        "slow_notice_s",
+        "Until people notice a slow device, with detection = timeout: a timeout does not see it.",
+        86400,
+        most=1e9,
+        metavar="S",
+        commands=TRAIN,
+    ),
+    number(
         "repair_s",
         "Until a failed node is repaired; without a spare the run waits for it.",
         86400,
@@ -242,6 +267,37 @@ NETWORK_CARD_SETTINGS: tuple[Setting, ...] = grouped(
     ),
 )
 
+FABRIC_SETTINGS: tuple[Setting, ...] = grouped(
+    "Fabric between nodes",
+    word(
+        "fabric",
+        "Switches between nodes: leaf-spine, or fat-tree (as many spines as nodes below a leaf). Flows that meet on a "
+        "link take turns; without it none meet.",
+        "leaf-spine",
+        "NAME",
+        commands=TRAIN,
+    ),
+    count("leaves", "With --fabric: leaf switches of each plane.", 4, most=4096, commands=TRAIN),
+    count("hosts_per_leaf", "With --fabric: nodes below a leaf.", 4, most=4096, commands=TRAIN),
+    count("spines", "With --fabric: spine switches of each plane.", 4, most=4096, commands=TRAIN),
+    count(
+        "planes",
+        "With --fabric: like fabrics beside each other, one for each port of a node (default 1); a collective waits "
+        "for the slowest.",
+        8,
+        most=256,
+        commands=TRAIN,
+    ),
+    word(
+        "routing",
+        "With --fabric: ecmp (a hash puts each flow on a spine; default), planned (all flows in view), spray (each "
+        "over all spines).",
+        "planned",
+        "NAME",
+        commands=TRAIN,
+    ),
+)
+
 GRAPH_SETTINGS: tuple[Setting, ...] = grouped(
     "Full-graph training",
     word(
@@ -295,6 +351,7 @@ TECHNIQUE_SETTINGS: tuple[Setting, ...] = (
     *FAILURE_SETTINGS,
     *UNEVEN_SETTINGS,
     *NETWORK_CARD_SETTINGS,
+    *FABRIC_SETTINGS,
     *GRAPH_SETTINGS,
     *LARGEST_SETTINGS,
 )

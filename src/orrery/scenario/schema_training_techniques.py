@@ -12,6 +12,8 @@ WORDS = {
     "recovery": ("rollback", "redundant", "neighbour-average"),
     "detection": ("timeout", "collective"),
     "straggler_coding": ("gradient", "selective", "multiplexed"),
+    "fabric": ("leaf-spine", "fat-tree"),
+    "routing": ("ecmp", "planned", "spray"),
     "nic_placement": ("adapted", "grouped", "dealt", "one-transport"),
     "placement": ("searched", "two-rules"),
     "weight_sampling": ("gaussian",),
@@ -44,6 +46,9 @@ class TechniqueScenario(Settings, table=BY_NAME):
     detection: Word = None
     diagnosis_s: Number = None
     report_s: Number = None
+    slow_mtbf_s: Number = None
+    slow_ratio: Number = None
+    slow_notice_s: Number = None
     repair_s: Number = None
     spare_nodes: Count = None
     parity_nodes: Count = None
@@ -62,6 +67,12 @@ class TechniqueScenario(Settings, table=BY_NAME):
     nic_groups: Word = None
     nic_group_link_bytes_per_s: Number = None
     nic_placement: Word = None
+    fabric: Word = None
+    leaves: Count = None
+    hosts_per_leaf: Count = None
+    spines: Count = None
+    planes: Count = None
+    routing: Word = None
     graph: Word = None
     graph_parallel: Word = None
     graph_model: Word = None

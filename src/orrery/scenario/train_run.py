@@ -13,6 +13,7 @@ from orrery.scenario.answer import to_json
 from orrery.scenario.schema import Scenario
 from orrery.scenario.show import Table
 from orrery.scenario.train_with.failures import (
+    FAILURES,
     STORAGE_BYTES_PER_S,
     check_failures,
     detection_table,
@@ -40,7 +41,15 @@ FIRST_INTERVAL_S = 1800.0
 
 DEFAULT_CHECKPOINT, IN_MEMORY = "snapshot", "in-memory"
 
-OF_A_RUN = ("device_mtbf_s", "node_mtbf_s", "checkpoint", "eval_every_steps", "data_tokens_per_s", "startup_s")
+OF_A_RUN = (
+    "device_mtbf_s",
+    "node_mtbf_s",
+    "slow_mtbf_s",
+    "checkpoint",
+    "eval_every_steps",
+    "data_tokens_per_s",
+    "startup_s",
+)
 """Settings that mean nothing without a number of tokens."""
 
 
@@ -137,7 +146,7 @@ def run_of(scenario: Scenario, costs: StepCosts, tariff: Tariff) -> Run | None:
     num_evaluations, parts = _work(scenario, costs, num_steps)
     work_s, startup_s = sum(parts.values()), _or(scenario.startup_s, 0.0)
     found, extra = None, dict[str, Any]()
-    if scenario.device_mtbf_s is not None or scenario.node_mtbf_s is not None:
+    if scenario.asks(*FAILURES):
         found, extra = _with_failures(scenario, costs, RunPlan(step_s=work_s / num_steps, num_steps=num_steps))
     parts |= {"startup": startup_s, "failures and checkpoints": found.time_s - work_s if found else 0.0}
     wall_s, devices = sum(parts.values()), job.cluster.num_devices

@@ -1,20 +1,18 @@
 """C4: faults found by the rhythm of collectives or by timeouts, and flows whose paths are planned or hashed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.training.faults.detection import FaultKind, HeartbeatDetection, Timeout
-from orrery.training.faults.error_cost import ErrorCost, Job, error_cost
-from orrery.training.faults.paths import Contention, contention, job_gain_ratio, ring_flows
+from orrery_papers.shared.trained_by import settings_of, trained
 
 SAVES = "saves are as far apart in both cases here, so the work since the last one is lost just as before"
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
     """Both halves: what errors take, and what collisions do."""
-    before = cost(paper.setups["by-hand"]).overhead_frac
-    after = cost(paper.setups["by-rhythm"]).overhead_frac
+    before, after = (overhead_frac(paper.setups[name]) for name in ("by-hand", "by-rhythm"))
     yield Prediction(
         claim="error-overhead",
         predicted=before - after,
@@ -33,50 +31,57 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         because="a few steps until it shows, the scheduler sets the node aside, a restart",
         differs=f"{SAVES}; and the paper's later months had fewer faults and more frequent saves",
     )
-    moderate = next(claim for claim in paper.claims if claim.id == "runtime").setup
+    claims = {claim.id: claim.setup for claim in paper.claims}
+    moderate, large = (by_routing(claims[name]) for name in ("runtime", "gap-512"))
     yield Prediction(
         claim="runtime",
-        predicted=gain(paper.setups["network"], moderate) - 1.0,
+        predicted=moderate["ecmp"] / moderate["planned"] - 1.0,
         because="the fullest of the links that hashed flows meet, against one flow a link",
-        differs="a ring that crosses leaves in every hop, hashed flow by flow, meets more collisions than one whose "
-        "neighbours share a leaf or whose flows are cut into several connections; and the share of communication is "
-        "that of the job on four times as many devices, which have less to compute each where the batch is the same",
+        differs="layout, batch and fabric are assumed; what shows of an exchange depends on all of them",
+    )
+    yield Prediction(
+        claim="gap-512",
+        predicted=1.0 - large["planned"] / large["ecmp"],
+        because="the same on all devices, each with a quarter of the work",
+        differs="layout, batch and fabric are assumed",
     )
 
 
-def cost(s: Setup) -> ErrorCost:
-    """A job of thousands of devices whose faults all stop it."""
-    devices = int(s.number("num_devices"))
-    kind = FaultKind(name="stop", device_mtbf_s=devices * s.number("run_s") / s.number("num_failures"))
-    job = Job(num_devices=devices, interval_s=s.number("save_interval_s"), restart_s=s.number("restart_s"))
-    detector = (
-        HeartbeatDetection(
-            step_s=s.number("step_s"),
-            num_ranks=devices,
-            report_s=s.number("report_s"),
-            diagnosis_s=s.number("diagnosis_s"),
-        )
-        if s.number("report_s")
-        else Timeout(timeout_s=s.number("timeout_s"), slow_detection_s=0.0, diagnosis_s=s.number("diagnosis_s"))
-    )
-    return error_cost(job, [kind], detector)
+def overhead_frac(s: Setup) -> float:
+    """``orrery train --detection``: the share of a run's time that failures take, checkpoints themselves left out."""
+    way = "collective" if s.number("report_s") else "timeout"
+    fails_s = s.number("num_devices") * s.number("run_s") / s.number("num_failures")
+    given: dict[str, Any] = {
+        "train_tokens": s.number("num_training_tokens"),
+        "device_mtbf_s": fails_s,
+        "checkpoint_interval_s": s.number("save_interval_s"),
+        "detection": way,
+        "restart_s": s.number("restart_s"),
+        "recompute": "full",
+        "sharding": "zero1",
+    }
+    if way == "collective":  # the node is known, and the scheduler sets it aside before the restart
+        given |= {"report_s": s.number("report_s"), "restart_s": s.number("restart_s") + s.number("diagnosis_s")}
+    else:
+        given |= {"detection_s": s.number("timeout_s"), "diagnosis_s": s.number("diagnosis_s")}
+    rows = trained(**settings_of(s, **given)).table("detection")
+    found = next(row for row in rows if row["detection"] == way)
+    return found["lost_frac"] + found["recovery_frac"]
 
 
-def gain(large: Setup, moderate: Setup) -> float:
-    """The communication's share follows from the stated gap of the large job, and is taken to the moderate one.
-
-    A gap g means that hashed steps are 1 / (1 - g) as long: with the share x of planned steps, g / (1 - g) is
-    x (hashed - 1).
-    """
-    gap = large.number("throughput_gap_frac")
-    planned_share = gap / (1.0 - gap) / (collisions(large).gain_ratio - 1.0)
-    slower = collisions(moderate).gain_ratio
-    hashed_share = planned_share * slower / (1.0 - planned_share + planned_share * slower)
-    return job_gain_ratio(hashed_share, slower)
-
-
-def collisions(s: Setup) -> Contention:
-    """Rings over all nodes, one a plane, that cross between two leaves in every hop."""
+def by_routing(s: Setup) -> Mapping[str, float]:
+    """``orrery train --fabric fat-tree``: seconds of a step by the way in which flows are dealt to the spines."""
     nodes = int(s.number("num_devices") / s.number("num_devices_per_node"))
-    flows = ring_flows([node % 2 for node in range(nodes)])
-    return contention(flows, nodes // 2, num_planes=int(s.number("num_planes")), num_draws=400)
+    below = min(nodes, int(s.number("num_hosts_per_leaf")))
+    found = trained(
+        **settings_of(
+            s,
+            recompute="full",
+            sharding="zero1",
+            fabric="fat-tree",
+            leaves=nodes // below,
+            hosts_per_leaf=below,
+            planes=int(s.number("num_planes")),
+        )
+    )
+    return {row["routing"]: row["step_s"] for row in found.table("fabric")}

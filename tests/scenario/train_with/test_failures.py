@@ -2,12 +2,17 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import orrery
 from orrery.base.errors import ScenarioError
+from orrery.scenario.schema import read_scenario
+from orrery.scenario.train_with.failures import faults_of
+from orrery.training.faults.goodput import expected
+from orrery.training.faults.model import CheckpointPlan, RunPlan
 from orrery.training.reshape.storage import Packing
 
 JOB = {
@@ -84,6 +89,56 @@ def test_detection_by_hand():
     assert answer.run.time_s < timeout.run.time_s
     alike = orrery.train(**JOB, **FAILS, detection_s=10 + 2 * answer.step_time_s)
     assert alike.run.time_s == pytest.approx(answer.run.time_s)
+
+
+SLOW = {"slow_mtbf_s": 2e7, "slow_ratio": 1.5, "slow_notice_s": 7200}
+
+
+def test_rare_slow_devices_by_hand():
+    """A third of two hours comes late; then diagnosis, restart, and half of what was saved and of loading it."""
+    settings = {"detection": "timeout", "diagnosis_s": 900, "restart_s": 100, "checkpoint_interval_s": 600}
+    rare = {**SLOW, "slow_mtbf_s": 64e9}  # one in 1e9 s of the job
+    found = orrery.train(**JOB, **rare, **settings).run.goodput
+    step_s = orrery.train(**JOB).step_time_s
+    interval_s = round(600 / step_s) * step_s
+    each_s = 7200 / 3 + 900 + 100 + interval_s / 2
+    assert (found.lost_frac + found.recovery_frac) * 1e9 == pytest.approx(each_s, rel=0.05)
+
+
+def test_slow_devices_against_drawn_ones():
+    """Stops of rate a and slow ones of rate b, drawn: a slow device that a failure takes out first has no restart."""
+    settings = {"node_mtbf_s": 8 * 40e3, "restart_s": 100, "detection_s": 600, "diagnosis_s": 900}
+    slow = {"slow_mtbf_s": 64 * 60e3, "slow_ratio": 1.5, "slow_notice_s": 20e3}
+    model = faults_of(read_scenario({**settings, **slow, "detection": "timeout"}), 10.0, 64, 8)
+    found = expected(model, CheckpointPlan(interval_s=600.0), RunPlan(step_s=10.0, num_steps=100_000))
+    draws = np.random.default_rng(3)
+    work_s = time_s = 0.0
+    held_until_s = None  # of wall time left until a slow device is known
+    for _ in range(40_000):
+        left_s = draws.exponential(1.0 / (1 / 40e3 + 1 / 60e3))
+        stops = draws.random() < (1 / 40e3) / (1 / 40e3 + 1 / 60e3)
+        if held_until_s is not None:
+            spent_s = min(left_s, held_until_s)
+            work_s, time_s, left_s = work_s + spent_s / 1.5, time_s + spent_s, left_s - spent_s
+            if spent_s == held_until_s:
+                work_s, time_s = work_s - 300.0, time_s + 900.0 + 100.0
+        work_s, time_s = work_s + left_s, time_s + left_s
+        held_until_s = None if stops else 20e3
+        if stops:
+            work_s, time_s = work_s - 300.0, time_s + 600.0 + 900.0 + 100.0
+    assert found.useful_frac == pytest.approx(work_s / time_s, rel=0.01)
+
+
+def test_slow_devices_that_hardly_ever_come_cost_nothing():
+    alike = orrery.train(**JOB, **FAILS, **{**SLOW, "slow_ratio": 1.0 + 1e-9, "slow_mtbf_s": 1e15})
+    assert alike.run.time_s == pytest.approx(orrery.train(**JOB, **FAILS).run.time_s, rel=1e-5)
+
+
+def test_the_rhythm_of_collectives_sees_slow_devices_that_a_timeout_does_not():
+    found = rows(orrery.train(**JOB, **FAILS, **SLOW, detection="collective"), "detection")
+    assert found["timeout"]["slow_noticed_after_s"] == 7200
+    assert found["collective"]["slow_noticed_after_s"] < 100
+    assert found["collective"]["overhead_frac"] < found["timeout"]["overhead_frac"]
 
 
 def test_no_parity_survives_nothing():
@@ -176,6 +231,10 @@ def test_shares_of_a_run_add_up_and_no_run_is_shorter_than_its_steps(mtbf, way):
         ({"recovery": "neighbour-average"}, "setback_steps: is missing"),
         ({"setback_steps": 3}, "means nothing without recovery"),
         ({"detection": "collective", "detection_s": 5}, "follows from the rhythm"),
+        ({"slow_mtbf_s": 1e8}, "slow_ratio: is missing beside slow_mtbf_s"),
+        ({"slow_ratio": 1.5, "slow_mtbf_s": 1e8}, "slow_notice_s: is missing beside slow_mtbf_s"),
+        ({"slow_ratio": 1.5}, "slow_mtbf_s: is missing beside slow_ratio"),
+        ({"slow_ratio": 1.0}, "slow_ratio"),
         ({"parity_nodes": 1}, "write checkpoint = in-memory"),
         ({"checkpoint": "in-memory", "parity_nodes": 6}, "write at most 5"),
         ({"spare_nodes": 1}, "repair_s: is missing"),

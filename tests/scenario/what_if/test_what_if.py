@@ -75,6 +75,7 @@ NEEDED = {
     "worker_times": "docs/data/worker-times.csv",
     "seq_lengths": "lognormal:1500:1.5",
     "nic_groups": "ib:1:5e10,roce:1:5e10",
+    "fabric": "fat-tree",
 }
 PLAIN = {"estimate": orrery.estimate, "simulate": orrery.simulate, "plan": orrery.plan, "train": orrery.train}
 ASKABLE = [lever.name for lever in levers().values() if lever.questions]
@@ -89,6 +90,8 @@ def changing(name):
             return RUN
         case "training.straggler", _:
             return TRAINING | given | {"tp": 1, "pp": 1, "global_batch": 64}
+        case _, "planned-paths":
+            return TRAINING | given | {"devices": 64, "leaves": 2, "hosts_per_leaf": 4, "planes": 8}
         case _, "stages-along-groups" | "adapted-partition":
             return TRAINING | given | {"tp": 1, "recompute": "full", "nic_group_link_bytes_per_s": 1e9}
         case _, "sequence-balancing":

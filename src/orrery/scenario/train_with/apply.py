@@ -4,6 +4,7 @@ from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
 from orrery.scenario.schema import Scenario
 from orrery.scenario.train_with.changed import Changed
+from orrery.scenario.train_with.fabric import with_fabric
 from orrery.scenario.train_with.local_updates import with_local_updates
 from orrery.scenario.train_with.network_cards import with_network_cards
 from orrery.scenario.train_with.partition import with_partition
@@ -18,6 +19,7 @@ from orrery.training.ranks import Rank
 from orrery.training.step import Steps
 
 IN_ORDER = (
+    with_fabric,
     with_slices,
     with_local_updates,
     with_partition,

@@ -26,17 +26,19 @@ REPORT_S = 10.0
 GROUP_NODES, PARITY_NODES = 6, 1
 """Nodes of a group whose memory holds each other's parity, and lost ones that it outlives; assumed."""
 
-FAILURES = ("device_mtbf_s", "node_mtbf_s")
+FAILURES = ("device_mtbf_s", "node_mtbf_s", "slow_mtbf_s")
 OF_FAILURES = ("recovery", "detection", "diagnosis_s", "report_s", "repair_s", "spare_nodes")
+OF_SLOW = ("slow_ratio", "slow_notice_s")
 OF_MEMORY = ("parity_nodes", "parity_group_nodes")
 
 
 def check_failures(scenario: Scenario) -> None:
     """Refuse what says nothing without failures, or beside another setting."""
     if all(getattr(scenario, name) is None for name in FAILURES):
-        for name in (*OF_FAILURES, *OF_MEMORY):
+        for name in (*OF_FAILURES, *OF_SLOW, *OF_MEMORY):
             if getattr(scenario, name) is not None:
                 raise ScenarioError(f"{name}: nothing fails; write train_tokens, and node_mtbf_s or device_mtbf_s.")
+    _check_slow(scenario)
     if scenario.report_s is not None and scenario.detection != "collective":
         raise ScenarioError("report_s: is of reports; write detection = collective, or leave it out.")
     if scenario.detection == "collective" and scenario.detection_s is not None:
@@ -53,29 +55,61 @@ def check_failures(scenario: Scenario) -> None:
         )
 
 
+def _check_slow(scenario: Scenario) -> None:
+    """Slow devices need all that is said of them, or nothing."""
+    given = [name for name in ("slow_mtbf_s", *OF_SLOW) if getattr(scenario, name) is not None]
+    missing = [name for name in ("slow_mtbf_s", *OF_SLOW) if name not in given]
+    if given and missing:
+        raise ScenarioError(
+            f"{missing[0]}: is missing beside {given[0]}; slow devices need how often they turn slow, how slow "
+            "(slow_ratio), and when people notice where nothing else does (slow_notice_s)."
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """Until a failure is known (s), and then until its node is."""
+    """Until a failure is known (s), and then until its node is; and until a slow device is known."""
 
     detection_s: float
     diagnosis_s: float
+    slow_detection_s: float = 0.0
+    slow_frac: float = 0.0  # of that time is lost to its late steps
 
 
 def notice_of(scenario: Scenario, way: str | None, step_s: float, num_devices: int) -> Notice:
     """The rhythm of collectives names the node itself; after a timeout people look for it."""
+    ratio = scenario.slow_ratio or 1.0
     if way != "collective":
-        return Notice(detection_s=_or(scenario.detection_s, DETECTION_S), diagnosis_s=_or(scenario.diagnosis_s, 0.0))
+        slow_s = _or(scenario.slow_notice_s, 0.0)
+        return Notice(
+            detection_s=_or(scenario.detection_s, DETECTION_S),
+            diagnosis_s=_or(scenario.diagnosis_s, 0.0),
+            slow_detection_s=slow_s,
+            slow_frac=1.0 - 1.0 / ratio,
+        )
     watch = HeartbeatDetection(
         step_s=step_s, num_ranks=num_devices, report_s=_or(scenario.report_s, REPORT_S), diagnosis_s=0.0
     )
-    found = watch.response(FaultKind(name="stop", device_mtbf_s=1.0))
-    return Notice(detection_s=found.detection_s, diagnosis_s=found.diagnosis_s)
+    stops = watch.response(FaultKind(name="stop", device_mtbf_s=1.0))
+    slow = watch.response(FaultKind(name="slow", device_mtbf_s=1.0, slowdown_ratio=ratio))
+    return Notice(
+        detection_s=stops.detection_s,
+        diagnosis_s=stops.diagnosis_s,
+        slow_detection_s=slow.detection_s,
+        slow_frac=1.0 - 1.0 / ratio,
+    )
 
 
-def faults_of(scenario: Scenario, step_s: float, num_devices: int, devices_per_node: int) -> FaultModel:
-    """Failure rates, and the outage after each failure; starting up is part of every restart."""
-    notice = notice_of(scenario, scenario.detection, step_s, num_devices)
-    return FaultModel(
+def faults_of(
+    scenario: Scenario, step_s: float, num_devices: int, devices_per_node: int, way: str | None = None
+) -> FaultModel:
+    """Failure rates, and the outage after each failure; starting up is part of every restart.
+
+    A slow device is replaced like a failed one, unless another failure takes it out before it is known: of rate r it
+    holds the others back for (1 - e^(-r d)) / r of the d seconds until then, which stand for its notice.
+    """
+    notice = notice_of(scenario, way or scenario.detection, step_s, num_devices)
+    stops = FaultModel(
         num_devices=num_devices,
         devices_per_node=devices_per_node,
         device_mtbf_s=scenario.device_mtbf_s or math.inf,
@@ -86,6 +120,17 @@ def faults_of(scenario: Scenario, step_s: float, num_devices: int, devices_per_n
         repair_s=_or(scenario.repair_s, 0.0),
         num_spares=scenario.spare_nodes or 0,
     )
+    if scenario.slow_mtbf_s is None:
+        return stops
+    strikes, stopped = num_devices / scenario.slow_mtbf_s, stops.failures_per_s
+    alone = math.exp(-(strikes + stopped) * notice.slow_detection_s)
+    held_s = (1.0 - alone) / (strikes + stopped) * notice.slow_frac
+    own = strikes * alone
+    return replace(
+        stops,
+        device_mtbf_s=1.0 / (1.0 / stops.device_mtbf_s + alone / scenario.slow_mtbf_s),
+        detection_s=(stopped * notice.detection_s + strikes * held_s) / (stopped + own),
+    )
 
 
 def detection_table(
@@ -93,14 +138,23 @@ def detection_table(
 ) -> Table:
     """Both ways of noticing, with the time that failures take of the run by each."""
     rows: list[dict[str, Any]] = []
+    outage_s = faults.diagnosis_s - notice_of(scenario, scenario.detection, step_s, faults.num_devices).diagnosis_s
     for way in ("timeout", "collective"):
         notice = notice_of(scenario, way, step_s, faults.num_devices)
-        found = expected(replace(faults, detection_s=notice.detection_s, diagnosis_s=notice.diagnosis_s), saves, run)
+        own = faults_of(scenario, step_s, faults.num_devices, faults.devices_per_node, way)
+        found = expected(
+            replace(faults, detection_s=own.detection_s, diagnosis_s=own.diagnosis_s + outage_s),
+            saves,
+            run,
+        )
+        slow = {} if scenario.slow_mtbf_s is None else {"slow_noticed_after_s": notice.slow_detection_s}
         rows.append(
             {
                 "detection": way,
                 "noticed_after_s": notice.detection_s,
                 "node_known_after_s": notice.detection_s + notice.diagnosis_s,
+                **slow,
+                "lost_frac": found.lost_frac,
                 "recovery_frac": found.recovery_frac,
                 "overhead_frac": found.overhead_frac,
             }

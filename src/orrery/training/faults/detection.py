@@ -13,12 +13,7 @@ import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
-import numpy as np
-from numpy.typing import NDArray
-
 from orrery.training.faults.model import check_not_negative, check_positive
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,24 +39,6 @@ class Response:
 
     detection_s: float  # the job stands, or runs slowly
     diagnosis_s: float  # the job stands while the faulty node is found and set aside
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timeout:
-    """A collective that does not end in time fails; people find the node, and slow nodes, by hand."""
-
-    timeout_s: float
-    slow_detection_s: float  # until somebody wonders
-    diagnosis_s: float
-
-    def __post_init__(self) -> None:
-        check_not_negative(self, "timeout_s", "slow_detection_s", "diagnosis_s")
-
-    def response(self, kind: FaultKind) -> Response:
-        """The timeout for what stops, and people for the rest."""
-        return Response(
-            detection_s=self.timeout_s if kind.stops else self.slow_detection_s, diagnosis_s=self.diagnosis_s
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,13 +76,3 @@ class HeartbeatDetection:
         if not kind.stops:
             steps_s = self.step_s * kind.slowdown_ratio * self.slow_steps(kind.slowdown_ratio)
         return Response(detection_s=self.report_s / 2.0 + steps_s, diagnosis_s=self.diagnosis_s)
-
-
-def slow_rank(arrival_s: Floats, noise_s: float, threshold: float) -> int:
-    """The rank that is late beyond chance in (steps, ranks) arrivals at the same collective; -1 where none is.
-
-    Lateness is against the median rank of each step, so that what slows all ranks alike does not count.
-    """
-    late_s = (arrival_s - np.median(arrival_s, axis=1, keepdims=True)).mean(axis=0)
-    latest = int(np.argmax(late_s))
-    return latest if late_s[latest] > threshold * noise_s / math.sqrt(arrival_s.shape[0]) else -1
