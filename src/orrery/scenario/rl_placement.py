@@ -163,7 +163,7 @@ def _call_rows(answer: RlPlacementAnswer) -> tuple[dict[str, Any], ...]:
 
 
 def _layout(call: Call, placed: Placed) -> str:
-    """How a call is cut; engines have waves in place of micro-batches."""
+    """Degrees of a call, with waves in place of micro-batches for engines."""
     text = str(placed.way)
     return text.replace(" mb", " waves") if call.kind == "generate" else text
 

@@ -38,12 +38,12 @@ class Written:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Moments:
-    """What a replica writes at moments whose weights add up to one."""
+    """Sequences of a replica at moments whose shares of the time add up to one."""
 
     num_steps: int
     sequences: Floats
     context_tokens: Floats  # of the mean sequence
-    weights: Floats
+    share_frac: Floats
     cached_sequences: float  # when the cache is fullest
     cached_tokens: float  # of the mean one of them
 
@@ -78,7 +78,7 @@ class Generation:
                 np.append(at.context_tokens, 0.0),
             ),
         )
-        step_s = float(at.weights @ np.maximum(ticks.time_s[:-1], pp * ticks.stage_s[:-1]))
+        step_s = float(at.share_frac @ np.maximum(ticks.time_s[:-1], pp * ticks.stage_s[:-1]))
         prefill_s = float(ticks.time_s[-1]) + (batch / prompts - 1.0) * float(ticks.stage_s[-1])
         cached = at.cached_sequences * cache_of(d).sequence_bytes(round(at.cached_tokens))
         return Written(
@@ -115,7 +115,7 @@ def _equal(job: RlhfJob, batch: int, waves: int) -> Moments:
         num_steps=waves * steps,
         sequences=np.full(_NODES.size, float(batch)),
         context_tokens=job.prompt_tokens + 1 + (_NODES + 1) / 2 * max(steps, 1),
-        weights=_WEIGHTS / 2,
+        share_frac=_WEIGHTS / 2,
         cached_sequences=float(batch),
         cached_tokens=job.seq_len,
     )
@@ -132,7 +132,7 @@ def _unequal(job: RlhfJob, batch: int, waves: int) -> Moments:
         num_steps=found.num_steps,
         sequences=sequences,
         context_tokens=job.prompt_tokens + 1 + written / np.maximum(sequences, 1.0),
-        weights=np.full(MOMENTS, 1.0 / MOMENTS),
+        share_frac=np.full(MOMENTS, 1.0 / MOMENTS),
         cached_sequences=most,
         cached_tokens=job.prompt_tokens + 1 + held / max(most, 1.0),
     )
