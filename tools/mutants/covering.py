@@ -13,6 +13,8 @@ from coverage import CoverageData
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+SHORT_S = 0.1
+"""A test that takes longer beside compiled rooms computes for minutes beside plain ones, some 100 times slower."""
 WRAPS = ("-W", "ignore:overflow encountered:RuntimeWarning")
 """Whole numbers wrap around in plain Python as compiled ones do."""
 
@@ -23,6 +25,15 @@ class Covering:
 
     by_line: dict[str, dict[int, frozenset[str]]]  # path from the package -> line -> tests
     seconds: dict[str, float]  # test -> how long all its cases take together
+    failed: frozenset[str]  # tests that fail before anything is changed
+
+    def without(self, tests: Iterable[str]) -> "Covering":
+        """The same, but for some tests that fail."""
+        failed = self.failed.union(tests)
+        kept = {
+            file: {line: of_line - failed for line, of_line in of_file.items()} for file, of_file in self.by_line.items()
+        }
+        return Covering(by_line=kept, seconds=self.seconds, failed=failed)
 
     def tests(self) -> set[str]:
         """Every test that runs a line."""
@@ -42,21 +53,51 @@ class Covering:
         return sorted(tests, key=lambda test: (self.seconds[test], test))
 
 
-def measure(
-    folder: str, source: Path, scratch: Path, environment: dict[str, str], *, is_patient: bool = True
+def measure(folder: str, source: Path, scratch: Path, environment: dict[str, str]) -> Covering:
+    """Which lines the tests of a folder run, all of them once under coverage; those that fail are left out."""
+    return _measured([f"tests/{folder}"], f"source = {source / 'orrery'}", source, scratch, environment)
+
+
+def measure_plain(
+    whole: Covering, files: Iterable[str], source: Path, scratch: Path, environment: dict[str, str]
 ) -> Covering:
-    """Run a folder's tests once under coverage; those that fail as it stands, or take too long, are left out."""
+    """Which lines of some files, compiled otherwise, are run by which of the tests that are short even as plain Python.
+
+    A test that takes too long is left out.
+    """
+    short = sorted(test for test in whole.tests() if whole.seconds[test] < SHORT_S)
+    include = "include =" + "".join(f"\n    {source / 'orrery' / file}" for file in sorted(files))
+    paths = f"{environment['PYTHONPATH']}{os.pathsep}{HERE}"
+    return _measured(["-p", "patience", *short], include, source, scratch, environment | {"PYTHONPATH": paths})
+
+
+def _measured(
+    tests: list[str], files: str, source: Path, scratch: Path, environment: dict[str, str]
+) -> Covering:
     settings, data, report = scratch / "coverage.ini", scratch / "coverage.data", scratch / "tests.xml"
-    settings.write_text(f"[run]\ndynamic_context = test_function\nsource = {source / 'orrery'}\ndata_file = {data}\n")
-    command = [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}", "-m", "pytest", f"tests/{folder}", "-q"]
+    settings.write_text(f"[run]\ndynamic_context = test_function\n{files}\ndata_file = {data}\n")
+    data.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}", "-m", "pytest", "-q"]
     command += ["-p", "no:cacheprovider", "-p", "_hypothesis_pytestplugin", "--hypothesis-seed=0", *WRAPS]
-    command.append(f"--junitxml={report}")
-    if not is_patient:
-        command += ["-p", "patience"]
-        environment = environment | {"PYTHONPATH": f"{environment['PYTHONPATH']}{os.pathsep}{HERE}"}
+    command += [f"--junitxml={report}", *tests]
     subprocess.run(
         command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
     )
+    seconds, failed = results(report)
+    read = CoverageData(basename=str(data))
+    read.read()
+    by_line = {
+        os.path.relpath(file, source / "orrery"): {
+            line: frozenset(test for context in contexts if (test := _test(context)) in seconds)
+            for line, contexts in read.contexts_by_lineno(file).items()
+        }
+        for file in read.measured_files()
+    }
+    return Covering(by_line=by_line, seconds=seconds, failed=frozenset()).without(failed)
+
+
+def results(report: Path) -> tuple[dict[str, float], set[str]]:
+    """How long each test of a report took, all its cases together, and the tests that failed."""
     seconds: dict[str, float] = {}
     failed: set[str] = set()
     for case in ElementTree.parse(report).iter("testcase"):
@@ -64,16 +105,7 @@ def measure(
         seconds[test] = seconds.get(test, 0.0) + float(case.get("time") or 0.0)
         if case.find("failure") is not None or case.find("error") is not None:
             failed.add(test)
-    read = CoverageData(basename=str(data))
-    read.read()
-    by_line: dict[str, dict[int, frozenset[str]]] = {}
-    for file in read.measured_files():
-        tests_by_line = {
-            line: frozenset(test for context in contexts if (test := _test(context)) in seconds and test not in failed)
-            for line, contexts in read.contexts_by_lineno(file).items()
-        }
-        by_line[os.path.relpath(file, source / "orrery")] = tests_by_line
-    return Covering(by_line=by_line, seconds=seconds)
+    return seconds, failed
 
 
 def lines_of(text: str, line: int) -> range:
