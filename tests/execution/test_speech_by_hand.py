@@ -1,0 +1,113 @@
+"""Transcription of windows: every kernel of a small model counted by hand, and what a batch of them adds up to."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from orrery import kernels
+from orrery.catalog.devices import get_device
+from orrery.execution import speech
+from orrery.execution.speech import transcribe
+from orrery.kernels.ops import AttentionDecode, AttentionPrefill, Elementwise, Gemm
+from orrery.models.speech import SpeechModel
+
+SMALL = SpeechModel(
+    name="small", width=128, encoder_layers=2, decoder_layers=3, num_heads=2, vocab=1000, mels=80, source=""
+)
+DEVICE = get_device("h100-sxm")
+NUM_TOKENS, BATCH = 40, 2
+
+
+def gemm(m, n, k):
+    return Gemm(m=m, n=n, k=k, format="fp16", quantises_input=False)
+
+
+def streams(rows, norms, times):
+    return [
+        (times * norms, Elementwise(kind="norm", tokens=rows, width=128)),
+        (times * norms, Elementwise(kind="add", tokens=rows, width=128)),
+        (times, Elementwise(kind="norm", tokens=rows, width=512)),
+    ]
+
+
+def heads(kind, **sizes):
+    return kind(batch=BATCH, num_heads=2, num_kv_heads=2, head_size=64, format="fp16", kv_format="fp16", **sizes)
+
+
+ENCODER = [
+    (1, gemm(2 * 3000, 128, 3 * 80)),
+    (1, gemm(2 * 1500, 128, 3 * 128)),
+    (2 * 4, gemm(3000, 128, 128)),
+    (2, gemm(3000, 512, 128)),
+    (2, gemm(3000, 128, 512)),
+    (2, heads(AttentionPrefill, query_tokens=1500, context_tokens=1500, is_causal=False)),
+    *streams(3000, 2, 2),
+]
+CROSS = [(3 * 2, gemm(3000, 128, 128))]
+STEP = [
+    (3 * 6, gemm(2, 128, 128)),
+    (3, gemm(2, 512, 128)),
+    (3, gemm(2, 128, 512)),
+    (3, heads(AttentionDecode, context_tokens=20)),  # half of the text on average
+    (3, heads(AttentionDecode, context_tokens=1500)),
+    *streams(2, 3, 3),
+    (1, gemm(2, 1000, 128)),
+    (1, Elementwise(kind="sample", tokens=2, width=1000)),
+]
+
+
+def summed(ops, column):
+    return sum(count * float(np.sum(getattr(kernels.predict(op, DEVICE), column))) for count, op in ops)
+
+
+def test_every_kernel_of_a_window_is_counted():
+    done = transcribe(SMALL, DEVICE, BATCH, NUM_TOKENS)
+    assert [stage.name for stage in done.stages] == ["encoder", "keys and values", "decoder"]
+    for stage, ops, times in zip(done.stages, (ENCODER, CROSS, STEP), (1, 1, NUM_TOKENS), strict=True):
+        assert stage.time_s == pytest.approx(times * summed(ops, "time_s"), rel=1e-12)
+        assert stage.flops == pytest.approx(times * summed(ops, "flops"), rel=1e-12)
+        assert stage.moved_bytes == pytest.approx(times * summed(ops, "bytes"), rel=1e-12)
+    assert done.step_s == pytest.approx(summed(STEP, "time_s"), rel=1e-12)
+    assert done.window_s == pytest.approx(sum(s.time_s for s in done.stages), rel=1e-12)
+
+
+def test_products_of_a_window_are_its_multiply_adds():
+    """Stem 6000 x 128 x 240 and 3000 x 128 x 384; a layer 12 d^2 a position; cross 2 d^2 a position and layer."""
+    done = transcribe(SMALL, DEVICE, BATCH, NUM_TOKENS)
+    products = 2 * (6000 * 128 * 240 + 3000 * 128 * 384 + 2 * 3000 * 12 * 128**2)
+    scores = 2 * 2 * 2 * 2 * 1500**2 * 128  # layers, windows, scores and values, two operations
+    assert done.stages[0].flops == pytest.approx(products + scores, rel=0.02)  # norms beside them
+    assert done.stages[1].flops == 2 * 3 * 2 * 3000 * 128**2
+
+
+def test_power_is_that_of_the_mean_rates():
+    done = transcribe(SMALL, DEVICE, BATCH, NUM_TOKENS)
+    rates = [sum(getattr(s, name) for s in done.stages) / done.window_s for name in ("flops", "moved_bytes")]
+    assert done.power_w == pytest.approx(float(np.squeeze(kernels.energy.power_w(DEVICE, "fp16", *rates))))
+    assert DEVICE.idle_power_w < done.power_w < DEVICE.power_limit_w
+
+
+def test_a_text_of_one_token_attends_to_one():
+    one = transcribe(SMALL, DEVICE, BATCH, 1)
+    ops = [
+        (n, heads(AttentionDecode, context_tokens=1) if getattr(op, "context_tokens", 0) == 20 else op)
+        for n, op in STEP
+    ]
+    assert one.step_s == pytest.approx(summed(ops, "time_s"), rel=1e-12)
+    assert one.stages[2].time_s == one.step_s
+
+
+@pytest.mark.parametrize(
+    ("columns", "bound"),
+    [
+        ({"time_s": 4.0, "compute_s": 1.0, "memory_s": 1.9, "overhead_s": 2.0}, "memory"),
+        ({"time_s": 4.0, "compute_s": 1.9, "memory_s": 1.0, "overhead_s": 2.0}, "compute"),
+        ({"time_s": 4.0, "compute_s": 1.9, "memory_s": 1.0, "overhead_s": 2.1}, "launch"),
+    ],
+)
+def test_a_stage_is_bound_by_what_takes_most_of_it(monkeypatch, columns, bound):
+    """A launch counts where it is more than half of a kernel."""
+    plain = kernels.predict(gemm(8, 8, 8), DEVICE)
+    monkeypatch.setattr(speech.kernels, "predict", lambda op, device: replace(plain, **columns))
+    assert {s.bound_by for s in transcribe(SMALL, DEVICE, BATCH, NUM_TOKENS).stages} == {bound}
