@@ -1,6 +1,6 @@
 """Layouts read back from their names, what is off where nobody says, the largest model that fits, and many experts."""
 
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, fields
 from math import inf
 
 import numpy as np
@@ -75,6 +75,8 @@ def test_names_that_say_no_layout(text, says):
 
 # --- what nobody asked for
 
+AT = (10, 20, 40, 80, 90)
+
 
 @pytest.mark.parametrize(
     ("kind", "on"),
@@ -106,18 +108,14 @@ def test_names_that_say_no_layout(text, says):
         (
             NanoBatchKnobs,
             {"num_batches": 2}
-            | dict(zip((f"memory_at_{s}_frac" for s in (10, 20, 40, 80, 90)), (0.2, 0.3, 0.8, 0.85, 0.95), strict=True))
-            | dict(
-                zip((f"network_at_{s}_frac" for s in (10, 20, 40, 80, 90)), (0.3, 0.5, 0.65, 0.9, 1.0), strict=True)
-            ),
+            | {f"memory_at_{at}_frac": frac for at, frac in zip(AT, (0.2, 0.3, 0.8, 0.85, 0.95), strict=True)}
+            | {f"network_at_{at}_frac": frac for at, frac in zip(AT, (0.3, 0.5, 0.65, 0.9, 1.0), strict=True)},
         ),
     ],
 )
 def test_numbers_and_switches_that_are_not_off_where_nobody_says(kind, on):
     """All others are 0, False, or no limit."""
-    numbers = {
-        f.name: f.default for f in fields(kind) if type(f.default) in (int, float, bool) and f.default is not MISSING
-    }
+    numbers = {f.name: f.default for f in fields(kind) if type(f.default) in (int, float, bool)}
     assert {name: value for name, value in numbers.items() if value and value != inf} == on
     assert all(type(value) is type(numbers[name]) for name, value in on.items())
 
@@ -254,7 +252,7 @@ def test_requests_that_find_their_expert_elsewhere():
 
 
 def test_the_least_recently_used_expert_makes_room(monkeypatch):
-    """0, 1, 0, 2 fill two places and drop 1; then 0 is there, 1 is not: 2 of 3 once it was full, of which 0 hits."""
+    """0 and 1 fill two places. Then 0 is there, 2 takes the place of 1, 0 is there, 1 is not: two of four."""
     from orrery.execution import composition
 
     class Drawn:
@@ -264,4 +262,3 @@ def test_the_least_recently_used_expert_makes_room(monkeypatch):
 
     monkeypatch.setattr(composition, "stream", lambda seed, name: Drawn)
     assert missed_frac(3, 2) == pytest.approx(2 / 4)
-    assert replace(DraftHead(method="eagle", acceptance_fracs=(0.5,))).num_tokens == 1

@@ -27,11 +27,12 @@ class Covering:
     seconds: dict[str, float]  # test -> how long all its cases take together
     failed: frozenset[str]  # tests that fail before anything is changed
 
-    def without(self, tests: Iterable[str]) -> "Covering":
+    def without(self, more: Iterable[str]) -> "Covering":
         """The same, but for some tests that fail."""
-        failed = self.failed.union(tests)
+        failed = self.failed.union(more)
         kept = {
-            file: {line: of_line - failed for line, of_line in of_file.items()} for file, of_file in self.by_line.items()
+            file: {line: of_line - failed for line, of_line in of_file.items()}
+            for file, of_file in self.by_line.items()
         }
         return Covering(by_line=kept, seconds=self.seconds, failed=failed)
 
@@ -71,9 +72,7 @@ def measure_plain(
     return _measured(["-p", "patience", *short], include, source, scratch, environment | {"PYTHONPATH": paths})
 
 
-def _measured(
-    tests: list[str], files: str, source: Path, scratch: Path, environment: dict[str, str]
-) -> Covering:
+def _measured(tests: list[str], files: str, source: Path, scratch: Path, environment: dict[str, str]) -> Covering:
     settings, data, report = scratch / "coverage.ini", scratch / "coverage.data", scratch / "tests.xml"
     settings.write_text(f"[run]\ndynamic_context = test_function\n{files}\ndata_file = {data}\n")
     data.unlink(missing_ok=True)

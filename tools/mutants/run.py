@@ -270,7 +270,9 @@ def survey(floor: str, count: int, seed: int, scratch: Path, seen: frozenset[str
     for test in sorted(whole.failed):
         print(f"  left out: {test} fails before anything was changed", flush=True)
     if len(whole.failed) > MOST_LEFT_OUT_FRAC * len(whole.seconds):
-        raise SystemExit(f"{len(whole.failed)} tests of {len(whole.seconds)} fail: nothing can be learned from the rest.")
+        raise SystemExit(
+            f"{len(whole.failed)} tests of {len(whole.seconds)} fail: nothing can be learned from the rest."
+        )
     plain = plain.without(whole.failed)
     outcomes: list[Outcome] = []
     for change in drawn(floor, count, seed):
