@@ -25,7 +25,7 @@ class Covering:
 
     by_line: dict[str, dict[int, frozenset[str]]]  # path from the package -> line -> tests
     seconds: dict[str, float]  # test -> how long all its cases take together
-    failed: frozenset[str]  # tests that fail before anything is changed
+    failed: frozenset[str] = frozenset()  # tests that fail before anything is changed
 
     def without(self, more: Iterable[str]) -> "Covering":
         """The same, but for some tests that fail."""
@@ -92,7 +92,7 @@ def _measured(tests: list[str], files: str, source: Path, scratch: Path, environ
         }
         for file in read.measured_files()
     }
-    return Covering(by_line=by_line, seconds=seconds, failed=frozenset()).without(failed)
+    return Covering(by_line=by_line, seconds=seconds).without(failed)
 
 
 def results(report: Path) -> tuple[dict[str, float], set[str]]:
