@@ -5,12 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from batches import decodes
-
-from orrery import kernels, network
-from orrery.execution.adapters import adapter_bytes, adapter_parts, reading_s, slots_bytes
-from orrery.execution.kept_cache import NOTHING, Compression, kept_tokens, seen_tokens
-from orrery.execution.layout import Adapters, WeightOffload
-from orrery.execution.shard import shard
 from orrery.execution.ternary import (
     TernaryModel,
     activation_bytes,
@@ -19,6 +13,12 @@ from orrery.execution.ternary import (
     training_bytes,
     weight_bytes,
 )
+
+from orrery import kernels, network
+from orrery.execution.adapters import adapter_bytes, adapter_parts, reading_s, slots_bytes
+from orrery.execution.kept_cache import NOTHING, Compression, kept_tokens, seen_tokens
+from orrery.execution.layout import Adapters, WeightOffload
+from orrery.execution.shard import shard
 from orrery.execution.weight_offload import elsewhere_bytes, fetches_s, layer_bytes, num_elsewhere
 from orrery.kernels.ops import Gemm
 
