@@ -8,7 +8,7 @@ import pytest
 from orrery import kernels
 from orrery.catalog.devices import get_device
 from orrery.execution import speech
-from orrery.execution.speech import transcribe
+from orrery.execution.speech import FORMAT, WORD_BYTES, transcribe
 from orrery.kernels.ops import AttentionDecode, AttentionPrefill, Elementwise, Gemm
 from orrery.models.speech import SpeechModel
 
@@ -68,6 +68,7 @@ def test_every_kernel_of_a_window_is_counted():
         assert stage.time_s == pytest.approx(times * summed(ops, "time_s"), rel=1e-12)
         assert stage.flops == pytest.approx(times * summed(ops, "flops"), rel=1e-12)
         assert stage.moved_bytes == pytest.approx(times * summed(ops, "bytes"), rel=1e-12)
+    assert (FORMAT, WORD_BYTES) == ("fp16", 16 / 8)
     assert done.step_s == pytest.approx(summed(STEP, "time_s"), rel=1e-12)
     assert done.window_s == pytest.approx(sum(s.time_s for s in done.stages), rel=1e-12)
 

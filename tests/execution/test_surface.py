@@ -139,7 +139,7 @@ def test_only_ranks_that_exchange_share(deploy):
     alone = surface_of(deploy(**CASES["experts"]), **SIZES)
     assert alone.shared.shape == (1, CHANNELS)
     assert not alone.shared.any()
-    out = np.zeros(4)
+    out = np.zeros(CHANNELS)
     shared_cost(stacked([alone]), 0, out, 4000.0)
     assert not out.any()
     together = surface_of(deploy(**CASES["latent, ranks exchange"]), **SIZES)
@@ -152,7 +152,7 @@ def test_a_table_goes_on_beyond_its_ends(deploy):
     surface = surface_of(deploy(**CASES["dense"]), **SIZES)
 
     def time_s(*requested):
-        out = np.empty(4)
+        out = np.empty(CHANNELS)
         device_cost(stacked([surface]), 0, out, *(float(x) for x in requested))
         assert np.isfinite(out).all()
         assert (out >= 0).all()
@@ -170,7 +170,7 @@ def test_a_table_goes_on_beyond_its_ends(deploy):
 
 def test_several_deployments_share_a_stack(deploy):
     found = [surface_of(deploy(**CASES[case]), **SIZES) for case in ("dense", "latent, ranks exchange")]
-    both, out, alone = stacked(found), np.empty(4), np.empty(4)
+    both, out, alone = stacked(found), np.empty(CHANNELS), np.empty(CHANNELS)
     for which, surface in enumerate(found):
         device_cost(both, which, out, 2.0, 700.0, 9e5, 60.0, 9e4, 62.0, 0.0)
         device_cost(stacked([surface]), 0, alone, 2.0, 700.0, 9e5, 60.0, 9e4, 62.0, 0.0)
@@ -187,7 +187,7 @@ def test_equal_sizes_after_rounding_give_the_same_tables(deploy):
 
 def test_a_small_surface_has_cells(deploy):
     one = dict.fromkeys(SIZES, 1)
-    surface, out = stacked([surface_of(deploy(**CASES["dense"]), **one)]), np.empty(4)
+    surface, out = stacked([surface_of(deploy(**CASES["dense"]), **one)]), np.empty(CHANNELS)
     device_cost(surface, 0, out, 1.0, 1.0, 0.5, 1.0, 16.0, 2.0, 0.0)
     assert out[TIME] > 0
     assert np.isfinite(out).all()

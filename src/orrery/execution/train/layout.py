@@ -1,6 +1,6 @@
 """Layout of a training job over devices."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
 
 Sharding = Literal["none", "zero1", "zero2", "zero3"]
@@ -74,10 +74,6 @@ class TrainingLayout:
         words += [f"recompute-{kind}{part}"] if self.recompute != "none" else []
         words += [self.schedule] if self.pp > 1 else []
         return " ".join(words)
-
-
-LAYOUT_FIELDS = tuple(f.name for f in fields(TrainingLayout))
-"""Names of everything that a layout says."""
 
 
 def expert_cut(cuts_experts: bool, tp: int, ranks: int, ep: int) -> int:
