@@ -36,6 +36,9 @@ def test_all_are_ranked(describe):
     assert code == 0
     for words in ("By Time per output token (TPOT)", "No effect (", "Not tried (", "tp is 1", "--success"):
         assert words in out
+    heading = out.splitlines()[1].split()
+    assert heading[-5:] == ["TTFT", "E2EL", "output", "cost", "energy"]  # the other metrics beside the ranked one
+    assert out.count("how much quality your task loses with this cache") == 1
 
 
 def test_json_and_a_scenario_file_say_the_same(describe, tmp_path):

@@ -28,8 +28,9 @@ Examples:
     "--metric",
     default="",
     metavar="NAME",
-    help="What they are ranked by: ttft, tpot, latency, throughput (default), cost, energy, memory; of training "
-    "step_time (default), throughput, cost, energy, memory, run_time.",
+    help="What they are ranked by: ttft, tpot, latency (default where requests arrive at a rate), throughput (default "
+    "otherwise), cost (default of plan), energy, memory; of training step_time (default), throughput, cost, energy, "
+    "memory, run_time.",
 )
 @click.option(
     "--break-even",

@@ -1,11 +1,14 @@
 """Terminal views of the effects of techniques."""
 
+from collections.abc import Callable
+
 from orrery.base.units import si
 from orrery.cli.output import console
 from orrery.cli.sheet import Sheet
 from orrery.scenario.what_if import WhatIf, WhatIfAnswer
 from orrery.scenario.what_if.difference import Difference
 from orrery.scenario.what_if.metrics import METRICS, Metric
+from orrery.scenario.what_if.result import UNSEEN_GAIN
 
 
 def print_each(answer: WhatIfAnswer) -> None:
@@ -33,7 +36,9 @@ def print_ranking(answer: WhatIfAnswer) -> None:
     moved = [r for r in answer.results if r.outcome == "changes"]
     drawn = Sheet("technique", "without", "with", "difference", "80 % interval", title=f"By {metric.words}")
     drawn.add_column("", justify="left")
-    drawn.add_column("measure first", justify="left", wraps=True, minor=1)
+    beside = [m for m in METRICS if m.short and m != metric and any(m.name in r.difference for r in moved)]
+    for other in beside:
+        drawn.add_column(other.short, minor=1)
     for r in moved:
         shown = r.metric
         d = r.difference.get(shown.name)
@@ -44,25 +49,34 @@ def print_ranking(answer: WhatIfAnswer) -> None:
             _percent(d),
             _between(d),
             r.verdict,
-            "; ".join(r.lever.measure),
+            *(_percent(r.difference.get(other.name)) for other in beside),
         )
     if moved:
         out.print(drawn)
     else:
         out.print("No technique changes this deployment.")
+    if unmeasured := _grouped(moved, lambda r: "; ".join(r.lever.measure)):
+        out.print("\n[bold]Measure first[/]")
+        for what, names in unmeasured.items():
+            out.print(f"  {', '.join(names)}: {what}", markup=False)
     for outcome, words in (("no effect", "No effect"), ("infeasible", "Infeasible"), ("does not apply", "Not tried")):
         if rest := [r for r in answer.results if r.outcome == outcome]:
             out.print(f"\n[bold]{words}[/] ({len(rest)})")
-            for because, names in _grouped(rest).items():
+            for because, names in _grouped(rest, _because).items():
                 out.print(f"  {', '.join(names)}: {because}", markup=False)
 
 
-def _grouped(results: list[WhatIf]) -> dict[str, list[str]]:
-    """Names by reason, so that one reason stands once."""
+def _grouped(results: list[WhatIf], by: Callable[[WhatIf], str]) -> dict[str, list[str]]:
+    """Names by a text, so that each text stands once; results without one are left out."""
     found: dict[str, list[str]] = {}
     for r in results:
-        found.setdefault(r.because.removeprefix("no effect on this deployment: "), []).append(r.technique)
+        if text := by(r):
+            found.setdefault(text, []).append(r.technique)
     return found
+
+
+def _because(result: WhatIf) -> str:
+    return result.because.removeprefix("no effect on this deployment: ")
 
 
 def _sides(result: WhatIf) -> Sheet:
@@ -87,10 +101,10 @@ def _value(result: WhatIf, metric: Metric, which: str) -> str:
 
 
 def _percent(d: Difference | None) -> str:
-    return "-" if d is None else "none" if d.frac == 0.0 else f"{d.frac:+.1%}"
+    return "-" if d is None else "none" if abs(d.frac) < UNSEEN_GAIN else f"{d.frac:+.1%}"
 
 
 def _between(d: Difference | None) -> str:
-    if d is None or d.low_80 is None or d.high_80 is None or d.frac == 0.0:
+    if d is None or d.low_80 is None or d.high_80 is None or abs(d.frac) < UNSEEN_GAIN:
         return ""
     return f"{d.low_80:+.1%} to {d.high_80:+.1%}"

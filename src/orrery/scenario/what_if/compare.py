@@ -17,7 +17,7 @@ from orrery.scenario.schema import Scenario, read_scenario
 from orrery.scenario.simulate import SimulatedAnswer
 from orrery.scenario.what_if.break_even import BreakEven, break_even
 from orrery.scenario.what_if.difference import STILL_FRAC, differences, gain, is_same
-from orrery.scenario.what_if.metrics import Metric, metric_called
+from orrery.scenario.what_if.metrics import Metric, default_metric, metric_called
 from orrery.scenario.what_if.result import WhatIf
 from orrery.scenario.what_if.side import Side, side_of
 
@@ -62,8 +62,8 @@ class Comparer:
         return self.scenario.global_batch is not None
 
     def metric(self, word: str = "") -> Metric:
-        """The metric of that word; blank for throughput, or a training job's step time."""
-        return metric_called(word, is_training=self.is_training)
+        """The metric of that word; blank for the one that the traffic leaves open."""
+        return metric_called(word or default_metric(self.scenario.written()), is_training=self.is_training)
 
     def what_if(self, lever: Lever, metric: Metric, inputs: Sequence[str] | None = ()) -> WhatIf:
         """One technique. ``inputs``: those whose break-even is looked for; None for what matters to it."""

@@ -13,6 +13,10 @@ from orrery.scenario.what_if.side import Side
 Outcome = Literal["changes", "no effect", "infeasible", "does not apply"]
 
 
+UNSEEN_GAIN = 5e-4
+"""Changes below half of the last digit that is shown count as none."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WhatIf:
     """A technique in a deployment: both sides, their difference, where it turns, and what must be measured."""
@@ -44,7 +48,7 @@ class WhatIf:
         """helps, hurts, or that the metric stays; with ``likely`` where the interval leaves no doubt."""
         if self.outcome != "changes":
             return self.outcome
-        if not self.gain:
+        if abs(self.gain) < UNSEEN_GAIN:
             return "no change"
         found = self.difference.get(self.metric.name)
         sure = "likely " if found is not None and found.is_sure else ""
