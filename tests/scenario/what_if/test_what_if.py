@@ -159,33 +159,6 @@ def plain(deployment):
 
 
 @pytest.mark.parametrize("name", ASKABLE)
-@pytest.mark.parametrize(
-    ("settings", "word"),
-    [
-        ({"rate": 2.0}, "latency"),
-        ({"users": 20}, "latency"),
-        ({"concurrency": 8}, "throughput"),
-        ({"batch": 8}, "throughput"),
-        ({"rate": 2.0, "max_devices": 8}, "cost"),
-        ({"global_batch": 64}, "step_time"),
-    ],
-)
-def test_the_default_metric_is_the_one_that_the_traffic_leaves_open(settings, word):
-    assert default_metric(settings) == word
-
-
-def test_a_change_that_rounds_to_nothing_is_none():
-    metric = BY_METRIC["tpot_s"]
-    lever = get_lever("fp8-weights")
-    for figure, verdict in ((1.0004, "no change"), (1.001, "hurts"), (0.999, "helps")):
-        sides = (Side(question="estimate", settings={}, figures={"tpot_s": value}) for value in (1.0, figure))
-        without, having = sides
-        result = WhatIf(
-            lever=lever, outcome="changes", because="", command="", metric=metric, without=without, having=having
-        )
-        assert result.verdict == verdict
-
-
 def test_each_changes_a_deployment_or_refuses_in_words(name):
     """Never the baseline's number in silence: it moves one, or says that and why it does not."""
     (found,) = what_if(name, break_even=(), **plain(changing(name))).results
@@ -437,3 +410,30 @@ def test_a_side_that_does_not_fit_is_infeasible():
     assert found.outcome == "infeasible"
     assert isinstance(found.without, Side)
     assert found.to_json()["without"]["infeasible"]["need"] > 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        ({"rate": 2.0}, "latency"),
+        ({"users": 20}, "latency"),
+        ({"concurrency": 8}, "throughput"),
+        ({"batch": 8}, "throughput"),
+        ({"rate": 2.0, "max_devices": 8}, "cost"),
+        ({"global_batch": 64}, "step_time"),
+    ],
+)
+def test_the_default_metric_is_the_one_that_the_traffic_leaves_open(settings, word):
+    assert default_metric(settings) == word
+
+
+def test_a_change_that_rounds_to_nothing_is_none():
+    metric = BY_METRIC["tpot_s"]
+    lever = get_lever("fp8-weights")
+    for figure, verdict in ((1.0004, "no change"), (1.001, "hurts"), (0.999, "helps")):
+        sides = (Side(question="estimate", settings={}, figures={"tpot_s": value}) for value in (1.0, figure))
+        without, having = sides
+        result = WhatIf(
+            lever=lever, outcome="changes", because="", command="", metric=metric, without=without, having=having
+        )
+        assert result.verdict == verdict
