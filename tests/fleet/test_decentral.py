@@ -5,6 +5,7 @@ import pytest
 
 from orrery.engine.streams import stream
 from orrery.fleet.decentral import COMPRESSORS
+from orrery.fleet.decentral.guarantee import guaranteed_gain
 from orrery.fleet.decentral.saddle import compressed, extragradient, game
 from orrery.training.local_updates import LOCAL_UPDATES
 from orrery.training.replica import Replica
@@ -70,6 +71,50 @@ def test_compressed_messages_solve_it_too(name, remembers):
     assert path.error_frac[-1] <= 1e-4
     assert np.diff(path.num_bits).min() < 4 * 32 * 16  # a step is cheaper than a whole one
     assert np.isfinite(path.bits_to(1e-2))
+
+
+def test_what_theory_allows_is_worked_out_by_hand():
+    """A quarter kept by 16 workers: L'^2 = 1 + 3 / 16, the reference moves with chance 1/4, and 2 - 1/4 times as many
+    steps; a step sends 1/4 and, one time in four, a whole message, where extragradient sends two."""
+    steps_ratio = 1.75 * (1.1875 / 0.25) ** 0.5
+    assert guaranteed_gain(0.25, 16, compresses_down=False) == pytest.approx(2.0 / (0.5 * steps_ratio))
+    assert guaranteed_gain(0.25, 16) == pytest.approx(4.0 / (1.0 * steps_ratio * 2.0))  # a quarter once more: 1 / k
+    assert guaranteed_gain(0.25, 16, 0.5, compresses_down=False) == pytest.approx(
+        2.0 / (0.375 * 1.75 * (1.375 / 0.25) ** 0.5)
+    )
+
+
+@pytest.mark.parametrize("num_workers", [1, 5, 1000])
+def test_keeping_all_saves_nothing_and_both_ways_never_do(num_workers):
+    assert guaranteed_gain(1.0, num_workers) == pytest.approx(1.0)
+    assert guaranteed_gain(1.0, num_workers, compresses_down=False) == pytest.approx(1.0)
+    assert guaranteed_gain(0.1, num_workers) < 1.0
+
+
+def test_what_theory_allows_grows_with_the_workers_to_a_root_of_the_share():
+    found = [guaranteed_gain(0.04, n, compresses_down=False) for n in (1, 10, 100, 10**9)]
+    assert found == sorted(found)
+    assert found[0] == pytest.approx(1.0 / 1.96)
+    assert found[-1] == pytest.approx(5.0 / 1.96)
+
+
+def test_steps_of_the_length_that_theory_allows_keep_what_it_says():
+    """Steps of whole messages at 1 / L, of compressed ones at sqrt(p) / L': workers alike, a weak pull."""
+    of, technique = game(8, 8, 0.05, 0.02), COMPRESSORS.get("send-random")
+    whole = extragradient(of, 1.0, 4000, 1e-3)
+    found = compressed(
+        of,
+        technique,
+        technique.knobs(kept_frac=0.25),
+        remembers=False,
+        move_frac=0.25,
+        step_ratio=(0.25 / (1.0 + 3.0 / 8.0)) ** 0.5,
+        num_steps=4000,
+        until_frac=1e-3,
+        compresses_down=False,
+    )
+    gain = 0.5 * whole.bits_to(1e-3) / found.bits_to(1e-3)  # of an extragradient step's four messages two go up
+    assert gain == pytest.approx(guaranteed_gain(0.25, 8, compresses_down=False), rel=0.15)
 
 
 def test_a_step_too_long_is_lost_and_stops():

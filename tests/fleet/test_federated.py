@@ -35,7 +35,27 @@ def test_an_asynchronous_server_hears_fast_clients_more_often():
 def test_compass_brings_equal_clients_in_together():
     found = history("federated-compass", EQUAL, run_s=1.0, num_least=10, num_most=20)
     gaps = np.diff(found.time_s)
-    assert gaps == pytest.approx(np.full(gaps.size, 0.1))
+    assert gaps == pytest.approx(np.full(gaps.size, 0.2))  # twenty steps of 0.01 s each
+
+
+def test_equal_clients_under_compass_are_synchronous_averaging():
+    ours = history("federated-compass", EQUAL, run_s=2.0, num_least=5, num_most=20)
+    theirs = history("federated-average", EQUAL, run_s=2.0, num_steps=20)
+    assert ours.time_s == pytest.approx(theirs.time_s)
+    assert ours.accuracy_frac == pytest.approx(theirs.accuracy_frac)
+
+
+def test_clients_within_the_range_of_steps_are_one_group_that_nobody_waits_for():
+    """The fastest takes 40 steps of 1 ms; one at 2 ms takes 20 meanwhile, one at 3 ms takes 13: a round each 40 ms."""
+    found = history("federated-compass", (0.002, 0.001, 0.003), run_s=0.4, num_least=10, num_most=40)
+    assert np.diff(found.time_s) == pytest.approx(np.full(10, 0.04))
+
+
+def test_a_client_too_slow_for_a_group_opens_one_that_others_can_join():
+    """At 10 ms a step four fit until 40 ms, and eight until the fast one's next turn ends at 80 ms: both fewer than ten,
+    so it opens a group with ten, due at 100 ms, which the fast one joins at 80 ms for its last 20 steps."""
+    found = history("federated-compass", (0.001, 0.01), run_s=0.2, num_least=10, num_most=40)
+    assert found.time_s[:4] == pytest.approx([0.0, 0.04, 0.08, 0.1])
 
 
 def test_compass_gives_fast_clients_more_steps():

@@ -1,14 +1,18 @@
-"""A saddle point by workers that send compressed differences, against whole messages: error over bits. [masha-2022]"""
+"""A saddle point by workers that send compressed differences, against whole messages: error over bits. [masha-2022]
+
+Beside each measured gain of random numbers stands the one that theory allows (``guaranteed_gain``).
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, nan
 
 import numpy as np
 
 from orrery.base.errors import ScenarioError
 from orrery.base.experiment import Experiment, Row, Run, counter, numbers, whole
 from orrery.fleet.decentral import COMPRESSORS
+from orrery.fleet.decentral.guarantee import guaranteed_gain
 from orrery.fleet.decentral.saddle import Game, Path, compressed, extragradient, game
 
 STEPS = (1.0, 0.7, 0.5, 0.35, 0.2, 0.1)
@@ -51,12 +55,12 @@ def _rows(request: Run, sizes: Sizes, count: int, keeps: tuple[float, ...], tick
     ways = 4.0 if sizes.down == "compressed" else 2.0
     plain = _best([extragradient(of, step, request.steps, sizes.target_frac) for step in STEPS], sizes.target_frac)
     plain = Path(num_bits=plain.num_bits * ways / 4.0, error_frac=plain.error_frac)
-    yield from _curve("whole messages", count, 1.0, plain, plain, sizes.target_frac)
+    yield from _curve("whole messages", count, 1.0, plain, plain, sizes.target_frac, 1.0)
     tick()
     for method in METHODS:
         for share in keeps:
             found = _best([_path(request, of, sizes, method, share, step) for step in STEPS], sizes.target_frac)
-            yield from _curve(method, count, share, found, plain, sizes.target_frac)
+            yield from _curve(method, count, share, found, plain, sizes.target_frac, _theory(method, count, share, sizes))
             tick()
 
 
@@ -83,7 +87,16 @@ def _best(paths: list[Path], target: float) -> Path:
     return min(paths, key=lambda p: (p.bits_to(target), float(p.error_frac.min())))
 
 
-def _curve(method: str, count: int, share: float, path: Path, plain: Path, target: float) -> Iterator[Row]:
+def _theory(method: str, count: int, share: float, sizes: Sizes) -> float:
+    """What steps as long as theory allows would gain; unknown for a biased compressor."""
+    if method != "random":
+        return nan
+    return guaranteed_gain(share, count, sizes.participating_frac, compresses_down=sizes.down == "compressed")
+
+
+def _curve(
+    method: str, count: int, share: float, path: Path, plain: Path, target: float, theory: float
+) -> Iterator[Row]:
     bits = path.bits_to(target)
     gain = plain.bits_to(target) / bits if isfinite(bits) else 0.0
     for error in np.geomspace(1.0, target, NUM_POINTS).tolist():
@@ -93,8 +106,9 @@ def _curve(method: str, count: int, share: float, path: Path, plain: Path, targe
             "workers": count,
             "keep": share,
             "error_frac": float(error),
-            "mbit": reached / 1e6 if isfinite(reached) else float("nan"),
+            "mbit": reached / 1e6 if isfinite(reached) else nan,
             "gain_at_target": gain,
+            "guaranteed_gain": theory,
         }
 
 

@@ -14,21 +14,20 @@ from orrery.training.small.data import Split
 from orrery.training.small.points import points_of
 
 SCHEDULES = ("federated-average", "federated-async", "federated-compass")
-TARGET_FRAC = 0.98
-"""Target, as a share of the accuracy with which the synchronous run ends."""
-
 NUM_POINTS = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """Comma-separated times of a client's step, as multiples of the fastest; local steps; the server's seconds."""
+    """Comma-separated times of a client's step, as multiples of the fastest; local steps; the server's seconds; the target
+    as a share of the accuracy with which the synchronous run ends."""
 
     speeds: str = "1,1,2,3,5,8"
     num_local_steps: int = 40
     num_least_steps: int = 8
     run_s: float = 60.0
     learning_ratio: float = 0.002
+    target_frac: float = 0.98
 
 
 def run(request: Run) -> tuple[Row, ...]:
@@ -37,6 +36,8 @@ def run(request: Run) -> tuple[Row, ...]:
     step_s = tuple(0.01 * speed for speed in numbers("speeds", sizes.speeds, least=0.01, most=1000.0))
     if len(step_s) < 2 or sizes.run_s <= 0.0 or sizes.learning_ratio <= 0.0:
         raise ScenarioError("set: write speeds of two clients or more, and run_s and learning_ratio above 0.")
+    if not 0.0 < sizes.target_frac < 1.0:
+        raise ScenarioError(f"set: target_frac = {sizes.target_frac:g}; write a share between 0 and 1.")
     most = whole("num_local_steps", sizes.num_local_steps, most=10_000)
     least = whole("num_least_steps", sizes.num_least_steps, most=most)
     world = federation(step_s, run_s=sizes.run_s, learning_ratio=sizes.learning_ratio, seed=request.seed)
@@ -49,7 +50,7 @@ def run(request: Run) -> tuple[Row, ...]:
         given = {"num_most": most, "num_least": least} if name == "federated-compass" else {"num_steps": most}
         found[name] = technique.rule(world, technique.knobs(**given))
         tick()
-    target = TARGET_FRAC * found["federated-average"].final_frac
+    target = sizes.target_frac * found["federated-average"].final_frac
     reached = {name: history.reached_s(target) for name, history in found.items()}
     base = reached["federated-average"]
     return tuple(

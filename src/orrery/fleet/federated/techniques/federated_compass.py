@@ -1,8 +1,13 @@
 """Steps by speed: each client gets as many local steps as let it arrive together with others, as a group.
 
-A client that comes back joins the group in which it can take the most steps between ``num_least`` and ``num_most`` and
-still arrive in time; where none has room it opens a group of its own, timed so that members of an earlier group can
-join it after their next turn. A group is taken in as one when its last member arrives.
+The fastest client without a group opens one with ``num_most`` steps. Every other, fastest first, joins the group in which
+it can take the most steps between ``num_least`` and ``num_most`` and still arrive in time; where none has room it opens a
+group of its own, timed so that the fastest member of an earlier group can join it after its next turn. A group is taken
+in as one when its last member arrives.
+
+Clients of equal speed are one group whose rounds are those of synchronous averaging. Where the slowest takes no more than
+num_most / num_least times the fastest's time, all are one group that is never stale, and clients together take as many
+steps a second as if nobody waited: the slowest's time over the harmonic mean of all times more than in rounds that wait.
 """
 
 import heapq
@@ -32,9 +37,10 @@ class CompassKnobs:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Group:
-    """Clients that will arrive together: when, how many are still away, and who came with what."""
+    """Clients that will arrive together: when, the fastest's step, how many are still away, and who came with what."""
 
     due_s: float
+    fastest_s: float
     num_away: int = 0
     arrived: list[tuple[int, int, Floats]] = field(default_factory=list[tuple[int, int, Floats]])
 
@@ -48,7 +54,7 @@ def rule(run: Federation, knobs: CompassKnobs) -> History:
     times, accuracies = [0.0], [run.accuracy(weights)]
     homecoming, now_s = list(range(run.num_clients)), 0.0
     while True:
-        for client in homecoming:
+        for client in sorted(homecoming, key=lambda i: run.step_s[i]):
             num_steps, group = _turn(groups, run, knobs, client, now_s)
             group.num_away += 1
             begun[client] = (group, version, weights)
@@ -77,18 +83,21 @@ def _turn(groups: list[_Group], run: Federation, knobs: CompassKnobs, client: in
     joinable = [(steps, i) for steps, i in fitting if knobs.num_least <= steps <= knobs.num_most]
     if joinable:
         steps, found = max(joinable)
-        return steps, groups[found]
-    steps = _opening_steps(groups, run, knobs, step_s, now_s)
-    opened = _Group(due_s=now_s + steps * step_s)
+        group = groups[found]
+        group.fastest_s = min(group.fastest_s, step_s)
+        return steps, group
+    steps = _opening_steps(groups, knobs, step_s, now_s)
+    opened = _Group(due_s=now_s + steps * step_s, fastest_s=step_s)
     groups.append(opened)
     return steps, opened
 
 
-def _opening_steps(groups: list[_Group], run: Federation, knobs: CompassKnobs, step_s: float, now_s: float) -> int:
-    """Steps of a client that opens a group: until the fastest client, once it is back, has taken its most steps."""
-    fastest_s = knobs.num_most * min(run.step_s)
-    dues = [int((g.due_s + fastest_s - now_s) / step_s + 1e-9) for g in groups if g.num_away]
-    return max((min(due, knobs.num_most) for due in dues if due >= knobs.num_least), default=knobs.num_least)
+def _opening_steps(groups: list[_Group], knobs: CompassKnobs, step_s: float, now_s: float) -> int:
+    """Steps of a client that opens a group: until a group's fastest, once it is back, has taken its most steps; as many
+    as there may be where no group is so near."""
+    back_s = [g.due_s + knobs.num_most * g.fastest_s - now_s for g in groups if g.num_away]
+    steps = [count for each in back_s if (count := int(each / step_s + 1e-9)) <= knobs.num_most]
+    return max(max(steps), knobs.num_least) if steps else knobs.num_most
 
 
 TECHNIQUE = Technique(
