@@ -5,7 +5,7 @@ import pytest
 
 from orrery.base.errors import UnknownName
 from orrery.fleet.federated import FEDERATED
-from orrery.fleet.federated.federation import History, federation, staleness_weight
+from orrery.fleet.federated.federation import History, Holdings, federation, staleness_weight
 
 NAMES = ("federated-average", "federated-async", "federated-compass")
 EQUAL = (0.01,) * 3
@@ -73,6 +73,13 @@ def test_clients_mostly_hold_their_own_classes():
     found = federation(EQUAL, run_s=1.0)
     for client, part in enumerate(found.parts):
         assert 0.85 < (part.labels % 3 == client).mean() < 1.0
+
+
+def test_clients_that_share_classes_hold_as_many_as_is_said_and_every_point_once():
+    found = federation((0.01,) * 5, run_s=1.0, num_classes=10, holdings=Holdings(least=5, most=6), seed=3)
+    assert {len(set(part.labels.tolist())) for part in found.parts} <= {5, 6}
+    assert sum(part.labels.size for part in found.parts) == found.data.train.labels.size
+    assert len({label for part in found.parts for label in part.labels.tolist()}) == 10
 
 
 def test_when_a_target_is_reached():

@@ -21,6 +21,7 @@ from orrery.planner.goal import Goal, Objectives
 from orrery.planner.money import Tariff, idle_notes
 from orrery.planner.pareto import front, least
 from orrery.planner.plan import Operation
+from orrery.planner.budget import Budget, Weight
 from orrery.planner.pools import Pairing, Worker, pairings, rank_at
 from orrery.planner.rejection_reasons import _way_out, difference, distance, nearest_to
 from orrery.planner.space import (
@@ -120,14 +121,21 @@ def test_fronts_by_hand():
 
 
 def test_designs_are_ranked_by_what_carries_the_rate_for_least():
-    assert rank_at(6.0, 3, None, 0.0) == (-2.0, 3)
-    assert rank_at(6.0, 3, 9.0, 7.0) == (1.0, -6.0)
-    assert rank_at(6.0, 3, 9.0, 6.0) == (0.0, 0.0, 9.0, -2.0)
-    assert rank_at(6.0, 3, None, 6.0) == (0.0, 1.0, 3, -2.0)
+    def ranked(usd, demanded):
+        return rank_at(6.0, Weight(num_devices=3, usd_per_hour=usd, power_w=1.0), EIGHT, demanded)
+
+    assert ranked(None, 0.0) == (-2.0, 3)
+    assert ranked(9.0, 7.0) == (1.0, -6.0)
+    assert ranked(9.0, 6.0) == (0.0, 0.0, 9.0, -2.0)
+    assert ranked(None, 6.0) == (0.0, 1.0, 3, -2.0)
+
+
+EIGHT = Budget(max_devices=8)
 
 
 def worker(rate, tp=1, usd=2.0):
-    option = SimpleNamespace(tariff=SimpleNamespace(usd_per_hour=usd))
+    device = SimpleNamespace(power_limit_w=400.0, host_power_w=100.0)
+    option = SimpleNamespace(tariff=SimpleNamespace(usd_per_hour=usd), device=device)
     deployment = SimpleNamespace(layout=Layout(tp=tp))
     return Worker(candidate=SimpleNamespace(option=option, deployment=deployment), requests_per_s=rate)
 
@@ -135,16 +143,16 @@ def worker(rate, tp=1, usd=2.0):
 def test_two_pools_by_hand():
     """Two prefill replicas of two devices at 3/s beside three decode ones at 1.5/s: 4.5/s on seven devices."""
     both = Pairing(prefill=worker(3.0, tp=2), num_prefill=2, decode=worker(1.5, usd=5.0), num_decode=3)
-    assert (both.num_devices, both.requests_per_s, both.usd_per_hour) == (7, 4.5, 23.0)
-    assert replace(both, decode=worker(1.5, usd=None)).usd_per_hour is None
-    assert worker(3.0, tp=2).requests_per_s_per_device == 1.5
-    best = pairings([worker(3.0, tp=2)], [worker(1.5)], 8)[
+    assert both.requests_per_s == 4.5
+    assert both.weight == Weight(num_devices=7, usd_per_hour=23.0, power_w=7 * 500.0)
+    assert replace(both, decode=worker(1.5, usd=None)).weight.usd_per_hour is None
+    best = pairings([worker(3.0, tp=2)], [worker(1.5)], EIGHT)[
         0
     ]  # 3/s on 2 + 2, 6/s on 4 + 4: as much a device, fewer first
     assert (best.num_prefill, best.num_decode) == (1, 2)
-    most = pairings([worker(3.0, tp=2)], [worker(1.5)], 8, rate_per_s=5.0)[0]
+    most = pairings([worker(3.0, tp=2)], [worker(1.5)], EIGHT, rate_per_s=5.0)[0]
     assert (most.num_prefill, most.num_decode) == (2, 4)
-    assert pairings([worker(3.0, tp=2)], [worker(1.5, tp=2)], 3) == []
+    assert pairings([worker(3.0, tp=2)], [worker(1.5, tp=2)], Budget(max_devices=3)) == []
 
 
 def mixer(heads, cache=1.0):

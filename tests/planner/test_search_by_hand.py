@@ -26,13 +26,14 @@ from orrery.serving.workload import Traffic
 
 
 def candidate(tp=2, price=3.0, dp=1, name="d", budget=0):
+    device = SimpleNamespace(name=name, power_limit_w=400.0, host_power_w=100.0)
     deployment = SimpleNamespace(
         layout=Layout(tp=tp, dp=dp),
-        cluster=SimpleNamespace(device=SimpleNamespace(name=name)),
+        cluster=SimpleNamespace(device=device),
         formats="bf16",
         max_num_batched_tokens=budget,
     )
-    option = SimpleNamespace(tariff=SimpleNamespace(usd_per_hour=price))
+    option = SimpleNamespace(tariff=SimpleNamespace(usd_per_hour=price), device=device)
     return SimpleNamespace(deployment=deployment, option=option)
 
 
@@ -69,6 +70,23 @@ def test_a_rate_takes_as_few_replicas_as_carry_it():
     assert (spread.replicas, spread.concurrency) == (4, pytest.approx(e))
     low = operate(goal(0.5), curve())  # half a request a second, 2 s each: latencies of the foot
     assert (low.concurrency, low.ttft_s, low.tpot_s) == (1.0, 1.0, pytest.approx(0.1))
+
+
+@pytest.mark.parametrize(
+    ("limits", "replicas", "what", "need"),
+    [
+        ({"max_usd_per_hour": 18.5}, 3, "dollars an hour", 24.0),  # 6 $ a replica of two devices
+        ({"max_power_w": 2500.0}, 2, "watts", 4000.0),  # 1000 W with the machine around it
+        ({"max_usd_per_hour": 18.5, "max_power_w": 2500.0}, 2, "watts", 4000.0),
+    ],
+)
+def test_dollars_and_watts_bound_the_replicas(limits, replicas, what, need):
+    assert operate(replace(goal(), **limits), curve()).replicas == replicas
+    missed = operate(replace(goal(32.0), **limits), curve())
+    assert missed.infeasible.what.startswith(what)
+    assert missed.infeasible.need == need
+    nothing = operate(replace(goal(), max_usd_per_hour=5.0), curve())
+    assert nothing.infeasible.need == 6.0
 
 
 def test_an_objective_lowers_what_a_replica_carries():

@@ -31,7 +31,7 @@ def test_every_kind_is_there_and_the_best_comes_first(answer):
     assert {d.way for d in answer.designs} == {"joint", "split", "separate"}
     rates = [d.requests_per_s_per_device for d in answer.designs]
     assert rates == sorted(rates, reverse=True)
-    assert all(d.num_devices <= 6 for d in answer.designs)
+    assert all(d.weight.num_devices <= 6 for d in answer.designs)
     keys = [d.key for d in answer.designs]
     assert len(keys) == len(set(keys))
 
@@ -57,7 +57,7 @@ def test_where_nothing_is_decoded_a_decode_pool_is_wasted():
     """One output token comes from the prefill pool: the other devices stand idle."""
     found = plan_disaggregated(**SERVED | {"input_tokens": 2000, "output_tokens": 1, "slo": ["ttft:2000"]})
     separate = found.best("separate")
-    idle = 1.0 - separate.pairing.num_decode / separate.num_devices
+    idle = 1.0 - separate.pairing.num_decode / separate.weight.num_devices
     assert found.gain_ratio <= idle * (1.0 + 2 * RESOLVED) < 1.0
     assert found.conclusion.startswith("Disaggregation does not pay:")
 
@@ -66,7 +66,7 @@ def test_a_rate_is_carried_by_the_cheapest_design_that_holds():
     found = plan_disaggregated(**SERVED | LONG | {"rate": 1.0, "usd_per_hour": 2.0})
     carrying = [d for d in found.designs if d.requests_per_s >= 1.0]
     assert found.designs[0] in carrying
-    assert found.designs[0].usd_per_hour == min(d.usd_per_hour for d in carrying)
+    assert found.designs[0].weight.usd_per_hour == min(d.weight.usd_per_hour for d in carrying)
 
 
 def test_pools_inside_a_node_hand_over_inside_it(answer):
@@ -136,3 +136,75 @@ def test_a_prefill_pool_of_a_mixture_has_a_layout_of_its_own():
     assert own.summary.ttft.mean_s != alike.summary.ttft.mean_s
     with pytest.raises(OrreryError, match="prefill_ep: there are no separate replicas"):
         simulate(**{k: v for k, v in served.items() if k != "prefill_replicas"}, prefill_ep=2)
+
+
+MIXED = {**SERVED, **LONG, "device": "a100-sxm-80gb,h100-sxm", "tp": 1, "num_requests": 300}
+del MIXED["max_devices"]
+
+
+@pytest.fixture(scope="module")
+def in_watts():
+    return plan_disaggregated(**MIXED, power_budget_w=8000.0, clock_frac="1,0.7")
+
+
+def test_pools_within_dollars_stay_within_them():
+    found = plan_disaggregated(**MIXED, max_usd_per_hour=14.0)
+    assert all(d.weight.usd_per_hour <= 14.0 for d in found.designs)
+    rates = [d.requests_per_s for d in found.designs]
+    assert rates == sorted(rates, reverse=True)
+    assert {d.settings["device"] for d in found.designs if d.way == "joint"} == {"a100-sxm-80gb", "h100-sxm"}
+    best = found.best("separate")
+    assert found.gain_ratio == best.requests_per_s / found.best("joint").requests_per_s
+    assert "within the budget" in found.conclusion
+    assert find_capacity(**best.settings).requests_per_s == best.requests_per_s
+
+
+def test_pools_within_watts_may_run_slower_and_say_so(in_watts):
+    assert all(d.weight.power_w <= 8000.0 for d in in_watts.designs)
+    slower = [d for d in in_watts.designs if "at 70%" in d.prefill + d.decode]
+    assert slower
+    assert all({"clock_frac", "prefill_clock_frac"} & d.settings.keys() for d in slower)
+    assert find_capacity(**slower[0].settings).requests_per_s == slower[0].requests_per_s
+
+
+def test_a_decode_pool_of_its_own_device_leaves_the_joint_ones_alone():
+    settings = {**MIXED, "device": "h100-sxm", "decode_device": "a100-sxm-80gb", "max_usd_per_hour": 14.0}
+    found = plan_disaggregated(**settings)
+    ways = {d.way: d for d in reversed(found.designs)}
+    assert "h100-sxm" in ways["joint"].decode
+    assert "h100-sxm" in ways["separate"].prefill
+    assert "a100-sxm-80gb" in ways["separate"].decode
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"max_usd_per_hour": 0.5}, "not enough for one device"),
+        ({"max_usd_per_hour": 9.0, "device": "h100-sxm,cerebras-wse-3"}, "no price of cerebras-wse-3 is known"),
+        ({"power_budget_w": 9000.0, "power_cap": "everyone"}, "power_cap"),
+        ({"prefill_clock_frac": 0.7}, "leave it out"),
+    ],
+)
+def test_budgets_that_hold_nothing_are_refused(settings, words):
+    with pytest.raises(OrreryError, match=words):
+        plan_disaggregated(**MIXED | settings)
+
+
+def test_command_and_file_size_pools_as_python_does(tmp_path, capsys, in_watts):
+    file = tmp_path / "mine.toml"
+    given = {**MIXED, "power_budget_w": 8000.0, "clock_frac": "1,0.7"}
+    file.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in given.items()))
+    assert run(["plan", "--scenario", str(file), "--disaggregate", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["designs"] == json.loads(json.dumps(in_watts.to_json()))["designs"]
+
+
+def test_prompts_at_a_lower_clock_take_longer_and_answers_do_not():
+    one = {**SERVED, "device": "a100-sxm-80gb", "prefill_replicas": 1, "input_tokens": 6000, "output_tokens": 20}
+    del one["max_devices"]
+    asked = {**one, "rate": 0.5, "num_requests": 40}
+    full, slow = simulate(**asked), simulate(**asked, prefill_clock_frac=0.5)
+    same = simulate(**asked, prefill_clock_frac=1.0)
+    assert same.summary.ttft.mean_s == full.summary.ttft.mean_s
+    assert slow.summary.ttft.mean_s > 1.3 * full.summary.ttft.mean_s
+    assert slow.summary.tpot.mean_s == pytest.approx(full.summary.tpot.mean_s, rel=0.02)

@@ -1,5 +1,6 @@
 """``orrery plan --disaggregate``: every design with the rate it carries, and whether pools of their own pay."""
 
+from math import inf
 from typing import TYPE_CHECKING
 
 from orrery.base.units import figures, text
@@ -11,6 +12,7 @@ from orrery.scenario.disaggregate import Design, Disaggregated, plan_disaggregat
 from orrery.scenario.schema import read_scenario
 
 if TYPE_CHECKING:
+    from orrery.planner.goal import Goal
     from orrery.scenario.schema import Scenario
 
 FIGURES = (
@@ -21,6 +23,7 @@ FIGURES = (
     ("p99 TTFT", 0),
     ("p99 TPOT", 0),
     ("$/hour", 1),
+    ("rated", 1),
 )
 """Columns, and which of them give way first on a narrow screen."""
 
@@ -40,7 +43,7 @@ def run_disaggregated(scenario: "Scenario", is_json: bool) -> int:
 def print_designs(found: Disaggregated) -> None:
     """A row for each design, the conclusion, and the command that runs the best one again."""
     out = console()
-    table = Sheet(title=f"Joint, split or separate, at no more than {found.goal.max_devices} devices", left=3)
+    table = Sheet(title=f"Joint, split or separate, {_limits(found.goal)}", left=3)
     for column in ("way", "prefill", "decode"):
         table.add_column(column, justify="left")
     for column, minor in FIGURES:
@@ -59,20 +62,30 @@ def print_designs(found: Disaggregated) -> None:
         out.print(f"  {best} --find-capacity", soft_wrap=True)
 
 
+def _limits(goal: "Goal") -> str:
+    """What the designs may use, in words."""
+    if goal.budget.is_by_devices:
+        return f"at no more than {goal.max_devices} devices"
+    limits = [f"${goal.max_usd_per_hour:,.2f}/hour"] if goal.max_usd_per_hour < inf else []
+    limits += [f"{text(goal.max_power_w, 'w')} of rated draw"] if goal.max_power_w < inf else []
+    return f"at no more than {' and '.join(limits)}"
+
+
 def _cells(design: Design) -> list[str]:
     summary = design.capacity.answer.summary if design.capacity else None
-    price = "-" if design.usd_per_hour is None else f"{design.usd_per_hour:,.2f}"
+    price = "-" if design.weight.usd_per_hour is None else f"{design.weight.usd_per_hour:,.2f}"
     way = f"{design.way} ({design.link})" if design.link else design.way
     return [
         way,
         design.prefill or "-",
         design.decode,
-        str(design.num_devices),
+        str(design.weight.num_devices),
         figures(design.requests_per_s),
         figures(design.requests_per_s_per_device),
         figures(design.analytical_requests_per_s),
         text(summary.ttft.percentile_s(99.0), "s") if summary else "-",
         text(summary.tpot.percentile_s(99.0), "s") if summary else "-",
         price,
+        text(design.weight.power_w, "w"),
         design.limited_by,
     ]

@@ -4,6 +4,7 @@ from dataclasses import dataclass, fields
 from math import inf
 from typing import Literal
 
+from orrery.planner.budget import Budget
 from orrery.serving.workload import Traffic
 
 Best = Literal["cost", "throughput", "latency", "energy"]
@@ -33,3 +34,12 @@ class Goal:
     traffic: Traffic
     max_devices: int
     best: Best = "cost"
+    max_usd_per_hour: float = inf
+    max_power_w: float = inf
+
+    @property
+    def budget(self) -> Budget:
+        """The most that a plan may use."""
+        return Budget(
+            max_devices=self.max_devices, max_usd_per_hour=self.max_usd_per_hour, max_power_w=self.max_power_w
+        )

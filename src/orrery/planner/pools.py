@@ -17,6 +17,7 @@ from orrery.base.errors import OutOfRange
 from orrery.execution.batch import Floats
 from orrery.execution.layout import Deployment, Layout
 from orrery.execution.memory import Infeasible, Memory, memory_of
+from orrery.planner.budget import Budget, Weight, weight_of
 from orrery.planner.curve import Curve, highest_concurrency
 from orrery.planner.goal import Goal, Objectives
 from orrery.planner.search import curve_of
@@ -42,9 +43,9 @@ class Worker:
         return self.candidate.deployment.layout
 
     @property
-    def requests_per_s_per_device(self) -> float:
-        """Rate per device."""
-        return self.requests_per_s / self.layout.num_devices
+    def weight(self) -> Weight:
+        """Its part of a budget."""
+        return weight_of(self.candidate.option, self.layout.num_devices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,25 +58,14 @@ class Pairing:
     num_decode: int
 
     @property
-    def num_devices(self) -> int:
-        """Devices of both pools."""
-        return self.num_prefill * self.prefill.layout.num_devices + self.num_decode * self.decode.layout.num_devices
-
-    @property
     def requests_per_s(self) -> float:
         """Rate of both pools, without the limit of the cache's transfer."""
         return min(self.num_prefill * self.prefill.requests_per_s, self.num_decode * self.decode.requests_per_s)
 
     @property
-    def usd_per_hour(self) -> float | None:
-        """Price of all devices; None where one is unknown."""
-        prices = [(n * w.layout.num_devices, w.candidate.option.tariff.usd_per_hour) for n, w in self.pools]
-        return None if any(price is None for _, price in prices) else sum(n * (price or 0.0) for n, price in prices)
-
-    @property
-    def pools(self) -> tuple[tuple[int, Worker], tuple[int, Worker]]:
-        """Replicas and worker of each phase."""
-        return (self.num_prefill, self.prefill), (self.num_decode, self.decode)
+    def weight(self) -> Weight:
+        """Part of a budget that both pools take."""
+        return self.prefill.weight.times(self.num_prefill) + self.decode.weight.times(self.num_decode)
 
 
 def prefill_workers(goal: Goal, candidates: Iterable[Candidate]) -> list[Worker]:
@@ -135,47 +125,47 @@ def _decode_step_s(deployment: Deployment, sequences: Floats, context: float) ->
     return tick(deployment, steps_of(0.0, 0.0, 0.0, each, context)).time_s
 
 
-def best_of_each_layout(workers: Iterable[Worker], count: int) -> list[Worker]:
-    """The best workers by requests/s per device, each layout of a device once."""
-    found: dict[tuple[str, Layout], Worker] = {}
-    for worker in sorted(workers, key=lambda w: -w.requests_per_s_per_device):
-        found.setdefault((worker.candidate.option.device.name, worker.layout), worker)
+def best_of_each_layout(workers: Iterable[Worker], count: int, budget: Budget) -> list[Worker]:
+    """The best workers by requests/s for their share of the budget, each layout of a device and clock once."""
+    found: dict[tuple[str, float, Layout], Worker] = {}
+    for worker in sorted(workers, key=lambda w: -w.requests_per_s / budget.share(w.weight)):
+        option = worker.candidate.option
+        found.setdefault((option.device.name, option.clock_frac, worker.layout), worker)
     return list(found.values())[:count]
 
 
 def pairings(
-    prefill: Sequence[Worker], decode: Sequence[Worker], max_devices: int, rate_per_s: float = 0.0
+    prefill: Sequence[Worker], decode: Sequence[Worker], budget: Budget, rate_per_s: float = 0.0
 ) -> list[Pairing]:
     """The best numbers of replicas for every two workers, best first (``rank_at``)."""
-    found = [best for p in prefill for d in decode if (best := _best(p, d, max_devices, rate_per_s)) is not None]
-    return sorted(found, key=lambda pairing: _rank(pairing, rate_per_s))
+    found = [best for p in prefill for d in decode if (best := _best(p, d, budget, rate_per_s)) is not None]
+    return sorted(found, key=lambda pairing: _rank(pairing, budget, rate_per_s))
 
 
-def _best(prefill: Worker, decode: Worker, max_devices: int, rate_per_s: float) -> Pairing | None:
+def _best(prefill: Worker, decode: Worker, budget: Budget, rate_per_s: float) -> Pairing | None:
     sized: list[Pairing] = []
-    for num_prefill in range(1, max_devices // prefill.layout.num_devices + 1):
-        most = (max_devices - num_prefill * prefill.layout.num_devices) // decode.layout.num_devices
+    for num_prefill in range(1, budget.most(prefill.weight) + 1):
+        most = budget.less(prefill.weight.times(num_prefill)).most(decode.weight)
         balanced = num_prefill * prefill.requests_per_s / decode.requests_per_s
         for num_decode in {min(most, ceil(balanced)), min(most, int(balanced))} - {0}:
             sized.append(Pairing(prefill=prefill, num_prefill=num_prefill, decode=decode, num_decode=num_decode))
-    return min(sized, key=lambda pairing: _rank(pairing, rate_per_s), default=None)
+    return min(sized, key=lambda pairing: _rank(pairing, budget, rate_per_s), default=None)
 
 
-def _rank(pairing: Pairing, rate_per_s: float) -> tuple[float, ...]:
-    return rank_at(pairing.requests_per_s, pairing.num_devices, pairing.usd_per_hour, rate_per_s)
+def _rank(pairing: Pairing, budget: Budget, rate_per_s: float) -> tuple[float, ...]:
+    return rank_at(pairing.requests_per_s, pairing.weight, budget, rate_per_s)
 
 
-def rank_at(
-    requests_per_s: float, num_devices: int, usd_per_hour: float | None, rate_per_s: float
-) -> tuple[float, ...]:
+def rank_at(requests_per_s: float, weight: Weight, budget: Budget, rate_per_s: float) -> tuple[float, ...]:
     """The place of a design among others, the lowest first.
 
     With a demanded rate: what carries it on the fewest dollars (devices, where a price is unknown; known prices first),
-    then the rest by what they carry. Without: by requests/s per device.
+    then the rest by what they carry. Without: by requests/s per device; of a budget of dollars or watts, by requests/s.
     """
+    num_devices, usd_per_hour = weight.num_devices, weight.usd_per_hour
     each = requests_per_s / num_devices
     if not rate_per_s:
-        return (-each, num_devices)
+        return (-each if budget.is_by_devices else -requests_per_s, num_devices)
     if requests_per_s < rate_per_s:
         return (1.0, -requests_per_s)
     return (0.0, float(usd_per_hour is None), num_devices if usd_per_hour is None else usd_per_hour, -each)

@@ -15,6 +15,7 @@ import numpy as np
 
 from orrery.base.errors import OutOfRange
 from orrery.execution.memory import Infeasible, memory_of
+from orrery.planner.budget import weight_of
 from orrery.planner.curve import RUNGS, Curve, concurrency_at, highest_concurrency, in_flight_of, refined, swept
 from orrery.planner.detail import workload_of
 from orrery.planner.goal import Goal, Objectives
@@ -108,7 +109,8 @@ def operate(goal: Goal, curve: Curve, least_replicas: int = 1) -> Operation | Dr
     highest = highest_concurrency(goal.objectives, curve)
     if highest is None:
         return _too_slow(goal.objectives, curve)
-    most = goal.max_devices // curve.candidate.deployment.layout.num_devices
+    candidate = curve.candidate
+    most = goal.budget.most(weight_of(candidate.option, candidate.deployment.layout.num_devices))
     top_rate = curve.at(highest, curve.requests_per_s)
     traffic = goal.traffic
     demanded, room = traffic.request_rate_per_s, top_rate
@@ -116,8 +118,8 @@ def operate(goal: Goal, curve: Curve, least_replicas: int = 1) -> Operation | Dr
         demanded, room = traffic.num_users, highest + top_rate * traffic.think_s
     least_replicas = max(least_replicas, most) if goal.best == "latency" else least_replicas
     replicas = max(least_replicas, ceil(demanded / room - 1e-9)) if demanded else most
-    if replicas > most:
-        return _too_few(goal, curve, replicas)
+    if replicas > most or not most:
+        return _too_few(goal, curve, max(replicas, 1))
     if traffic.num_users:
         people = traffic.num_users / replicas
         concurrency = min(highest, in_flight_of(curve, people, traffic.think_s))
@@ -183,16 +185,24 @@ def _too_slow(objectives: Objectives, curve: Curve) -> DroppedCandidate:
 
 
 def _too_few(goal: Goal, curve: Curve, replicas: int) -> DroppedCandidate:
-    need = replicas * curve.candidate.deployment.layout.num_devices
+    """What of the budget is furthest from enough for the replicas."""
+    candidate = curve.candidate
+    need = weight_of(candidate.option, candidate.deployment.layout.num_devices).times(replicas)
+    limits = (
+        ("devices", float(need.num_devices), float(goal.max_devices), "devices"),
+        ("dollars an hour", need.usd_per_hour or 0.0, goal.max_usd_per_hour, "$/hour"),
+        ("watts", need.power_w, goal.max_power_w, "W"),
+    )
+    what, needed, have, unit = max(limits, key=lambda limit: limit[1] / limit[2])
     infeasible = Infeasible(
-        what=f"devices for {goal.traffic.load_text} within the objectives",
-        need=float(need),
-        have=float(goal.max_devices),
-        unit="devices",
+        what=f"{what} for {goal.traffic.load_text} within the objectives",
+        need=needed,
+        have=have,
+        unit=unit,
         smallest_change="",
     )
     return DroppedCandidate(
-        candidate=curve.candidate, reason="devices", infeasible=infeasible, excess_ratio=need / goal.max_devices
+        candidate=candidate, reason="devices", infeasible=infeasible, excess_ratio=goal.budget.share(need)
     )
 
 

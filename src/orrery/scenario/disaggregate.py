@@ -7,6 +7,7 @@ SLOs hold (``find_capacity``), its KV transfers, queues and percentiles included
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from math import inf
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from orrery.base.arguments import typed
 from orrery.base.errors import OrreryError, ScenarioError
 from orrery.execution.layout import Layout
 from orrery.execution.memory import Infeasible
+from orrery.planner.budget import Budget, Weight, weight_of
 from orrery.planner.goal import Goal, Objectives
 from orrery.planner.plan import Operation
 from orrery.planner.pools import Pairing, best_of_each_layout, decode_workers, pairings, prefill_workers, rank_at
@@ -22,12 +24,15 @@ from orrery.planner.space import Candidate, candidates, formats
 from orrery.scenario.answer import to_json
 from orrery.scenario.capacity import TOLERANCE, Capacity, find_capacity
 from orrery.scenario.money import is_money_asked
-from orrery.scenario.plan import NOT_PAID, goal_of, space_of
+from orrery.scenario.plan import NOT_PAID, goal_of, space_of, within_budget
 from orrery.scenario.resolve import device_names, find, words
 from orrery.scenario.schema import Scenario, merged, read_scenario
 from orrery.scenario.service import PREFILL_DEGREES
 
 Way = Literal["joint", "split", "separate"]
+
+ROUNDS = 6
+"""How often pools of dollars or watts are sized anew around the best so far."""
 
 JOINT, SEPARATE, WORKERS = 2, 4, 8
 """Designs of a kind that are simulated, and layouts of a phase that are paired."""
@@ -38,7 +43,7 @@ MARGINS = (1.0, 0.5, 0.25)
 SPLITS = ("0.5", "0.3,0.5,0.7")
 """Parts of the compute units for decode that are tried: fixed, and steered by the SLO on TPOT."""
 
-FOUND = ("users", "concurrency", "prefill_replicas", *PREFILL_DEGREES, "replicas", "split")
+FOUND = ("users", "concurrency", "prefill_replicas", "prefill_clock_frac", *PREFILL_DEGREES, "replicas", "split")
 """Settings that the search chooses, or whose traffic has no highest rate."""
 
 PLANNED = (
@@ -46,7 +51,11 @@ PLANNED = (
     "objective",
     "device",
     "prefill_device",
+    "decode_device",
     "devices",
+    "clock_frac",
+    "max_usd_per_hour",
+    "power_budget_w",
     "rate",
     "tp",
     "pp",
@@ -70,8 +79,7 @@ class Design:
     way: Way
     prefill: str  # replicas and layout: "2 x tp2"; empty where replicas serve both phases
     decode: str
-    num_devices: int
-    usd_per_hour: float | None
+    weight: Weight
     analytical_requests_per_s: float
     capacity: Capacity | None  # None where even a trickle of requests misses an SLO
     infeasible: Infeasible | None
@@ -101,7 +109,7 @@ class Design:
     @property
     def requests_per_s_per_device(self) -> float:
         """Rate per device."""
-        return self.requests_per_s / self.num_devices
+        return self.requests_per_s / self.weight.num_devices
 
     @property
     def limited_by(self) -> str:
@@ -117,8 +125,9 @@ class Design:
             "prefill": self.prefill,
             "decode": self.decode,
             "link": self.link,
-            "num_devices": self.num_devices,
-            "usd_per_hour": self.usd_per_hour,
+            "num_devices": self.weight.num_devices,
+            "usd_per_hour": self.weight.usd_per_hour,
+            "rated_power_w": self.weight.power_w,
             "requests_per_s": self.requests_per_s,
             "requests_per_s_per_device": self.requests_per_s_per_device,
             "holds": self.holds,
@@ -148,10 +157,13 @@ class Disaggregated:
 
     @property
     def gain_ratio(self) -> float | None:
-        """Requests/s per device of the best separate pools over the best joint design; None where one is missing."""
+        """Requests/s per device, or for a budget of dollars or watts, of the best separate pools over the best joint
+        design; None where one is missing."""
         joint, separate = self.best("joint"), self.best("separate")
         if joint is None or separate is None:
             return None
+        if not self.goal.budget.is_by_devices:
+            return separate.requests_per_s / joint.requests_per_s
         return separate.requests_per_s_per_device / joint.requests_per_s_per_device
 
     @property
@@ -164,11 +176,12 @@ class Disaggregated:
             only, other = ("joint", "separate") if joint else ("separate", "joint")
             return f"Only the {only} design holds the SLOs; no {other} one does."
         limits = f"joint replicas are limited by {joint.limited_by}, separate pools by {separate.limited_by}"
+        per = "per device" if self.goal.budget.is_by_devices else "within the budget"
         if abs(gain - 1.0) < RESOLVED:
-            return f"Disaggregation makes no difference that the search tells apart ({gain:.2f}x per device); {limits}."
+            return f"Disaggregation makes no difference that the search tells apart ({gain:.2f}x {per}); {limits}."
         if gain < 1.0:
-            return f"Disaggregation does not pay: {gain:.2f}x the requests/s per device; {limits}."
-        return f"Disaggregation pays: {gain:.2f}x the requests/s per device; {limits}."
+            return f"Disaggregation does not pay: {gain:.2f}x the requests/s {per}; {limits}."
+        return f"Disaggregation pays: {gain:.2f}x the requests/s {per}; {limits}."
 
     def to_json(self) -> dict[str, Any]:
         """The answer in the shape that scripts rely on; SI units."""
@@ -192,17 +205,23 @@ def plan_disaggregated(
     on_design: Callable[[int, int], None] = lambda done, total: None,
     **settings: Any,
 ) -> Disaggregated:
-    """Compare replicas for both phases, split devices, and pools of their own, at no more than ``max_devices``.
+    """Compare replicas for both phases, split devices, and pools of their own, at no more than ``max_devices``, or
+    within ``max_usd_per_hour`` or ``power_budget_w`` of rated draws.
 
-    Settings are those of a scenario file; given beside a scenario they override it. ``prefill_device`` names devices
-    of the prefill pool where they are others. With a rate, designs that carry it come first, the cheapest before.
+    Settings are those of a scenario file; given beside a scenario they override it. ``prefill_device`` and
+    ``decode_device`` name devices of either pool where they are others, and of several clocks (``clock_frac``) each is
+    tried in each. With a rate, designs that carry it come first, the cheapest before.
     ``on_design`` is called with (designs simulated, designs in total).
     """
     inputs = merged(scenario, settings)
     for name in FOUND:
         if getattr(inputs, name) is not None:
             raise ScenarioError(f"{name}: is what this search finds; leave it out.")
-    goal, notes = goal_of(inputs, is_simulated=True)
+    if inputs.power_cap is not None:
+        raise ScenarioError(
+            "power_cap: is of replicas behind one breaker; pools are sized by rated draws, leave it out."
+        )
+    goal, notes = _goal(inputs)
     notes = (*notes, *([NOT_PAID] if is_money_asked(inputs) else []))
     if goal.max_devices < 2:
         raise ScenarioError(f"max_devices: got {goal.max_devices}; two pools take 2 devices or more.")
@@ -220,7 +239,7 @@ def plan_disaggregated(
     )
     return Disaggregated(
         goal=goal,
-        designs=tuple(sorted(measured, key=lambda d: _rank(d, goal.traffic.request_rate_per_s))),
+        designs=tuple(sorted(measured, key=lambda d: _rank(d, goal))),
         notes=tuple(dict.fromkeys(notes)),
         settings=inputs.written(),
     )
@@ -238,26 +257,27 @@ class _Search:
 
     def run(self) -> list[Design]:
         """Every design that was simulated."""
-        decode = [*_candidates(self.scenario, self.goal, device_names(self.scenario))]
-        names = words(self.scenario.prefill_device) if self.scenario.prefill_device else ()
-        prefill = [*_candidates(self.scenario, self.goal, names)] if names else decode
+        joint, prefill, decode = ([*_candidates(self.scenario, self.goal, names)] for names in _names(self.scenario))
         for margin in MARGINS:
             goal = replace(self.goal, objectives=_tighter(self.goal.objectives, margin))
             if self._best("joint") is None:
-                self._measure(_joint_designs(goal, decode))
+                self._measure(_joint_designs(goal, joint))
             if self._best("separate") is None:
                 self._measure(_separate(pairing) for pairing in _pairings(goal, prefill, decode)[:SEPARATE])
-        if (joint := self._best("joint")) is not None:
+        if (best := self._best("joint")) is not None:
             has_target = self.goal.objectives.tpot_s < inf
-            self._measure(_split(joint, frac) for frac in (SPLITS if has_target else SPLITS[:1]))
-        if (separate := self._best("separate")) is not None and separate.pairing is not None:
-            self._measure(_separate(pairing) for pairing in _nearby(separate.pairing, self.goal.max_devices))
+            self._measure(_split(best, frac) for frac in (SPLITS if has_target else SPLITS[:1]))
+        for _ in range(1 if self.goal.budget.is_by_devices else ROUNDS):
+            if (best := self._best("separate")) is None or best.pairing is None:
+                break
+            self._measure(_separate(pairing) for pairing in _nearby(best.pairing, self.goal.budget))
+            if self._best("separate") is best:
+                break
         return list(self.measured.values())
 
     def _best(self, way: Way) -> Design | None:
-        rate = self.goal.traffic.request_rate_per_s
         holding = [d for d in self.measured.values() if d.way == way and d.holds]
-        return min(holding, key=lambda design: _rank(design, rate), default=None)
+        return min(holding, key=lambda design: _rank(design, self.goal), default=None)
 
     def _measure(self, designs: Iterable[Design]) -> None:
         fresh = {d.key: d for d in designs if d.key not in self.measured}
@@ -273,24 +293,61 @@ def _tighter(objectives: Objectives, margin: float) -> Objectives:
     return Objectives(**{name: limit_s * margin for name, limit_s in objectives.limits()})
 
 
-def _nearby(pairing: Pairing, max_devices: int) -> Iterator[Pairing]:
-    """The same layouts with a replica more or fewer on one side or the other."""
-    for more, beside in ((1, 0), (0, 1), (-1, 0), (0, -1), (1, -1), (-1, 1)):
-        num_prefill, num_decode = pairing.num_prefill + more, pairing.num_decode + beside
+def _nearby(pairing: Pairing, budget: Budget) -> Iterator[Pairing]:
+    """The same layouts with a replica more or fewer on one side or the other; of dollars or watts, an eighth of a side
+    more or fewer, with what is left for the other."""
+    if budget.is_by_devices:
+        sizes = [
+            (pairing.num_prefill + more, pairing.num_decode + beside)
+            for more, beside in ((1, 0), (0, 1), (-1, 0), (0, -1), (1, -1), (-1, 1))
+        ]
+    else:
+        each, other = pairing.prefill.weight, pairing.decode.weight
+        fewer, more = (pairing.num_prefill + sign * max(1, pairing.num_prefill // 8) for sign in (-1, 1))
+        sizes = [(n, budget.less(each.times(n)).most(other)) for n in (fewer, pairing.num_prefill, more)]
+    for num_prefill, num_decode in sizes:
         near = replace(pairing, num_prefill=num_prefill, num_decode=num_decode)
-        if min(num_prefill, num_decode) >= 1 and near.num_devices <= max_devices:
+        if min(num_prefill, num_decode) >= 1 and budget.most(near.weight):
             yield near
 
 
-def _joint_designs(goal: Goal, decode: Sequence[Candidate]) -> list[Design]:
-    return [_joint(operation) for operation in _best_layouts(search(goal, decode).plans, JOINT)]
+def _names(scenario: Scenario) -> tuple[tuple[str, ...], ...]:
+    """Devices of joint designs, of the prefill pool, and of the decode pool."""
+    own = device_names(scenario)
+    return own, *(words(name) if name else own for name in (scenario.prefill_device, scenario.decode_device))
+
+
+def _goal(scenario: Scenario) -> tuple[Goal, tuple[str, ...]]:
+    """The goal with its budget of dollars and watts, and notes."""
+    goal, notes = goal_of(scenario, is_simulated=True)
+    goal = replace(goal, max_power_w=inf if scenario.power_budget_w is None else scenario.power_budget_w)
+    parts = [find(scenario, name) for name in dict.fromkeys(chain(*_names(scenario)))]
+    if goal.max_power_w < inf:
+        notes += tuple(
+            f"power: what the host of {p.device.name} draws is not known; devices alone are counted"
+            for p in parts
+            if not p.device.host_power_w
+        )
+    return within_budget(goal, scenario, space_of(scenario, parts, goal.max_devices).options), notes
+
+
+def _joint_designs(goal: Goal, candidates: Sequence[Candidate]) -> list[Design]:
+    """The best layouts; of dollars or watts, what carries most in all first, and the best of each device."""
+    plans = search(goal, candidates).plans
+    if goal.budget.is_by_devices:
+        return [_joint(operation) for operation in _best_layouts(plans, JOINT)]
+    plans = sorted(plans, key=lambda operation: -operation.highest_requests_per_s)
+    best_of: dict[str, Operation] = {}
+    for operation in plans:
+        best_of.setdefault(operation.deployment.cluster.device.name, operation)
+    return [_joint(operation) for operation in (*_best_layouts(plans, JOINT), *best_of.values())]
 
 
 def _pairings(goal: Goal, prefill: Sequence[Candidate], decode: Sequence[Candidate]) -> list[Pairing]:
     return pairings(
-        best_of_each_layout(prefill_workers(goal, prefill), WORKERS),
-        best_of_each_layout(decode_workers(goal, decode), WORKERS),
-        goal.max_devices,
+        best_of_each_layout(prefill_workers(goal, prefill), WORKERS, goal.budget),
+        best_of_each_layout(decode_workers(goal, decode), WORKERS, goal.budget),
+        goal.budget,
         goal.traffic.request_rate_per_s,
     )
 
@@ -323,20 +380,19 @@ def _candidates(scenario: Scenario, goal: Goal, names: Sequence[str]) -> Iterato
 
 
 def _best_layouts(plans: Sequence[Operation], count: int) -> list[Operation]:
-    best: dict[tuple[str, Layout], Operation] = {}
+    best: dict[tuple[str, float, Layout], Operation] = {}
     for plan in plans:
-        best.setdefault((plan.deployment.cluster.device.name, plan.deployment.layout), plan)
+        option = plan.candidate.option
+        best.setdefault((option.device.name, option.clock_frac, plan.deployment.layout), plan)
     return list(best.values())[:count]
 
 
 def _joint(operation: Operation) -> Design:
-    deployment, tariff = operation.deployment, operation.candidate.option.tariff
     return Design(
         way="joint",
         prefill="",
-        decode=_describe(operation.replicas, deployment.layout, deployment.cluster.device.name),
-        num_devices=operation.num_devices,
-        usd_per_hour=tariff.usd_per_hour * operation.num_devices if tariff.usd_per_hour is not None else None,
+        decode=_describe(operation.replicas, operation.candidate),
+        weight=weight_of(operation.candidate.option, operation.num_devices),
         analytical_requests_per_s=operation.highest_requests_per_s,
         capacity=None,
         infeasible=None,
@@ -349,14 +405,15 @@ def _separate(pairing: Pairing) -> Design:
     own: dict[str, Any] = {f"prefill_{name}": n for name, n in _degrees(pairing.prefill.layout).items()}
     if prefill.option.device.name != decode.option.device.name:
         own["prefill_device"] = prefill.option.device.name
-    elif pairing.num_devices <= decode.option.device.devices_per_node:
+    elif pairing.weight.num_devices <= decode.option.device.devices_per_node:
         own["same_node"] = True
+    if prefill.option.clock_frac != decode.option.clock_frac:
+        own["prefill_clock_frac"] = prefill.option.clock_frac
     return Design(
         way="separate",
-        prefill=_describe(pairing.num_prefill, pairing.prefill.layout, prefill.option.device.name),
-        decode=_describe(pairing.num_decode, pairing.decode.layout, decode.option.device.name),
-        num_devices=pairing.num_devices,
-        usd_per_hour=pairing.usd_per_hour,
+        prefill=_describe(pairing.num_prefill, prefill),
+        decode=_describe(pairing.num_decode, decode),
+        weight=pairing.weight,
         analytical_requests_per_s=pairing.requests_per_s,
         capacity=None,
         infeasible=None,
@@ -367,9 +424,10 @@ def _separate(pairing: Pairing) -> Design:
 
 def _settings(candidate: Candidate, replicas: int) -> dict[str, Any]:
     """A candidate as a scenario file has it."""
-    d = candidate.deployment
+    d, clock = candidate.deployment, candidate.option.clock_frac
     return {
         "device": d.cluster.device.name,
+        **({"clock_frac": f"{clock:g}"} if clock != 1.0 else {}),
         **_degrees(d.layout),
         "replicas": replicas,
         "weights": d.formats.weights,
@@ -382,8 +440,10 @@ def _degrees(layout: Layout) -> dict[str, int]:
     return {name: n for name, n in found.items() if n > 1 or name == "tp"}
 
 
-def _describe(replicas: int, layout: Layout, device: str) -> str:
-    return f"{replicas} x {' '.join(f'{name}{n}' for name, n in _degrees(layout).items())} {device}"
+def _describe(replicas: int, candidate: Candidate) -> str:
+    option, degrees = candidate.option, _degrees(candidate.deployment.layout)
+    clock = f" at {option.clock_frac:.0%}" if option.clock_frac != 1.0 else ""
+    return f"{replicas} x {' '.join(f'{name}{n}' for name, n in degrees.items())} {option.device.name}{clock}"
 
 
 def _measured(scenario: Scenario, design: Design) -> Design:
@@ -400,5 +460,5 @@ def _measured(scenario: Scenario, design: Design) -> Design:
     return replace(design, infeasible=found.infeasible, settings=settings)
 
 
-def _rank(design: Design, rate_per_s: float) -> tuple[float, ...]:
-    return rank_at(design.requests_per_s, design.num_devices, design.usd_per_hour, rate_per_s)
+def _rank(design: Design, goal: Goal) -> tuple[float, ...]:
+    return rank_at(design.requests_per_s, design.weight, goal.budget, goal.traffic.request_rate_per_s)

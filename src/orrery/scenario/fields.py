@@ -409,6 +409,23 @@ SETTINGS: tuple[Setting, ...] = grouped(
     count("prefill_dp", "Attention ranks of those, which share their experts.", 2, most=4096, commands=STEPS),
     count("prefill_ep", "Ranks that their experts are spread over.", 8, most=4096, commands=STEPS),
     word("prefill_device", "Their device, where it is another one.", "h100-sxm", "NAME|PATH", commands=STEPS | PLAN),
+    number(
+        "prefill_clock_frac",
+        "Part of their full clock at which they run, where it is another one.",
+        0.8,
+        most=1.0,
+        least=0.1,
+        excludes_least=False,
+        metavar="FRAC",
+        commands=STEPS,
+    ),
+    word(
+        "decode_device",
+        "--disaggregate: device of the decode pool, where it is another one.",
+        "a100-sxm-80gb",
+        "NAME|PATH",
+        commands=PLAN,
+    ),
     switch("same_node", "Both kinds stand in one node: caches go over its links."),
     word(
         "split",

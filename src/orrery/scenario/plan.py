@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 from orrery.base.errors import ScenarioError
 from orrery.base.units import figures
@@ -11,6 +12,7 @@ from orrery.execution.layout import TREE_METHODS, DraftHead
 from orrery.execution.memory import Infeasible
 from orrery.fleet.power.phases import clocked
 from orrery.numerics.registry import get_format
+from orrery.planner.budget import weight_of
 from orrery.planner.detail import detail
 from orrery.planner.goal import Goal, Objectives
 from orrery.planner.money import tariff_of
@@ -47,6 +49,9 @@ from orrery.scenario.weight_offload import weight_offload_of
 
 MAX_DEVICES = 8
 """Without --max-devices: one usual server."""
+
+MOST_DEVICES = 100_000
+"""Where dollars or watts bound a plan, and no number of devices does."""
 
 IN_FULL = 5
 """Plans that are worked out in full, beside the best of each device; the rest are counted."""
@@ -128,6 +133,8 @@ def searched_for(
     found_parts = [find(scenario, name) for name in device_names(scenario)]
     goal, traffic_notes = goal_of(scenario, is_simulated)
     space = space_of(scenario, found_parts, goal.max_devices)
+    goal = within_budget(goal, scenario, space.options)
+    space = replace(space, max_devices=goal.max_devices)
     found = search(goal, candidates(space), on_progress, workers)
     if scenario.users is not None:
         goal, users_note = _at_users(scenario, goal, found)
@@ -162,7 +169,30 @@ def goal_of(scenario: Scenario, is_simulated: bool = False) -> tuple[Goal, tuple
     best = "throughput" if scenario.objective == "throughput" or not traffic.request_rate_per_s else "cost"
     if scenario.objective in ("latency", "energy"):
         best = scenario.objective
-    return Goal(objectives=_objectives(scenario, is_simulated), traffic=traffic, max_devices=most, best=best), notes
+    return Goal(
+        objectives=_objectives(scenario, is_simulated),
+        traffic=traffic,
+        max_devices=most,
+        best=best,
+        max_usd_per_hour=inf if scenario.max_usd_per_hour is None else scenario.max_usd_per_hour,
+    ), notes
+
+
+def within_budget(goal: Goal, scenario: Scenario, options: Sequence[Option]) -> Goal:
+    """The goal with as many devices as its dollars and watts hold, where nobody says how many there are."""
+    if goal.max_usd_per_hour < inf:
+        for option in options:
+            if option.tariff.usd_per_hour is None:
+                raise ScenarioError(
+                    f"max_usd_per_hour: no price of {option.device.name} is known; write usd_per_hour, or leave it out."
+                )
+    if goal.budget.is_by_devices or scenario.max_devices or scenario.devices:
+        return goal
+    free = replace(goal, max_devices=MOST_DEVICES).budget
+    most = max(free.most(weight_of(option, 1)) for option in options)
+    if not most:
+        raise ScenarioError("max_usd_per_hour, power_budget_w: not enough for one device; write more.")
+    return replace(goal, max_devices=most)
 
 
 def _objectives(scenario: Scenario, is_simulated: bool) -> Objectives:
@@ -260,7 +290,8 @@ def _formats(text: str | None) -> tuple[str, ...]:
 def _scope_notes(scenario: Scenario, goal: Goal, is_simulated: bool) -> tuple[str, ...]:
     notes: list[str] = []
     if scenario.max_devices is None and scenario.devices is None:
-        notes.append(f"max_devices: {goal.max_devices} (one usual server)")
+        why = "one usual server" if goal.budget.is_by_devices else "what the dollars hold of the cheapest"
+        notes.append(f"max_devices: {goal.max_devices} ({why})")
     if goal.objectives.limits() and not is_simulated:
         notes.append("objectives are held against mean latencies; --simulate holds them against every request")
     for name in ("batch", "concurrency"):
@@ -270,6 +301,9 @@ def _scope_notes(scenario: Scenario, goal: Goal, is_simulated: bool) -> tuple[st
         notes.append("power_budget_w: not used where plans are simulated")
     if scenario.spare_frac is not None:
         notes.append("spare_frac: not used; add --mix")
+    for name in ("prefill_device", "decode_device"):
+        if getattr(scenario, name) is not None:
+            notes.append(f"{name}: not used; add --disaggregate")
     for name in ("attainment", "num_requests"):
         if getattr(scenario, name) is not None and not is_simulated:
             notes.append(f"{name}: not used; add --simulate")

@@ -12,6 +12,7 @@ from typing import Any
 
 from orrery.execution.memory import Infeasible
 from orrery.execution.speculation import of_head
+from orrery.planner.budget import weight_of
 from orrery.planner.detail import detail, limited
 from orrery.planner.goal import Goal
 from orrery.planner.plan import Operation, Plan
@@ -144,7 +145,7 @@ def plan_simulated(
 def _enough(scenario: Scenario, goal: Goal, operation: Operation) -> SimulatedPlan | None:
     """The plan with the fewest replicas that hold the objectives; as it is where even the most do not."""
     first = _simulated(scenario, goal, operation, 0)
-    most = goal.max_devices // operation.deployment.layout.num_devices
+    most = goal.budget.most(weight_of(operation.candidate.option, operation.deployment.layout.num_devices))
     if first is None or first.is_met or not goal.traffic.request_rate_per_s or most <= operation.replicas:
         return first
     enough: SimulatedPlan | None = None

@@ -19,6 +19,7 @@ class MoneyScenario(Settings, table=BY_NAME):
     spot_usd_per_hour: Number = None
     pue: Number = None
     spare_frac: Number = None
+    max_usd_per_hour: Number = None
     power_budget_w: Number = None
     power_cap: Word = None
     months: Count = None

@@ -9,6 +9,7 @@ from orrery.catalog.models import get_model
 from orrery.execution.layout import TREE_METHODS, Deployment, Layout
 from orrery.execution.speculation import Speculation, of_head, with_draft
 from orrery.execution.transfer import TRANSFERS
+from orrery.fleet.power.phases import clocked
 from orrery.hardware.cluster import Cluster
 from orrery.scenario.acceptance import Ranked, read_acceptance
 from orrery.scenario.adapters import adapter_notes, adapters_of
@@ -114,7 +115,7 @@ def _steady(scenario: Scenario) -> Workload | None:
 def _pools(scenario: Scenario, deployment: Deployment) -> tuple[Pool, ...]:
     replicas = scenario.replicas or 1
     if scenario.prefill_replicas is None:
-        for name in (*PREFILL_DEGREES, "prefill_device"):
+        for name in (*PREFILL_DEGREES, "prefill_device", "prefill_clock_frac"):
             if getattr(scenario, name) is not None:
                 raise ScenarioError(f"{name}: there are no separate replicas for prompts; write prefill_replicas = 1.")
         return (Pool(deployment=deployment, replicas=replicas),)
@@ -129,8 +130,14 @@ def _for_prompts(scenario: Scenario, deployment: Deployment) -> Deployment:
     """The same model and formats on the devices and in the layout of the replicas for prompts."""
     device, engine = deployment.cluster.device, deployment.engine
     if scenario.prefill_device is not None:
-        device = at_clock(scenario, get_device(scenario.prefill_device))
+        device = get_device(scenario.prefill_device)
         engine = engine_on(device, scenario.engine, scenario.engine_version)
+    elif scenario.prefill_clock_frac is not None:
+        device = find(scenario, one_device(scenario)).device
+    if scenario.prefill_clock_frac is not None:
+        device = clocked(device, scenario.prefill_clock_frac)
+    elif scenario.prefill_device is not None:
+        device = at_clock(scenario, device)
     layout = deployment.layout
     if any(getattr(scenario, name) is not None for name in PREFILL_DEGREES):
         layout = Layout(**{name.removeprefix("prefill_"): getattr(scenario, name) or 1 for name in PREFILL_DEGREES})

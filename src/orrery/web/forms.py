@@ -74,6 +74,7 @@ SUGGESTED = {
     "draft_model": "models",
     "verifier_model": "models",
     "prefill_device": "devices",
+    "decode_device": "devices",
     "device": "devices",
     "weights": "formats",
     "activations": "formats",

@@ -62,6 +62,7 @@ def histories(setup: Setup, seed: int) -> Mapping[str, Schedule]:
         "speeds": ",".join(f"{speed:g}" for speed in speeds),
         "num_local_steps": f"{setup.number('num_most_steps'):.0f}",
         "num_least_steps": f"{setup.number('num_least_steps'):.0f}",
+        **{name: f"{setup.number(name):.0f}" for name in ("num_classes", "num_least_held", "num_most_held")},
         "run_s": f"{setup.number('run_s'):g}",
     }
     rows = run_experiment("federated", seed=seed, sizes=[f"{name}={value}" for name, value in sizes.items()]).rows

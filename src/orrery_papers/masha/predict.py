@@ -11,8 +11,8 @@ WEIGHT_RATIO = 0.02
 
 DIFFERS = {
     "random": "the problem, which was not at hand",
-    "largest": "the problem: in a drawn one no few numbers matter most, so what is left out must be sent later, and the "
-    "positions of what is sent cost bits too",
+    "largest": "the problem: in a drawn one no few numbers matter most, so what is left out must be sent later, and "
+    "positions cost bits too",
 }
 BOTH = (
     "compressed both ways, steps must shorten at least as much as messages do, as theory says for any number of "

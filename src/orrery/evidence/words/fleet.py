@@ -53,6 +53,8 @@ INPUTS: dict[str, str] = {
     "client_speeds_swept": "steps a second of the clients of a federation, by comma",
     "num_clients": "of a federation",
     "num_least_steps": "fewest local steps that a client is given",
+    "num_least_held": "fewest classes that a client has points of",
+    "num_most_held": "most classes that a client has points of",
     "num_most_steps": "most local steps that a client is given",
     "num_features": "dimensions of a synthetic problem",
     "client_spread_ratio": "how far apart the data of two clients lie, against the spread within one",

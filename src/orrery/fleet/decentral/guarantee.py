@@ -1,6 +1,6 @@
 """What compressing to a share k of the numbers may save, by the longest step that surely converges. [masha-2022]
 
-An extragradient step is 1 / L long and sends two whole messages; its number of steps is L / mu times a logarithm. With a
+An extragradient step is 1 / L long and sends two whole messages; L / mu times a logarithm of them are needed. With a
 reference point that moves with chance p, a step must be at most sqrt(p) / L' long, where L' bounds how far the estimate
 F(w) + C[mean of C(F_m(z) - F_m(w))] strays for a given distance of z and w:
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from orrery.engine.streams import stream
-from orrery.training.small.data import Dataset, Floats, Split, clusters
+from orrery.training.small.data import Dataset, Floats, Ints, Split, clusters
 from orrery.training.small.network import accuracy_frac
 
 FAVOURED_FRAC = 0.9
-"""Share of a client's points that are of the classes which it mostly has."""
+"""Share of a client's points that are of the classes which are its own, where classes are not shared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -70,21 +70,65 @@ class History:
         return float(self.accuracy_frac[-max(len(self.accuracy_frac) // 10, 1) :].mean())
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holdings:
+    """Which points a client has: a part of each of ``least`` to ``most`` drawn classes, beside others that hold them; with
+    none, nine tenths of its points are of the classes that are its own."""
+
+    least: int = 0
+    most: int = 0
+
+    def parts(self, train: Split, num_classes: int, num_clients: int, seed: int) -> tuple[Split, ...]:
+        """The points of each client; every point has one owner."""
+        draw = stream(seed, "federated/parts")
+        owner = (
+            self._shared(train, num_classes, num_clients, draw) if self.least else _mostly_own(train, num_clients, draw)
+        )
+        return tuple(Split(rows=train.rows[owner == i], labels=train.labels[owner == i]) for i in range(num_clients))
+
+    def _shared(self, train: Split, num_classes: int, num_clients: int, draw: np.random.Generator) -> Ints:
+        """Owners where every class has a client, and a class's holders have normally drawn parts of it."""
+        held = np.zeros((num_clients, num_classes), dtype=bool)
+        while not held.any(axis=0).all():
+            held[:] = False
+            for mine in held:
+                mine[draw.permutation(num_classes)[: draw.integers(self.least, self.most + 1)]] = True
+        owner = np.zeros(train.labels.size, dtype=np.int64)
+        for label in range(num_classes):
+            holders, points = np.flatnonzero(held[:, label]), np.flatnonzero(train.labels == label)
+            parts = np.abs(draw.normal(10.0, 3.0, holders.size))
+            ends = np.rint(np.cumsum(parts) / parts.sum() * points.size).astype(np.int64)
+            owner[points] = np.repeat(holders, np.diff(ends, prepend=0))
+        return owner
+
+
+OWN = Holdings()
+
+
 def federation(
-    step_s: tuple[float, ...], *, run_s: float, learning_ratio: float = 0.02, batch: int = 16, seed: int = 0
+    step_s: tuple[float, ...],
+    *,
+    run_s: float,
+    learning_ratio: float = 0.02,
+    batch: int = 16,
+    num_classes: int = 0,
+    holdings: Holdings = OWN,
+    seed: int = 0,
 ) -> Federation:
-    """Clusters of points that each client sees with classes of its own, nine tenths of them."""
-    data = clusters(num_classes=max(4, len(step_s)), per_class=1, seed=seed)
-    draw = stream(seed, "federated/parts")
-    owner = data.train.labels % len(step_s)
-    strays = draw.random(owner.size) > FAVOURED_FRAC
-    owner[strays] = draw.integers(0, len(step_s), int(strays.sum()))
-    parts = tuple(
-        Split(rows=data.train.rows[owner == i], labels=data.train.labels[owner == i]) for i in range(len(step_s))
-    )
+    """Clusters of points, one a class (0: as many as clients, and four at least), shared out to clients."""
+    data = clusters(num_classes=num_classes or max(4, len(step_s)), per_class=1, seed=seed)
+    parts = holdings.parts(data.train, data.num_classes, len(step_s), seed)
     return Federation(
         data=data, parts=parts, step_s=step_s, learning_ratio=learning_ratio, batch=batch, run_s=run_s, seed=seed
     )
+
+
+def _mostly_own(train: Split, num_clients: int, draw: np.random.Generator) -> Ints:
+    """Owners by class in turn, but for a tenth of the points, which go to anyone."""
+    owner = train.labels % num_clients
+    strays = draw.random(owner.size) > FAVOURED_FRAC
+    owner[strays] = draw.integers(0, num_clients, int(strays.sum()))
+    return owner
 
 
 def staleness_weight(num_behind: int, power: float) -> float:

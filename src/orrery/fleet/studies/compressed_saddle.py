@@ -60,7 +60,9 @@ def _rows(request: Run, sizes: Sizes, count: int, keeps: tuple[float, ...], tick
     for method in METHODS:
         for share in keeps:
             found = _best([_path(request, of, sizes, method, share, step) for step in STEPS], sizes.target_frac)
-            yield from _curve(method, count, share, found, plain, sizes.target_frac, _theory(method, count, share, sizes))
+            yield from _curve(
+                method, count, share, found, plain, sizes.target_frac, _theory(method, count, share, sizes)
+            )
             tick()
 
 

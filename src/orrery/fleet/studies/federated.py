@@ -7,10 +7,8 @@ import numpy as np
 
 from orrery.base.errors import ScenarioError
 from orrery.base.experiment import Experiment, Row, Run, counter, numbers, whole
-from orrery.engine.streams import stream
 from orrery.fleet.federated import FEDERATED
-from orrery.fleet.federated.federation import Federation, History, federation
-from orrery.training.small.data import Split
+from orrery.fleet.federated.federation import OWN, Federation, History, Holdings, federation
 from orrery.training.small.points import points_of
 
 SCHEDULES = ("federated-average", "federated-async", "federated-compass")
@@ -20,7 +18,8 @@ NUM_POINTS = 24
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
     """Comma-separated times of a client's step, as multiples of the fastest; local steps; the server's seconds; the target
-    as a share of the accuracy with which the synchronous run ends."""
+    as a share of the accuracy with which the synchronous run ends. Classes that are drawn (0: one a client, four at
+    least), and the least and most of them that a client holds beside others (0: each mostly has its own)."""
 
     speeds: str = "1,1,2,3,5,8"
     num_local_steps: int = 40
@@ -28,6 +27,9 @@ class Sizes:
     run_s: float = 60.0
     learning_ratio: float = 0.002
     target_frac: float = 0.98
+    num_classes: int = 0
+    num_least_held: int = 0
+    num_most_held: int = 0
 
 
 def run(request: Run) -> tuple[Row, ...]:
@@ -40,9 +42,7 @@ def run(request: Run) -> tuple[Row, ...]:
         raise ScenarioError(f"set: target_frac = {sizes.target_frac:g}; write a share between 0 and 1.")
     most = whole("num_local_steps", sizes.num_local_steps, most=10_000)
     least = whole("num_least_steps", sizes.num_least_steps, most=most)
-    world = federation(step_s, run_s=sizes.run_s, learning_ratio=sizes.learning_ratio, seed=request.seed)
-    if request.data:
-        world = _with_data(world, request)
+    world = _world(request, sizes, step_s)
     tick = counter(request.progress, len(SCHEDULES))
     found: dict[str, History] = {}
     for name in SCHEDULES:
@@ -71,16 +71,34 @@ def _at(history: History, time_s: float) -> float:
     return float(history.accuracy_frac[before[-1]]) if before.size else 0.0
 
 
-def _with_data(world: Federation, request: Run) -> Federation:
-    """The same federation on the user's points: each client mostly has classes of its own."""
-    data = points_of(request.data, request.seed)
-    clients, draw = world.num_clients, stream(request.seed, "federated/own")
-    owner = data.train.labels % clients
-    strays = draw.random(owner.size) > 0.9
-    owner[strays] = draw.integers(0, clients, int(strays.sum()))
-    parts = tuple(Split(rows=data.train.rows[owner == i], labels=data.train.labels[owner == i]) for i in range(clients))
+def _world(request: Run, sizes: Sizes, step_s: tuple[float, ...]) -> Federation:
+    """Clients with drawn points, or with the user's."""
+    data = points_of(request.data, request.seed) if request.data else None
+    if data is not None and sizes.num_classes:
+        raise ScenarioError("set: num_classes is of points that are drawn; data has its own, leave it out.")
+    if sizes.num_classes and not 2 <= sizes.num_classes <= 100:
+        raise ScenarioError(f"set: num_classes = {sizes.num_classes}; write 2 to 100, or leave it out.")
+    num_classes = data.num_classes if data else sizes.num_classes or max(4, len(step_s))
+    least, most = sizes.num_least_held, sizes.num_most_held or sizes.num_least_held
+    if (least or most) and not (1 <= least <= most <= num_classes and most * len(step_s) >= num_classes):
+        raise ScenarioError(
+            f"set: num_least_held = {least}, num_most_held = {most}; write 1 to {num_classes}, the least first, and so "
+            f"many that {len(step_s)} clients hold all {num_classes} classes."
+        )
+    holdings = Holdings(least=least, most=most)
+    world = federation(
+        step_s,
+        run_s=sizes.run_s,
+        learning_ratio=sizes.learning_ratio,
+        num_classes=sizes.num_classes,
+        holdings=OWN if data else holdings,
+        seed=request.seed,
+    )
+    if data is None:
+        return world
+    parts = holdings.parts(data.train, data.num_classes, world.num_clients, request.seed)
     if min(part.labels.size for part in parts) == 0:
-        raise ScenarioError(f"data: a client has no points; write {clients} classes or more, or fewer speeds.")
+        raise ScenarioError(f"data: a client has no points; write {len(parts)} classes or more, or fewer speeds.")
     return replace(world, data=data, parts=parts)
 
 

@@ -23,7 +23,10 @@ START = {
     "slo": ["ttft:2000", "tpot:12"],
 }
 FIRST = ("model", "device", "max_devices", "input_tokens", "output_tokens", "trace")
-FOLDED = ("rate", "num_requests", "attainment", "prefill_device", "weights", "kv", "engine", "usd_per_hour")
+FOLDED = (
+    *("rate", "num_requests", "attainment", "prefill_device", "decode_device", "weights", "kv", "engine"),
+    *("usd_per_hour", "max_usd_per_hour", "power_budget_w", "clock_frac"),
+)
 LATENCIES = {"ttft": "Time to first token, ms", "tpot": "Time per output token, ms"}
 
 
@@ -51,6 +54,7 @@ def sections(plain: Plain) -> tuple[Section, ...]:
         "p99 TTFT",
         "p99 TPOT",
         "$/hour",
+        "Rated draw",
         "Limited by",
     )
     best = holding[0] if holding else None
@@ -82,6 +86,7 @@ def _cells(d: Plain) -> tuple[str, ...]:
         format_value(d["p99_ttft_s"], "s"),
         format_value(d["p99_tpot_s"], "s"),
         format_value(d["usd_per_hour"], "usd"),
+        format_value(d["rated_power_w"], "w"),
         d["limited_by"],
     )
 
@@ -101,6 +106,7 @@ COLUMNS = (
     "p99_ttft_s",
     "p99_tpot_s",
     "usd_per_hour",
+    "rated_power_w",
     "limited_by",
 )
 
