@@ -1,4 +1,4 @@
-"""What a budget holds: replicas by the scarcest of devices, dollars and rated watts."""
+"""Replicas that a budget holds, by the scarcest of devices, dollars and rated watts."""
 
 from math import inf
 from types import SimpleNamespace

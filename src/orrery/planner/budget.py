@@ -1,4 +1,4 @@
-"""What a design may use: devices, dollars an hour, and watts; how many replicas fit, and what share one takes.
+"""Limits of a design: devices, dollars an hour, and watts; how many replicas fit, and the share of one.
 
 Watts are rated ones: the most that a device may draw at its clock, and what the machine around it draws. A site must be
 able to carry them, whatever is drawn in the mean.
@@ -14,7 +14,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weight:
-    """What some devices take of a budget."""
+    """Part of a budget that some devices take."""
 
     num_devices: int
     usd_per_hour: float | None  # None: no price is known
@@ -59,7 +59,7 @@ class Budget:
         return self.max_usd_per_hour == inf and self.max_power_w == inf
 
     def most(self, weight: Weight) -> int:
-        """How many of ``weight`` fit; none where a price is needed and not known."""
+        """Number of ``weight`` that fit; none where a price is needed and not known."""
         room = self.max_devices // weight.num_devices
         if self.max_usd_per_hour < inf:
             room = min(room, _times(self.max_usd_per_hour, weight.usd_per_hour))
@@ -68,7 +68,7 @@ class Budget:
         return max(room, 0)
 
     def less(self, used: Weight) -> "Budget":
-        """What ``used`` leaves."""
+        """Rest beside ``used``."""
         return replace(
             self,
             max_devices=self.max_devices - used.num_devices,

@@ -185,7 +185,7 @@ def _too_slow(objectives: Objectives, curve: Curve) -> DroppedCandidate:
 
 
 def _too_few(goal: Goal, curve: Curve, replicas: int) -> DroppedCandidate:
-    """What of the budget is furthest from enough for the replicas."""
+    """The limit of the budget that is furthest from enough for the replicas."""
     candidate = curve.candidate
     need = weight_of(candidate.option, candidate.deployment.layout.num_devices).times(replicas)
     limits = (

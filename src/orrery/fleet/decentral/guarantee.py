@@ -1,4 +1,4 @@
-"""What compressing to a share k of the numbers may save, by the longest step that surely converges. [masha-2022]
+"""Bits that compressing to a share k of the numbers may save, by the longest step that surely converges. [masha-2022]
 
 An extragradient step is 1 / L long and sends two whole messages; L / mu times a logarithm of them are needed. With a
 reference point that moves with chance p, a step must be at most sqrt(p) / L' long, where L' bounds how far the estimate

@@ -90,7 +90,7 @@ def _best(paths: list[Path], target: float) -> Path:
 
 
 def _theory(method: str, count: int, share: float, sizes: Sizes) -> float:
-    """What steps as long as theory allows would gain; unknown for a biased compressor."""
+    """Gain of steps as long as theory allows; unknown for a biased compressor."""
     if method != "random":
         return nan
     return guaranteed_gain(share, count, sizes.participating_frac, compresses_down=sizes.down == "compressed")

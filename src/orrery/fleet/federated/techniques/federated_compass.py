@@ -77,7 +77,7 @@ def rule(run: Federation, knobs: CompassKnobs) -> History:
 
 
 def _turn(groups: list[_Group], run: Federation, knobs: CompassKnobs, client: int, now_s: float) -> tuple[int, _Group]:
-    """How many steps a client takes next, and the group with which it will arrive."""
+    """Steps that a client takes next, and the group with which it will arrive."""
     step_s = run.step_s[client]
     fitting = [(int((g.due_s - now_s) / step_s + 1e-9), i) for i, g in enumerate(groups) if g.num_away]
     joinable = [(steps, i) for steps, i in fitting if knobs.num_least <= steps <= knobs.num_most]
