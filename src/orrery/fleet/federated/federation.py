@@ -72,8 +72,8 @@ class History:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holdings:
-    """The points of a client: a part of each of ``least`` to ``most`` drawn classes, beside others with them; with none,
-    nine tenths of its points are of the classes that are its own."""
+    """The points of a client: a part of each of ``least`` to ``most`` drawn classes, beside others with them; with
+    none, nine tenths of its points are of the classes that are its own."""
 
     least: int = 0
     most: int = 0
