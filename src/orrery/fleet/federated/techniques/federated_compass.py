@@ -1,13 +1,14 @@
 """Steps by speed: each client gets as many local steps as let it arrive together with others, as a group.
 
-The fastest client without a group opens one with ``num_most`` steps. Every other, fastest first, joins the group in which
-it can take the most steps between ``num_least`` and ``num_most`` and still arrive in time; where none has room it opens a
-group of its own, timed so that the fastest member of an earlier group can join it after its next turn. A group is taken
-in as one when its last member arrives.
+The fastest client without a group opens one with ``num_most`` steps. Every other, fastest first, joins the group in
+which it can take the most steps between ``num_least`` and ``num_most`` and still arrive in time. Where none has room
+it opens one of its own, timed so that the fastest member of an earlier group can join it after its next turn. A group
+is taken in as one when its last member arrives.
 
-Clients of equal speed are one group whose rounds are those of synchronous averaging. Where the slowest takes no more than
-num_most / num_least times the fastest's time, all are one group that is never stale, and clients together take as many
-steps a second as if nobody waited: the slowest's time over the harmonic mean of all times more than in rounds that wait.
+Clients of equal speed are one group whose rounds are those of synchronous averaging. Where the slowest takes no more
+than num_most / num_least times the fastest's time, all are one group that is never stale, and clients together take
+as many steps a second as if nobody waited: the slowest's time over the harmonic mean of all times more than in rounds
+that wait.
 """
 
 import heapq
