@@ -52,8 +52,8 @@ def test_clients_within_the_range_of_steps_are_one_group_that_nobody_waits_for()
 
 
 def test_a_client_too_slow_for_a_group_opens_one_that_others_can_join():
-    """At 10 ms a step four fit until 40 ms, and eight until the fast one's next turn ends at 80 ms: both fewer than ten,
-    so it opens a group with ten, due at 100 ms, which the fast one joins at 80 ms for its last 20 steps."""
+    """At 10 ms a step four fit until 40 ms, and eight until the fast one turns again at 80 ms: fewer than ten, so it
+    opens a group with ten, due at 100 ms, which the fast one joins at 80 ms for its last 20 steps."""
     found = history("federated-compass", (0.001, 0.01), run_s=0.2, num_least=10, num_most=40)
     assert found.time_s[:4] == pytest.approx([0.0, 0.04, 0.08, 0.1])
 

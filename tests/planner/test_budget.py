@@ -46,7 +46,7 @@ def test_a_price_that_is_not_known_fits_no_budget_of_dollars():
     assert Budget(max_devices=9, max_usd_per_hour=10.0).most(unknown) == 0
     assert Budget(max_devices=9).most(unknown) == 9
     assert (ONE + unknown).usd_per_hour is None
-    assert ONE + ONE == ONE.times(2)
+    assert ONE.times(2) == ONE + ONE
 
 
 def test_rated_watts_are_the_device_at_its_clock_and_its_part_of_the_machine():

@@ -15,13 +15,13 @@ from orrery.planner import curve as curve_module
 from orrery.planner.architecture.policy import PolicyKnobs, by_policy
 from orrery.planner.architecture.problem import Choice, Metric, Problem
 from orrery.planner.bits.options import Options, perturbation
+from orrery.planner.budget import Budget, Weight
 from orrery.planner.curve import Curve, concurrency_at, highest_concurrency, in_flight_of, refined
 from orrery.planner.detail import _scaled, limited, quality_notes, workload_of
 from orrery.planner.goal import Goal, Objectives
 from orrery.planner.money import Tariff, idle_notes
 from orrery.planner.pareto import front, least
 from orrery.planner.plan import Operation
-from orrery.planner.budget import Budget, Weight
 from orrery.planner.pools import Pairing, Worker, pairings, rank_at
 from orrery.planner.rejection_reasons import _way_out, difference, distance, nearest_to
 from orrery.planner.space import (

@@ -12,9 +12,9 @@ from orrery.catalog.engines import get_engine
 from orrery.catalog.models import get_model
 from orrery.execution.layout import Layout
 from orrery.execution.memory import memory_of
+from orrery.planner.budget import Budget, Weight
 from orrery.planner.goal import Goal, Objectives
 from orrery.planner.money import tariff_of
-from orrery.planner.budget import Budget, Weight
 from orrery.planner.pools import Pairing, Worker, best_of_each_layout, decode_rate, pairings, prefill_workers, rank_at
 from orrery.planner.space import Candidate, Fixed, Option, Space, candidates
 from orrery.serving.clock import steps_of, tick

@@ -63,7 +63,7 @@ def print_designs(found: Disaggregated) -> None:
 
 
 def _limits(goal: "Goal") -> str:
-    """The limits of the designs, in words."""
+    """The limits of the designs as text."""
     if goal.budget.is_by_devices:
         return f"at no more than {goal.max_devices} devices"
     limits = [f"${goal.max_usd_per_hour:,.2f}/hour"] if goal.max_usd_per_hour < inf else []

@@ -21,7 +21,7 @@ class Weight:
     power_w: float
 
     def times(self, count: int) -> "Weight":
-        """So many of them."""
+        """Weight of ``count`` such groups."""
         usd = None if self.usd_per_hour is None else self.usd_per_hour * count
         return Weight(num_devices=self.num_devices * count, usd_per_hour=usd, power_w=self.power_w * count)
 

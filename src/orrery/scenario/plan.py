@@ -50,7 +50,7 @@ from orrery.scenario.weight_offload import weight_offload_of
 MAX_DEVICES = 8
 """Without --max-devices: one usual server."""
 
-MOST_DEVICES = 100_000
+MAX_BUDGET_DEVICES = 100_000
 """Where dollars or watts bound a plan, and no number of devices does."""
 
 IN_FULL = 5
@@ -188,7 +188,7 @@ def within_budget(goal: Goal, scenario: Scenario, options: Sequence[Option]) -> 
                 )
     if goal.budget.is_by_devices or scenario.max_devices or scenario.devices:
         return goal
-    free = replace(goal, max_devices=MOST_DEVICES).budget
+    free = replace(goal, max_devices=MAX_BUDGET_DEVICES).budget
     most = max(free.most(weight_of(option, 1)) for option in options)
     if not most:
         raise ScenarioError("max_usd_per_hour, power_budget_w: not enough for one device; write more.")

@@ -17,9 +17,11 @@ NUM_POINTS = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """Comma-separated times of a client's step, as multiples of the fastest; local steps; the server's seconds; the target
-    as a share of the accuracy with which the synchronous run ends. Classes that are drawn (0: one a client, four at
-    least), and the least and most of them that a client holds beside others (0: each mostly has its own)."""
+    """Comma-separated times of a client's step, as multiples of the fastest; local steps; the server's seconds.
+
+    ``target_frac`` is a share of the accuracy with which the synchronous run ends; ``num_classes`` are drawn (0: one a
+    client, four at least), and a client holds ``num_least_held`` to ``num_most_held`` beside others (0: its own).
+    """
 
     speeds: str = "1,1,2,3,5,8"
     num_local_steps: int = 40
