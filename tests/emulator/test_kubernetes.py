@@ -100,6 +100,23 @@ def test_what_cannot_be_scaled_is_refused_in_kubernetes_words(fleet):
         assert (got.status_code, got.json()["kind"], got.json()["reason"]) == (status, "Status", reason), got.text
 
 
+def test_a_dry_run_changes_nothing(fleet):
+    _, http = fleet
+    before = http.get(SCALE).json()
+    asked = {"params": {"dryRun": "All"}, "json": {"spec": {"replicas": 3}}}
+    assert http.put(SCALE, **asked).json() == before | {"spec": {"replicas": 3}}
+    assert http.get(SCALE).json() == before
+    assert http.put(SCALE, params={"dryRun": "All"}, json={"spec": {"replicas": 9}}).status_code == 422
+    wrong = http.put(SCALE, params={"dryRun": "some"}, json={"spec": {"replicas": 3}})
+    assert (wrong.status_code, wrong.json()["reason"]) == (422, "Invalid")
+
+
+def test_a_body_of_no_type_is_json(fleet):
+    _, http = fleet
+    got = http.put(SCALE, content='{"spec": {"replicas": 1}}')
+    assert (got.status_code, got.json()["spec"]) == (200, {"replicas": 1})
+
+
 def test_nobody_without_a_key_scales(start_fleet):
     with start_fleet(FLEET, has_admin=True) as found:
         got = httpx.put(f"{found.url}{SCALE}", json={"spec": {"replicas": 2}})

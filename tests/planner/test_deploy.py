@@ -83,8 +83,15 @@ def test_values_are_the_plans(answer, files):
     ray = yaml.safe_load(files["ray-serve.yaml"])["applications"][0]["args"]["llm_configs"][0]
     assert ray["engine_kwargs"]["tensor_parallel_size"] == 2
     assert ray["deployment_config"]["autoscaling_config"]["max_replicas"] == best.replicas
-    dynamo = yaml.safe_load(files["dynamo.yaml"])["spec"]["services"]["VllmDecodeWorker"]
-    assert (dynamo["replicas"], dynamo["resources"]["limits"]["gpu"]) == (best.replicas, "2")
+    frontend, worker = yaml.safe_load(files["dynamo.yaml"])["spec"]["components"]
+    (served,) = worker["podTemplate"]["spec"]["containers"]
+    assert (frontend["type"], frontend["replicas"]) == ("frontend", 1)
+    assert (worker["type"], worker["replicas"], served["resources"]["limits"]["nvidia.com/gpu"]) == (
+        "worker",
+        best.replicas,
+        "2",
+    )
+    assert served["command"] == ["python3", "-m", "dynamo.vllm"]
     assert yaml.safe_load(files["llm-d.yaml"])["spec"]["parallelism"] == {"tensor": 2}
     assert "--tensor-parallel-size" not in files["llm-d.yaml"]
     assert yaml.safe_load(files["kserve.yaml"])["spec"]["predictor"]["scaleTarget"] == int(best.max_concurrency)

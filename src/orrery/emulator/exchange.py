@@ -48,7 +48,7 @@ class Exchange:
         """The whole body; refused where it is no JSON by its type, too large, or too slow."""
         if self.header(b"content-type").partition(";")[0].strip().lower() not in kinds:
             what = "JSON" if JSON.decode() in kinds else "a form"
-            raise RequestError(415, f"Send {what}: content-type: {' or '.join(kinds)}.")
+            raise RequestError(415, f"Send {what}: content-type: {' or '.join(filter(None, kinds))}.")
         length = self.header(b"content-length")
         if length.isdecimal() and int(length[:20]) > most_bytes:
             raise _too_large(most_bytes)

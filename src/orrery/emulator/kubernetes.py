@@ -7,6 +7,7 @@ drive a Deployment. Any namespace is taken; a fleet with prefill and decode pool
 import time
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal
+from urllib.parse import parse_qs
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -26,12 +27,16 @@ EXTERNAL = "external.metrics.k8s.io/v1beta1"
 METRICS = f"/apis/{EXTERNAL}"
 METRIC = f"{METRICS}/namespaces/{{namespace}}/{{name}}"
 SCALE = "/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale"
+DRY_RUN = "dryRun"
 NAMES = ("orrery", "orrery-prefill")
 """Names of the Deployments: all pools, or those for answers; those for prompts alone."""
 
 MAX_BODY_BYTES = 65_536
 MERGE = ("application/merge-patch+json", "application/strategic-merge-patch+json")
 OPERATIONS = "application/json-patch+json"
+
+PUT_KINDS = ("application/json", "")
+"""The Kubernetes client for Python (37.0.2) names no type, which is JSON to the API server."""
 
 Replicas = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
@@ -151,7 +156,7 @@ class Kubernetes:
 
     async def _put(self, exchange: Exchange) -> None:
         group = self._writable(exchange)
-        wish = read(Scale, await exchange.body(most_bytes=MAX_BODY_BYTES))
+        wish = read(Scale, await exchange.body(kinds=PUT_KINDS, most_bytes=MAX_BODY_BYTES))
         name = exchange.path.split("/")[-2]
         if wish.metadata.name not in ("", name):
             raise RequestError(400, f"metadata.name: got {wish.metadata.name[:200]!r}, and the path says {name!r}.")
@@ -180,12 +185,17 @@ class Kubernetes:
             raise RequestError(409, "The object has been modified; read it again, and send your change to what it is.")
 
     async def _set(self, exchange: Exchange, group: int, replicas: int) -> None:
+        dry = parse_qs(exchange.query.decode("latin-1"), max_num_fields=32).get(DRY_RUN, [])
+        if dry not in ([], ["All"]):
+            raise RequestError(422, f'{DRY_RUN}: Unsupported value: "{dry[-1][:40]}": supported values: "All"', DRY_RUN)
         try:
-            self._pace.scale(replicas, group)
+            self._live.check_replicas(replicas, group)
         except ScenarioError as error:
             raise RequestError(422, f"spec.{error}") from None
-        self._versions[group] += 1
-        await exchange.json(self._object(exchange, group))
+        if not dry:
+            self._pace.scale(replicas, group)
+            self._versions[group] += 1
+        await exchange.json(self._object(exchange, group) | {"spec": {"replicas": replicas}})
 
 
 def read_operations(raw: bytes) -> int:

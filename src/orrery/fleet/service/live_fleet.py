@@ -206,15 +206,19 @@ class LiveFleet:
 
     def set_replicas(self, count: int, *, now_s: float, group: int = -1) -> None:
         """Set how many replicas of a group of pools should run: they start and drain as under an autoscaler."""
+        self.check_replicas(count, group)
+        self._arrive_at(now_s)
+        self._control.scale(group, count, self._control.clock_s)
+        self._note()
+
+    def check_replicas(self, count: int, group: int = -1) -> None:
+        """Refuse a number of replicas that a group of pools cannot be told to run."""
         found = self.groups[group]
         low, high = limits_of(found)
         if found.scaler is not None:
             raise ScenarioError(f"replicas: {found.scaler.name} decides how many run; start without an autoscaler.")
         if not low <= count <= high:
             raise ScenarioError(f"replicas: got {count}; the pools run {low} to {high}.")
-        self._arrive_at(now_s)
-        self._control.scale(group, count, self._control.clock_s)
-        self._note()
 
     def _check(self, replica: int) -> None:
         if not 0 <= replica < len(self._states.replicas):

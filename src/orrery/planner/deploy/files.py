@@ -184,28 +184,23 @@ def _llm_d(w: Written) -> str:
 
 def _dynamo(w: Written) -> str:
     image = str(deploy_facts()["dynamo_image"].value)
-    main = {
-        "image": image,
-        "workingDir": "/workspace/components/backends/vllm",
+    worker: dict[str, Any] = {
+        "workingDir": "/workspace/examples/backends/vllm",
         "command": ["python3", "-m", "dynamo.vllm"],
         "args": ["--model", w.model, *w.args],
+        "resources": {"limits": {"nvidia.com/gpu": str(w.devices)}},
     }
-    services = {
-        "Frontend": {
-            "dynamoNamespace": w.name,
-            "componentType": "frontend",
-            "replicas": 1,
-            "extraPodSpec": {"mainContainer": {"image": image}},
-        },
-        "VllmDecodeWorker": {
-            "dynamoNamespace": w.name,
-            "componentType": "worker",
-            "replicas": w.replicas,
-            "resources": {"limits": {"gpu": str(w.devices)}},
-            "extraPodSpec": {"mainContainer": main},
-        },
-    }
-    return yaml_text({**_head("DynamoGraphDeployment", w.name), "spec": {"services": services}})
+    parts = (("Frontend", "frontend", 1, dict[str, Any]()), ("VllmDecodeWorker", "worker", w.replicas, worker))
+    components = [
+        {
+            "name": name,
+            "type": kind,
+            "replicas": replicas,
+            "podTemplate": {"spec": {"containers": [{"name": "main", "image": image, **container}]}},
+        }
+        for name, kind, replicas, container in parts
+    ]
+    return yaml_text({**_head("DynamoGraphDeployment", w.name), "spec": {"components": components}})
 
 
 def _ray(w: Written) -> str:
