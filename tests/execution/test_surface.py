@@ -13,7 +13,15 @@ from orrery.execution.batch import Batch
 from orrery.execution.shard import has_exchange
 from orrery.execution.step import step
 from orrery.execution.surface import device_cost, nodes, shared_cost, stacked, surface_of
-from orrery.execution.surface._kernel import CHANNELS, MATRIX_WORK, MEMORY, MEMORY_WORK, NETWORK, TIME
+from orrery.execution.surface._kernel import (
+    CHANNELS,
+    MATRIX_WORK,
+    MEMORY,
+    MEMORY_WORK,
+    NETWORK,
+    TIME,
+    decode_costs,
+)
 from orrery.execution.surface.build import _surface
 from orrery.execution.surface.channels import channels
 from orrery.kernels.energy import step_law
@@ -209,6 +217,18 @@ def test_token_nodes_end_at_the_most(most):
     assert at[0] == 1
     assert at[-1] == most
     assert (np.diff(at) > 0).all()
+
+
+@pytest.mark.parametrize("kept", [1.0, 0.25])
+def test_passes_of_one_batch_cost_what_each_of_them_costs(deploy, kept):
+    """To the bit, over the edges of the mesh's cells."""
+    held = converted(stacked([surface_of(deploy(model="meta-llama/Llama-3.1-8B"), **SIZES)]))
+    for decodes, context in ((1.0, 1.0), (7.0, 900.0), (33.0, 33 * 4090.0), (256.0, 256 * 131000.0)):
+        many, one = np.zeros((60, CHANNELS)), np.zeros(CHANNELS)
+        decode_costs(held, 0, many, decodes, context, kept, 60)
+        for k in range(60):
+            device_cost(held, 0, one, 0.0, 0.0, 0.0, decodes, (context + k * decodes) * kept, decodes, 0.0)
+            assert many[k].tolist() == one.tolist()
 
 
 @pytest.mark.bench

@@ -13,7 +13,7 @@ DAY = {"model": "llama-3.1-8b", "device": "h100-sxm", "days": 1, "seed": 1}
 
 
 @pytest.mark.parametrize(
-    ("lengths", "limit_s"), [((1000, 200), 60.0), ((2048, 16), 45.0)], ids=["long outputs", "short outputs"]
+    ("lengths", "limit_s"), [((1000, 200), 20.0), ((2048, 16), 15.0)], ids=["long outputs", "short outputs"]
 )
 def test_a_day_of_ten_replicas_at_fifty_requests_a_second(lengths, limit_s):
     started = time.process_time()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from orrery.catalog.devices import device_names, get_device
 from orrery.hardware.device import Device
 from orrery.kernels.energy import calibration, demand_w, energy_j, power_w, step_law, weighted_s
-from orrery.kernels.energy._kernel import drawn_frac
+from orrery.kernels.energy._kernel import drawn_frac, power_near
 
 FORMATS = ("bf16", "fp8", "nvfp4", "int4_weight_only")
 
@@ -128,3 +128,17 @@ def test_a_step_that_asks_for_more_than_the_limit_gets_the_limit():
 def test_a_step_without_work_idles():
     law = step_law(_step_by_hand())
     assert law.power_w(0.0, 0.0, 2.0) == law.power_w(0.0, 0.0, 0.0) == 200.0
+
+
+@settings(deadline=None)
+@given(x=st.floats(1e-6, 10.0), more=st.floats(-2e-3, 2e-3), exponent=st.floats(0.0, 1.0))
+def test_the_power_of_a_number_nearby(x: float, more: float, exponent: float):
+    assert power_near(x * (1.0 + more), exponent, x, x**exponent) == pytest.approx(
+        (x * (1.0 + more)) ** exponent, rel=4e-16
+    )
+
+
+def test_the_power_of_a_number_that_is_not_near_is_its_own():
+    assert power_near(2.0, 0.5, 0.0, 0.0) == 2.0**0.5
+    assert power_near(0.0, 0.5, 1.0, 1.0) == 0.0
+    assert power_near(4.0, 0.5, 1.0, 1.0) == 2.0

@@ -25,6 +25,7 @@ from orrery.serving.simulation import prepare as tables_door
 from orrery.serving.simulation import rules
 from orrery.serving.simulation import simulate as door
 from orrery.serving.simulation.admission import _kernel as admission
+from orrery.serving.simulation.ahead import _kernel as ahead
 from orrery.serving.simulation.allocation import _kernel as allocation
 from orrery.serving.simulation.memory import _kernel as memory
 from orrery.serving.simulation.price import _kernel as price
@@ -32,6 +33,7 @@ from orrery.serving.simulation.result import TIMELINE
 from orrery.serving.simulation.service import Pool, Service, Split
 from orrery.serving.simulation.step_results import _kernel as step_results
 from orrery.serving.simulation.tables import _kernel as k
+from orrery.serving.simulation.timeline import _kernel as timeline
 
 POLICIES = (
     "chunked-prefill",
@@ -235,7 +237,7 @@ def service_of(*, fleet="one", policy="chunked-prefill", drafts=0, compression=N
 def plain_python():
     """Patches that take the loop, its queues, its memory and its prices uncompiled."""
     found = []
-    for module in (loop, queue, surface, memory, k, allocation, admission, price, step_results, power):
+    for module in (loop, queue, surface, memory, k, ahead, timeline, allocation, admission, price, step_results, power):
         for name, value in vars(module).items():
             if callable(value) and source_of(value) is not value:
                 found.append(patch.object(module, name, source_of(value)))

@@ -115,6 +115,34 @@ def device_cost(
 
 
 @compiled
+def decode_costs(
+    surface: Surface,
+    which: int,
+    out: Floats2,
+    decodes: float,
+    context_tokens: float,
+    kept_frac: float,
+    steps: int,
+) -> None:
+    """Fill row k of ``out`` with the channels of the k-th of so many passes of the same ``decodes``, as ``device_cost``
+    has them: to ``context_tokens`` in all at the first, one more of each at the next; ``kept_frac`` of it is read."""
+    i, u = _cell(surface.decode_nodes, which, decodes)
+    j, v = _cell(surface.decode_context_nodes, which, context_tokens * kept_frac / decodes)
+    for k in range(steps):
+        x = (context_tokens + k * decodes) * kept_frac / decodes
+        while j + 2 < surface.decode_context_nodes.shape[1] and surface.decode_context_nodes[which, j + 1] <= x:
+            j += 1
+        low_x, high_x = surface.decode_context_nodes[which, j], surface.decode_context_nodes[which, j + 1]
+        v = max(0.0, (x - low_x) / (high_x - low_x))
+        row = out[k]
+        for channel in range(CHANNELS):
+            row[channel] = 0.0
+        _add_row(surface.graph_tokens, which, row, decodes)
+        _add_row(surface.rows, which, row, decodes)
+        _add_decodes(surface.decode, which, row, i, u, j, v)
+
+
+@compiled
 def shared_cost(surface: Surface, which: int, out: Floats, tokens: float) -> None:
     """Add to ``out`` what ranks do together for ``tokens`` of all of them: experts, and the way there and back."""
     _add_row(surface.shared, which, out, tokens)

@@ -24,8 +24,13 @@ from orrery.serving.simulation.admission._kernel import (
     cached_ids_of,
     schedule_lane,
 )
+from orrery.serving.simulation.ahead._kernel import (
+    plan_ahead,
+    settle,
+    settle_all,
+    tokens_to_come,
+)
 from orrery.serving.simulation.allocation._kernel import (
-    count_event,
     enqueue,
     enter_next,
     fits_lane,
@@ -34,7 +39,6 @@ from orrery.serving.simulation.allocation._kernel import (
     receive,
     slot_of,
     tokens_left,
-    touch_at_turn,
     touch_lane,
 )
 from orrery.serving.simulation.price._kernel import (
@@ -68,6 +72,7 @@ from orrery.serving.simulation.tables._kernel import (
     LAYERS_FRAC,
     LOAD_REQUESTS,
     LOAD_TOKENS,
+    MOST_AHEAD,
     MOVING,
     N_DECODES,
     N_PROMPTS,
@@ -99,9 +104,10 @@ from orrery.serving.simulation.tables._kernel import (
     SimulationState,
     TransferRule,
 )
+from orrery.serving.simulation.timeline._kernel import count_event, touch_at_turn
 
 
-def _route(w: SimulationState, route: RouteRule, i: int) -> int:
+def _route(w: SimulationState, route: RouteRule, i: int, now_s: float) -> int:
     """The lane that a new request goes to; -1 if there is none."""
     lanes = w.entry
     if lanes.size == 0:
@@ -112,7 +118,7 @@ def _route(w: SimulationState, route: RouteRule, i: int) -> int:
     for k in range(lanes.size):
         lane = lanes[k]
         w.routing[0, k] = w.rates[lane, LOAD_REQUESTS]
-        w.routing[1, k] = w.rates[lane, LOAD_TOKENS]
+        w.routing[1, k] = tokens_to_come(w, lane, now_s)
         if w.rules.needs_prefix:
             w.routing[2, k] = float(cached_ids_of(w, i, w.lanes[lane, POOL]))
         if w.rules.needs_adapter:
@@ -140,14 +146,14 @@ def _arrive(w: SimulationState, order: OrderRule, route: RouteRule, i: int, now_
     if w.when[i, ARRIVED_S] != w.when[i, ARRIVED_S]:
         w.when[i, ARRIVED_S] = now_s
         count_event(w, now_s, B_ARRIVALS, 1.0)
-    lane = _route(w, route, i)
+    lane = _route(w, route, i, now_s)
     w.counts[ARRIVED] += 1
     if lane < 0 or w.exit.size == 0:
         w.req[i, STATUS] = FAILED
         leave_run(w, i, now_s)
         return
     w.req[i, LANE] = lane
-    tokens, last = w.req[i, INPUT] + w.req[i, OUTPUT], exit_lane(w, lane, i)
+    tokens, last = w.req[i, INPUT] + w.req[i, OUTPUT], exit_lane(w, lane, i, now_s)
     is_full = w.rules.max_queue > 0 and w.lanes[lane, NUM_WAITING] >= w.rules.max_queue
     if is_full or last < 0 or not fits_lane(w, last, tokens) or not fits_lane(w, lane, w.req[i, INPUT]):
         w.req[i, STATUS] = REFUSED
@@ -194,6 +200,7 @@ def _turn(
 ) -> None:
     """A unit's moment has come: book the step in flight, and start the next one."""
     first, end = w.unit_lane[unit], w.unit_lane[unit + 1]
+    settle(w, first, now_s, True)
     start_s = w.units[unit, BEGAN]
     for lane in range(first, end):
         touch_at_turn(w, lane, now_s)
@@ -221,6 +228,8 @@ def _turn(
             if schedule_lane(w, grant, swap, transfer, lane, now_s):
                 has_work = True
     moment = price_step(w, overlap, swap, unit, now_s) if has_work else np.inf
+    if has_work and w.lanes[first, MOST_AHEAD] > 0:
+        moment = plan_ahead(w, unit, moment)
     set_moment(w.moments, w.winners, unit, moment)
     if start_s == start_s and has_others(w, unit):
         wake_others(w, unit, now_s)
@@ -255,6 +264,7 @@ def run(
             arrive_s = w.when[w.order[w.counts[UPCOMING]], ENTER]
         moment_s = min(arrive_s, event_s, step_s)
         if moment_s > until_s:
+            settle_all(w, until_s)
             break
         now_s = moment_s
         if arrive_s <= event_s and arrive_s <= step_s:

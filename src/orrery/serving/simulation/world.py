@@ -29,6 +29,9 @@ FIRST_WIDTH_S = 1e-3
 NUM_COUNTS = tables.EMITTED + 1
 """Numbers that the loop counts in."""
 
+MOST_AHEAD = 64
+"""Decode steps that are planned at a time, at most."""
+
 MAX_CACHE_NODES = 400_000_000
 """Shared blocks x pools that a run may follow, at 40 bytes each."""
 
@@ -52,6 +55,7 @@ def build(
     roles = table[:, tables.ROLE]
     if prepared.budget_tokens:
         table[:, tables.BUDGET] = prepared.budget_tokens
+    table[:, tables.MOST_AHEAD] = _most_ahead(prepared, table, window)
     units, stages = assembled.unit_machine.size, assembled.machines[:, tables.STAGES]
     moments, winners = clock_of(units)
     is_drawn = DRAWS in ROUTERS.get(service.router).traits
@@ -100,6 +104,8 @@ def build(
         num_layers=assembled.num_layers,
         lending_s=assembled.lending_s,
         cost=np.zeros((2, CHANNELS)),
+        ahead=np.zeros((lanes, 5, MOST_AHEAD + 1)),
+        ahead_cost=np.zeros((MOST_AHEAD, CHANNELS)),
         routing=np.zeros((3, lanes)),
         gaps=np.zeros(GAP_BINS_PER_DECADE * GAP_DECADES),
         timeline=np.zeros((BINS, len(TIMELINE))),
@@ -111,6 +117,27 @@ def build(
         swapped=np.zeros(n if prepared.switches.guess_knob >= 0 else 0, dtype=np.int64),
         guesses=np.zeros(3, dtype=np.int64),
     )
+
+
+def _most_ahead(prepared: Prepared, lanes: Ints, window: Window) -> Ints:
+    """Decode steps that each lane may plan: none where its steps depend on others, on guesses or on what else they do,
+    or where each of them is told of."""
+    rules, assembled = prepared.switches, prepared.assembled
+    is_plain = not (
+        rules.draft_levels
+        or rules.reports
+        or rules.holds_batch
+        or rules.fill_tokens
+        or rules.has_overlap
+        or assembled.lending_s >= 0.0
+        or window.rows
+        or any(d.adapters is not None for d in assembled.deployments)
+    )
+    machine = assembled.unit_machine[lanes[:, tables.UNIT]]
+    is_alone = np.bincount(machine)[machine] == 1
+    is_one_stage = assembled.machines[machine, tables.STAGES] == 1
+    is_seen = lanes[:, tables.RECV_INTERVAL] <= 1
+    return np.where(is_plain & is_alone & is_one_stage & is_seen, MOST_AHEAD // 4, 0)
 
 
 def _totals(window: Window) -> Floats:

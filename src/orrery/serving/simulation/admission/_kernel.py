@@ -5,6 +5,7 @@ from orrery.engine.queue._kernel import (
     popped,
     pushed,
 )
+from orrery.serving.simulation.ahead._kernel import block_due
 from orrery.serving.simulation.allocation._kernel import (
     grow,
     lender_for,
@@ -128,17 +129,10 @@ def join_batch(w: SimulationState, i: int, lane: int) -> None:
     w.lanes[lane, CONTEXT] += w.req[i, COMPUTED]
     w.seats[lane, SEAT_END_DUE, seat] = NEVER if w.rules.draft_levels and left else w.lanes[lane, STEPS] + left
     w.lanes[lane, NEXT_END] = min(w.lanes[lane, NEXT_END], w.seats[lane, SEAT_END_DUE, seat])
-    w.seats[lane, SEAT_BLOCK_DUE, seat] = _block_due(w, i, lane)
+    w.seats[lane, SEAT_BLOCK_DUE, seat] = block_due(w, i, lane)
     if left:
         w.seats[lane, SEAT_FRESH, w.lanes[lane, NUM_FRESH]] = i
         w.lanes[lane, NUM_FRESH] += 1
-
-
-def _block_due(w: SimulationState, i: int, lane: int) -> int:
-    """The count of decode steps that needs a block more than the request holds."""
-    if w.rules.draft_levels:
-        return w.lanes[lane, STEPS] + 1
-    return w.req[i, JOINED] + w.req[i, BLOCKS] * w.block_tokens - w.req[i, COMPUTED] + 1
 
 
 def _admit_ready(
@@ -381,7 +375,7 @@ def _grow_decodes(w: SimulationState, swap: TransferRule, lane: int, now_s: floa
         now_tokens = w.req[i, COMPUTED] + w.lanes[lane, STEPS] - w.req[i, JOINED]
         most = w.req[i, INPUT] + w.req[i, OUTPUT]
         if grow(w, i, min(now_tokens + 1 + w.rules.draft_levels, most)):
-            w.seats[lane, SEAT_BLOCK_DUE, seat] = NEVER if now_tokens >= most else max(_block_due(w, i, lane), due + 1)
+            w.seats[lane, SEAT_BLOCK_DUE, seat] = NEVER if now_tokens >= most else max(block_due(w, i, lane), due + 1)
             seat += 1
         else:
             preempted, seat = True, 0

@@ -1,11 +1,12 @@
 # pyright: reportArgumentType=false
 """Allocations of requests, and their release: seats, blocks of their own and of lenders, their place in a queue."""
 
-from orrery.base.compiled import Floats2, Ints
+from orrery.base.compiled import Ints
 from orrery.engine.queue._kernel import (
     popped,
     pushed,
 )
+from orrery.serving.simulation.ahead._kernel import settle
 from orrery.serving.simulation.memory._kernel import (
     publish,
     release,
@@ -15,10 +16,7 @@ from orrery.serving.simulation.memory._kernel import (
 from orrery.serving.simulation.tables._kernel import (
     ADAPTER,
     B_FINISHES,
-    B_KV,
     B_PREEMPTED,
-    B_RUNNING,
-    B_WAITING,
     BLOCKS,
     COMPUTED,
     CONTEXT,
@@ -51,7 +49,6 @@ from orrery.serving.simulation.tables._kernel import (
     MADE,
     N_DELAY_S,
     NEXT_FOLLOWER,
-    NOTED_S,
     NUM_DECODING,
     NUM_FRESH,
     NUM_PROMPTS,
@@ -59,11 +56,9 @@ from orrery.serving.simulation.tables._kernel import (
     OUTPUT,
     PLACE,
     POOL,
-    POOL_NOTED_S,
     POOLED,
     PREEMPTED,
     RECV_INTERVAL,
-    RESERVED,
     ROLE,
     SEAT_BLOCK_DUE,
     SEAT_DECODING,
@@ -89,10 +84,10 @@ from orrery.serving.simulation.tables._kernel import (
     UPCOMING,
     WAITING,
     WAITING_ROOT,
-    WIDTH,
     SimulationState,
     TransferRule,
 )
+from orrery.serving.simulation.timeline._kernel import count_event, touch_at_turn
 
 
 def give_back(w: SimulationState, i: int) -> None:
@@ -232,64 +227,11 @@ def mark_done(w: SimulationState, i: int, now_s: float) -> None:
     leave_run(w, i, now_s)
 
 
-def count_event(w: SimulationState, at_s: float, column: int, amount: float) -> None:
-    """Add to the timeline."""
-    if at_s >= w.timeline.shape[0] * w.totals[WIDTH]:
-        widen_timeline(w, at_s)
-    w.timeline[int(at_s / w.totals[WIDTH]), column] += amount
-
-
 def touch_lane(w: SimulationState, lane: int, now_s: float) -> None:
-    """Bring the timeline up to date with a lane and its pool, before something changes there."""
+    """Bring a lane up to date, before something else than its own step changes it: its steps that were planned, and the
+    timeline of it and its pool."""
+    settle(w, lane, now_s, False)
     touch_at_turn(w, lane, now_s)
-
-
-def touch_at_turn(w: SimulationState, lane: int, now_s: float) -> None:
-    """The same, for the one place where every step passes."""
-    pool, since_s = w.lanes[lane, POOL], w.rates[lane, NOTED_S]
-    pool_since_s = w.rates[pool, POOL_NOTED_S]
-    if now_s >= w.timeline.shape[0] * w.totals[WIDTH]:
-        widen_timeline(w, now_s)
-    running = float(w.lanes[lane, NUM_DECODING] + w.lanes[lane, NUM_PROMPTS] + w.lanes[lane, RESERVED])
-    waiting = float(w.lanes[lane, NUM_WAITING])
-    used = float(w.memory.capacity[pool] - w.memory.free[pool] - w.memory.evictable[pool])
-    k = int(now_s / w.totals[WIDTH])
-    if min(since_s, pool_since_s) >= k * w.totals[WIDTH]:
-        w.timeline[k, B_RUNNING] += running * (now_s - since_s)
-        w.timeline[k, B_WAITING] += waiting * (now_s - since_s)
-        w.timeline[k, B_KV] += used * (now_s - pool_since_s)
-    elif running + waiting + used > 0.0:
-        spread_over(w.timeline, w.totals[WIDTH], B_RUNNING, since_s, now_s, running)
-        spread_over(w.timeline, w.totals[WIDTH], B_WAITING, since_s, now_s, waiting)
-        spread_over(w.timeline, w.totals[WIDTH], B_KV, pool_since_s, now_s, used)
-    w.rates[lane, NOTED_S] = w.rates[pool, POOL_NOTED_S] = now_s
-
-
-def spread_over(timeline: Floats2, width_s: float, column: int, since_s: float, now_s: float, amount: float) -> None:
-    """Add an integral over time to the bins that it covers; the timeline reaches far enough."""
-    if amount == 0.0 or now_s <= since_s:
-        return
-    k, end = int(since_s / width_s), int(now_s / width_s)
-    if k == end:
-        timeline[k, column] += amount * (now_s - since_s)
-        return
-    timeline[k, column] += amount * ((k + 1) * width_s - since_s)
-    for between in range(k + 1, end):
-        timeline[between, column] += amount * width_s
-    timeline[end, column] += amount * (now_s - end * width_s)
-
-
-def widen_timeline(w: SimulationState, at_s: float) -> None:
-    """Put bins of the timeline together in pairs until it reaches far enough."""
-    bins = w.timeline.shape[0]
-    while at_s >= bins * w.totals[WIDTH]:
-        for k in range(bins // 2):
-            for c in range(w.timeline.shape[1]):
-                w.timeline[k, c] = w.timeline[2 * k, c] + w.timeline[2 * k + 1, c]
-        for k in range(bins // 2, bins):
-            for c in range(w.timeline.shape[1]):
-                w.timeline[k, c] = 0.0
-        w.totals[WIDTH] *= 2.0
 
 
 def grow(w: SimulationState, i: int, tokens: int) -> bool:

@@ -161,6 +161,23 @@ def _variant(w: SimulationState, unit: int, lane: int) -> int:
     return k + 2 * w.machines[w.unit_machine[unit], SPLIT] + (1 if busy else 0)
 
 
+def launches_of(w: SimulationState, lane: int) -> float:
+    """The host's launches of a lane's step; none where a CUDA graph holds all of it."""
+    row = w.step[lane]
+    if row[N_PROMPTS] == 0.0 and row[N_FILL] == 0.0 and row[N_DECODES] <= w.rates[lane, GRAPH_SEQS]:
+        return 0.0
+    tokens = row[N_NEW] + row[N_DECODES] + row[N_EXTRA] + row[N_FILL]
+    return w.rates[lane, HOST_PIECES_S if tokens <= w.rates[lane, GRAPH_TOKENS] else HOST_LAUNCH_S]
+
+
+def with_host_s(
+    w: SimulationState, lane: int, device_s: float, launch_s: float, sampling_s: float, host_s: float
+) -> float:
+    """Time of a step: the device's and the host's, which overlap in part."""
+    exposed_s = (1.0 - w.rates[lane, HOST_OVERLAP_FRAC]) * host_s
+    return max(max(device_s, launch_s) + sampling_s + exposed_s, host_s + launch_s)
+
+
 def price_step(w: SimulationState, overlap: OverlapRule, swap: TransferRule, unit: int, now_s: float) -> float:
     """Start the step that was scheduled: when it ends."""
     first, end, machine = w.unit_lane[unit], w.unit_lane[unit + 1], w.unit_machine[unit]
@@ -172,10 +189,7 @@ def price_step(w: SimulationState, overlap: OverlapRule, swap: TransferRule, uni
         if sequences > 0.0:
             device_s = max(device_s, _lane_s(w, overlap, _variant(w, unit, lane), lane))
             network_s = max(network_s, w.cost[0, surface.NETWORK])
-        if row[N_PROMPTS] > 0.0 or row[N_FILL] > 0.0 or row[N_DECODES] > w.rates[lane, GRAPH_SEQS]:
-            tokens = row[N_NEW] + row[N_DECODES] + row[N_EXTRA] + row[N_FILL]
-            is_piecewise = tokens <= w.rates[lane, GRAPH_TOKENS]
-            launch_s = max(launch_s, w.rates[lane, HOST_PIECES_S if is_piecewise else HOST_LAUNCH_S])
+        launch_s = max(launch_s, launches_of(w, lane))
         sampling_s = max(sampling_s, w.rates[lane, SAMPLING_S] * sequences)
         host_s = max(host_s, w.rates[lane, HOST_STEP_S] + w.rates[lane, HOST_PER_SEQUENCE_S] * sequences)
         delay_s += row[N_DELAY_S]
@@ -190,13 +204,12 @@ def price_step(w: SimulationState, overlap: OverlapRule, swap: TransferRule, uni
         _add_work(w, unit, float(end - first))
     if device_s > 0.0:
         device_s = max(device_s, w.retained[w.lanes[first, DEPLOYMENT], FETCH_S])
-    exposed_s = (1.0 - w.rates[first, HOST_OVERLAP_FRAC]) * host_s
-    step_s = max(max(device_s, launch_s) + sampling_s + exposed_s, host_s + launch_s)
+    step_s = with_host_s(w, first, device_s, launch_s, sampling_s, host_s)
     if host_s + launch_s > device_s:
         w.totals[HOST_BOUND] += step_s
     if load_s > 0.0:
         step_s = max(step_s, load_s) if w.rules.load_hides else step_s + load_s
-    step_s = (step_s + delay_s) * w.slowness[machine]
+    step_s = (step_s + delay_s) * float(w.slowness[machine])
     w.units[unit, SPENT] = _above_idle_j(w, unit, float(end - first), step_s)
     w.units[unit, BEGAN] = now_s
     stages = w.machines[machine, STAGES]

@@ -10,8 +10,8 @@ from orrery.serving.simulation.admission._kernel import (
     join_batch,
     reserves_at,
 )
+from orrery.serving.simulation.ahead._kernel import tokens_to_come
 from orrery.serving.simulation.allocation._kernel import (
-    count_event,
     enqueue,
     finish_request,
     fits_lane,
@@ -23,10 +23,8 @@ from orrery.serving.simulation.allocation._kernel import (
     report,
     return_one,
     share_prefix,
-    spread_over,
     touch_lane,
     use_adapter,
-    widen_timeline,
 )
 from orrery.serving.simulation.tables._kernel import (
     ACCEPT,
@@ -53,10 +51,6 @@ from orrery.serving.simulation.tables._kernel import (
     FAILED,
     FINISH,
     FIRST,
-    GAP_BINS_PER_DECADE,
-    GAP_LEAST_S,
-    GAP_SQUARES,
-    GAP_SUM,
     INPUT,
     JOINED,
     LANE,
@@ -117,6 +111,13 @@ from orrery.serving.simulation.tables._kernel import (
     WINDOW_END,
     WINDOW_START,
     SimulationState,
+)
+from orrery.serving.simulation.timeline._kernel import (
+    count_event,
+    gap_bin,
+    note_gaps,
+    spread_over,
+    widen_timeline,
 )
 
 
@@ -188,18 +189,19 @@ def _hand_over(w: SimulationState, i: int, lane: int, target: int, now_s: float)
     enqueue(w, i, target)
 
 
-def exit_lane(w: SimulationState, lane: int, i: int) -> int:
+def exit_lane(w: SimulationState, lane: int, i: int, now_s: float) -> int:
     """The lane that takes over after a prompt: its twin, or of those that can hold the whole sequence the one with the
     fewest tokens still to come; -1 if none can."""
     if w.lanes[lane, ROLE] != PROMPTS:
         return lane
     if w.lanes[lane, TWIN] >= 0:
         return w.lanes[lane, TWIN]
-    best, tokens = -1, w.req[i, INPUT] + w.req[i, OUTPUT]
+    best, least, tokens = -1, 0.0, w.req[i, INPUT] + w.req[i, OUTPUT]
     for k in range(w.exit.size):
         other = w.exit[k]
-        if (best < 0 or w.rates[other, LOAD_TOKENS] < w.rates[best, LOAD_TOKENS]) and fits_lane(w, other, tokens):
-            best = other
+        to_come = tokens_to_come(w, other, now_s)
+        if (best < 0 or to_come < least) and fits_lane(w, other, tokens):
+            best, least = other, to_come
     return best
 
 
@@ -221,7 +223,7 @@ def book_prompts(w: SimulationState, lane: int, now_s: float) -> None:
         leave_prompts(w, lane, seat)
         if w.req[i, DROPPED] > 0:
             _drop(w, i)
-        target = exit_lane(w, lane, i)
+        target = exit_lane(w, lane, i, now_s)
         _emit(w, target, i, lane, now_s)
         if target >= 0 and target != lane:
             wake_lane(w, target, now_s)
@@ -251,10 +253,7 @@ def _drop(w: SimulationState, i: int) -> None:
 
 def _gap(w: SimulationState, gap_s: float, weight: float) -> None:
     """Note ``weight`` gaps between tokens."""
-    k = int(np.log10(max(gap_s, GAP_LEAST_S) / GAP_LEAST_S) * GAP_BINS_PER_DECADE)
-    w.gaps[min(k, w.gaps.size - 1)] += weight
-    w.totals[GAP_SUM] += gap_s * weight
-    w.totals[GAP_SQUARES] += gap_s * gap_s * weight
+    note_gaps(w, gap_bin(gap_s), gap_s, weight)
 
 
 def book_decodes(w: SimulationState, lane: int, now_s: float) -> None:

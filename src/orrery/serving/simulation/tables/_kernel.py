@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
-from orrery.base.compiled import Floats, Floats2, Ints, Ints2, Ints3
+from orrery.base.compiled import Floats, Floats2, Floats3, Ints, Ints2, Ints3
 from orrery.execution.surface import _kernel as surface
 from orrery.serving.simulation.memory import _kernel as memory
 
@@ -127,6 +127,9 @@ LANES = (
     "recv_interval",
     "until_recv",
     "unseen",
+    "most_ahead",
+    "ahead",
+    "ended",
 )
 (
     UNIT,
@@ -155,13 +158,17 @@ LANES = (
     RECV_INTERVAL,
     UNTIL_RECV,
     UNSEEN,
-) = range(26)
+    MOST_AHEAD,
+    AHEAD,
+    ENDED,
+) = range(29)
 """``lanes``: where it belongs; its limits; the lane that shares its compute units (-1); bytes that one request may
 fill; the root of its queue; decode steps so far; tokens that decoding requests hold, those of them that are on other
 machines, and those of others that are here; seats kept for requests on their way; groups of layers that the prompts
 under way have still to pass, and all; whether decodes alone are next, where they take turns with prompts; the count of
 decode steps at which the next answer ends, at the earliest; decode steps from one look for new requests to the next,
-those left until then, and the root of the requests not yet seen."""
+those left until then, and the root of the requests not yet seen; decode steps that may be planned ahead (0: none),
+those that are, and how many of them have ended."""
 
 RATES = (
     "decoded_s",
@@ -231,6 +238,10 @@ have come over a link; and those that joined since the last decode step."""
 
 N_PROMPTS, N_NEW, N_PAIRS, N_DECODES, N_CONTEXT, N_EXTRA, N_DELAY_S, N_LOAD, N_FILL = range(9)
 """``step``, by lane: what was scheduled."""
+
+AHEAD_END_S, AHEAD_S, AHEAD_MATRIX_S, AHEAD_MEMORY_S, AHEAD_HOST_BOUND_S = range(5)
+"""``ahead``, by lane and step (the first is in flight): its end, its length, its work at the roofs of the matrix units
+and of the memory, and its time if the host bounds it."""
 
 BEGAN, SPENT, MATRIX_WORK_S, MEMORY_WORK_S = range(4)
 """``units``: start of the step in flight (nan: none), joules of it above idle, and the work of all its lanes."""
@@ -403,6 +414,8 @@ class SimulationState(NamedTuple):
     num_layers: float
     lending_s: float  # of one step with keys and values on another machine; negative: nothing is lent
     cost: Floats2  # scratch of the price
+    ahead: Floats3  # (lanes, columns, steps): steps that are planned
+    ahead_cost: Floats2  # (steps, channels): scratch of their price
     routing: Floats2  # scratch of the router: requests, tokens, blocks found
     gaps: Floats  # histogram
     timeline: Floats2  # (bins, columns)
