@@ -17,7 +17,7 @@ QUIET = {"deadline": None, "derandomize": True, "suppress_health_check": list(He
 
 
 def step_by_step(service, requests, **named):
-    with patch.object(building, "_most_ahead", lambda prepared, lanes, window: np.zeros(len(lanes), dtype=np.int64)):
+    with patch.object(building, "_max_ahead", lambda prepared, lanes, window: np.zeros(len(lanes), dtype=np.int64)):
         return play(service, requests, **named)[0]
 
 

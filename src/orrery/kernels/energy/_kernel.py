@@ -13,7 +13,7 @@ def drawn_frac(matrix_s: float, memory_s: float, wall_s: float, concave_power: f
 
 
 NEAR = 1e-3
-"""How far a number may be from another one, as a part of it, for its power to follow by a series of five terms; what
+"""Distance of a number from another one, as a part of it, up to which its power follows by a series of five terms; what
 they leave out is below 1e-16 of the power."""
 
 

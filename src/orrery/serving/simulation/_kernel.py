@@ -72,7 +72,7 @@ from orrery.serving.simulation.tables._kernel import (
     LAYERS_FRAC,
     LOAD_REQUESTS,
     LOAD_TOKENS,
-    MOST_AHEAD,
+    MAX_AHEAD,
     MOVING,
     N_DECODES,
     N_PROMPTS,
@@ -228,7 +228,7 @@ def _turn(
             if schedule_lane(w, grant, swap, transfer, lane, now_s):
                 has_work = True
     moment = price_step(w, overlap, swap, unit, now_s) if has_work else np.inf
-    if has_work and w.lanes[first, MOST_AHEAD] > 0:
+    if has_work and w.lanes[first, MAX_AHEAD] > 0:
         moment = plan_ahead(w, unit, moment)
     set_moment(w.moments, w.winners, unit, moment)
     if start_s == start_s and has_others(w, unit):

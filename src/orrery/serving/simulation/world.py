@@ -29,7 +29,7 @@ FIRST_WIDTH_S = 1e-3
 NUM_COUNTS = tables.EMITTED + 1
 """Numbers that the loop counts in."""
 
-MOST_AHEAD = 64
+MAX_AHEAD = 64
 """Decode steps that are planned at a time, at most."""
 
 MAX_CACHE_NODES = 400_000_000
@@ -55,7 +55,7 @@ def build(
     roles = table[:, tables.ROLE]
     if prepared.budget_tokens:
         table[:, tables.BUDGET] = prepared.budget_tokens
-    table[:, tables.MOST_AHEAD] = _most_ahead(prepared, table, window)
+    table[:, tables.MAX_AHEAD] = _max_ahead(prepared, table, window)
     units, stages = assembled.unit_machine.size, assembled.machines[:, tables.STAGES]
     moments, winners = clock_of(units)
     is_drawn = DRAWS in ROUTERS.get(service.router).traits
@@ -104,8 +104,8 @@ def build(
         num_layers=assembled.num_layers,
         lending_s=assembled.lending_s,
         cost=np.zeros((2, CHANNELS)),
-        ahead=np.zeros((lanes, 5, MOST_AHEAD + 1)),
-        ahead_cost=np.zeros((MOST_AHEAD, CHANNELS)),
+        ahead=np.zeros((lanes, 5, MAX_AHEAD + 1)),
+        ahead_cost=np.zeros((MAX_AHEAD, CHANNELS)),
         routing=np.zeros((3, lanes)),
         gaps=np.zeros(GAP_BINS_PER_DECADE * GAP_DECADES),
         timeline=np.zeros((BINS, len(TIMELINE))),
@@ -119,7 +119,7 @@ def build(
     )
 
 
-def _most_ahead(prepared: Prepared, lanes: Ints, window: Window) -> Ints:
+def _max_ahead(prepared: Prepared, lanes: Ints, window: Window) -> Ints:
     """Decode steps that each lane may plan: none where its steps depend on others, on guesses or on what else they do,
     or where each of them is told of."""
     rules, assembled = prepared.switches, prepared.assembled
@@ -137,7 +137,7 @@ def _most_ahead(prepared: Prepared, lanes: Ints, window: Window) -> Ints:
     is_alone = np.bincount(machine)[machine] == 1
     is_one_stage = assembled.machines[machine, tables.STAGES] == 1
     is_seen = lanes[:, tables.RECV_INTERVAL] <= 1
-    return np.where(is_plain & is_alone & is_one_stage & is_seen, MOST_AHEAD // 4, 0)
+    return np.where(is_plain & is_alone & is_one_stage & is_seen, MAX_AHEAD // 4, 0)
 
 
 def _totals(window: Window) -> Floats:

@@ -49,8 +49,8 @@ from orrery.serving.simulation.tables._kernel import (
     KEPT,
     LAST,
     LOAD_TOKENS,
+    MAX_AHEAD,
     MAX_SEQS,
-    MOST_AHEAD,
     N_CONTEXT,
     NEVER,
     NEXT_END,
@@ -84,7 +84,7 @@ LEAST = 3
 """Fewer steps are not worth planning."""
 
 LONGER = 4
-"""So many more steps are planned after a plan that held to its end."""
+"""Steps by which a plan is longer than one before that held to its end."""
 
 
 def block_due(w: SimulationState, i: int, lane: int) -> int:
@@ -100,7 +100,7 @@ def block_due(w: SimulationState, i: int, lane: int) -> int:
 def plan_ahead(w: SimulationState, unit: int, end_s: float) -> float:
     """Price the steps after the one that ends at ``end_s``, up to the next answer's end; the end of the last one."""
     lane = w.unit_lane[unit]
-    steps = min(w.lanes[lane, MOST_AHEAD], w.lanes[lane, NEXT_END] - w.lanes[lane, STEPS] - 1)
+    steps = min(w.lanes[lane, MAX_AHEAD], w.lanes[lane, NEXT_END] - w.lanes[lane, STEPS] - 1)
     if steps < LEAST or w.lanes[lane, NUM_PROMPTS] + w.lanes[lane, RESERVED] > 0:
         return end_s
     if w.lanes[lane, NUM_WAITING] > 0 and w.lanes[lane, NUM_DECODING] < w.lanes[lane, MAX_SEQS]:
@@ -188,9 +188,9 @@ def settle(w: SimulationState, lane: int, now_s: float, with_now: bool) -> None:
     ended, unit = w.lanes[lane, ENDED], w.lanes[lane, UNIT]
     is_whole = ended == w.lanes[lane, AHEAD]
     w.lanes[lane, AHEAD] = 0
-    most = w.lanes[lane, MOST_AHEAD]  # what is planned beyond the next arrival is in vain
+    most = w.lanes[lane, MAX_AHEAD]  # what is planned beyond the next arrival is in vain
     most += LONGER if is_whole else ended - most // 2
-    w.lanes[lane, MOST_AHEAD] = min(w.ahead_cost.shape[0], max(2 * LEAST, most))
+    w.lanes[lane, MAX_AHEAD] = min(w.ahead_cost.shape[0], max(2 * LEAST, most))
     if ended > 0:
         _book(w, unit, lane, ended)
         w.units[unit, BEGAN] = w.ahead[lane, AHEAD_END_S, ended - 1]

@@ -127,7 +127,7 @@ LANES = (
     "recv_interval",
     "until_recv",
     "unseen",
-    "most_ahead",
+    "max_ahead",
     "ahead",
     "ended",
 )
@@ -158,7 +158,7 @@ LANES = (
     RECV_INTERVAL,
     UNTIL_RECV,
     UNSEEN,
-    MOST_AHEAD,
+    MAX_AHEAD,
     AHEAD,
     ENDED,
 ) = range(29)
