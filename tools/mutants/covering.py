@@ -78,7 +78,7 @@ def _measured(tests: list[str], files: str, source: Path, scratch: Path, environ
     data.unlink(missing_ok=True)
     command = [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}", "-m", "pytest", "-q"]
     command += ["-p", "no:cacheprovider", "-p", "_hypothesis_pytestplugin", "--hypothesis-seed=0", *WRAPS]
-    command += [f"--junitxml={report}", *tests]
+    command += ["--continue-on-collection-errors", f"--junitxml={report}", *tests]
     subprocess.run(
         command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
     )
@@ -100,7 +100,8 @@ def results(report: Path) -> tuple[dict[str, float], set[str]]:
     seconds: dict[str, float] = {}
     failed: set[str] = set()
     for case in ElementTree.parse(report).iter("testcase"):
-        test = _test(f"{case.get('classname')}.{(case.get('name') or '').split('[')[0]}")
+        of_file, name = case.get("classname"), (case.get("name") or "").split("[")[0]
+        test = _test(f"{of_file}.{name}") if of_file else f"{name.replace('.', '/')}.py"  # a file that is no test
         seconds[test] = seconds.get(test, 0.0) + float(case.get("time") or 0.0)
         if case.find("failure") is not None or case.find("error") is not None:
             failed.add(test)
