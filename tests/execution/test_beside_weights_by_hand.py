@@ -1,18 +1,10 @@
-"""What lies beside the weights, or elsewhere: adapters, layers of a peer or the host, kept caches, ternary layers."""
+"""What lies beside the weights, or elsewhere: adapters, layers of a peer or of the host, kept caches."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from batches import decodes
-from orrery.execution.ternary import (
-    TernaryModel,
-    activation_bytes,
-    inference_bytes,
-    state_bytes,
-    training_bytes,
-    weight_bytes,
-)
 
 from orrery import kernels, network
 from orrery.execution.adapters import adapter_bytes, adapter_parts, reading_s, slots_bytes
@@ -152,39 +144,3 @@ def test_compression_counts_are_not_negative():
         assert getattr(Compression(**{name: 0}), name) == 0
         with pytest.raises(Exception, match="write 0 or more"):
             Compression(**{name: -1})
-
-
-# --- ternary layers: 300 wide, gated units of 8/3 x 300 = 800, rounded up to 1024
-
-TERNARY = TernaryModel(num_layers=2, num_hidden=300, num_vocabulary=1000)
-LAYERS, TABLES = 2 * (4 * 300**2 + 3 * 300 * 1024), 2 * 1000 * 300
-
-
-def test_parameters_and_weights_of_ternary_layers():
-    assert (TERNARY.num_ffn, TERNARY.num_ternary, TERNARY.num_embedding) == (1024, LAYERS, TABLES)
-    assert TERNARY.num_parameters == LAYERS + TABLES
-    assert weight_bytes(TERNARY) == LAYERS / 4 + 2 * TABLES
-    assert weight_bytes(TERNARY, 1.6) == pytest.approx(LAYERS / 5 + 2 * TABLES)
-
-
-def test_memory_of_answering_with_ternary_layers():
-    """One state of 300 words a layer; a prompt's largest tensors are a layer's, a token's are the logits."""
-    assert state_bytes(TERNARY, 5) == 5 * 2 * 300 * 4
-    layer = 5 * 10 * (2 * 300 + 3 * 1024) * 2
-    assert inference_bytes(TERNARY, 5, 10) == weight_bytes(TERNARY) + 12_000 + layer
-    wide = replace(TERNARY, num_vocabulary=10_000)
-    assert inference_bytes(wide, 5, 1) == weight_bytes(wide) + 12_000 + 5 * 10_000 * 4
-
-
-def test_memory_of_training_ternary_layers():
-    """Unfused, four 16-bit tensors of each product's input (four projections, gate and up, down); fused, one of each
-    input: two of the projections', one of the gated unit's, one of down's. Seven tensors of the recurrence, three as
-    wide as the gated unit."""
-    logits = 7 * 1000 * (2 + 4)
-    unfused = 4 * (5 * 300 + 1024) + 7 * 300 + 3 * 1024
-    fused = 3 * 300 + 1024 + 7 * 300 + 3 * 1024
-    assert activation_bytes(TERNARY, 7, is_fused=False) == 7 * 2 * unfused * 2 + logits
-    assert activation_bytes(TERNARY, 7, is_fused=True) == 7 * 2 * fused * 2 + logits
-    states = 16 * (LAYERS + TABLES)
-    assert training_bytes(TERNARY, 7, is_fused=False) == states + 2 * LAYERS + 7 * 2 * unfused * 2 + logits
-    assert training_bytes(TERNARY, 7, is_fused=True) == states + 7 * 2 * fused * 2 + logits

@@ -1,5 +1,6 @@
 """Seconds of a network's layers, each worked out from the kernels that it stands on."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -9,9 +10,10 @@ from orrery import kernels
 from orrery.catalog.devices import get_device
 from orrery.execution.edge.cuts import Cut
 from orrery.execution.edge.placement import Ends, with_bottlenecks
-from orrery.execution.edge.times import LayerCosts, layer_costs, layer_times_s, unit_times_s
+from orrery.execution.edge.times import LayerCosts, Numbers, layer_costs, layer_times_s, unit_times_s
+from orrery.kernels.elementwise import integer_only
 from orrery.kernels.ops import AttentionPrefill, Elementwise, Gemm
-from orrery.models.networks import Convolution, Network, SelfAttention, Unit
+from orrery.models.networks import Convolution, Network, RowWise, SelfAttention, Unit
 
 DEVICE = get_device("h100-sxm")
 WIDE = Convolution(positions=3136, inputs=64, outputs=128, taps=9)
@@ -22,8 +24,8 @@ ATTENTION = SelfAttention(tokens=197, num_heads=6, num_kv_heads=3, head_size=64,
 COLUMNS = ("time_s", "flops", "moved_bytes", "compute_s", "memory_s", "launch_s")
 
 
-def costs(layer, batch=2):
-    found = layer_costs([layer], DEVICE, "fp16", batch)
+def costs(layer, batch=2, format="fp16", **more):
+    found = layer_costs([layer], DEVICE, Numbers(format=format, **more), batch)
     return [float(getattr(found, column)[0]) for column in COLUMNS]
 
 
@@ -75,6 +77,43 @@ def test_attention_is_one_kernel_over_all_tokens():
         is_causal=False,
     )
     assert costs(ATTENTION) == pytest.approx(of(kernels.predict(op, DEVICE)), rel=1e-12)
+
+
+def test_norms_are_kernels_and_gelus_run_with_their_products():
+    norm = Elementwise(kind="norm", tokens=2 * 197, width=384, format="fp16")
+    row = RowWise(kind="layer_norm", tokens=197, width=384)
+    assert costs(row) == pytest.approx(of(kernels.predict(norm, DEVICE)), rel=1e-12)
+    assert costs(replace(row, kind="gelu")) == [0] * 6
+
+
+def test_narrow_products_round_what_enters_and_kernels_between_stay_wide():
+    """Eight bits in products; attention, norms and grouped convolutions in 16."""
+    found = kernels.predict(Gemm(m=2, n=1000, k=512, format="int8", quantises_input=True), DEVICE)
+    assert costs(LINEAR, format="int8") == pytest.approx(of(found), rel=1e-12)
+    row = RowWise(kind="layer_norm", tokens=197, width=384)
+    for layer in (ATTENTION, DEPTHWISE, row):
+        assert costs(layer, format="int8") == costs(layer)
+    once = costs(WIDE, format="int8")[2]
+    whole = kernels.predict(Gemm(m=6272, n=128, k=576, format="int8", quantises_input=True), DEVICE)
+    assert once == pytest.approx(float(whole.bytes) - 6272 * 64 * 8 * 1)
+
+
+def test_integer_only_layers_read_and_write_codes():
+    """Products write a byte; attention is scores, a softmax of their rows, and values, for 2 x 6 heads."""
+    found = kernels.predict(Gemm(m=2, n=1000, k=512, format="int8", quantises_input=False, result_bytes=1.0), DEVICE)
+    assert costs(LINEAR, format="int8", is_integer_only=True) == pytest.approx(of(found), rel=1e-12)
+    for kind in ("layer_norm", "gelu"):
+        row = RowWise(kind=kind, tokens=197, width=384)
+        want = of(integer_only.predict(kind, 2 * 197, 384, DEVICE))
+        assert costs(row, format="int8", is_integer_only=True) == pytest.approx(want, rel=1e-12)
+    whole = {"format": "int8", "quantises_input": False, "result_bytes": 1.0, "batch": 12}
+    parts = (
+        kernels.predict(Gemm(m=197, n=197, k=64, **whole), DEVICE),
+        integer_only.predict("softmax", 12 * 197, 197, DEVICE),
+        kernels.predict(Gemm(m=197, n=64, k=197, **whole), DEVICE),
+    )
+    want = np.sum([of(part) for part in parts], axis=0)
+    assert costs(ATTENTION, format="int8", is_integer_only=True) == pytest.approx(want.tolist(), rel=1e-12)
 
 
 def test_layers_of_all_kinds_keep_their_order_and_units_add_theirs():
