@@ -129,6 +129,25 @@ FAILURE_SETTINGS: tuple[Setting, ...] = grouped(
         commands=TRAIN,
     ),
     number(
+        "failure_shape",
+        "Weibull shape of the times between failures (default 1: independent of each other); below 1 they come in "
+        "bursts. Runs are drawn, with percentiles of their time.",
+        0.7,
+        most=10.0,
+        least=0.1,
+        excludes_least=False,
+        metavar="X",
+        commands=TRAIN,
+    ),
+    number(
+        "checkpoint_buffer_bytes",
+        "Pinned host memory of one node through which saves pass (default: as much as they take).",
+        6.4e10,
+        most=1e15,
+        metavar="BYTES",
+        commands=TRAIN,
+    ),
+    number(
         "slow_mtbf_s",
         "Mean time until one device turns slow, so that all others wait for it in every step, and is replaced.",
         3e8,
@@ -180,7 +199,7 @@ FAILURE_SETTINGS: tuple[Setting, ...] = grouped(
     ),
     number(
         "pack_bytes_per_s",
-        "What one process packs or unpacks of a checkpoint.",
+        "What one process packs or unpacks of a checkpoint (default: free; 1e9 where layouts are reshaped).",
         1e9,
         most=1e13,
         metavar="BYTES_PER_S",
@@ -188,7 +207,7 @@ FAILURE_SETTINGS: tuple[Setting, ...] = grouped(
     ),
     number(
         "checkpoint_file_s",
-        "To open or create one file of a checkpoint.",
+        "To open or create one file of a checkpoint (default: free; 0.005 where layouts are reshaped).",
         0.005,
         most=1e4,
         excludes_least=False,

@@ -426,6 +426,8 @@ def refuse_tiers(scenario: Scenario) -> None:
     for name in (*DEVICE_SHARES, "devices_per_host_link", "host_updates_per_s"):
         if name == "host_memory_bytes" and scenario.seq_lengths is not None:
             continue  # long sequences leave activations there
+        if name == "host_memory_bytes_per_s" and scenario.checkpoint is not None:
+            continue  # saves pass through it
         if getattr(scenario, name) is not None:
             raise ScenarioError(
                 f"{name}: is given, but nothing leaves the device; write --offload too, or leave it out."

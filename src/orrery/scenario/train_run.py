@@ -1,12 +1,10 @@
 """The whole run: steps to so many tokens, evaluation, data, failures and checkpoints; days, energy and dollars."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil, inf
 from typing import Any
 
 from orrery.base.errors import ScenarioError
-from orrery.base.technique import Technique
 from orrery.execution.train.job import TrainingJob
 from orrery.planner.money import Tariff
 from orrery.scenario.answer import to_json
@@ -14,42 +12,37 @@ from orrery.scenario.schema import Scenario
 from orrery.scenario.show import Table
 from orrery.scenario.train_with.failures import (
     FAILURES,
-    STORAGE_BYTES_PER_S,
     check_failures,
     detection_table,
     faults_of,
-    from_memory,
-    group_nodes,
     recovery_table,
     without_rollback,
 )
 from orrery.scenario.train_with.recovery import REDUNDANT
 from orrery.scenario.train_with.reshape import RESHAPE
-from orrery.training.faults import CHECKPOINTS
+from orrery.scenario.train_with.saves import SavedState, checkpoint_name, checkpoints_table, saved_run, saving_called
 from orrery.training.faults.goodput import Goodput, expected
-from orrery.training.faults.interval import best_steps
-from orrery.training.faults.model import FaultModel, RunPlan
-from orrery.training.faults.saving import SaveCost, Saving, storage_plan
+from orrery.training.faults.model import CheckpointPlan, FaultModel, RunPlan
 from orrery.training.forward import forward_pass_s
 from orrery.training.ranks import Rank
 from orrery.training.step import Steps
 from orrery.training.worth import power_w
 
 S_PER_DAY, S_PER_HOUR = 86400.0, 3600.0
-FIRST_INTERVAL_S = 1800.0
-"""Where the search for the best interval begins."""
 
-DEFAULT_CHECKPOINT, IN_MEMORY = "snapshot", "in-memory"
+SAVES = (*FAILURES, "checkpoint_interval_s")
+"""Settings of which any makes a run save."""
 
-OF_A_RUN = (
-    "device_mtbf_s",
-    "node_mtbf_s",
-    "slow_mtbf_s",
+OF_SAVES = (
     "checkpoint",
-    "eval_every_steps",
-    "data_tokens_per_s",
-    "startup_s",
+    "storage_bytes_per_s",
+    "checkpoint_buffer_bytes",
+    "pack_bytes_per_s",
+    "checkpoint_file_s",
 )
+"""Settings that mean nothing where nothing is saved."""
+
+OF_A_RUN = (*SAVES, "checkpoint", "eval_every_steps", "data_tokens_per_s", "startup_s")
 """Settings that mean nothing without a number of tokens."""
 
 
@@ -134,6 +127,12 @@ def check_run(scenario: Scenario) -> None:
     check_failures(scenario)
     if scenario.checkpoint:
         saving_called(scenario.checkpoint)
+    given = [name for name in OF_SAVES if getattr(scenario, name) is not None]
+    if given and scenario.checkpoint != RESHAPE and not scenario.asks(*SAVES):
+        raise ScenarioError(
+            f"{given[0]}: nothing is saved; write node_mtbf_s or device_mtbf_s (and train_tokens), or "
+            "checkpoint_interval_s."
+        )
 
 
 def run_of(scenario: Scenario, costs: StepCosts, tariff: Tariff) -> Run | None:
@@ -146,7 +145,7 @@ def run_of(scenario: Scenario, costs: StepCosts, tariff: Tariff) -> Run | None:
     num_evaluations, parts = _work(scenario, costs, num_steps)
     work_s, startup_s = sum(parts.values()), _or(scenario.startup_s, 0.0)
     found, extra = None, dict[str, Any]()
-    if scenario.asks(*FAILURES):
+    if scenario.asks(*SAVES):
         found, extra = _with_failures(scenario, costs, RunPlan(step_s=work_s / num_steps, num_steps=num_steps))
     parts |= {"startup": startup_s, "failures and checkpoints": found.time_s - work_s if found else 0.0}
     wall_s, devices = sum(parts.values()), job.cluster.num_devices
@@ -187,81 +186,39 @@ def _with_failures(scenario: Scenario, costs: StepCosts, run: RunPlan) -> tuple[
     faults = faults_of(scenario, costs.step_s, cluster.num_devices, cluster.devices_per_node)
     if costs.outage_lost_s is not None:  # nothing runs in it, as far as the full layout is concerned
         faults = replace(faults, repair_s=0.0, num_spares=0, diagnosis_s=faults.diagnosis_s + costs.outage_lost_s)
-    saving = _saving(scenario, costs, run)
-    name = (scenario.checkpoint or DEFAULT_CHECKPOINT).removeprefix("checkpoint-")
-    group, parity = group_nodes(scenario, cluster.num_nodes) if name == IN_MEMORY else (0, 0)
-    knobs = {"group_nodes": group, "num_parity": parity} if group > 1 else {}
-    interval = _interval_steps(scenario, faults, saving, name, run, knobs)
-    cost = _save_cost(name, saving, interval, knobs)
-    saves, tables = storage_plan(saving, cost, interval), list[Table]()
-    found = expected(faults, saves, run)
-    if group > 1:
-        found, table = from_memory(faults, cost, saves, run, group, parity)
-        tables.append(table)
+    state = SavedState(
+        cluster=cluster,
+        state_bytes=costs.state_bytes,
+        num_replicas=costs.num_replicas,
+        forward_s=costs.forward_s,
+        update_s=costs.update_s,
+    )
+    saved = saved_run(scenario, state, faults, run, checkpoint_name(scenario))
+    found, tables = saved.goodput, list(saved.tables)
+    if scenario.checkpoint is not None:
+        tables.append(checkpoints_table(scenario, state, faults, run))
     if scenario.detection is not None:
-        tables.append(detection_table(scenario, faults, costs.step_s, saves, run))
+        tables.append(detection_table(scenario, faults, costs.step_s, saved.saves, run))
     extra = {
-        "checkpoint": name,
-        "checkpoint_interval_s": interval * run.step_s,
-        "checkpoint_blocked_s": cost.blocked_s,
+        "checkpoint": saved.name,
+        "checkpoint_interval_s": saved.interval_steps * run.step_s,
+        "checkpoint_blocked_s": saved.cost.blocked_s,
         "checkpoint_bytes": costs.state_bytes * cluster.num_devices / costs.num_replicas,
     }
     if scenario.recovery is not None:
-        is_twice = scenario.recovery == "redundant"
-        plain = replace(run, step_s=run.step_s - costs.redundant_s) if is_twice else run
-        rolled = expected(faults, saves, plain)
-        tables.append(
-            recovery_table(scenario, faults, rolled, plain, costs.num_stages, plain.step_s + costs.redundant_s)
-        )
+        tables.append(_recoveries(scenario, costs, faults, saved.saves, run))
         if scenario.recovery != "rollback":
             found = without_rollback(scenario, faults, run, costs.num_stages)
             extra = {"checkpoint": "none"}
     return found, extra | {"tables": tuple(tables)}
 
 
-def _saving(scenario: Scenario, costs: StepCosts, run: RunPlan) -> Saving:
-    """A save of one device: its bytes, the steps beside it, and its links."""
-    cluster = costs.job.cluster
-    node_rate = scenario.storage_bytes_per_s or STORAGE_BYTES_PER_S
-    return Saving(
-        shard_bytes=costs.state_bytes,
-        num_devices=cluster.num_devices,
-        devices_per_node=cluster.devices_per_node,
-        forward_s=costs.forward_s,
-        update_s=costs.update_s,
-        backward_s=run.step_s - costs.forward_s - costs.update_s,  # nothing changes in evaluation and waiting either
-        device_to_host_bytes_per_s=cluster.device.host.each_way_bytes_per_s,
-        storage_bytes_per_s=node_rate * cluster.num_nodes,
-        node_storage_bytes_per_s=node_rate,
-        node_link_bytes_per_s=cluster.device.scaleout.each_way_bytes_per_s * cluster.devices_per_node,
-        num_replicas=costs.num_replicas,
-    )
-
-
-def _interval_steps(
-    scenario: Scenario, faults: FaultModel, saving: Saving, name: str, run: RunPlan, knobs: Mapping[str, int]
-) -> int:
-    """The asked interval in whole steps, or the best: what a save blocks depends on it, so it is found twice."""
-    if scenario.checkpoint_interval_s is not None:
-        return max(1, round(scenario.checkpoint_interval_s / run.step_s))
-    steps = min(run.num_steps, max(1, round(FIRST_INTERVAL_S / run.step_s)))
-    for _ in range(2):
-        cost = _save_cost(name, saving, steps, knobs)
-        if cost.blocked_s <= 0.0:  # free while each write is done before the next begins
-            return min(run.num_steps, max(1, ceil(cost.durable_lag_s / run.step_s)))
-        steps = best_steps(faults, storage_plan(saving, cost, steps), run)
-    return steps
-
-
-def saving_called(name: str) -> Technique:
-    """The way of saving called ``name``, with or without "checkpoint-"."""
-    return CHECKPOINTS.get(DEFAULT_CHECKPOINT if name == RESHAPE else name)
-
-
-def _save_cost(name: str, saving: Saving, interval_steps: int, knobs: Mapping[str, int]) -> SaveCost:
-    found = saving_called(name)
-    cost: SaveCost = found.rule(saving, interval_steps, found.knobs(**knobs))
-    return cost
+def _recoveries(scenario: Scenario, costs: StepCosts, faults: FaultModel, saves: CheckpointPlan, run: RunPlan) -> Table:
+    """All ways after the loss of a stage; a step that computes its neighbour's pass too is not the others'."""
+    is_twice = scenario.recovery == "redundant"
+    plain = replace(run, step_s=run.step_s - costs.redundant_s) if is_twice else run
+    rolled = expected(faults, saves, plain)
+    return recovery_table(scenario, faults, rolled, plain, costs.num_stages, plain.step_s + costs.redundant_s)
 
 
 def _or(value: float | None, default: float) -> float:

@@ -179,7 +179,8 @@ def test_reshaping_beats_a_long_repair_and_not_a_short_one():
     assert go_on["lost_s"] < wait["lost_s"]
     speed = go_on["speed_meanwhile_frac"]
     assert 0.3 < speed < 1.0
-    _, convert, load = (row["time_s"] for row in found.table("reshape"))
+    _, convert, load, alone = (row["time_s"] for row in found.table("reshape"))
+    assert alone > convert
     assert go_on["lost_s"] > convert + load + (1 - speed) * (86400 - convert - load)
     short = orrery.train(**job, repair_s=go_on["break_even_repair_s"] * 0.5)
     wait, go_on = short.table("outage")
@@ -195,6 +196,8 @@ def test_files_and_packing_cost_what_they_say():
     more = slow[0]["time_s"] - free[0]["time_s"]
     assert more == pytest.approx(14.0 * parameters / 64 / 1e8, rel=1e-3)
     assert free[0]["time_s"] == pytest.approx(14.0 * parameters / 8 / 2e9, rel=1e-3)
+    alone = slow[3]["time_s"]  # one process reads, unpacks, packs and writes all of it
+    assert alone == pytest.approx(26.0 * parameters / 2e9 + 26.0 * parameters / 1e8, rel=1e-3)
 
 
 @settings(max_examples=15, deadline=None)

@@ -15,7 +15,7 @@ from orrery.training.columns import columns_of
 from orrery.training.memory import room_bytes
 from orrery.training.ranks import costed
 from orrery.training.reshape import Outage, Recovery, ReshapeTimes, Storage, recovery, reshape_times
-from orrery.training.reshape.storage import Packing
+from orrery.training.reshape.storage import ATOM_BYTES, ATOM_STATES, SHARD_BYTES, Packing, sequential_convert_s
 
 RESHAPE = "reshape"
 """The word of ``checkpoint`` for saves that are converted after a loss."""
@@ -25,14 +25,13 @@ PACK_BYTES_PER_S, FILE_S = 1e9, 0.005
 in milliseconds."""
 
 DEGREES = ("tp", "pp", "dp")
-OWN = ("reshape_to", "pack_bytes_per_s", "checkpoint_file_s")
 
 
 def with_reshape(scenario: Scenario, plain: Changed) -> Changed:
     """The same step; tables of what reshaping takes, and where a repair is waited for, what that loses."""
     if scenario.checkpoint != RESHAPE:
-        if given := [name for name in OWN if getattr(scenario, name) is not None]:
-            raise ScenarioError(f"{given[0]}: is of reshaping; write checkpoint = reshape, or leave it out.")
+        if scenario.reshape_to is not None:
+            raise ScenarioError("reshape_to: is of reshaping; write checkpoint = reshape, or leave it out.")
         return plain
     if scenario.reshape_to is None:
         raise ScenarioError(
@@ -41,7 +40,7 @@ def with_reshape(scenario: Scenario, plain: Changed) -> Changed:
     after = _reshaped(scenario, plain)
     out, back = times_of(scenario, plain, after), times_of(scenario, after, plain)
     same = times_of(scenario, plain, plain)
-    tables, notes = [_times_table(plain, after, out)], list[str]()
+    tables, notes = [_times_table(plain, after, out, alone_s(scenario, plain, after))], list[str]()
     for name, value in (("pack_bytes_per_s", PACK_BYTES_PER_S), ("checkpoint_file_s", FILE_S)):
         if getattr(scenario, name) is None:
             notes.append(f"{name}: {value:g} (assumed)")
@@ -115,6 +114,16 @@ def times_of(scenario: Scenario, before: Changed, after: Changed) -> ReshapeTime
     )
 
 
+def alone_s(scenario: Scenario, before: Changed, after: Changed) -> float:
+    """Seconds in which a single process converts the checkpoint, as tools do that merge shards."""
+    rate = scenario.storage_bytes_per_s or STORAGE_BYTES_PER_S
+    parameters, packing = before.job.model.num_parameters, packing_of(scenario, before, after)
+    moved_bytes = (SHARD_BYTES + ATOM_BYTES) * parameters
+    num_files = packing.num_source_ranks + ATOM_STATES * packing.num_tensors
+    one = Storage(num_nodes=1, node_bytes_per_s=rate)
+    return sequential_convert_s(parameters, one) + packing.seconds(moved_bytes, 1, num_files)
+
+
 def packing_of(scenario: Scenario, before: Changed, after: Changed) -> Packing:
     """Processes, files and tensors of both layouts."""
     blocks = (*before.job.model.encoder, *before.job.model.blocks)
@@ -133,13 +142,14 @@ NORMS, ENDS = 2, 3
 """Tensors of a layer beside its products; and embedding, last norm and head."""
 
 
-def _times_table(before: Changed, after: Changed, times: ReshapeTimes) -> Table:
+def _times_table(before: Changed, after: Changed, times: ReshapeTimes, one_process_s: float) -> Table:
     rows = [
         {"step": name, "layout": str(layout), "time_s": seconds}
         for name, layout, seconds in (
             ("save", before.layout, times.save_s),
             ("convert", after.layout, times.convert_s),
             ("load", after.layout, times.load_s),
+            ("convert by one process", after.layout, one_process_s),
         )
     ]
     return Table(kind="reshape", title="A checkpoint under another layout", rows=tuple(rows))

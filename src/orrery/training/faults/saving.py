@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 from orrery.base.errors import ScenarioError
-from orrery.training.faults.model import CheckpointPlan, check_positive
+from orrery.training.faults.model import CheckpointPlan, check_not_negative, check_positive
 
 SETTLED = 1e-9
 """Two saves in a row that differ by less than this part are taken as the steady state."""
@@ -36,11 +36,14 @@ class Saving:
     host_buffer_bytes: float = math.inf  # of one node, for saves
     node_link_bytes_per_s: float = math.inf  # between nodes, one way, of one node
     num_replicas: int = 1  # data-parallel groups that hold the same state
+    pack_bytes_per_s: float = math.inf  # what one device's process serialises, before it writes
+    file_s: float = 0.0  # to create or open a device's file
 
     def __post_init__(self) -> None:
         check_positive(self, "shard_bytes", "num_devices", "devices_per_node", "device_to_host_bytes_per_s")
         check_positive(self, "storage_bytes_per_s", "node_storage_bytes_per_s", "host_memory_bytes_per_s")
-        check_positive(self, "host_buffer_bytes", "node_link_bytes_per_s", "num_replicas")
+        check_positive(self, "host_buffer_bytes", "node_link_bytes_per_s", "num_replicas", "pack_bytes_per_s")
+        check_not_negative(self, "file_s")
 
     @property
     def step_s(self) -> float:
@@ -59,8 +62,14 @@ class Saving:
 
     @property
     def write_bytes_per_s(self) -> float:
-        """Bandwidth (bytes/s) of one device's part into storage, all devices at once."""
-        return min(self.node_storage_bytes_per_s / self.devices_per_node, self.storage_bytes_per_s / self.num_devices)
+        """Bandwidth (bytes/s) of one device's state into storage, all devices at once."""
+        seconds = self.write_s(self.shard_bytes)
+        return self.shard_bytes / seconds if seconds else math.inf
+
+    def write_s(self, part_bytes: float) -> float:
+        """Seconds in which every device packs so much, opens a file and writes it, one after the other."""
+        rate = min(self.node_storage_bytes_per_s / self.devices_per_node, self.storage_bytes_per_s / self.num_devices)
+        return part_bytes / self.pack_bytes_per_s + self.file_s + part_bytes / rate
 
     @property
     def buffer_bytes(self) -> float:
@@ -75,6 +84,7 @@ class SaveCost:
     blocked_s: float  # training stands still
     durable_lag_s: float  # from the end of the stop until storage has it
     load_s: float  # reading it back from storage
+    copy_s: float = 0.0  # from the device to host memory, hidden or not
     memory_lag_s: float = math.inf  # from the end of the stop until memory has it; infinite: memory keeps nothing
     memory_load_s: float = math.inf  # putting it back from memory
     rebuild_s: float = math.inf  # a lost node's part from its group
@@ -130,17 +140,6 @@ def streamed(saving: Saving, interval_steps: int, hidden_s: float, *, waits_for_
             break
         last_s, left = blocked_s, after
     return Streamed(first_s=first_s, steady_s=blocked_s, left_bytes=left)
-
-
-def stops_s(
-    saving: Saving, interval_steps: int, hidden_s: float, num_saves: int, *, waits_for_write: bool
-) -> list[float]:
-    """Blocked time of each of the first saves, from an empty buffer on."""
-    left, stops = 0.0, list[float]()
-    for _ in range(num_saves):
-        blocked_s, left = _one_save(saving, interval_steps * saving.step_s, hidden_s, left, waits_for_write)
-        stops.append(blocked_s)
-    return stops
 
 
 def _one_save(

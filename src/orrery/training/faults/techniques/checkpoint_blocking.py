@@ -21,6 +21,7 @@ def rule(saving: Saving, interval_steps: int, knobs: BlockingKnobs) -> SaveCost:
         blocked_s=max(copy_s, write_s) if knobs.is_streamed else copy_s + write_s,
         durable_lag_s=0.0,
         load_s=copy_s + write_s,
+        copy_s=copy_s,
     )
 
 

@@ -41,12 +41,13 @@ def rule(saving: Saving, interval_steps: int, knobs: InMemoryKnobs) -> SaveCost:
     parity_s = max(sent_bytes / saving.node_link_bytes_per_s, 2.0 * sent_bytes / saving.host_memory_bytes_per_s)
     behind_s = max(parity_s, blocked_s / knobs.budget_frac)
     steps = max(1, math.ceil(behind_s / saving.step_s * (1.0 - 1e-12)))
-    write_s = part_bytes / saving.write_bytes_per_s
+    write_s = saving.write_s(part_bytes)
     num_data = knobs.group_nodes - knobs.num_parity
     return SaveCost(
         blocked_s=blocked_s,
         durable_lag_s=max(parity_s, write_s),
         load_s=write_s + copy_s,
+        copy_s=copy_s,
         memory_lag_s=parity_s,
         memory_load_s=saving.shard_bytes / saving.copy_bytes_per_s,
         rebuild_s=num_data * node_bytes / saving.node_link_bytes_per_s,

@@ -22,10 +22,12 @@ def rule(saving: Saving, interval_steps: int, knobs: LazyKnobs) -> SaveCost:
     found = streamed(saving, interval_steps, hidden_s, waits_for_write=False)
     copy_s = saving.shard_bytes / saving.copy_bytes_per_s
     write_s = saving.shard_bytes / saving.write_bytes_per_s
+    queued_s = (found.left_bytes + saving.shard_bytes) / saving.write_bytes_per_s
     return SaveCost(
         blocked_s=found.steady_s,
-        durable_lag_s=max(0.0, (found.left_bytes + saving.shard_bytes) / saving.write_bytes_per_s - found.steady_s),
+        durable_lag_s=max(0.0, max(copy_s, queued_s) - found.steady_s),
         load_s=copy_s + write_s,
+        copy_s=copy_s,
         host_bytes=min(saving.shard_bytes, saving.buffer_bytes) * saving.devices_per_node,
     )
 

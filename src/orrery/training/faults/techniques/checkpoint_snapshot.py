@@ -23,6 +23,7 @@ def rule(saving: Saving, interval_steps: int, knobs: SnapshotKnobs) -> SaveCost:
         blocked_s=found.steady_s,
         durable_lag_s=max(0.0, ahead / saving.write_bytes_per_s + write_s - copy_s),
         load_s=copy_s + write_s,
+        copy_s=copy_s,
         host_bytes=min(saving.shard_bytes, saving.buffer_bytes) * saving.devices_per_node,
     )
 
