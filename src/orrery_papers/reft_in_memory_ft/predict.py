@@ -20,10 +20,10 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         because="every replica's own link copies its share, against one link for all",
         differs="as many times faster as there are replicas, each with a link of its own; shared links make it less",
     )
-    kept = ways(paper.setups["frontier"])["in-memory"]
+    in_memory = ways(paper.setups["frontier"])["in-memory"]
     yield Prediction(
         claim="saving-overhead",
-        predicted=kept["checkpoint_frac"],
+        predicted=in_memory["checkpoint_frac"],
         because="the copy of a replica's share ends within forward and backward",
         differs="what the copies take of host memory from the step itself is not modelled",
     )

@@ -34,7 +34,7 @@ DIFFERS = {
     "load_time": PACKING,
     "all_time": PACKING,
 }
-"""What explains a difference, by metric."""
+"""Explanations of differences, by metric."""
 
 MIXTRAL: Mapping[str, Any] = {
     "model_type": "mixtral",
