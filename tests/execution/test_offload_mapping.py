@@ -1,4 +1,4 @@
-"""The mapping game: legal mappings, a greedy pass, a search that is never worse, and the best there is."""
+"""The mapping game: legal mappings, a greedy pass, a search that may lose, and the best there is."""
 
 from itertools import combinations, permutations
 
@@ -17,6 +17,7 @@ from orrery.execution.offload.mapping import (
     fill,
     free_offsets,
     mapping_of,
+    most_saved_s,
     worth_of,
 )
 from orrery.execution.offload.mapping_graphs import (
@@ -39,7 +40,7 @@ def game(*tensors: Tensor, capacity: float = 10.0) -> MappingGame:
     return MappingGame(capacity_bytes=capacity, base_s=100.0, tensors=tensors)
 
 
-def solve(name: str, played: MappingGame, **knobs: int) -> MemoryMapping:
+def solve(name: str, played: MappingGame, **knobs: float) -> MemoryMapping:
     technique = MAPPINGS.get(name)
     return technique.rule(played, technique.knobs(**knobs))
 
@@ -64,21 +65,42 @@ def games(draw, most=5):
 
 
 @settings(max_examples=60, deadline=None)
-@given(played=games())
-def test_greedy_is_legal_search_is_no_worse_and_none_beats_the_best(played):
-    greedy, search = solve("greedy-mapping", played), solve("tree-search-mapping", played)
+@given(played=games(), seed=st.integers(0, 3))
+def test_mappings_are_legal_and_none_beats_the_best(played, seed):
+    greedy, search = solve("greedy-mapping", played), solve("tree-search-mapping", played, seed=seed)
     assert greedy.is_legal
     assert search.is_legal
-    assert greedy.saved_s <= search.saved_s <= best_saved(played)
+    best = best_saved(played)
+    assert max(greedy.saved_s, search.saved_s) <= best
+    assert best <= most_saved_s(played) * (1.0 + 1e-3) + 1e-9
     assert search.time_s == 100.0 - search.saved_s
 
 
 @settings(max_examples=30, deadline=None)
 @given(played=games(most=12))
-def test_larger_games_are_legal_too(played):
-    greedy, search = solve("greedy-mapping", played), solve("tree-search-mapping", played, width=3)
+def test_without_noise_every_end_is_the_greedy_one(played):
+    greedy, search = solve("greedy-mapping", played), solve("tree-search-mapping", played, width=3, noise_ratio=0.0)
     assert search.is_legal
     assert search.saved_s >= greedy.saved_s
+
+
+def test_a_search_that_is_all_noise_may_lose():
+    """Twenty tensors of one size and nearly one worth for four places: greedy takes the best four."""
+    played = game(*(tensor(2.5, 0, 0, 10.0 + i, f"t{i}") for i in range(20)))
+    greedy = solve("greedy-mapping", played).saved_s
+    found = [
+        solve("tree-search-mapping", played, width=1, num_playouts=1, noise_ratio=50.0, seed=seed).saved_s
+        for seed in range(6)
+    ]
+    assert greedy == 29.0 + 28.0 + 27.0 + 26.0 == pytest.approx(most_saved_s(played), rel=1e-3)
+    assert min(found) < greedy
+
+
+def test_a_bound_by_hand():
+    """Ten bytes hold 6 + 4 of the first operation and 5 of the second, at any address."""
+    played = game(tensor(6, 0, 0, 3.0), tensor(4, 0, 0, 2.0), tensor(5, 0, 1, 4.0), tensor(11, 1, 1, 50.0))
+    assert most_saved_s(played) == pytest.approx(6.0, rel=1e-3)  # 4 with 5; what is larger than the memory never counts
+    assert most_saved_s(game(tensor(6, 0, 0, 0.0))) == 0.0
 
 
 def test_search_finds_two_that_save_more_than_the_one_that_greedy_takes():
@@ -154,12 +176,13 @@ def test_gradients_lengthen_lives():
     ],
     ids=["transformer-training", "convolutions-training", "transformer", "convolutions"],
 )
-def test_search_is_no_worse_on_programs(program):
+def test_search_and_greedy_save_on_programs(program):
     played = game_of(program, MACHINE)
     greedy, search = solve("greedy-mapping", played), solve("tree-search-mapping", played)
     assert greedy.is_legal
     assert search.is_legal
-    assert 0.0 < search.time_s <= greedy.time_s < played.base_s
+    assert played.base_s - most_saved_s(played) * (1.0 + 1e-3) <= search.time_s < played.base_s
+    assert greedy.time_s < played.base_s
 
 
 def test_search_is_better_on_training_programs():

@@ -1,49 +1,53 @@
 """OneFlow: the states of a placement, and the bytes that turn one into another."""
 
-from collections.abc import Iterator
-from typing import get_args
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from orrery import network
-from orrery.catalog.devices import get_device
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.training.placement.conversion import cheapest
-from orrery.training.placement.mesh import Mesh
-from orrery.training.placement.state import BROADCAST, PARTIAL, Kind, State, split
+from orrery_papers.shared.trained_by import trained
 
-TENSOR_BYTES = 1e9
-
-CHANGES: dict[str, tuple[State, State]] = {
-    "split-to-broadcast": (split(0), BROADCAST),
-    "partial-to-split": (PARTIAL, split(0)),
-    "partial-to-broadcast": (PARTIAL, BROADCAST),
-    "split-to-split": (split(0), split(1)),
-    "broadcast-to-split": (BROADCAST, split(0)),
+CHANGES = {
+    "split-to-broadcast": "S(0) to B",
+    "partial-to-split": "P to S(0)",
+    "partial-to-broadcast": "P to B",
+    "split-to-split": "S(0) to S(1)",
+    "broadcast-to-split": "B to S(0)",
 }
-"""Conversion named by each claim."""
+"""Changes of state, by the claim about them."""
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
     """The number of states, and what each change of state sends."""
     for claim in paper.claims:
+        if claim.id != "states" and claim.id not in CHANGES:
+            continue
+        rows = conversions(claim.setup)
         if claim.id == "states":
+            states = {state[0] for change in rows for state in change.split(" to ")}
             yield Prediction(
-                claim=claim.id, predicted=float(len(get_args(Kind))), because="states that every operator is cut with"
+                claim=claim.id, predicted=float(len(states)), because="states that every operator is cut with"
             )
-        elif claim.id in CHANGES:
+        else:
             yield Prediction(
                 claim=claim.id,
-                predicted=sent_ratio(claim.setup, *CHANGES[claim.id]),
+                predicted=rows[CHANGES[claim.id]]["sent_ratio"],
                 because="bytes that all devices send in the fastest algorithm of the collective, over the tensor's",
             )
 
 
-def sent_ratio(setup: Setup, before: State, after: State) -> float:
-    """Bytes that all devices of one axis send, over the tensor's size."""
-    mesh = Mesh(device=get_device(setup.word("device")), shape=(int(setup.number("num_devices")),))
-    sent_bytes = 0.0
-    for step in cheapest((before,), (after,), TENSOR_BYTES, mesh):
-        if step.collective:
-            work = mesh.collective(step.collective, 0, step.message_bytes(TENSOR_BYTES, mesh.shape))
-            sent_bytes += mesh.num_devices * float(network.predict(work, mesh.device).sent_bytes)
-    return sent_bytes / TENSOR_BYTES
+def conversions(setup: Setup) -> Mapping[str, Mapping[str, Any]]:
+    """``orrery train --placement searched``: every change of state over as many data-parallel ranks, by name."""
+    devices = int(setup.number("num_devices"))
+    found = trained(
+        model="gpt3-125m",  # bytes over the tensor's do not depend on it
+        device=setup.word("device"),
+        devices=devices,
+        devices_per_node=devices,
+        tp=1,
+        global_batch=devices,
+        seq_len=2048,
+        recompute="full",
+        placement="searched",
+    )
+    return {row["change"]: row for row in found.table("conversions")}

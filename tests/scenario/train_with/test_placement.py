@@ -40,6 +40,17 @@ def test_states_of_megatron_by_hand():
     assert megatron["weight_bytes"] == 16.0 * 12 * hidden**2 / 4  # twelve squares of the width over four ranks
 
 
+def test_changes_of_state_by_hand():
+    """Over four ranks a gather sends three times the tensor, an all-reduce six, an exchange 3/4, a slice nothing."""
+    found = rows(orrery.train(**JOB, placement="searched"), "conversions")
+    assert {name: row["sent_ratio"] for name, row in found.items()} == pytest.approx(
+        {"S(0) to B": 3.0, "P to S(0)": 3.0, "P to B": 6.0, "S(0) to S(1)": 0.75, "B to S(0)": 0.0}
+    )
+    assert found["B to S(0)"]["time_s"] == 0.0
+    alone = rows(orrery.train(**{**JOB, "devices": 1, "tp": 1}, placement="searched"), "conversions")
+    assert {row["sent_ratio"] for row in alone.values()} == {0.0}
+
+
 def test_a_step_is_not_changed_by_being_asked_about():
     plain, asked = orrery.train(**JOB), orrery.train(**JOB, placement="searched")
     assert asked.parts == plain.parts

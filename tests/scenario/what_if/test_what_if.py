@@ -48,7 +48,6 @@ MIXTURE = {
 }
 RUN = TRAINING | {"train_tokens": 1e11, "node_mtbf_s": 2e6, "storage_bytes_per_s": 1e8}
 HIDDEN = {
-    "execution.mapping",
     "fleet.compressor",
     "fleet.federated",
     "network.exchange",

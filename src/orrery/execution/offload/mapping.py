@@ -8,7 +8,10 @@ that the program saves.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
 from orrery.base.errors import ScenarioError
+from orrery.base.program import Program, solved
 
 SLOW = -1.0
 """The offset of a tensor that stays in the slow memory."""
@@ -120,3 +123,28 @@ def mapping_of(game: MappingGame, placed: Placed) -> MemoryMapping:
 def worth_of(game: MappingGame, placed: Placed) -> float:
     """Time saved."""
     return sum(game.tensors[i].saved_s for i, _ in placed)
+
+
+def most_saved_s(game: MappingGame) -> float:
+    """Time that no mapping saves more than: all that lives at an operation fits the capacity, at whatever address.
+
+    An integer program over the tensors; a mapping with addresses may fall short of it.
+    """
+    worth = [t for t in game.tensors if t.saved_s > 0.0 and t.size_bytes <= game.capacity_bytes]
+    if not worth:
+        return 0.0
+    moments = sorted({t.start for t in worth})
+    lives = np.array([[t.size_bytes * (t.start <= at <= t.end) for t in worth] for at in moments])
+    scale_s = max(t.saved_s for t in worth)
+    found = solved(
+        Program(
+            cost=-np.array([t.saved_s / scale_s for t in worth]),
+            matrix=lives / game.capacity_bytes,
+            row_low=np.full(len(moments), -np.inf),
+            row_high=np.ones(len(moments)),
+            most=np.ones(len(worth)),
+            is_whole=np.ones(len(worth), dtype=np.bool_),
+        ),
+        gap_frac=1e-4,
+    )
+    return float(sum(t.saved_s for t in worth)) if found is None else -float(found.bound) * scale_s

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from orrery import network
 from orrery.base.errors import ScenarioError
 from orrery.execution.memory import Infeasible
 from orrery.models.model import Block, SoftmaxAttention
@@ -9,12 +10,13 @@ from orrery.scenario.schema import Scenario
 from orrery.scenario.show import Table
 from orrery.scenario.train_with.changed import Changed
 from orrery.training.memory import room_bytes
+from orrery.training.placement.conversion import cheapest
 from orrery.training.placement.graph import Graph, Sizes, transformer_layer
 from orrery.training.placement.mesh import Mesh
 from orrery.training.placement.redco import cuts, hand_written, matrices, training_memory
 from orrery.training.placement.search import Plan, Problem, account, cheapest_plan
 from orrery.training.placement.signature import MeshSignature, Signature, signatures
-from orrery.training.placement.state import BROADCAST, Placement, split
+from orrery.training.placement.state import BROADCAST, PARTIAL, Placement, State, split
 
 STEP = "placement: says how matrices are cut; the step is that of the layout"
 ALIKE = (
@@ -70,8 +72,14 @@ def _searched(plain: Changed, block: Block, mixer: SoftmaxAttention) -> tuple[tu
         title="Where each matrix lies (S(0) by inputs, S(1) by outputs, B whole)",
         rows=_matrix_rows(best, written),
     )
+    hidden_bytes = ELEMENT_BYTES * layout.micro_batch * job.seq_len * hidden
+    changes = Table(
+        kind="conversions",
+        title=f"From one state to another over the {AXES[1] if layout.tp > 1 else AXES[0]}, hidden values",
+        rows=tuple(_change_row(mesh, 1 if layout.tp > 1 else 0, hidden_bytes, *change) for change in CHANGES),
+    )
     is_alike = mixer.num_kv_heads == mixer.num_heads and made == down
-    return (cut, cost), is_alike
+    return (cut, cost, changes), is_alike
 
 
 def megatron_plan(graph: Graph, mesh: Mesh) -> Plan:
@@ -103,6 +111,38 @@ def _matrix_rows(best: Plan, written: Plan) -> tuple[dict[str, Any], ...]:
 def _words(placement: Placement) -> str:
     """The state over the data-parallel ranks, and over the tensor-parallel ones."""
     return " x ".join(map(str, placement))
+
+
+CHANGES: tuple[tuple[State, State], ...] = (
+    (split(0), BROADCAST),
+    (PARTIAL, split(0)),
+    (PARTIAL, BROADCAST),
+    (split(0), split(1)),
+    (BROADCAST, split(0)),
+)
+"""All changes of state that differ, the free one last."""
+
+ELEMENT_BYTES = 2.0
+
+
+def _change_row(mesh: Mesh, axis: int, tensor_bytes: float, before: State, after: State) -> dict[str, Any]:
+    """Bytes that the devices of one group send together over those of the tensor, and their time."""
+    line = Mesh(device=mesh.device, shape=(mesh.shape[axis],), devices_per_node=mesh.devices_per_node)
+    sent_bytes = time_s = 0.0
+    names: list[str] = []
+    for step in cheapest((before,), (after,), tensor_bytes, line):
+        if step.collective and line.num_devices > 1:
+            work = line.collective(step.collective, 0, step.message_bytes(tensor_bytes, line.shape))
+            found = network.predict(work, line.device)
+            sent_bytes += line.num_devices * float(found.sent_bytes)
+            time_s += float(found.time_s)
+            names.append(step.collective.replace("_", "-"))
+    return {
+        "change": f"{before} to {after}",
+        "collective": ", ".join(names) or "none",
+        "sent_ratio": sent_bytes / tensor_bytes,
+        "time_s": time_s,
+    }
 
 
 def _plan_row(name: str, plan: Plan) -> dict[str, Any]:
