@@ -1,26 +1,11 @@
 """Beyond backpropagation: steps of four learning rules on one device behind a slow data loader, times their passes."""
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 
-from orrery.base.knobs import NoKnobs
-from orrery.catalog.devices import get_device
 from orrery.evidence.paper_file import Claim, Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.training.small.pricing import Price, mean, price
-from orrery.training.small.techniques import backpropagation, cascaded_forward, forward_forward, mono_forward
-from orrery.training.small.work import Sizes
-
-KEY = "beyond-backprop-mono-forward"
-
-RULES = {
-    "backpropagation": backpropagation.rule,
-    "cascaded-forward": cascaded_forward.rule,
-    "forward-forward": forward_forward.rule,
-    "mono-forward": mono_forward.rule,
-}
-IN_TURN = {"cascaded-forward", "mono-forward"}
-"""Rules that train one layer after the other."""
+from orrery.scenario.experiment import run_experiment
 
 RUN = "passes that the run reports, each at the loader's pace; kernels at their power, the device idle between them"
 BECAUSE = {
@@ -69,49 +54,55 @@ def answer(claim: Claim) -> float:
     """The claim's metric."""
     setup = claim.setup
     rule = "forward-forward" if setup.name.startswith("ff-") else "mono-forward"
-    ours, theirs = run(setup, rule), run(setup, "backpropagation")
-    if claim.metric.startswith("matched"):
-        ours, theirs = one_pass(setup, rule), one_pass(setup, "backpropagation")
+    is_matched = claim.metric.startswith("matched")
+    ours, theirs = (priced(setup, name, is_matched) for name in (rule, "backpropagation"))
     return {
-        "time_reduction": 1.0 - ours.time_s / theirs.time_s,
-        "matched_time_reduction": 1.0 - ours.time_s / theirs.time_s,
-        "energy_reduction": 1.0 - ours.energy_j / theirs.energy_j,
-        "matched_energy_reduction": 1.0 - ours.energy_j / theirs.energy_j,
-        "memory_reduction": 1.0 - _memory_bytes(setup, ours) / _memory_bytes(setup, theirs),
-        "baseline_energy": theirs.energy_j,
-        "run_time": ours.time_s,
-        "run_energy": ours.energy_j,
-        "time_multiple": ours.time_s / theirs.time_s,
-        "energy_multiple": ours.energy_j / theirs.energy_j,
+        "time_reduction": 1.0 - ours["time_s"] / theirs["time_s"],
+        "matched_time_reduction": 1.0 - ours["time_s"] / theirs["time_s"],
+        "energy_reduction": 1.0 - ours["energy_j"] / theirs["energy_j"],
+        "matched_energy_reduction": 1.0 - ours["energy_j"] / theirs["energy_j"],
+        "memory_reduction": 1.0 - ours["memory_bytes"] / theirs["memory_bytes"],
+        "baseline_energy": theirs["energy_j"],
+        "run_time": ours["time_s"],
+        "run_energy": ours["energy_j"],
+        "time_multiple": ours["time_s"] / theirs["time_s"],
+        "energy_multiple": ours["energy_j"] / theirs["energy_j"],
     }[claim.metric]
 
 
-def run(setup: Setup, rule: str) -> Price:
-    """A whole run: as many passes as it took until early stopping."""
-    passes = setup.number("num_baseline_epochs" if rule == "backpropagation" else "num_epochs")
-    return one_pass(setup, rule).times(passes)
+def priced(setup: Setup, rule: str, is_matched: bool) -> Mapping[str, float]:
+    """``orrery experiment mono-forward`` on the set-up's device: the whole run of one rule, or one pass of it.
+
+    A run takes as many passes as it took until early stopping; what is trained here is only as large as it must be.
+    """
+    is_baseline = rule == "backpropagation"
+    passes = 1.0 if is_matched else setup.number("num_baseline_epochs" if is_baseline else "num_epochs")
+    points, inputs, classes = (setup.number(name) for name in ("num_training_points", "num_inputs", "num_classes"))
+    sizes = {
+        "widths": "4",
+        "points": "64",
+        "batch": "64",
+        "priced": f"{points:.0f}:{inputs:.0f}:{classes:.0f}",
+        "priced_widths": ",".join(f"{x:.0f}" for x in setup.numbers("hidden_widths")),
+        "priced_batch": f"{setup.number('num_baseline_batch_points' if is_baseline else 'num_batch_points'):.0f}",
+        "priced_passes": repr(passes),
+        "loader_s": repr(loader_s(setup)),
+        "context_bytes": repr(setup.number("context_bytes")),
+    }
+    return _rows(setup.word("device"), tuple(f"{name}={value}" for name, value in sizes.items()))[rule]
 
 
-def one_pass(setup: Setup, rule: str) -> Price:
-    """The training set once: the mean over layers where they learn in turn."""
-    batch = int(setup.number("num_baseline_batch_points" if rule == "backpropagation" else "num_batch_points"))
-    sizes = Sizes(
-        inputs=int(setup.number("num_inputs")),
-        hidden=tuple(int(x) for x in setup.numbers("hidden_widths")),
-        num_classes=int(setup.number("num_classes")),
-        batch=batch,
-    )
-    units = range(len(sizes.hidden)) if rule in IN_TURN else range(1)
-    device, host_s = get_device(setup.word("device")), batch * loader_s(setup)
-    steps = [price(RULES[rule](sizes, unit, NoKnobs()), device, host_s=host_s) for unit in units]
-    return mean(steps).times(math.ceil(setup.number("num_training_points") / batch))
+@cache
+def _rows(device: str, sizes: tuple[str, ...]) -> Mapping[str, Mapping[str, float]]:
+    found = run_experiment("mono-forward", steps=1, device=device, sizes=sizes)
+    return {
+        str(row["rule"]): {name: float(row[name]) for name in ("time_s", "energy_j", "memory_bytes")}
+        for row in found.rows
+        if row["stops_early"]
+    }
 
 
 def loader_s(setup: Setup) -> float:
     """Host time (s) for one point, from the baseline's epochs; see [unstated] data_loader."""
     points = setup.number("num_baseline_epochs") * setup.number("num_training_points")
     return setup.number("baseline_run_s") / points
-
-
-def _memory_bytes(setup: Setup, found: Price) -> float:
-    return setup.number("context_bytes") + found.state_bytes + found.activation_bytes

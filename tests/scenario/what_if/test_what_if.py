@@ -57,7 +57,6 @@ HIDDEN = {
     "numerics.matmul",
     "numerics.requantise",
     "numerics.softmax",
-    "training.learning_rule",
 }
 """Seams of which no command takes all techniques yet."""
 

@@ -65,6 +65,7 @@ COMMANDS: Mapping[str, str] = {
     "fleet.autoscaler": "orrery fleet --autoscaler {name}",
     "fleet.power_cap": "orrery plan --power-budget-w W --power-cap {name}",
     "reasoning.prune": "orrery estimate --reasoning tree-search --reasoning-knob prune={name}",
+    "training.learning_rule": "orrery experiment mono-forward",
     "execution.mapping": "orrery experiment memory-mapping",
     "planner.rlhf": "orrery train --rl --rl-placement {name}",
     "numerics.recipe": "orrery quantize FILE --formats FORMAT --recipes {name}",

@@ -56,12 +56,13 @@ def run(request: Run) -> tuple[Row, ...]:
     bound_s = min(most_saved_s(game), game.base_s)
     rows: list[Row] = [_row("slow-memory-alone", game, 0.0, bound_s)]
     knobs: dict[str, dict[str, Any]] = {
+        "greedy-mapping": {},
         "tree-search-mapping": {
             "width": whole("width", sizes.width, most=64),
             "num_playouts": whole("playouts", sizes.playouts, most=64),
             "noise_ratio": sizes.noise_ratio,
             "seed": request.seed,
-        }
+        },
     }
     for done, (name, technique) in enumerate(MAPPINGS.techniques.items(), 1):
         found = technique.rule(game, technique.knobs(**knobs.get(name, {})))

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 from types import ModuleType
 
+from orrery.base.errors import ScenarioError
 from orrery.base.experiment import Experiment, Row, Run, counter, numbers, whole
 from orrery.base.knobs import NoKnobs
 from orrery.training.small import backpropagation, cascaded_forward, forward_forward, mono_forward
@@ -28,12 +29,23 @@ RULES: dict[str, tuple[ModuleType, ModuleType, bool]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """Comma-separated widths of the hidden layers, points of a batch, and passes that a layer may wait to improve."""
+    """Comma-separated widths of the hidden layers, points of a batch, and passes that a layer may wait to improve.
+
+    What is priced is what is trained, unless ``priced`` (points:inputs:classes), ``priced_widths``, ``priced_batch`` or
+    ``priced_passes`` say that the run on the device is larger. A loader takes ``loader_s`` for a point, and the
+    process holds ``context_bytes``.
+    """
 
     widths: str = "48,48"
     batch: int = 64
     patience: int = 4
     points: int = 800
+    priced: str = ""
+    priced_widths: str = ""
+    priced_batch: int = 0
+    priced_passes: float = 0.0
+    loader_s: float = 0.0
+    context_bytes: float = 0.0
 
 
 def run(request: Run) -> tuple[Row, ...]:
@@ -70,15 +82,48 @@ def _row(name: str, data: Dataset, plan: Settings, stops: bool, request: Run) ->
     }
     if request.device is None:
         return row
-    widths = Widths(inputs=data.train.rows.shape[1], hidden=plan.hidden, num_classes=data.num_classes, batch=plan.batch)
-    units = range(len(plan.hidden)) if in_turn else range(1)
-    one = mean([price(work.rule(widths, unit, NoKnobs()), request.device) for unit in units])
-    steps = found.passes * ceil(len(data.train.labels) / plan.batch)
-    return row | {
+    return row | _priced(data, plan, found.passes, work, in_turn, request)
+
+
+def _priced(
+    data: Dataset, plan: Settings, passes: float, work: ModuleType, in_turn: bool, request: Run
+) -> dict[str, float]:
+    """Time, energy and memory of the whole run on the device: as it was trained, or as large as the sizes say."""
+    sizes: Sizes = request.sizes
+    points, inputs, classes = _priced_points(sizes, data)
+    wide = sizes.priced_widths or ",".join(map(str, plan.hidden))
+    hidden = tuple(whole("priced_widths", int(n), most=65536) for n in numbers("priced_widths", wide))
+    batch = whole("priced_batch", sizes.priced_batch or plan.batch, most=1_000_000)
+    widths = Widths(inputs=inputs, hidden=hidden, num_classes=classes, batch=batch)
+    if min(sizes.loader_s, sizes.context_bytes, sizes.priced_passes) < 0.0:
+        raise ScenarioError("set: loader_s, context_bytes and priced_passes; write numbers from 0.")
+    units = range(len(widths.hidden)) if in_turn else range(1)
+    one = mean(
+        [price(work.rule(widths, unit, NoKnobs()), request.device, host_s=batch * sizes.loader_s) for unit in units]
+    )
+    steps = (sizes.priced_passes or passes) * ceil(points / batch)
+    return {
         "time_s": one.time_s * steps,
         "energy_j": one.energy_j * steps,
-        "memory_bytes": one.state_bytes + one.activation_bytes,
+        "memory_bytes": sizes.context_bytes + one.state_bytes + one.activation_bytes,
     }
+
+
+def _priced_points(sizes: Sizes, data: Dataset) -> tuple[int, int, int]:
+    """Points of a pass, features of a point, and classes."""
+    if not sizes.priced:
+        return len(data.train.labels), data.train.rows.shape[1], data.num_classes
+    try:
+        points, inputs, classes = map(int, sizes.priced.split(":"))
+    except ValueError:
+        raise ScenarioError(
+            f"set: priced = {sizes.priced!r}; write points:inputs:classes, such as 50000:784:10."
+        ) from None
+    return (
+        whole("priced", points, most=1_000_000_000),
+        whole("priced", inputs, most=1_000_000),
+        whole("priced", classes, least=2, most=1_000_000),
+    )
 
 
 EXPERIMENT = Experiment(
