@@ -39,7 +39,9 @@ def test_rules_that_train_in_turn_hold_less_of_wide_layers():
     assert found["mono-forward"]["memory_bytes"] < found["backpropagation"]["memory_bytes"]
 
 
-@pytest.mark.parametrize("size", ["priced=1000", "priced=0:8:3", "priced_widths=0", "loader_s=-1", "priced_batch=-1"])
+@pytest.mark.parametrize(
+    "size", ["priced=1000", "priced=0:8:3", "priced_widths=0", "loader_s=-1", "priced_batch=-1", "priced_passes=x"]
+)
 def test_sizes_that_make_no_sense_are_refused(size):
     with pytest.raises(ScenarioError, match=size.split("=", maxsplit=1)[0]):
         priced(size)

@@ -43,7 +43,7 @@ class Sizes:
     priced: str = ""
     priced_widths: str = ""
     priced_batch: int = 0
-    priced_passes: float = 0.0
+    priced_passes: str = ""
     loader_s: float = 0.0
     context_bytes: float = 0.0
 
@@ -95,13 +95,14 @@ def _priced(
     hidden = tuple(whole("priced_widths", int(n), most=65536) for n in numbers("priced_widths", wide))
     batch = whole("priced_batch", sizes.priced_batch or plan.batch, most=1_000_000)
     widths = Widths(inputs=inputs, hidden=hidden, num_classes=classes, batch=batch)
-    if min(sizes.loader_s, sizes.context_bytes, sizes.priced_passes) < 0.0:
-        raise ScenarioError("set: loader_s, context_bytes and priced_passes; write numbers from 0.")
+    if min(sizes.loader_s, sizes.context_bytes) < 0.0:
+        raise ScenarioError("set: loader_s and context_bytes; write numbers from 0.")
     units = range(len(widths.hidden)) if in_turn else range(1)
     one = mean(
         [price(work.rule(widths, unit, NoKnobs()), request.device, host_s=batch * sizes.loader_s) for unit in units]
     )
-    steps = (sizes.priced_passes or passes) * ceil(points / batch)
+    counted = numbers("priced_passes", sizes.priced_passes)[0] if sizes.priced_passes else passes
+    steps = counted * ceil(points / batch)
     return {
         "time_s": one.time_s * steps,
         "energy_j": one.energy_j * steps,
