@@ -152,6 +152,15 @@ class WeightOffload:
     layers_frac: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnlineRotation:
+    """Hadamard rotations of what enters products: of blocks of so many features, or of whole widths that cannot be
+    folded into weights (0)."""
+
+    block_features: int = 0
+    width: int = 0  # of a whole rotation, where it is not that of a row
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Deployment:
     """A model on a cluster under an engine: everything but the traffic. Limits of 0 take the engine's default.
@@ -184,6 +193,8 @@ class Deployment:
     expert_placement: str = ""  # where experts lie by their routes (``experts.placed``); blank = in order
     expert_routes: Routes | None = None  # which experts follow which; None: not known
     weight_offload: WeightOffload | None = None  # None: all weights on the devices
+    online_rotation: OnlineRotation | None = None  # None: nothing turns as the model serves
+    wide_frac: float = 0.0  # share of the features of every narrow product whose weights and inputs stay in 16 bits
     adapters: Adapters | None = None  # None: every request takes the model as it is
 
     @property

@@ -5,12 +5,13 @@ are fewer of them than devices [shoeybi-2019]. Expert parallelism places whole e
 attention whole on every rank in front of shared experts. Pipeline parallelism gives each stage a run of layers.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil
 
 from orrery.execution.choice import Choice, choices, stored_experts
-from orrery.execution.formats import bytes_per_element, compute_format, is_16bit, wide_bytes
+from orrery.execution.formats import SIXTEEN_BIT_BYTES, bytes_per_element, compute_format, is_16bit, wide_bytes
 from orrery.execution.host_experts import room_of
 from orrery.execution.layout import Deployment
 from orrery.models.model import (
@@ -89,7 +90,7 @@ class Shard:
 def shard(deployment: Deployment) -> Shard:
     """Cut the deployment's model by its layout."""
     model, layout = deployment.model, deployment.layout
-    linears = [_linear(deployment, b, x) for b in model.blocks for x in b.linears]
+    linears = [piece for b in model.blocks for x in b.linears for piece in _pieces(deployment, b, x)]
     head = [_linear(deployment, None, model.head)] if model.head else []
     experts = [_experts(deployment, b, b.experts) for b in model.blocks if b.experts]
     mixers = [_mixer(deployment, b, b.mixer) for b in model.blocks if b.mixer]
@@ -183,6 +184,22 @@ def _linear(deployment: Deployment, block: Block | None, linear: Linear) -> Line
         is_head=block is None,
         is_shared=linear.role == "shared_expert",
     )
+
+
+def _pieces(deployment: Deployment, block: Block, linear: Linear) -> Iterator[LinearShard]:
+    """The layer; or, of a narrow one some of whose features stay in 16 bits, the narrow product and the wide one."""
+    whole = _linear(deployment, block, linear)
+    k = round(whole.k * deployment.wide_frac)
+    if not k or is_16bit(whole.format):
+        yield whole
+        return
+    stored = bytes_per_element(stored_format(deployment, linear.role))
+    elements = whole.groups * whole.n * k
+    if k < whole.k:
+        yield replace(whole, k=whole.k - k, weight_bytes=whole.weight_bytes - elements * stored)
+    bias_bytes = 0.0 if k < whole.k else whole.weight_bytes - elements * stored
+    weight_bytes = elements * SIXTEEN_BIT_BYTES + bias_bytes
+    yield replace(whole, name=f"{linear.name} wide", k=k, format="bf16", weight_bytes=weight_bytes)
 
 
 def _columns(linear: Linear, mixer: Mixer | None, tp: int) -> int:

@@ -23,6 +23,7 @@ from orrery.execution.formats import SIXTEEN_BIT_BYTES, bytes_per_element, wide_
 from orrery.execution.host_experts import room_of
 from orrery.execution.layout import Deployment
 from orrery.execution.mixing import mixer_parts
+from orrery.execution.online_rotation import rotation_parts
 from orrery.execution.shard import ExpertsShard, LinearShard, Shard, has_exchange, shard
 from orrery.execution.vision import vision_parts
 from orrery.execution.weight_offload import fetches_s
@@ -71,6 +72,8 @@ def _parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[Part]:
     yield from _linear_parts(deployment, cut, own, own.largest())
     if deployment.adapters:
         yield from adapter_parts(deployment, deployment.adapters, own)
+    if deployment.online_rotation:
+        yield from rotation_parts(deployment, deployment.online_rotation, cut, own)
     if deployment.images:
         yield from vision_parts(deployment, deployment.images, batch)
     yield from mixer_parts(deployment, cut.mixers, own, own.largest())

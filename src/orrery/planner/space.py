@@ -21,7 +21,16 @@ from orrery.execution.engine import Engine
 from orrery.execution.experts.redundant import why_not
 from orrery.execution.formats import can_multiply
 from orrery.execution.kept_cache import NOTHING, Compression
-from orrery.execution.layout import Backends, Deployment, DraftHead, Formats, Images, Layout, WeightOffload
+from orrery.execution.layout import (
+    Backends,
+    Deployment,
+    DraftHead,
+    Formats,
+    Images,
+    Layout,
+    OnlineRotation,
+    WeightOffload,
+)
 from orrery.execution.routes import Routes
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
@@ -66,6 +75,8 @@ class Fixed:
     expert_placement: str = ""
     expert_routes: Routes | None = None
     weight_offload: WeightOffload | None = None
+    online_rotation: OnlineRotation | None = None
+    wide_frac: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -137,6 +148,8 @@ def _deployment(
         expert_placement=fixed.expert_placement,
         expert_routes=fixed.expert_routes,
         weight_offload=fixed.weight_offload,
+        online_rotation=fixed.online_rotation,
+        wide_frac=fixed.wide_frac,
     )
 
 

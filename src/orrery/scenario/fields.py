@@ -89,6 +89,22 @@ SETTINGS: tuple[Setting, ...] = grouped(
         "FORMAT",
         commands=SERVING | CACHE,
     ),
+    word(
+        "online_rotation",
+        "Hadamard rotations of what enters narrow products: of blocks of N features, or those that cannot be folded "
+        "into weights (folded).",
+        "32",
+        "N|folded",
+    ),
+    number(
+        "wide_frac",
+        "Share of the features of narrow products that stay in 16 bits, such as outlier channels (orrery quantize "
+        "--wide-above measures it).",
+        0.01,
+        most=1.0,
+        excludes_least=False,
+        metavar="FRAC",
+    ),
     "Engine",
     word("engine", "Serving engine: vllm, sglang, tensorrt-llm, …", "vllm", "NAME", commands=MACHINES),
     word("engine_version", "Version of the engine.", "0.11.0", "VERSION", commands=MACHINES),

@@ -1,6 +1,6 @@
 """The settings of `orrery quantize` and `orrery formats compare`; nothing heavy is imported: help stays quick."""
 
-from orrery.scenario.setting import Setting, count, switch, word
+from orrery.scenario.setting import Setting, count, number, switch, word
 
 SEED = count("seed", "Seed of everything that is drawn (default 0).", 0, least=0, most=2**53)
 
@@ -17,6 +17,13 @@ QUANTIZE_SETTINGS: tuple[Setting, ...] = (
     SEED,
     count("rows", "Rows of a drawn tensor (default 4096).", 4096, most=1_000_000),
     count("columns", "Columns of a drawn tensor (default 1024).", 1024, most=1_000_000),
+    number(
+        "wide_above",
+        "Columns with a magnitude above this stay in 16 bits: their share (for estimate --wide-frac), and what the "
+        "others lose.",
+        6.0,
+        most=1e30,
+    ),
     word("tensors", "Only tensors whose names match, such as '*mlp*'.", "*mlp*", "GLOB"),
 )
 

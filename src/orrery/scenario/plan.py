@@ -29,6 +29,7 @@ from orrery.scenario.forms import check_knobs, overlap_knobs, with_policy
 from orrery.scenario.images import images_of
 from orrery.scenario.kept_cache import compression_of
 from orrery.scenario.money import is_money_asked, money_of
+from orrery.scenario.narrow_products import online_rotation_of, wide_frac_of
 from orrery.scenario.objectives import read_objectives
 from orrery.scenario.plan_answer import PlanAnswer, nothing_works
 from orrery.scenario.power_row import power_row_of
@@ -226,6 +227,7 @@ def space_of(scenario: Scenario, parts: Sequence[Parts], max_devices: int) -> Sp
     ]
     cut = cut_of(scenario, parts[0].model)
     degrees = degrees_of(cut) if cut else {}
+    held = _formats(scenario.weights) or (parts[0].model.weights_format,)
     fixed = Fixed(
         tp=scenario.tp or degrees.get("tp", 0),
         pp=scenario.pp or 0,
@@ -251,6 +253,8 @@ def space_of(scenario: Scenario, parts: Sequence[Parts], max_devices: int) -> Sp
         expert_placement=placement_of(scenario, parts[0].model),
         expert_routes=expert_routes(scenario.expert_loads, parts[0].model),
         weight_offload=weight_offload_of(scenario, parts[0].device),
+        online_rotation=online_rotation_of(scenario, held),
+        wide_frac=wide_frac_of(scenario, held, parts[0].model),
         scheduler_recv_interval=recv_interval_of(scenario, parts[0].engine),
         dispatcher=get_dispatcher(scenario.all2all_backend or ""),
         num_redundant_experts=scenario.num_redundant_experts or 0,

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
+from math import prod
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from orrery.base.arguments import typed
@@ -18,7 +20,7 @@ from orrery.numerics.quantise import codec_of
 from orrery.numerics.rounding import Rounding
 from orrery.scenario.fields_quantize import QUANTIZE_BY_NAME
 from orrery.scenario.inputs import Inputs, read_asked
-from orrery.scenario.kinds import Count, Word
+from orrery.scenario.kinds import Count, Number, Word
 from orrery.scenario.quantize_answer import Declined, QuantizeAnswer, Result, Total
 from orrery.scenario.quantize_layers import Layers, Measurement, read_recipes
 from orrery.scenario.resolve import words
@@ -26,6 +28,9 @@ from orrery.scenario.signal import Survey, on_front, pool, stored_bytes, survey,
 from orrery.scenario.tensor_file import Tensor
 
 COLUMNS = 1024
+
+WIDE_BYTES = 2.0
+"""Bytes of an element of a column that stays in 16 bits."""
 
 MAX_DRAWN = 1 << 28
 """Numbers of a drawn tensor, which is kept in memory."""
@@ -45,6 +50,7 @@ class QuantizeQuestion(Inputs, table=QUANTIZE_BY_NAME):
     seed: Count = None
     rows: Count = None
     columns: Count = None
+    wide_above: Number = None
     tensors: Word = None
 
 
@@ -66,13 +72,20 @@ def quantize(*sources: Source, on_progress: Progress = lambda done, total: None,
     recipes = read_recipes(inputs.recipes)
     tensors = _chosen(sources if sources else inputs.sources, inputs)
     layers = Layers(recipes=recipes, activations=inputs.activations, rounding=rounding, seed=inputs.seed or 0)
-    work = _Work(formats=formats, rounding=rounding, seed=inputs.seed or 0, layers=layers)
+    work = _Work(formats=formats, rounding=rounding, seed=inputs.seed or 0, layers=layers, wide_above=inputs.wide_above)
     steps = len(tensors) * len(formats)
     for i, (source, tensor) in enumerate(tensors):
         on_progress(i * len(formats), steps)
         for done in work.do(source, tensor):
             on_progress(i * len(formats) + done, steps)
     return work.answer(_notes(inputs, tensors))
+
+
+def wide_columns(numbers: NDArray[Any], above: float | None) -> NDArray[np.bool_]:
+    """Which columns hold a magnitude above the limit; none where there is no limit, or the tensor has one axis."""
+    if above is None or numbers.ndim < 2:
+        return np.zeros(0, np.bool_)
+    return np.abs(numbers).max(axis=tuple(range(numbers.ndim - 1))) > above
 
 
 def _are_named(sources: Sequence[Source]) -> bool:
@@ -121,14 +134,21 @@ def _notes(inputs: QuantizeQuestion, tensors: Sequence[tuple[str, Tensor]]) -> l
         )
     elif inputs.rows or inputs.columns:
         notes.append("rows, columns: not used (nothing is drawn)")
+    if inputs.wide_above is not None:
+        notes.append(f"wide_above: columns above {inputs.wide_above:g} stay in 16 bits; errors are those of the others")
+        if inputs.recipes:
+            notes.append("wide_above: recipes are tried on whole matrices")
     return notes
 
 
 class _Work:
     """State of the measurement so far."""
 
-    def __init__(self, *, formats: Sequence[Format], rounding: Rounding, seed: int, layers: Layers) -> None:
+    def __init__(
+        self, *, formats: Sequence[Format], rounding: Rounding, seed: int, layers: Layers, wide_above: float | None
+    ) -> None:
         self.formats, self.rounding, self.seed, self.layers = formats, rounding, seed, layers
+        self.wide_above = wide_above
         self.results: list[Result] = []
         self.measured: list[Measurement] = []
         self.declined: list[Declined] = []
@@ -160,8 +180,17 @@ class _Work:
 
     def _round(self, source: str, tensor: Tensor, numbers: NDArray[Any], seen: Survey, format: Format) -> None:
         rng = stream(self.seed, f"quantize/{tensor.name}/{format.name}")
-        error = error_of(numbers, format, rounding=self.rounding, rng=rng)
-        size = stored_bytes(tensor.shape, format)
+        is_wide = wide_columns(numbers, self.wide_above)
+        wide_frac = float(is_wide.mean()) if is_wide.size else 0.0
+        if wide_frac == 1.0:
+            raise ScenarioError(
+                f"all columns of {tensor.name} are above {self.wide_above:g}; write a larger wide_above"
+            )
+        narrow = numbers[..., ~is_wide] if wide_frac else numbers
+        if wide_frac:
+            seen = survey(narrow)
+        error = error_of(narrow, format, rounding=self.rounding, rng=rng)
+        size = stored_bytes(narrow.shape, format) + WIDE_BYTES * (numbers.size - narrow.size)
         self.parts[format.name].append((seen, error, size))
         self.results.append(
             Result(
@@ -170,11 +199,17 @@ class _Work:
                 shape=tensor.shape,
                 format=format.name,
                 size_bytes=size,
-                bits_per_element=format.bits_per_element,
+                bits_per_element=8.0 * size / numbers.size if wide_frac else format.bits_per_element,
+                wide_frac=wide_frac,
                 crest_factor=seen.crest_factor,
                 error=error,
             )
         )
+
+    def _mean_bits(self, format: Format) -> float:
+        """Bits of an element over all tensors, wide columns included."""
+        found = [r for r in self.results if r.format == format.name]
+        return 8.0 * sum(r.size_bytes for r in found) / sum(prod(r.shape) for r in found)
 
     def answer(self, notes: list[str]) -> QuantizeAnswer:
         """Assemble the whole answer, sorted; ScenarioError where nothing came out."""
@@ -183,17 +218,18 @@ class _Work:
             raise ScenarioError("No tensor could be quantised. " + "; ".join(list(why)[:5]).rstrip(".") + ".")
         known = [f for f in self.formats if self.parts[f.name]]
         pooled = [pool((seen, error) for seen, error, _ in self.parts[f.name]) for f in known]
-        best = on_front([f.bits_per_element for f in known], [p.sqnr_db for p in pooled])
+        bits = [f.bits_per_element if self.wide_above is None else self._mean_bits(f) for f in known]
+        best = on_front(bits, [p.sqnr_db for p in pooled])
         totals = [
             Total(
                 format=f.name,
-                bits_per_element=f.bits_per_element,
+                bits_per_element=each,
                 error=p,
                 is_best=b,
                 size_bytes=sum(size for _, _, size in self.parts[f.name]),
                 num_tensors=len(self.parts[f.name]),
             )
-            for f, p, b in zip(known, pooled, best, strict=True)
+            for f, p, b, each in zip(known, pooled, best, bits, strict=True)
         ]
         return QuantizeAnswer(
             results=tuple(self.results),

@@ -19,12 +19,13 @@ class Result:
     format: str
     bits_per_element: float
     size_bytes: float
+    wide_frac: float  # share of the columns that stay in 16 bits
     crest_factor: float
     error: ErrorReport
 
     def to_json(self) -> dict[str, Any]:
         """One flat object."""
-        names = ("source", "tensor", "shape", "format", "bits_per_element", "size_bytes", "crest_factor")
+        names = ("source", "tensor", "shape", "format", "bits_per_element", "size_bytes", "wide_frac", "crest_factor")
         return {name: getattr(self, name) for name in names} | asdict(self.error)
 
 

@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from orrery.catalog.devices import get_device
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
+from orrery.execution.layout import OnlineRotation
 from orrery.execution.memory import Infeasible
+from orrery.execution.online_rotation import rotated
 from orrery.kernels import predict as kernel_time
 from orrery.kernels.ops import Gemm
 from orrery.numerics.parse import parse_format
@@ -83,15 +85,18 @@ def fastest_product(setup: Setup) -> tuple[float, int]:
     """The largest ratio of a 16-bit product's time over that of rotation and product in four bits, and where."""
     device, format = get_device(setup.word("device")), setup.word("weights_format")
     batches = np.array(setup.numbers("batches_swept"), dtype=np.int64)
-    rotations_per_s = device.dense_flops_per_s["bf16"] / (2 * setup.number("num_rotated_channels"))
+    rotation = rotation_of(setup)
     best = (0.0, 0)
     for product in setup.word("products_swept").split(","):
         k, n = (int(side) for side in product.split("x"))
         wide, narrow = (
-            np.asarray(kernel_time(Gemm(m=batches, n=n, k=k, format=name, is_cold=False), device).time_s)
+            np.asarray(
+                kernel_time(Gemm(m=batches, n=n, k=k, format=name, is_cold=False, quantises_input=False), device).time_s
+            )
             for name in ("bf16", format)
         )
-        ratios: Floats = wide / (narrow + batches * k / rotations_per_s)
+        turned = rotated(rotation, batches, k, format, device)
+        ratios: Floats = wide / (narrow + turned.time_s)
         at = int(ratios.argmax())
         best = max(best, (float(ratios[at]), int(batches[at])))
     return best
@@ -105,11 +110,17 @@ def fastest_prefill(setup: Setup) -> tuple[float, int]:
         work = Workload(
             mode="static", batch_size=batch, input_tokens=int(setup.number("input_tokens")), output_tokens=1
         )
-        times = [estimate(deployment(s, engine=setup.word("baseline_engine")), work) for s in (wide, setup)]
+        ours = replace(deployment(setup, engine=setup.word("baseline_engine")), online_rotation=rotation_of(setup))
+        times = [estimate(d, work) for d in (deployment(wide, engine=setup.word("baseline_engine")), ours)]
         if not any(isinstance(run, Infeasible) for run in times):
-            ours, base = (run.ttft_s for run in reversed(times) if not isinstance(run, Infeasible))
-            best = max(best, (base / ours, batch))
+            base, narrow = (run.ttft_s for run in times if not isinstance(run, Infeasible))
+            best = max(best, (base / narrow, batch))
     return best
+
+
+def rotation_of(setup: Setup) -> OnlineRotation:
+    """The blocks that turn before each product."""
+    return OnlineRotation(block_features=int(setup.number("num_rotated_channels")))
 
 
 def _formats(setup: Setup) -> list[str]:
