@@ -55,7 +55,7 @@ def rotation_parts(deployment: Deployment, rotation: OnlineRotation, cut: Shard,
 def _of_experts(
     deployment: Deployment, rotation: OnlineRotation, x: ExpertsShard, tokens: NDArray[Any]
 ) -> Iterator[Part]:
-    """What enters experts, once for all of them, and what stands between their products."""
+    """Rotations of what enters experts, once for all of them, and of what stands between their products."""
     e, ranks = x.experts, deployment.layout.dp if deployment.layout.shares_experts else 1
     if rotation.block_features:
         yield _part(deployment, rotation, x, "experts rotation", tokens, e.hidden_size, x.format)
