@@ -31,6 +31,18 @@ SEARCH_SETTINGS: tuple[Setting, ...] = (
         "scores.csv",
         "FILE|work|trained|shared",
     ),
+    word(
+        "predictor",
+        "Latency by a predictor that your own timings adapt, for cells: few-shot (default: the kernel rules).",
+        "few-shot",
+        "few-shot",
+    ),
+    word(
+        "measurements",
+        "With --predictor: a CSV of network,latency_s; ten networks that it names, and others to judge it by.",
+        "timings.csv",
+        "FILE",
+    ),
     count(
         "train_steps",
         "Steps of training a small network (default 60; shared weights: ten times).",

@@ -98,8 +98,11 @@ def _metrics(made: Machine, device: Device, latency: Latency | None = None) -> d
     parameters = np.array([kernel.num_parameters for kernel in known.kernels], dtype=np.float64)
     counted = _table(known, _by_block(known, parameters))
     assert counted.table is not None
+    whole = (
+        Metric(exact=latency) if latency else Metric(table=alone.table, constant=alone.constant, exact=made.latency_s)
+    )
     return {
-        "latency": Metric(table=alone.table, constant=alone.constant, exact=latency or made.latency_s),
+        "latency": whole,
         "energy": _table(known, _by_block(known, joules)),
         "memory": Metric(table=counted.table * ELEMENT_BYTES, constant=counted.constant * ELEMENT_BYTES),
         "parameters": counted,

@@ -1,7 +1,8 @@
 """Checked inputs of a search, and the space, limits and devices that they name."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from orrery.base.errors import ScenarioError
 from orrery.base.user_file import user_path
@@ -20,6 +21,7 @@ from orrery.scenario.kinds import Count, Number, Word
 from orrery.scenario.resolve import words
 from orrery.scenario.search import blocks, formats, images, own, shapes
 from orrery.scenario.search.costs import Costs
+from orrery.scenario.search.predicted import check_predictor, few_shot
 
 
 class SearchQuestion(Inputs, table=SEARCH_BY_NAME):
@@ -30,6 +32,8 @@ class SearchQuestion(Inputs, table=SEARCH_BY_NAME):
     objective: Word = None
     method: Word = None
     scores: Word = None
+    predictor: Word = None
+    measurements: Word = None
     train_steps: Count = None
     model: Word = None
     formats: Word = None
@@ -105,11 +109,13 @@ def resolve_search(inputs: SearchQuestion) -> SearchSetting:
     if kind not in OF_SPACES:
         raise ScenarioError(f"space: got {space[:80]!r}; write {', '.join(SPACES)}, or a .toml file.")
     _refuse_others(inputs, kind)
+    devices = tuple(get_device(name) for name in words(str(inputs.device)))
+    check_predictor(inputs.predictor, inputs.measurements, kind, len(devices))
     goal, against = _objectives(inputs.objective or "score,latency")
     return SearchSetting(
         inputs=inputs,
         space=space,
-        devices=tuple(get_device(name) for name in words(str(inputs.device))),
+        devices=devices,
         goal=goal,
         against=against,
         costs_on=_costs_on(inputs, kind),
@@ -139,7 +145,16 @@ def _costs_on(inputs: SearchQuestion, kind: str) -> Callable[[Device], Costs]:
         return lambda device: shapes.costs_of(model, device, inputs.seq_len or 4096, batch, format)
     if kind == "mbconv":
         return lambda device: images.costs(mbconv(), device, batch, reference=mobilenet_v2())
+    if inputs.measurements is not None:
+        return lambda device: _predicted(device, user_path(str(inputs.measurements)), batch, seed)
     return lambda device: images.costs({"cells": nas_bench_201, "darts": darts}[kind](), device, batch)
+
+
+def _predicted(device: Device, measurements: Path, batch: int, seed: int) -> Costs:
+    """The space of cells, its latencies by a predictor that knows the machine from timings."""
+    predict, note = few_shot(measurements, device, batch, seed)
+    found = images.costs(nas_bench_201(), device, batch, predict)
+    return replace(found, notes=(note, "energy: by the kernel rules of the device that is named"))
 
 
 def _model(inputs: SearchQuestion) -> str:
