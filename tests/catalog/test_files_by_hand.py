@@ -398,6 +398,8 @@ def test_numbers_beyond_every_machine_are_refused():
         "battery_j": (1.0, 1e9),
         "sustained_power_w": (0.01, 1e5),
         "thermal_time_constant_s": (0.1, 1e5),
+        "num_lookup_tables": (1e3, 1e9),
+        "num_multiplier_blocks": (1.0, 1e7),
     }
     assert PLAUSIBLE_PEAK == (1e8, 1e19)
 

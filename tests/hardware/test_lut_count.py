@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from orrery.base.errors import OutOfRange
-from orrery.hardware.lut_count import mac_luts, product_luts
+from orrery.hardware.lut_count import DspCount, mac_dsps, mac_luts, product_luts
 from orrery.numerics.names import get_element
 
 
@@ -42,3 +42,17 @@ def test_a_float_costs_more_than_an_integer_of_as_many_bits_until_multipliers_ru
 def test_what_is_not_counted_is_refused(weight, activation, terms):
     with pytest.raises(OutOfRange, match="write"):
         mac_luts(get_element(weight), get_element(activation), terms)
+
+
+def test_blocks_multiply_and_tables_shift_and_add():
+    def blocks(name):
+        return mac_dsps(get_element(name), get_element(name), 1024)
+
+    assert blocks("int4") == DspCount(slices=0.25, luts=0)  # four at once
+    assert blocks("int5") == blocks("int8") == DspCount(slices=0.5, luts=0)
+    assert blocks("int9") == blocks("int16") == DspCount(slices=1.0, luts=0)
+    # significands of 2 + 2 bits with signs: four at once; exponents 6, shifter 16, accumulator 19 stay in tables
+    assert blocks("e2m1") == DspCount(slices=0.25, luts=6 + 16 + 19)
+    assert blocks("e4m3").slices == 0.5
+    with pytest.raises(OutOfRange, match="wider than a block"):
+        mac_dsps(get_element("int20"), get_element("int20"), 8)

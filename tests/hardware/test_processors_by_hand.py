@@ -120,6 +120,8 @@ def test_what_a_device_leaves_unsaid():
         "battery_j": 0.0,
         "sustained_power_w": 0.0,
         "thermal_time_constant_s": 0.0,
+        "num_lookup_tables": 0,
+        "num_multiplier_blocks": 0,
         "unrest_ratio": 1.0,
         "notes": (),
     }

@@ -47,6 +47,8 @@ OPTIONAL: dict[str, tuple[float, float]] = {
     "battery_j": (1.0, 1e9),
     "sustained_power_w": (0.01, 1e5),
     "thermal_time_constant_s": (0.1, 1e5),
+    "num_lookup_tables": (1e3, 1e9),
+    "num_multiplier_blocks": (1, 1e7),
 }
 """The same of facts that a file may leave out."""
 
@@ -204,6 +206,8 @@ def _device(name: str, raw: Mapping[str, Any], facts: dict[str, Fact]) -> Device
         battery_j=optional("battery_j"),
         sustained_power_w=optional("sustained_power_w"),
         thermal_time_constant_s=optional("thermal_time_constant_s"),
+        num_lookup_tables=int(optional("num_lookup_tables")),
+        num_multiplier_blocks=int(optional("num_multiplier_blocks")),
         scaleup=_link(facts, "scaleup", num_devices=int(number("num_scaleup_devices"))),
         scaleout=_link(facts, "scaleout"),
         host=_link(facts, "host"),

@@ -17,6 +17,8 @@ def print_comparison(found: Comparison) -> None:
     """Signal, speed, pictures of one against the other, and integers against floats by crest factor."""
     out = console()
     out.print(_signal(found))
+    if any(r.circuit for _, r in _rows(found)):
+        out.print(_circuits(found))
     if found.base:
         out.print(_speeds(found))
         out.print(_casts(found))
@@ -44,6 +46,11 @@ def _pictures(found: Comparison) -> Iterator[tuple[str, list[tuple[str, float, f
             "prefill": lambda r: r.speed.prefill.speedup_ratio if r.speed else None,
             "decode": lambda r: r.speed.decode.speedup_ratio if r.speed else None,
         }
+    if any(r.circuit for r in found.results):
+        circuits = [(letter, r.circuit, r.sqnr_db) for letter, r in _rows(found) if letter]
+        tables = [(letter, float(c.luts), db) for letter, c, db in circuits if c and c.luts and db is not None]
+        if len(tables) > 1:
+            yield "lookup tables of a multiply-accumulate", tables
     for name, gain in gains.items():
         every = [(letter, gain(r), r.sqnr_db) for letter, r in _rows(found) if letter]
         points = [(letter, x, y) for letter, x, y in every if x is not None and y is not None]
@@ -68,6 +75,16 @@ def _signal(found: Comparison) -> Sheet:
             ", ".join(r.fronts),
             style=None if letter else "dim",
         )
+    return drawn
+
+
+def _circuits(found: Comparison) -> Sheet:
+    drawn = Sheet("", "format", "lookup tables", "blocks", title="One multiply-accumulate on an FPGA", left=2)
+    for letter, r in _rows(found):
+        if c := r.circuit:
+            drawn.add_row(
+                letter, r.format, figures(c.luts), figures(c.dsps) if c.dsps else "-", style=None if letter else "dim"
+            )
     return drawn
 
 

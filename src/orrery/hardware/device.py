@@ -51,6 +51,8 @@ class Device:
     battery_j: float = 0.0  # of a device that has one; 0: it has none, or none is known
     sustained_power_w: float = 0.0  # kept up for ever without a fan; 0: its power limit, as far as is known
     thermal_time_constant_s: float = 0.0  # until it is two thirds of the way to its final warmth; 0: not known
+    num_lookup_tables: int = 0  # of an FPGA's fabric; 0: it has none, or none is known
+    num_multiplier_blocks: int = 0  # beside them
     unrest_ratio: float = 1.0  # how far its speed moved while measured: ends of intervals lie so much further out
     notes: tuple[str, ...] = ()  # what to tell the reader: "'a100' was taken as a100-sxm-80gb"
 

@@ -80,3 +80,39 @@ def _of_floats(weight: Minifloat, activation: Minifloat, headroom: int) -> LutCo
         shifter=product_bits * levels,
         accumulator=product_bits + 1 + headroom,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DspCount:
+    """Multiplier blocks of one multiply-accumulate, and the tables beside them."""
+
+    slices: float
+    luts: int
+
+
+SLICE_BITS = (27, 18)
+"""Operands of one block (AMD UltraScale DSP Slice User Guide, UG579: 27 x 18 bits, with a 48-bit accumulator)."""
+
+PACKED = ((4, 4), (8, 2))
+"""Operands of at most so many bits, and how many products one block forms of them at once: four of INT4 (AMD, WP521)
+and two of INT8 that share an operand (AMD, WP486)."""
+
+
+def mac_dsps(weight: Element, activation: Element, num_terms: int) -> DspCount:
+    """Multiplier blocks of one multiply-accumulate. Integers add up in the block's own accumulator; floats multiply
+    their significands there, and shift and add in tables as without it.
+
+    >>> from orrery.numerics.names import get_element
+    >>> mac_dsps(get_element("int8"), get_element("int8"), 1024)
+    DspCount(slices=0.5, luts=0)
+    """
+    tables = mac_luts(weight, activation, num_terms)
+    if isinstance(weight, Minifloat) and isinstance(activation, Minifloat):
+        operands = sorted((weight.mantissa_bits + 2, activation.mantissa_bits + 2))  # hidden bit and sign
+        luts = tables.total - tables.multiplier
+    else:
+        operands, luts = sorted((weight.bits, activation.bits)), 0
+    few, many = operands
+    if few > SLICE_BITS[1] or many > SLICE_BITS[0]:
+        raise OutOfRange(f"{weight.name} x {activation.name}: wider than a block of 27 x 18 bits; write fewer bits.")
+    return DspCount(slices=1.0 / next((at_once for most, at_once in PACKED if many <= most), 1), luts=luts)

@@ -16,7 +16,9 @@ from orrery.execution.formats import can_multiply
 from orrery.execution.memory import Infeasible
 from orrery.hardware.device import Device
 from orrery.kernels.ops import Gemm
+from orrery.numerics.parse import parse_format
 from orrery.numerics.registry import get_format
+from orrery.planner.bits.fabric import USED_FRAC, Fabric
 from orrery.planner.bits.front import front
 from orrery.planner.bits.layer import Layer, layers_of
 from orrery.planner.bits.options import UNITS, Options, arithmetic, options_of
@@ -27,11 +29,16 @@ from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.bits_checkpoint import layers_in
 from orrery.scenario.bits_files import read_layers, read_sensitivity
 from orrery.scenario.fields_bits import BITS_BY_NAME
+from orrery.scenario.format_circuits import SUM_TERMS, check_cost, describe
 from orrery.scenario.inputs import Inputs, read_asked
 from orrery.scenario.kinds import Count, Number, Switch, Word
 from orrery.scenario.resolve import words
 
 TOKENS, SEED = 16, 0
+FABRIC = (
+    f"latency: between two results of a pipeline whose layers share {USED_FRAC:.0%} of the fabric by their work; "
+    "joules at the card's power limit"
+)
 SOURCES = ("model", "checkpoint", "layers")
 
 
@@ -46,6 +53,8 @@ class BitsQuestion(Inputs, table=BITS_BY_NAME):
     tokens: Count = None
     engine: Word = None
     integer_only: Switch = None
+    cost: Word = None
+    sum_terms: Count = None
     sensitivity: Word = None
     latency_ratio: Number = None
     size_ratio: Number = None
@@ -155,6 +164,7 @@ def bits(**settings: Any) -> BitsAnswer | InfeasibleAnswer:
         raise ScenarioError('device: is missing; write a name, such as device = "b200" (`orrery show devices`).')
     device, notes = get_device(inputs.device), list[str]()
     notes += device.notes
+    fabric = _fabric(inputs, device)
     formats = _formats(inputs)
     layers, what = _layers(inputs, formats, notes)
     engine = get_engine(inputs.engine, "", device).kernels if inputs.engine else ""
@@ -163,8 +173,10 @@ def bits(**settings: Any) -> BitsAnswer | InfeasibleAnswer:
         if all(f in x.times_s for x in layers for f in formats):
             notes.append("integer_only: every layer brings its measured times, so that joules alone are of codes")
     errors = _errors(layers, formats, device, inputs, notes)
-    options = options_of(layers, formats, device, errors, engine, is_integer_only=bool(inputs.integer_only))
-    notes += _describe(formats, device)
+    options = options_of(
+        layers, formats, device, errors, engine, is_integer_only=bool(inputs.integer_only), fabric=fabric
+    )
+    notes += _describe(formats, device) if fabric is None else [describe(fabric.cost, fabric.num_terms), FABRIC]
     limits = _limits(inputs, options)
     best = solve(options, limits)
     if isinstance(best, Infeasible):
@@ -178,8 +190,24 @@ def bits(**settings: Any) -> BitsAnswer | InfeasibleAnswer:
     )
 
 
+def _fabric(inputs: BitsQuestion, device: Device) -> Fabric | None:
+    """The fabric to build circuits on; refuses devices without one, and settings of kernels beside it."""
+    check_cost(inputs.cost, inputs.sum_terms)
+    if inputs.cost is None:
+        return None
+    if not device.num_lookup_tables:
+        raise ScenarioError(
+            f'cost: {device.name} states no lookup tables; write an FPGA, such as device = "alveo-u280".'
+        )
+    if other := [name for name in ("engine", "integer_only") if getattr(inputs, name) is not None]:
+        raise ScenarioError(f"{', '.join(other)}: of kernels, and circuits have none; leave out, or leave cost out.")
+    cost = "dsp" if inputs.cost == "dsp" else "lut"
+    return Fabric(device=device, cost=cost, num_terms=inputs.sum_terms or SUM_TERMS)
+
+
 def _formats(inputs: BitsQuestion) -> tuple[str, ...]:
-    found = tuple(dict.fromkeys(get_format(word).name for word in words(inputs.formats or "")))
+    read = parse_format if inputs.cost else get_format
+    found = tuple(dict.fromkeys(read(word).name for word in words(inputs.formats or "")))
     if len(found) < 2:
         raise ScenarioError(f'formats: got {inputs.formats!r}; write two or more, such as formats = "bf16,fp8,nvfp4".')
     return found
@@ -248,7 +276,7 @@ def _errors(
         f"perturbation: relative squared error of rounding, estimated on drawn numbers (seed {seed}): normal weights, "
         "activations with outliers; bring --sensitivity or --checkpoint for your own"
     )
-    return drawn_errors(formats, device, seed)
+    return drawn_errors(formats, device, seed, is_fabric=inputs.cost is not None)
 
 
 def _describe(formats: Sequence[str], device: Device) -> list[str]:

@@ -19,6 +19,7 @@ from orrery.numerics.rotations.hadamard import has_matrix
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import Answer, estimate
 from orrery.scenario.fields_quantize import COMPARE_BY_NAME
+from orrery.scenario.format_circuits import COSTS, Circuit, check_cost, circuit_of, describe
 from orrery.scenario.format_signal import signal_of
 from orrery.scenario.format_speed import BASE, DECODE_TOKENS, PREFILL_TOKENS, WIDTH, Speed, registered, speed_of
 from orrery.scenario.inputs import Inputs, read_asked
@@ -41,6 +42,8 @@ class CompareQuestion(Inputs, table=COMPARE_BY_NAME):
     on: Word = None
     rotate: Switch = None
     rotate_block: Count = None
+    cost: Word = None
+    sum_terms: Count = None
     model: Word = None
     engine: Word = None
     seed: Count = None
@@ -64,7 +67,10 @@ class Compared:
     errors: dict[str, Pooled]  # by distribution or file; empty where nothing rounds to it
     speed: Speed | None
     served: Served | None
-    fronts: tuple[str, ...]  # "memory", "prefill", "decode": no other gains more there and keeps more signal
+    circuit: Circuit | None
+    fronts: tuple[
+        str, ...
+    ]  # "memory", "prefill", "decode", "lut", "dsp": no other gains more there and keeps more signal
 
     @property
     def sqnr_db(self) -> float | None:
@@ -81,6 +87,7 @@ class Compared:
             "on": self.errors,
             "speed": self.speed,
             "served": self.served,
+            "circuit": self.circuit,
             "fronts": self.fronts,
         }
 
@@ -123,12 +130,13 @@ def _block(inputs: CompareQuestion) -> int:
 def compare_formats(*formats: str, **settings: Any) -> Comparison:
     """Formats side by side: bits, signal kept, and on a ``device`` speed, memory and the work of casting.
 
-    Settings are those of the command: ``device``, ``on``, ``rotate``, ``model``, ``seed``.
+    Settings are those of the command: ``device``, ``on``, ``rotate``, ``cost``, ``model``, ``seed``.
 
     >>> [round(r.bits_per_element, 2) for r in compare_formats("nvfp4", "mxfp8").results]
     [4.5, 8.25]
     """
     inputs = read_asked(CompareQuestion, settings | ({"formats": formats} if formats else {}), COMPARE_BY_NAME)
+    check_cost(inputs.cost, inputs.sum_terms)
     chosen = list({f.name: f for f in map(parse_format, inputs.formats)}.values())
     if not chosen:
         raise ScenarioError("formats: are missing; write some, such as nvfp4 mxfp4 int4/128:fp16.")
@@ -140,6 +148,8 @@ def compare_formats(*formats: str, **settings: Any) -> Comparison:
     device = get_device(inputs.device) if inputs.device else None
     if device:
         notes += [*device.notes, _said_products(inputs.engine or DEFAULT_ENGINE)]
+    if inputs.cost:
+        notes.append(describe(inputs.cost, inputs.sum_terms))
     if not inputs.on:
         others = ", ".join(name for name in DISTRIBUTIONS if name != "normal")
         notes.append(f"on: normal (default; there are also {others}, and files)")
@@ -206,6 +216,7 @@ def _compared(
         errors=errors,
         speed=speed,
         served=served,
+        circuit=circuit_of(format, inputs.cost, inputs.sum_terms, notes) if inputs.cost else None,
         fronts=(),
     )
 
@@ -248,6 +259,8 @@ def _with_fronts(rows: Sequence[Compared]) -> list[Compared]:
     if any(r.speed for r in rows):
         gains["prefill"] = [r.speed.prefill.speedup_ratio if r.speed else 0.0 for r in rows]
         gains["decode"] = [r.speed.decode.speedup_ratio if r.speed else 0.0 for r in rows]
+    if any(r.circuit for r in rows):
+        gains |= {unit: [_saved(r.circuit, unit) for r in rows] for unit in COSTS}
     signal = [float("-inf") if r.sqnr_db is None else r.sqnr_db for r in rows]
     fronts: list[tuple[str, ...]] = [() for _ in rows]
     for name, each in gains.items():
@@ -256,3 +269,9 @@ def _with_fronts(rows: Sequence[Compared]) -> list[Compared]:
             if is_best and gain > 0.0 and signal[i] > float("-inf"):
                 fronts[i] = (*fronts[i], name)
     return [replace(row, fronts=front) for row, front in zip(rows, fronts, strict=True)]
+
+
+def _saved(circuit: Circuit | None, unit: str) -> float:
+    """Circuits in one table or block; 0 where it takes none, or none is counted."""
+    taken = 0.0 if circuit is None else circuit.luts if unit == "lut" else circuit.dsps
+    return 1.0 / taken if taken else 0.0

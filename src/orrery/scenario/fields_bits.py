@@ -16,6 +16,8 @@ BITS_SETTINGS: tuple[Setting, ...] = (
     count("tokens", "Tokens in a step, for a model or checkpoint (default 16).", 16, most=100_000_000),
     word("engine", "Whose kernels.", "vllm", "NAME"),
     switch("integer_only", "Results are codes of the layer's integer format, as in a network of integers alone."),
+    word("cost", "On an FPGA: circuits of lookup tables alone (lut), or of multiplier blocks too.", "lut", "lut|dsp"),
+    count("sum_terms", "With --cost: products that an accumulator takes up (default 1024).", 1024, most=1 << 40),
     word("sensitivity", "CSV or JSON: each layer's weight, or its perturbation by format.", "traces.csv", "FILE"),
     number("latency_ratio", "Latency at most this share of the slowest uniform assignment's.", 0.7, most=1000.0),
     number("size_ratio", "Size at most this share of the largest uniform assignment's.", 0.5, most=1000.0),

@@ -39,6 +39,8 @@ COMPARE_SETTINGS: tuple[Setting, ...] = (
     ),
     switch("rotate", "Rotate rows by a random Hadamard matrix first."),
     count("rotate_block", "With --rotate: elements that turn together (default: as divide a row).", 32, least=2),
+    word("cost", "Also what one multiply-accumulate takes on an FPGA: lut, or dsp.", "lut", "lut|dsp"),
+    count("sum_terms", "With --cost: products that an accumulator takes up (default 1024).", 1024, most=1 << 40),
     word("model", "With --device: also tokens/s and TTFT of a model.", "llama-3.1-8b", "NAME|PATH"),
     word("engine", "With --device: whose kernels (default vllm).", "vllm", "NAME"),
     SEED,

@@ -7,11 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery import kernels
-from orrery.execution.formats import bytes_per_element, compute_format
+from orrery.execution.formats import compute_format
 from orrery.hardware.device import Device
 from orrery.kernels.energy import energy_j
 from orrery.kernels.ops import Gemm, MoE
+from orrery.numerics.parse import parse_format
 from orrery.numerics.registry import get_format
+from orrery.planner.bits.fabric import Fabric
 from orrery.planner.bits.layer import Layer
 from orrery.planner.space import activations_for
 
@@ -49,13 +51,17 @@ def options_of(
     engine: str = "",
     *,
     is_integer_only: bool = False,
+    fabric: Fabric | None = None,
 ) -> Options:
     """Costs by the kernels floor; ``relative_error`` of a format stands in where a layer has none of its own.
 
-    ``is_integer_only``: results are codes of the layer's format, not numbers of 16 bits.
+    ``is_integer_only``: results are codes of the layer's format, not numbers of 16 bits. ``fabric``: products are
+    circuits of an FPGA in place of kernels.
     """
-    times, energies = _timed(layers, formats, device, engine, is_integer_only)
-    sizes = [[x.num_parameters * x.count * bytes_per_element(f) for f in formats] for x in layers]
+
+    kernels_of = _Kernels(device=device, engine=engine, is_integer_only=is_integer_only)
+    times, energies = _timed(layers, formats, fabric or kernels_of)
+    sizes = [[x.num_parameters * x.count * parse_format(f).bytes_per_element for f in formats] for x in layers]
     return Options(
         layers=tuple(layers),
         formats=tuple(formats),
@@ -73,44 +79,49 @@ def perturbation(layer: Layer, format: str, relative_error: Mapping[str, float])
     return layer.weight_ratio * layer.errors.get(format, relative_error.get(format, 0.0) * layer.count)
 
 
-def _timed(
-    layers: Sequence[Layer], formats: Sequence[str], device: Device, engine: str, is_integer_only: bool
-) -> tuple[Floats, Floats]:
-    """Seconds and joules; measured times where a layer brings them, with the kernels' power."""
+def _timed(layers: Sequence[Layer], formats: Sequence[str], on: "_Kernels | Fabric") -> tuple[Floats, Floats]:
+    """Seconds and joules; measured times where a layer brings them, with the power of what was predicted."""
     times, energies = np.empty((len(layers), len(formats))), np.empty((len(layers), len(formats)))
     for column, format in enumerate(formats):
-        runs_in, result_bytes = arithmetic(format, device), code_bytes(format) if is_integer_only else 0.0
         seen: dict[tuple[object, ...], tuple[float, float, float]] = {}
         for row, layer in enumerate(layers):
             shape = _shape(layer.work)
             if shape not in seen:
-                seen[shape] = _once(layer.work, runs_in, device, engine, result_bytes)
+                seen[shape] = on.once(layer.work, format)
             time_s, flops, moved = seen[shape]
             once_s = layer.times_s[format] / layer.count if format in layer.times_s else time_s
             times[row, column] = once_s * layer.count
-            energies[row, column] = float(energy_j(device, runs_in, once_s, flops, moved)) * layer.count
+            energies[row, column] = on.energy_j(format, once_s, flops, moved) * layer.count
     return times, energies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kernels:
+    """Products as a device's kernels run them."""
+
+    device: Device
+    engine: str
+    is_integer_only: bool
+
+    def once(self, work: Gemm | MoE, format: str) -> tuple[float, float, float]:
+        """Seconds, operations and bytes of a product whose weights are stored in the format."""
+        name = arithmetic(format, self.device)
+        if isinstance(work, Gemm):
+            codes = get_format(format).element_bits / 8.0 if self.is_integer_only else 0.0
+            work = replace(work, format=name, result_bytes=codes)
+        else:
+            work = replace(work, format=name)
+        timing = kernels.predict(work, self.device, self.engine)
+        return float(timing.time_s), float(timing.flops), float(timing.bytes)
+
+    def energy_j(self, format: str, time_s: float, flops: float, moved_bytes: float) -> float:
+        """Joules of it."""
+        return float(energy_j(self.device, arithmetic(format, self.device), time_s, flops, moved_bytes))
 
 
 def arithmetic(format: str, device: Device) -> str:
     """Arithmetic of the device when weights are stored in ``format``."""
     return compute_format(format, activations_for(format, device), device)
-
-
-def code_bytes(format: str) -> float:
-    """Bytes of a code between products."""
-    return get_format(format).element_bits / 8.0
-
-
-def _once(
-    work: Gemm | MoE, format: str, device: Device, engine: str, result_bytes: float
-) -> tuple[float, float, float]:
-    name = get_format(format).name
-    work = (
-        replace(work, format=name, result_bytes=result_bytes) if isinstance(work, Gemm) else replace(work, format=name)
-    )
-    timing = kernels.predict(work, device, engine)
-    return float(timing.time_s), float(timing.flops), float(timing.bytes)
 
 
 def _shape(work: Gemm | MoE) -> tuple[object, ...]:

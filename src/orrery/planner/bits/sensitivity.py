@@ -21,13 +21,13 @@ SHAPE = (256, 4096)
 """Shape of the drawn weights and activations: channels or tokens, and the features that products contract."""
 
 
-def drawn_errors(formats: Sequence[str], device: Device, seed: int) -> Mapping[str, float]:
-    """Relative squared error of a product in each format, on drawn numbers."""
+def drawn_errors(formats: Sequence[str], device: Device, seed: int, *, is_fabric: bool = False) -> Mapping[str, float]:
+    """Relative squared error of a product in each format, on drawn numbers; a fabric multiplies any as it is."""
     weights, activations = draw("normal", SHAPE, seed), draw("outliers", SHAPE, seed + 1)
     found: dict[str, float] = {}
     for name in formats:
-        runs_in = get_format(arithmetic(name, device))
-        narrowed = 0.0 if runs_in.weight_only else relative_error(activations, name)
+        keeps_wide = not is_fabric and get_format(arithmetic(name, device)).weight_only
+        narrowed = 0.0 if keeps_wide else relative_error(activations, name)
         found[name] = relative_error(weights, name) + narrowed
     return found
 
