@@ -400,6 +400,8 @@ def test_numbers_beyond_every_machine_are_refused():
         "thermal_time_constant_s": (0.1, 1e5),
         "num_lookup_tables": (1e3, 1e9),
         "num_multiplier_blocks": (1.0, 1e7),
+        "near_memory_flops_per_s": (1e9, 1e19),
+        "near_memory_bandwidth_bytes_per_s": (1e9, 1e17),
     }
     assert PLAUSIBLE_PEAK == (1e8, 1e19)
 

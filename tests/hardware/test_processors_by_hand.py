@@ -122,6 +122,7 @@ def test_what_a_device_leaves_unsaid():
         "thermal_time_constant_s": 0.0,
         "num_lookup_tables": 0,
         "num_multiplier_blocks": 0,
+        "near_memory": None,
         "unrest_ratio": 1.0,
         "notes": (),
     }

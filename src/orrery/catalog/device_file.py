@@ -16,6 +16,7 @@ from orrery.base.errors import FactError, nearest
 from orrery.base.sources import Basis, Fact, Source, parse_fact, read_toml
 from orrery.base.user_text import table_in
 from orrery.hardware.device import Device, Link
+from orrery.hardware.roofs import Roofs
 
 IDENTITY = ("title", "vendor", "kind", "generation")
 KINDS = ("gpu", "tpu", "npu", "cpu", "dataflow")
@@ -49,6 +50,8 @@ OPTIONAL: dict[str, tuple[float, float]] = {
     "thermal_time_constant_s": (0.1, 1e5),
     "num_lookup_tables": (1e3, 1e9),
     "num_multiplier_blocks": (1, 1e7),
+    "near_memory_flops_per_s": (1e9, 1e19),
+    "near_memory_bandwidth_bytes_per_s": (1e9, 1e17),
 }
 """The same of facts that a file may leave out."""
 
@@ -185,6 +188,11 @@ def _device(name: str, raw: Mapping[str, Any], facts: dict[str, Fact]) -> Device
     def optional(fact: str, without: float = 0.0) -> float:
         return number(fact) if fact in facts else without
 
+    near = [optional(f"near_memory_{what}") for what in ("flops_per_s", "bandwidth_bytes_per_s")]
+    if any(near) and not all(near):
+        raise FactError(
+            f"{name}: a processor near the memory has a rate and a bandwidth; write both near_memory facts."
+        )
     peaks = {m[1]: number(n) for n in facts if (m := _RATE.fullmatch(n))}
     return Device(
         name=name,
@@ -208,6 +216,7 @@ def _device(name: str, raw: Mapping[str, Any], facts: dict[str, Fact]) -> Device
         thermal_time_constant_s=optional("thermal_time_constant_s"),
         num_lookup_tables=int(optional("num_lookup_tables")),
         num_multiplier_blocks=int(optional("num_multiplier_blocks")),
+        near_memory=Roofs(flops_per_s=near[0], bytes_per_s=near[1]) if all(near) else None,
         scaleup=_link(facts, "scaleup", num_devices=int(number("num_scaleup_devices"))),
         scaleout=_link(facts, "scaleout"),
         host=_link(facts, "host"),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from orrery.base.errors import OutOfRange
 from orrery.base.sources import Fact
 from orrery.hardware.calibration import Calibration
+from orrery.hardware.roofs import Roofs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,7 @@ class Device:
     thermal_time_constant_s: float = 0.0  # until it is two thirds of the way to its final warmth; 0: not known
     num_lookup_tables: int = 0  # of an FPGA's fabric; 0: it has none, or none is known
     num_multiplier_blocks: int = 0  # beside them
+    near_memory: Roofs | None = None  # of a processor on the logic dies of its memory
     unrest_ratio: float = 1.0  # how far its speed moved while measured: ends of intervals lie so much further out
     notes: tuple[str, ...] = ()  # what to tell the reader: "'a100' was taken as a100-sxm-80gb"
 

@@ -14,6 +14,7 @@ from orrery.kernels.elementwise import rule as elementwise_rule
 from orrery.kernels.latent import absorb as latent_absorb
 from orrery.kernels.latent import decode as latent_decode
 from orrery.kernels.latent import prefill as latent_prefill
+from orrery.kernels.near_memory import placed
 from orrery.kernels.ops import (
     AttentionDecode,
     AttentionPrefill,
@@ -72,7 +73,12 @@ def _rule(op: Op, device: Device, engine: str) -> Rule:
 
 def predict(op: Op, device: Device, engine: str = "") -> Timing:
     """How long ``op`` takes on ``device`` with the kernels of ``engine``; arrays of the op's broadcast shape."""
-    return _rule(op, device, engine).predict(op, device, engine)
+    return _timed(_rule(op, device, engine), op, device, engine)
+
+
+def _timed(rule: Rule, op: Op, device: Device, engine: str) -> Timing:
+    found = rule.predict(op, device, engine)
+    return placed(op, found, device.near_memory) if device.near_memory else found
 
 
 def calibration(op: Op, device: Device, engine: str = "") -> Calibration:
@@ -83,7 +89,7 @@ def calibration(op: Op, device: Device, engine: str = "") -> Calibration:
 def predict_with_constants(op: Op, device: Device, engine: str = "") -> tuple[Timing, Calibration]:
     """``predict`` and ``calibration`` of one op."""
     rule = _rule(op, device, engine)
-    return rule.predict(op, device, engine), rule.calibration(op, device, engine)
+    return _timed(rule, op, device, engine), rule.calibration(op, device, engine)
 
 
 def spread(op: Op, device: Device, engine: str = "") -> Spread:
@@ -92,7 +98,7 @@ def spread(op: Op, device: Device, engine: str = "") -> Spread:
     found = rule.calibration(op, device, engine)
     if found.row_spread() is None:
         return found.spread
-    rows = row_spreads(op, rule.predict(op, device, engine), device, found)
+    rows = row_spreads(op, _timed(rule, op, device, engine), device, found)
     return found.spread if rows is None or rows.low_80_ratio.size != 1 else rows.only()
 
 

@@ -8,8 +8,6 @@ INPUTS: dict[str, str] = {
     "kernel_start_s": "until one kernel runs after another",
     "streamed_rate_frac": "share of the roofs that a streamed chain reaches",
     "chip_buffer_bytes": "on-chip room for tensors between tasks",
-    "near_flops_per_s": "of the processor below one device's memory",
-    "near_bandwidth_ratio": "its bandwidth over that of the device's own processor",
     "num_channels": "of a memory",
     "num_banks": "of one channel",
     "column_bytes": "that one bank reads at a time",

@@ -5,7 +5,7 @@
 Instructions are counted by running each algorithm (``numerics.arithmetic``); on vector units one counts as two
 operations of the rate, which counts multiply-adds. The launch and the share of the bandwidth are those of the
 element-wise kernel that stands in the same place of a floating-point network. A GELU ends the product before it: its
-instructions come on top, and it moves no bytes. [i-vit]
+instructions come on top, and it moves no bytes. I-ViT, arXiv 2207.01405.
 """
 
 from collections.abc import Mapping
