@@ -24,7 +24,6 @@ from orrery.training.faults.model import FaultModel, RunPlan
 from orrery.training.faults.saving import Saving, storage_plan
 from orrery.training.memory import USABLE_FRAC
 from orrery.training.ranks import ranks_of
-from orrery.training.sizing import Ranked, Size, rank_sizes
 from orrery_papers.shared.trained import Trained, trained, training_device, training_job, training_layout
 
 Floats = NDArray[np.float64]
@@ -183,16 +182,3 @@ def message_curves(setup: Setup, num_devices: tuple[int, ...] = (8, 16, 64, 256,
             time_s = np.asarray(network.predict(work, device).time_s, dtype=np.float64)
             out.append(Curve(kind=kind, num_devices=n, message_bytes=SIZES_BYTES, time_s=time_s))
     return out
-
-
-def ranked_experts(setup: Setup, widths: tuple[int, ...]) -> list[Ranked]:
-    """Layers of the set-up's width with experts of those widths, by how efficient the device makes them."""
-    like = Size(
-        hidden_size=int(setup.number("num_hidden")),
-        ffn_size=1,
-        num_heads=int(setup.number("num_heads")),
-        num_kv_heads=int(setup.number("num_kv_heads")),
-        head_size=int(setup.number("num_head_features")),
-    )
-    sizes = [replace(like, ffn_size=w) for w in widths]
-    return rank_sizes(training_device(setup), sizes, seq_len=int(setup.number("sequence_tokens")))

@@ -17,14 +17,15 @@ from orrery.predictors.learn.scores import score
 
 PREDICTORS = ("few-shot",)
 RULE, NUM_TIMINGS, FEWEST_JUDGES = "hardware-embedding", 10, 3
+TAUGHT_STEPS = 200
 
 
 def check_predictor(predictor: str | None, measurements: str | None, kind: str, num_devices: int) -> None:
     """Refuse another word, one without the other, another space, and one machine's timings for several devices."""
     if (predictor is None) != (measurements is None):
-        lacks = "measurements" if measurements is None else "predictor"
+        absent = "measurements" if measurements is None else "predictor"
         raise ScenarioError(
-            f'{lacks}: missing; write predictor = "few-shot" and measurements = "timings.csv" beside each other.'
+            f'{absent}: missing; write predictor = "few-shot" and measurements = "timings.csv" beside each other.'
         )
     if predictor is None:
         return
@@ -44,7 +45,7 @@ def few_shot(measurements: Path, device: Device, batch: int, seed: int) -> tuple
     latency_s, others, others_s = read_timings(measurements, space, references)
     nominal = machine(device, space, batch, launch_s(device))
     timed = Samples(cells=references, latency_s=latency_s, nominal=nominal, alone_s=nominal.alone_s())
-    predict = rule(RULE, ignore, seed=seed)(timed)
+    predict = rule(RULE, ignore, seed=seed, steps=TAUGHT_STEPS)(timed)
     return predict, _said(predict(others), others_s) if len(others) >= FEWEST_JUDGES else _unjudged(len(others))
 
 
