@@ -13,6 +13,7 @@ from orrery.scenario.fields_diffusion import (
     SPEECH_SETTINGS,
 )
 from orrery.scenario.fields_experts import EXPERT_SETTINGS
+from orrery.scenario.fields_formats import FORMAT_SETTINGS
 from orrery.scenario.fields_money import MONEY_SETTINGS
 from orrery.scenario.fields_reasoning import REASONING_SETTINGS
 from orrery.scenario.fields_rl import RL_SETTINGS
@@ -24,9 +25,7 @@ from orrery.scenario.setting import (
     MACHINES,
     ONE,
     PLAN,
-    SERVING,
     SIMULATE,
-    START,
     STEPS,
     TRAFFIC,
     TRAIN,
@@ -74,37 +73,7 @@ SETTINGS: tuple[Setting, ...] = grouped(
     count("ep", "Expert-parallel degree.", 8, most=65536, commands=MACHINES),
     count("cp", "Context-parallel degree.", 1, most=4096, commands=MACHINES),
     "Number formats",
-    word(
-        "weights",
-        "Format of the weights (plan: several, comma-separated).",
-        "fp8",
-        "FORMAT",
-        commands=SERVING | START | CACHE,
-    ),
-    word("activations", "Format of the activations.", "fp8", "FORMAT"),
-    word(
-        "kv",
-        "Format of the key/value cache (plan: several, comma-separated).",
-        "fp8",
-        "FORMAT",
-        commands=SERVING | CACHE,
-    ),
-    word(
-        "online_rotation",
-        "Hadamard rotations of what enters narrow products: of blocks of N features, or those that cannot be folded "
-        "into weights (folded).",
-        "32",
-        "N|folded",
-    ),
-    number(
-        "wide_frac",
-        "Share of the features of narrow products that stay in 16 bits, such as outlier channels (orrery quantize "
-        "--wide-above measures it).",
-        0.01,
-        most=1.0,
-        excludes_least=False,
-        metavar="FRAC",
-    ),
+    *FORMAT_SETTINGS,
     "Engine",
     word("engine", "Serving engine: vllm, sglang, tensorrt-llm, …", "vllm", "NAME", commands=MACHINES),
     word("engine_version", "Version of the engine.", "0.11.0", "VERSION", commands=MACHINES),

@@ -1,0 +1,38 @@
+"""Settings of number formats while serving; nothing heavy is imported, so that help stays quick."""
+
+from orrery.scenario.setting import CACHE, SERVING, START, Setting, number, word
+
+FORMAT_SETTINGS: tuple[Setting, ...] = (
+    word(
+        "weights",
+        "Format of the weights (plan: several, comma-separated).",
+        "fp8",
+        "FORMAT",
+        commands=SERVING | START | CACHE,
+    ),
+    word("activations", "Format of the activations.", "fp8", "FORMAT"),
+    word(
+        "kv",
+        "Format of the key/value cache (plan: several, comma-separated).",
+        "fp8",
+        "FORMAT",
+        commands=SERVING | CACHE,
+    ),
+    word(
+        "online_rotation",
+        "Hadamard rotations of what enters narrow products: of blocks of N features, or those that cannot be folded "
+        "into weights (folded).",
+        "32",
+        "N|folded",
+    ),
+    number(
+        "wide_frac",
+        "Share of the features of narrow products that stay in 16 bits, such as outlier channels (orrery quantize "
+        "--wide-above measures it).",
+        0.01,
+        most=1.0,
+        excludes_least=False,
+        metavar="FRAC",
+    ),
+)
+"""In the order of the help page."""
