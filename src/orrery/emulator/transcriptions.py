@@ -20,7 +20,7 @@ from orrery.emulator.transcriber import Transcriber
 from orrery.emulator.turns import Turns
 from orrery.emulator.words import LENGTH, Answer
 from orrery.models.speech import WINDOW_S
-from orrery.scenario.speech import TOKENS_PER_S
+from orrery.execution.speech import TOKENS_PER_S
 
 MAX_FILE_BYTES = 25_000_000
 """Largest file, as OpenAI's interface has it."""

@@ -19,6 +19,9 @@ from orrery.models.speech import CONVOLUTION_TAPS, FRAMES, POSITIONS, WIDENS, Sp
 
 FORMAT, WORD_BYTES = "fp16", 2.0
 
+TOKENS_PER_S = 3.3
+"""Tokens of a second of speech: 150 words a minute, 1.3 tokens each. Assumed."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:

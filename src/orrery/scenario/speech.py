@@ -9,7 +9,7 @@ from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
 from orrery.catalog.speech import find_speech, get_speech
 from orrery.execution.memory import USABLE_FRAC, Infeasible
-from orrery.execution.speech import WORD_BYTES, Transcribed, transcribe
+from orrery.execution.speech import TOKENS_PER_S, WORD_BYTES, Transcribed, transcribe
 from orrery.hardware.device import Device
 from orrery.models.speech import MAX_TOKENS, POSITIONS, WIDENS, WINDOW_S, SpeechModel
 from orrery.planner.money import Tariff, tariff_of
@@ -17,11 +17,9 @@ from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.plan_answer import price_json
 from orrery.scenario.schema import Scenario
+from orrery.scenario.speech_measured import published_note
 
 READ = frozenset({"model", "device", "devices", "batch", "audio_s", "output_tokens", "usd_per_hour", "electricity"})
-TOKENS_PER_S = 3.3
-"""Tokens of a second of speech: 150 words a minute, 1.3 tokens each. Assumed."""
-
 SECONDS_PER_HOUR = 3600.0
 
 
@@ -165,7 +163,7 @@ def speech(scenario: Scenario) -> SpeechAnswer | InfeasibleAnswer:
 
 def _notes(scenario: Scenario, tokens: int) -> tuple[str, ...]:
     found = [
-        "no interval: no run of such a model was measured; kernels are timed one after the other, in 16 bits, greedy",
+        published_note(),
         "the mel spectrum is taken to be made on the host meanwhile",
     ]
     if scenario.output_tokens is None:
