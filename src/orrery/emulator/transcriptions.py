@@ -19,8 +19,8 @@ from orrery.emulator.settings import Settings
 from orrery.emulator.transcriber import Transcriber
 from orrery.emulator.turns import Turns
 from orrery.emulator.words import LENGTH, Answer
-from orrery.models.speech import WINDOW_S
 from orrery.execution.speech import TOKENS_PER_S
+from orrery.models.speech import WINDOW_S
 
 MAX_FILE_BYTES = 25_000_000
 """Largest file, as OpenAI's interface has it."""

@@ -36,7 +36,7 @@ def _predicted_s(run: PublishedRun) -> float:
 
 
 def published_note() -> str:
-    """How far published runs are from the kernels, as a note of an estimate."""
+    """Distance of published runs from the kernels, as a note of an estimate."""
     ratios = sorted(scored.ratio for scored in scored_speech())
     return (
         f"no interval: {len(ratios)} published runs took {ratios[0]:.1f} to {ratios[-1]:.1f} times as long as the "
