@@ -127,6 +127,25 @@ def test_fixed_point_of_16_bits_trains_as_fp32_does_unless_accumulators_overflow
     assert wrapped["loss"] > 2.0 * loss["fp32"]
 
 
+def test_fixed_points_and_four_bits_learn_the_users_own_points(tmp_path):
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=240)
+    x = rng.normal(size=(240, 16)) + 2.0 * np.eye(3, 16)[y]
+    np.savez(tmp_path / "mine.npz", x=x, y=y)
+    data = str(tmp_path / "mine.npz")
+    rows = run_experiment("qfx", steps=20, sizes=("bits=3,8",), data=data).rows
+    loss = {(row["width_bits"], row["points"]): row["loss"] for row in rows}
+    assert loss[0, "none"] < np.log(3)  # better than a guess, on points that it did not learn from
+    assert loss[8, "no overflow"] == pytest.approx(loss[0, "none"], rel=0.05)
+    assert loss[3, "no overflow"] > loss[8, "no overflow"]
+    found = run_experiment("fp4-design-space", steps=3, sizes=("hidden=16", "layers=1"), data=data).rows
+    assert len(found) == len(run_experiment("fp4-design-space", steps=1, sizes=("hidden=16", "layers=1")).rows)
+    assert all(0.0 < row["loss"] < 10.0 for row in found)
+    np.savez(tmp_path / "bad.npz", x=x[:4], y=y[:4])
+    with pytest.raises(ScenarioError, match="16 points or more"):
+        run_experiment("qfx", steps=1, data=str(tmp_path / "bad.npz"))
+
+
 def test_a_product_in_fixed_point_by_hand():
     """Three bits reach from -3 to 3, in steps of 1/2 where the largest is 1: 0.3 becomes 1/2, so 1 + 0.3 is 1.5."""
     counts = Counts()

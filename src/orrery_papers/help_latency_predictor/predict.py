@@ -26,8 +26,8 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         claim="rank-correlation",
         predicted=rank[EMBEDDING],
         because=f"{ours[0]:.3f} to {ours[-1]:.3f} over {SEEDS} seeds of {runs[0][EMBEDDING]['num_machines']:.0f} "
-        f"machines, the worst of a seed {least[EMBEDDING]:.3f}; median error {error[EMBEDDING]:.1%}; simulated machines "
-        "are more alike than real ones",
+        f"machines, the worst of a seed {least[EMBEDDING]:.3f}; median error {error[EMBEDDING]:.1%}; simulated "
+        "machines are more alike than real ones",
     )
     yield Prediction(
         claim="flops-rank-correlation",

@@ -3,11 +3,13 @@
 A task is fixed by a seed (its teacher, its text's statistics); batches come from a generator of their own.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from orrery.base.labelled_points import labelled_points
 from orrery.numerics.experiments.losses import Targets, cross_entropy, squared_error
 from orrery.numerics.learning.linear import Array
 
@@ -80,3 +82,35 @@ def text(seed: int, *, vocabulary: int = 32, tokens: int = 32, concentration: fl
 
     long = walk(256, 64, rng)[:, 16:]
     return Task(draw=draw, loss=cross_entropy, least_loss=float(surprise[long[:, :-1], long[:, 1:]].mean()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lessons:
+    """A task to learn by and one to judge by, and the widths of inputs and answers."""
+
+    learned: Task
+    judged: Task
+    num_inputs: int
+    num_outputs: int
+
+
+def own_points(data: Mapping[str, Any], seed: int, multiple: int = 1) -> Lessons:
+    """The user's labelled points, a quarter of them held out to judge by.
+
+    Features that are always zero and classes that never come fill both up to a multiple, as blocks of formats need.
+    """
+    rows, labels = labelled_points(data)
+    rows = np.pad(rows, ((0, 0), (0, -rows.shape[1] % multiple)))
+    order = np.random.default_rng([seed, 2]).permutation(len(rows))
+    cut = 3 * len(rows) // 4
+    train, held = (_among(rows.astype(np.float32), labels, part) for part in (order[:cut], order[cut:]))
+    classes = int(labels.max()) + 1
+    return Lessons(learned=train, judged=held, num_inputs=rows.shape[1], num_outputs=classes + -classes % multiple)
+
+
+def _among(rows: Array, labels: Targets, part: Targets) -> Task:
+    def draw(points: int, rng: np.random.Generator) -> Batch:
+        which = rng.choice(part, points)
+        return rows[which], labels[which]
+
+    return Task(draw=draw, loss=cross_entropy, least_loss=0.0)

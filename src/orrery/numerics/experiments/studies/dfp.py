@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 
 from orrery.base.experiment import Experiment, Row, Run, counter, numbers, whole
-from orrery.base.labelled_points import labelled_points
 from orrery.numerics.arithmetic.dynamic_fixed_point import MAX_BITS, fixed_point
 from orrery.numerics.arithmetic.dynamic_fixed_point import product as fixed_product
 from orrery.numerics.experiments.fitting import Plan, all_alike, answers, fit
-from orrery.numerics.experiments.losses import Targets, cross_entropy
+from orrery.numerics.experiments.losses import Targets
 from orrery.numerics.experiments.networks import Perceptron
-from orrery.numerics.experiments.tasks import Task, classification
+from orrery.numerics.experiments.tasks import Lessons, classification, own_points
 from orrery.numerics.learning.linear import Array, Product, ThreeProducts
 
 NUM_CLASSES, NUM_FEATURES = 16, 32
@@ -69,8 +68,8 @@ def run(request: Run) -> tuple[Row, ...]:
     hidden = tuple(whole("hidden", int(n), most=1024) for n in numbers("hidden", sizes.hidden, least=1))
     chain = whole("chain", sizes.chain, least=0)
     points = whole("points", sizes.points, most=4096)
-    learned, judged, inputs, classes = _tasks(request.data, request.seed)
-    network = Perceptron(widths=(inputs, *hidden, classes))
+    lessons = _lessons(request.data, request.seed)
+    network = Perceptron(widths=(lessons.num_inputs, *hidden, lessons.num_outputs))
     plan = Plan(steps=request.steps, points=points, learning_rate=1e-2, seed=request.seed)
     tick = counter(request.progress, (1 + len(widths)) * request.steps)
     rows: list[Row] = []
@@ -78,12 +77,11 @@ def run(request: Run) -> tuple[Row, ...]:
         counts = Counts()
         product = FixedPointProduct(bits=bits, chain=chain, counts=counts) if bits else Product()
         rule_of = all_alike(ThreeProducts(output=product, input_gradient=product, weight_gradient=product))
-        found = fit(network, learned, rule_of, plan, on_step=tick)
+        found = fit(network, lessons.learned, rule_of, plan, on_step=tick)
         with np.errstate(all="ignore"):
-            logits, targets = answers(network, found.weights, judged, rule_of, request.seed)
-            rows.append(
-                _row(f"dfp{bits}" if bits else "fp32", judged.loss(logits, targets)[0], logits, targets, counts)
-            )
+            logits, targets = answers(network, found.weights, lessons.judged, rule_of, request.seed)
+            loss = lessons.judged.loss(logits, targets)[0]
+            rows.append(_row(f"dfp{bits}" if bits else "fp32", loss, logits, targets, counts))
     return tuple(rows)
 
 
@@ -97,24 +95,12 @@ def _row(name: str, loss: float, logits: Array, targets: Targets, counts: Counts
     }
 
 
-def _tasks(data: Mapping[str, Any], seed: int) -> tuple[Task, Task, int, int]:
-    """The task's targets, test set, features and classes: drawn, or of the user's points with a quarter held out."""
-    if not data:
-        drawn = classification(seed, num_inputs=NUM_FEATURES, num_classes=NUM_CLASSES)
-        return drawn, drawn, NUM_FEATURES, NUM_CLASSES
-    rows, labels = labelled_points(data)
-    order = np.random.default_rng([seed, 2]).permutation(len(rows))
-    cut = 3 * len(rows) // 4
-    train, held = (_among(rows.astype(np.float32), labels, part) for part in (order[:cut], order[cut:]))
-    return train, held, rows.shape[1], int(labels.max()) + 1
-
-
-def _among(rows: Array, labels: Targets, part: Targets) -> Task:
-    def draw(points: int, rng: np.random.Generator) -> tuple[Array, Targets]:
-        which = rng.choice(part, points)
-        return rows[which], labels[which]
-
-    return Task(draw=draw, loss=cross_entropy, least_loss=0.0)
+def _lessons(data: Mapping[str, Any], seed: int) -> Lessons:
+    """Drawn, or of the user's points."""
+    if data:
+        return own_points(data, seed)
+    drawn = classification(seed, num_inputs=NUM_FEATURES, num_classes=NUM_CLASSES)
+    return Lessons(learned=drawn, judged=drawn, num_inputs=NUM_FEATURES, num_outputs=NUM_CLASSES)
 
 
 EXPERIMENT = Experiment(

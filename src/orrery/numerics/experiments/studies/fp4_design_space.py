@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from orrery.base.experiment import Experiment, Row, Run, counter, whole
-from orrery.numerics.experiments.fitting import Plan, all_alike, fit
+from orrery.numerics.experiments.fitting import Fit, Plan, all_alike, answers, fit
 from orrery.numerics.experiments.networks import Perceptron
-from orrery.numerics.experiments.tasks import regression
+from orrery.numerics.experiments.tasks import Task, own_points, regression
 from orrery.numerics.learning import linear
 from orrery.numerics.learning.linear import Linear
 from orrery.numerics.learning.operations import extra_operations
@@ -41,19 +41,31 @@ def run(request: Run) -> tuple[Row, ...]:
     """A row for every recipe, cheapest first; the gap is to exact products."""
     seed, steps, sizes = request.seed, request.steps, request.sizes
     width, depth = whole("hidden", sizes.hidden, least=16, most=1024), whole("layers", sizes.layers, most=16)
-    points, network = whole("points", sizes.points, most=4096), Perceptron(widths=(INPUTS, *(width,) * depth, OUTPUTS))
+    points, own = (
+        whole("points", sizes.points, most=4096),
+        own_points(request.data, seed, ROTATION) if request.data else None,
+    )
+    ends = (own.num_inputs, own.num_outputs) if own else (INPUTS, OUTPUTS)
+    network = Perceptron(widths=(ends[0], *(width,) * depth, ends[1]))
     tick = counter(request.progress, (len(RECIPES) + 1) * NUM_SEEDS * steps)
 
     def mean_loss(layer: Linear) -> float:
         losses: list[float] = []
         for s in range(seed * NUM_SEEDS, (seed + 1) * NUM_SEEDS):
             plan = Plan(steps=steps, points=points, learning_rate=1e-2, seed=s, held_out=256)
-            losses.append(fit(network, regression(s), all_alike(layer), plan, on_step=tick).held_out_loss)
+            task = own.learned if own else regression(s)
+            found = fit(network, task, all_alike(layer), plan, on_step=tick)
+            losses.append(judged_loss(network, found, own.judged, layer, s) if own else found.held_out_loss)
         return float(np.mean(losses))
 
     exact = mean_loss(linear("exact-linear"))
     rows = [recipe.row(mean_loss(rule(recipe.knobs)), exact) for recipe in RECIPES]
     return tuple(_front(sorted(rows, key=lambda row: (row["extra_operations"], row["loss"]))))
+
+
+def judged_loss(network: Perceptron, found: Fit, judged: Task, layer: Linear, seed: int) -> float:
+    """Loss on points that nothing was learnt from, with the run's own products."""
+    return judged.loss(*answers(network, found.weights, judged, all_alike(layer), seed))[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,5 +133,6 @@ EXPERIMENT = Experiment(
     num_steps=150,
     claims=("hu-2025-fp4-design-space",),
     sizes=Sizes,
+    reads=("data",),
     keys=("scale", "has_tensor_scale", "rounding", "hadamard_elements", "slope_order"),
 )

@@ -15,7 +15,7 @@ from orrery.base.experiment import Experiment, Row, Run, counter, numbers
 from orrery.numerics.experiments.fitting import Fit, Plan, all_alike, answers, fit
 from orrery.numerics.experiments.fixed_perceptron import POINTS, FixedPerceptron, with_points
 from orrery.numerics.experiments.losses import squared_error
-from orrery.numerics.experiments.tasks import Batch, Task
+from orrery.numerics.experiments.tasks import Batch, Lessons, Task, own_points
 from orrery.numerics.fixed_point.cast import least_error_point, range_point
 from orrery.numerics.learning import linear
 from orrery.numerics.learning.linear import Array
@@ -51,18 +51,30 @@ def run(request: Run) -> tuple[Row, ...]:
     """A row for every width and way to set the points."""
     seed, steps = request.seed, request.steps
     widths = [int(n) for n in numbers("bits", request.sizes.bits, least=2, most=16)]
-    lessons = teacher(seed)
+    lessons = own_points(request.data, seed) if request.data else drawn(seed)
+    layers = lessons.num_inputs, WIDTHS[1], lessons.num_outputs
     tick = counter(request.progress, (LONGER + 3 * len(widths)) * steps)
     plan = Plan(steps=LONGER * steps, points=64, learning_rate=1e-2, seed=seed)
-    exact = fit(FixedPerceptron(widths=WIDTHS), lessons, RULE_OF, plan, on_step=tick)
-    rows: list[Row] = [_row(0, "none", exact.held_out_loss)]
+    exact = fit(FixedPerceptron(widths=layers), lessons.learned, RULE_OF, plan, on_step=tick)
+
+    def row(bits: int, points: str, weights: Weights, network: FixedPerceptron) -> Row:
+        return _row(bits, points, _loss(network, weights, lessons.judged, seed))
+
+    rows: list[Row] = [row(0, "none", exact.weights, FixedPerceptron(widths=layers))]
     for bits in widths:
-        fixed = {choice: after_training(exact, lessons, bits, choice, seed) for choice in CHOICES}
-        rows += [_row(bits, choice, _loss(bits, weights, lessons, seed)) for choice, weights in fixed.items()]
-        for name, network in trainable(bits).items():
-            found = trained_on(network, fixed["no overflow"], lessons, steps, seed, tick)
-            rows.append(_row(bits, name, found.held_out_loss))
+        fixed = {choice: after_training(exact, lessons.learned, bits, choice, seed) for choice in CHOICES}
+        rounded = FixedPerceptron(widths=layers, width_bits=bits)
+        rows += [row(bits, choice, weights, rounded) for choice, weights in fixed.items()]
+        for name, network in trainable(layers, bits).items():
+            found = trained_on(network, fixed["no overflow"], lessons.learned, steps, seed, tick)
+            rows.append(row(bits, name, found.weights, replace(network, learns_points=False)))
     return tuple(rows)
+
+
+def drawn(seed: int) -> Lessons:
+    """The teacher's answers, drawn anew for every batch and for the judge."""
+    task = teacher(seed)
+    return Lessons(learned=task, judged=task, num_inputs=WIDTHS[0], num_outputs=WIDTHS[-1])
 
 
 def teacher(seed: int) -> Task:
@@ -80,10 +92,10 @@ def teacher(seed: int) -> Task:
     return Task(draw=draw, loss=squared_error, least_loss=0.0)
 
 
-def trainable(bits: int) -> dict[str, FixedPerceptron]:
+def trainable(layers: tuple[int, ...], bits: int) -> dict[str, FixedPerceptron]:
     """The networks that go on training, by how their points are set."""
-    fixed = FixedPerceptron(widths=WIDTHS, width_bits=bits, learns_points=False)
-    learned = FixedPerceptron(widths=WIDTHS, width_bits=bits)
+    fixed = FixedPerceptron(widths=layers, width_bits=bits, learns_points=False)
+    learned = FixedPerceptron(widths=layers, width_bits=bits)
     return {
         "no overflow, weights trained on": fixed,
         "learned": learned,
@@ -112,10 +124,9 @@ def after_training(exact: Fit, lessons: Task, bits: int, choice: str, seed: int)
     return with_points(exact.weights, points)
 
 
-def _loss(bits: int, weights: Weights, lessons: Task, seed: int) -> float:
+def _loss(network: FixedPerceptron, weights: Weights, judged: Task, seed: int) -> float:
     """Held-out loss without further training."""
-    network = FixedPerceptron(widths=WIDTHS, width_bits=bits)
-    return lessons.loss(*answers(network, weights, lessons, RULE_OF, seed))[0]
+    return judged.loss(*answers(network, weights, judged, RULE_OF, seed))[0]
 
 
 def _row(bits: int, points: str, loss: float) -> Row:
@@ -129,5 +140,6 @@ EXPERIMENT = Experiment(
     num_steps=400,
     claims=("dai-2024-qfx",),
     sizes=Sizes,
+    reads=("data",),
     keys=("width_bits", "points"),
 )
