@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from orrery.cli.sheet import Sheet
     from orrery.scenario.quantize_answer import QuantizeAnswer
     from orrery.scenario.quantize_layers import Measurement
+    from orrery.scenario.rotation_fit import RotationFit
 
 EXAMPLES = """\b
 Examples:
@@ -123,9 +124,23 @@ def print_quantized(answer: "QuantizeAnswer") -> None:
         out.print(_tensors(answer))
     for tensor in list(dict.fromkeys(m.tensor for m in answer.layers))[:LAYERS_SHOWN]:
         out.print(_layer(tensor, [m for m in answer.layers if m.tensor == tensor]))
+    if fit := answer.fitting:
+        out.print(_fitting(fit), markup=False)
     for d in answer.declined:
         where = f"{d.tensor} in {d.format}" if d.format else d.tensor
         out.print(f"declined: {where} ({d.source}): {d.reason}", markup=False)
+
+
+def _fitting(fit: "RotationFit") -> str:
+    from orrery.base.units import text
+
+    count = fit.end_to_end_devices
+    node = f"each of {count} devices" if count else "every device of a node, which it does not have"
+    return (
+        f"Learning the rotations of {fit.model} on {fit.device}: {text(fit.layer_wise_bytes, 'bytes')} layer by layer "
+        f"({fit.layer_wise_devices} device{'s' * (fit.layer_wise_devices > 1)}); end to end "
+        f"{text(fit.end_to_end_bytes, 'bytes')} on {node}."
+    )
 
 
 def _totals(answer: "QuantizeAnswer") -> "Sheet":

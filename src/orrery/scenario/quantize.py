@@ -1,6 +1,7 @@
 """``orrery quantize``: what storing tensors in few bits costs in signal."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from math import prod
 from pathlib import Path
@@ -24,6 +25,7 @@ from orrery.scenario.kinds import Count, Number, Word
 from orrery.scenario.quantize_answer import Declined, QuantizeAnswer, Result, Total
 from orrery.scenario.quantize_layers import Layers, Measurement, read_recipes
 from orrery.scenario.resolve import words
+from orrery.scenario.rotation_fit import rotation_fit
 from orrery.scenario.signal import Survey, on_front, pool, stored_bytes, survey, tensors_of, why_not
 from orrery.scenario.tensor_file import Tensor
 
@@ -46,6 +48,10 @@ class QuantizeQuestion(Inputs, table=QUANTIZE_BY_NAME):
     formats: Word = None
     recipes: Word = None
     activations: Word = None
+    model: Word = None
+    device: Word = None
+    calibration_tokens: Count = None
+    sequence_tokens: Count = None
     rounding: Word = None
     seed: Count = None
     rows: Count = None
@@ -70,6 +76,7 @@ def quantize(*sources: Source, on_progress: Progress = lambda done, total: None,
         raise ScenarioError("sources: are missing; write files or distributions, such as weights or model.safetensors.")
     formats, rounding = formats_in(inputs.formats), _rounding(inputs.rounding)
     recipes = read_recipes(inputs.recipes)
+    fitting = rotation_fit(inputs.model, inputs.device, inputs.calibration_tokens, inputs.sequence_tokens, recipes)
     tensors = _chosen(sources if sources else inputs.sources, inputs)
     layers = Layers(recipes=recipes, activations=inputs.activations, rounding=rounding, seed=inputs.seed or 0)
     work = _Work(formats=formats, rounding=rounding, seed=inputs.seed or 0, layers=layers, wide_above=inputs.wide_above)
@@ -78,7 +85,7 @@ def quantize(*sources: Source, on_progress: Progress = lambda done, total: None,
         on_progress(i * len(formats), steps)
         for done in work.do(source, tensor):
             on_progress(i * len(formats) + done, steps)
-    return work.answer(_notes(inputs, tensors))
+    return replace(work.answer(_notes(inputs, tensors)), fitting=fitting)
 
 
 def wide_columns(numbers: NDArray[Any], above: float | None) -> NDArray[np.bool_]:

@@ -6,6 +6,7 @@ from typing import Any
 from orrery.numerics.error import ErrorReport
 from orrery.scenario.answer import to_json
 from orrery.scenario.quantize_layers import Measurement
+from orrery.scenario.rotation_fit import RotationFit
 from orrery.scenario.signal import Pooled
 
 
@@ -66,6 +67,7 @@ class QuantizeAnswer:
     layers: tuple[Measurement, ...]
     declined: tuple[Declined, ...]
     notes: tuple[str, ...]
+    fitting: RotationFit | None = None  # memory of learning a model's rotations
 
     def to_json(self) -> dict[str, Any]:
         """The answer in the shape that scripts rely on; SI units, ``null`` for an SQNR without any noise."""
@@ -75,6 +77,7 @@ class QuantizeAnswer:
                 "totals": [t.to_json() for t in self.totals],
                 "layers": self.layers,
                 "declined": self.declined,
+                "fitting": self.fitting,
                 "notes": self.notes,
             }
         )

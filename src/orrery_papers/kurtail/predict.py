@@ -5,18 +5,19 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.catalog.devices import get_device
-from orrery.catalog.models import get_model
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.execution.rotation_memory import devices_end_to_end, end_to_end, layer_wise
 from orrery.numerics.error import compare
 from orrery.numerics.quantise import round_trip
 from orrery.numerics.rotations.hadamard import signs, transform
 from orrery.numerics.rotations.learned import lighter_tails
 from orrery.numerics.rotations.tails import kurtosis
+from orrery.scenario.quantize import quantize
 
 Floats = NDArray[np.float64]
+
+FITTED = 64
+"""Rows and columns of the drawn matrix that the command is asked about beside the model."""
 
 FACTORS, FREEDOM, NOISE = 8, 3.0, 0.3
 """Factors, degrees of freedom and noise of the drawn activations: see the set-up."""
@@ -39,20 +40,29 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 
 def devices(setup: Setup) -> Iterator[Prediction]:
     """How many hold what learning keeps."""
-    model, have = get_model(setup.word("model")), get_device(setup.word("device")).memory_capacity_bytes
-    alone = layer_wise(model, setup.number("num_calibration_tokens")).total_bytes
+    fit = quantize(
+        "normal",
+        formats="int4",
+        rows=FITTED,
+        columns=FITTED,
+        recipes="kurtail",
+        model=setup.word("model"),
+        device=setup.word("device"),
+        calibration_tokens=int(setup.number("num_calibration_tokens")),
+        sequence_tokens=int(setup.number("sequence_tokens")),
+    ).fitting
+    assert fit
     yield Prediction(
         claim="devices-layer-wise",
-        predicted=float(np.ceil(alone / have)),
-        because=f"one layer, its rotation and the activations that it has seen: {alone / 1e9:.0f} GB",
+        predicted=float(fit.layer_wise_devices),
+        because=f"one layer, its rotation and the activations that it has seen: {fit.layer_wise_bytes / 1e9:.0f} GB",
     )
-    tokens = int(setup.number("sequence_tokens"))
-    need = {n: end_to_end(model, tokens, n).total_bytes / 1e9 for n in (1, 2, 4)}
+    assert fit.end_to_end_devices
     yield Prediction(
         claim="devices-end-to-end",
-        predicted=float(devices_end_to_end(model, tokens, have, int(setup.number("num_devices_per_node")))),
-        because="the model shared out, a layer that is rotated in 64 bits, inputs of layers and logits: "
-        + ", ".join(f"{gb:.0f} GB on each of {n}" for n, gb in need.items()),
+        predicted=float(fit.end_to_end_devices),
+        because="the model shared out evenly, a layer that is rotated in 64 bits, inputs of layers and logits: "
+        f"{fit.end_to_end_bytes / 1e9:.0f} GB on each",
     )
 
 
