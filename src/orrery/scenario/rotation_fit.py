@@ -11,7 +11,7 @@ from orrery.execution.rotation_memory import RotationMemory, devices_end_to_end,
 
 LEARNS = "kurtail"
 CALIBRATION_TOKENS, SEQUENCE_TOKENS = 512 * 2048, 2048
-"""What is calibrated on where nobody says: 512 sequences of 2,048 tokens, one a device where it goes end to end."""
+"""Calibration where nobody says more: 512 sequences of 2,048 tokens, one a device where it goes end to end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
