@@ -25,8 +25,9 @@ def test_layer_by_layer_by_hand():
 
 
 def test_longer_sequences_and_small_devices_need_more_of_them():
-    short, long = fit(sequence_tokens=512), fit(sequence_tokens=32768)
-    assert short.end_to_end_devices < long.end_to_end_devices
+    few, many = (fit(model="llama-3-70b", device=name) for name in ("h200-sxm", "h100-sxm"))
+    assert few.end_to_end_devices < many.end_to_end_devices
+    assert fit(sequence_tokens=512).end_to_end_bytes < fit(sequence_tokens=4096).end_to_end_bytes
     assert fit(model="llama-3-70b", device="l4").end_to_end_devices is None
 
 
