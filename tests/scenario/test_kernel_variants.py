@@ -5,7 +5,7 @@ import pytest
 from kernel_answers import rows, times
 
 import orrery
-from orrery.base.errors import OutOfRange, ScenarioError
+from orrery.base.errors import OrreryError, OutOfRange, ScenarioError
 from orrery.catalog.devices import get_device
 from orrery.kernels.gemm.rule import explain
 from orrery.kernels.ops import Gemm
@@ -340,3 +340,54 @@ def test_a_slow_host_loses_small_batches_and_not_large_ones():
     assert row.details["kernels"] == 12 * 13
     turns = {d: rows(**(message | {"device": d}))["xeon", "bf16"].details["turn_batch"] for d in ("l4", "gh200-96gb")}
     assert turns["l4"] <= turns["gh200-96gb"]
+
+
+BUS = {
+    "op": "all-reduce",
+    "device": "a100-pcie-40gb",
+    "message_bytes": 1e8,
+    "fabric": "host-bus",
+    "devices_per_node": 8,
+    "bus_bytes_per_s": 24e9,
+    "port_bytes_per_s": 40e9,
+    "devices_per_port": 2,
+    "card_bytes_per_s": 25e9,
+    "peer_bytes_per_s": 8e9,
+    "card_message_s": 1e-5,
+}
+
+
+def test_sums_over_a_hosts_bus_by_hand():
+    """Two of a port share 40 GB/s both ways: 10 GB/s. In the ring 16 devices send 15/8 of the buffer, past the card at
+    8 GB/s: 4.27 GB/s, and 30 messages follow each other; through the host two, there and back."""
+    found = {variant: row for (variant, _), row in rows(**BUS, devices=16).items()}
+    host, ring = found["through-host"], found["ring-over-bus"]
+    assert host.time_s == pytest.approx(1e8 / 10e9 + 2 * 1e-5)
+    assert ring.time_s == pytest.approx(1e8 * 15 / 8 / 8e9 + 30 * 1e-5)
+    assert host.details["set_by"] == "root port"
+    assert ring.details["set_by"] == "peer to peer"
+    assert host.details["bandwidth_bytes_per_s"] == pytest.approx(1e8 / host.time_s)
+
+
+def test_a_machine_alone_and_many_more_of_them():
+    """Through the host the pace stays; a ring's messages grow with the devices."""
+    few, many = times(**BUS, devices=16), times(**BUS, devices=1024)
+    assert many["ring-over-bus"] / many["through-host"] > 1.5 * few["ring-over-bus"] / few["through-host"]
+    alone = times(**BUS, devices=8)
+    assert alone["through-host"] == pytest.approx(1e8 / 10e9)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"op": "all-gather"}, "host-bus is of all-reduce"),
+        ({"spines": 4}, "has none"),
+        ({"devices": 12}, "no whole machines of 8"),
+        ({"devices": None}, "--devices 16"),
+        ({"fabric": None}, "--fabric host-bus too"),
+    ],
+)
+def test_a_hosts_bus_refuses_what_it_has_not(settings, words):
+    asked = {name: value for name, value in ({**BUS, "devices": 16} | settings).items() if value is not None}
+    with pytest.raises(OrreryError, match=words):
+        rows(**asked)

@@ -26,7 +26,8 @@ OPERATORS: dict[str, str] = {
     "launch-queue": "[batch query_tokens]; --model, --hosts: prompts kernel by kernel, and when the device takes over",
     "instruction": "n [m k]: one matrix instruction of a processor",
     "gemm-reduce-scatter": "m n k devices: k of one device",
-    "all-reduce": "devices message_bytes [devices_per_node]; --fabric leaf-spine with leaves, spines, hosts_per_leaf",
+    "all-reduce": "devices message_bytes [devices_per_node]; --fabric leaf-spine with leaves, spines, hosts_per_leaf; "
+    "--fabric host-bus with rates of bus, port, host memory and card",
     "all-gather": "as all-reduce",
     "reduce-scatter": "as all-reduce",
     "all-to-all": "as all-reduce",
@@ -77,6 +78,7 @@ SIZES: tuple[Setting, ...] = (
     _size("taps", "Positions of its window (9 for 3 x 3).", 9, most=10_000),
     _size("devices", "Devices that take part.", 8),
     _size("devices_per_node", "Of them in one node (default: the device's own).", 8),
+    _size("devices_per_port", "host-bus: devices behind one port of the host's root complex (default 1).", 2, most=64),
     number("message_bytes", "Whole buffer of one device, as nccl-tests counts it.", 64e6, most=1e15, metavar="BYTES"),
     _size("leaves", "Leaf switches of the fabric.", 16, most=4096),
     _size("spines", "Spine switches of the fabric.", 8, most=4096),
@@ -84,6 +86,11 @@ SIZES: tuple[Setting, ...] = (
     _size("draws", "Placements and hashes that are drawn.", 64, most=10_000),
 )
 """Sizes that can be swept."""
+
+
+def _rate(name: str, help: str, example: float) -> Setting:
+    return number(name, help, example, most=1e15, metavar="BYTES")
+
 
 WORDS: tuple[Setting, ...] = (
     word("device", "Devices, comma-separated: names or files.", "h100-sxm,mi300x", "NAME[,NAME]"),
@@ -111,7 +118,8 @@ WORDS: tuple[Setting, ...] = (
     word("routing", "moe: balanced, random, power_law_1.2; a fabric: spray, ecmp, singlepath.", "spray,ecmp", "NAME,…"),
     word(
         "fabric",
-        "Network between hosts: leaf-spine, or fat-tree (as many spines as hosts below a leaf).",
+        "Network between hosts: leaf-spine, or fat-tree (as many spines as hosts below a leaf); all-reduce: host-bus "
+        "(devices on the host's bus, one card a machine).",
         "leaf-spine",
         "NAME",
     ),
@@ -165,6 +173,20 @@ NUMBERS: tuple[Setting, ...] = (
         excludes_least=False,
         metavar="FRAC",
     ),
+    _rate("bus_bytes_per_s", "host-bus: one device's bus, one way (default: its host link).", 24e9),
+    _rate(
+        "port_bytes_per_s",
+        "host-bus: a port of the root complex, both ways together (default: its devices' links).",
+        37.5e9,
+    ),
+    _rate(
+        "host_memory_bytes_per_s",
+        "host-bus: the host's memory, reading and writing together (default: no limit).",
+        409.6e9,
+    ),
+    _rate("card_bytes_per_s", "host-bus: the machine's network card, one way (default: the device's own).", 25e9),
+    _rate("peer_bytes_per_s", "host-bus: from a device straight to the card (default: the slower of both).", 9.6e9),
+    number("card_message_s", "host-bus: latency of one message between machines.", 1e-5, most=1.0, metavar="SECONDS"),
 )
 
 SWITCHES: tuple[Setting, ...] = (

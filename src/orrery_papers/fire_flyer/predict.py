@@ -7,7 +7,8 @@ from orrery.catalog.devices import get_device
 from orrery.evidence.paper_file import Claim, Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.fleet.fabric import num_switches
-from orrery.fleet.reduction import HostedNode, Reduced, host_reduce, ring_reduce
+from orrery.scenario.kernel.answer import KernelRow
+from orrery.scenario.kernel.run import predict_kernel, read_kernel
 
 SLOWER = (
     "copies, sums and sends are taken to overlap without a gap; on the real machine they share the root complex and "
@@ -23,7 +24,8 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         claim="gain-1440",
         predicted=ring.time_s / ours.time_s,
         differs=SLOWER,
-        because=f"through the host the {ours.bound_by} sets the pace, in the ring {ring.bound_by} and its many steps",
+        because=f"through the host the {ours.details['set_by']} sets the pace, in the ring the "
+        f"{ring.details['set_by']} and its many steps",
     )
     for claim in paper.claims:
         if claim.metric == "all_reduce_bandwidth":
@@ -60,30 +62,37 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 def bandwidth(claim: Claim) -> Prediction:
     """One way of summing at one size."""
     ours, ring = sums(claim.setup)
-    done, buffer_bytes = (ours if claim.id.startswith("host") else ring), claim.setup.number("buffer_bytes")
+    done = ours if claim.id.startswith("host") else ring
     return Prediction(
         claim=claim.id,
-        predicted=done.bandwidth_bytes_per_s(buffer_bytes),
+        predicted=done.details["bandwidth_bytes_per_s"],
         differs=SLOWER,
-        because=f"{done.bound_by}: {done.pace_bytes_per_s / 1e9:.1f} GB/s; {done.time_s * 1e3:.1f} ms in all",
+        because=f"{done.details['set_by']}: {done.time_s * 1e3:.1f} ms in all",
     )
 
 
-def sums(setup: Setup) -> tuple[Reduced, Reduced]:
-    """Through the host, and as one ring."""
-    node = HostedNode(
-        num_devices=int(setup.number("num_devices_per_node")),
-        bus_bytes_per_s=setup.number("host_link_bytes_per_s"),
-        num_devices_per_port=int(setup.number("num_devices_per_port")),
-        port_bytes_per_s=setup.number("port_bytes_per_s"),
-        host_memory_bytes_per_s=setup.number("host_memory_bytes_per_s"),
-        step_s=setup.number("message_s"),
-        card_bytes_per_s=setup.number("node_link_bytes_per_s"),
-        peer_bytes_per_s=setup.number("peer_bytes_per_s"),
+def sums(setup: Setup) -> tuple[KernelRow, KernelRow]:
+    """``orrery kernel all-reduce --fabric host-bus`` on the set-up: through the host, and as one ring."""
+    per_node = setup.number("num_devices_per_node")
+    question = read_kernel(
+        {
+            "op": "all-reduce",
+            "fabric": "host-bus",
+            "device": setup.word("device"),
+            "devices": int(per_node * ceil(setup.number("num_devices") / per_node)),
+            "devices_per_node": int(per_node),
+            "devices_per_port": int(setup.number("num_devices_per_port")),
+            "message_bytes": setup.number("buffer_bytes"),
+            "bus_bytes_per_s": setup.number("host_link_bytes_per_s"),
+            "port_bytes_per_s": setup.number("port_bytes_per_s"),
+            "host_memory_bytes_per_s": setup.number("host_memory_bytes_per_s"),
+            "card_bytes_per_s": setup.number("node_link_bytes_per_s"),
+            "peer_bytes_per_s": setup.number("peer_bytes_per_s"),
+            "card_message_s": setup.number("message_s"),
+        }
     )
-    num_nodes = ceil(setup.number("num_devices") / node.num_devices)
-    buffer_bytes = setup.number("buffer_bytes")
-    return host_reduce(node, num_nodes, buffer_bytes), ring_reduce(node, num_nodes, buffer_bytes)
+    rows = {row.variant: row for row, _ in predict_kernel(question)[1]}
+    return rows["through-host"], rows["ring-over-bus"]
 
 
 def switches(setup: Setup) -> int:

@@ -16,6 +16,7 @@ from orrery.network.group import group_of
 from orrery.network.on_fabric import ROUTINGS, Fabric, run
 from orrery.network.plan import ALGORITHMS, Candidate, candidates
 from orrery.network.resolve import find, library_key
+from orrery.scenario.kernel.hosted import ABOUT, HOST_BUS, SETTINGS, over_bus, refuse_rates
 from orrery.scenario.kernel.library import origin
 from orrery.scenario.kernel.operator import Found, Operator, Way, Work, one_of
 
@@ -26,6 +27,10 @@ SAME_ROUTING = {"planned": "singlepath", "hash": "ecmp", "spraying": "spray", "p
 
 def exchange(kind: str, work: Work) -> Iterator[Way]:
     """Ways of one collective."""
+    if work.word("fabric", "") == HOST_BUS:
+        yield from over_bus(kind, work)
+        return
+    refuse_rates(work)
     if work.has("fabric"):
         yield from _over_fabric(kind, work)
         return
@@ -116,7 +121,7 @@ def _over_fabric(kind: str, work: Work) -> Iterator[Way]:
 
 
 def _fabric(work: Work) -> Fabric:
-    name = one_of("fabric", work.word("fabric", ""), FABRICS)
+    name = one_of("fabric", work.word("fabric", ""), (*FABRICS, HOST_BUS))
     leaves, spines, hosts = (work.size(size) for size in ("leaves", "spines", "hosts_per_leaf"))
     if not hosts or not leaves:
         raise ScenarioError("fabric: write --leaves and --hosts-per-leaf too.")
@@ -216,6 +221,7 @@ SIZES = {
     "devices": 0,
     "message_bytes": None,
     "devices_per_node": 0,
+    "devices_per_port": 0,
     "leaves": 0,
     "spines": 0,
     "hosts_per_leaf": 0,
@@ -236,8 +242,8 @@ def _operators() -> Iterator[Operator]:
             name=kind.replace("_", "-"),
             sizes=SIZES,
             ways=partial(exchange, kind),
-            variants={FASTEST: "the fastest of the library's algorithms", **named, **routed},
-            settings=frozenset({"fabric", "routing", "engine", "peer_to_peer"}),
+            variants={FASTEST: "the fastest of the library's algorithms", **named, **routed, **ABOUT},
+            settings=frozenset({"fabric", "routing", "engine", "peer_to_peer"}) | SETTINGS,
             spellings=SAME_ROUTING,
         )
 
