@@ -31,15 +31,10 @@ A100_PER_H100_POWER = 70 / 40
 PROMPT_SHARES = (0.15, 0.25, 0.35, 0.45, 0.55, 0.65)
 """Parts of the budget that go to prompt machines: what is tried beside the stated numbers, as the paper does."""
 
-PerLayer = Mapping[str, float]
-
-MEASURED: PerLayer = {}
-"""Host time (s) per layer beyond what is measured for the engine's releases: none."""
-
 PERCENTS, TIMES = (50, 90, 99), ("ttft", "tbt", "e2e")
 
 
-def machine(setup: Setup, device: str, role: Role = "all", count: int = 1, eager: PerLayer = MEASURED) -> Pool:
+def machine(setup: Setup, device: str, role: Role = "all", count: int = 1) -> Pool:
     """Pool of ``count`` machines of eight devices, each with the whole model."""
     d = deployment(
         setup,
@@ -47,21 +42,20 @@ def machine(setup: Setup, device: str, role: Role = "all", count: int = 1, eager
         max_num_seqs=int(setup.number("max_num_seqs")),
         max_num_batched_tokens=int(setup.number("prefill_max_num_batched_tokens", 2048)),
     )
-    engine = replace(d.engine, per_layer_s=d.engine.per_layer_s + eager.get(device, 0.0))
-    return Pool(deployment=replace(d, engine=engine), replicas=count, role=role)
+    return Pool(deployment=d, replicas=count, role=role)
 
 
-def together(setup: Setup, device: str, count: int = 1, eager: PerLayer = MEASURED) -> Service:
+def together(setup: Setup, device: str, count: int = 1) -> Service:
     """The baseline: every machine does both."""
-    pool = machine(setup, device, count=count, eager=eager)
+    pool = machine(setup, device, count=count)
     return Service(pools=(pool,), policy="prefill-first", policy_knobs=MIXED)
 
 
-def apart(setup: Setup, *, is_layerwise: bool = True, eager: PerLayer = MEASURED) -> Service:
+def apart(setup: Setup, *, is_layerwise: bool = True) -> Service:
     """The stated numbers of prompt and token machines."""
     sides: tuple[tuple[str, Role], ...] = (("prefill", "prompts"), ("decode", "answers"))
     pools = tuple(
-        machine(setup, setup.word(f"{side}_device"), role, int(setup.number(f"num_{side}_machines")), eager)
+        machine(setup, setup.word(f"{side}_device"), role, int(setup.number(f"num_{side}_machines")))
         for side, role in sides
     )
     layers = pools[0].deployment.model.num_layers
@@ -109,21 +103,6 @@ def median(setup: Setup) -> Requests:
     return all_equal(int(setup.number("input_p50_tokens")), int(setup.number("output_p50_tokens")), 1.0, 1)
 
 
-def eager(paper: Paper) -> PerLayer:
-    """Host time a layer of the paper's engine, by device: what table IV's lone gap has beyond the one computed here.
-
-    vLLM of late 2023 launched every kernel from Python; releases that were measured here replay graphs. The gap of a
-    lone Llama-70B conversation is taken as an input, so that the clusters serve with the paper's engine.
-    """
-    found: dict[str, float] = {}
-    for claim in paper.claims:
-        if claim.id.startswith("lone-conversation-tbt"):
-            device = claim.setup.word("device")
-            layers = machine(claim.setup, device).deployment.model.num_layers
-            found[device] = max(0.0, claim.low - float(lone(claim.setup)["tbt"][0])) / layers
-    return found
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuned:
     """The best numbers of prompt and token machines, their rate, and both as text."""
@@ -137,15 +116,15 @@ class Bench:
     """Clusters under the paper's objectives; every rate is searched once."""
 
     def __init__(self, paper: Paper, count: int = COUNT) -> None:
-        """The paper's set-ups by name, served with the paper's engine."""
-        self.setups, self.count, self.eager = paper.setups, count, eager(paper)
+        """The paper's set-ups by name."""
+        self.setups, self.count = paper.setups, count
         self.tuned, self.against = cache(self._tuned), cache(self.baseline)
         self.alone = cache(self._alone)
 
     def _alone(self, name: str) -> dict[str, Floats]:
         """Every request on an idle DGX-A100."""
         setup = self.setups[name]
-        return times(must(simulate(together(setup, A100, 1, self.eager), traffic(setup, 1e-3, self.count))))
+        return times(must(simulate(together(setup, A100), traffic(setup, 1e-3, self.count))))
 
     def meets(self, setup: Setup, run: Simulated) -> bool:
         """All nine slowdowns, over the answers that have what is asked about."""
@@ -173,15 +152,15 @@ class Bench:
 
     def baseline(self, name: str, device: str, machines: int) -> float:
         """Highest rate (requests/s) of ``machines`` machines that do both."""
-        return self._rate(name, together(self.setups[name], device, machines, self.eager))
+        return self._rate(name, together(self.setups[name], device, machines))
 
     def stated(self, name: str) -> float:
         """The pools as they are stated."""
-        return self._rate(name, apart(self.setups[name], eager=self.eager))
+        return self._rate(name, apart(self.setups[name]))
 
     def _tuned(self, name: str, unit: str) -> Tuned:
         """The best mix of prompt and token machines for what the stated ones draw ("w") or cost ("usd")."""
-        setup, served = self.setups[name], apart(self.setups[name], eager=self.eager)
+        setup, served = self.setups[name], apart(self.setups[name])
         each = [self.weight(setup, side, unit) for side in ("prefill", "decode")]
         counts = (served.pools[0].replicas, served.pools[1].replicas)
         budget = counts[0] * each[0] + counts[1] * each[1]
@@ -194,7 +173,7 @@ class Bench:
 
     def mixed(self, name: str, mix: tuple[int, int]) -> float:
         """Highest rate (requests/s) of ``mix`` prompt and token machines of the set-up's kinds."""
-        served = apart(self.setups[name], eager=self.eager)
+        served = apart(self.setups[name])
         pools = tuple(replace(p, replicas=n) for p, n in zip(served.pools, mix, strict=True))
         return self._rate(name, replace(served, pools=pools))
 
@@ -219,5 +198,4 @@ class Bench:
         best, theirs = self.tuned(name, unit), self.against(name, device, machines)
         ours, words = best.requests_per_s, best.words
         ratio = ours / theirs if theirs else float("inf")
-        words = f"{ours:.3g} requests/s with {words} against {theirs:.3g} with {machines} {device}"
-        return ratio, f"{words}; host time from table IV"
+        return ratio, f"{ours:.3g} requests/s with {words} against {theirs:.3g} with {machines} {device}"
