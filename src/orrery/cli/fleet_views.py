@@ -31,6 +31,7 @@ CAUSE_TEXT = {
     "fault": "their replica was lost",
     "preemption": "preempted (KV cache full)",
     "cold-start": "waited while a replica started",
+    "power-cap": "were slowed by a power cap",
     "queue": "waited in a queue",
     "slow": "too slow in their batch",
 }
@@ -81,6 +82,17 @@ def _rows(answer: FleetAnswer) -> list[tuple[str, str, str]]:
         rows.append(("the API", f"${figures(api.api_usd)}", f"${each} a million output tokens; {api.sentence}"))
     hosts = f"and {text(run.host_energy_j, 'j')} of the hosts" if run.host_energy_j else ""
     rows.append(("energy", text(run.energy_j, "j"), hosts))
+    if (power := run.power) is not None and power.drawn_w.size:
+        most, limit, capped = (
+            text(value, unit)
+            for value, unit in (
+                (float(power.drawn_w.max()), "w"),
+                (power.limit_w, "w"),
+                (power.capped_s(run.end_s), "s"),
+            )
+        )
+        rest = f"clocks lowered for {capped}, above the budget {power.over_frac:.1%}"
+        rows.append(("power", most, f"at most, of {limit}; {rest}"))
     rows += _jobs(answer)
     if answer.carbon_g is not None:
         paid = f"; ${figures(answer.electricity_usd)} of electricity, in the cost" if answer.electricity_usd else ""

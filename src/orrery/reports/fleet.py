@@ -15,6 +15,7 @@ CAUSES = {
     "fault": "their replica was lost",
     "preemption": "preempted: the key/value cache was full",
     "cold-start": "waited while a replica started",
+    "power-cap": "were slowed by a power cap",
     "queue": "waited in a queue",
     "slow": "too slow in their batch",
 }

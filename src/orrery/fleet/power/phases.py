@@ -36,12 +36,16 @@ class Phases:
         return self.prompt_s + self.decode_s
 
 
+def span_frac(clock_ratio: float) -> float:
+    """Power above idle at a part of the clock, as a part of that at full clock: clock times voltage squared."""
+    return clock_ratio * (MIN_VOLTAGE_FRAC + (1.0 - MIN_VOLTAGE_FRAC) * clock_ratio) ** 2
+
+
 def clocked(device: Device, clock_ratio: float) -> Device:
     """The device at a part of its clock: arithmetic slower by it, and less drawn above idle."""
     if clock_ratio == 1.0:
         return device
-    voltage = MIN_VOLTAGE_FRAC + (1.0 - MIN_VOLTAGE_FRAC) * clock_ratio
-    span_w = (device.power_limit_w - device.idle_power_w) * clock_ratio * voltage**2
+    span_w = (device.power_limit_w - device.idle_power_w) * span_frac(clock_ratio)
     return replace(
         device,
         dense_flops_per_s={name: rate * clock_ratio for name, rate in device.dense_flops_per_s.items()},

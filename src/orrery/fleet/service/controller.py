@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from orrery.base.errors import ScenarioError
 from orrery.fleet.service.disruptions import Disruption, Exposure, drawn
 from orrery.fleet.service.groups import ScaledGroup, groups_of
+from orrery.fleet.service.power_meter import PowerMeter
 from orrery.fleet.service.replicas import DRAINING, LOST, OFF, SERVING, STARTING, ReplicaStates
 from orrery.fleet.service.request_tables import RequestTables
 from orrery.fleet.service.setup import FleetService
 from orrery.serving.simulation.tables import _kernel as tables
 
-CONTROL, READY, FAULT, TAKEN, REPAIRED, FASTER = range(6)
+CONTROL, READY, FAULT, TAKEN, REPAIRED, FASTER, METER, CLOCKS = range(8)
 """Planned moments, in the order in which those of the same time happen."""
 
 
@@ -32,11 +33,14 @@ class FleetController:
     plan: list[tuple[float, int, int, int]] = field(default_factory=list[tuple[float, int, int, int]])
     frames: list[tuple[float, ...]] = field(default_factory=list[tuple[float, ...]])
     groups: tuple[ScaledGroup, ...] = field(init=False)
+    meter: PowerMeter | None = field(init=False)
     disruptions: list[Disruption] = field(default_factory=list[Disruption])
     clock_s: float = 0.0
 
     def __post_init__(self) -> None:
         self.groups = groups_of(self.states)
+        cap = self.setup.power_cap
+        self.meter = PowerMeter(cap, self.setup, self.states) if cap else None
 
     # -- moments ------------------------------------------------------------------------------------------------------
 
@@ -47,6 +51,8 @@ class FleetController:
         for k, group in enumerate(self.groups):
             group.look(0.0)
             self._plan_next_control(k, 0.0)
+        if self.meter:
+            heapq.heappush(self.plan, (self.meter.cap.reading_s, METER, 0, 0))
 
     @property
     def next_s(self) -> float:
@@ -124,6 +130,16 @@ class FleetController:
             self.repair(replica, now_s)
         elif kind == FASTER:
             self.rows.world.slowness[self.states.replicas[replica].machines] = 1.0
+        elif kind == CLOCKS and self.meter:
+            self.meter.set(number, now_s)
+        elif self.meter:
+            self._read_power(now_s, self.meter)
+
+    def _read_power(self, now_s: float, meter: PowerMeter) -> None:
+        """Read the draw, and plan the clocks that the rule asks for."""
+        heapq.heappush(self.plan, (now_s + meter.cap.reading_s, METER, 0, 0))
+        if (number := meter.read(now_s)) is not None:
+            heapq.heappush(self.plan, (now_s + meter.cap.delay_s, CLOCKS, 0, number))
 
     def _is_current(self, replica: int, generation: int, state: int) -> bool:
         r = self.states.replicas[replica]

@@ -144,6 +144,8 @@ class LiveFleet:
         for span in self._states.spans:
             self._paid_s[span.pool] += span.end_s - span.start_s
         del self._states.events[:], self._states.spans[:], self._control.frames[:]
+        if meter := self._control.meter:
+            del meter.readings[:], meter.changes[:]
 
     # -- replicas -----------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from orrery.fleet.service.power_readings import PowerReadings
 from orrery.fleet.service.replicas import ScaleEvent, Span
 from orrery.fleet.service.rows import Outcome
 from orrery.fleet.service.setup import FleetService
@@ -31,7 +32,7 @@ FRAME = (
 
 Flags = NDArray[np.bool_]
 
-CAUSES = ("shed", "fault", "preemption", "cold-start", "queue", "slow")
+CAUSES = ("shed", "fault", "preemption", "cold-start", "power-cap", "queue", "slow")
 """Why a request missed its limits, the first that holds."""
 
 
@@ -51,6 +52,7 @@ class FleetRun:
     busy_s: float
     gap_counts: Floats
     spent_j: Floats = field(default_factory=lambda: np.zeros((0, 0)))  # (moments and the end, pools): above idle
+    power: PowerReadings | None = None  # where a power cap watches the draw
     adapter_loads: int = 0  # adapters that came from the hosts' memory
     adapter_load_s: float = 0.0  # steps waited for them, in all
 
@@ -113,7 +115,8 @@ class FleetRun:
         """Requests that missed a limit or were not served, by cause: each has one, the first of ``CAUSES`` that holds.
 
         It was refused; its replica was lost; it was preempted; it would have met its limits without its wait, while a
-        replica was starting (cold start) or none was (queue); or a replica was too slow for it even so.
+        replica was starting (cold start); it would have met them were its times as much shorter as the lowest clock
+        that its replica had meanwhile (power cap); or without its wait (queue); or a replica was too slow even so.
         """
         out, left = self.outcome, ~self.within
         found: dict[str, Flags] = {}
@@ -127,6 +130,8 @@ class FleetRun:
                 which = left & (out.preemptions > 0)
             elif cause == "cold-start":
                 which = left & self._by_wait(wait_s) & (out.was_parked | self._while_starting())
+            elif cause == "power-cap":
+                which = left & self._by_cap(left)
             elif cause == "queue":
                 which = left & self._by_wait(wait_s)
             else:
@@ -144,6 +149,20 @@ class FleetRun:
                 value = value - np.where(np.isfinite(wait_s), wait_s, 0.0)
             good &= (value <= limit_s) | ~np.isfinite(wait_s)
         return good & (wait_s > 0.0)
+
+    def _by_cap(self, missed: Flags) -> Flags:
+        """Whether a lowered clock alone may have cost a request its limits."""
+        found = np.zeros(missed.size, dtype=np.bool_)
+        at, out = np.flatnonzero(missed), self.outcome
+        if self.power is None or not at.size:
+            return found
+        until_s = np.where(np.isfinite(out.finish_s[at]), out.finish_s[at], self.end_s)
+        clock = self.power.lowest_clock(out.machine[at].astype(np.int64), out.reached_s[at], until_s)
+        good = clock < 1.0
+        for metric, limit_s in self.setup.limits_s.items():
+            good &= np.nan_to_num(self.latency_s(metric)[at], nan=np.inf) * clock <= limit_s
+        found[at] = good
+        return found
 
     def _while_starting(self) -> Flags:
         """Whether a replica was starting while a request waited."""

@@ -71,6 +71,7 @@ def _result(control: FleetController, rows: RequestRows, requests: Requests, hor
         energy_above_idle_j=float(totals[tables.ENERGY]),
         busy_s=float(totals[tables.BUSY]),
         gap_counts=rows.world.gaps,
+        power=control.meter.collected() if control.meter else None,
         adapter_loads=int(totals[tables.ADAPTER_LOADS]),
         adapter_load_s=float(totals[tables.ADAPTER_LOAD_S]),
     )

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from orrery.base.errors import ScenarioError
 from orrery.fleet.service.disruptions import Disruptions
+from orrery.fleet.service.power_readings import PowerCap
 from orrery.serving.requests import Floats
 from orrery.serving.simulation.service import Service
 
@@ -75,6 +76,7 @@ class FleetService:
     limits_s: dict[str, float] = field(default_factory=dict[str, float])  # by metric, what each request should meet
     horizon_s: float = 0.0  # billed at least so long; 0: to the last request
     wait_limit_s: float = float("inf")  # a request that nothing could take for so long is given up
+    power_cap: PowerCap | None = None
     rate_forecast: tuple[Floats, Floats] | None = None  # times and arrivals/s of an earlier period, for forecasts
 
     def __post_init__(self) -> None:

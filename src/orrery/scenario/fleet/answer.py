@@ -19,6 +19,7 @@ from orrery.scenario.attainment import needed_frac
 from orrery.scenario.fleet.beside_api import BesideApi, beside_api
 from orrery.scenario.fleet.by_hour import ByHour, by_hour_of_run, electricity_usd, pue_ratio
 from orrery.scenario.fleet.jobs import jobs_of, peak_power_w
+from orrery.scenario.fleet.power import power_json
 from orrery.scenario.fleet.read import FleetInputs
 from orrery.scenario.fleet.regret import Regret
 from orrery.scenario.fleet.traffic import FleetTraffic, tenants_of
@@ -204,6 +205,7 @@ class FleetAnswer:
                 **({} if self.api is None else {"api": self.api.to_json()}),
                 **({} if self.jobs is None else {"jobs": self.jobs.to_json()}),
                 "peak_power_w": peak_power_w(run),
+                **power_json(run),
                 "energy_j": run.energy_j,
                 "host_energy_j": run.host_energy_j,
                 "busy_frac": run.busy_frac,

@@ -20,6 +20,7 @@ from orrery.scenario.fleet.change import smallest_change
 from orrery.scenario.fleet.graph import GraphAnswer, place_graph
 from orrery.scenario.fleet.jobs import check_jobs
 from orrery.scenario.fleet.mixed import MixedAnswer, mixed_fleet
+from orrery.scenario.fleet.power import check_power
 from orrery.scenario.fleet.read import FleetInputs, read_fleet
 from orrery.scenario.fleet.regret import regret_of
 from orrery.scenario.fleet.services import ServicesAnswer, services_of
@@ -67,6 +68,7 @@ def ask_fleet(
     """The answer for settings as a FLEET.toml has them."""
     if (jobs > 1 or ray) and "service" not in settings:
         raise ScenarioError("jobs, ray: share out several services; write each as [[service]], or leave them out.")
+    check_power(settings)
     if settings.get("graph"):
         return place_graph(settings)
     if settings.get("mix"):

@@ -58,6 +58,12 @@ class FleetTop(PoolBlock):
     stock: Word = None
     job: tuple[str, ...] = ()
     row_limit_w: Number = None
+    power_budget_w: Number = None
+    power_cap: Word = None
+    power_cap_knob: tuple[str, ...] = ()
+    power_low_frac: Number = None
+    power_reading_s: Number = None
+    power_delay_s: Number = None
     usd_per_tonne: Number = None
     fault_rates: Word = None
     change: Switch = None

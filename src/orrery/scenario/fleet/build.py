@@ -16,6 +16,7 @@ from orrery.planner.money import S_PER_HOUR, tariff_of
 from orrery.scenario.cold_start import cold_start_of
 from orrery.scenario.fleet.blocks import PoolBlock
 from orrery.scenario.fleet.capacity import capacity_of
+from orrery.scenario.fleet.power import power_cap_of, power_notes
 from orrery.scenario.fleet.read import FleetInputs, PoolInputs
 from orrery.scenario.objectives import read_objectives
 from orrery.scenario.schema import Scenario, merged
@@ -60,6 +61,8 @@ def built(inputs: FleetInputs, requests: Requests, length_s: float) -> Built | I
     scaler = scaler_of(inputs.autoscaler, inputs.knobs) if inputs.autoscaler else None
     prefill_scaler = scaler_of(inputs.prefill_autoscaler, inputs.prefill_knobs) if inputs.prefill_autoscaler else None
     notes = (*notes, *_scaler_notes(inputs, pools, terms))
+    cap = power_cap_of(inputs.top)
+    notes = (*notes, *power_notes(cap, terms))
     if rates := _published(inputs):
         notes = (*notes, _rates_note(rates))
     setup = FleetService(
@@ -72,6 +75,7 @@ def built(inputs: FleetInputs, requests: Requests, length_s: float) -> Built | I
         prefill_capacity_requests_per_s=capacity_of(pools, ("prompts",), requests, limits_s),
         limits_s=limits_s,
         horizon_s=length_s,
+        power_cap=cap,
     )
     return Built(setup=setup, notes=tuple(dict.fromkeys(notes)))
 

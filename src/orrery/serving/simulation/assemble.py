@@ -202,6 +202,7 @@ def assemble(service: Service, sizes: Sizes) -> Assembled | Infeasible:
                     adapter_bytes(d),
                     reading_s(d),
                     fetches_s(d),
+                    d.model.num_layers * d.engine.per_layer_s,
                 ]
                 for d in deployments
             ]

@@ -94,6 +94,8 @@ def build(
         stage_share=assembled.stage_share,
         stage_s=np.zeros((stages.size, int(stages.max()))),
         slowness=np.ones(stages.size),
+        clocks=np.ones(stages.size),
+        spans=np.ones(stages.size),
         memory=_memory(assembled, requests, blocks_each),
         held=assembled.held,
         block_tokens=prepared.block_tokens,

@@ -49,6 +49,7 @@ CAUSES = {
     "fault": "their replica was lost",
     "preemption": "preempted (KV cache full)",
     "cold-start": "waited while a replica started",
+    "power-cap": "were slowed by a power cap",
     "queue": "waited in a queue",
     "slow": "too slow in their batch",
 }

@@ -18,6 +18,7 @@ from orrery.serving.simulation.tables._kernel import (
     FAR,
     FETCH_S,
     FINETUNED,
+    GAP_S,
     GRAPH_SEQS,
     GRAPH_TOKENS,
     HOST_BOUND,
@@ -83,7 +84,7 @@ def _lane_s(w: SimulationState, overlap: OverlapRule, variant: int, lane: int) -
     _pass(w, variant, lane, extra, 1.0)
     if w.rules.fill_tokens:
         extra = _fill(w, variant, lane, extra)
-    time_s = w.cost[0, surface.TIME]
+    time_s = alone_s = w.cost[0, surface.TIME]
     if w.rules.has_overlap:
         network_s, memory_s = w.cost[0, surface.NETWORK], w.cost[0, surface.MEMORY]
         matrix_s, work_s = w.cost[0, surface.MATRIX_WORK], w.cost[0, surface.MEMORY_WORK]
@@ -92,7 +93,8 @@ def _lane_s(w: SimulationState, overlap: OverlapRule, variant: int, lane: int) -
         more_s = max(0.0, 2.0 * w.cost[0, surface.TIME] - time_s - more_network_s)
         time_s = overlap(time_s, network_s, memory_s, more_s, more_network_s, w.num_layers, w.knobs[OVERLAP])
         w.cost[0, surface.MATRIX_WORK], w.cost[0, surface.MEMORY_WORK] = matrix_s, work_s
-        w.cost[0, surface.NETWORK] = network_s
+        w.cost[0, surface.NETWORK], w.cost[0, surface.MEMORY] = network_s, memory_s
+        w.cost[0, surface.TIME] = alone_s
     _add_work(w, w.lanes[lane, UNIT], 1.0)
     if w.lanes[lane, FAR] > 0:
         time_s += w.lending_s
@@ -125,8 +127,15 @@ def _above_idle_j(w: SimulationState, unit: int, lanes: float, step_s: float) ->
     lane = w.unit_lane[unit]
     law = w.retained[w.lanes[lane, DEPLOYMENT]]
     matrix_s, memory_s = w.units[unit, MATRIX_WORK_S] / lanes, w.units[unit, MEMORY_WORK_S] / lanes
-    share = drawn_frac(matrix_s, memory_s, step_s, law[CONCAVE_POWER])
-    return share * law[SPAN_W] * step_s * w.rates[lane, DEVICE_WAYS] * lanes
+    machine = w.unit_machine[unit]
+    share = drawn_frac(matrix_s / w.clocks[machine], memory_s, step_s, law[CONCAVE_POWER])
+    return share * law[SPAN_W] * step_s * w.rates[lane, DEVICE_WAYS] * lanes * w.spans[machine]
+
+
+def _arithmetic_s(w: SimulationState, gap_s: float) -> float:
+    """Time of the kernels in ``w.cost`` that arithmetic binds: without collectives, memory-bound ones, and gaps."""
+    cost = w.cost[0]
+    return max(0.0, cost[surface.TIME] - cost[surface.NETWORK] - cost[surface.MEMORY] - gap_s)
 
 
 def _fill(w: SimulationState, variant: int, lane: int, extra: float) -> float:
@@ -181,7 +190,7 @@ def with_host_s(
 def price_step(w: SimulationState, overlap: OverlapRule, swap: TransferRule, unit: int, now_s: float) -> float:
     """Start the step that was scheduled: when it ends."""
     first, end, machine = w.unit_lane[unit], w.unit_lane[unit + 1], w.unit_machine[unit]
-    device_s = host_s = launch_s = sampling_s = delay_s = load_s = network_s = 0.0
+    device_s = host_s = launch_s = sampling_s = delay_s = load_s = network_s = arithmetic_s = 0.0
     w.units[unit, MATRIX_WORK_S] = w.units[unit, MEMORY_WORK_S] = 0.0
     for lane in range(first, end):
         row = w.step[lane]
@@ -189,6 +198,8 @@ def price_step(w: SimulationState, overlap: OverlapRule, swap: TransferRule, uni
         if sequences > 0.0:
             device_s = max(device_s, _lane_s(w, overlap, _variant(w, unit, lane), lane))
             network_s = max(network_s, w.cost[0, surface.NETWORK])
+            if w.clocks[machine] != 1.0:
+                arithmetic_s = max(arithmetic_s, _arithmetic_s(w, w.retained[w.lanes[lane, DEPLOYMENT], GAP_S]))
         launch_s = max(launch_s, launches_of(w, lane))
         sampling_s = max(sampling_s, w.rates[lane, SAMPLING_S] * sequences)
         host_s = max(host_s, w.rates[lane, HOST_STEP_S] + w.rates[lane, HOST_PER_SEQUENCE_S] * sequences)
@@ -201,7 +212,10 @@ def price_step(w: SimulationState, overlap: OverlapRule, swap: TransferRule, uni
     if end - first > 1:
         device_s += _together_s(w, first, end)
         network_s += w.cost[0, surface.NETWORK]
+        if w.clocks[machine] != 1.0:
+            arithmetic_s += _arithmetic_s(w, 0.0)
         _add_work(w, unit, float(end - first))
+    device_s += arithmetic_s * (1.0 / w.clocks[machine] - 1.0)
     if device_s > 0.0:
         device_s = max(device_s, w.retained[w.lanes[first, DEPLOYMENT], FETCH_S])
     step_s = with_host_s(w, first, device_s, launch_s, sampling_s, host_s)

@@ -247,10 +247,11 @@ BEGAN, SPENT, MATRIX_WORK_S, MEMORY_WORK_S = range(4)
 """``units``: start of the step in flight (nan: none), joules of it above idle, and the work of all its lanes."""
 STAGES, SPLIT = range(2)
 """``machines``: pipeline stages; which split of its compute units is in force."""
-KEPT, COMPRESS_S, SPAN_W, CONCAVE_POWER, ADAPTER_BYTES, ADAPTER_S, FETCH_S = range(7)
+KEPT, COMPRESS_S, SPAN_W, CONCAVE_POWER, ADAPTER_BYTES, ADAPTER_S, FETCH_S, GAP_S = range(8)
 """``kept``, by deployment: share of a token's bytes that attention reads; time to compress a prompt token; a device's
 power from idle to its limit, and the exponent of the law that says how much of it a step draws; bytes of an adapter on
-one device, and the time that the weights of each adapter but one add to a step; that of weights from elsewhere."""
+one device, and the time that the weights of each adapter but one add to a step; that of weights from elsewhere; gaps
+between the kernels of a step."""
 SLOT_ADAPTER, SLOT_REQUESTS, SLOT_TURN = range(3)
 """``slots``, by cache and place: the adapter that is there (-1), requests in the batch that use it, and the turn of its
 last use."""
@@ -404,6 +405,8 @@ class SimulationState(NamedTuple):
     stage_share: Floats  # by machine: of a pass, on the slowest pipeline stage
     stage_s: Floats2  # (machine, stage): free from
     slowness: Floats  # by machine: how much longer its steps take
+    clocks: Floats  # by machine: of its devices, as a part of the full one
+    spans: Floats  # by machine: power above idle at that clock, as a part of the full one
     memory: memory.Memory
     held: Ints2  # (deployment, blocks): bytes of a sequence of so many blocks
     block_tokens: int

@@ -1,0 +1,80 @@
+"""Power caps of a fleet by command, file and Python: equal answers, null cases, refusals."""
+
+import json
+
+import pytest
+
+from orrery.base.errors import OrreryError
+from orrery.cli.main import run
+from orrery.scenario.fleet.ask import simulate_fleet
+
+FLEET = {
+    "model": "llama-3.1-8b",
+    "device": "h100-sxm",
+    "input_tokens": 1000,
+    "output_tokens": 200,
+    "rate": 50,
+    "days": 0.002,
+    "replicas": 4,
+    "slo": ["ttft:2000"],
+    "change": False,
+}
+CAPPED = {**FLEET, "power_budget_w": 4000.0, "power_reading_s": 1.0, "power_delay_s": 2.0}
+
+
+@pytest.fixture(scope="module")
+def capped():
+    return simulate_fleet(**CAPPED)
+
+
+def test_a_budget_that_binds_lowers_clocks_and_energy(capped):
+    free = simulate_fleet(**FLEET)
+    power = capped.to_json()["power"]
+    assert power["budget_w"] == 4000.0
+    assert power["capped_s"] > 0.5 * capped.run.end_s
+    assert power["lowest_clock_frac"] < 1.0
+    assert capped.run.energy_j < free.run.energy_j
+    assert "power" not in free.to_json()
+
+
+def test_no_cap_and_a_budget_above_the_peak_are_the_fleet_without_one():
+    free = simulate_fleet(**FLEET).run
+    for more in ({"power_budget_w": 1e6}, {"power_budget_w": 4000.0, "power_cap": "none"}):
+        found = simulate_fleet(**FLEET, **more).run
+        assert found.energy_j == free.energy_j
+        assert (found.outcome.finish_s == free.outcome.finish_s).all()
+
+
+def test_a_knob_of_the_rule_moves_where_caps_begin():
+    late = simulate_fleet(**CAPPED, power_cap_knob=["first_frac=1", "second_frac=1", "release_frac=0"])
+    assert late.to_json()["power"]["capped_s"] <= simulate_fleet(**CAPPED).to_json()["power"]["capped_s"]
+    everyone = simulate_fleet(**CAPPED, power_cap="everyone")
+    assert set(everyone.run.power.clocks[0].tolist()) == {everyone.run.power.clocks[0, 0]}
+
+
+def test_command_and_file_answer_as_python_does(tmp_path, capsys, capped):
+    file = tmp_path / "fleet.toml"
+    file.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in CAPPED.items()))
+    assert run(["fleet", str(file), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["power"] == capped.to_json()["power"]
+    assert run(["fleet", str(file)]) == 0
+    assert "clocks lowered for" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"power_cap": "everyone"}, "write power_budget_w too"),
+        ({"power_delay_s": 1.0}, "write power_budget_w too"),
+        ({"power_cap_knob": ["first_frac=0.8"]}, "write power_budget_w too"),
+        ({"power_budget_w": 4000.0, "power_cap": "half"}, "two-thresholds"),
+        ({"power_budget_w": 4000.0, "power_cap_knob": ["frac=0.8"]}, "it has"),
+        ({"power_budget_w": 4000.0, "power_cap_knob": ["first_frac=x"]}, "write first_frac=0.8"),
+        ({"power_budget_w": 4000.0, "steady": True}, "leave steady out"),
+        ({"power_budget_w": 4000.0, "mix": True}, "leave mix out"),
+        ({"power_budget_w": 4000.0, "service": [{"name": "a"}]}, "every"),
+    ],
+)
+def test_what_has_no_effect_is_refused(settings, words):
+    with pytest.raises(OrreryError, match=words):
+        simulate_fleet(**FLEET | settings)
