@@ -74,7 +74,7 @@ class PowerMeter:
         return found
 
     def collected(self) -> PowerReadings:
-        """Everything that was read and changed."""
+        """Readings and changes of clocks so far."""
         at_s, drawn_w = np.array(self.readings).reshape(-1, 2).T
         return PowerReadings(
             limit_w=self.cap.limit_w,

@@ -74,7 +74,7 @@ def _knobs(technique: Technique, texts: tuple[str, ...]) -> dict[str, float]:
 
 
 def power_notes(cap: PowerCap | None, terms: list[PoolTerms]) -> tuple[str, ...]:
-    """What was assumed, and whose hosts are not counted."""
+    """Assumptions, and pools whose hosts are not counted."""
     if cap is None:
         return ()
     unknown = [t.name for t in terms if not t.host_power_w]
@@ -87,7 +87,7 @@ def power_notes(cap: PowerCap | None, terms: list[PoolTerms]) -> tuple[str, ...]
 
 
 def power_json(run: FleetRun) -> dict[str, Any]:
-    """What the meter read; nothing without a power cap."""
+    """Readings of the meter as plain data; nothing without a power cap."""
     found = run.power
     if found is None:
         return {}
