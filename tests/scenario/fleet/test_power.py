@@ -41,7 +41,7 @@ def test_no_cap_and_a_budget_above_the_peak_are_the_fleet_without_one():
     free = simulate_fleet(**FLEET).run
     for more in ({"power_budget_w": 1e6}, {"power_budget_w": 4000.0, "power_cap": "none"}):
         found = simulate_fleet(**FLEET, **more).run
-        assert found.energy_j == free.energy_j
+        assert found.energy_j == pytest.approx(free.energy_j, rel=1e-12)  # sums of steps, in another order
         assert (found.outcome.finish_s == free.outcome.finish_s).all()
 
 
@@ -49,7 +49,7 @@ def test_a_knob_of_the_rule_moves_where_caps_begin():
     late = simulate_fleet(**CAPPED, power_cap_knob=["first_frac=1", "second_frac=1", "release_frac=0"])
     assert late.to_json()["power"]["capped_s"] <= simulate_fleet(**CAPPED).to_json()["power"]["capped_s"]
     everyone = simulate_fleet(**CAPPED, power_cap="everyone")
-    assert set(everyone.run.power.clocks[0].tolist()) == {everyone.run.power.clocks[0, 0]}
+    assert set(everyone.run.power.clock_frac[0].tolist()) == {everyone.run.power.clock_frac[0, 0]}
 
 
 def test_command_and_file_answer_as_python_does(tmp_path, capsys, capped):

@@ -81,6 +81,6 @@ class PowerMeter:
             at_s=at_s,
             drawn_w=drawn_w,
             changed_s=np.array([at for at, _ in self.changes]),
-            clocks=np.array([(c.low_ratio, c.high_ratio) for _, c in self.changes]).reshape(-1, 2),
+            clock_frac=np.array([(c.low_ratio, c.high_ratio) for _, c in self.changes]).reshape(-1, 2),
             is_low=tuple(self.is_low().tolist()),
         )

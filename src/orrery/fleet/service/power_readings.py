@@ -33,7 +33,7 @@ class PowerReadings:
     at_s: Floats
     drawn_w: Floats  # mean since the reading before
     changed_s: Floats
-    clocks: Floats  # (changes, 2): of low and of high priority
+    clock_frac: Floats  # (changes, 2): of low and of high priority
     is_low: tuple[bool, ...]  # by engine of the serving loop
 
     @property
@@ -44,14 +44,14 @@ class PowerReadings:
     def capped_s(self, end_s: float) -> float:
         """Seconds in which any clock was lowered."""
         lengths_s = np.diff(np.append(self.changed_s, end_s))
-        return float(lengths_s[self.clocks.min(axis=1, initial=1.0) < 1.0].sum())
+        return float(lengths_s[self.clock_frac.min(axis=1, initial=1.0) < 1.0].sum())
 
     def lowest_clock(self, machine: Ints, from_s: Floats, until_s: Floats) -> Floats:
         """The lowest clock that each request's engine had while the request was there; 1 where none was lowered."""
         low = np.array(self.is_low)[np.maximum(machine, 0)]
         found = np.ones(machine.size)
         ends_s = np.append(self.changed_s[1:], np.inf)
-        for start_s, end_s, (of_low, of_high) in zip(self.changed_s, ends_s, self.clocks.tolist(), strict=True):
+        for start_s, end_s, (of_low, of_high) in zip(self.changed_s, ends_s, self.clock_frac.tolist(), strict=True):
             there = (machine >= 0) & (from_s < end_s) & (until_s > start_s)
             found = np.where(there, np.minimum(found, np.where(low, of_low, of_high)), found)
         return found

@@ -99,6 +99,6 @@ def power_json(run: FleetRun) -> dict[str, Any]:
             "over_budget_frac": found.over_frac,
             "capped_s": found.capped_s(run.end_s),
             "num_clock_changes": int(found.changed_s.size),
-            "lowest_clock_frac": float(found.clocks.min(initial=1.0)),
+            "lowest_clock_frac": float(found.clock_frac.min(initial=1.0)),
         }
     }

@@ -100,6 +100,8 @@ def block_due(w: SimulationState, i: int, lane: int) -> int:
 def plan_ahead(w: SimulationState, unit: int, end_s: float) -> float:
     """Price the steps after the one that ends at ``end_s``, up to the next answer's end; the end of the last one."""
     lane = w.unit_lane[unit]
+    if w.clocks[w.unit_machine[unit]] != 1.0:
+        return end_s
     steps = min(w.lanes[lane, MAX_AHEAD], w.lanes[lane, NEXT_END] - w.lanes[lane, STEPS] - 1)
     if steps < LEAST or w.lanes[lane, NUM_PROMPTS] + w.lanes[lane, RESERVED] > 0:
         return end_s
