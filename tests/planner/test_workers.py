@@ -14,7 +14,9 @@ from fake_ray import fake_ray
 
 import orrery
 from orrery.base.errors import ScenarioError
+from orrery.cli.main import run
 from orrery.planner import workers
+from orrery.planner.training import search as training_search
 from orrery.planner.workers import HERE, Workers, each
 
 HAS_RAY = importlib.util.find_spec("ray") is not None
@@ -26,6 +28,15 @@ SPACE = {
     "input_tokens": 500,
     "output_tokens": 60,
 }
+TRAINING = {
+    "model": "llama-3.1-8b",
+    "device": "h100-sxm",
+    "devices": 16,
+    "global_batch": 32,
+    "seq_len": 2048,
+    "schedule": "1f1b",
+}
+LARGE = TRAINING | {"model": "deepseek-v3", "devices": 512, "global_batch": 4096, "seq_len": 4096}
 FLEET = """
 device = "h100-sxm"
 days = 0.002
@@ -89,17 +100,48 @@ def test_a_part_that_fails_is_named(in_threes, pretended):
         each(times, 10, [1, -1], Workers(ray="auto"), lambda _: None)
 
 
-def test_a_plan_in_parts_is_the_same(monkeypatch):
-    """Parts that end in another order, with candidates that are copies, as they come back from elsewhere."""
+@pytest.fixture
+def elsewhere(monkeypatch):
+    """Parts that end in another order, with items that are copies, as they come back from elsewhere."""
+    asked = []
 
     def backwards(function, todo, *, jobs, ray):
         for key, arguments in reversed(todo.items()):
+            asked.append(key)
             yield key, pickle.loads(pickle.dumps(function(*pickle.loads(pickle.dumps(arguments)))))
 
     monkeypatch.setattr(workers, "results", backwards)
+    return asked
+
+
+def test_a_plan_in_parts_is_the_same(monkeypatch, elsewhere):
     monkeypatch.setattr(workers, "PART", 16)
     space = SPACE | {"device": "h100-sxm", "max_devices": 2}
     assert written(orrery.plan(**space, jobs=2)) == written(orrery.plan(**space))
+
+
+@pytest.mark.parametrize("against", [None, "tp4 mb1"])
+def test_a_training_plan_in_parts_is_the_same(monkeypatch, elsewhere, against):
+    """The fastest, the front, what fell out, and all counts; of a layout beside them its rank too."""
+    monkeypatch.setattr(training_search, "HEAD", 3)
+    monkeypatch.setattr(training_search, "PART", 2)
+    given = TRAINING | ({"against": against} if against else {})
+    alone = orrery.train_plan(**given)
+    assert written(orrery.train_plan(**given, jobs=2)) == written(alone)
+    assert len(elsewhere) > 3
+    monkeypatch.setattr(training_search, "HEAD", 10**6)  # one after the other, each knowing all before
+    whole = orrery.train_plan(**given)
+    assert [p.layout for p in whole.plans] == [p.layout for p in alone.plans]
+    assert whole.front == alone.front
+    assert whole.evaluated + whole.ruled_out == alone.evaluated + alone.ruled_out
+    assert whole.evaluated <= alone.evaluated
+    assert (whole.against and whole.against.num_faster) == (alone.against and alone.against.num_faster)
+
+
+def test_only_a_search_of_layouts_is_shared_out(capsys):
+    for words in (["--devices", "8", "--jobs", "2"], ["--rl", "--plan", "--ray", "local"]):
+        assert run(["train", "--model", "llama-3.1-8b", "--device", "h100-sxm", "--global-batch", "8", *words]) == 2
+        assert "share out the search of --plan" in capsys.readouterr().err
 
 
 def test_services_in_parts_are_the_same(tmp_path, pretended):
@@ -126,13 +168,16 @@ def test_processes_give_the_same_plan_and_services(monkeypatch, tmp_path):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.skipif(not HAS_RAY, reason="needs the package ray")
-def test_a_plan_is_the_same_while_a_machine_is_killed(monkeypatch):
+@pytest.mark.parametrize("trains", [False, True])
+def test_a_plan_is_the_same_while_a_machine_is_killed(monkeypatch, trains):
     """Three machines of one core each, as processes of this one; one is killed in the middle of the search."""
+    space, ask = (LARGE, orrery.train_plan) if trains else (SPACE, orrery.plan)
+    told = "progress" if trains else "on_progress"
     ray_cluster = pytest.importorskip("ray.cluster_utils")
     here = [str(Path(__file__).parents[2] / "src"), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(here))
     monkeypatch.setattr(workers, "PART", 8)
-    expected = written(orrery.plan(**SPACE))
+    expected = written(ask(**space))
     cluster = ray_cluster.Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     try:
         second, _ = cluster.add_node(num_cpus=1), cluster.add_node(num_cpus=1)
@@ -140,11 +185,11 @@ def test_a_plan_is_the_same_while_a_machine_is_killed(monkeypatch):
         killed = threading.Event()
 
         def on_progress(done, total):
-            if done and not killed.is_set():
+            if done > training_search.HEAD * trains and not killed.is_set():
                 killed.set()
                 cluster.remove_node(second, allow_graceful=False)
 
-        assert written(orrery.plan(**SPACE, ray=cluster.address, on_progress=on_progress)) == expected
+        assert written(ask(**space, ray=cluster.address, **{told: on_progress})) == expected
         assert killed.is_set()
     finally:
         cluster.shutdown()

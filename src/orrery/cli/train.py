@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from orrery.base.errors import ScenarioError
-from orrery.cli.options import scenario_flags, scenario_from
+from orrery.cli.options import in_jobs, on_ray, scenario_flags, scenario_from
 
 if TYPE_CHECKING:
     from orrery.scenario.schema import Scenario
@@ -33,6 +33,8 @@ Examples:
     metavar="FILE.json",
     help="Write one step of the pipeline as a trace for ui.perfetto.dev or chrome://tracing.",
 )
+@in_jobs
+@on_ray
 @scenario_flags("train")
 def command(
     scenario_file: Path | None,
@@ -40,6 +42,8 @@ def command(
     is_json: bool,
     is_plan: bool,
     timeline: Path | None,
+    jobs: int,
+    ray: str,
     **flags: Any,
 ) -> int:
     """Training: step time by part, utilisation, memory by rank, energy, money, and days to so many tokens.
@@ -50,6 +54,8 @@ def command(
     from orrery.cli.output import print_infeasible, print_json, print_notes
     from orrery.scenario.ask import InfeasibleAnswer
 
+    if (jobs > 1 or ray) and (not is_plan or scenario.rl):
+        raise click.UsageError("--jobs and --ray share out the search of --plan; leave them out.")
     if scenario.rl:
         from orrery.cli.train_rl import answer_rl
 
@@ -65,7 +71,7 @@ def command(
         from orrery.scenario.train_plan import train_plan
 
         with bar("families of layouts") as report:
-            answer = train_plan(scenario, progress=report)
+            answer = train_plan(scenario, progress=report, jobs=jobs, ray=ray)
         if is_json:
             print_json(answer.to_json())
         else:

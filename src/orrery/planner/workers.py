@@ -31,16 +31,25 @@ HERE = Workers()
 
 
 def each(
-    function: Callable[..., R], shared: Any, items: Sequence[T], workers: Workers, on_done: Callable[[int], None]
+    function: Callable[..., R],
+    shared: Any,
+    items: Sequence[T],
+    workers: Workers,
+    on_done: Callable[[int], None],
+    size: int = 0,
 ) -> list[R]:
-    """Return ``function(shared, item)`` of every item, in their order; ``on_done`` is told how many are done."""
+    """Return ``function(shared, item)`` of every item, in their order; ``on_done`` is told how many are done.
+
+    A part has ``size`` items (0: ``PART``).
+    """
     if workers.is_alone:
         found: list[R] = []
         for item in items:
             found.append(function(shared, item))
             on_done(len(found))
         return found
-    todo = {first: (function, shared, items[first : first + PART]) for first in range(0, len(items), PART)}
+    size = size or PART
+    todo = {first: (function, shared, items[first : first + size]) for first in range(0, len(items), size)}
     parts: dict[int, list[R]] = {}
     for first, part in _results(todo, workers):
         parts[first] = part

@@ -14,6 +14,7 @@ from orrery.planner.launch.training import SCHEDULES, launches, refusals
 from orrery.planner.money import Tariff, tariff_of
 from orrery.planner.training.search import ConstraintRejection, Point, TrainingSearchResult, search
 from orrery.planner.training.space import FixedSettings
+from orrery.planner.workers import Workers
 from orrery.scenario.answer import to_json
 from orrery.scenario.plan_answer import price_json
 from orrery.scenario.schema import Scenario, merged
@@ -134,12 +135,15 @@ def train_plan(
     *,
     count: int = IN_FULL,
     progress: Callable[[int, int], None] | None = None,
+    jobs: int = 1,
+    ray: str = "",
     **settings: Any,
 ) -> TrainPlanAnswer:
     """The fastest layouts that fit, the front of time and memory, what falls out and why, and how to launch the best.
 
     Every layout flag and the micro-batch are optional: what is left open is searched. States leave the device where
-    nothing fits otherwise, or where ``offload`` names a technique or says "any".
+    nothing fits otherwise, or where ``offload`` names a technique or says "any". ``jobs`` processes, or a Ray cluster
+    at the address ``ray``, search parts of a large space; the answer is the same.
     """
     started_s = time.perf_counter()
     if not 0 <= count <= MAX_PLANS:
@@ -158,7 +162,8 @@ def train_plan(
     fixed = FixedSettings(**question.given, schedules=tried)
     tariff = tariff_of(job.cluster.device, inputs.usd_per_hour, inputs.electricity)
     mine = _in_full(inputs, job, against_layout(question, inputs.against), tariff) if inputs.against else None
-    found = search(job, fixed, count=max(count, 1), progress=progress, rank_s=mine.step_time_s if mine else 0.0)
+    rank_s, workers = mine.step_time_s if mine else 0.0, Workers(jobs=jobs, ray=ray)
+    found = search(job, fixed, count=max(count, 1), progress=progress, rank_s=rank_s, workers=workers)
     if not found.num_layouts:
         raise ScenarioError(_empty(question))
     if not found.best and all(k.nearest is None for k in found.rejected):

@@ -12,8 +12,10 @@ at or below all three bounds: then it is on no front and, if the fastest are fas
 """
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,7 @@ from orrery.execution.train.layout import TrainingLayout
 from orrery.execution.train.units import Units, units
 from orrery.planner.pareto import least, reached
 from orrery.planner.training.space import Family, FixedSettings, choice_keys, families, layouts
+from orrery.planner.workers import HERE, Workers, each
 from orrery.training.allowed import broken
 from orrery.training.columns import Columns, choice_from, choice_rows, choices
 from orrery.training.memory import room_bytes
@@ -32,6 +35,12 @@ from orrery.training.worth import energy_bound_j, energy_j
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+
+HEAD = 16
+"""Families that are searched first: what is found in them rules out nearly all that any others would."""
+
+PART = 8
+"""Families of a part."""
 
 CHUNK = 1 << 15
 """Layouts costed at once: columns of this length stay in the cache."""
@@ -71,6 +80,13 @@ class TrainingSearchResult:
     num_layouts: int = 0  # of the space
     num_faster: int = 0  # that fit and take less time than the one that was asked about
 
+    def take(self, part: "TrainingSearchResult") -> None:
+        """Add the counts of another part of the space."""
+        self.rejected += part.rejected
+        self.evaluated += part.evaluated
+        self.ruled_out += part.ruled_out
+        self.num_layouts += part.num_layouts
+
 
 SAME_TIME = 1e-9
 """Relative difference below which two layouts take the same time."""
@@ -87,27 +103,70 @@ def search(
     prunes: bool = True,
     progress: Progress | None = None,
     rank_s: float = 0.0,
+    workers: Workers = HERE,
 ) -> TrainingSearchResult:
     """The ``count`` fastest layouts that fit, the front of time, memory and energy, and what fell out and why.
 
     ``prunes`` False costs everything: the same answer, more slowly. Layouts that may take less than ``rank_s`` are all
-    costed, and counted.
+    costed, and counted. The first families are searched one after the other; then ``workers`` take parts that know
+    what was found in these, so that whoever works on them comes to the same.
     """
-    every = list(families(job, fixed))
-    names = (fixed.schedule,) if fixed.schedule else fixed.schedules or tuple(SCHEDULES.techniques)
+    question = _Question(pickle.dumps((job, fixed)), prunes)
+    order = list(_promising(question.families))
+    parts = [order[i : i + PART] for i in range(HEAD, len(order), PART)]
+    tell = progress or _quiet
     out, keep = TrainingSearchResult(), _Keep(count, rank_s * (1.0 - SAME_TIME))
-    have = room_bytes(job)
-    shared = _Shared(job, fixed, every)
-    for done, family in enumerate(_promising(every)):
-        if progress:
-            progress(done, len(every))
-        x = layouts(job, fixed, family, names)
-        out.num_layouts += len(x)
-        _family(job, family, x, have, keep, out, prunes, shared)
-    if progress:
-        progress(len(every), len(every))
+    for done, family in enumerate(order[:HEAD]):
+        tell(done, len(order))
+        question.search(family, keep, out)
+    begun = keep.order
+    for found, part in each(
+        _searched, (question, keep), parts, workers, lambda n: tell(min(HEAD + n * PART, len(order)), len(order)), 1
+    ):
+        keep.take(found, begun)
+        out.take(part)
+    tell(len(order), len(order))
     out.best, out.front, out.num_faster = keep.best(), keep.front(), keep.num_faster
     return out
+
+
+def _quiet(done: int, total: int) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A search as workers are given it: a job and what is fixed, packed."""
+
+    packed: bytes
+    prunes: bool
+
+    @property
+    def families(self) -> list[Family]:
+        """All families of the space."""
+        return _space(self.packed).every
+
+    def search(self, family: Family, keep: "_Keep", out: TrainingSearchResult) -> None:
+        """Search one family, and add its finds."""
+        space = _space(self.packed)
+        x = layouts(space.job, space.fixed, family, space.schedules)
+        out.num_layouts += len(x)
+        _family(space.job, family, x, room_bytes(space.job), keep, out, self.prunes, space)
+
+
+def _searched(known: tuple[_Question, "_Keep"], part: Sequence[Family]) -> tuple["_Keep", TrainingSearchResult]:
+    """Some families, after those that are known."""
+    question, keep = known
+    found, out = keep.copied(), TrainingSearchResult()
+    for family in part:
+        question.search(family, found, out)
+    return found, out
+
+
+@lru_cache(maxsize=1)
+def _space(packed: bytes) -> "_Shared":
+    """The space of a question, whose layers are costed once in every process."""
+    return _Shared(*pickle.loads(packed))
 
 
 def _promising(every: Iterable[Family]) -> Iterator[Family]:
@@ -170,11 +229,12 @@ def _family(
 class _Shared:
     """Costs of layers, computed once for all families that deal out experts alike: they do not depend on stages."""
 
-    def __init__(self, job: TrainingJob, fixed: FixedSettings, every: Iterable[Family]) -> None:
-        self.job = job
+    def __init__(self, job: TrainingJob, fixed: FixedSettings) -> None:
+        self.job, self.fixed, self.every = job, fixed, list(families(job, fixed))
+        self.schedules = (fixed.schedule,) if fixed.schedule else fixed.schedules or tuple(SCHEDULES.techniques)
         self.members: dict[int, dict[tuple[int, ...], int]] = {}  # by ep: choices and their places
         self.found: dict[int, Units] = {}
-        for family in every:
+        for family in self.every:
             known = self.members.setdefault(family.ep, {})
             for keys in choice_keys(job, fixed, family):
                 known.setdefault(keys, len(known))
@@ -240,10 +300,29 @@ class _Keep:
             self._push(self._point(steps, int(rows[i]), values[i]))
         fresh = np.flatnonzero(~reached(values, self.values))
         fresh = fresh[least(values[fresh])]
-        both = self.points + [self._point(steps, int(rows[i]), values[i]) for i in fresh]
-        together = np.concatenate([self.values, values[fresh]])
+        self._meet([self._point(steps, int(rows[i]), values[i]) for i in fresh], values[fresh])
+
+    def _meet(self, points: list[Point], values: Floats) -> None:
+        """The front of what was there and of more points."""
+        both, together = self.points + points, np.concatenate([self.values, values])
         front_rows = least(together)
         self.points, self.values = [both[int(i)] for i in front_rows], together[front_rows]
+
+    def copied(self) -> "_Keep":
+        """A copy that is added to apart; it counts the faster ones anew."""
+        found = _Keep(self.count, self.rank_s)
+        found.heap, found.order = list(self.heap), self.order
+        found.points, found.values = list(self.points), self.values
+        return found
+
+    def take(self, part: "_Keep", begun: int) -> None:
+        """Add the finds of a copy that was made when ``order`` was ``begun``, in their order."""
+        self.num_faster += part.num_faster
+        for _, order, point in sorted(part.heap, key=lambda entry: -entry[1]):
+            if order < begun:
+                self._push(point)
+        fresh = np.flatnonzero(~reached(part.values, self.values))
+        self._meet([part.points[int(i)] for i in fresh], part.values[fresh])
 
     def _point(self, steps: Steps, row: int, values: Floats) -> Point:
         time_s, memory_bytes, energy = (float(v) for v in values)
