@@ -7,6 +7,7 @@ import pytest
 from orrery.base.errors import OrreryError
 from orrery.cli.main import run
 from orrery.execution.layout import Layout
+from orrery.scenario.ask import plan
 from orrery.scenario.capacity import find_capacity
 from orrery.scenario.disaggregate import RESOLVED, plan_disaggregated
 from orrery.scenario.simulate import simulate
@@ -208,3 +209,18 @@ def test_prompts_at_a_lower_clock_take_longer_and_answers_do_not():
     assert same.summary.ttft.mean_s == full.summary.ttft.mean_s
     assert slow.summary.ttft.mean_s > 1.3 * full.summary.ttft.mean_s
     assert slow.summary.tpot.mean_s == pytest.approx(full.summary.tpot.mean_s, rel=0.02)
+
+
+def test_dollars_bound_a_plain_plan_as_well():
+    asked = {"model": "llama-3.1-8b", "device": "h100-sxm", "input_tokens": 1000, "output_tokens": 200}
+    free, bound = plan(**asked, max_devices=8), plan(**asked, max_usd_per_hour=9.0)
+    assert max(p.usd_per_hour for p in bound.plans) <= 9.0 < max(p.usd_per_hour for p in free.plans)
+    assert bound.goal.max_devices == 3  # at 2.95 $ an hour
+    assert bound.money is None
+    assert plan(**asked, rate=1000.0, max_usd_per_hour=9.0).infeasible.unit in ("$/hour", "devices")
+
+
+def test_a_plain_plan_says_what_it_does_not_use():
+    asked = {"model": "llama-3.1-8b", "device": "h100-sxm", "input_tokens": 1000, "output_tokens": 200, "rate": 1.0}
+    notes = plan(**asked, decode_device="a100-sxm-80gb").notes
+    assert "decode_device: not used; add --disaggregate" in notes

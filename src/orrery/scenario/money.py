@@ -72,7 +72,7 @@ def _break_even(way: Way) -> str:
 
 def is_money_asked(scenario: Scenario) -> bool:
     """Whether a scenario compares ways to pay."""
-    others = ("spare_frac", "power_budget_w", "power_cap")
+    others = ("spare_frac", "max_usd_per_hour", "power_budget_w", "power_cap")
     return any(getattr(scenario, s.name) is not None for s in MONEY_SETTINGS if s.name not in others)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
@@ -50,8 +51,10 @@ class PowerReadings:
         """The lowest clock that each request's engine had while the request was there; 1 where none was lowered."""
         low = np.array(self.is_low)[np.maximum(machine, 0)]
         found = np.ones(machine.size)
-        ends_s = np.append(self.changed_s[1:], np.inf)
-        for start_s, end_s, (of_low, of_high) in zip(self.changed_s, ends_s, self.clock_frac.tolist(), strict=True):
+        starts_s: list[float] = [*self.changed_s.tolist(), inf]
+        for k in range(self.changed_s.size):
+            start_s, end_s = starts_s[k], starts_s[k + 1]
+            of_low, of_high = float(self.clock_frac[k, 0]), float(self.clock_frac[k, 1])
             there = (machine >= 0) & (from_s < end_s) & (until_s > start_s)
             found = np.where(there, np.minimum(found, np.where(low, of_low, of_high)), found)
         return found

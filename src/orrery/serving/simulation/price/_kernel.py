@@ -215,7 +215,7 @@ def price_step(w: SimulationState, overlap: OverlapRule, swap: TransferRule, uni
         if w.clocks[machine] != 1.0:
             arithmetic_s += _arithmetic_s(w, 0.0)
         _add_work(w, unit, float(end - first))
-    device_s += arithmetic_s * (1.0 / w.clocks[machine] - 1.0)
+    device_s += arithmetic_s * (1.0 / float(w.clocks[machine]) - 1.0)
     if device_s > 0.0:
         device_s = max(device_s, w.retained[w.lanes[first, DEPLOYMENT], FETCH_S])
     step_s = with_host_s(w, first, device_s, launch_s, sampling_s, host_s)
