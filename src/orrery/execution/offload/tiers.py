@@ -4,13 +4,9 @@ from dataclasses import dataclass
 from math import inf
 
 from orrery.base.errors import ScenarioError
-from orrery.execution.host_rates import HOST_MEMORY_FRAC as HOST_MEMORY_FRAC
+from orrery.execution.host_rates import HOST_MEMORY_FRAC, HOST_RATE_FRAC
 from orrery.execution.memory import USABLE_FRAC, Infeasible
 from orrery.hardware.device import Device
-
-LINK_FRAC = 0.82
-"""Share of a host link's stated rate that copies of pinned memory reach: nvbandwidth shows 52.8 of 63 GB/s on H100s
-(NVIDIA/nvbandwidth issue 24) and 25.1 of 31.5 on an A100 (issue 42)."""
 
 RELAYED_RATIO = 6.0
 """How many times slower copies of pageable memory are: what pinning gained in DeepSpeed, pull request 5301."""
@@ -85,7 +81,7 @@ def tiers_of(
         gpu_memory_bytes_per_s=device.memory_bandwidth_bytes_per_s,
         host_bytes=host_bytes / num_sharing,
         host_memory_bytes_per_s=HOST_MEMORY_FRAC * host_memory_bytes_per_s / num_sharing,
-        host_link_each_way_bytes_per_s=LINK_FRAC * device.host.each_way_bytes_per_s / num_per_link,
+        host_link_each_way_bytes_per_s=HOST_RATE_FRAC * device.host.each_way_bytes_per_s / num_per_link,
         nvme_bytes=nvme_bytes / num_sharing,
         nvme_read_bytes_per_s=nvme_read_bytes_per_s / num_sharing,
         nvme_write_bytes_per_s=nvme_write_bytes_per_s / num_sharing,

@@ -1,0 +1,274 @@
+"""What a host adds to a step, what compressing a cache takes, what patches exchange, and experts by their routes."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from batches import decodes
+
+from orrery.catalog.devices import get_device
+from orrery.catalog.models import get_model
+from orrery.execution.compression import compressed, compressing_s
+from orrery.execution.experts import placed as by_routes
+from orrery.execution.experts.offloaded import _counts
+from orrery.execution.finetune_memory import activations
+from orrery.execution.host import is_graph, is_in_pieces, launched_s, launches_s, pieces_s, wall_s
+from orrery.execution.kept_cache import Compression, kept_tokens
+from orrery.execution.patches import PATCHES
+from orrery.execution.patches.shared import Shared
+from orrery.execution.rotation_memory import devices_end_to_end, end_to_end, layer_wise
+from orrery.execution.routes import COPIED, EXFLOW, MOETUNER
+from orrery.execution.shard import Cache, cache_of, num_kernels, num_pieces
+
+# --- the host's part of a step
+
+
+def engine(**more):
+    plain = {
+        "step_s": 1.0,
+        "per_sequence_s": 0.5,
+        "sampling_s": 0.25,
+        "overlap_frac": 0.0,
+        "has_cuda_graphs": True,
+        "max_num_graph_seqs": 8,
+        "max_num_graph_tokens": 16,
+    }
+    return SimpleNamespace(**(plain | more))
+
+
+@pytest.mark.parametrize(
+    ("overlap", "device_s", "launch_s", "wall"),
+    [
+        (0.0, 10.0, 0.0, 10 + 1 + 3),
+        (1.0, 10.0, 0.0, 10 + 1),
+        (1.0, 1.0, 0.0, 3),  # the host is slower than the device
+        (0.5, 10.0, 0.0, 10 + 1 + 1.5),
+        (0.0, 10.0, 12.0, 12 + 1 + 3),
+        (1.0, 10.0, 12.0, 3 + 12),
+    ],
+)
+def test_what_the_host_adds_to_a_step(overlap, device_s, launch_s, wall):
+    """Four sequences: 1 + 4 x 0.5 of the host's work, 4 x 0.25 of sampling."""
+    assert float(wall_s(engine(overlap_frac=overlap), device_s, 4, launch_s)) == wall
+
+
+def test_steps_that_a_graph_replays():
+    """Decodes of up to 8 sequences whole; up to 16 tokens in pieces; without graphs neither."""
+    batch = replace(decodes(8, 9, 16, 17, 8), prompt_sequences=np.array([0, 0, 0, 0, 1]))
+    assert is_graph(engine(), batch).tolist() == [True, False, False, False, False]
+    assert is_in_pieces(engine(), batch).tolist() == [True, True, True, False, True]
+    none = engine(has_cuda_graphs=False)
+    assert not is_graph(none, replace(batch, decode_sequences=np.zeros(5, int))).any()
+    assert not is_in_pieces(none, replace(batch, decode_sequences=np.zeros(5, int))).any()
+
+
+def test_launches_of_a_step(deploy):
+    """A graph has none; pieces are fewer than kernels; a larger step launches every kernel."""
+    deployment = deploy(model="llama-3.1-8b")
+    made = replace(deployment.engine, launch_s=2.0, max_num_graph_seqs=8, max_num_graph_tokens=16, has_cuda_graphs=True)
+    deployment = replace(deployment, engine=made)
+    assert launches_s(deployment) == 2 * num_kernels(deployment)
+    assert pieces_s(deployment) == 2 * num_pieces(deployment)
+    every, few = launches_s(deployment), min(launches_s(deployment), pieces_s(deployment))
+    assert launched_s(deployment, decodes(8, 16, 17)).tolist() == [0, few, every]
+
+
+# --- caches that are compressed
+
+
+def test_windows_and_states_of_a_compressed_cache():
+    cache = Cache(bytes_per_token=8.0, windows=((16, 4.0),), bytes_per_sequence=5.0)
+    found = compressed(cache, Compression(kept_bytes_frac=0.25))
+    assert (found.bytes_per_token, found.windows, found.bytes_per_sequence) == (2, ((16, 1.0),), 5)
+    assert cache.sequence_bytes(10) == 10 * 8 + 10 * 4 + 5
+    assert cache.sequence_bytes(20) == 20 * 8 + 16 * 4 + 5
+
+
+@pytest.mark.parametrize(("tp", "cp"), [(1, 1), (2, 1), (2, 2)])
+def test_choosing_and_gathering_what_stays(deploy, tp, cp):
+    """Operations and scores are shared by all devices of a sequence; what stays is read whole and written narrow."""
+    deployment = deploy(model="llama-3.1-8b", tp=tp, cp=cp)
+    device, ways = deployment.cluster.device, tp * cp
+    peak = device.dense_flops_per_s["bf16"] * ways
+    half = Compression(kept_tokens_frac=0.5, kept_bytes_frac=0.25, flops_per_token=1e9, score_bytes_per_token=1e6)
+    each = cache_of(deployment).bytes_per_token
+    moved = each * 500 * (1 + 0.25) + 1e6 * 1000 / ways
+    want = 1e9 * 1000 / peak + moved / device.memory_bandwidth_bytes_per_s
+    assert compressing_s(deployment, half, 1000) == pytest.approx(want, rel=1e-9)
+    scored = replace(half, kept_tokens_frac=1.0, kept_bytes_frac=1.0)
+    want = 1e9 * 1000 / peak + 1e6 * 1000 / ways / device.memory_bandwidth_bytes_per_s
+    assert compressing_s(deployment, scored, 1000) == pytest.approx(want, rel=1e-9)
+
+
+def test_a_prompt_within_its_budget_is_not_scored(deploy):
+    deployment = deploy(model="llama-3.1-8b")
+    bandwidth = deployment.cluster.device.memory_bandwidth_bytes_per_s
+    roomy = Compression(budget_tokens=1000, kept_bytes_frac=0.5, flops_per_token=1e9, score_bytes_per_token=1e6)
+    assert kept_tokens(roomy, 1000) == 1000
+    each = cache_of(deployment).bytes_per_token
+    assert compressing_s(deployment, roomy, 1000) == pytest.approx(each * 1000 * 1.5 / bandwidth)
+    assert compressing_s(deployment, roomy, 1001) > each * 1000 * 1.5 / bandwidth + 1e9 * 1001 / 1e15
+    assert compressing_s(deployment, replace(roomy, kept_bytes_frac=1.0), 1000) == 0
+
+
+# --- learning rotations
+
+
+def test_memory_of_learning_rotations_by_hand():
+    """Llama 3 8B is 4096 wide with 32 layers of 218,112,000 weights; the widest product is 4096 x 28,672."""
+    model = get_model("llama-3-8b")
+    layer, widest, rotation = 218_112_000, 4096 * 28672, 4 * 4 * 4096**2
+    near = layer_wise(model, 1000.0)
+    assert near.weights_bytes == pytest.approx(2 * layer, rel=1e-3)
+    assert (near.rotated_bytes, near.activations_bytes, near.rotation_bytes) == (0, 2 * 2 * 4096 * 1000, rotation)
+    far = end_to_end(model, 100, 4)
+    own = sum(b.num_parameters for b in model.blocks) / 32
+    assert far.weights_bytes == pytest.approx(2 * (model.num_parameters / 4 + 2 * own))
+    assert far.rotated_bytes == pytest.approx((8 + 2 * 2) * own + 8 * widest)
+    within = activations(model, 100).all_bytes / 32
+    assert far.activations_bytes == pytest.approx(100 * (2 * 4096 * 32 + within + (2 + 2 * 4) * 128256))
+    parts = (far.weights_bytes, far.rotated_bytes, far.activations_bytes, far.rotation_bytes)
+    assert far.total_bytes == pytest.approx(sum(parts))
+
+
+def test_devices_that_share_a_machine_out_evenly():
+    """What three of six would hold goes on six where three do not divide eight: 1, 2, 4 or 8."""
+    model = get_model("llama-3-70b")
+    totals = {n: end_to_end(model, 2048, n).total_bytes for n in (1, 2, 3, 4, 6, 8)}
+    assert devices_end_to_end(model, 2048, totals[4]) == 4
+    assert devices_end_to_end(model, 2048, totals[3]) == 4
+    assert devices_end_to_end(model, 2048, totals[3], 6) == 3
+    assert devices_end_to_end(model, 2048, totals[8]) == 8
+    assert devices_end_to_end(model, 2048, totals[1]) == 1
+    with pytest.raises(Exception, match="write more devices"):
+        devices_end_to_end(model, 2048, totals[8] - 1)
+
+
+# --- patches
+
+
+@pytest.fixture
+def shared(monkeypatch):
+    """Four patches of 100 bytes of cache and 8 of border; a gathering takes a second a byte, a message 10 s a byte."""
+    made = Shared(
+        device=get_device("h100-sxm"),
+        num_devices=4,
+        cache_bytes=100.0,
+        border_bytes=8.0,
+        num_attentions=5,
+        num_convolutions=43,
+    )
+
+    def call_s(self, kind, message_bytes):
+        return {"all_gather": 1.0, "send_recv": 10.0}[kind] * message_bytes
+
+    monkeypatch.setattr(Shared, "_call_s", call_s)
+    return made
+
+
+def test_gatherings_and_messages_of_patches(shared):
+    assert shared.gathering_s(100.0, 5) == pytest.approx(4 * 100)
+    assert shared.gathering_s(0.0, 5) == 0
+    assert shared.sending_s(100.0, 5) == pytest.approx(10 * 2 * 100)
+
+
+def test_whole_contexts_go_to_everybody(shared):
+    found = PATCHES.get("whole").rule(shared, PATCHES.get("whole").knobs())
+    assert (found.read_ratio, found.kept_ratio, found.received_bytes) == (4, 4, 3 * 108)
+    assert found.exchange_s == pytest.approx(4 * 108)
+    assert found.num_calls == 1  # 48 tensors, 60 to a call
+    many = PATCHES.get("whole").rule(replace(shared, num_convolutions=56), PATCHES.get("whole").knobs())
+    assert many.num_calls == 2
+
+
+def test_neighbours_read_a_part_and_borders_go_to_everybody(shared):
+    """43 borders in calls of 20 are three; each of five attentions sends by itself; two devices have one neighbour."""
+    technique = PATCHES.get("neighbour")
+    found = technique.rule(shared, technique.knobs(read_frac=0.25))
+    assert (found.read_ratio, found.kept_ratio, found.num_calls) == (1.5, 3, 3 + 5)
+    assert found.exchange_s == pytest.approx(4 * 8 + 10 * 2 * 100)
+    assert found.received_bytes == 2 * 3 / 4 * 100 + 3 * 8
+    two = technique.rule(replace(shared, num_devices=2), technique.knobs(read_frac=0.25))
+    assert (two.read_ratio, two.kept_ratio, two.received_bytes) == (1.25, 2, 100 + 8)
+    none = technique.rule(replace(shared, num_attentions=0), technique.knobs())
+    assert none.num_calls == 3 + 1
+    assert technique.knobs().read_frac == 0.3
+
+
+# --- experts by their routes
+
+
+def test_every_token_takes_its_best_experts():
+    """Of 64 experts two are certain: each of eight tokens takes both, wherever the others' draws fall."""
+    chosen = np.full(64, 1e-9)
+    chosen[[17, 40]] = 1.0
+    rule, random = SimpleNamespace(repeat_frac=0.0), np.random.default_rng(0)
+    for _ in range(5):
+        counts = _counts(random, rule, chosen, 8, 2, [np.zeros((8, 64))], 0)
+        assert counts.sum() == 16
+        assert (counts[17], counts[40]) == (8, 8)
+
+
+def test_scores_keep_their_size_as_they_repeat():
+    """Half of the old and sqrt(3)/2 of a new draw: standard normal again, half correlated."""
+    rule, random = SimpleNamespace(repeat_frac=0.5), np.random.default_rng(0)
+    old = random.standard_normal((4000, 8))
+    scores = [old]
+    _counts(random, rule, np.full(8, 0.5), 4000, 2, scores, 0)
+    assert scores[0].std() == pytest.approx(1, abs=0.02)
+    assert np.corrcoef(scores[0].ravel(), old.ravel())[0, 1] == pytest.approx(0.5, abs=0.02)
+
+
+ORDER, NEW = (0.6, 0.3, 1.5), (0.4, 0.2, 1.2)
+"""Ways that leave the device and the node, and the fullest rank, in order and as they were placed."""
+
+
+def placement(monkeypatch, method, new, is_copied):
+    """Whether a placement is taken whose ways and loads are ``new``."""
+    routes = SimpleNamespace(loads_frac=np.ones((2, 4)) / 4, moves_frac=None, judged_frac=None)
+    order, where = np.zeros((2, 4), int), np.ones((2, 4), int)
+    monkeypatch.setattr(by_routes, "in_order", lambda *sizes: order)
+    monkeypatch.setattr(by_routes, "distances", lambda *sizes: None)
+    monkeypatch.setattr(by_routes, "near_followed", lambda moves, distance: where)
+    program = SimpleNamespace(where=where, load_gap_frac=0.1, way_ratio=0.8, way_bound_ratio=0.6)
+    monkeypatch.setattr(by_routes, "tuned", lambda moves, ranks, per_node: program)
+    monkeypatch.setattr(by_routes, "hops", lambda judged, at, per_node: (ORDER if at is order else new)[:2])
+    monkeypatch.setattr(by_routes, "fullest", lambda judged, at: (ORDER if at is order else new)[2])
+    found = by_routes._placed.__wrapped__(routes, method, 4, 2, is_copied)
+    if found is not None and found.is_moved:
+        assert (found.leaves_device_frac, found.leaves_node_frac, found.fullest_ratio) == new
+    elif found is not None:
+        assert (found.leaves_device_frac, found.leaves_node_frac, found.fullest_ratio) == ORDER
+    if found is not None:
+        assert (found.ordered_device_frac, found.ordered_node_frac, found.ordered_fullest_ratio) == ORDER
+    return found
+
+
+@pytest.mark.parametrize(
+    ("method", "is_copied", "new", "taken"),
+    [
+        (EXFLOW, True, NEW, True),
+        (EXFLOW, True, (0.4, 0.2, 9.0), True),  # shorter ways alone count
+        (EXFLOW, True, (0.6, 0.3, 1.2), False),
+        (MOETUNER, False, NEW, True),
+        (MOETUNER, False, (0.9, 0.9, 1.2), True),  # evener loads alone count
+        (MOETUNER, False, (0.4, 0.2, 1.5), None),  # nothing is gained: as if it had not been asked for
+        (MOETUNER, True, (0.4, 0.2, 1.5), True),  # with contexts everywhere shorter ways do, at loads as even
+        (MOETUNER, True, (0.4, 0.2, 1.6), False),
+        (MOETUNER, True, (0.6, 0.3, 1.5), False),
+        (COPIED, True, NEW, False),
+    ],
+)
+def test_a_placement_is_taken_where_it_is_better(monkeypatch, method, is_copied, new, taken):
+    found = placement(monkeypatch, method, new, is_copied)
+    if taken is None:
+        assert found is None
+        return
+    if method == COPIED:
+        assert not found.load_gap_frac
+        return
+    assert found.is_moved == taken
+    assert found.crowd_ratio == (found.fullest_ratio if is_copied else 1)
+    if method == MOETUNER:
+        assert (found.load_gap_frac, found.way_gap_frac) == (0.1, pytest.approx(0.25))
