@@ -13,7 +13,7 @@ from orrery.catalog.models import get_model
 from orrery.execution import overlapped as overlaps
 from orrery.execution.batch import Part, decodes_of, part, slower
 from orrery.execution.draft_head import drafting_s, head_of, with_drafting
-from orrery.execution.draft_trees import Tried, best_of, prompt_heads, ranked, tree_heads, tried_on, uneven_heads
+from orrery.execution.draft_trees import tried_on, uneven_heads
 from orrery.execution.eager_layers import DECODER, ENCODER, EagerLayer, kernels_s, layer_of
 from orrery.execution.explain import bound_by, explain, limit_of
 from orrery.execution.layout import DraftHead, WeightOffload
@@ -195,29 +195,6 @@ def test_an_experts_model_gets_a_dense_head(deploy):
     assert head_of(three).model.blocks[0].linears[0].in_features == 3 * 4096
 
 
-def test_shares_by_rank_where_one_is_known():
-    """Every further draft token is right as often where the ones before it were wrong: 0.5, 0.25, 0.125, …"""
-    (row,) = ranked([0.5])
-    assert row == tuple(0.5 ** (r + 1) for r in range(len(row)))
-    assert ranked([0.8])[0][:3] == pytest.approx((0.8, 0.16, 0.032))
-
-
-def test_the_likeliest_trees_of_a_few_nodes():
-    """Of 0.6 and 0.2, then 0.5 and 0.3: nodes come by 0.6, 0.3, 0.2, 0.18, 0.1, 0.06."""
-    heads = tree_heads(((0.6, 0.2), (0.5, 0.3)))
-    assert {(h.level_nodes, tuple(round(f, 9) for f in h.acceptance_fracs)) for h in heads} == {
-        ((1,), (0.6,)),
-        ((2,), (0.8,)),
-        ((1, 1), (0.6, 0.5)),
-        ((2, 1), (0.8, 0.375)),
-        ((2, 2), (0.8, 0.6)),
-        ((2, 4), (0.8, 0.8)),
-    }
-    sizes = [1 + h.num_checked for h in prompt_heads(((0.6, 0.2), (0.5, 0.3)))]
-    assert sizes == sorted(sizes)
-    assert min(sizes) == 4
-
-
 def test_trees_that_were_tried(deploy):
     """Tokens of a step over its time, over those without guesses."""
     heads = [DraftHead(method="tree", acceptance_fracs=(0.5,), level_nodes=(n,)) for n in (1, 400)]
@@ -234,10 +211,6 @@ def test_trees_that_were_tried(deploy):
     none = tried_on(deploy(), heads[:1], sequences=0, context_tokens=0)
     one = tried_on(deploy(), heads[:1], sequences=1, context_tokens=1)
     assert none == one
-    speedups = zip([*heads, heads[0]], (2.0, 2.0, 1.0), strict=True)
-    same = [Tried(head=head, step_s=1.0, speedup_ratio=ratio) for head, ratio in speedups]
-    assert best_of(same) is same[0]
-    assert best_of(same[1:]) is same[1]
 
 
 def test_heads_that_devices_cannot_share():

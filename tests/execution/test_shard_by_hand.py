@@ -148,6 +148,27 @@ BATCH = SimpleNamespace(
 )
 
 
+def test_what_compressed_attention_keeps(monkeypatch):
+    """Of 64 bytes a token: an entry for every four tokens with a quarter of an index of 32 in three layers, none in two;
+    the last 16 tokens whole in all five. Half of the layers are on the fullest stage."""
+    from orrery.execution import shard as shards
+
+    plain = {"num_heads": 4, "head_size": 64, "window_tokens": 16}
+    mixers = (
+        (CompressedAttention(**plain, ratio=4, index_heads=2, index_head_size=32), 3.0),
+        (
+            CompressedAttention(**plain, ratio=0),
+            2.0,
+        ),
+    )
+    made = [MixerShard(block="", mixer=m, num_heads=4, num_kv_heads=1, count=n) for m, n in mixers]
+    monkeypatch.setattr(shards, "shard", lambda deployment: SimpleNamespace(stage_share=0.5, mixers=made))
+    found = cache_of.__wrapped__(cut(kv="fp8"))
+    assert found == Cache(
+        bytes_per_token=0.5 * 3 * (64 / 4 + 32 / 4), windows=((16, 0.5 * 5 * 64.0),), bytes_per_sequence=0.0
+    )
+
+
 def of(mixer, heads=4, kv=2):
     return MixerShard(block="b", mixer=mixer, num_heads=heads, num_kv_heads=kv, count=3.0)
 

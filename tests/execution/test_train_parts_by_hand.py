@@ -314,3 +314,8 @@ def test_models_of_any_size():
     assert (large.num_layers, large.hidden_size) == (96, 12288)
     assert gpt_of(12 * 7 * 512**2 + 51281 * 512, hidden_size=512).num_layers == 7
     assert gpt_of(1e6).num_layers == 1
+
+
+def test_products_beside_nothing_are_not_slowed():
+    """In one chunk nothing overlaps: 12 + 8 s whatever a collective would take of the device."""
+    assert pipelined(pair(contention=1.5), 1) == 20

@@ -15,7 +15,6 @@ from orrery.execution.experts import dispatch
 from orrery.execution.experts.all_to_all import SPELLINGS, UNMEASURED, dispatcher_note, get_dispatcher
 from orrery.execution.experts.redundant import redundant_note
 from orrery.execution.kept_cache import Compression
-from orrery.execution.kv_selection import AttentionLaw, chosen, drawn_maps, recall_frac, scoring
 from orrery.execution.layout import Images
 from orrery.execution.long_context import long_context
 from orrery.execution.memory import memory_of
@@ -267,6 +266,25 @@ def test_the_longest_prompts_that_memory_takes(deploy):
     assert growing_s(deployment, 3, 100.0) == pytest.approx(moved / 3.35e12, rel=0.01)
 
 
+def test_logits_of_a_prompt_are_of_all_its_tokens_or_of_the_last(deploy, monkeypatch):
+    """Three prompts of 10 tokens, of which memory takes no more: 30 rows, or 3."""
+    from orrery.execution import whole_prompts
+
+    asked = set()
+
+    def memory(deployment):
+        asked.add((deployment.max_num_batched_tokens, deployment.max_num_seqs))
+        fits = deployment.max_num_batched_tokens <= 30
+        return SimpleNamespace(kv_capacity_bytes=1e18 if fits else -1.0)
+
+    monkeypatch.setattr(whole_prompts, "memory_of", memory)
+    for has_all_logits, rows in ((True, 30), (False, 3)):
+        asked.clear()
+        found = longest_prompt_tokens(deploy(model="llama-3.1-8b"), 3, has_all_logits=has_all_logits)
+        assert found == 10
+        assert (30, rows) in asked
+
+
 def test_norms_as_a_share_of_what_waits_for_memory(deploy):
     deployment = deploy(model="llama-3.1-8b")
     parts = step(deployment, prompt(256)).parts
@@ -324,52 +342,6 @@ def test_two_processes_ask_for_more_than_the_memory_has(deploy):
     assert memory_demand_frac(device, done, 0) == pytest.approx(asked)
     waits = [p for p in done.parts if p.once and p.once.memory_s[0] > p.once.compute_s[0]]
     assert memory_bound_s(done, 0) == pytest.approx(sum(float(p.time_s[0]) for p in waits))
-
-
-# --- which keys are kept
-
-
-def test_keys_that_score_most_with_their_neighbours():
-    """Of ten keys the last two see; means of three neighbours: position 3 and its two are best."""
-    scores = np.zeros((1, 2, 10))
-    scores[0, :, 3] = 0.4
-    scores[0, 0, 6] = 0.3
-    kept = chosen("snapkv", scores, 5, pooled=3)
-    assert np.flatnonzero(kept[0]).tolist() == [2, 3, 4, 8, 9]
-    assert np.flatnonzero(chosen("snapkv", scores, 3, pooled=1)[0]).tolist() == [3, 8, 9]
-    assert np.flatnonzero(chosen("recent", scores, 5)[0]).tolist() == [5, 6, 7, 8, 9]
-    assert np.flatnonzero(chosen("recent", scores, 1)[0]).tolist() == [9]
-    assert chosen("random", scores, 5).sum() == 5
-    assert chosen("recent", scores, 99).all()
-    with pytest.raises(Exception, match="write 1 or more"):
-        chosen("recent", scores, 0)
-
-
-def test_attention_that_lies_on_what_is_kept():
-    maps = np.array([[[0.5, 0.25, 0.25]], [[0.0, 0.0, 1.0]]])
-    kept = np.array([[True, False, True], [True, True, False]])
-    assert recall_frac(maps, kept) == 0.75 / 2
-    assert recall_frac(np.zeros((1, 1, 2)), np.ones((1, 2), bool)) == 0
-
-
-def test_maps_that_are_drawn():
-    """Rows sum to one and see nothing later; without noise nearness and heavy runs alone decide."""
-    law = AttentionLaw(num_heads=2, hitters_frac=0.02, run_tokens=3, strength_ratio=50.0, drift_ratio=0.0)
-    maps, heavy = drawn_maps(law, 100, 8, 0)
-    assert maps.shape == (2, 64 + 8, 100)
-    np.testing.assert_allclose(maps.sum(axis=2), 1)
-    for query in range(64):
-        assert not maps[:, query, 100 - 64 + query + 1 :].any()
-    assert 3 <= heavy[0].sum() <= 6
-    assert recall_frac(maps[:, 64:], heavy) > 0.999
-    plain, _ = drawn_maps(replace(law, strength_ratio=0.0, near_tokens=2.0), 2000, 1, 0)
-    near = plain[:, -1]  # just behind the prompt: 3 exp(-away / 2) in logits
-    assert near[:, -1].mean() > 3 * near[:, :1000].mean()
-
-
-def test_scoring_a_position():
-    """64 queries of 32 heads of 128 in 4 layers, two operations each; a key once more, and 8 bytes a score."""
-    assert scoring(32, 128, 4, 100.0) == (2 * 64 * 128 * 32 * 4, 100 + 8 * 64 * 32 * 4)
 
 
 # --- a vision tower
