@@ -149,8 +149,8 @@ BATCH = SimpleNamespace(
 
 
 def test_what_compressed_attention_keeps(monkeypatch):
-    """Of 64 bytes a token: an entry for every four tokens with a quarter of an index of 32 in three layers, none in two;
-    the last 16 tokens whole in all five. Half of the layers are on the fullest stage."""
+    """Of 64 bytes a token: an entry for every four with a quarter of an index of 32 in three layers, none in two; the
+    last 16 tokens whole in all five. Half of the layers are on the fullest stage."""
     from orrery.execution import shard as shards
 
     plain = {"num_heads": 4, "head_size": 64, "window_tokens": 16}

@@ -17,8 +17,8 @@ from orrery.numerics.draws import correlated, draw
 from orrery.numerics.experiments import fitting
 from orrery.numerics.experiments.fitting import Plan, answers, fit
 from orrery.numerics.experiments.losses import cross_entropy, sharpness_frac, squared_error
-from orrery.numerics.experiments.studies.dfp import Counts, FixedPointProduct, _row, _tasks
-from orrery.numerics.experiments.tasks import classification, regression, text
+from orrery.numerics.experiments.studies.dfp import Counts, FixedPointProduct, _row
+from orrery.numerics.experiments.tasks import classification, own_points, regression, text
 from orrery.numerics.laws.coefficients import coefficients
 from orrery.numerics.laws.fp_quantisation import Run, best_split, compute_flops
 from orrery.numerics.power_exponent import codes_of, product_table, raised, round_trip_error, values_of
@@ -220,13 +220,15 @@ def test_training_in_fixed_point():
 
 def test_three_quarters_of_the_users_points_are_learned():
     points = {"x": np.stack([np.arange(17.0), np.ones(17)], axis=1), "y": np.arange(17) % 3}
-    learned, judged, features, classes = _tasks(points, 0)
-    assert (features, classes) == (2, 3)
+    lessons = own_points(points, 0)
+    assert (lessons.num_inputs, lessons.num_outputs) == (2, 3)
     rng = np.random.default_rng(0)
-    seen, held = (set(task.draw(300, rng)[0][:, 0].tolist()) for task in (learned, judged))
+    seen, held = (set(task.draw(300, rng)[0][:, 0].tolist()) for task in (lessons.learned, lessons.judged))
     assert (len(seen), len(held), len(seen | held)) == (12, 5, 17)
-    assert learned.least_loss == 0
-    assert _tasks({}, 0)[2:] == (32, 16)
+    assert lessons.learned.least_loss == 0
+    wide = own_points(points, 0, 4)  # two features that are always zero and a class that never comes
+    assert (wide.num_inputs, wide.num_outputs) == (4, 4)
+    assert not wide.learned.draw(9, rng)[0][:, 2:].any()
 
 
 def test_a_row_of_an_experiment():
