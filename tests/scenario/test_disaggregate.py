@@ -7,7 +7,7 @@ import pytest
 from orrery.base.errors import OrreryError
 from orrery.cli.main import run
 from orrery.execution.layout import Layout
-from orrery.scenario.ask import plan
+from orrery.scenario.ask import estimate, plan
 from orrery.scenario.capacity import find_capacity
 from orrery.scenario.disaggregate import RESOLVED, plan_disaggregated
 from orrery.scenario.simulate import simulate
@@ -224,3 +224,31 @@ def test_a_plain_plan_says_what_it_does_not_use():
     asked = {"model": "llama-3.1-8b", "device": "h100-sxm", "input_tokens": 1000, "output_tokens": 200, "rate": 1.0}
     notes = plan(**asked, decode_device="a100-sxm-80gb").notes
     assert "decode_device: not used; add --disaggregate" in notes
+
+
+def test_each_device_may_have_a_price_of_its_own():
+    """Eight A100 for 2 $ and four H100 for 4 $ an hour."""
+    asked = {"model": "llama-3.1-8b", "device": "a100-sxm-80gb,h100-sxm", "input_tokens": 1000, "output_tokens": 200}
+    priced = {"device_usd_per_hour": "a100-sxm-80gb=2,h100-sxm=4", "max_usd_per_hour": 16.0, "tp": 1, "pp": 1}
+    found = plan(**asked, **priced)
+    assert {p.operation.deployment.cluster.device.name: p.operation.num_devices for p in found.plans} == {
+        "a100-sxm-80gb": 8,
+        "h100-sxm": 4,
+    }
+    assert {p.usd_per_hour for p in found.plans} == {16.0}
+    one = {**asked, "device": "h100-sxm", "rate": 1.0}
+    alike, named = plan(**one, usd_per_hour=4.0), plan(**one, device_usd_per_hour="h100-sxm=4")
+    assert named.plans[0].usd_per_hour == alike.plans[0].usd_per_hour
+    for ask in (simulate, estimate):
+        asked = {**one, "num_requests": 50} if ask is simulate else one
+        prices = ({"usd_per_hour": 4.0}, {"device_usd_per_hour": "h100-sxm=4"})
+        answers = [ask(**asked, **price).to_json() for price in prices]
+        paid = [{k: v for k, v in a.items() if "usd" in k} for a in answers]
+        assert paid[0] == paid[1]
+        assert any(paid[0].values())
+
+
+@pytest.mark.parametrize("text", ["h100-sxm", "h100-sxm=", "=4", "h100-sxm=-1", "h100-sxm=nan", "h100-sxmm=4"])
+def test_prices_that_are_none_are_refused(text):
+    with pytest.raises(OrreryError, match="h100-sxm"):
+        plan(model="llama-3.1-8b", device="h100-sxm", input_tokens=9, output_tokens=9, device_usd_per_hour=text)

@@ -15,6 +15,7 @@ from orrery.planner.workers import Workers
 from orrery.scenario.answer import to_json
 from orrery.scenario.answer_ways import Reasoned
 from orrery.scenario.capacity_left import Room, room_of
+from orrery.scenario.own_price import own_usd_per_hour
 from orrery.scenario.plan import EVERY_PLAN, IN_FULL, plan_scenario
 from orrery.scenario.plan_answer import PlanAnswer, memory_json, price_json
 from orrery.scenario.reasoning import OF_OTHER_RUNS, REASONING, reasoned, unused
@@ -212,7 +213,11 @@ def _estimated(scenario: Scenario) -> Answer | InfeasibleAnswer:
     found = estimate_deployment(question.deployment, question.workload)
     if isinstance(found, Infeasible):
         return InfeasibleAnswer(infeasible=found, notes=question.notes)
-    tariff = tariff_of(question.deployment.cluster.device, scenario.usd_per_hour, scenario.electricity)
+    tariff = tariff_of(
+        question.deployment.cluster.device,
+        own_usd_per_hour(scenario, question.deployment.cluster.device.name),
+        scenario.electricity,
+    )
     many = reasoned(scenario, question, found, tariff) if scenario.asks(*REASONING) else None
     if isinstance(many, Infeasible):
         return InfeasibleAnswer(infeasible=many, notes=question.notes)

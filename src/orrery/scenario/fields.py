@@ -265,6 +265,13 @@ SETTINGS: tuple[Setting, ...] = grouped(
         excludes_least=False,
         commands=TRAFFIC | TRAIN | CACHE,
     ),
+    word(
+        "device_usd_per_hour",
+        "The same of each of several devices, by name.",
+        "a100-sxm-80gb=2.2,h100-sxm=4.75",
+        "DEVICE=USD,…",
+        commands=TRAFFIC,
+    ),
     number(
         "electricity",
         "Price of electricity in $ per kWh, added to the devices' price.",

@@ -21,6 +21,7 @@ from orrery.planner.space import tensor_degrees
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.objectives import read_objectives
+from orrery.scenario.own_price import own_usd_per_hour
 from orrery.scenario.resolve import deploy, device_names, find, formats_of, layout_of
 from orrery.scenario.schema import Scenario, merged, read_scenario
 from orrery.scenario.traffic import traffic_of
@@ -186,7 +187,9 @@ def _types(inputs: Scenario, rents: Mapping[str, float]) -> tuple[tuple[Type, ..
     notes: list[str] = []
     for name in device_names(inputs):
         parts = find(inputs, name)
-        tariff = tariff_of(parts.device, rents.get(name, inputs.usd_per_hour), inputs.electricity)
+        tariff = tariff_of(
+            parts.device, rents.get(name, own_usd_per_hour(inputs, parts.device.name)), inputs.electricity
+        )
         if tariff.usd_per_hour is None:
             raise ScenarioError(f"device: no price is known for {name}; leave it out, or write usd_per_hour.")
         notes += [*parts.notes, *tariff.notes]

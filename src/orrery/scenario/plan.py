@@ -31,6 +31,7 @@ from orrery.scenario.kept_cache import compression_of
 from orrery.scenario.money import is_money_asked, money_of
 from orrery.scenario.narrow_products import online_rotation_of, wide_frac_of
 from orrery.scenario.objectives import read_objectives
+from orrery.scenario.own_price import own_usd_per_hour
 from orrery.scenario.plan_answer import PlanAnswer, nothing_works
 from orrery.scenario.power_row import power_row_of
 from orrery.scenario.resolve import (
@@ -220,7 +221,7 @@ def space_of(scenario: Scenario, parts: Sequence[Parts], max_devices: int) -> Sp
             device=clocked(p.device, clock),
             clock_frac=clock,
             engine=with_policy(scenario, p.engine),
-            tariff=tariff_of(p.device, scenario.usd_per_hour, scenario.electricity),
+            tariff=tariff_of(p.device, own_usd_per_hour(scenario, p.device.name), scenario.electricity),
         )
         for p in parts
         for clock in clock_fracs(scenario)

@@ -41,6 +41,7 @@ TRAFFIC = (
     "trace",
     "max_model_len",
     "usd_per_hour",
+    "device_usd_per_hour",
     "electricity",
     "slo",
     "attainment",

@@ -76,6 +76,7 @@ class ServingScenario(Settings, table=BY_NAME):
     max_model_len: Count = None
     gpu_memory_utilization: Number = None
     usd_per_hour: Number = None
+    device_usd_per_hour: Word = None
     electricity: Number = None
     seed: Count = None
     num_requests: Count = None

@@ -21,6 +21,7 @@ from orrery.scenario.images import prompt_tokens
 from orrery.scenario.levers.found import of_service
 from orrery.scenario.levers.idle import idle_notes
 from orrery.scenario.objectives import percentile_limits, request_limits_s
+from orrery.scenario.own_price import own_usd_per_hour
 from orrery.scenario.requests import is_spread, requests_for
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.service import service_for
@@ -201,7 +202,11 @@ def answer_of(
     figures = summary(simulated, request_limits_s(scenario.slo), sorted({*PERCENTILES, *inputs}), warmup_frac)
     tariffs = [
         (
-            tariff_of(p.deployment.cluster.device, scenario.usd_per_hour, scenario.electricity),
+            tariff_of(
+                p.deployment.cluster.device,
+                own_usd_per_hour(scenario, p.deployment.cluster.device.name),
+                scenario.electricity,
+            ),
             p.replicas * p.deployment.layout.num_devices,
         )
         for p in service.pools
