@@ -1,9 +1,11 @@
 """Files of orchestrators: every field is a recorded one, and every value is the plan's."""
 
 import json
+import os
 import re
 import shlex
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -142,3 +144,18 @@ def test_what_an_orchestrator_cannot_start_is_refused(answer):
     text = deploy_files(other, "kubernetes")[0]["kubernetes.yaml"]
     assert "sglang.launch_server" in text
     assert "sglang:num_running_reqs" in text
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("ORRERY_KUBERNETES" not in os.environ, reason="tools/checks/clients.sh installs the client")
+def test_recorded_fields_are_those_of_the_kubernetes_client():
+    """And it says so of a field that is none."""
+    asked = {name: kinds()[name].fields for name in ("Deployment", "Service", "HorizontalPodAutoscaler")}
+    asked["Service"] = (*asked["Service"], "spec.ports[].nothing")
+    script = Path(__file__).parent / "foreign" / "kubernetes_fields.py"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    command = [os.environ["ORRERY_KUBERNETES"], str(script)]
+    found = subprocess.run(
+        command, input=json.dumps(asked), capture_output=True, text=True, check=True, env=environment
+    )
+    assert json.loads(found.stdout) == [["Service", "spec.ports[].nothing"]]

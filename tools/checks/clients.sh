@@ -21,4 +21,5 @@ cd "$root"
 ORRERY_AIPERF="$to/aiperf/bin/aiperf" ORRERY_GUIDELLM="$to/guidellm/bin/guidellm" \
     ORRERY_OPENAI_AGENTS="$to/openai-agents/bin/python" ORRERY_PYDANTIC_AI="$to/pydantic-ai/bin/python" \
     ORRERY_KUBERNETES="$to/kubernetes/bin/python" \
-    .venv/bin/python -m pytest -n 0 -s -m slow tests/emulator/test_real_clients.py tests/emulator/test_foreign_clients.py
+    .venv/bin/python -m pytest -n 0 -s -m slow \
+    tests/emulator/test_real_clients.py tests/emulator/test_foreign_clients.py tests/planner/test_deploy.py

@@ -114,7 +114,8 @@ class RealTimeDriver:
                 self._ring()
 
     async def run(self) -> None:
-        """Compute what is due, hand it out, and sleep until the next event or request."""
+        """Start the clock; compute what is due, hand it out, and sleep until the next event or request."""
+        self._start = self._loop.time()
         while True:
             self._alarm = self._loop.create_future()
             self._advance()

@@ -18,7 +18,7 @@ from orrery.emulator.stream import Stream
 from orrery.emulator.words import Answer
 from orrery.serving.requests import Requests
 
-AHEAD_S = 0.5
+AHEAD_S = 2.0
 """How long before its moment, on the wall, a request is submitted."""
 
 
@@ -49,7 +49,7 @@ class Playback:
             if after.size and after[i] >= 0:
                 continue
             ahead_s = (arrive_s - self._pace.now_s) / speed - AHEAD_S
-            if ahead_s > 0.0 or i % 256 == 0:
+            if ahead_s > 0.0 or (i and i % 256 == 0):
                 await asyncio.sleep(max(0.0, ahead_s))
             if self._pace.is_closing:
                 return

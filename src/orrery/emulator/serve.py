@@ -39,14 +39,15 @@ async def serve(found: Ready, listener: socket.socket, on_start: Callable[["Serv
     server = Server(pace, App(pace, settings, played))
     publisher = _publisher(pace, settings)
     on_start(server)
-    paced, watched = asyncio.create_task(pace.run()), asyncio.create_task(_watch(meters.lag))
-    paced.add_done_callback(lambda _: server.stop())
-    running: list[asyncio.Task[None]] = [paced]
-    if publisher is not None:
-        running.append(asyncio.create_task(publisher.serve_replays()))
-    if played is not None:
+    running: list[asyncio.Task[None]] = []
+    if played is not None:  # before the clock starts, so that its first requests are not late
         running.append(asyncio.create_task(played.run()))
         running[-1].add_done_callback(lambda task: None if task.cancelled() or not task.exception() else server.stop())
+    paced, watched = asyncio.create_task(pace.run()), asyncio.create_task(_watch(meters.lag))
+    paced.add_done_callback(lambda _: server.stop())
+    running.append(paced)
+    if publisher is not None:
+        running.append(asyncio.create_task(publisher.serve_replays()))
     try:
         await server.serve(sockets=[listener])
     finally:
