@@ -84,6 +84,28 @@ def test_a_hidden_ring_costs_the_host_alone():
     assert found.host_s == 2e-3
 
 
+def test_the_host_starts_operators_exchanges_and_hops():
+    work = Work(num_operators=3, num_exchanges=5, num_hops=7)
+    assert seconds(work, H100, ONES).host_s == pytest.approx(3e-5 + 5e-4 + 7e-3)
+
+
+def test_exchanges_beside_the_whole_pass_show_where_they_are_longer():
+    """1 + 1 + 1 + 1 s of computing; 3 s beside it at half the rate are 6, of which 2 show."""
+    clocks = clock_units(H100)
+    work = Work(
+        products_s=0.5,
+        score_flops=500.0 * clocks,
+        score_pairs=50.0 * clocks,
+        stream_bytes=2.0 * clocks,
+        convolution_flops=peak_of(H100, "bf16") / 4,
+        beside_s=3.0,
+        exchange_s=1.0,
+    )
+    found = seconds(work, H100, ONES)
+    assert found.exchange_s == pytest.approx(2 + 2)
+    assert found.device_s == pytest.approx(4 + 4)
+
+
 def test_rates_never_pass_the_roofs():
     fast = ONES | {"attention_flops_per_clock": 1e9, "stream_bytes_per_clock": 1e9, "exponential_flops": 0.0}
     work = Work(score_flops=peak_of(H100, "bf16"), stream_bytes=H100.memory_bandwidth_bytes_per_s)

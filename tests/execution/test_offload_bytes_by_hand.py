@@ -6,43 +6,22 @@ micro-batches a step. Lanes: 10 bytes a second up and down the link, 8 from the 
 
 from dataclasses import fields, replace
 
+import offloads
 import pytest
 
-from orrery.execution.offload import OFFLOADS
 from orrery.execution.offload.knobs import OffloadKnobs
-from orrery.execution.offload.tiers import Tiers
-from orrery.execution.offload.work import Work
 
-WORK = Work(
-    num_layers=4,
-    num_layer_parameters=10.0,
+WORK = replace(
+    offloads.WORK,
     num_outer_parameters=6.0,
-    forward_s=1.0,
-    backward_s=2.0,
     weight_gradient_s=0.75,
-    recompute_s=0.5,
     outer_forward_s=0.25,
     outer_backward_s=0.5,
-    activation_bytes=50.0,
-    kept_bytes=20.0,
-    boundary_bytes=4.0,
-    logits_bytes=30.0,
     num_largest_parameters=5.0,
     num_adapter_parameters=3.0,
     num_micro_batches=2,
 )
-TIERS = Tiers(
-    gpu_bytes=1e4,
-    gpu_memory_bytes_per_s=1120.0,
-    host_bytes=1e4,
-    host_memory_bytes_per_s=28.0,
-    host_link_each_way_bytes_per_s=10.0,
-    nvme_bytes=1e4,
-    nvme_read_bytes_per_s=8.0,
-    nvme_write_bytes_per_s=4.0,
-    num_ranks=4,
-    collective_bytes_per_s=16.0,
-)
+TIERS = replace(offloads.TIERS, num_ranks=4, collective_bytes_per_s=16.0)
 PASSES = 2 * (4 * 1 + 0.25 + 0.5 + 4 * 2)
 """Both micro-batches forward and back, without anything computed again."""
 SHARED = 0.75 / 16
@@ -52,8 +31,7 @@ LAYER, PART = 20.0, 11.5
 
 
 def step(name, work=WORK, tiers=TIERS, **knobs):
-    technique = OFFLOADS.techniques[name]
-    return technique.rule(work, tiers, technique.knobs(**knobs))
+    return offloads.step(name, work, tiers, **knobs)
 
 
 def check(found, held, **busy):
@@ -283,7 +261,7 @@ def test_what_schedules_say_of_themselves():
     """Which share states, go back, fetch, and where they stand among those that learn as on the device."""
     told = {
         name: (k.shares_states, k.has_backward, k.num_forward, k.rung, k.fetches_from, k.trains)
-        for name, k in ((name, technique.knobs) for name, technique in OFFLOADS.techniques.items())
+        for name, k in ((name, technique.knobs) for name, technique in offloads.SCHEDULES.items())
     }
     assert told == {
         "all-on-device": (False, True, 1, 0, "device", "all weights"),
@@ -314,7 +292,7 @@ def test_what_schedules_say_of_themselves():
     ],
 )
 def test_knobs_out_of_range_are_refused(name, knob, wrong):
-    knobs = OFFLOADS.techniques[name].knobs
+    knobs = offloads.SCHEDULES[name].knobs
     with pytest.raises(Exception, match=knob):
         knobs(**{knob: wrong})
     assert getattr(knobs(**{knob: 1}), knob) == 1

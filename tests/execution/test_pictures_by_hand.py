@@ -12,7 +12,6 @@ from orrery.execution.diffusion import (
     Job,
     Seconds,
     Work,
-    clock_units,
     decoder_work,
     encoder_work,
     pass_work,
@@ -203,40 +202,6 @@ def test_prompts_are_read_once_with_an_empty_one_where_the_pipeline_guides():
 
 
 # --- seconds, watts and bytes
-
-CONSTANTS = {
-    "product_frac": 0.5,
-    "attention_flops_per_clock": 1000.0,
-    "exponential_flops": 10.0,
-    "stream_bytes_per_clock": 2.0,
-    "exchange_frac": 0.5,
-    "convolution_frac": 0.25,
-    "operator_s": 1e-5,
-    "exchange_operator_s": 1e-4,
-    "hop_operator_s": 1e-3,
-}
-
-
-def test_the_host_starts_operators_exchanges_and_hops():
-    work = Work(num_operators=3, num_exchanges=5, num_hops=7)
-    assert seconds(work, H100, CONSTANTS).host_s == pytest.approx(3e-5 + 5e-4 + 7e-3)
-
-
-def test_exchanges_beside_the_whole_pass_show_where_they_are_longer():
-    """1 + 1 + 1 + 1 s of computing; 3 s beside it at half the rate are 6, of which 2 show."""
-    clocks = clock_units(H100)
-    work = Work(
-        products_s=0.5,
-        score_flops=500.0 * clocks,
-        score_pairs=50.0 * clocks,
-        stream_bytes=2.0 * clocks,
-        convolution_flops=peak_of(H100, "bf16") / 4,
-        beside_s=3.0,
-        exchange_s=1.0,
-    )
-    found = seconds(work, H100, CONSTANTS)
-    assert found.exchange_s == pytest.approx(2 + 2)
-    assert found.device_s == pytest.approx(4 + 4)
 
 
 @pytest.mark.parametrize(
