@@ -208,6 +208,18 @@ def test_every_engine_has_a_socket_of_its_own_and_a_lost_one_is_cleared(start, t
         assert first.read(0).held["GPU"] == content(found)
 
 
+def test_ranks_that_share_experts_have_caches_of_their_own(start, tmp_path):
+    """One replica of two ranks, each with its own cache, which may hold the same block."""
+    scenario = {"model": "qwen3-30b-a3b", "dp": 2, "ep": 2, "router": "round-robin"}
+    with followed(start, tmp_path, scenario, 2) as (found, seen):
+        for _ in range(4):
+            ask(found, 100)
+        held = [one.read().held["GPU"] for one in seen]
+        assert found.pace.live.snapshot().is_up.size == 1
+        assert held[0] & held[1]
+        assert len(held[0]) + len(held[1]) == device_blocks(found)
+
+
 def test_an_adapters_blocks_name_it(start, tmp_path):
     with followed(start, tmp_path, {}, lora_modules=("sql=adapters/sql",)) as (found, (seen,)):
         ask(found, 100, 40, model="sql", cache_salt="me")

@@ -59,13 +59,13 @@ class EventBatch(Struct, array_like=True, omit_defaults=True):
     data_parallel_rank: int | None = None
 
 
-def events_by_engine(changes: Iterable[CacheChange], spec_kind: str) -> dict[int, list[Event]]:
-    """Events of each engine; removals first, as they made the room."""
+def events_by_cache(changes: Iterable[CacheChange], spec_kind: str) -> dict[int, list[Event]]:
+    """Events of each cache; removals first, as they made the room."""
     found: dict[int, list[Event]] = {}
     for change in changes:
-        events = found.setdefault(change.engine, [])
+        events = found.setdefault(change.cache, [])
         if change.is_empty:
-            found[change.engine] = [AllBlocksCleared()]
+            found[change.cache] = [AllBlocksCleared()]
             continue
         medium = HOST if change.is_host else DEVICE
         events += [

@@ -8,7 +8,6 @@ batches, then a number of -1.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -17,9 +16,9 @@ import zmq
 import zmq.asyncio
 
 from orrery.base.errors import ScenarioError
-from orrery.emulator.kv_events import EventBatch, events_by_engine
+from orrery.emulator.kv_events import EventBatch, events_by_cache
 from orrery.emulator.kv_settings import KVEventSettings
-from orrery.serving.live.cache_watch import CacheChange
+from orrery.serving.live.cache_watch import CacheWatch
 
 NUM_KEPT = 10_000
 """Batches of an engine that can be replayed: vLLM's own (``buffer_steps``)."""
@@ -34,15 +33,13 @@ NUMBER_BYTES = 8
 class KVPublisher:
     """Publishes changes of a service's caches, from when it is opened until it is closed."""
 
-    def __init__(
-        self, settings: KVEventSettings, num_engines: int, changes: Callable[[], Iterable[CacheChange]]
-    ) -> None:
-        self._spec_kind, self._changes = settings.spec_kind, changes
+    def __init__(self, settings: KVEventSettings, watch: CacheWatch) -> None:
+        self._spec_kind, self._watch = settings.spec_kind, watch
         self._context = zmq.asyncio.Context()
         self._encoder = msgspec.msgpack.Encoder()
         self._engines: list[_Engine] = []
         try:
-            for engine in range(num_engines):
+            for engine in range(watch.num_caches):
                 self._engines.append(_Engine(self._context, settings, engine))
         except zmq.ZMQError as error:
             self.close()
@@ -50,7 +47,7 @@ class KVPublisher:
 
     def publish(self) -> None:
         """Send the changes since the last time, if there are any."""
-        for engine, events in events_by_engine(self._changes(), self._spec_kind).items():
+        for engine, events in events_by_cache(self._watch.changes(), self._spec_kind).items():
             batch = EventBatch(ts=time.time(), events=events, data_parallel_rank=engine)
             self._engines[engine].send(self._encoder.encode(batch))
 

@@ -98,8 +98,7 @@ def _publisher(pace: RealTimeDriver, settings: Settings) -> "KVPublisher | None"
         return None
     from orrery.emulator.kv_publisher import KVPublisher
 
-    live = pace.live
-    publisher = KVPublisher(settings.kv_events, live.snapshot().is_up.size, live.watch_cache().changes)
+    publisher = KVPublisher(settings.kv_events, pace.live.watch_cache())
     pace.on_advance = publisher.publish
     return publisher
 

@@ -47,7 +47,7 @@ def looked(live, requests):
 
 
 def change(**told):
-    return [CacheChange(**{"engine": 0, "is_host": False, "stored": [], "removed": [], "is_empty": False, **told})]
+    return [CacheChange(**{"cache": 0, "is_host": False, "stored": [], "removed": [], "is_empty": False, **told})]
 
 
 def test_blocks_come_in_the_order_of_their_prompt_and_each_once():

@@ -1,8 +1,9 @@
 """Changes of the prefix caches of a live run: named blocks that are there now and were not, and the reverse.
 
-A block is told by its name, on the device or on the host, once for every engine that holds it. What came and went
-between two looks is not told: told changes, put on top of each other, are the cache's content at each look. A look
-goes through what the memory wrote down since the last one, or through everything where that was too much.
+A replica has one cache, or one for each of its data-parallel ranks that share experts; they are numbered through. A
+block is told by its name, on the device or on the host, once for every cache that holds it. What came and went between
+two looks is not told: told changes, put on top of each other, are the cache's content at each look. A look goes through
+what the memory wrote down since the last one, or through everything where that was too much.
 """
 
 from collections import Counter
@@ -23,13 +24,13 @@ JOURNAL = 2**16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheChange:
-    """Gains and losses of one engine's cache on one level; parents before what follows them."""
+    """Gains and losses of one cache on one level; parents before what follows them."""
 
-    engine: int
+    cache: int
     is_host: bool
     stored: list[Hashable]
     removed: list[Hashable]
-    is_empty: bool  # the engine holds nothing any more, on any level
+    is_empty: bool  # the cache holds nothing any more, on any level
 
 
 class _Place(NamedTuple):
@@ -48,15 +49,16 @@ class _Found(NamedTuple):
 
 
 class CacheWatch:
-    """Looks at the caches of all engines, and remembers what it saw."""
+    """Looks at all caches, and remembers what it saw."""
 
-    def __init__(self, prefixes: Prefixes, world: Callable[[], tables.SimulationState], machine_of_lane: Ints) -> None:
+    def __init__(self, prefixes: Prefixes, world: Callable[[], tables.SimulationState]) -> None:
         self._prefixes, self._world = prefixes, world
         self._seen: dict[_Place, _Found] = {}
         self._counts = Counter[int]()  # blocks by pool
         self._num_ids = 0  # of the memory at the last look
-        used, first = np.unique(world().lanes[:, tables.POOL], return_index=True)
-        self._engine_of_pool = dict(zip(used.tolist(), machine_of_lane[first].tolist(), strict=True))
+        pools: list[int] = np.unique(world().lanes[:, tables.POOL]).tolist()
+        self._number_of = {pool: k for k, pool in enumerate(pools)}
+        self.num_caches = len(pools)
 
     def content(self) -> dict[_Place, Hashable]:
         """The names of all blocks that are there now."""
@@ -88,7 +90,7 @@ class CacheWatch:
         levels = sorted({(place.is_host, place.pool) for place in (*stored, *removed)})
         return [
             CacheChange(
-                engine=self._engine_of_pool[pool],
+                cache=self._number_of[pool],
                 is_host=is_host,
                 stored=_names(stored, pool, is_host),
                 removed=_names(removed, pool, is_host),

@@ -330,7 +330,7 @@ class Live:
         if self._watch is None:
             journal = np.zeros(1 + JOURNAL, dtype=np.int64)
             self.change(self._world._replace(memory=self._world.memory._replace(journal=journal)))
-            self._watch = CacheWatch(self._prefixes, lambda: self._world, self._doors.machine_of_lane)
+            self._watch = CacheWatch(self._prefixes, lambda: self._world)
         return self._watch
 
     def snapshot(self) -> Snapshot:
