@@ -15,6 +15,7 @@ from orrery.execution.online_rotation import additions, rotated
 from orrery.execution.shard import shard
 from orrery.execution.step import step
 from orrery.kernels.ops import Elementwise
+from orrery.numerics.registry import get_format
 
 B200 = get_device("b200")
 FP4 = {"model": "llama-3.1-8b", "device": "b200", "weights": "mxfp4", "batch": 8, "input_tokens": 512}
@@ -95,6 +96,19 @@ def test_no_wide_features_are_the_format_and_all_of_them_are_sixteen_bits():
     assert none.memory.weights_bytes < some.memory.weights_bytes < wide.memory.weights_bytes
 
 
+def test_four_bits_with_eight_bit_features_keep_their_weights_in_four():
+    settings = INT8 | {"device": "t4", "weights": "int4_int4"}
+    plain, mixed = (
+        shard(estimate(**settings, **MORE, **more).estimate.deployment)
+        for more in ({}, {"wide_frac": 0.25, "wide_format": "int4_int8"})
+    )
+    whole, pieces = ({x.name: x for x in cut.linears} for cut in (plain, mixed))
+    assert (pieces["down"].format, pieces["down wide"].format) == ("int4_int4", "int4_int8")
+    each = get_format("int4_int8").bytes_per_element  # four bits, and a scale for 128 of them
+    assert pieces["down wide"].weight_bytes == each * 2048 * 2048
+    assert pieces["down"].weight_bytes == 0.75 * whole["down"].weight_bytes
+
+
 def test_simulate_and_plan_take_both():
     traffic = {"concurrency": 4, "num_requests": 16, "input_tokens": 128, "output_tokens": 8}
     settings = {"model": "llama-3.2-1b", "device": "h100-sxm", "weights": "fp8"}
@@ -130,6 +144,8 @@ def test_refusals():
         ({"online_rotation": "wide"}, "write features of a block"),
         ({"weights": "bf16", "wide_frac": 0.1}, "no product is narrow"),
         ({"model": "mixtral-8x7b", "wide_frac": 0.1}, "experts of"),
+        ({"wide_format": "bf16"}, "no features are wide"),
+        ({"wide_frac": 0.1, "wide_format": "int8"}, "the format of the weights"),
     ):
         with pytest.raises(ScenarioError, match=words):
             estimate(**INT8 | change, **MORE)

@@ -194,7 +194,8 @@ class Deployment:
     expert_routes: Routes | None = None  # which experts follow which; None: not known
     weight_offload: WeightOffload | None = None  # None: all weights on the devices
     online_rotation: OnlineRotation | None = None  # None: nothing turns as the model serves
-    wide_frac: float = 0.0  # share of the features of every narrow product whose weights and inputs stay in 16 bits
+    wide_frac: float = 0.0  # share of the features of every narrow product that run in a wider format
+    wide_format: str = "bf16"  # of those features, weights and inputs
     adapters: Adapters | None = None  # None: every request takes the model as it is
 
     @property

@@ -11,7 +11,7 @@ from functools import lru_cache
 from math import ceil
 
 from orrery.execution.choice import Choice, choices, stored_experts
-from orrery.execution.formats import SIXTEEN_BIT_BYTES, bytes_per_element, compute_format, is_16bit, wide_bytes
+from orrery.execution.formats import bytes_per_element, compute_format, is_16bit, wide_bytes
 from orrery.execution.host_experts import room_of
 from orrery.execution.layout import Deployment
 from orrery.models.model import (
@@ -187,7 +187,7 @@ def _linear(deployment: Deployment, block: Block | None, linear: Linear) -> Line
 
 
 def _pieces(deployment: Deployment, block: Block, linear: Linear) -> Iterator[LinearShard]:
-    """The layer; or, of a narrow one some of whose features stay in 16 bits, the narrow product and the wide one."""
+    """The layer; or, of a narrow one some of whose features run in a wider format, both products."""
     whole = _linear(deployment, block, linear)
     k = round(whole.k * deployment.wide_frac)
     if not k or is_16bit(whole.format):
@@ -198,8 +198,14 @@ def _pieces(deployment: Deployment, block: Block, linear: Linear) -> Iterator[Li
     if k < whole.k:
         yield replace(whole, k=whole.k - k, weight_bytes=whole.weight_bytes - elements * stored)
     bias_bytes = 0.0 if k < whole.k else whole.weight_bytes - elements * stored
-    weight_bytes = elements * SIXTEEN_BIT_BYTES + bias_bytes
-    yield replace(whole, name=f"{linear.name} wide", k=k, format="bf16", weight_bytes=weight_bytes)
+    wide = deployment.wide_format
+    yield replace(
+        whole,
+        name=f"{linear.name} wide",
+        k=k,
+        format=compute_format(wide, wide, deployment.cluster.device),
+        weight_bytes=elements * bytes_per_element(wide) + bias_bytes,
+    )
 
 
 def _columns(linear: Linear, mixer: Mixer | None, tp: int) -> int:

@@ -77,6 +77,7 @@ class Fixed:
     weight_offload: WeightOffload | None = None
     online_rotation: OnlineRotation | None = None
     wide_frac: float = 0.0
+    wide_format: str = "bf16"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -150,6 +151,7 @@ def _deployment(
         weight_offload=fixed.weight_offload,
         online_rotation=fixed.online_rotation,
         wide_frac=fixed.wide_frac,
+        wide_format=fixed.wide_format,
     )
 
 

@@ -27,12 +27,13 @@ FORMAT_SETTINGS: tuple[Setting, ...] = (
     ),
     number(
         "wide_frac",
-        "Share of the features of narrow products that stay in 16 bits, such as outlier channels (orrery quantize "
-        "--wide-above measures it).",
+        "Share of the features of narrow products that run in a wider format, such as outlier channels (orrery "
+        "quantize --wide-above measures it).",
         0.01,
         most=1.0,
         excludes_least=False,
         metavar="FRAC",
     ),
+    word("wide_format", "Format of those features, weights and inputs (default: bf16).", "int4_int8", "FORMAT"),
 )
 """In the order of the help page."""

@@ -4,10 +4,11 @@ from orrery.base.errors import ScenarioError
 from orrery.execution.formats import is_16bit
 from orrery.execution.layout import OnlineRotation
 from orrery.models.model import Model
+from orrery.numerics.registry import get_format
 from orrery.numerics.rotations.hadamard import has_matrix
 from orrery.scenario.schema import Scenario
 
-FOLDED = "folded"
+FOLDED, WIDE = "folded", "bf16"
 
 
 def online_rotation_of(scenario: Scenario, weights: tuple[str, ...]) -> OnlineRotation | None:
@@ -33,6 +34,18 @@ def wide_frac_of(scenario: Scenario, weights: tuple[str, ...], model: Model) -> 
     if any(b.experts for b in model.blocks):
         raise ScenarioError(f"wide_frac: the experts of {model.name} run in one format; leave wide_frac out.")
     return scenario.wide_frac
+
+
+def wide_format_of(scenario: Scenario, weights: tuple[str, ...]) -> str:
+    """The format of the features that stay wide; refused where none do, or where it is that of all others."""
+    if scenario.wide_format is None:
+        return WIDE
+    if not scenario.wide_frac:
+        raise ScenarioError("wide_format: no features are wide; write wide_frac = 0.01 beside it.")
+    found = get_format(scenario.wide_format).name
+    if found in weights:
+        raise ScenarioError(f"wide_format: got {found}, the format of the weights; write a wider one, such as {WIDE}.")
+    return found
 
 
 def _check_narrow(name: str, weights: tuple[str, ...]) -> None:

@@ -29,7 +29,7 @@ from orrery.scenario.forms import check_knobs, overlap_knobs, with_policy
 from orrery.scenario.images import images_of
 from orrery.scenario.kept_cache import compression_of
 from orrery.scenario.money import is_money_asked, money_of
-from orrery.scenario.narrow_products import online_rotation_of, wide_frac_of
+from orrery.scenario.narrow_products import online_rotation_of, wide_format_of, wide_frac_of
 from orrery.scenario.objectives import read_objectives
 from orrery.scenario.own_price import own_usd_per_hour
 from orrery.scenario.plan_answer import PlanAnswer, nothing_works
@@ -256,6 +256,7 @@ def space_of(scenario: Scenario, parts: Sequence[Parts], max_devices: int) -> Sp
         weight_offload=weight_offload_of(scenario, parts[0].device),
         online_rotation=online_rotation_of(scenario, held),
         wide_frac=wide_frac_of(scenario, held, parts[0].model),
+        wide_format=wide_format_of(scenario, held),
         scheduler_recv_interval=recv_interval_of(scenario, parts[0].engine),
         dispatcher=get_dispatcher(scenario.all2all_backend or ""),
         num_redundant_experts=scenario.num_redundant_experts or 0,

@@ -34,7 +34,7 @@ from orrery.scenario.forms import check_knobs, form_notes, overlap_knobs, with_p
 from orrery.scenario.host_experts import HOST_EXPERTS, host_experts_note, host_experts_of
 from orrery.scenario.images import IMAGES, image_notes, images_of, prompt_tokens
 from orrery.scenario.kept_cache import KEPT_CACHE, Selected, compression_notes, compression_of, selected
-from orrery.scenario.narrow_products import online_rotation_of, wide_frac_of
+from orrery.scenario.narrow_products import online_rotation_of, wide_format_of, wide_frac_of
 from orrery.scenario.schema import Scenario
 from orrery.scenario.traffic import traffic_of
 from orrery.scenario.weight_offload import WEIGHT_OFFLOAD, weight_offload_note, weight_offload_of
@@ -325,6 +325,7 @@ def deploy(scenario: Scenario, parts: Parts, layout: Layout, formats: Formats) -
         weight_offload=weight_offload_of(scenario, parts.device) if scenario.asks(*WEIGHT_OFFLOAD) else None,
         online_rotation=online_rotation_of(scenario, (formats.weights,)),
         wide_frac=wide_frac_of(scenario, (formats.weights,), parts.model),
+        wide_format=wide_format_of(scenario, (formats.weights,)),
         expert_placement=placement_of(scenario, parts.model),
         expert_routes=expert_routes(scenario.expert_loads, parts.model) if scenario.expert_loads else None,
         compression=compression_of(scenario, parts.model) if scenario.asks(*KEPT_CACHE) else NOTHING,

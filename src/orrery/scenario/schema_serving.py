@@ -27,6 +27,7 @@ class ServingScenario(Settings, table=BY_NAME):
     kv: Word = None
     online_rotation: Word = None
     wide_frac: Number = None
+    wide_format: Word = None
     engine: Word = None
     engine_version: Word = None
     moe_backend: Word = None
