@@ -175,7 +175,7 @@ def paper_keys() -> tuple[str, ...]:
 
 def _key(path: Path) -> str:
     """A paper's key: its folder's name, or the file's where a user keeps it."""
-    return path.parent.name.replace("_", "-") if path.name == TEXT and path.parents[1] == FOLDER else path.stem
+    return path.parent.name.replace("_", "-") if path.name == TEXT and path.parent.parent == FOLDER else path.stem
 
 
 def own_paper_keys() -> tuple[str, ...]:
@@ -187,7 +187,7 @@ def own_paper_keys() -> tuple[str, ...]:
 def get_paper(key: str) -> Paper:
     """The paper of that key: one that comes with orrery, or one of the reader's own."""
     shipped = FOLDER / folder_name(key) / TEXT
-    if _key(shipped) == key and shipped.is_file():
+    if _key(shipped) == key and is_user_file(shipped):
         return _retained(shipped)
     folder = own_papers_folder()
     path = folder / f"{key}.toml"
