@@ -98,6 +98,8 @@ def test_fewer_mantissa_bits_of_single_precision():
     loops.round_bits_f32(x, out, 7, np.float32([4, -4, 9, -8, 0, 0]))
     same(out[:7], np.float32([1, 1 + 2**-6, 1 + 2**-7, -1 - 2**-6, 2 * 2.0**-133, 9, -8]))
     assert np.isnan(out[7])
+    loops.round_bits_f32(np.float32([4, -4]), out[:2], 7, np.float32([4, -4, 9, -8, 0, 0]))
+    assert out[:2].tolist() == [4, -4]
     loops.round_bits_f32(x, out, 23, np.float32([10, -10, 9, -8, 0, 0]))
     np.testing.assert_array_equal(out, x)
 

@@ -108,7 +108,8 @@ def folded_linear(
 def residual_add(x: Int32, x_scale: Dyadic, y: Int32, y_scale: Dyadic, num_bits: int = 8) -> Int32:
     """Two branches of different steps in the step of their sum: each gets its own dyadic scale, then integers add."""
     most = (1 << (num_bits - 1)) - 1
-    return np.clip(requantise(x, x_scale, 32) + requantise(y, y_scale, 32), -most, most)
+    sums = requantise(x, x_scale, 32).astype(np.int64) + requantise(y, y_scale, 32)  # two of 32 bits need one more
+    return np.clip(sums, -most, most).astype(np.int32)
 
 
 def int32_sums(x: Int32, weights: Int32) -> Int32:
