@@ -9,17 +9,20 @@ from batches import decodes
 
 from orrery.catalog.devices import get_device
 from orrery.catalog.models import get_model
+from orrery.execution.backend import BackendRule, Situation
 from orrery.execution.compression import compressed, compressing_s
 from orrery.execution.experts import placed as by_routes
 from orrery.execution.experts.offloaded import _counts
 from orrery.execution.finetune_memory import activations
 from orrery.execution.host import is_graph, is_in_pieces, launched_s, launches_s, pieces_s, wall_s
 from orrery.execution.kept_cache import Compression, kept_tokens
+from orrery.execution.overlap import OVERLAPS, knob_array
 from orrery.execution.patches import PATCHES
 from orrery.execution.patches.shared import Shared
 from orrery.execution.rotation_memory import devices_end_to_end, end_to_end, layer_wise
 from orrery.execution.routes import COPIED, EXFLOW, MOETUNER
 from orrery.execution.shard import Cache, cache_of, num_kernels, num_pieces
+from orrery.execution.train.placement import Standing
 
 # --- the host's part of a step
 
@@ -51,6 +54,10 @@ def engine(**more):
 def test_what_the_host_adds_to_a_step(overlap, device_s, launch_s, wall):
     """Four sequences: 1 + 4 x 0.5 of the host's work, 4 x 0.25 of sampling."""
     assert float(wall_s(engine(overlap_frac=overlap), device_s, 4, launch_s)) == wall
+
+
+def test_a_step_without_launches():
+    assert float(wall_s(engine(overlap_frac=1.0), 1.0, 4)) == 3
 
 
 def test_steps_that_a_graph_replays():
@@ -272,3 +279,51 @@ def test_a_placement_is_taken_where_it_is_better(monkeypatch, method, is_copied,
     assert found.crowd_ratio == (found.fullest_ratio if is_copied else 1)
     if method == MOETUNER:
         assert (found.load_gap_frac, found.way_gap_frac) == (0.1, pytest.approx(0.25))
+
+
+def test_what_stands_elsewhere_in_every_way_that_loads_fall():
+    """Two ways over three ranks of two slots: 0 1, 2 3, 4 5 in order; then 0 2, 2 3, 4 0, where 2 and 0 stand twice."""
+    expert = np.array([[0, 1, 2, 3, 4, 5], [0, 2, 2, 3, 4, 0]])
+    standing = Standing(expert=expert, share=np.full((2, 6), 1 / 6), num_experts=6, num_ranks=3)
+    assert standing.slots_each == 2
+    assert standing.moved_frac == pytest.approx((0 + 1) / 2 / 2)  # one of two slots came from elsewhere
+    assert standing.copied_frac == pytest.approx((0 + 2) / 2 / 2)  # both of the first rank
+    assert standing.num_copies == round((1 + 2) / 2)
+
+
+# --- conditions of an engine's choice
+
+
+@pytest.mark.parametrize(
+    ("conditions", "accepts"),
+    [
+        ({}, True),
+        ({"generations": ("hopper", "ada"), "formats": ("fp8",), "mixers": ("latent",), "modes": ("chat",)}, True),
+        ({"generations": ("ada",), "formats": ("fp8",)}, False),
+        ({"generations": ("hopper",), "formats": ("bf16",)}, False),
+        ({"mixers": ("softmax",)}, False),
+        ({"modes": ("batch",)}, False),
+        ({"spans": {"tp": (2, 4), "ep": (1, 1)}}, True),
+        ({"spans": {"tp": (4, 4)}}, True),
+        ({"spans": {"tp": (2, 3)}}, False),
+        ({"spans": {"tp": (5, 8)}}, False),
+        ({"spans": {"tp": (2, 4), "ep": (2, 8)}}, False),
+    ],
+)
+def test_a_rule_holds_where_all_of_its_conditions_do(conditions, accepts):
+    """On Hopper, FP8, latent attention, chat, four ranks."""
+    at = Situation(generation="hopper", format="fp8", mixer="latent", mode="chat", degrees={"tp": 4})
+    assert BackendRule(kind="moe", backend="b", fact=None, **conditions).accepts(at) == accepts
+
+
+# --- an overlap of nano-batches
+
+
+def test_halving_costs_its_extra_once_for_every_further_nano_batch():
+    """Links bind: 10 s and 1 s for each of three further parts are 13, of 24 with 10.5 s of computing and 0.5 of memory;
+    one of 4 x 5 turns has nothing beside it. What the whole takes is never passed."""
+    technique = OVERLAPS.get("nano-batches")
+    full = {f"{kind}_at_{at}_frac": 1.0 for kind in ("memory", "network") for at in (10, 20, 40, 80, 90)}
+    knobs = knob_array(technique, num_batches=4, **full)  # a tenth of a device is as fast as all of it
+    assert technique.rule(21.0, 10.0, 0.5, 0.0, 1.0, 5.0, knobs) == pytest.approx(24 / 20 + 19 / 20 * 13)
+    assert technique.rule(11.5, 10.0, 0.5, 0.0, 1.0, 5.0, knobs) == 11.5

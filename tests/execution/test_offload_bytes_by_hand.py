@@ -218,6 +218,15 @@ def test_overlapped_update_with_a_host_that_holds_a_part():
     assert full.busy_s["gpu"] == pytest.approx(PASSES)
 
 
+def test_an_update_follows_the_last_micro_batch():
+    """One micro-batch: the same update; its step is no longer than two, and states move behind its gradients."""
+    one = step("overlapped-update", replace(WORK, num_micro_batches=1), swapped_frac=0.5)
+    two = step("overlapped-update", swapped_frac=0.5)
+    assert one.busy_s["cpu"] == two.busy_s["cpu"] == pytest.approx(4 * 2.5)
+    assert one.busy_s["gpu"] == pytest.approx(two.busy_s["gpu"] / 2)
+    assert one.step_s < two.step_s
+
+
 def test_zeroth_order_streaming():
     """Two forward passes and four sweeps of a layer, read and written, a visit; no backward pass."""
     found = step("zeroth-order-streaming")

@@ -181,6 +181,12 @@ def test_guessing_is_a_line_through_one_sequence_and_many(deploy):
     assert (law.checked_tokens, law.level_fracs) == (5, (0.8, 0.5))
 
 
+def test_a_line_through_one_sequence_has_a_second_point(deploy):
+    deployment = replace(deploy(), draft_head=DraftHead(method="eagle", acceptance_fracs=(0.8,)))
+    one_s, two_s = step(head_of(deployment), replace(decodes_of(np.array([1, 2]), 1000), guesses=1)).time_s
+    assert drafting_s(deployment, 1000, 1) == pytest.approx((one_s - max(0, two_s - one_s), max(0, two_s - one_s)))
+
+
 def test_an_experts_model_gets_a_dense_head(deploy):
     """Mixtral: two of eight experts, 14,336 wide, make a dense part of 28,672; the projection takes two states."""
     deployment = replace(deploy("mixtral-8x7b"), draft_head=DraftHead(method="eagle", acceptance_fracs=(0.8,)))

@@ -20,6 +20,7 @@ from orrery.execution.surface._kernel import (
     MEMORY_WORK,
     NETWORK,
     TIME,
+    Surface,
     decode_costs,
 )
 from orrery.execution.surface.build import _surface
@@ -256,3 +257,66 @@ def _round_s(surface, prompts, number=20_000):
     for _ in range(number):
         device_cost(held, 0, out, prompts, new, new * 3000.0, 100.0, 300000.0, 100.0 + prompts, 0.0)
     return (time.perf_counter() - start) / number
+
+
+def _small_surface(rng):
+    """Two deployments of a few nodes, every cell another number."""
+    prompt_nodes, token_nodes, cached_nodes = (
+        np.array([[1.0, 4.0]] * 2),
+        np.array([[1.0, 8.0, 64.0]] * 2),
+        [0.0, 16.0, 64.0],
+    )
+    return Surface(
+        tokens=rng.random((2, 9, CHANNELS)),
+        graph_tokens=rng.random((2, 9, CHANNELS)),
+        shared=rng.random((2, 9, CHANNELS)),
+        rows=rng.random((2, 9, CHANNELS)),
+        decode_nodes=np.array([[1.0, 2.0, 4.0]] * 2),
+        decode_context_nodes=np.array([[16.0, 32.0, 64.0]] * 2),
+        decode=rng.random((2, 3, 3, CHANNELS)),
+        prompt_nodes=np.array([[1.0, 4.0]] * 2),
+        prompt_token_nodes=np.array([[1.0, 8.0, 64.0]] * 2),
+        prompt_context_nodes=np.array([[0.0, 16.0, 64.0]] * 2),
+        prompt=rng.random((2, 2, 3, 3, CHANNELS)),
+    )
+
+
+def _between(nodes, table, points):
+    """Linear along one axis after the other."""
+    for axis, x in zip(nodes, points, strict=True):
+        i = min(max(int(np.searchsorted(axis, x, side="right")) - 1, 0), len(axis) - 2)
+        share = max(0.0, (x - axis[i]) / (axis[i + 1] - axis[i]))
+        table = (1 - share) * table[i] + share * table[i + 1]
+    return table
+
+
+@pytest.mark.parametrize("cost", [device_cost, source_of(device_cost)])
+def test_a_step_is_the_sum_of_its_tables_by_hand(cost):
+    """Two prompts of 6 new tokens in all, 3 each after 10 and 20 cached ones: 3 (10 + 1.5) + 3 (20 + 1.5) pairs are 15
+    cached tokens on average. Three decodes of 90 tokens: 30 each. Ten tokens and one extra are beyond the last row."""
+    s, out = _small_surface(np.random.default_rng(0)), np.empty(CHANNELS)
+    for which in (0, 1):
+        nodes_of = (s.prompt_nodes[which], s.prompt_token_nodes[which], s.prompt_context_nodes[which])
+        prompt = _between(nodes_of, s.prompt[which], (2, 3, 15))
+        decode = _between((s.decode_nodes[which], s.decode_context_nodes[which]), s.decode[which], (3, 30))
+        cost(s, which, out, 2.0, 6.0, 3 * 11.5 + 3 * 21.5, 3.0, 90.0, 5.0, 1.0)
+        np.testing.assert_allclose(out, s.tokens[which, 8] * 10 / 8 + s.rows[which, 5] + prompt + decode)
+        cost(s, which, out, 0.0, 0.0, 0.0, 3.0, 90.0, 3.0, 0.0)
+        np.testing.assert_allclose(out, s.graph_tokens[which, 3] + s.rows[which, 3] + decode)
+        cost(s, which, out, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 4.0)
+        np.testing.assert_allclose(out, s.tokens[which, 4] + s.rows[which, 0])
+        cost(s, which, out, 1.0, 2.0, 2 * 0.5, 0.0, 0.0, 1.0, 0.0)  # less than nothing cached counts as nothing
+        first = _between(nodes_of[:2], s.prompt[which], (1, 2))[0]
+        np.testing.assert_allclose(out, s.tokens[which, 2] + s.rows[which, 1] + first)
+
+
+@pytest.mark.parametrize("shared", [shared_cost, source_of(shared_cost)])
+def test_what_ranks_share_goes_on_in_proportion(shared):
+    s = _small_surface(np.random.default_rng(1))
+    for tokens, share in ((8.0, 1.0), (8.4, 1.0), (12.0, 1.5)):
+        out = np.ones(CHANNELS)
+        shared(s, 1, out, tokens)
+        np.testing.assert_allclose(out, 1 + share * s.shared[1, 8])
+    out = np.zeros(CHANNELS)
+    shared(s, 0, out, 3.6)
+    np.testing.assert_allclose(out, s.shared[0, 4])
