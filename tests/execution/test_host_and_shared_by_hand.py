@@ -320,8 +320,8 @@ def test_a_rule_holds_where_all_of_its_conditions_do(conditions, accepts):
 
 
 def test_halving_costs_its_extra_once_for_every_further_nano_batch():
-    """Links bind: 10 s and 1 s for each of three further parts are 13, of 24 with 10.5 s of computing and 0.5 of memory;
-    one of 4 x 5 turns has nothing beside it. What the whole takes is never passed."""
+    """Links bind: 10 s and 1 s for each of three further parts are 13, of 24 with 10.5 s of computing and 0.5 of
+    memory; one of 4 x 5 turns has nothing beside it. What the whole takes is never passed."""
     technique = OVERLAPS.get("nano-batches")
     full = {f"{kind}_at_{at}_frac": 1.0 for kind in ("memory", "network") for at in (10, 20, 40, 80, 90)}
     knobs = knob_array(technique, num_batches=4, **full)  # a tenth of a device is as fast as all of it

@@ -261,11 +261,6 @@ def _round_s(surface, prompts, number=20_000):
 
 def _small_surface(rng):
     """Two deployments of a few nodes, every cell another number."""
-    prompt_nodes, token_nodes, cached_nodes = (
-        np.array([[1.0, 4.0]] * 2),
-        np.array([[1.0, 8.0, 64.0]] * 2),
-        [0.0, 16.0, 64.0],
-    )
     return Surface(
         tokens=rng.random((2, 9, CHANNELS)),
         graph_tokens=rng.random((2, 9, CHANNELS)),
