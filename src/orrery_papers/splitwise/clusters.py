@@ -1,7 +1,6 @@
 """Splitwise's clusters: machines that do both phases, or one each, and the highest rate within its nine limits."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 
@@ -27,9 +26,6 @@ MIXED: Mapping[str, float] = {"mixes": 1.0}
 
 A100_PER_H100_POWER = 70 / 40
 """Machines of equal power: [unstated] machine_power."""
-
-PROMPT_SHARES = (0.15, 0.25, 0.35, 0.45, 0.55, 0.65)
-"""Parts of the budget that go to prompt machines: what is tried beside the stated numbers, as the paper does."""
 
 PERCENTS, TIMES = (50, 90, 99), ("ttft", "tbt", "e2e")
 
@@ -103,22 +99,12 @@ def median(setup: Setup) -> Requests:
     return all_equal(int(setup.number("input_p50_tokens")), int(setup.number("output_p50_tokens")), 1.0, 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tuned:
-    """The best numbers of prompt and token machines, their rate, and both as text."""
-
-    mix: tuple[int, int]
-    requests_per_s: float
-    words: str
-
-
 class Bench:
     """Clusters under the paper's objectives; every rate is searched once."""
 
     def __init__(self, paper: Paper, count: int = COUNT) -> None:
         """The paper's set-ups by name."""
         self.setups, self.count = paper.setups, count
-        self.tuned, self.against = cache(self._tuned), cache(self.baseline)
         self.alone = cache(self._alone)
 
     def _alone(self, name: str) -> dict[str, Floats]:
@@ -150,52 +136,6 @@ class Bench:
             0.06,
         )
 
-    def baseline(self, name: str, device: str, machines: int) -> float:
-        """Highest rate (requests/s) of ``machines`` machines that do both."""
-        return self._rate(name, together(self.setups[name], device, machines))
-
     def stated(self, name: str) -> float:
         """The pools as they are stated."""
         return self._rate(name, apart(self.setups[name]))
-
-    def _tuned(self, name: str, unit: str) -> Tuned:
-        """The best mix of prompt and token machines for what the stated ones draw ("w") or cost ("usd")."""
-        setup, served = self.setups[name], apart(self.setups[name])
-        each = [self.weight(setup, side, unit) for side in ("prefill", "decode")]
-        counts = (served.pools[0].replicas, served.pools[1].replicas)
-        budget = counts[0] * each[0] + counts[1] * each[1]
-        mixes = {counts}
-        mixes |= {(max(1, int(f * budget / each[0])), max(1, int((1 - f) * budget / each[1]))) for f in PROMPT_SHARES}
-        rates = {mix: self.mixed(name, mix) for mix in mixes}
-        best = max(rates, key=lambda m: rates[m])
-        words = f"{best[0]} + {best[1]} machines (the stated {counts[0]} + {counts[1]}: {rates[counts]:.3g})"
-        return Tuned(mix=best, requests_per_s=rates[best], words=words)
-
-    def mixed(self, name: str, mix: tuple[int, int]) -> float:
-        """Highest rate (requests/s) of ``mix`` prompt and token machines of the set-up's kinds."""
-        served = apart(self.setups[name])
-        pools = tuple(replace(p, replicas=n) for p, n in zip(served.pools, mix, strict=True))
-        return self._rate(name, replace(served, pools=pools))
-
-    def lengths_of(self, name: str, other: str) -> str:
-        """A set-up like the first one with the second one's requests; its name."""
-        lengths = {k: v for k, v in self.setups[other].inputs.items() if k.endswith("_tokens")}
-        setup = self.setups[name]
-        like = replace(setup, name=f"{name}, {other}", inputs={**setup.inputs, **lengths})
-        self.setups = {**self.setups, like.name: like}
-        return like.name
-
-    def weight(self, setup: Setup, side: str, unit: str) -> float:
-        """Power of a machine in DGX-A100s, or its price."""
-        is_new = setup.word(f"{side}_device") == H100
-        if unit == "usd":
-            return self.setups[f"iso-power-baseline-{'h100' if is_new else 'a100'}"].number("machine_usd_per_s")
-        capped = setup.number("decode_power_frac", 1.0) if side == "decode" else 1.0
-        return (A100_PER_H100_POWER if is_new else 1.0) * capped
-
-    def over(self, name: str, unit: str, device: str, machines: int) -> tuple[float, str]:
-        """The best mix over a cluster of one kind."""
-        best, theirs = self.tuned(name, unit), self.against(name, device, machines)
-        ours, words = best.requests_per_s, best.words
-        ratio = ours / theirs if theirs else float("inf")
-        return ratio, f"{ours:.3g} requests/s with {words} against {theirs:.3g} with {machines} {device}"

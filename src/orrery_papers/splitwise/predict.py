@@ -7,9 +7,13 @@ machines run at full speed, which holds while steps of answers draw less than th
 
 from collections.abc import Iterator, Mapping
 
+from orrery.base.errors import OutOfRange
 from orrery.evidence.paper_file import Claim, Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.execution.transfer import kv_bytes, link_between
+from orrery.scenario.capacity import Capacity, find_capacity
+from orrery.scenario.disaggregate import Disaggregated
+from orrery.scenario.schema import read_scenario
 from orrery.serving.simulation.simulate import simulate
 from orrery_papers.shared.objectives import gap_s
 from orrery_papers.shared.setup import all_equal
@@ -26,6 +30,10 @@ from orrery_papers.splitwise.clusters import (
     together,
     traffic,
 )
+from orrery_papers.splitwise.sized import Sized, gain
+
+CLOCKS = "1,0.7"
+"""A cap of 70 % is tried as a clock of 70 %, in either pool and where machines do both."""
 
 SPEED = (
     "steps of answers, which the authors' simulator looks up by their number in a table of context lengths, so that 64 "
@@ -52,49 +60,52 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 
 
 def _clusters(bench: Bench) -> Iterator[Prediction]:
-    power = {name: bench.over(f"iso-power-{name}", "w", A100, 70) for name in ("aa", "ha", "hh", "hhcap")}
+    setups = bench.setups
+    usd = {
+        d: setups[f"iso-power-baseline-{n}"].number("machine_usd_per_s") for n, d in (("a100", A100), ("h100", H100))
+    }
+    sized = Sized(setups["conversation"], usd)
+    power = {
+        "aa": sized.for_watts(70, A100, A100, A100),
+        "ha": sized.for_watts(70, A100, H100, A100),
+        "hhcap": sized.for_watts(70, A100, H100, H100, CLOCKS),
+    }
+    gains = {name: gain(found) for name, found in power.items()}
     for name in ("aa", "ha"):
-        found, words = power[name]
+        found, words = gains[name]
         yield Prediction(claim=f"iso-power-{name}", predicted=found, because=words, differs=SPEED)
-    best = max(power, key=lambda x: power[x][0])
-    words = f"Splitwise-{best.upper()}: {power[best][1]}"
-    yield Prediction(claim="headline-2.35", predicted=power[best][0], because=words, differs=SPEED)
-    found, words = bench.over("iso-cost-aa", "usd", H100, 40)
+    best = max(gains, key=lambda x: gains[x][0])
+    words = f"Splitwise-{best.upper()}: {gains[best][1]}"
+    yield Prediction(claim="headline-2.35", predicted=gains[best][0], because=words, differs=SPEED)
+    found, words = gain(sized.for_dollars(40, H100, A100, A100))
     for claim in ("iso-cost-aa", "headline-1.4"):
         yield Prediction(claim=claim, predicted=found, because=words, differs=SPEED)
     for claim in ("same-throughput-less-cost", "headline-cost"):
         less = f"as many machines as reach the other's rate, both at their price: 1 - 1 / {found:.3g}"
         yield Prediction(claim=claim, predicted=1.0 - 1.0 / found, because=less, differs=SPEED)
-    found, words = bench.over("iso-cost-hhcap", "usd", H100, 40)
+    found, words = gain(sized.for_dollars(40, H100, H100, H100, CLOCKS))
     yield Prediction(claim="conclusion-1.76", predicted=found, because=words, differs=SPEED)
-    found, words = bench.over("iso-power-hhcap", "w", H100, 40)
-    drawn = f"{words}; a token device draws {_drawn_frac(bench):.0%} of its limit"
-    yield Prediction(claim="same-throughput-less-power", predicted=1.0 - 1.0 / found, because=drawn, differs=SPEED)
+    found, words = gain(sized.for_watts(40, H100, H100, H100, CLOCKS))
+    yield Prediction(claim="same-throughput-less-power", predicted=1.0 - 1.0 / found, because=words, differs=SPEED)
     rate = bench.stated("cost-optimal-hh-coding")
     yield Prediction(claim="coding-70-rps", predicted=rate, because="27 prompt and 3 token machines", differs=SPEED)
-    yield from _prices(bench.setups)
-    yield _mismatched(bench)
+    yield from _prices(setups)
+    yield _mismatched(sized, Sized(setups["coding"], usd), power["ha"])
 
 
-def _mismatched(bench: Bench) -> Prediction:
-    """Loss of machines sized for the coding trace on conversations."""
-    fits, other = bench.tuned("iso-power-ha", "w"), bench.tuned(bench.lengths_of("iso-power-ha", "coding"), "w")
-    lost = bench.mixed("iso-power-ha", other.mix)
-    words = f"{lost:.3g} requests/s with {other.mix[0]} + {other.mix[1]} machines, the best for coding, against "
-    words += f"{fits.requests_per_s:.3g} with {fits.mix[0]} + {fits.mix[1]}"
-    return Prediction(claim="mismatched-pools", predicted=1.0 - lost / fits.requests_per_s, because=words, differs=LENT)
+def _mismatched(chat: Sized, code: Sized, fits: Disaggregated) -> Prediction:
+    """Rate that machines numbered for the coding trace lose on conversations."""
+    own, other = fits.best("separate"), code.for_watts(70, A100, H100, A100).best("separate")
+    if own is None or other is None:
+        raise OutOfRange("splitwise: no pools hold the limits.")
+    found = find_capacity(read_scenario({**other.settings, **chat.served, "slo": chat.limits}))
+    rate = found.requests_per_s if isinstance(found, Capacity) else 0.0
+    words = f"{rate:.3g} requests/s with {other.prefill} and {other.decode}, the best for coding, against "
+    words += f"{own.requests_per_s:.3g} with {own.prefill} and {own.decode}"
+    return Prediction(claim="mismatched-pools", predicted=1.0 - rate / own.requests_per_s, because=words, differs=LENT)
 
 
 LENT = "the pool between the two: machines of the idle side are lent to the other in the paper, and stay idle here"
-
-
-def _drawn_frac(bench: Bench) -> float:
-    """Power of a device that computes 64 answers at a time, over its limit."""
-    setup = bench.setups["iso-power-hhcap"]
-    served = together(setup, H100)
-    runs = [must(simulate(served, all_equal(1020, n, float("inf"), 64))) for n in (2, 400)]
-    drawn_w = (runs[1].energy_j - runs[0].energy_j) / (runs[1].duration_s - runs[0].duration_s) / 8.0
-    return drawn_w / served.pools[0].deployment.cluster.device.power_limit_w
 
 
 def _prices(setups: Mapping[str, Setup]) -> Iterator[Prediction]:
