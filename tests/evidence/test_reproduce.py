@@ -254,7 +254,7 @@ def test_splitwise_apart_starts_sooner_and_layerwise_copies_hide() -> None:
 def test_splitwise_limits_bind() -> None:
     bench = splitwise.Bench(get_paper("splitwise"), count=60)
     setup = bench.setups["iso-power-aa"]
-    served = splitwise.together(setup, splitwise.A100, 2, bench.eager)
+    served = splitwise.together(setup, splitwise.A100, 2)
     idle, full = (splitwise.must(simulate(served, splitwise.traffic(setup, rate, 60))) for rate in (0.01, 50.0))
     assert bench.meets(setup, idle)
     assert not bench.meets(setup, full)
