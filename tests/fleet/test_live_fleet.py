@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from orrery.base.errors import ScenarioError
+from orrery.fleet.power import POWER_CAPS
 from orrery.fleet.service.disruptions import Disruptions, Outage
 from orrery.fleet.service.live_fleet import LiveFleet
+from orrery.fleet.service.power_readings import PowerCap
 from orrery.fleet.service.registry import scaler_of
 from orrery.fleet.service.replicas import LOST, OFF, SERVING, STARTING
 from orrery.fleet.service.run import run_fleet
@@ -91,6 +93,22 @@ def test_the_same_arrivals_agree_with_the_fleet_to_the_bit(low, high, options):
     before_s = run.outcome.finish_s.max()
     assert [e for e in live.events if e.at_s < before_s] == [e for e in run.events if e.at_s < before_s]
     assert len(run.events) > 0
+
+
+def test_a_capped_fleet_is_the_recorded_one_to_the_bit_and_keeps_no_readings():
+    """Clocks go up and down with what is drawn: idle devices draw nothing here, busy ones some 600 W each."""
+    rule = POWER_CAPS.get("two-thresholds").rule
+    knobs = POWER_CAPS.get("two-thresholds").knobs()
+    cap = PowerCap(limit_w=900.0, rule=lambda reading: rule(reading, knobs), reading_s=1.0, delay_s=3.0)
+    setup = setup_of(3, 3, power_cap=cap)
+    requests = requests_for(read_scenario({**LOAD, "rate": 50.0, "num_requests": 2000}))
+    run = run_fleet(setup, requests, seed=2)
+    assert run.power.changed_s.size > 0
+    live = live_of(setup, requests)
+    first_s, last_s = played(live, requests, 100.0)
+    assert np.array_equal(first_s, run.outcome.first_token_s, equal_nan=True)
+    assert np.array_equal(last_s, run.outcome.finish_s, equal_nan=True)
+    assert live._control.meter.readings == []
 
 
 def test_a_week_of_disruptions_is_the_same_again_when_it_is_drawn_for_two():
