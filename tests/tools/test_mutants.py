@@ -1,7 +1,7 @@
 """Wrong changes are made where they should be, and only there."""
 
 from changes import changes_of
-from covering import Covering, lines_of
+from covering import Covering, lines_of, results
 
 SOURCE = '''"""Text with 1 + 1."""
 
@@ -59,3 +59,32 @@ def test_tests_are_those_of_the_line_and_of_the_whole_folder_where_an_import_alo
     assert covering.tests_of("a.py", [2]) == ["quick", "slow"]
     assert covering.tests_of("a.py", [1]) == ["quick", "slow", "other"]
     assert covering.tests_of("a.py", [9]) == covering.tests_of("c.py", [1]) == []
+
+
+REPORT = """<testsuites><testsuite>
+<testcase classname="tests.kernels.test_gemm" name="test_rates[a]" time="0.5"/>
+<testcase classname="tests.kernels.test_gemm" name="test_rates[b]" time="0.25"><failure message=""/></testcase>
+<testcase classname="tests.kernels.test_gemm" name="test_sums" time="0.1"/>
+<testcase classname="" name="tests.kernels.test_moe" time="0.0"><error message="collection failure"/></testcase>
+</testsuite></testsuites>"""
+
+
+def test_cases_of_a_test_count_together_and_what_fails_is_left_out(tmp_path):
+    """A file that cannot be collected is named by its path, and is no test."""
+    report = tmp_path / "tests.xml"
+    report.write_text(REPORT)
+    seconds, failed = results(report)
+    rates, sums, moe = "tests/kernels/test_gemm.py::test_rates", "tests/kernels/test_gemm.py::test_sums", "test_moe.py"
+    assert seconds == {rates: 0.75, sums: 0.1, f"tests/kernels/{moe}": 0.0}
+    assert failed == {rates, f"tests/kernels/{moe}"}
+    covering = Covering(by_line={"a.py": {1: frozenset({rates, sums}), 2: frozenset({rates})}}, seconds=seconds)
+    left = covering.without(failed)
+    assert left.tests() == {sums}
+    assert left.tests_of("a.py", [1]) == [sums]
+    assert left.without({sums}).failed == failed | {sums}
+
+
+def test_a_test_that_runs_no_line_is_tried_on_what_only_an_import_runs():
+    covering = Covering(by_line={"a.py": {1: frozenset(), 2: frozenset({"near"})}}, seconds={"near": 2.0, "reads": 0.1})
+    assert covering.tests_of("a.py", [1]) == ["near", "reads"]
+    assert covering.tests_of("a.py", [2]) == ["near"]
