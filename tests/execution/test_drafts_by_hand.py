@@ -171,7 +171,7 @@ def test_half_of_a_batch():
     """Half the sequences, rounded up; of a lone prompt half the tokens, which see all but a quarter of it."""
     batch = Batch(
         prompt_sequences=np.array([5, 1, 1, 0]),
-        prompt_tokens=np.array([100, 100, 1, 0]),
+        prompt_tokens=np.array([100, 101, 1, 0]),
         prompt_context_tokens=np.array([300, 300, 1, 0]),
         decode_sequences=np.array([7, 0, 4, 1]),
         decode_context_tokens=np.array([50, 0, 60, 70]),

@@ -13,9 +13,13 @@ from orrery.execution.backend import BackendRule, Situation
 from orrery.execution.compression import compressed, compressing_s
 from orrery.execution.experts import placed as by_routes
 from orrery.execution.experts.offloaded import _counts
+from orrery.execution.experts.placement import distances, fullest, hops, in_order
 from orrery.execution.finetune_memory import activations
 from orrery.execution.host import is_graph, is_in_pieces, launched_s, launches_s, pieces_s, wall_s
 from orrery.execution.kept_cache import Compression, kept_tokens
+from orrery.execution.offload.lanes import Lanes, staged, walk
+from orrery.execution.offload.program_table import read_program
+from orrery.execution.offload.tiers import Tiers
 from orrery.execution.overlap import OVERLAPS, knob_array
 from orrery.execution.patches import PATCHES
 from orrery.execution.patches.shared import Shared
@@ -23,6 +27,7 @@ from orrery.execution.rotation_memory import devices_end_to_end, end_to_end, lay
 from orrery.execution.routes import COPIED, EXFLOW, MOETUNER
 from orrery.execution.shard import Cache, cache_of, num_kernels, num_pieces
 from orrery.execution.train.placement import Standing
+from orrery.execution.transfer import TRANSFERS
 
 # --- the host's part of a step
 
@@ -327,3 +332,96 @@ def test_halving_costs_its_extra_once_for_every_further_nano_batch():
     knobs = knob_array(technique, num_batches=4, **full)  # a tenth of a device is as fast as all of it
     assert technique.rule(21.0, 10.0, 0.5, 0.0, 1.0, 5.0, knobs) == pytest.approx(24 / 20 + 19 / 20 * 13)
     assert technique.rule(11.5, 10.0, 0.5, 0.0, 1.0, 5.0, knobs) == 11.5
+
+
+# --- where experts lie, and layers that are fetched
+
+
+def test_the_fullest_device_of_every_layer():
+    """Loads of 0.4, 0.2, 0.1 and 0.3, each going to itself: 0.6 on the first device, or 0.7 where they are mixed."""
+    moves = np.zeros((1, 4, 4))
+    moves[0, 0, 0], moves[0, 1, 1], moves[0, 2, 2], moves[0, 3, 3] = 0.4, 0.2, 0.1, 0.3
+    in_two, mixed = np.array([0, 0, 1, 1]), np.array([0, 1, 1, 0])
+    assert fullest(moves, np.array([in_two, in_two])) == pytest.approx(0.6 * 2)
+    assert fullest(moves, np.array([in_two, mixed])) == pytest.approx((0.6 + 0.7) / 2 * 2)
+    assert in_order(2, 4, 2).tolist() == [[0, 0, 1, 1]] * 2
+    assert distances(4, 2).tolist() == [[0, 1, 2, 2], [1, 0, 2, 2], [2, 2, 0, 1], [2, 2, 1, 0]]
+    assert hops(moves, np.array([in_two, mixed]), 1) == pytest.approx((0.2 + 0.3, 0.2 + 0.3))
+    assert hops(moves, np.array([[0, 1, 2, 3], [1, 0, 2, 2]]), 2) == pytest.approx((0.4 + 0.2 + 0.3, 0.0))
+
+
+@pytest.mark.parametrize(("depth", "fetched"), [(1, [0, 2, 4, 6]), (2, [0, 0, 2, 4]), (3, [0, 0, 0, 2])])
+def test_layers_are_fetched_into_buffers_as_they_become_free(depth, fetched):
+    """Layers of 2 s each, there at once: a buffer is free when the layer that was in it is done."""
+    tiers = Tiers(gpu_bytes=1.0, gpu_memory_bytes_per_s=1.0)
+    asked = []
+    end = walk(Lanes(tiers), 4, 2.0, lambda free_s: asked.append(free_s) or free_s, lambda done_s: None, depth=depth)
+    assert (asked, end) == (fetched, 8)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_drives_are_read_ahead_of_the_buffers(depth):
+    """Reads may begin when a buffer so many layers before became free; the copy waits for both."""
+    asked, copied = [], []
+    fetch = staged(lambda s: asked.append(s) or s + 5, lambda s: copied.append(s) or s, depth)
+    for free_s in (0.0, 1.0, 20.0, 30.0):
+        fetch(free_s)
+    assert asked == {1: [0, 0, 1, 20], 2: [0, 0, 0, 1]}[depth]
+    assert copied == [max(f, a + 5) for f, a in zip((0, 1, 20, 30), asked, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("name", "knobs", "seconds"),
+    [
+        ("plain-copy", {}, 0.5 + 100 / 10),
+        ("encrypted-serial", {"core_bytes_per_s": 5.0, "num_cores": 4, "call_s": 0.25}, 0.5 + 0.25 + 100 / 20 + 10),
+        # a hit shows the slower of the link's 10 s and 20 - 4 s of encrypting; a miss 20 s, a tenth of 10 and the flush
+        (
+            "encrypted-pipelined",
+            {"core_bytes_per_s": 5.0, "num_cores": 1, "call_s": 0.25, "hit_frac": 0.75, "flush_s": 2.0, "ahead_s": 4.0}
+            | {"piece_bytes": 10.0},
+            0.5 + 0.25 + 0.75 * 16 + 0.25 * (20 + 1 + 2),
+        ),
+        (
+            "encrypted-pipelined",
+            {"core_bytes_per_s": 50.0, "num_cores": 1, "call_s": 0.0, "hit_frac": 0.5, "flush_s": 0.0}
+            | {"piece_bytes": 1000.0},
+            0.5 + 0.5 * 10 + 0.5 * (10 + 2),
+        ),
+    ],
+)
+def test_transfers_of_a_hundred_bytes(name, knobs, seconds):
+    """Ten bytes a second over the link, half a second until it starts; nothing takes no time."""
+    technique = TRANSFERS.get(name)
+    values = knob_array(technique, **knobs)
+    assert technique.rule(100.0, 10.0, 0.5, values) == pytest.approx(seconds)
+    assert technique.rule(0.0, 10.0, 0.5, values) == 0
+
+
+def test_tables_of_operations(tmp_path):
+    path = tmp_path / "program.csv"
+    head = "operation,out_bytes,reads,flops,weight_bytes\n"
+    path.write_text(head + "a,4,,0,\nb,1e18,a,7,5\nc,2,a b,,\n")
+    found = read_program(path)
+    assert [(o.name, o.out_bytes, o.reads, o.flops, dict(o.weights)) for o in found] == [
+        ("a", 4, (), 0, {}),
+        ("b", 1e18, ("a",), 7, {"b weights": 5}),
+        ("c", 2, ("a", "b"), 0, {}),
+    ]
+    for row, says in (
+        ("a,0,,0,", "out_bytes above 0"),
+        ("a b,1,,0,", "without spaces"),
+        (",1,,0,", "without spaces"),
+        ("a,1.1e18,,0,", "write a number"),
+        ("a,-1,,0,", "write a number"),
+        ("a,x,,0,", "write a number"),
+        ("a,1,b,0,", "no row above writes 'b'"),
+        ("a,1,,0,\na,1,,0,", "stands twice"),
+        ("", "has no operations"),
+    ):
+        path.write_text(head + row + "\n")
+        with pytest.raises(Exception, match=says):
+            read_program(path)
+    path.write_text("operation,out_bytes\na,1\n")
+    with pytest.raises(Exception, match="has no column reads"):
+        read_program(path)

@@ -88,3 +88,15 @@ def test_a_test_that_runs_no_line_is_tried_on_what_only_an_import_runs():
     covering = Covering(by_line={"a.py": {1: frozenset(), 2: frozenset({"near"})}}, seconds={"near": 2.0, "reads": 0.1})
     assert covering.tests_of("a.py", [1]) == ["near", "reads"]
     assert covering.tests_of("a.py", [2]) == ["near"]
+
+
+def test_a_compiled_file_is_reached_by_what_ran_it_plain_in_either_run():
+    """A long test that ran a line as plain Python anyway, and a short one that did where nothing was compiled."""
+    lines = {"k.py": {1: frozenset({"long"})}, "a.py": {1: frozenset({"b"})}}
+    whole = Covering(by_line=lines, seconds={"long": 5.0, "b": 0.1})
+    plain = Covering(by_line={"k.py": {1: frozenset({"b"}), 2: frozenset({"b"})}}, seconds={"b": 3.0})
+    both = whole.beside(plain, ["k.py"])
+    assert both.tests_of("k.py", [1]) == ["b", "long"]
+    assert both.tests_of("k.py", [2]) == ["b"]
+    assert both.tests_of("a.py", [1]) == ["b"]
+    assert both.seconds == {"long": 5.0, "b": 3.0}

@@ -36,6 +36,15 @@ class Covering:
         }
         return Covering(by_line=kept, seconds=self.seconds, failed=failed)
 
+    def beside(self, plain: "Covering", files: Iterable[str]) -> "Covering":
+        """The same, and for some files also the tests that reached their lines while all of them were plain Python."""
+        lines = dict(self.by_line)
+        for file in files:
+            one, other = self.by_line.get(file, {}), plain.by_line.get(file, {})
+            lines[file] = {n: one.get(n, frozenset()) | other.get(n, frozenset()) for n in one.keys() | other.keys()}
+        took = {test: max(s, plain.seconds.get(test, 0.0)) for test, s in self.seconds.items()}
+        return Covering(by_line=lines, seconds=took, failed=self.failed)
+
     def tests(self) -> set[str]:
         """Every test that passes, whether or not it runs a line: some read what an import made, and no more."""
         return self.seconds.keys() - self.failed

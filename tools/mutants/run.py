@@ -265,6 +265,7 @@ def survey(floor: str, count: int, seed: int, scratch: Path, seen: frozenset[str
     whole = measure(floor, tree.source, scratch, variables)
     with tree.plain(floor) as compiled:
         plain = measure_plain(whole, compiled, tree.source, scratch, variables) if compiled else whole
+    plain = whole.beside(plain, compiled)
     preload(tree.source, floor)
     whole = whole.without(_failing(sorted(whole.tests()), tree, scratch))
     for test in sorted(whole.failed):
