@@ -126,3 +126,13 @@ def test_never_faster_than_so_many_devices_and_the_attention_left_out(data):
 @over(PATCHES.words)
 def test_one_patch_is_the_baseline(context):
     assert generate(job(SDXL, patch_context=context)).latency_s == generate(job(SDXL)).latency_s
+
+
+def test_attention_to_the_text_has_nothing_to_exchange():
+    """Of a cross block the attention to the image alone counts; of a joint one the only one there is."""
+    cross = shared_of(job(patches=4))
+    assert cross.num_attentions == 1
+    joint = replace(TINY, blocks=(replace(TINY.blocks[0], kind="joint", num_dual=0, shrink=2, count=3),))
+    found = shared_of(job(joint, patches=4))
+    assert found.num_attentions == 3
+    assert found.cache_bytes == 3 * cross.cache_bytes

@@ -112,3 +112,19 @@ def test_a_stage_is_bound_by_what_takes_most_of_it(monkeypatch, columns, bound):
     plain = kernels.predict(gemm(8, 8, 8), DEVICE)
     monkeypatch.setattr(speech.kernels, "predict", lambda op, device: replace(plain, **columns))
     assert {s.bound_by for s in transcribe(SMALL, DEVICE, BATCH, NUM_TOKENS).stages} == {bound}
+
+
+def test_a_stage_is_bound_by_what_most_of_its_seconds_wait_for(monkeypatch):
+    """Of a step 3 x 6 products compute for 1 s each; all others wait for memory: fewer kernels, but 20 s in all."""
+    plain = kernels.predict(gemm(8, 8, 8), DEVICE)
+    others = sum(n for n, op in STEP) - 18
+
+    def predict(op, device):
+        is_square = isinstance(op, Gemm) and (op.n, op.k) == (128, 128)
+        time_s = 1.0 if is_square else 20.0 / others
+        bound = {"compute_s": 1.0, "memory_s": 0.0} if is_square else {"compute_s": 0.0, "memory_s": 1.0}
+        return replace(plain, time_s=time_s, overhead_s=0.0, **bound)
+
+    monkeypatch.setattr(speech.kernels, "predict", predict)
+    assert transcribe(SMALL, DEVICE, BATCH, NUM_TOKENS).stages[2].bound_by == "memory"
+    assert transcribe(SMALL, DEVICE, BATCH, NUM_TOKENS).stages[1].bound_by == "compute"

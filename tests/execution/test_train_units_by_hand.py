@@ -21,7 +21,7 @@ from toy_layer import (
 )
 
 from orrery.catalog.devices import get_device
-from orrery.execution.train import exchanges, hidden
+from orrery.execution.train import exchanges, hidden, passes
 from orrery.execution.train.again import again_of
 from orrery.execution.train.cut import adapted, held, is_latent, product
 from orrery.execution.train.experts import activation_s, expert_streams, expert_times
@@ -431,3 +431,32 @@ def test_what_a_rule_is_told_of_a_layer(sent, monkeypatch):
     others = [(x.core_forward_s(f), x.stream_forward_s), (x.core_backward_s(f), x.stream_backward_s)]
     for pair, (core, stream) in zip(seen, others, strict=True):
         assert one(pair.other_compute_s) == pytest.approx(one(core + f.elementwise_ratio * stream))
+
+
+def test_a_group_that_reaches_beyond_its_island_meets_the_slower_link(monkeypatch):
+    """Eight ranks that stand four apart span 32 devices of islands of 16; four of them span 16."""
+    device = get_device("h100-sxm")
+    slow = replace(device.scaleout, each_way_bytes_per_s=1e8)
+    job = replace(
+        job_of(),
+        cluster=Cluster(device=device, num_devices=64, devices_per_node=8),
+        islands=Islands(num_devices=16, link=slow),
+    )
+    seen = []
+
+    def coefficients(work, device):
+        seen.append((work.num_devices, work.stride, device.scaleout == slow))
+        return 0.0, np.zeros((1, 3))
+
+    monkeypatch.setattr(exchanges.network, "coefficients", coefficients)
+    exchanges.curves_of.__wrapped__(job, "all_reduce", ((4, 4), (8, 4), (16, 1), (17, 1)))
+    assert seen == [(4, 4, False), (8, 4, True), (16, 1, False), (17, 1, True)]
+
+
+def test_casts_of_products_in_groups():
+    """Four groups of 2 x 3: eight elements enter, twelve leave."""
+    block = replace(DENSE, linears=(linear("o_a", 8, 12, "column", "attention", groups=4),))
+    job, choice = job_of("fp8"), cut()
+    found = passes.cast_streams(job, parts(block, choice), choice)
+    assert one(found.forward_s) == pytest.approx(4 / 3 * 32 * 8)
+    assert one(found.backward_s) == pytest.approx(4 / 3 * 32 * 12)

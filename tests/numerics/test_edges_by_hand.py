@@ -10,10 +10,14 @@ from orrery.numerics.arithmetic.channel_blocks import (
     round_block,
     wide_blocks,
 )
+from orrery.numerics.arithmetic.computed import check_input
 from orrery.numerics.arithmetic.dyadic import Dyadic, nearest_dyadic, requantise, residual_add
 from orrery.numerics.arithmetic.matmul import FewBitWeights
+from orrery.numerics.arithmetic.techniques.matmul_group_scaled import GroupScaledKnobs
+from orrery.numerics.arithmetic.techniques.matmul_group_scaled import rule as group_scaled
 from orrery.numerics.arithmetic.techniques.matmul_mixed_blocks import rule as mixed_blocks
 from orrery.numerics.codec.rounding import as_floats, decode, encode
+from orrery.numerics.crest import blocks_of_crest
 from orrery.numerics.experiments.networks import Perceptron
 from orrery.numerics.families.lookup import learned
 from orrery.numerics.laws.coefficients import coefficients
@@ -156,3 +160,34 @@ def test_from_where_to_where_four_bits_win():
     lossless = Method(parameters_frac=c["fp8_parameters_frac"], tokens_frac=c["fp8_tokens_frac"])
     assert least_tokens(1e9, 2.0, lossless, is_resized=False) == pytest.approx((1e9, 1e15))
     assert np.isnan(least_tokens(1e9, 1.0, known_method(), is_resized=False)).all()
+
+
+# --- checks and counts
+
+
+def test_codes_that_registers_hold():
+    """Up to 2^19 in magnitude, on either side; one code too large among small ones is enough."""
+    for codes in ([0, 2**19 - 1], [-(2**19) + 1, 3]):
+        check_input(np.array(codes), 0.5, is_integer=True)
+    for codes in ([0, 2**19, 0], [-(2**19), 3]):
+        with pytest.raises(Exception, match="requantise first"):
+            check_input(np.array(codes), 0.5, is_integer=True)
+
+
+def test_additions_and_shifts_of_group_scaled_products():
+    """Two tokens by three outputs of eight inputs in two groups: 48 products, two additions for each of 12 groups."""
+    rng = np.random.default_rng(0)
+    weights = FewBitWeights(codes=rng.integers(0, 4, (3, 8)), scales=np.ones((3, 2)), zeros=np.zeros((3, 2)), bits=2)
+    for has_multipliers in (True, False):
+        found = group_scaled(rng.standard_normal((2, 8)), weights, GroupScaledKnobs(has_multipliers=has_multipliers))
+        counts, shifts = found.counts, 0 if has_multipliers else 48 * 2  # two bits a code
+        assert (counts.num_multiplies, counts.num_shifts) == (48 * has_multipliers, shifts)
+        assert (counts.num_adds, counts.num_scalings) == ((shifts or 48) + 2 * 12, 12)
+
+
+def test_blocks_are_spread_over_an_octave():
+    """All have the same largest element but for a factor from 1 up to 2."""
+    blocks = blocks_of_crest(2.0, 16, 400, 0)
+    size = np.sqrt((blocks.astype(float) ** 2).mean(axis=1))
+    assert 1 <= size.min() < 1.1
+    assert 1.9 < size.max() <= 2
