@@ -67,12 +67,17 @@ def test_an_asynchronous_server_mixes_by_age():
 
 
 def test_compass_lets_clients_arrive_together():
-    """Client 0 opens with the fewest steps, until 2 s; client 1 with six, until the other has taken ten more: 12 s.
-    Then 1 + 10 / 2 + half of 12 / 2, as client 1 began a version before."""
+    """Client 0 opens with the most steps, until 10 s, in which client 1 takes five: (10 x 1 + 5 x 2) / 2."""
     knobs = {"num_least": 2, "num_most": 10, "age_power_ratio": 1.0}
-    assert played("federated-compass", (1.0, 2.0), 13.0, **knobs) == ([0, 2, 12], [0, 1, 9])
-    # both then open anew: client 0 until 14 s, client 1 with six steps until 24 s, and 0 joins it with ten
-    assert played("federated-compass", (1.0, 2.0), 24.0, **knobs)[0] == [0, 2, 12, 14, 24]
+    assert played("federated-compass", (1.0, 2.0), 13.0, **knobs) == ([0, 10], [0, 10])
+
+
+def test_compass_gives_a_slow_client_a_group_that_the_fast_one_joins():
+    """One step of 8 s is too few by 10 s, so client 1 takes the two that end before client 0's next turn could, at
+    16 s; client 0 is taken in alone at 10 s, 10 / 2, and joins with six: (6 x 1 + 2 x 2 / 2) / 2 more, as client 1
+    began a version before."""
+    knobs = {"num_least": 2, "num_most": 10, "age_power_ratio": 1.0}
+    assert played("federated-compass", (1.0, 8.0), 17.0, **knobs) == ([0, 10, 16], [0, 5, 9])
 
 
 def test_knobs_of_schedules_and_caps():

@@ -11,6 +11,7 @@ from orrery.fleet.agents.turns import Turns, shape_of, started
 from orrery.fleet.decentral import COMPRESSORS
 from orrery.fleet.decentral.saddle import Game, compressed, extragradient
 from orrery.fleet.federated import FEDERATED
+from orrery.fleet.federated.techniques import federated_compass as compass
 from orrery.fleet.hours.shift import Hours, Job, at_once, shifted
 from orrery.fleet.money import first_month_cheaper
 from orrery.fleet.service.disruptions import Disruptions, Exposure, drawn
@@ -129,30 +130,15 @@ def test_a_game_is_lost_beyond_a_million_times_its_first_error():
     assert extragradient(one(), 33.6536, 3, 0.0).error_frac.tolist() == [1.0, pytest.approx(1.21e6, rel=1e-3)]
 
 
-class Clients:
-    """Three clients whose weights grow by their number and steps."""
-
-    seed, num_clients, run_s, step_s = 0, 3, 10.5, (1.0, 5.0, 1.0)
-
-    def start(self):
-        return np.zeros(1)
-
-    def trained(self, client, weights, num_steps, draw):
-        return weights + num_steps * (client + 1.0)
-
-    def accuracy(self, weights):
-        return float(weights[0])
-
-
 def test_a_client_joins_the_group_that_lets_it_take_most_steps():
-    """The third may come at 2 s with two steps or at 10 s with ten; the first joins it there with eight.
-
-    2 / 3 at 2 s; then half of 2 x 2 and of 10 x 3, a version late, and 8 whole, over three: 9.
-    """
-    technique = FEDERATED.get("federated-compass")
-    found = technique.rule(Clients(), technique.knobs(num_least=2, num_most=10, age_power_ratio=1.0))
-    assert found.time_s.tolist() == [0.0, 2.0, 10.0]
-    assert found.accuracy_frac == pytest.approx([0.0, 2 / 3, 9.0])
+    """Groups due at 2, 10 and 30 s: two steps, ten, or more than the most of twelve."""
+    groups = [compass._Group(due_s=due_s, fastest_s=2.0, num_away=1) for due_s in (2.0, 10.0, 30.0)]
+    knobs = FEDERATED.get("federated-compass").knobs(num_least=2, num_most=12)
+    steps, group = compass._turn(groups, SimpleNamespace(step_s=(5.0, 1.0)), knobs, 1, 0.0)
+    assert (steps, group) == (10, groups[1])
+    assert group.fastest_s == 1.0
+    # the other one: 6 fit by 30 s, 2 by 10 s
+    assert compass._turn(groups, SimpleNamespace(step_s=(5.0, 1.0)), knobs, 0, 0.0) == (6, groups[2])
 
 
 @pytest.mark.parametrize(
