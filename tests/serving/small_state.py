@@ -77,6 +77,8 @@ def state(requests=4, lanes=2, *, blocks=10, host_blocks=0, ids=(), blocks_each=
         "stage_share": np.ones(lanes),
         "stage_s": np.zeros((lanes, 1)),
         "slowness": np.ones(lanes),
+        "clocks": np.ones(lanes),
+        "spans": np.ones(lanes),
         "memory": memory_of(
             capacity,
             np.full(lanes, host_blocks * BLOCK_BYTES, np.int64),
@@ -87,7 +89,7 @@ def state(requests=4, lanes=2, *, blocks=10, host_blocks=0, ids=(), blocks_each=
         "block_tokens": 16,
         "blocks_each": blocks_each,
         "num_variants": 1,
-        "retained": np.array([[1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]]),
+        "retained": np.array([[1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0]]),
         "num_layers": 4.0,
         "lending_s": -1.0,
         "cost": np.zeros((2, CHANNELS)),

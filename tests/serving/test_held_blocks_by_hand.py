@@ -27,15 +27,14 @@ from orrery.serving.simulation.allocation._kernel import (
     return_one,
     share_prefix,
     slot_of,
-    spread_over,
     tokens_left,
     touch_lane,
     use_adapter,
     victim_in,
-    widen_timeline,
 )
 from orrery.serving.simulation.memory._kernel import forget, publish, release, take
 from orrery.serving.simulation.tables import _kernel as k
+from orrery.serving.simulation.timeline._kernel import spread_over, widen_timeline
 
 
 def test_own_blocks_and_borrowed_ones_are_given_back():

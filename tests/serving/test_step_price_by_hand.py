@@ -76,6 +76,33 @@ def test_a_step_is_its_tables():
     assert priced(slow) == pytest.approx(27.0)
 
 
+def test_arithmetic_takes_longer_at_a_lower_clock():
+    """Of 18 s a sixth are collectives, a third are bound by memory and 3 s are gaps: 6 s are arithmetic's, and as long
+    again at half the clock; a slow machine takes all of it longer."""
+    parts = {"network": 1 / 6, "memory": 1 / 3}
+    half = answers(channels=parts, clocks=np.array([0.5]))
+    half.retained[0, k.GAP_S] = 3.0
+    assert priced(half) == pytest.approx(18.0 + 6.0)
+    slow = answers(channels=parts, clocks=np.array([0.5]), slowness=np.array([1.5]))
+    slow.retained[0, k.GAP_S] = 3.0
+    assert priced(slow) == pytest.approx(1.5 * 24.0)
+    bound = answers(channels={"network": 0.5, "memory": 0.5}, clocks=np.array([0.5]))
+    assert priced(bound) == pytest.approx(18.0)
+
+
+def test_joules_at_a_lower_clock():
+    """At half the clock 2 s of arithmetic are 4 s of a busy unit, which draws a third."""
+    w = answers(spans=np.array([1 / 3]), clocks=np.array([0.5]))
+    w.retained[0, [k.SPAN_W, k.CONCAVE_POWER]] = 300.0, 1.0
+    w.rates[0, k.DEVICE_WAYS] = 1.0
+    w.units[0, [k.MATRIX_WORK_S, k.MEMORY_WORK_S]] = 2.0, 1.0
+    full = answers()
+    full.retained[0, [k.SPAN_W, k.CONCAVE_POWER]] = 300.0, 1.0
+    full.rates[0, k.DEVICE_WAYS] = 1.0
+    full.units[0, [k.MATRIX_WORK_S, k.MEMORY_WORK_S]] = 4.0, 1.0
+    assert _above_idle_j(w, 0, 1.0, 20.0) == pytest.approx(_above_idle_j(full, 0, 1.0, 20.0) / 3)
+
+
 def test_guesses_are_checked_and_drafted():
     """Two guesses for each of two answers: 6 tokens in no graph, 6 rows, 3 s and 0.5 s a sequence to guess."""
     w = answers(rules=rules(draft_levels=2, checked_tokens=2, draft_s=3.0, draft_sequence_s=0.5))

@@ -121,12 +121,12 @@ def test_the_lane_with_fewest_tokens_to_come_takes_over():
     lane_of(w, 1, role=k.PROMPTS, twin=4)
     w.rates[:, k.LOAD_TOKENS] = [0.0, 0.0, 50.0, 40.0, 40.0]
     put(w, 0, input=100, output=40)
-    assert [exit_lane(w, lane, 0) for lane in (0, 1, 2)] == [3, 4, 2]
+    assert [exit_lane(w, lane, 0, 0.0) for lane in (0, 1, 2)] == [3, 4, 2]
     lane_of(w, 3, pooled=80)  # 140 tokens are 9 blocks
-    assert exit_lane(w, 0, 0) == 4
+    assert exit_lane(w, 0, 0, 0.0) == 4
     for lane in (2, 4):
         lane_of(w, lane, pooled=80)
-    assert exit_lane(w, 0, 0) == -1
+    assert exit_lane(w, 0, 0, 0.0) == -1
 
 
 def test_granted_tokens_are_booked():
