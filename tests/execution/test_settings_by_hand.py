@@ -10,7 +10,7 @@ from orrery.execution.experts.affinity import Affinity
 from orrery.execution.experts.host_cache import HostCached
 from orrery.execution.kv_selection import AttentionLaw
 from orrery.execution.offload import OFFLOADS
-from orrery.execution.overlap import OVERLAPS
+from orrery.execution.overlap import OVERLAPS, knob_array
 from orrery.execution.patches import PATCHES
 from orrery.execution.speculation import Speculation
 from orrery.execution.train.hidden import EXPERT, TENSOR
@@ -133,3 +133,30 @@ def test_numbers_and_switches_where_nobody_says(kind, on):
     """All others are 0, off or without a limit."""
     numbers = {f.name: f.default for f in fields(kind) if type(f.default) in (int, float, bool)}
     assert {name: value for name, value in numbers.items() if value and value != inf} == on
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high", "step"), [("followed_frac", 0.0, 1.0, 1e-6), ("num_followers", 1, 8, 1)]
+)
+def test_ends_of_affinity(name, low, high, step):
+    for value in (low, high):
+        assert getattr(Affinity(num_experts=8, num_layers=2, **{name: value}), name) == value
+    for wrong in (low - step, high + step):
+        with pytest.raises(Exception, match=name):
+            Affinity(num_experts=8, num_layers=2, **{name: wrong})
+
+
+@pytest.mark.parametrize(
+    ("total_s", "network_s", "layers", "seconds"),
+    [
+        (10.0, 4.0, 5.0, 6 / 20 + 19 * 6 / 20 + 4 / 20),  # 20 stages of 0.3 s of kernels beside 0.2 s of links
+        (10.0, 0.0, 5.0, 10),  # no links, no layers, or nothing but links: nothing to overlap
+        (10.0, 4.0, 0.0, 10),
+        (4.0, 4.0, 5.0, 4),
+    ],
+)
+def test_a_pass_split_by_tokens(total_s, network_s, layers, seconds):
+    """All kernels wait for memory, so a collective takes nothing of them."""
+    technique = OVERLAPS.get("token-split")
+    found = technique.rule(total_s, network_s, total_s - network_s, 0.0, 0.0, layers, knob_array(technique))
+    assert found == pytest.approx(seconds)

@@ -1,5 +1,7 @@
 """What a step sends, and what a stage holds, worked out from the shapes of the model."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from batches import decodes
@@ -64,3 +66,10 @@ def test_embedding_and_head_are_on_the_first_and_the_last_stage(deploy, tp):
     one, two = shard(deploy(tp=tp)).weight_bytes, shard(deploy(tp=tp, pp=2)).weight_bytes
     assert one == pytest.approx(2 * ((80 * layer + 2 * table) / tp + norms), rel=1e-9)
     assert two == pytest.approx(2 * ((40 * layer + table) / tp + norms / 2), rel=1e-9)
+
+
+def test_gaps_between_kernels_are_in_every_step_with_a_token(deploy):
+    """80 layers of a second each, once there is one token; none in a step without."""
+    deployment = deploy()
+    engine = replace(deployment.engine, per_layer_s=1.0)
+    assert part_of(replace(deployment, engine=engine), decodes(0, 1, 64), "launch gaps").time_s.tolist() == [0, 80, 80]

@@ -21,7 +21,7 @@ from toy_layer import (
 )
 
 from orrery.catalog.devices import get_device
-from orrery.execution.train import exchanges, hidden, passes
+from orrery.execution.train import exchanges, expert_exchange, hidden, passes
 from orrery.execution.train.again import again_of
 from orrery.execution.train.cut import adapted, held, is_latent, product
 from orrery.execution.train.experts import activation_s, expert_streams, expert_times
@@ -46,7 +46,8 @@ def sent(monkeypatch):
         found.append((kind, ranks.tolist(), np.broadcast_to(stride, ranks.shape).tolist()))
         return np.where(ranks > 1, KIND_S[kind] * message_bytes, 0.0)
 
-    monkeypatch.setattr(exchanges, "collective_s", collective_s)
+    for file in (exchanges, expert_exchange, hidden):
+        monkeypatch.setattr(file, "collective_s", collective_s, raising=False)
     return found
 
 
@@ -460,3 +461,29 @@ def test_casts_of_products_in_groups():
     found = passes.cast_streams(job, parts(block, choice), choice)
     assert one(found.forward_s) == pytest.approx(4 / 3 * 32 * 8)
     assert one(found.backward_s) == pytest.approx(4 / 3 * 32 * 12)
+
+
+def test_experts_in_pieces_count_as_often_as_the_average_layer_has_them(sent, monkeypatch):
+    """A quarter of the layers is routed: a quarter of its products, at twice the time, and of its messages, thrice."""
+    job = replace(of_kinds(matrix_ratio=2.0, dispatcher="all-to-all"), expert_overlap="any", decoder_seq_len=0)
+    found = units(job, cut(ep=2))
+    seen = []
+    technique = SimpleNamespace(rule=lambda pair, knobs: seen.append(pair) or pair.serial_s, knobs=SimpleNamespace)
+    monkeypatch.setattr(hidden.EXPERT.__class__, "get", lambda self, name: technique)
+    monkeypatch.setattr(hidden, "knob_array", lambda technique, **knobs: None)
+    added = hidden.expert_exposed(found, np.array([3.0]))
+    ahead, back = seen
+    parts_of = expert_times(job, EXPERTS, found.choice, 2)
+    assert one(ahead.cut_compute_s(2)) == pytest.approx(2 * one(parts_of.forward_s) / 4)
+    assert one(back.cut_compute_s(2)) == pytest.approx(2 * one(parts_of.input_gradient_s) / 4)
+    message_s = one(expert_exchange.expert_s(job, ROUTED, found.choice, 2))
+    assert message_s > 0
+    for pair in seen:
+        assert one(pair.cut_network_s(2)) == pytest.approx(3 * message_s / 4)
+        assert one(pair.network_s) == pytest.approx(3 * one(found.layer.expert_forward_s))
+        assert one(pair.cut_columns_s(2)) == one(pair.compute_s)
+        assert pair.num_ranks == 2
+    assert one(ahead.compute_s) == pytest.approx(2 * one(found.layer.experts.forward_s))
+    assert (one(ahead.backward_weight_s), ahead.num_collectives) == (0, 2)
+    assert one(back.expert_gather_s) == 2 * one(ahead.expert_gather_s) > 0
+    assert [one(x) for x in added] == pytest.approx([one(seen[0].network_s)] * 2)
