@@ -104,7 +104,7 @@ def test_every_miss_has_its_cause():
     run = run_of(SERVED, ttft=2.0, tpot=0.1)
     names = [row[0] for row in SERVED]
     assert run.within.tolist() == [name == "good" for name in names]
-    assert list(run.hurt) == ["shed", "fault", "preemption", "cold-start", "queue", "slow"]
+    assert list(run.hurt) == ["shed", "fault", "preemption", "cold-start", "power-cap", "queue", "slow"]
     for cause, which in run.hurt.items():
         assert which.tolist() == [name == cause for name in names], cause
     assert run.fates == {"served": 10, "refused": 1, "failed": 1, "unfinished": 1}
