@@ -18,11 +18,13 @@ from orrery.numerics.arithmetic.techniques.matmul_group_scaled import rule as gr
 from orrery.numerics.arithmetic.techniques.matmul_mixed_blocks import rule as mixed_blocks
 from orrery.numerics.codec.rounding import as_floats, decode, encode
 from orrery.numerics.crest import blocks_of_crest
+from orrery.numerics.experiments.losses import cross_entropy
 from orrery.numerics.experiments.networks import Perceptron
 from orrery.numerics.families.lookup import learned
 from orrery.numerics.laws.coefficients import coefficients
 from orrery.numerics.laws.quartet import CHOICES, Method, known_method, least_tokens, loss, speedups
 from orrery.numerics.names import get_element
+from orrery.numerics.rotations.learned import lighter_tails
 
 # --- blocks of channels
 
@@ -191,3 +193,27 @@ def test_blocks_are_spread_over_an_octave():
     size = np.sqrt((blocks.astype(float) ** 2).mean(axis=1))
     assert 1 <= size.min() < 1.1
     assert 1.9 < size.max() <= 2
+
+
+def test_logits_that_are_far_apart_do_not_overflow():
+    """The far larger logit takes all: 2000 is lost where the other one is the target."""
+    value, slope = cross_entropy(np.array([[2000.0, 0.0]]), np.array([1]))
+    assert (value, slope.tolist()) == (2000, [[1, -1]])
+    assert cross_entropy(np.array([[-2000.0, 0.0]]), np.array([1]))[0] == 0
+
+
+def test_codes_of_unsigned_floats():
+    """Five bits of the exponent with a bias of 15 and two of the mantissa, no sign: 1 is 15 steps of four."""
+    codes = encode(np.array([1.0, 1.25, 2.0, 0.0]), "ue5m2")
+    assert codes.tolist() == [60, 61, 64, 0]
+    assert decode(codes, "ue5m2").tolist() == [1, 1.25, 2, 0]
+
+
+def test_one_row_is_learned_from_and_judged_by():
+    """Of two rows the first judges and the second teaches; a row alone does both. Either way a rotation comes out."""
+    rng = np.random.default_rng(0)
+    for rows in (1, 2, 9):
+        found = lighter_tails(rng.standard_t(3, (rows, 16)), num_steps=3, turn_ratio=0.1, seed=0)
+        np.testing.assert_allclose(found @ found.T, np.eye(16), atol=1e-9)
+    with pytest.raises(Exception, match="all zero"):
+        lighter_tails(np.zeros((2, 16)), num_steps=1, turn_ratio=0.1, seed=0)
