@@ -330,6 +330,7 @@ def test_chains_as_people_write_them():
         name="8 to 16", flops=2 * 4 * 8 * 16, weight_bytes=256, input_bytes=64, output_bytes=128, needs_all=True
     )
     assert second == Task(name="16 to 2", flops=256, weight_bytes=64, input_bytes=128, output_bytes=16, needs_all=False)
+    assert read_chain("1x1x1")[0].flops == 2
     for wrong in ("4x8", "4", "4x0x2", "0x4x2", "4xax2", "4x8x", ""):
         with pytest.raises(ScenarioError, match="write rows and widths"):
             read_chain(wrong)
