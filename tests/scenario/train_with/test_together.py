@@ -30,8 +30,19 @@ TECHNIQUES = (
     {"nic_groups": "a:1:5e10,b:1:2e10", "nic_group_link_bytes_per_s": 2e9},
     {"placement": "searched"},
     {"weight_sampling": "gaussian"},
+    {"fabric": "fat-tree", "leaves": 2, "hosts_per_leaf": 1, "planes": 4},
+    {"fabric": "leaf-spine", "leaves": 1, "hosts_per_leaf": 2, "spines": 1, "routing": "spray"},
+    {"slow_mtbf_s": 1e8, "slow_ratio": 1.4, "slow_notice_s": 3600, "detection": "collective"},
+    {"checkpoint": "lazy", "pack_bytes_per_s": 1e9, "checkpoint_file_s": 0.01, "checkpoint_buffer_bytes": 4e9},
+    {"checkpoint": "blocking", "checkpoint_interval_s": 600, "storage_bytes_per_s": 1e9},
+    {"failure_shape": 0.7},
+    {"tensor_overlap": "domino"},
+    {"recompute_layers": 0},
 )
 OFF = {
+    "fabric": None,
+    "routing": None,
+    "checkpoint_file_s": None,
     "local_updates": "synchronous",
     "recovery": "rollback",
     "detection": "timeout",
@@ -58,14 +69,23 @@ def jobs(draw):
     return job
 
 
-@settings(max_examples=60, deadline=None)
-@given(job=jobs(), chosen=st.lists(st.sampled_from(range(len(TECHNIQUES))), min_size=1, max_size=3, unique=True))
-def test_several_at_once_hold_together_or_are_refused_in_words(job, chosen):
-    given_settings = dict(job)
+def asked(job, chosen):
+    """The settings of a job with some techniques."""
+    found = dict(job)
     for index in chosen:
-        given_settings |= TECHNIQUES[index]
-    if "partition" in given_settings:
-        given_settings.pop("sharding")
+        found |= TECHNIQUES[index]
+    if "partition" in found:
+        found.pop("sharding")
+    return found
+
+
+CHOSEN = st.lists(st.sampled_from(range(len(TECHNIQUES))), min_size=1, max_size=3, unique=True)
+
+
+@settings(max_examples=60, deadline=None)
+@given(job=jobs(), chosen=CHOSEN)
+def test_several_at_once_hold_together_or_are_refused_in_words(job, chosen):
+    given_settings = asked(job, chosen)
     refused, answer = "", None
     try:
         answer = orrery.train(**given_settings)
@@ -98,3 +118,30 @@ def test_off_is_absent(job, name):
     plain, off = orrery.train(**job), orrery.train(**job, **{name: OFF[name]})
     left = [{k: v for k, v in a.to_json().items() if k not in ("settings", "techniques")} for a in (plain, off)]
     assert left[0] == left[1]
+
+
+@settings(max_examples=25, deadline=None)
+@given(job=jobs(), chosen=CHOSEN)
+def test_the_settings_of_an_answer_are_its_question(job, chosen):
+    try:
+        answer = orrery.train(**asked(job, chosen))
+    except OrreryError:
+        return
+    if isinstance(answer, TrainAnswer):
+        assert orrery.train(**answer.settings).to_json() == answer.to_json()
+
+
+BETTER = {"node_link_bytes_per_s": (5e9, 2e11), "node_mtbf_s": (1e6, 1e8), "storage_bytes_per_s": (1e8, 1e10)}
+
+
+@settings(max_examples=25, deadline=None)
+@given(job=jobs(), chosen=CHOSEN, name=st.sampled_from(sorted(BETTER)))
+def test_a_better_machine_is_no_slower(job, chosen, name):
+    """Faster links between nodes, rarer failures, faster storage."""
+    job |= {"train_tokens": 1e10, "node_mtbf_s": 1e6}
+    try:
+        worse, better = (orrery.train(**(asked(job, chosen) | {name: value})) for value in BETTER[name])
+    except OrreryError:
+        return
+    if isinstance(worse, TrainAnswer) and isinstance(better, TrainAnswer):
+        assert better.run.time_s <= worse.run.time_s * (1.0 + 1e-6)
