@@ -378,6 +378,20 @@ def test_tensor_parallelism_cuts_what_a_layer_keeps():
     assert whole["boundary_bytes"].tolist() == [32 * 2 * 8]
 
 
+def test_pruned_activations_are_what_gradients_of_adapters_read():
+    """Inputs of products give way to what leaves attention, 4 heads of 2, and to 16 elements of a rank; scores go."""
+    job = replace(job_of(), prunes_activations=True)
+    each = 2 * 16 + 2 * 2 * 12 + (2 * CORE + 4 * 4) + 2 * (8 + 16)
+    found = kept(job)
+    assert found["everything_bytes"].tolist() == found["selective_bytes"].tolist() == [32 * each]
+    assert kept(replace(job, adapter_rank=5))["everything_bytes"].tolist() == [32 * (each - 2 * 11)]
+    unfused = kept(replace(job, framework=replace(job.framework, has_fused_attention=False)))
+    assert unfused["everything_bytes"].tolist() == unfused["selective_bytes"].tolist()
+    state = replace(DENSE, mixer=RECURRENT)
+    fewer = kept(job, state)["everything_bytes"] - kept(replace(job, adapter_rank=0), state)["everything_bytes"]
+    assert fewer.tolist() == [32 * 2 * 16]  # nothing that leaves a softmax
+
+
 def test_narrow_recipes_keep_narrow_inputs():
     found = kept(job_of("fp8"))
     assert found["everything_bytes"].tolist() == [32 * (1 * INPUTS + 2 * 16 + 2 * 2 * 12 + (2 * CORE + 4 * 4))]
