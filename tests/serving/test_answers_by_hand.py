@@ -429,7 +429,7 @@ def test_bisection_between_what_is_met_and_what_is_not():
     assert bisected(lambda rate: rate < 1e-9, 4096.0, 8192.0, 0.1) == (0.0, 1.0)
     low, high = bisected(lambda rate: rate <= 1.5, 4096.0, 8192.0, 3.0)
     assert (low, high) == (1.0, pytest.approx(8**0.5))  # 4096, 64, 8, and its root
-    assert bisected(lambda rate: True, 1.0, 2.0, 0.5)[0] == 4096.0
+    assert bisected(lambda rate: True, 1.0, 2.0, 1.0) == (4096.0, 8192.0)
     for wrong in ((0.0, 1.0), (2.0, 2.0), (3.0, 2.0)):
         with pytest.raises(ValueError, match="low"):
             bisected(meets, *wrong, 0.5)
