@@ -36,7 +36,7 @@ def best_s(blocked_s: float, mtbf_s: float) -> float:
     if blocked_s <= 0.0:
         return 0.0
     target = math.exp(-blocked_s / mtbf_s)
-    x = min(1.0, young_s(blocked_s, mtbf_s) / mtbf_s)
+    x = young_s(blocked_s, mtbf_s) / mtbf_s
     for _ in range(64):
         gap, slope = 1.0 - x - target * math.exp(-x), -1.0 + target * math.exp(-x)
         step = gap / slope

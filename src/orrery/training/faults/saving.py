@@ -130,16 +130,16 @@ def streamed(saving: Saving, interval_steps: int, hidden_s: float, *, waits_for_
 
     ``waits_for_write``: a save may begin only when the one before it is in storage; else it needs only space.
     """
-    interval_s, left, first_s, last_s = interval_steps * saving.step_s, 0.0, 0.0, -1.0
-    blocked_s = 0.0
-    for save in range(MAX_SAVES):
+    interval_s = interval_steps * saving.step_s
+    first_s, left = _one_save(saving, interval_s, hidden_s, 0.0, waits_for_write)
+    steady_s = first_s
+    for _ in range(MAX_SAVES):
         blocked_s, after = _one_save(saving, interval_s, hidden_s, left, waits_for_write)
-        first_s = blocked_s if save == 0 else first_s
-        is_settled = abs(blocked_s - last_s) <= SETTLED * (blocked_s + interval_s)
+        is_settled = abs(blocked_s - steady_s) <= SETTLED * (blocked_s + interval_s)
         if is_settled and abs(after - left) <= SETTLED * saving.shard_bytes:
             break
-        last_s, left = blocked_s, after
-    return Streamed(first_s=first_s, steady_s=blocked_s, left_bytes=left)
+        steady_s, left = blocked_s, after
+    return Streamed(first_s=first_s, steady_s=steady_s, left_bytes=left)
 
 
 def _one_save(
