@@ -1,10 +1,8 @@
 """What a client that hangs up and a machine that is lost leave behind, one function at a time."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from small_state import decode, lane_of, prefill, put, state
 
 from orrery.base.compiled import source_of
 from orrery.engine.queue import _kernel as queue
@@ -21,9 +19,6 @@ from orrery.serving.simulation.allocation import _kernel as allocation
 from orrery.serving.simulation.allocation._kernel import enqueue, hold_back, schedule_event
 from orrery.serving.simulation.step_results import _kernel as step_results
 from orrery.serving.simulation.tables import _kernel as k
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from small_state import decode, lane_of, prefill, put, state
 
 
 @pytest.fixture
