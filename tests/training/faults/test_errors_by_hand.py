@@ -44,6 +44,8 @@ def test_delays_until_the_restart():
     assert rhythm.threshold == pytest.approx(NormalDist().inv_cdf(1 - 1e-4))
     assert rhythm.slow_steps(1.01) == int(np.ceil((rhythm.threshold * 2) ** 2))
     assert rhythm.slow_steps(1.0) == 0
+    little = replace(SLOW, slowdown_ratio=1.01)
+    assert rhythm.response(little).detection_s == pytest.approx(2.0 + 5.0 * 1.01 * rhythm.slow_steps(1.01))
     assert (rhythm.noise_frac, rhythm.num_missed_steps, rhythm.false_alarm_frac) == (0.02, 2, 0.01)
 
 
