@@ -41,6 +41,11 @@ def test_letters_of_several_bytes_move_nothing():
     assert (change.old, change.new) == ("b", "(not (b))")
 
 
+def test_lengths_that_a_zip_checks_are_no_computation():
+    assert changes_of("x.py", "pairs = zip(a, b, strict=True)\n") == []
+    assert [c.new for c in changes_of("x.py", "pairs = sorted(a, reverse=True)\n")] == ["False"]
+
+
 def test_a_statement_reaches_over_its_lines_and_a_body_is_not_its_head():
     text = "if (a and\n    b):\n    c = (1 +\n        2)\n"
     assert list(lines_of(text, 2)) == [1, 2]

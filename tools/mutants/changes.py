@@ -122,7 +122,8 @@ def changes_of(path: str, text: str) -> list[Change]:
 
 
 def _computing(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes that compute: no annotations, texts, subscripts of types, messages of errors or checks of types."""
+    """The nodes that compute: no annotations, texts, subscripts of types, messages of errors, checks of types, or of
+    sequences that a ``zip`` is told are of one length."""
     if isinstance(node, ast.Raise | ast.Assert | ast.JoinedStr | ast.Import | ast.ImportFrom):
         return
     yield node
@@ -130,7 +131,7 @@ def _computing(node: ast.AST) -> Iterator[ast.AST]:
         if field in ("annotation", "returns", "decorator_list", "type_params", "bases"):
             continue
         for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.AST):
+            if isinstance(child, ast.AST) and not (isinstance(child, ast.keyword) and child.arg == "strict"):
                 yield from _computing(child)
 
 
