@@ -10,6 +10,7 @@ from orrery.execution.train.layout import TrainingLayout
 from orrery.training import step, sync
 from orrery.training.columns import columns_of
 from orrery.training.levels import Level, Topology
+from orrery.training.memory import _state
 from orrery.training.partition import step as planned
 from orrery.training.partition.step import PartitionedStep, partitioned_step
 from orrery.training.partition.traffic import Exchange, Traffic
@@ -181,6 +182,41 @@ def test_updates_of_shares(monkeypatch):
     # of few trained parameters only those are updated
     assert updated(monkeypatch, "lora")[1] == rows(34 * 512 + 4 * 512)
     assert updated(monkeypatch, "lora", dp=4, sharding="zero1")[1] == rows(34 * 512 / 4 + 4 * 512)
+
+
+def state_of(task="pretrain", recipe=None, base="", **layout):
+    """Bytes of weights, gradients and optimizer state of two copies of the parameters."""
+    framework = {"gradient_bytes": 4.0, "moments_bytes": 8.0, "master_bytes": 4.0, "weights_bytes": 2.0}
+    usual = {"gradient_bytes": 0.0, "moments_bytes": 0.0, "master_bytes": -1.0, "weights_bytes": 0.0}
+    given = SimpleNamespace(
+        framework=SimpleNamespace(**framework),
+        recipe=SimpleNamespace(**(usual | {"weight_copy_bytes": 0.0} | (recipe or {}))),
+        task=task,
+        base_format=base,
+    )
+    return [float(v[0]) for v in _state(given, columns_of([TrainingLayout(**layout)]), HELD, 2.0)]
+
+
+def test_bytes_of_state():
+    """Two copies of 6144 parameters of 2 bytes, their gradients of 4; master and moments of 12 once."""
+    assert state_of() == [2 * 2 * 6144, 2 * 4 * 6144, 12 * 6144]
+    assert state_of(dp=4, sharding="zero1") == [2 * 2 * 6144, 2 * 4 * 6144, 12 * 6144 / 4]
+    assert state_of(dp=4, sharding="zero2") == [2 * 2 * 6144, 2 * 4 * 6144 / 4, 12 * 6144 / 4]
+    assert state_of(dp=4, sharding="zero3") == [2 * 2 * 6144 / 4, 2 * 4 * 6144 / 4, 12 * 6144 / 4]
+    # a pipeline keeps what it gathered, and reduces once
+    assert state_of(dp=4, pp=2, sharding="zero3")[1] == 2 * 4 * 6144
+    experts = state_of(dp=4, ep=2, sharding="zero1")
+    assert experts[2] == 12 * (4096 / 4 + 2048 / 2)
+    assert state_of("forward_backward")[2] == 0.0
+    lean = {"gradient_bytes": 2.0, "moments_bytes": 2.0, "weights_bytes": 1.0, "master_bytes": 0.0}
+    assert state_of(recipe=lean) == [2 * 6144, 2 * 2 * 6144, 2 * 6144]
+
+
+def test_state_of_few_trained_parameters():
+    """Frozen weights are cast once, to two bytes; 512 trained ones are held beside them, with all that goes along."""
+    assert state_of("lora") == [2 * 2 * 6144 + 2 * 512, 4 * 512, 12 * 512]
+    assert state_of("lora", dp=4, sharding="zero1")[2] == 12 * 512 / 4
+    assert state_of("lora", recipe={"weight_copy_bytes": 1.0, "weights_bytes": 4.0})[0] == 2 * 6144 + 4 * 512
 
 
 # --- stages

@@ -149,7 +149,8 @@ def bunching(
     way and comes behind it, at once. A width x of starts is one of sqrt(x^2 + w^2) - g the next time, so that it grows
     no further than to (w^2 - g^2) / 2g, nor falls below that of the prompts themselves, or of a step (``least``).
     """
-    later = np.clip(np.asarray(rounds, np.float64) - 1.0, 1.0, 1e6) * np.ones_like(load)
+    is_endless = np.isinf(rounds)
+    later = np.maximum(np.where(is_endless, 0.0, rounds) - 1.0, 1.0) * np.ones_like(load)
     width = np.maximum(2 * spread_frac, 1e-6) ** 2
     start = load * load
     retained = np.maximum((width - gather * gather) / np.maximum(2 * gather, 1e-9), load)
@@ -157,7 +158,7 @@ def bunching(
     until = np.clip((last * last - start) / width, 0.0, later)  # rounds in which they still move apart
     together = 2 * (np.sqrt(start + width * (until + 0.5)) - np.sqrt(start + width * 0.5)) / width
     mean = (together + (later - until) / last) / later
-    return np.where(np.isinf(rounds), 1.0, np.maximum(mean, 1.0))
+    return np.where(is_endless, 1.0, np.maximum(mean, 1.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -130,6 +130,15 @@ def test_ids_that_nothing_knows_are_taken_back(named):
     assert names.num_names == 8
 
 
+def test_as_many_ids_as_are_free_need_none_back(named):
+    """Three of four ids were a request's that has ended: a fourth name takes the last one, and all are known still."""
+    names, world = named
+    world = names.enter(world, 0, "abc")
+    names.leave(world, 0)
+    names.enter(world, 1, "d")
+    assert names.num_names == 4
+
+
 def test_room_for_the_ids_of_requests(named):
     """Of four places three are used; two more do not fit, so all are put together in twice the room that they need."""
     names, world = named

@@ -6,11 +6,6 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-
-from orrery.base.errors import OutOfRange, ScenarioError
-from orrery.training.faults import error_cost as costs
-from orrery.training.faults import paths
-from orrery.training.faults.detection import FaultKind, HeartbeatDetection, Response, Timeout, slow_rank
 from orrery.training.faults.error_cost import FaultEvent, Job, error_cost, mean_lost_s, play
 from orrery.training.faults.paths import (
     Contention,
@@ -25,6 +20,11 @@ from orrery.training.faults.paths import (
     plan,
     ring_flows,
 )
+
+from orrery.base.errors import OutOfRange, ScenarioError
+from orrery.training.faults import error_cost as costs
+from orrery.training.faults import paths
+from orrery.training.faults.detection import FaultKind, HeartbeatDetection, Response, Timeout, slow_rank
 
 CRASH = FaultKind(name="crash", device_mtbf_s=1000.0)
 SLOW = FaultKind(name="slow", device_mtbf_s=500.0, slowdown_ratio=2.0)

@@ -28,14 +28,15 @@ class Ones:
         return np.ones(shape)
 
 
-@pytest.fixture
-def model(monkeypatch):
+def small(monkeypatch):
+    """A model whose first weights are all one, before they are scaled."""
     monkeypatch.setattr(network, "stream", lambda seed, name: Ones())
     return Model(TINY, 0, learning_rate=0.5)
 
 
-def test_spreads_of_the_first_weights(model):
+def test_spreads_of_the_first_weights(monkeypatch):
     """Variance 2 / hidden on the way up, 1 / (ffn x blocks) down, 1 / hidden at the head."""
+    model = small(monkeypatch)
     spreads = {name: float(w.flat[0]) for name, w in model.weights.items()}
     assert spreads == pytest.approx({"embedding": 1.0, "up": 1.0, "down": 1 / sqrt(6), "head": 1 / sqrt(2)})
     shapes = {name: w.shape for name, w in model.weights.items()}
@@ -47,8 +48,9 @@ def test_spreads_of_the_first_weights(model):
     assert (usual.ffn_size, usual.vocab_size, usual.num_batch) == (32, 16, 64)
 
 
-def test_a_forward_pass_by_hand(model):
+def test_a_forward_pass_by_hand(monkeypatch):
     """The stream is (2, 2); normed (1, 1); up (2, 2, 2); down 6 / sqrt(6) more. Heads are alike: even odds."""
+    model = small(monkeypatch)
     context = np.array([[0, 1]])
     log_odds, saved = model._forward(context, range(2))
     assert log_odds.tolist() == [pytest.approx([log(0.5)] * 2)]
@@ -76,8 +78,9 @@ def test_root_mean_squares():
     assert _rms(np.zeros((1, 2)))[1].item() == pytest.approx(1e-4)
 
 
-def test_steps_of_adam(model):
+def test_steps_of_adam(monkeypatch):
     """The first step is the learning rate whatever the gradient; stages have rates and counts of their own."""
+    model = small(monkeypatch)
     before = {name: w.copy() for name, w in model.weights.items()}
     gradients = {name: np.full_like(w, 3.0) for name, w in model.weights.items()}
     model.stage_rate_ratio[1] = 2.0
@@ -99,7 +102,8 @@ def test_steps_of_adam(model):
     assert (stage - model.weights["up"])[0].ravel() == pytest.approx([own] * 6)
 
 
-def test_a_twin_goes_on_alone(model):
+def test_a_twin_goes_on_alone(monkeypatch):
+    model = small(monkeypatch)
     model.steps, model.stage_steps[0], model.stage_rate_ratio[1] = 7, 5.0, 1.5
     twin = model.copy()
     twin.weights["up"][:] = 9.0
@@ -109,8 +113,9 @@ def test_a_twin_goes_on_alone(model):
     assert not model.means["head"].any()
 
 
-def test_squared_gradients_of_stages(model):
+def test_squared_gradients_of_stages(monkeypatch):
     """Up and down of each stage together, each over all of its entries."""
+    model = small(monkeypatch)
     model._adam = lambda gradients: None
 
     def backward(context, target, order, count, into):

@@ -96,12 +96,13 @@ def _times(weights: Bytes, pieces: Bytes) -> Bytes:
 
 
 def _inverted(square: Bytes) -> Bytes:
-    """Gauss and Jordan over the field, where adding is XOR and every element but 0 has an inverse."""
+    """Gauss and Jordan over the field, where adding is XOR and every element but 0 has an inverse.
+
+    No pivot is 0: every leading square of a part of a Cauchy matrix can be inverted as well.
+    """
     size = square.shape[0]
     work = np.concatenate([square, np.eye(size, dtype=np.uint8)], axis=1)
     for column in range(size):
-        pivot = column + int(np.argmax(work[column:, column] != 0))
-        work[[column, pivot]] = work[[pivot, column]]
         work[column] = PRODUCT[INVERSE[work[column, column]]][work[column]]
         for row in range(size):
             if row != column:

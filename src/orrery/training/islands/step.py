@@ -128,7 +128,7 @@ def _ring(
     )
     sync = sync_of(job, x, held)
     reduce_s, gather_s = float(sync.reduce_s[0]), float(sync.gather_s[0])
-    last = min(f.bucket_bytes / max(gradient_bytes(job) * float(dense[0]), 1.0), 1.0)
+    last = min(f.bucket_bytes / (gradient_bytes(job) * float(dense[0])), 1.0)
     if f.overlaps_gradients:
         hidden = min(reduce_s, backward_s)
         reduce_s = max(reduce_s - hidden + (f.contention_ratio - 1.0) * hidden, last * reduce_s)
