@@ -20,7 +20,7 @@ def routed(w, i, chosen=0):
         told.append([np.asarray(x).tolist() for x in given])
         return chosen
 
-    return _route(w, route, i), told[0] if told else None
+    return _route(w, route, i, 2.0), told[0] if told else None
 
 
 def test_one_lane_or_none_needs_no_router():
