@@ -103,7 +103,7 @@ def test_steps_of_coded_workers(nothing_runs):
     ],
 )
 def test_sizes_of_experiments_where_nobody_says(module, told):
-    assert asdict(module.Sizes()) == told
+    assert {name: asdict(module.Sizes())[name] for name in told} == told
 
 
 def test_sizes_of_the_longer_experiments():
