@@ -62,27 +62,18 @@ def _texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 @over(FILES, named=_place)
-def test_no_name_is_a_retired_one(path: Path) -> None:
+def test_names_and_docstrings_are_in_the_words_of_the_field(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
     found = [
-        f"line {line}: {name}: write {instead}"
-        for line, name in _names(ast.parse(path.read_text(encoding="utf-8")))
-        for instead, retired in NAMES.items()
-        if retired.search(name)
+        f"line {line}: {text[:60]!r}: write {instead}"
+        for texts, rules in ((_names(tree), NAMES), (_texts(tree), OPENINGS))
+        for line, text in texts
+        for instead, retired in rules.items()
+        if retired.search(text)
     ]
     module = ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
     assert not found, "; ".join(found)
     assert not MODULES.search(module), f"{module}: name the module after what it holds"
-
-
-@over(FILES, named=_place)
-def test_docstrings_begin_with_what_a_thing_is(path: Path) -> None:
-    found = [
-        f"line {line}: {text[:60]!r}: write {instead}"
-        for line, text in _texts(ast.parse(path.read_text(encoding="utf-8")))
-        for instead, retired in OPENINGS.items()
-        if retired.search(text)
-    ]
-    assert not found, "; ".join(found)
 
 
 def test_retired_words_are_seen() -> None:

@@ -106,25 +106,24 @@ def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert (ran, third.num_resumed) == (["infinite-llm"], 2)
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "5",
-        "[]",
-        "null",
-        '{"code": CODE}',
-        '{"code": CODE, "paper": 5}',
-        '{"code": CODE, "paper": "nobody", "found": []}',
-        '{"code": CODE, "paper": "distserve", "found": 5}',
-        '{"code": CODE, "paper": "distserve", "found": [["x", 1, ""]]}',
-        "[" * 100_000,
-    ],
+DAMAGED = (
+    "5",
+    "[]",
+    "null",
+    '{"code": CODE}',
+    '{"code": CODE, "paper": 5}',
+    '{"code": CODE, "paper": "nobody", "found": []}',
+    '{"code": CODE, "paper": "distserve", "found": 5}',
+    '{"code": CODE, "paper": "distserve", "found": [["x", 1, ""]]}',
+    "[" * 100_000,
 )
-def test_a_damaged_line_is_passed_over(tmp_path: Path, damage: str) -> None:
+
+
+def test_damaged_lines_are_passed_over(tmp_path: Path) -> None:
     journal = tmp_path / "journal.jsonl"
     rerun(QUICK[:1], num_workers=1, journal=journal)
-    whole = journal.read_text()
-    journal.write_text(damage.replace("CODE", f'"{running.fingerprint()}"') + "\n" + whole)
+    whole, code = journal.read_text(), running.fingerprint()
+    journal.write_text("".join(damage.replace("CODE", f'"{code}"') + "\n" for damage in DAMAGED) + whole)
     assert rerun(QUICK[:1], num_workers=1, journal=journal).num_resumed == 1
 
 
