@@ -105,6 +105,8 @@ def test_batches_of_a_pipeline_are_units_of_a_machine(shards):
     assert one.unit_machine == [0]
     narrow = SimpleNamespace(max_num_seqs=1, kv_capacity_bytes=100.0)
     assert pool_tables([pool], narrow)[0].max_seqs == [1] * 4
+    odd = SimpleNamespace(max_num_seqs=11, kv_capacity_bytes=100.0)
+    assert pool_tables([pool], odd)[0].max_seqs == [5] * 4
 
 
 def test_a_split_machine_has_a_unit_for_each_phase(shards):

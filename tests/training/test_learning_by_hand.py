@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 
 from orrery.base.errors import ScenarioError
+from orrery.base.knobs import NoKnobs
 from orrery.training.small import data as points
 from orrery.training.small import flows, forward_forward, layerwise, learning, pricing, stale
 from orrery.training.small.data import Split, clusters
 from orrery.training.small.flows import Mixture, mixture, routed, seen
 from orrery.training.small.learning import Adam, Settings, batches, until_no_better
 from orrery.training.small.network import Layer
+from orrery.training.small.techniques import backpropagation
 from orrery.training.small.work import (
     Sizes,
     elements,
@@ -337,3 +339,9 @@ def test_synchronous_and_stale_rounds(monkeypatch):
     for bad in ({"momentum_ratio": 1.0}, {"momentum_ratio": -0.1}, {"step_ratio": 0.0}, {"clip_ratio": 0.0}):
         with pytest.raises(ScenarioError, match="stale"):
             stale.OuterKnobs(**bad)
+
+
+def test_backpropagation_keeps_every_layers_outputs():
+    """4 bytes of 2 points' 6 inputs, 8 + 4 outputs of layers and 3 classes."""
+    sizes = Sizes(inputs=6, hidden=(8, 4), num_classes=3, batch=2)
+    assert backpropagation.rule(sizes, 0, NoKnobs()).activation_bytes == 4 * 2 * (6 + 12 + 3)

@@ -88,6 +88,12 @@ def test_settings_are_taken_up_to_their_limits_and_refused_beyond(nothing_runs, 
             module.run(asked(replace(module.Sizes(), **{name: value})))
 
 
+def test_failures_an_hour_are_taken_up_to_nine_in_ten(nothing_runs):
+    for rates, error in (("0.9", Reached), ("0.1,0.91", ScenarioError)):
+        with pytest.raises(error):
+            stage_losses.run(asked(stage_losses.Sizes(hourly_failure=rates)))
+
+
 def test_steps_of_coded_workers(nothing_runs):
     for steps, error in ((2, Reached), (2000, Reached), (1, ScenarioError), (2001, ScenarioError)):
         with pytest.raises(error):
