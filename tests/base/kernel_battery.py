@@ -137,6 +137,9 @@ def other_kernel_calls() -> Iterator[Call]:
         yield elementwise, "scalar", (elements, 4.0, 5.0, vector, rates)
     for row in each([numbers(), numbers(), numbers()]):
         yield energy, "drawn_frac", (*row, 0.7)
+    for nearby, share in each([numbers(), numbers()]):
+        for x in (nearby * (1.0 + 1e-4 * share), nearby * (2.0 + share)):  # near enough for the series, and not
+            yield energy, "power_near", (x, 0.7, nearby, nearby**0.7)
     words = [np.array(x, np.int32) for x in ([0, 3], [2, 1], [0, 0, 0, 1, 0, 0], [1, 1, 2, 4, 4, 5])]
     roots, depths, feature, low = words
     threshold = np.array([0.5, np.inf, np.inf, 0.3, np.inf, np.inf], np.float32)

@@ -1,6 +1,7 @@
 """The terminal's what-if: one technique, all of them, JSON, exit codes, and help without anything heavy."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -36,8 +37,14 @@ def test_all_are_ranked(describe):
     assert code == 0
     for words in ("By Time per output token (TPOT)", "No effect (", "Not tried (", "tp is 1", "--success"):
         assert words in out
-    heading = out.splitlines()[1].split()
-    assert heading[-5:] == ["TTFT", "E2EL", "output", "cost", "energy"]  # the other metrics beside the ranked one
+    for other in (
+        "TTFT",
+        "E2EL",
+        "output",
+        "cost",
+        "energy",
+    ):  # beside the ranked metric, or below it on narrow screens
+        assert re.search(rf"\b{other}\b", out)
     assert out.count("how much quality your task loses with this cache") == 1
 
 
