@@ -179,7 +179,7 @@ def _placement_rows(answer: RlPlacementAnswer) -> tuple[dict[str, Any], ...]:
                 "rl_placement": word,
                 "fits": True,
                 "step_time_s": found.time_s,
-                "times_as_long_ratio": found.time_s / answer.step_time_s,
+                "slowdown_ratio": found.time_s / answer.step_time_s,
                 "moved_s": sum(turn.moved_s for turn in found.turns),
                 "peak_memory_bytes": found.memory_bytes,
             }
