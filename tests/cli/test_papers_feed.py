@@ -130,6 +130,40 @@ def test_marks_go_into_another_library_and_cite_what_is_good(describe, page, tmp
     assert [text.split("{")[1].split(",")[0] for text in json.loads(out)["bibtex"]] == ["distserve", "snapkv"]
 
 
+def test_lists_are_made_filled_handed_out_and_imported(describe, tmp_path):
+    one, other, file = tmp_path / "one.sqlite", tmp_path / "other.sqlite", tmp_path / "mine.bib"
+
+    def ask(*words, at=one):
+        code, out, err = describe("papers", "lists", *words, "--library", at)
+        return code, out or err
+
+    assert "No list yet" in ask()[1]
+    code, out = ask("to read", "--add", "distserve", "--add", "snapkv")
+    assert (code, out.splitlines()[0]) == (0, "to read: 2 papers")
+    assert "DistServe" in out
+    assert ask("To Read", "--remove", "2401.09670", "--rename", "later")[1].startswith("later: 1 paper\n")
+    assert "<rss" in ask("later", "--form", "rss")[1]
+    assert "<feed" in ask("later", "--form", "atom")[1]
+    file.write_text(ask("--form", "bibtex")[1])
+    assert json.loads(ask("--import", file, "--json", at=other)[1])["lists"].keys() == {"later"}
+    marks = tmp_path / "marks.json"
+    marks.write_text(describe("papers", "mark", "--json", "--library", other)[1])
+    describe("papers", "mark", "--import", marks, "--library", tmp_path / "third.sqlite")
+    assert "later: 1 paper" in ask(at=tmp_path / "third.sqlite")[1]
+    assert "No list yet" in ask("later", "--delete")[1]
+    for words, says in (
+        (("--add", "snapkv"), "Say which list"),
+        (("later", "--delete", "--add", "snapkv"), "stands alone"),
+        (("--form", "rss"), "takes one list"),
+        (("later",), "there is no 'later'"),
+        (("new", "--add", "no such paper"), "There is no paper"),
+    ):
+        code, out = ask(*words)
+        assert code == 2
+        assert says in out
+    assert "No list yet" in ask()[1]  # the list that was to hold no paper was not made
+
+
 def test_marks_that_name_nothing_change_nothing(describe, tmp_path):
     library, marks = tmp_path / "mine.sqlite", tmp_path / "marks.json"
     marks.write_text('{"read": ["2401.09670"], "follows": {"layer": ["mole"]}}')

@@ -12,6 +12,7 @@ COMMANDS = {
     "fetch": "Get new papers from arXiv and daily lists; nothing else goes to the network.",
     "add": "Add papers by id, from a saved feed, or from a page saved as text.",
     "mark": "Mark papers as read or good, and say what you follow.",
+    "lists": "Your own lists of papers: make, fill, hand out as a feed, BibTeX or JSON.",
     "digest": "What is new since last time, the most useful to you first.",
     "subscribe": "Who gets the digest by mail, of what, and how often.",
     "serve": "Pages where others subscribe, confirm and leave, and a feed of what is new.",

@@ -50,6 +50,7 @@ def command(
         raise click.UsageError("Say which papers: arXiv ids, titles, or keys of paper files.")
     from orrery.cli.own_library import open_library
     from orrery.evidence.feed import marks
+    from orrery.evidence.feed.lists import merge_lists
     from orrery.evidence.feed.marks_file import marks_json, read_marks_file
     from orrery.evidence.understanding.paper_lookup import check_followed, cited, marked_as, title_of
 
@@ -65,6 +66,7 @@ def command(
             marks.mark(store, ids, is_read=is_read, is_upvoted=is_upvoted)
             marks.follow(store, followed)
             marks.follow(store, dropped, is_on=False)
+            merge_lists(store, added.lists)
         found = marks.read_marks(store)
         titles = {id: title_of(store, id) for id in sorted(found.read | found.upvoted)}
         citations = [text for id in sorted(found.upvoted) if (text := cited(store, id))] if is_bibtex else []

@@ -5,8 +5,9 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
+from orrery.evidence.digest.feeds import ATOM
 from orrery.evidence.digest.issue import compose, period
-from orrery.evidence.digest.render import ATOM, as_atom, as_html, as_text
+from orrery.evidence.digest.render import as_atom, as_html, as_text
 from orrery.evidence.digest.subscription import SubscriptionFilter
 from orrery.evidence.feed.saved_entries import save_entries
 from orrery.evidence.understanding.meaning import Deployment

@@ -70,6 +70,8 @@ VIEWS = {
     "papers of a month": "/papers/day/2024-03",
     "month without papers": "/papers/day/2017-05",
     "trending": "/papers/trending",
+    "lists": "/papers/lists",
+    "lists of a paper": "/papers/lists?key=distserve",
     "paper": "/papers/distserve",
     "new paper": "/papers/2611.00001",
     "scorecard": "/papers/scorecard?layer=release",

@@ -1,14 +1,13 @@
 """An issue as text, as a page for mail readers, and as an Atom feed."""
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, date, datetime, time
 from functools import cache
 from pathlib import Path
 from textwrap import fill, shorten
 from typing import Any
-from xml.etree import ElementTree as Xml
 
 from orrery.evidence.amounts import amount
+from orrery.evidence.digest.feeds import Feed, FeedItem, atom_of
 from orrery.evidence.digest.issue import DigestIssue, Item
 from orrery.evidence.feed.extra import load
 
@@ -17,7 +16,6 @@ ABSTRACT = 600
 """Letters of an abstract that are shown; the link leads to the rest."""
 
 CLAIMS = 3
-ATOM = "http://www.w3.org/2005/Atom"
 
 
 def lines_of(item: Item) -> Iterator[tuple[str, str]]:
@@ -96,38 +94,19 @@ def template(name: str) -> Any:
 
 
 def as_atom(issue: DigestIssue, address: str = "") -> str:
-    """The issue as an Atom feed [rfc-4287]; ``address`` is where the feed itself is found."""
-    Xml.register_namespace("", ATOM)
-    feed = Xml.Element(f"{{{ATOM}}}feed")
-    _child(feed, "id", address or "urn:orrery:digest")
-    _child(feed, "title", "AI compute: new papers")
-    _child(feed, "updated", _moment(issue.until))
-    _child(_child(feed, "author"), "name", "orrery")
-    if address:
-        _child(feed, "link", rel="self", href=address)
-    for item in issue.items:
-        entry, made = item.trend.entry, _child(feed, "entry")
-        day = entry.updated or entry.published or issue.until
-        _child(made, "id", item.link or f"urn:orrery:{entry.id}")
-        _child(made, "title", entry.title)
-        _child(made, "updated", _moment(day))
-        if entry.published:
-            _child(made, "published", _moment(entry.published))
-        if _web(item.link):
-            _child(made, "link", rel="alternate", href=item.link)
-        for name in entry.authors:
-            _child(_child(made, "author"), "name", name)
-        text = [f"{word}: {what}" for word, what in lines_of(item)]
-        _child(made, "summary", "\n".join([*text, "", entry.abstract]))
-    Xml.indent(feed)
-    return Xml.tostring(feed, encoding="unicode", xml_declaration=True) + "\n"
+    """The issue as an Atom feed; ``address`` is where the feed itself is found."""
+    title, items = "AI compute: new papers", [_feed_item(item, issue) for item in issue.items]
+    return atom_of(Feed(id="urn:orrery:digest", title=title, updated=issue.until, items=items, address=address))
 
 
-def _child(parent: Xml.Element, name: str, text: str = "", **attributes: str) -> Xml.Element:
-    made = Xml.SubElement(parent, f"{{{ATOM}}}{name}", attributes)
-    made.text = text or None
-    return made
-
-
-def _moment(day: date) -> str:
-    return datetime.combine(day, time(), UTC).isoformat().replace("+00:00", "Z")
+def _feed_item(item: Item, issue: DigestIssue) -> FeedItem:
+    entry, text = item.trend.entry, [f"{word}: {what}" for word, what in lines_of(item)]
+    return FeedItem(
+        id=f"urn:orrery:{entry.id}",
+        title=entry.title,
+        summary="\n".join([*text, "", entry.abstract]),
+        updated=entry.updated or entry.published or issue.until,
+        published=entry.published,
+        link=_web(item.link),
+        authors=entry.authors,
+    )

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from orrery.evidence.feed.extra import FeedError
+from orrery.evidence.feed.lists import PaperList, read_lists
 from orrery.evidence.feed.store import Store
 
 FOLLOWED = ("layer", "technique", "words")
@@ -12,13 +13,14 @@ FOLLOWED = ("layer", "technique", "words")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
-    """Marks of a reader: papers read and upvoted; layers, techniques and words followed."""
+    """Marks of a reader: papers read, upvoted and listed; layers, techniques and words followed."""
 
     read: frozenset[str] = frozenset()
     upvoted: frozenset[str] = frozenset()
     layers: tuple[str, ...] = ()
     techniques: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
+    lists: tuple[PaperList, ...] = ()
 
 
 def read_marks(store: Store) -> Marks:
@@ -32,6 +34,7 @@ def read_marks(store: Store) -> Marks:
         layers=by_kind["layer"],
         techniques=by_kind["technique"],
         words=by_kind["words"],
+        lists=read_lists(store),
     )
 
 

@@ -8,7 +8,14 @@ _ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in "&%$#_{}"} | _SIGNS)
 
 
 def bibtex(
-    key: str, title: str, *, year: int | None, arxiv: str = "", url: str = "", authors: Sequence[str] = ()
+    key: str,
+    title: str,
+    *,
+    year: int | None,
+    arxiv: str = "",
+    url: str = "",
+    authors: Sequence[str] = (),
+    keywords: Sequence[str] = (),
 ) -> str:
     """One ``@misc`` entry. The title keeps its capitals; what is not known is left out.
 
@@ -27,6 +34,7 @@ def bibtex(
         "eprint": arxiv,
         "archivePrefix": "arXiv" if arxiv else "",
         "url": url.replace("{", "%7B").replace("}", "%7D"),
+        "keywords": ", ".join(word.translate(_ESCAPED) for word in keywords),
     }
     lines = [f"  {name} = {{{value}}}," for name, value in fields.items() if value]
     return "\n".join([f"@misc{{{_label(key)},", *lines, "}"])

@@ -56,14 +56,15 @@ def title_of(store: Store, id: str) -> str:
     return entry.title if entry else ""
 
 
-def cited(store: Store, id: str) -> str:
-    """A marked paper as an entry of a BibTeX file; empty where nothing is known of it any more."""
+def cited(store: Store, id: str, lists: Sequence[str] = ()) -> str:
+    """A marked paper as an entry of a BibTeX file, with its lists as keywords; empty where nothing is known of it."""
+    more = {"keywords": lists}
     if paper := next((d for d in library() if id in (d.arxiv, title_id(d.title))), None):
         arxiv, url = paper.arxiv, paper.url
-        return bibtex(paper.key, paper.title, year=paper.year, arxiv=arxiv, url=url, authors=paper.authors)
+        return bibtex(paper.key, paper.title, year=paper.year, arxiv=arxiv, url=url, authors=paper.authors, **more)
     if entry := get_entry(store, id):
         year, arxiv = entry.published.year if entry.published else None, "" if ":" in id else id
-        return bibtex(id, entry.title, year=year, arxiv=arxiv, url=entry.url, authors=entry.authors)
+        return bibtex(id, entry.title, year=year, arxiv=arxiv, url=entry.url, authors=entry.authors, **more)
     return ""
 
 

@@ -6,6 +6,8 @@ from orrery.web.pages.papers.digest import change, digest, feed
 from orrery.web.pages.papers.entry import entry
 from orrery.web.pages.papers.fresh import day, trending
 from orrery.web.pages.papers.library import home, library, suggest
+from orrery.web.pages.papers.lists import change as change_lists
+from orrery.web.pages.papers.lists import lists, one_list
 from orrery.web.pages.papers.marking import follow, mark
 from orrery.web.pages.papers.score import scorecard
 
@@ -25,6 +27,9 @@ ROUTES = (
     Route("/papers/feed.atom", feed),
     Route("/papers/mark", mark, methods=["POST"]),
     Route("/papers/follow", follow, methods=["POST"]),
+    Route("/papers/lists", lists, methods=["GET"]),
+    Route("/papers/lists", change_lists, methods=["POST"]),
+    Route("/papers/lists/{name}", one_list),
     Route("/papers/{key:path}", entry),
 )
 """In this order: a paper's key may be anything else."""
