@@ -228,9 +228,8 @@ def test_contradictory_fleets_are_refused():
         with pytest.raises(ScenarioError, match=words):
             PoolTerms(**({"name": "p", "replicas_min": 0, "replicas_max": 2} | wrong))
     assert PoolTerms(name="p", replicas_min=1, replicas_max=1).is_committed is False
-    (plain, lending) = (
-        SimpleNamespace(pools=(SimpleNamespace(replicas=2, role="all"),), lends_cache=lends) for lends in (False, True)
-    )
+    pools = (SimpleNamespace(replicas=2, role="all"),)
+    (plain, lending) = (SimpleNamespace(pools=pools, own_pools=pools, lends_cache=lends) for lends in (False, True))
     two = PoolTerms(name="p", replicas_min=1, replicas_max=2)
     scaler = Scaler(name="s", rule=lambda *_: 1.0, knobs=None, period_s=7.0)
     assert (FleetService(service=plain, terms=(two,)).pace_s) == 15.0

@@ -31,6 +31,7 @@ from orrery.serving.simulation.memory import _kernel as memory
 from orrery.serving.simulation.price import _kernel as price
 from orrery.serving.simulation.result import TIMELINE
 from orrery.serving.simulation.service import Pool, Service, Split
+from orrery.serving.simulation.sleeping import _kernel as sleeping
 from orrery.serving.simulation.step_results import _kernel as step_results
 from orrery.serving.simulation.tables import _kernel as k
 from orrery.serving.simulation.timeline import _kernel as timeline
@@ -237,7 +238,22 @@ def service_of(*, fleet="one", policy="chunked-prefill", drafts=0, compression=N
 def plain_python():
     """Patches that take the loop, its queues, its memory and its prices uncompiled."""
     found = []
-    for module in (loop, queue, surface, memory, k, ahead, timeline, allocation, admission, price, step_results, power):
+    rooms = (
+        loop,
+        queue,
+        surface,
+        memory,
+        k,
+        ahead,
+        timeline,
+        sleeping,
+        allocation,
+        admission,
+        price,
+        step_results,
+        power,
+    )
+    for module in (*rooms, power):
         for name, value in vars(module).items():
             if callable(value) and source_of(value) is not value:
                 found.append(patch.object(module, name, source_of(value)))

@@ -25,7 +25,7 @@ def state(requests=4, lanes=2, *, blocks=10, host_blocks=0, ids=(), blocks_each=
     Bytes cross every link in as many seconds, a bin of the timeline is a second wide, and a step costs nothing.
     ``ids`` are those of every request's prefix blocks."""
     req = np.zeros((requests, len(k.REQUEST)), np.int64)
-    nobody = [k.SOURCE, k.LENDER, k.MACHINE, k.FIRST_FOLLOWER, k.NEXT_FOLLOWER, k.SESSION, k.ADAPTER]
+    nobody = [k.SOURCE, k.LENDER, k.MACHINE, k.FIRST_FOLLOWER, k.NEXT_FOLLOWER, k.SESSION, k.ADAPTER, k.ASKED]
     req[:, nobody] = -1
     when = np.full((requests, len(k.WHEN)), np.nan)
     when[:, k.LAST] = 0.0
@@ -67,12 +67,13 @@ def state(requests=4, lanes=2, *, blocks=10, host_blocks=0, ids=(), blocks_each=
         "step": np.zeros((lanes, 9)),
         "entry": np.arange(lanes),
         "exit": np.arange(lanes),
+        "routed": np.zeros(lanes, np.int64),
         "unit_lane": np.arange(lanes + 1),
         "unit_machine": np.arange(lanes),
         "units": np.array([[np.nan, 0.0, 0.0, 0.0]] * lanes),
         "moments": moments,
         "winners": winners,
-        "machines": np.array([[1, 0]] * lanes),
+        "machines": np.array([[1, 0, 0, 0]] * lanes),
         "send_share": np.zeros(lanes),
         "stage_share": np.ones(lanes),
         "stage_s": np.zeros((lanes, 1)),

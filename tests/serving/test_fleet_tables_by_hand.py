@@ -65,30 +65,31 @@ def shards(monkeypatch):
 
 def service(**given):
     usual = {"pools": (), "split": None, "overlaps_sends": False, "speculation": None, "filling": None}
-    usual |= {"compression": NOTHING, "is_same_node": True}
+    usual |= {"compression": NOTHING, "is_same_node": True, "sharing": ""}
     return SimpleNamespace(**(usual | given))
 
 
 def pool_tables(pools, memory=None, **given):
-    lists, deployments, of = _Lists(), [], service(**given)
-    for pool in pools:
-        _add_pool(lists, of, pool, memory or SimpleNamespace(max_num_seqs=10, kv_capacity_bytes=100.0), deployments)
-    return lists, deployments
+    lists, of = _Lists(), service(pools=pools, **given)
+    for number in range(len(pools)):
+        memories = [memory or SimpleNamespace(max_num_seqs=10, kv_capacity_bytes=100.0)] * len(pools)
+        _add_pool(lists, of, number, memories)
+    return lists
 
 
 def test_independent_ranks_are_machines(shards):
     """Two replicas of three ranks: six machines of one unit, one lane and one pool each."""
-    lists, deployments = pool_tables([Pool(deployment=Deployed(Layout(dp=3)), replicas=2)])
+    lists = pool_tables([Pool(deployment=Deployed(Layout(dp=3)), replicas=2)])
     assert lists.stages == [1] * 6
     assert lists.unit_lane == [0, 1, 2, 3, 4, 5, 6]
     assert (lists.unit_machine, lists.lane_pool, lists.lane_unit) == ([*range(6)],) * 3
     assert (lists.capacity, lists.max_seqs, lists.twin) == ([100.0] * 6, [10] * 6, [-1] * 6)
-    assert (lists.stage_share, lists.send_share, len(deployments)) == ([1.0] * 6, [0.0] * 6, 1)
+    assert (lists.stage_share, lists.send_share) == ([1.0] * 6, [0.0] * 6)
     assert set(lists.lane_role) == {k.BOTH}
 
 
 def test_ranks_that_share_experts_are_lanes_of_a_unit(shards):
-    lists, _ = pool_tables([Pool(deployment=Deployed(Layout(dp=3), shares=True), replicas=2)])
+    lists = pool_tables([Pool(deployment=Deployed(Layout(dp=3), shares=True), replicas=2)])
     assert (lists.unit_machine, lists.unit_lane) == ([0, 1], [0, 3, 6])
     assert (lists.lane_unit, lists.lane_pool) == ([0, 0, 0, 1, 1, 1], [0, 1, 2, 3, 4, 5])
 
@@ -96,30 +97,30 @@ def test_ranks_that_share_experts_are_lanes_of_a_unit(shards):
 def test_batches_of_a_pipeline_are_units_of_a_machine(shards):
     """Two stages: two units share a pool, each with half of the seats; one more is on its way where sends overlap."""
     pool = Pool(deployment=Deployed(Layout(pp=2)), replicas=2)
-    lists, _ = pool_tables([pool])
+    lists = pool_tables([pool])
     assert (lists.unit_machine, lists.lane_pool, lists.max_seqs) == ([0, 0, 1, 1], [0, 0, 1, 1], [5] * 4)
     assert (lists.stages, lists.stage_share) == ([2, 2], [0.75, 0.75])
-    lists, _ = pool_tables([pool], overlaps_sends=True)
+    lists = pool_tables([pool], overlaps_sends=True)
     assert (lists.unit_machine, lists.send_share) == ([0, 0, 0, 1, 1, 1], [0.125, 0.125])
-    one, _ = pool_tables([Pool(deployment=Deployed())], overlaps_sends=True)
+    one = pool_tables([Pool(deployment=Deployed())], overlaps_sends=True)
     assert one.unit_machine == [0]
     narrow = SimpleNamespace(max_num_seqs=1, kv_capacity_bytes=100.0)
-    assert pool_tables([pool], narrow)[0].max_seqs == [1] * 4
+    assert pool_tables([pool], narrow).max_seqs == [1] * 4
     odd = SimpleNamespace(max_num_seqs=11, kv_capacity_bytes=100.0)
-    assert pool_tables([pool], odd)[0].max_seqs == [5] * 4
+    assert pool_tables([pool], odd).max_seqs == [5] * 4
 
 
 def test_a_split_machine_has_a_unit_for_each_phase(shards):
     pools = [Pool(deployment=Deployed(), replicas=2)]
-    lists, deployments = pool_tables(pools, split=Split())
+    lists = pool_tables(pools, split=Split())
     assert (lists.unit_machine, lists.lane_pool) == ([0, 0, 1, 1], [0, 0, 1, 1])
     assert lists.lane_role == [k.PROMPTS, k.ANSWERS] * 2
-    assert (lists.twin, lists.lane_deployment, len(deployments)) == ([1, 0, 3, 2], [0, 1, 0, 1], 2)
+    assert (lists.twin, lists.lane_deployment) == ([1, 0, 3, 2], [0, 1, 0, 1])
 
 
 def test_pools_of_different_roles(shards):
     pools = [Pool(deployment=Deployed(), role="prompts"), Pool(deployment=Deployed(), role="answers", replicas=2)]
-    lists, _ = pool_tables(pools)
+    lists = pool_tables(pools)
     assert lists.lane_role == [k.PROMPTS, k.ANSWERS, k.ANSWERS]
     assert lists.lane_deployment == [0, 1, 1]
 
@@ -440,8 +441,10 @@ def ended(end_s=5.0, **given):
 def result(filling=None, **given):
     device = SimpleNamespace(idle_power_w=10.0)
     deployment = SimpleNamespace(cluster=SimpleNamespace(device=device), layout=SimpleNamespace(num_devices=2))
+    pools = (SimpleNamespace(deployment=deployment, replicas=2),)
     asked = SimpleNamespace(
-        pools=(SimpleNamespace(deployment=deployment, replicas=2),),
+        pools=pools,
+        own_pools=pools,
         entry_s=lambda tokens: 0.5,
         filling=filling,
         num_devices=4,

@@ -14,6 +14,7 @@ from orrery.fleet.service.steady import Hour
 from orrery.scenario.fleet.graph import GraphAnswer
 from orrery.scenario.fleet.mixed import MixedAnswer
 from orrery.scenario.fleet.services import ServicesAnswer
+from orrery.scenario.fleet.shared import SharedAnswer
 from orrery.scenario.fleet.steady import SteadyAnswer
 from orrery.scenario.fleet.survive import Survival
 
@@ -55,6 +56,9 @@ def _print_services(answer: ServicesAnswer) -> None:
     for name, one in answer.services.items():
         out.print(f"{name}: {one.run.setup.service.pools[0].deployment.model.name}", markup=False, highlight=False)
         print_fleet(one)
+    if isinstance(answer, SharedAnswer):
+        parts = ", ".join(f"{name} {text(s, 's')}" for name, s in answer.more["computed_s"].items())
+        out.print(f"Shared replicas computed for {parts}; {answer.run.wakes:,} wakes.", markup=False, highlight=False)
     verdict = {True: "every SLO is met", False: "an SLO is missed", None: "no SLO is given"}[answer.is_met]
     out.print(
         f"All services: {int(answer.total('num_sent')):,} requests, ${figures(answer.total('cost_usd'))}; {verdict}.",

@@ -124,6 +124,19 @@ FLEET_SETTINGS: tuple[Setting, ...] = (
     _word(
         "stock", "--mix: devices that there are, for all services; of others any number.", "h100-sxm=8", "DEVICE=N,…"
     ),
+    _word(
+        "share",
+        "All services on the same replicas: time (steps in turn, memory split) or sleep (one model awake at a time).",
+        "time",
+        "time|sleep",
+    ),
+    _number(
+        "turn_s",
+        "--share sleep: how long a model stays awake while others wait (default 10).",
+        30,
+        most=1e6,
+        metavar="S",
+    ),
     Setting(
         name="job",
         kind="words",

@@ -29,6 +29,7 @@ class Requests:
     after: Ints = field(default_factory=NONE.copy)  # index of the predecessor, -1 = none
     session: Ints = field(default_factory=NONE.copy)  # equal for requests of one conversation, -1 = none
     client: Ints = field(default_factory=NONE.copy)  # who asks, 0, 1, …: fair queues share among clients
+    model: Ints = field(default_factory=NONE.copy)  # that each asks for: the number of its pool; empty: any pool
     adapter: Ints = field(default_factory=NONE.copy)  # that each chooses, 0 the most popular; -1 = none
     priority: Floats = field(default_factory=lambda: np.zeros(0))  # lower goes first
     prefix_start: Ints = field(default_factory=NONE.copy)  # n + 1 offsets into prefix_ids

@@ -70,7 +70,7 @@ class FleetController:
         if not law.any:
             return ()
         exposed: list[Exposure] = []
-        for pool, terms in zip(self.setup.service.pools, self.setup.terms, strict=True):
+        for pool, terms in zip(self.setup.service.own_pools, self.setup.terms, strict=True):
             devices, cluster = pool.deployment.layout.num_devices, pool.deployment.cluster
             nodes = -(-devices // max(1, cluster.device.devices_per_node))
             for k in range(terms.replicas_max):

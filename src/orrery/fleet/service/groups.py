@@ -79,7 +79,7 @@ class ScaledGroup:
 def groups_of(states: ReplicaStates) -> tuple[ScaledGroup, ...]:
     """The groups of a run: one, or one for prompts and one for answers."""
     setup = states.setup
-    roles = [p.role for p in setup.service.pools]
+    roles = [p.role for p in setup.service.own_pools]
     pools = range(len(roles))
     if "prompts" not in roles:
         return (_group(states, tuple(pools), setup.scaler, setup.capacity_requests_per_s, setup.limits_s),)

@@ -65,7 +65,8 @@ class ReplicaStates:
         w = self.rows.world
         machine_of_lane = w.unit_machine[w.lanes[:, tables.UNIT]]
         deployment_of_lane = w.lanes[:, tables.DEPLOYMENT] // (2 if self.setup.service.split else 1)
-        self.pool_of_lane = deployment_of_lane
+        hosts = [k if p.host < 0 else p.host for k, p in enumerate(self.setup.service.pools)]
+        self.pool_of_lane = deployment_of_lane = np.array(hosts, dtype=np.int64)[deployment_of_lane]
         for pool, terms in enumerate(self.setup.terms):
             machines = np.unique(machine_of_lane[deployment_of_lane == pool])
             for part in np.array_split(machines, terms.replicas_max):
@@ -87,6 +88,12 @@ class ReplicaStates:
         spent_j = self.rows.world.rates[:, tables.SPENT_J]
         found: list[float] = np.bincount(self.pool_of_lane, spent_j, len(self.setup.terms)).tolist()
         return found
+
+    def by_model(self, rate: int) -> tuple[float, ...]:
+        """Sums over lanes of a rate, by pool of the service."""
+        w, service = self.rows.world, self.setup.service
+        model = w.lanes[:, tables.DEPLOYMENT] // (2 if service.split else 1)
+        return tuple(np.bincount(model, w.rates[:, rate], len(service.pools)).tolist())
 
     def count(self, *states: int, pools: tuple[int, ...] | None = None) -> int:
         """Replicas in one of these states, of all pools or of some."""
@@ -213,8 +220,16 @@ class ReplicaStates:
         w = self.rows.world
         free = self._lanes(way, OFF, STARTING, LOST)
         self.parked[way] = next((k for k in self.parked.values() if k in free), int(free[0]))
-        w.units[w.lanes[self.parked[way], tables.UNIT], tables.BEGAN] = 0.0
-        return np.array([self.parked[way]])
+        lanes = self._at(self.parked[way])
+        w.units[w.lanes[lanes, tables.UNIT], tables.BEGAN] = 0.0
+        return lanes
+
+    def _at(self, place: int) -> Ints:
+        """A place's lane; where several models share its machine, those of all of them."""
+        w = self.rows.world
+        machine_of_lane = w.unit_machine[w.lanes[:, tables.UNIT]]
+        machine = machine_of_lane[place]
+        return np.flatnonzero(machine_of_lane == machine) if w.machines[machine, tables.SHARING] else np.array([place])
 
     def unpark(self, replica: int, now_s: float) -> None:
         """Send requests that stood where nothing served on, where this replica, which now serves, takes them."""
@@ -228,7 +243,7 @@ class ReplicaStates:
     def _send_on(self, place: int, now_s: float) -> None:
         w = self.rows.world
         status = w.req[:, tables.STATUS]
-        here = (status > tables.TO_COME) & (status < tables.DONE) & (w.req[:, tables.LANE] == place)
+        here = (status > tables.TO_COME) & (status < tables.DONE) & np.isin(w.req[:, tables.LANE], self._at(place))
         self.rows.mark(np.flatnonzero(here), lost=False)
         lose(self.rows.typed, int(w.unit_machine[w.lanes[place, tables.UNIT]]), now_s, True)
-        w.units[w.lanes[place, tables.UNIT], tables.BEGAN] = np.nan
+        w.units[w.lanes[self._at(place), tables.UNIT], tables.BEGAN] = np.nan

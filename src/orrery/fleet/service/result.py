@@ -53,6 +53,9 @@ class FleetRun:
     gap_counts: Floats
     spent_j: Floats = field(default_factory=lambda: np.zeros((0, 0)))  # (moments and the end, pools): above idle
     power: PowerReadings | None = None  # where a power cap watches the draw
+    model_busy_s: tuple[float, ...] = ()  # by pool of the service: time in which steps of its model were computed
+    model_spent_j: tuple[float, ...] = ()  # likewise, above idle
+    wakes: int = 0  # of models that share replicas, one awake at a time
     adapter_loads: int = 0  # adapters that came from the hosts' memory
     adapter_load_s: float = 0.0  # steps waited for them, in all
 

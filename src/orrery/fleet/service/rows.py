@@ -187,6 +187,7 @@ def _subset(requests: Requests, which: Ints) -> Requests:
         output_tokens=requests.output_tokens[which],
         session=requests.session[which] if requests.session.size else requests.session,
         client=requests.client[which] if requests.client.size else requests.client,
+        model=requests.model[which] if requests.model.size else requests.model,
         adapter=requests.adapter[which] if requests.adapter.size else requests.adapter,
         priority=requests.priority[which] if requests.priority.size else requests.priority,
     )

@@ -72,6 +72,9 @@ def _result(control: FleetController, rows: RequestRows, requests: Requests, hor
         busy_s=float(totals[tables.BUSY]),
         gap_counts=rows.world.gaps,
         power=control.meter.collected() if control.meter else None,
+        model_busy_s=control.states.by_model(tables.BUSY_S),
+        model_spent_j=control.states.by_model(tables.SPENT_J),
+        wakes=int(totals[tables.WAKES]),
         adapter_loads=int(totals[tables.ADAPTER_LOADS]),
         adapter_load_s=float(totals[tables.ADAPTER_LOAD_S]),
     )

@@ -80,9 +80,10 @@ class FleetService:
     rate_forecast: tuple[Floats, Floats] | None = None  # times and arrivals/s of an earlier period, for forecasts
 
     def __post_init__(self) -> None:
-        if len(self.terms) != len(self.service.pools):
-            raise ScenarioError(f"pools: {len(self.service.pools)} serve and {len(self.terms)} have terms.")
-        for pool, terms in zip(self.service.pools, self.terms, strict=True):
+        pools = self.service.own_pools
+        if len(self.terms) != len(pools):
+            raise ScenarioError(f"pools: {len(pools)} serve and {len(self.terms)} have terms.")
+        for pool, terms in zip(pools, self.terms, strict=True):
             if pool.replicas != terms.replicas_max:
                 raise ScenarioError(
                     f"pool {terms.name}: {pool.replicas} replicas serve and replicas_max = {terms.replicas_max}."

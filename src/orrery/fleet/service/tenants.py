@@ -100,6 +100,7 @@ def without(requests: Requests, left_out: Flags) -> Requests:
         input_tokens=requests.input_tokens[keep],
         output_tokens=requests.output_tokens[keep],
         session=_some(requests.session, keep),
+        model=_some(requests.model, keep),
         client=_some(requests.client, keep),
         adapter=_some(requests.adapter, keep),
         priority=requests.priority[keep] if requests.priority.size else requests.priority,

@@ -230,7 +230,7 @@ class FleetAnswer:
                         "cost_usd": paid_s * t.usd_per_s,
                     }
                     for k, (p, t, paid_s) in enumerate(
-                        zip(run.setup.service.pools, run.setup.terms, run.paid_s, strict=True)
+                        zip(run.setup.service.own_pools, run.setup.terms, run.paid_s, strict=True)
                     )
                 ],
                 "regret": None

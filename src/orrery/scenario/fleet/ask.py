@@ -24,6 +24,7 @@ from orrery.scenario.fleet.power import check_power
 from orrery.scenario.fleet.read import FleetInputs, read_fleet
 from orrery.scenario.fleet.regret import regret_of
 from orrery.scenario.fleet.services import ServicesAnswer, services_of
+from orrery.scenario.fleet.shared import shared_fleet
 from orrery.scenario.fleet.steady import SteadyAnswer, against_steady, steady_answer
 from orrery.scenario.fleet.survive import Survival, survival
 from orrery.scenario.fleet.traffic import FleetTraffic, traffic_for
@@ -73,6 +74,8 @@ def ask_fleet(
         return place_graph(settings)
     if settings.get("mix"):
         return mixed_fleet(settings, where)
+    if settings.get("share"):
+        return shared_fleet(settings, where)
     if "service" in settings:
         return services_of(settings, where, one_service, jobs=jobs, ray=ray)
     inputs = read_fleet(settings, where)
@@ -99,6 +102,8 @@ def one_service(settings: Mapping[str, Any], where: str) -> FleetAnswer | Infeas
 
 
 def _check_whole(inputs: FleetInputs) -> None:
+    if inputs.top.turn_s is not None:
+        raise ScenarioError('turn_s: is of models that share replicas; write share = "sleep" beside it.')
     for name in ("stock", "spare_frac"):
         if (getattr(inputs.top, name, None) or getattr(inputs.scenario, name, None)) is not None:
             raise ScenarioError(f"{name}: is about a mix of devices; write mix = true beside it.")

@@ -56,6 +56,8 @@ class FleetTop(PoolBlock):
     graph: Word = None
     mix: Switch = None
     stock: Word = None
+    share: Word = None
+    turn_s: Number = None
     job: tuple[str, ...] = ()
     row_limit_w: Number = None
     power_budget_w: Number = None

@@ -77,7 +77,7 @@ def with_more_replicas(answer: FleetAnswer, more: int, ends: tuple[str, ...] = (
     found: dict[str, Any] = {}
     for name in ends:
         is_prefill = name == "prefill_replicas"
-        both = zip(setup.service.pools, setup.terms, strict=True)
+        both = zip(setup.service.own_pools, setup.terms, strict=True)
         terms = next(t for p, t in both if (p.role == "prompts") == is_prefill)
         low = terms.replicas_min + more
         found |= {f"{name}_min": low, f"{name}_max": max(terms.replicas_max, low), name: None}

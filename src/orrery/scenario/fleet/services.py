@@ -24,6 +24,11 @@ class ServicesAnswer:
     services: Mapping[str, FleetAnswer]
 
     @property
+    def more(self) -> Mapping[str, Any]:
+        """Figures that are of all services together, beside their sums."""
+        return {}
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Notes of every service, with its name."""
         return tuple(f"{name}: {note}" for name, answer in self.services.items() for note in answer.notes)
@@ -48,6 +53,7 @@ class ServicesAnswer:
                 "output_tokens": int(self.total("output_tokens")),
                 "energy_j": sum(a.run.energy_j for a in self.services.values()),
                 "host_energy_j": sum(a.run.host_energy_j for a in self.services.values()),
+                **self.more,
                 "services": {name: answer.to_json() for name, answer in self.services.items()},
                 "notes": list(self.notes),
             }
@@ -59,7 +65,7 @@ def services_of(
 ) -> ServicesAnswer | InfeasibleAnswer:
     """Answer every service of a file, each in a process or on a machine of its own where there are several; the first
     one that is infeasible is the answer."""
-    todo = _services(settings, where)
+    todo = service_settings(settings, where)
     if jobs <= 1 and not ray:
         answers = ((name, ask(own, place)) for name, (own, place) in todo.items())
     else:
@@ -72,7 +78,7 @@ def services_of(
     return ServicesAnswer(services=found)
 
 
-def _services(settings: Mapping[str, Any], where: str) -> dict[str, tuple[dict[str, Any], str]]:
+def service_settings(settings: Mapping[str, Any], where: str) -> dict[str, tuple[dict[str, Any], str]]:
     """The settings of every service by its name, and where they stand."""
     raw = settings["service"]
     if not isinstance(raw, list) or not raw:

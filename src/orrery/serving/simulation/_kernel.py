@@ -44,6 +44,7 @@ from orrery.serving.simulation.allocation._kernel import (
 from orrery.serving.simulation.price._kernel import (
     price_step,
 )
+from orrery.serving.simulation.sleeping._kernel import wake_model
 from orrery.serving.simulation.step_results._kernel import (
     book_decodes,
     book_prompts,
@@ -60,9 +61,12 @@ from orrery.serving.simulation.tables._kernel import (
     ANSWER_PADDING,
     ARRIVED,
     ARRIVED_S,
+    ASKED,
     B_ARRIVALS,
     BEGAN,
+    BY_SLEEP,
     CLIENT,
+    DEPLOYMENT,
     EMITTED,
     ENTER,
     EVENTS,
@@ -90,6 +94,7 @@ from orrery.serving.simulation.tables._kernel import (
     ROUTE,
     SERVED,
     SESSION,
+    SHARING,
     SOURCE,
     STATUS,
     UNIT,
@@ -109,14 +114,14 @@ from orrery.serving.simulation.timeline._kernel import count_event, touch_at_tur
 
 def _route(w: SimulationState, route: RouteRule, i: int, now_s: float) -> int:
     """The lane that a new request goes to; -1 if there is none."""
-    lanes = w.entry
-    if lanes.size == 0:
+    lanes = _lanes_for(w, i)
+    if lanes == 0:
         return -1
-    if lanes.size == 1:
-        return lanes[0]
+    if lanes == 1:
+        return w.routed[0]
     home = -1
-    for k in range(lanes.size):
-        lane = lanes[k]
+    for k in range(lanes):
+        lane = w.routed[k]
         w.routing[0, k] = w.rates[lane, LOAD_REQUESTS]
         w.routing[1, k] = tokens_to_come(w, lane, now_s)
         if w.rules.needs_prefix:
@@ -126,9 +131,9 @@ def _route(w: SimulationState, route: RouteRule, i: int, now_s: float) -> int:
         if w.req[i, SESSION] >= 0 and w.home[w.req[i, SESSION]] == lane:
             home = k
     chosen = route(
-        w.routing[0, : lanes.size],
-        w.routing[1, : lanes.size],
-        w.routing[2, : lanes.size],
+        w.routing[0, :lanes],
+        w.routing[1, :lanes],
+        w.routing[2, :lanes],
         home,
         w.counts[ARRIVED],
         w.draws[i, 0],
@@ -136,8 +141,18 @@ def _route(w: SimulationState, route: RouteRule, i: int, now_s: float) -> int:
         w.knobs[ROUTE],
     )
     if w.req[i, SESSION] >= 0:
-        w.home[w.req[i, SESSION]] = lanes[chosen]
-    return lanes[chosen]
+        w.home[w.req[i, SESSION]] = w.routed[chosen]
+    return w.routed[chosen]
+
+
+def _lanes_for(w: SimulationState, i: int) -> int:
+    """Gather the lanes that a new request may go to: those of the model that it asks for; how many there are."""
+    count = 0
+    for k in range(w.entry.size):
+        if w.req[i, ASKED] < 0 or w.lanes[w.entry[k], DEPLOYMENT] == w.req[i, ASKED]:
+            w.routed[count] = w.entry[k]
+            count += 1
+    return count
 
 
 def _arrive(w: SimulationState, order: OrderRule, route: RouteRule, i: int, now_s: float) -> None:
@@ -222,7 +237,8 @@ def _turn(
         w.rates[lane, LAYERS_FRAC] = 1.0
         w.rates[lane, PROMPT_PADDING] = w.rates[lane, ANSWER_PADDING] = 0.0
     has_work, attempts = False, 0
-    while not has_work and attempts < 2:  # when the only one was preempted, it comes back at once
+    is_on = w.machines[w.unit_machine[unit], SHARING] != BY_SLEEP or wake_model(w, unit, now_s)
+    while is_on and not has_work and attempts < 2:  # when the only one was preempted, it comes back at once
         attempts += 1
         for lane in range(first, end):
             if schedule_lane(w, grant, swap, transfer, lane, now_s):

@@ -28,7 +28,7 @@ from orrery.execution.weight_offload import fetches_s
 from orrery.hardware.device import Device
 from orrery.kernels.energy import step_law
 from orrery.serving.requests import Floats, Ints, Requests
-from orrery.serving.simulation.service import Pool, Service
+from orrery.serving.simulation.service import Service
 from orrery.serving.simulation.tables import _kernel as tables
 
 LONGEST_PASS_TOKENS = 65_536
@@ -69,9 +69,20 @@ class _Lists:
     twin: list[int] = field(default_factory=list[int])
     max_seqs: list[int] = field(default_factory=list[int])
     stages: list[int] = field(default_factory=list[int])
+    sharing: list[int] = field(default_factory=list[int])  # by machine, how its models share it
+    awake: list[int] = field(default_factory=list[int])  # by machine, the deployment that is awake at the start
     send_share: list[float] = field(default_factory=list[float])
     stage_share: list[float] = field(default_factory=list[float])
     capacity: list[float] = field(default_factory=list[float])
+
+    def add_machine(self, stages: int, send_share: float, stage_share: float, sharing: int, awake: int) -> int:
+        """A new machine; its number."""
+        self.stages.append(stages)
+        self.send_share.append(send_share)
+        self.stage_share.append(stage_share)
+        self.sharing.append(sharing)
+        self.awake.append(awake)
+        return len(self.stages) - 1
 
     def add_lane(self, pool: int, role: int, deployment: int, max_seqs: int, twin: int = -1) -> None:
         """One more lane of the unit that is being built."""
@@ -125,9 +136,10 @@ def assemble(service: Service, sizes: Sizes) -> Assembled | Infeasible:
     if isinstance(memories, Infeasible):
         return memories
     lists = _Lists()
-    deployments: list[Deployment] = []
-    for pool, memory in zip(service.pools, memories, strict=True):
-        _add_pool(lists, service, pool, memory, deployments)
+    deployments = [p.deployment for p in service.pools for _ in range(2 if service.split else 1)]
+    for number, pool in enumerate(service.pools):
+        if pool.host < 0:
+            _add_pool(lists, service, number, memories)
     lanes = len(lists.lane_pool)
     each = 2 if service.split else 1
     owner = [d // each for d in lists.lane_deployment]  # a split pool has its deployment twice
@@ -181,8 +193,15 @@ def assemble(service: Service, sizes: Sizes) -> Assembled | Infeasible:
             host_pieces_s=[pieces_s(d) for d in cut],
             graph_tokens=[graph_tokens(d.engine) for d in cut],
             sampling_s=[d.engine.sampling_s for d in cut],
+            wake_s=[service.pools[k].wake_s for k in owner],
         ),
-        machines=np.array([[stages, _first_split(service)] for stages in lists.stages], dtype=np.int64),
+        machines=np.array(
+            [
+                [stages, _first_split(service), sharing, awake]
+                for stages, sharing, awake in zip(lists.stages, lists.sharing, lists.awake, strict=True)
+            ],
+            dtype=np.int64,
+        ),
         send_share=np.array(lists.send_share),
         stage_share=np.array(lists.stage_share),
         capacity=capacity.astype(np.int64),
@@ -244,21 +263,25 @@ def _send_share(deployment: Deployment) -> float:
     return sends_s / total_s if total_s > 0.0 else 0.0
 
 
-def _add_pool(lists: _Lists, service: Service, pool: Pool, memory: Memory, deployments: list[Deployment]) -> None:
-    """The machines of one pool."""
+def _add_pool(lists: _Lists, service: Service, number: int, memories: Sequence[Memory]) -> None:
+    """The machines of one pool, with those models of other pools that run on them too."""
+    pool = service.pools[number]
     d, layout = pool.deployment, pool.deployment.layout
     together = layout.dp if has_exchange(d) else 1
-    first = len(deployments)
-    deployments.extend((d, d) if service.split else (d,))
+    first = 2 * number if service.split else number
     in_flight = layout.pp + (service.overlaps_sends and layout.pp > 1)  # one more is on its way
-    seqs = max(1, memory.max_num_seqs // layout.pp)
+    seqs = max(1, memories[number].max_num_seqs // layout.pp)
+    guests = [k for k, p in enumerate(service.pools) if p.host == number]
     for _ in range(pool.replicas * (1 if together > 1 else layout.dp)):
-        machine = len(lists.stages)
-        lists.stages.append(layout.pp)
-        lists.send_share.append(_send_share(d) if service.overlaps_sends else 0.0)
-        lists.stage_share.append(shard(d).stage_share if layout.pp > 1 else 1.0)
+        machine = lists.add_machine(
+            layout.pp,
+            _send_share(d) if service.overlaps_sends else 0.0,
+            shard(d).stage_share if layout.pp > 1 else 1.0,
+            sharing=0 if not guests else tables.BY_SLEEP if service.sharing == "sleep" else tables.BY_STEP,
+            awake=first,
+        )
         base = len(lists.capacity)
-        lists.capacity.extend([memory.kv_capacity_bytes] * together)
+        lists.capacity.extend([memories[number].kv_capacity_bytes] * together)
         if service.split:
             lane = len(lists.lane_pool)
             lists.add_unit(machine)
@@ -270,6 +293,10 @@ def _add_pool(lists: _Lists, service: Service, pool: Pool, memory: Memory, deplo
             lists.add_unit(machine)
             for rank in range(together):
                 lists.add_lane(base + rank, _ROLES[pool.role], first, seqs)
+        for guest in guests:
+            lists.capacity.append(memories[guest].kv_capacity_bytes)
+            lists.add_unit(machine)
+            lists.add_lane(len(lists.capacity) - 1, tables.BOTH, guest, memories[guest].max_num_seqs)
 
 
 def _held(service: Service, deployments: list[Deployment], memories: Sequence[Memory], sizes: Sizes) -> Ints:

@@ -32,7 +32,8 @@ def result_of(
     width_s, rows = totals["width_s"], int(totals["log_rows"])
     used = max(1, min(world.timeline.shape[0], ceil(end_s / width_s + 1e-9)))
     idle_w = sum(
-        p.deployment.cluster.device.idle_power_w * p.replicas * p.deployment.layout.num_devices for p in service.pools
+        p.deployment.cluster.device.idle_power_w * p.replicas * p.deployment.layout.num_devices
+        for p in service.own_pools
     )
     timeline = world.timeline[:used]
     timeline[:, TIMELINE.index("energy_j")] += idle_w * width_s

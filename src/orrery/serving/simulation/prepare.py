@@ -147,6 +147,7 @@ def _switches(
         concurrency=concurrency,
         needs_prefix=READS_PREFIXES in router.traits,
         needs_adapter=READS_ADAPTERS in router.traits,
+        turn_s=service.turn_s,
         max_queue=service.max_queue,
         reports=reports,
     )

@@ -20,11 +20,14 @@ def _none() -> Knobs:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Pool:
-    """Equal replicas. Those for prompts hand each request, with its cache, to one of those for answers."""
+    """Equal replicas. Those for prompts hand each request, with its cache, to one of those for answers. A pool with a
+    ``host`` runs its own model on the replicas of that pool."""
 
     deployment: Deployment
     replicas: int = 1
     role: Role = "all"
+    host: int = -1  # number of the pool on whose replicas it runs; -1: replicas of its own
+    wake_s: float = 0.0  # until its weights are on the devices again, where only one model is awake
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +89,8 @@ class Service:
     overlaps_sends: bool = False  # pipeline stages compute on while they send
     max_queue: int = 0  # requests that may wait at one replica, beyond which new ones are refused; 0: any number
     prompts_stream_first: bool = False  # first tokens leave from the machines of the prompts (DistServe, Splitwise)
+    sharing: Literal["", "time", "sleep"] = ""  # models on the same replicas: steps in turn, or one awake at a time
+    turn_s: float = 0.0  # a model that is awake goes on so long while others wait; then it takes no more, and ends
 
     def __post_init__(self) -> None:
         roles = {p.role for p in self.pools}
@@ -97,6 +102,22 @@ class Service:
             raise ScenarioError("pools: machines for both phases cannot stand beside machines for one phase.")
         if self.split and len(roles) > 1:
             raise ScenarioError("split: shares the devices of one pool between the phases; leave the other pools out.")
+        for pool in self.pools:
+            if pool.host >= 0:
+                self._check_guest(pool)
+
+    def _check_guest(self, pool: Pool) -> None:
+        """A pool on the replicas of another one has as many of them, with as many devices, one stage and one rank."""
+        host = self.pools[pool.host]
+        layouts = [p.deployment.layout for p in (host, pool)]
+        alike = host.replicas == pool.replicas and layouts[0].num_devices == layouts[1].num_devices
+        if not (self.sharing and alike and all(x.pp == x.dp == 1 for x in layouts)) or self.split or self.lends_cache:
+            raise ScenarioError(
+                "share: models on the same replicas have as many devices each, no pipeline stages and no data-parallel "
+                "ranks; write the same tp for all, pp = 1 and dp = 1, and leave split and lend_cache out."
+            )
+        if {p.deployment.engine.name for p in (host, pool)} != {host.deployment.engine.name}:
+            raise ScenarioError("share: models on the same replicas run on one engine; write engine once, at the top.")
 
     def entry_s(self, input_tokens: Ints | int) -> Floats | float:
         """From a request's arrival to its place in the first queue: the front ends that it passes, by its prompt.
@@ -111,11 +132,17 @@ class Service:
     @property
     def num_devices(self) -> int:
         """Devices of all pools."""
-        return sum(p.replicas * p.deployment.layout.num_devices for p in self.pools)
+        return sum(p.replicas * p.deployment.layout.num_devices for p in self.own_pools)
+
+    @property
+    def own_pools(self) -> tuple[Pool, ...]:
+        """Pools with replicas of their own."""
+        return tuple(p for p in self.pools if p.host < 0)
 
     @property
     def host_power_w(self) -> float:
         """Power (W) of the machines around the devices of all pools."""
         return sum(
-            p.replicas * p.deployment.layout.num_devices * p.deployment.cluster.device.host_power_w for p in self.pools
+            p.replicas * p.deployment.layout.num_devices * p.deployment.cluster.device.host_power_w
+            for p in self.own_pools
         )

@@ -109,6 +109,7 @@ def build(
         ahead=np.zeros((lanes, 5, MAX_AHEAD + 1)),
         ahead_cost=np.zeros((MAX_AHEAD, CHANNELS)),
         routing=np.zeros((3, lanes)),
+        routed=np.zeros(lanes, dtype=np.int64),
         gaps=np.zeros(GAP_BINS_PER_DECADE * GAP_DECADES),
         timeline=np.zeros((BINS, len(TIMELINE))),
         log=np.zeros((window.rows, len(STEP))),
@@ -160,6 +161,7 @@ def request_table(service: Service, requests: Requests) -> Ints:
             tables.NEXT_FOLLOWER,
             tables.SESSION,
             tables.ADAPTER,
+            tables.ASKED,
         ]
     ] = -1
     table = np.broadcast_to(start, (requests.count, start.size)).copy()
@@ -170,6 +172,7 @@ def request_table(service: Service, requests: Requests) -> Ints:
         (tables.SESSION, requests.session),
         (tables.CLIENT, requests.client),
         (tables.ADAPTER, requests.adapter),
+        (tables.ASKED, requests.model),
     ):
         if values.size:
             table[:, column] = values

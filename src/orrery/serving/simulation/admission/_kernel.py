@@ -25,6 +25,7 @@ from orrery.serving.simulation.memory._kernel import (
     pin,
     room,
 )
+from orrery.serving.simulation.sleeping._kernel import must_yield
 from orrery.serving.simulation.tables._kernel import (
     ADAPTER,
     ADAPTER_BYTES,
@@ -426,6 +427,7 @@ def schedule_lane(
         if taken < 0:
             taken, is_full = -1 - taken, True
         is_free = not w.rules.waits_for_empty or w.lanes[lane, NUM_DECODING] + w.lanes[lane, NUM_PROMPTS] == 0
+        is_free = is_free and not must_yield(w, lane, now_s)
         if is_free and not is_full and w.lanes[lane, WAITING_ROOT] >= 0:
             before = w.lanes[lane, NUM_DECODING]
             taken = _admit(w, grant, swap, transfer, lane, now_s, budget, taken)

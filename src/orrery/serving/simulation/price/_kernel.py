@@ -45,6 +45,7 @@ from orrery.serving.simulation.tables._kernel import (
     OVERLAP,
     POOL,
     SAMPLING_S,
+    SHARING,
     SLOT_REQUESTS,
     SPAN_W,
     SPENT,
@@ -225,6 +226,9 @@ def price_step(w: SimulationState, overlap: OverlapRule, swap: TransferRule, uni
         step_s = max(step_s, load_s) if w.rules.load_hides else step_s + load_s
     step_s = (step_s + delay_s) * float(w.slowness[machine])
     w.units[unit, SPENT] = _above_idle_j(w, unit, float(end - first), step_s)
+    if w.machines[machine, SHARING] > 0:  # steps of several models, one after the other
+        now_s = max(now_s, w.stage_s[machine, 0])
+        w.stage_s[machine, 0] = now_s + step_s
     w.units[unit, BEGAN] = now_s
     stages = w.machines[machine, STAGES]
     if stages == 1:

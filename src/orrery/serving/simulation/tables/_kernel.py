@@ -58,6 +58,7 @@ REQUEST = (
     "source_lender",
     "source_lent",
     "adapter",
+    "model",
 )
 (
     STATUS,
@@ -88,12 +89,14 @@ REQUEST = (
     SOURCE_LENDER,
     SOURCE_LENT,
     ADAPTER,
-) = range(28)
+    ASKED,
+) = range(29)
 """``req``: tokens of prompt and answer; tokens whose keys and values exist, and answer tokens made (both, of a decoding
 request, when it joined its batch at the lane's count ``joined``); blocks held, leading shared ids of them; its lane;
 order of admission; the lane that computed its prompt and still holds it (-1), with what it holds; the lane whose pool
 holds its last blocks (-1), and how many; who follows it; prompt tokens that compression drops; what happened to it;
-tokens in lent blocks that its next step attends to; whether it holds a place of a closed loop; its adapter (-1)."""
+tokens in lent blocks that its next step attends to; whether it holds a place of a closed loop; its adapter (-1); the
+deployment that it asks for (-1: any)."""
 
 WHEN = ("enter", "priority", "last", "arrived", "admitted", "first", "finish")
 ENTER, PRIORITY, LAST, ARRIVED_S, ADMITTED_S, FIRST, FINISH = range(7)
@@ -195,6 +198,8 @@ RATES = (
     "sampling_s",
     "busy_s",
     "spent_j",
+    "awake_since_s",
+    "wake_s",
 )
 (
     DECODED_S,
@@ -221,14 +226,16 @@ RATES = (
     SAMPLING_S,
     BUSY_S,
     SPENT_J,
-) = range(24)
+    AWAKE_S,
+    WAKE_S,
+) = range(26)
 """``rates``, by lane: end of its last decode step; unfinished requests, and their tokens to come; when its link is
 free; devices that work on one pass at a time; the host's part of a step; the ways of its cache to other machines and
 to the host's memory; of the step: the share of all layers that its prompts pass, and tokens that are only padding; when
 the timeline was brought up to date with the lane and (in the row of a pool's number) with the pool; the host's launches
 of a step that is no CUDA graph, and the most decodes that one holds; the launches of a step in pieces, and the most
 tokens of one; sampling, by sequence; and at the first lane of a unit the time and the joules above idle of its steps so
-far."""
+far; on a machine of several models, since when its model is awake, and how long it takes to wake."""
 
 SEATS = ("decoding", "block_due", "end_due", "prompts", "grants", "ready", "fresh")
 SEAT_DECODING, SEAT_BLOCK_DUE, SEAT_END_DUE, SEAT_PROMPTS, SEAT_GRANTS, SEAT_READY, SEAT_FRESH = range(7)
@@ -245,8 +252,11 @@ and of the memory, and its time if the host bounds it."""
 
 BEGAN, SPENT, MATRIX_WORK_S, MEMORY_WORK_S = range(4)
 """``units``: start of the step in flight (nan: none), joules of it above idle, and the work of all its lanes."""
-STAGES, SPLIT = range(2)
-"""``machines``: pipeline stages; which split of its compute units is in force."""
+STAGES, SPLIT, SHARING, AWAKE = range(4)
+"""``machines``: pipeline stages; which split of its compute units is in force; whether and how several models share it;
+the deployment whose weights are on its devices where only one's are."""
+BY_STEP, BY_SLEEP = 1, 2
+"""``SHARING``: models take steps in turn; or one is awake at a time."""
 KEPT, COMPRESS_S, SPAN_W, CONCAVE_POWER, ADAPTER_BYTES, ADAPTER_S, FETCH_S, GAP_S = range(8)
 """``kept``, by deployment: share of a token's bytes that attention reads; time to compress a prompt token; a device's
 power from idle to its limit, and the exponent of the law that says how much of it a step draws; bytes of an adapter on
@@ -290,6 +300,7 @@ TOTALS = (
     "adapter_load_s",
     "guessed_swaps",
     "right_guesses",
+    "wakes",
 )
 (
     TOTAL_STEPS,
@@ -316,7 +327,8 @@ TOTALS = (
     ADAPTER_LOAD_S,
     GUESSED,
     RIGHT,
-) = range(24)
+    WAKES,
+) = range(25)
 (
     B_STEPS,
     B_BUSY,
@@ -364,6 +376,7 @@ class Rules(NamedTuple):
     concurrency: int  # closed loop: requests in flight; 0 = open
     needs_prefix: bool  # the router asks how much of a prompt each lane holds
     needs_adapter: bool  # the router asks where the adapter is
+    turn_s: float  # one model stays awake so long while others wait
     max_queue: int  # a request that finds so many waiting at its lane is refused; 0 = never
     reports: bool  # requests come while the clock moves, and every token is told; otherwise all are known before
 
@@ -420,6 +433,7 @@ class SimulationState(NamedTuple):
     ahead: Floats3  # (lanes, columns, steps): steps that are planned
     ahead_cost: Floats2  # (steps, channels): scratch of their price
     routing: Floats2  # scratch of the router: requests, tokens, blocks found
+    routed: Ints  # scratch of the router: lanes
     gaps: Floats  # histogram
     timeline: Floats2  # (bins, columns)
     log: Floats2  # (rows, columns): steps inside the window
