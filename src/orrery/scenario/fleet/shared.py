@@ -41,7 +41,7 @@ class SharedAnswer(ServicesAnswer):
 
     @property
     def more(self) -> Mapping[str, Any]:
-        """How the models shared the replicas."""
+        """Shares of the replicas by model."""
         return {
             "share": self.run.setup.service.sharing,
             "computed_s": dict(zip(self.services, self.run.model_busy_s, strict=True)),
@@ -121,16 +121,16 @@ def _split_memory(found: dict[str, FleetInputs]) -> tuple[str, ...]:
     """Give every model its part of the memory: what it says, else an equal part of what an engine takes and the others
     leave."""
     given = {name: i.scenario.gpu_memory_utilization for name, i in found.items()}
-    said = [share for share in given.values() if share is not None]
-    if sum(said) > 1.0 + 1e-9:
+    stated = [share for share in given.values() if share is not None]
+    if sum(stated) > 1.0 + 1e-9:
         raise ScenarioError(
-            f"gpu_memory_utilization: the models' parts add up to {sum(said):.3g}; write parts with a sum of at most 1."
+            f"gpu_memory_utilization: the models' parts add up to {sum(stated):.3g}; write parts with a sum of at most 1."
         )
-    if len(said) == len(given):
+    if len(stated) == len(given):
         return ()
     first = next(iter(found.values())).scenario
     whole = find(first, one_device(first)).engine.memory_utilization_frac
-    each = (whole - sum(said)) / (len(given) - len(said))
+    each = (whole - sum(stated)) / (len(given) - len(stated))
     if each <= 0.0:
         raise ScenarioError("gpu_memory_utilization: nothing is left for the models that do not say their part.")
     for name, inputs in found.items():
