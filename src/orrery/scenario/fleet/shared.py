@@ -124,7 +124,7 @@ def _split_memory(found: dict[str, FleetInputs]) -> tuple[str, ...]:
     stated = [share for share in given.values() if share is not None]
     if sum(stated) > 1.0 + 1e-9:
         raise ScenarioError(
-            f"gpu_memory_utilization: the models' parts add up to {sum(stated):.3g}; write parts with a sum of at most 1."
+            f"gpu_memory_utilization: the models' parts add up to {sum(stated):.3g}; write at most 1 in all."
         )
     if len(stated) == len(given):
         return ()
