@@ -83,7 +83,7 @@ def test_lost_replicas_give_every_request_back_to_a_replica_of_its_model():
         ((CHAT, DRAFTS), {"autoscaler": "slo-planner"}, "keda-queue"),
         ((CHAT, DRAFTS), {"survive": "zone"}, "share replicas"),
         ((CHAT, {**DRAFTS, "turns": 3}), {}, "leave out turns"),
-        (({**CHAT, "gpu_memory_utilization": 0.8}, {**DRAFTS, "gpu_memory_utilization": 0.5}), {}, "sum of at most 1"),
+        (({**CHAT, "gpu_memory_utilization": 0.8}, {**DRAFTS, "gpu_memory_utilization": 0.5}), {}, "at most 1 in all"),
         ((CHAT, {**DRAFTS, "router": "round-robin"}), {}, "router differs"),
     ],
 )
