@@ -12,7 +12,7 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 from orrery.cli.main import run
-from orrery.evidence.digest.render import ATOM
+from orrery.evidence.digest.feeds import ATOM
 from orrery.evidence.feed.entry import Entry
 from orrery.evidence.feed.saved_entries import save_entries
 from orrery.evidence.feed.store import Store

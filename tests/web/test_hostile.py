@@ -97,6 +97,7 @@ CHANGES = (
     "/uploads/delete",
     "/papers/mark",
     "/papers/follow",
+    "/papers/lists",
     "/papers/subscribe",
 )
 
