@@ -23,6 +23,7 @@ SLOW = (
     "comet-w4a4kv4",
     "distserve",
     "domino",
+    "eeea-net",
     "ets-tree-search",
     "fasterpam",
     "fedcompass",
