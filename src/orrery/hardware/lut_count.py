@@ -15,6 +15,7 @@ count.
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 from orrery.base.errors import OutOfRange
 from orrery.numerics.element import Element
@@ -96,6 +97,22 @@ SLICE_BITS = (27, 18)
 PACKED = ((4, 4), (8, 2))
 """Operands of at most so many bits, and how many products one block forms of them at once: four of INT4 (AMD, WP521)
 and two of INT8 that share an operand (AMD, WP486)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circuit:
+    """One multiply-accumulate of two operands in a format."""
+
+    luts: int
+    dsps: float  # multiplier blocks; 0 where tables do it all
+
+
+def mac_circuit(element: Element, cost: Literal["lut", "dsp"], num_terms: int) -> Circuit:
+    """The circuit in lookup tables alone, or with multiplier blocks."""
+    if cost == "dsp":
+        found = mac_dsps(element, element, num_terms)
+        return Circuit(luts=found.luts, dsps=found.slices)
+    return Circuit(luts=mac_luts(element, element, num_terms).total, dsps=0.0)
 
 
 def mac_dsps(weight: Element, activation: Element, num_terms: int) -> DspCount:

@@ -10,6 +10,7 @@ from orrery.catalog.devices import get_device
 from orrery.catalog.engines import get_engine
 from orrery.catalog.models import get_model
 from orrery.hardware.device import Device
+from orrery.hardware.lut_count import Circuit
 from orrery.numerics.crest import CrestRow, sqnr_by_crest
 from orrery.numerics.draws import DISTRIBUTIONS
 from orrery.numerics.format import Format
@@ -19,7 +20,7 @@ from orrery.numerics.rotations.hadamard import has_matrix
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import Answer, estimate
 from orrery.scenario.fields_quantize import COMPARE_BY_NAME
-from orrery.scenario.format_circuits import COSTS, Circuit, check_cost, circuit_of, describe
+from orrery.scenario.format_circuits import COSTS, check_cost, circuit_of, describe
 from orrery.scenario.format_signal import signal_of
 from orrery.scenario.format_speed import BASE, DECODE_TOKENS, PREFILL_TOKENS, WIDTH, Speed, registered, speed_of
 from orrery.scenario.inputs import Inputs, read_asked

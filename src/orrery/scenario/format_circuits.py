@@ -1,21 +1,11 @@
 """Circuits of a multiply-accumulate in a format on an FPGA: lookup tables alone, or multiplier blocks and tables."""
 
-from dataclasses import dataclass
-
 from orrery.base.errors import OutOfRange, ScenarioError
-from orrery.hardware.lut_count import mac_dsps, mac_luts
+from orrery.hardware.lut_count import Circuit, mac_circuit
 from orrery.numerics.format import Format
 
 COSTS = ("lut", "dsp")
 SUM_TERMS = 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Circuit:
-    """One multiply-accumulate of two operands in a format."""
-
-    luts: int
-    dsps: float  # multiplier blocks; 0 where tables do it all
 
 
 def check_cost(cost: str | None, sum_terms: int | None) -> None:
@@ -29,15 +19,11 @@ def check_cost(cost: str | None, sum_terms: int | None) -> None:
 
 def circuit_of(format: Format, cost: str, sum_terms: int | None, notes: list[str]) -> Circuit | None:
     """The circuit of the format's elements, scales aside; None, and a note, where none is counted."""
-    terms = sum_terms or SUM_TERMS
     if format.element is None:
         notes.append(f"{format.name}: a mixture of formats has no circuit of its own")
         return None
     try:
-        if cost == "dsp":
-            blocks = mac_dsps(format.element, format.element, terms)
-            return Circuit(luts=blocks.luts, dsps=blocks.slices)
-        return Circuit(luts=mac_luts(format.element, format.element, terms).total, dsps=0.0)
+        return mac_circuit(format.element, "dsp" if cost == "dsp" else "lut", sum_terms or SUM_TERMS)
     except OutOfRange as error:
         notes.append(f"{format.name}: no circuit is counted: {error}")
         return None

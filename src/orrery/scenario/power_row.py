@@ -124,14 +124,20 @@ def row_fit(
     return RowFit(cap=cap, busy_frac=row.busy_frac, fit=fit, limit_w=row.limit_w)
 
 
+def power_cap_name(word: str | None) -> str:
+    """The rule that a setting names, the first of ``CAPS`` where it names none."""
+    cap = (word or CAPS[0]).removeprefix("cap-")
+    if cap not in CAPS:
+        raise ScenarioError(f"power_cap: {UnknownName('power cap', cap, CAPS)}")
+    return cap
+
+
 def power_row_of(scenario: Scenario, plan: Plan) -> PowerRow:
     """Return how many replicas of a plan fit under the scenario's power budget."""
     budget, o = scenario.power_budget_w, plan.operation
     if budget is None:
         raise ScenarioError("power_cap: is for a power budget; write power_budget_w too.")
-    cap = (scenario.power_cap or CAPS[0]).removeprefix("cap-")
-    if cap not in CAPS:
-        raise ScenarioError(f"power_cap: {UnknownName('power cap', cap, CAPS)}")
+    cap = power_cap_name(scenario.power_cap)
     deployment = o.deployment
     device, count = deployment.cluster.device, deployment.layout.num_devices
     host_w = device.host_power_w * count

@@ -43,7 +43,7 @@ class RlPlacementAnswer:
     @property
     def moved_s(self) -> float:
         """Seconds in which calls wait for weights that come from where they are trained."""
-        return sum(turn.moved_s for turn in self.plan.turns)
+        return self.plan.moved_s
 
     @property
     def samples_per_s(self) -> float:
@@ -180,7 +180,7 @@ def _placement_rows(answer: RlPlacementAnswer) -> tuple[dict[str, Any], ...]:
                 "fits": True,
                 "step_time_s": found.time_s,
                 "slowdown_ratio": found.time_s / answer.step_time_s,
-                "moved_s": sum(turn.moved_s for turn in found.turns),
+                "moved_s": found.moved_s,
                 "peak_memory_bytes": found.memory_bytes,
             }
         )

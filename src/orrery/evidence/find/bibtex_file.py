@@ -1,4 +1,4 @@
-"""A BibTeX file as papers on lists: what ``orrery papers lists --bibtex`` prints, or another program's file."""
+"""A BibTeX file as papers on lists: what ``orrery papers lists --form bibtex`` prints, or another program's file."""
 
 import re
 from collections.abc import Iterator

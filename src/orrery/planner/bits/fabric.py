@@ -14,7 +14,7 @@ import numpy as np
 
 from orrery.base.errors import OutOfRange
 from orrery.hardware.device import Device
-from orrery.hardware.lut_count import mac_dsps, mac_luts
+from orrery.hardware.lut_count import mac_circuit
 from orrery.kernels.ops import Gemm, MoE
 from orrery.numerics.parse import parse_format
 
@@ -35,10 +35,10 @@ class Fabric:
         element, tables = parse_format(format).element, USED_FRAC * self.device.num_lookup_tables
         if element is None:
             raise OutOfRange(f"{format} is a mixture of formats: no circuit is counted; write one of its elements.")
-        if self.cost == "lut":
-            return mac_luts(element, element, self.num_terms).total / tables
-        found = mac_dsps(element, element, self.num_terms)
-        return max(found.slices / (USED_FRAC * self.device.num_multiplier_blocks), found.luts / tables)
+        found = mac_circuit(element, self.cost, self.num_terms)
+        if not found.dsps:
+            return found.luts / tables
+        return max(found.dsps / (USED_FRAC * self.device.num_multiplier_blocks), found.luts / tables)
 
     def once(self, work: Gemm | MoE, format: str) -> tuple[float, float, float]:
         """Seconds, operations and bytes of a product."""

@@ -54,6 +54,11 @@ class Plan:
         """Whether every device holds what is asked of it."""
         return self.memory_bytes <= self.capacity_bytes
 
+    @property
+    def moved_s(self) -> float:
+        """Seconds in which calls wait for weights that come from where they are trained."""
+        return sum(turn.moved_s for turn in self.turns)
+
 
 class Evaluator:
     """Times and memory of plans of one job; parameter movements are worked out once for each pair of places."""

@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from orrery.base.errors import ScenarioError, UnknownName
+from orrery.base.errors import ScenarioError
 from orrery.base.technique import Technique
 from orrery.fleet.power import POWER_CAPS
 from orrery.fleet.service.power_readings import PowerCap
 from orrery.fleet.service.result import FleetRun
 from orrery.fleet.service.setup import PoolTerms
 from orrery.scenario.fleet.blocks import FleetTop
+from orrery.scenario.power_row import power_cap_name
 
-CAPS = ("two-thresholds", "everyone", "none")
 NEEDS_BUDGET = ("power_cap", "power_low_frac", "power_reading_s", "power_delay_s")
 
 SIMULATED = {
@@ -42,10 +42,7 @@ def power_cap_of(top: FleetTop) -> PowerCap | None:
         if top.power_cap_knob:
             raise ScenarioError("power_cap_knob: is for a power budget; write power_budget_w too.")
         return None
-    name = (top.power_cap or CAPS[0]).removeprefix("cap-")
-    if name not in CAPS:
-        raise ScenarioError(f"power_cap: {UnknownName('power cap', name, CAPS)}")
-    technique = POWER_CAPS.get(name)
+    technique = POWER_CAPS.get(power_cap_name(top.power_cap))
     knobs = technique.knobs(**_knobs(technique, top.power_cap_knob))
     given = {
         "low_priority_frac": top.power_low_frac,

@@ -15,7 +15,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from orrery.base.errors import OrreryError, ScenarioError
 from orrery.evidence.digest.feeds import MEDIA_TYPES, atom_of, rss_of
 from orrery.evidence.digest.list_feed import cited_lists, feed_of_list
-from orrery.evidence.feed import lists as kept
+from orrery.evidence.feed import lists as paper_lists
 from orrery.evidence.feed.extra import FeedError
 from orrery.evidence.feed.marks import Marks
 from orrery.evidence.feed.marks_file import marks_json, read_marks_file
@@ -38,7 +38,7 @@ def lists(request: Request) -> Response:
     form = request.query_params.get("form", "")
     if form in ("json", "bibtex"):
         with opened(request.app.state.place) as store:
-            return _handed_out(store, kept.read_lists(store), form, "lists")
+            return _handed_out(store, paper_lists.read_lists(store), form, "lists")
     return _all(request)
 
 
@@ -66,11 +66,13 @@ def one_list(request: Request) -> Response:
             raise HTTPException(404, str(error)) from None
         if form in FORMS:
             here = f"{request.base_url}{found.href.removeprefix('/')}"
-            return _handed_out(store, (kept.get_list(store, name),), form, found.name, here)
+            return _handed_out(store, (paper_lists.get_list(store, name),), form, found.name, here)
     return page(request, "papers_list.html", found=found, path=LISTS)
 
 
-def _handed_out(store: Store, found: tuple[kept.PaperList, ...], form: str, name: str, here: str = "") -> Response:
+def _handed_out(
+    store: Store, found: tuple[paper_lists.PaperList, ...], form: str, name: str, here: str = ""
+) -> Response:
     if form == "json":
         return as_json(name, {"lists": marks_json(Marks(lists=found))["lists"]})
     if form == "bibtex":
@@ -104,32 +106,34 @@ def _change(request: Request, fields: Fields, sent: tuple[str, bytes]) -> str:
 
 
 def _made(store: Store, fields: Fields) -> str:
-    name = kept.make_list(store, fields.get("name", ""))
+    name = paper_lists.make_list(store, fields.get("name", ""))
     if key := fields.get("key", ""):
-        kept.add_papers(store, name, [marked_as(store, key)], date.today())
+        paper_lists.add_papers(store, name, [marked_as(store, key)], date.today())
         return _with_key(key)
     return address_of_list(name)
 
 
 def _renamed(store: Store, fields: Fields) -> str:
-    return address_of_list(kept.rename_list(store, fields.get("name", ""), fields.get("new", "")))
+    return address_of_list(paper_lists.rename_list(store, fields.get("name", ""), fields.get("new", "")))
 
 
 def _deleted(store: Store, fields: Fields) -> str:
-    kept.delete_list(store, fields.get("name", ""))
+    paper_lists.delete_list(store, fields.get("name", ""))
     return LISTS
 
 
 def _added(store: Store, fields: Fields) -> str:
     key = fields.get("key", "")
-    kept.add_papers(store, fields.get("name", ""), [marked_as(store, key)], date.today())
+    paper_lists.add_papers(store, fields.get("name", ""), [marked_as(store, key)], date.today())
     return _with_key(key)
 
 
 def _removed(store: Store, fields: Fields) -> str:
     """From the page of the list, or from that of the paper's lists."""
     key, name = fields.get("key", ""), fields.get("name", "")
-    kept.remove_papers(store, name, [key if key in kept.get_list(store, name).ids else marked_as(store, key)])
+    paper_lists.remove_papers(
+        store, name, [key if key in paper_lists.get_list(store, name).ids else marked_as(store, key)]
+    )
     return address_of_list(name) if fields.get("back") == "list" else _with_key(key)
 
 
@@ -154,5 +158,5 @@ def _imported(store: Store, name: str, content: bytes) -> str:
     with TemporaryDirectory() as folder:
         path = Path(folder) / ("lists.bib" if is_bibtex else "lists.json")
         path.write_bytes(content)
-        kept.merge_lists(store, read_bibtex(path, "imported") if is_bibtex else read_marks_file(path).lists)
+        paper_lists.merge_lists(store, read_bibtex(path, "imported") if is_bibtex else read_marks_file(path).lists)
     return LISTS
