@@ -143,6 +143,14 @@ def test_hints_are_near_in_meaning(flag, words, not_words, describe):
     assert not_words not in wrong
 
 
+def test_an_argument_is_no_flag(describe):
+    code, _, wrong = describe("formats", "compare", "--formats", "int8,fp8")
+    assert code == 2
+    assert "There is no flag --formats; write " in wrong
+    assert "without it" in wrong
+    assert "did you mean" not in wrong
+
+
 def test_a_plan_says_where_concurrency_went(describe):
     assert "--rate or --users" in describe("plan", *MODEL, *LENGTHS, "--concurrency", "8")[2]
 

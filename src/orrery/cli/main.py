@@ -117,8 +117,12 @@ def run(arguments: Sequence[str]) -> int:
 
 def _no_such(error: click.NoSuchOption) -> str:
     """Suggestions for an unknown flag: near in meaning, then in spelling."""
-    command = error.ctx.command if error.ctx else None
-    known = [o.removeprefix("--").replace("-", "_") for p in (command.params if command else ()) for o in p.opts]
+    params = error.ctx.command.params if error.ctx else ()
+    name = error.option_name.lstrip("-").replace("-", "_")
+    argument = next((p for p in params if isinstance(p, click.Argument) and p.name == name), None)
+    if error.ctx and argument:
+        return f"There is no flag {error.option_name}; write {argument.make_metavar(error.ctx)} without it; see --help."
+    known = [o.removeprefix("--").replace("-", "_") for p in params for o in p.opts]
     near = hint(error.option_name, known)
     for name in known:
         near = near.replace(f"{name!r}", f"--{name.replace('_', '-')}") if name in near else near
