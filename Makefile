@@ -16,7 +16,7 @@ export ORRERY_DATA
 export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo web test quick check unit slow bench fuzz mutants release docs scorecard papers fit wheel compile clean
+.PHONY: help demo web test quick check unit drawn slow bench fuzz mutants release docs scorecard papers fit wheel compile clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -38,8 +38,8 @@ check: $(VENV)/.ready-dev ## format, lint, types and the import contract
 
 # Tests and what they start keep their bytecode beside the environment, whatever the shell says: else every worker and
 # every command under test compiles the house, and all tests' assertions, anew.
-unit quick slow bench: export PYTHONDONTWRITEBYTECODE :=
-unit quick slow bench: export PYTHONPYCACHEPREFIX := $(abspath $(VENV))/pycache
+unit quick drawn slow bench: export PYTHONDONTWRITEBYTECODE :=
+unit quick drawn slow bench: export PYTHONPYCACHEPREFIX := $(abspath $(VENV))/pycache
 
 # What failed beside other work is run again alone, and both outcomes are shown: limits of time fail on a busy machine.
 unit: $(VENV)/.ready-dev ## the tests of the default run
@@ -54,6 +54,9 @@ quick: $(VENV)/.ready-dev ## a minute: lint, the oracles and properties of every
 	$(BIN)/python tools/compile/build.py
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) $(addprefix tests/,$(QUICK)) tests/evidence/test_sampled_rows.py
 
+drawn: $(VENV)/.ready-dev ## the properties of the default run, on examples drawn anew
+	HYPOTHESIS_PROFILE=random $(BIN)/python -m pytest -n $(PYTEST_WORKERS) -m "hypothesis and not slow and not bench"
+
 slow: $(VENV)/.ready-dev ## tests that need minutes or further packages
 	$(BIN)/python -m pytest -m slow
 
@@ -67,7 +70,7 @@ fuzz: $(VENV)/.ready-dev ## give every reader of users' files broken ones, FUZZ_
 mutants: $(VENV)/.ready-dev ## small wrong changes of every floor, one at a time: do its tests see them? FLOORS picks some
 	$(BIN)/python tools/mutants/run.py --floors $(FLOORS)
 
-release: test slow bench wheel mutants fuzz ## every check there is, hours long
+release: test drawn slow bench wheel mutants fuzz ## every check there is, hours long
 
 docs: $(VENV)/.ready-dev ## draw and write the generated pages again
 	$(BIN)/python tools/house.py

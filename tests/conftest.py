@@ -1,4 +1,5 @@
 import gc
+import os
 from collections.abc import Callable
 
 import pytest
@@ -10,8 +11,11 @@ from orrery.catalog.models import get_model
 from orrery.execution.layout import Deployment, Formats, Layout
 from orrery.hardware.cluster import Cluster
 
-settings.register_profile("orrery", deadline=None)  # how long a busy machine takes is no property of the code
-settings.load_profile("orrery")
+# How long a busy machine takes is no property of the code. The default run draws the same examples each time, so that
+# what fails is the change that was made; HYPOTHESIS_PROFILE=random draws others, as `make slow` does.
+settings.register_profile("orrery", deadline=None, derandomize=True)
+settings.register_profile("random", deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "orrery"))
 
 
 def pytest_collection() -> None:
