@@ -79,7 +79,7 @@ def test_fp4_against_fp8_takes_the_device_s_rates(capsys):
         (("--law", "quartt"), "write 'quartet'"),
         (("--law", "quartet", "--block", "32"), "block: the law quartet does not ask"),
         (("--tokens", "-5"), "tokens: got '-5'; write a number"),
-        (("--exponent-bits", "0"), "exponent_bits: got '0'; write a whole number from 1"),
+        (("--exponent-bits", "0"), "--exponent-bits: got '0'; write a whole number from 1"),
         (("--law", "quartet", "--device", "a100"), "states no peak rate for fp4"),
     ],
 )

@@ -130,7 +130,7 @@ def test_two_copies_of_the_model_are_drawn_twice() -> None:
 
 
 WRONG = [
-    ([*ONE, "--timeline", "x.json"], "pp = 2"),
+    ([*ONE, "--timeline", "x.json"], "--pp 2"),
     ([*PIPED, "--timeline", "no/such/folder/x.json"], "no folder"),
     ([*PIPED, "--timeline", "."], "is a folder"),
     ([*PIPED, "--plan", "--timeline", "x.json"], "leave --plan out"),
@@ -139,8 +139,8 @@ WRONG = [
     ([*ONE, "--layout", "dp8 mb1 zreo1"], "write 'zero1'"),
     ([*ONE, "--against", "dp8 mb1"], "is for --plan"),
     ([*ONE, "--offload", "nowhere"], "There is no offload 'nowhere'"),
-    ([*ONE, "--nvme-bytes", "much"], "nvme_bytes: got 'much'"),
-    ([*ONE, "--startup-s", "60"], "train_tokens"),
+    ([*ONE, "--nvme-bytes", "much"], "--nvme-bytes: got 'much'"),
+    ([*ONE, "--startup-s", "60"], "--train-tokens"),
 ]
 
 

@@ -2,8 +2,10 @@
 
 import json
 
+import click
 import pytest
 
+from orrery.cli.in_flags import in_flags
 from orrery.scenario.amounts import amount, milliseconds
 from orrery.scenario.fields import BY_NAME
 from orrery.scenario.names import ALIASES, ELSEWHERE, canonical, hint
@@ -62,7 +64,7 @@ def test_a_share_may_be_in_percent():
 def test_a_wrong_unit_is_one_message(text, name, describe):
     code, _, wrong = describe("simulate", *MODEL, f"--{name.replace('_', '-')}={text}")
     assert code == 2
-    assert name in wrong
+    assert f"--{name.replace('_', '-')}: got" in wrong
     assert "write " in wrong
     assert "Traceback" not in wrong
 
@@ -127,7 +129,7 @@ def test_a_scenario_file_takes_them_too(tmp_path, describe):
     ("flag", "words", "not_words"),
     [
         ("--carbon", "energy_j_per_token", "--scenario"),
-        ("--ttft", "--slo ttft:1000", "--tp"),
+        ("--ttft", "see --help", "--slo"),  # an estimate takes no objective
         ("--nodes", "--devices", "--model"),
         ("--input-token", "--input-tokens", "--output"),
         ("--tpp", "--tp", "--pp'"),
@@ -141,6 +143,52 @@ def test_hints_are_near_in_meaning(flag, words, not_words, describe):
     assert code == 2
     assert words in wrong
     assert not_words not in wrong
+
+
+def test_a_hint_names_only_flags_that_the_command_has(describe):
+    assert "--slo ttft:1000" in describe("plan", *MODEL, "--ttft", "2")[2]
+    assert "did you mean --micro-batch or --global-batch?" in describe("train", *MODEL, "--batch", "2")[2]
+
+
+def test_what_to_write_is_said_in_flags_to_who_typed_flags(tmp_path, describe):
+    typed = describe("estimate", *MODEL)[2]
+    assert typed == "orrery: --input-tokens: is missing; write the mean length, such as --input-tokens 1024.\n"
+    path = tmp_path / "mine.toml"
+    path.write_text('model = "llama-3.1-8b"\ndevice = "h100-sxm"\n')
+    assert "such as input_tokens = 1024." in describe("estimate", "--scenario", str(path))[2]
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (
+            'device: is missing; write a name, such as device = "h100-sxm".',
+            "--device: is missing; write a name, such as --device h100-sxm.",
+        ),
+        ('survive: needs it; write slo = ["p99_ttft:2000"].', "survive: needs it; write --slo p99_ttft:2000."),
+        ("partition: write tp = pp = cp = 1: all ranks.", "partition: write tp = pp = cp = 1: all ranks."),
+        ("mix: write mix = true beside it.", "--mix: write --mix beside it."),
+        ("mix: write mix = false.", "--mix: write --no-mix."),
+        ("zebra: write zebra = 3.", "zebra: write zebra = 3."),
+        ("rate: got 0.5.", "--rate: got 0.5."),
+    ],
+)
+def test_a_setting_becomes_its_flag(message, expected):
+    @click.command(
+        params=[
+            click.Option(["--device"]),
+            click.Option(["--tp"]),
+            click.Option(["--rate"]),
+            click.Option(["--slo"]),
+            click.Option(["--mix/--no-mix"]),
+        ]
+    )
+    def plan():
+        pass
+
+    assert in_flags(message, click.Group(commands={"plan": plan}), ["plan", "--tp", "2"]) == expected
+    assert in_flags(message, click.Group(commands={"plan": plan}), ["plan", "mine.toml"]) == message
+    assert in_flags(message, click.Group(commands={"plan": plan}), ["nothing"]) == message
 
 
 def test_an_argument_is_no_flag(describe):

@@ -12,6 +12,7 @@ import click
 
 from orrery import __version__
 from orrery.base.errors import OrreryError
+from orrery.cli.in_flags import in_flags
 from orrery.cli.lazy import LazyGroup
 from orrery.scenario.jobs import JOBS
 from orrery.scenario.names import hint
@@ -107,7 +108,7 @@ def run(arguments: Sequence[str]) -> int:
     except click.ClickException as error:
         return _refuse(arguments, "usage", error.format_message())
     except OrreryError as error:
-        return _refuse(arguments, type(error).__name__, str(error))
+        return _refuse(arguments, type(error).__name__, in_flags(str(error), cli, arguments))
     except OSError as error:
         named = f"{error.filename}: " if error.filename else ""
         return _refuse(arguments, "OSError", f"{named}{error.strerror or error}.")

@@ -3,6 +3,7 @@
 Nothing heavy is imported, so that help stays quick.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
@@ -113,7 +114,7 @@ ELSEWHERE: Mapping[str, str] = {
     "budget": "plans are ranked by dollars: see --usd-per-hour and --objective cost",
     "format": "write --weights, --activations and --kv",
     "precision": "write --weights, --activations and --kv",
-    "quant": "write --weights fp8 (orrery formats list has all)",
+    "quant": "write --weights fp8 (orrery formats list has all), in training --precision fp8",
     "nodes": "write --devices, of all nodes",
     "num_nodes": "write --devices, of all nodes",
     "output": "write --output-tokens N for the length of answers; for a file --json, or --out FILE",
@@ -147,15 +148,22 @@ def hint(name: str, known: Iterable[str]) -> str:
     known, plain = tuple(known), name.strip("-").replace("-", "_").casefold()
     if (meant := canonical(plain, known)) != plain:
         return f"did you mean {meant!r}?"
-    if plain in ELSEWHERE:
+    if plain in ELSEWHERE and _is_about(known, ELSEWHERE[plain]):
         return f"{ELSEWHERE[plain]}."
     near = nearest(plain, known, 1, cutoff=LIKELY) or _with_word(plain, known)
-    return f"did you mean {near[0]!r}?" if near else ""
+    return f"did you mean {' or '.join(map(repr, near))}?" if near else ""
+
+
+def _is_about(known: tuple[str, ...], text: str) -> bool:
+    """Whether the reader has a flag that ``text`` names, or it names none."""
+    flags = re.findall(r"--([a-z][a-z0-9-]*)", text)
+    return not flags or any(flag.replace("-", "_") in known for flag in flags)
 
 
 def _with_word(word: str, known: Iterable[str]) -> tuple[str, ...]:
-    """The known names that contain ``word`` as a whole word, the shortest first: ``input`` is in ``input_tokens``."""
-    return tuple(sorted((name for name in known if word in name.split("_")), key=len))
+    """The two shortest known names that contain ``word`` as a whole word, neither a longer form of the other."""
+    found = sorted((name for name in known if word in name.split("_")), key=len)
+    return tuple(name for name in found if name == found[0] or not name.startswith(f"{found[0]}_"))[:2]
 
 
 LIKELY = 0.72
