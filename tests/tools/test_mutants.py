@@ -1,7 +1,11 @@
 """Wrong changes are made where they should be, and only there."""
 
+import os
+import subprocess
+import sys
+
 from changes import changes_of
-from covering import Covering, lines_of, results
+from covering import PLUGINS, ROOT, Covering, lines_of, results
 
 SOURCE = '''"""Text with 1 + 1."""
 
@@ -105,3 +109,10 @@ def test_a_compiled_file_is_reached_by_what_ran_it_plain_in_either_run():
     assert both.tests_of("k.py", [2]) == ["b"]
     assert both.tests_of("a.py", [1]) == ["b"]
     assert both.seconds == {"long": 5.0, "b": 3.0}
+
+
+def test_the_plugins_that_are_loaded_know_every_option_of_the_project():
+    command = [sys.executable, "-m", "pytest", "--collect-only", *PLUGINS, __file__]
+    without = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": ""}
+    ran = subprocess.run(command, cwd=ROOT, env=without, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr

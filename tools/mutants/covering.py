@@ -18,6 +18,9 @@ SHORT_S = 0.1
 WRAPS = ("-W", "ignore:overflow encountered:RuntimeWarning")
 """Whole numbers wrap around in plain Python as compiled ones do."""
 
+PLUGINS = ("-p", "no:cacheprovider", "-p", "_hypothesis_pytestplugin", "--hypothesis-seed=0", "-p", "xdist.plugin")
+"""What tests need, and the one whose options pyproject.toml sets: none is looked for."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Covering:
@@ -86,11 +89,11 @@ def _measured(tests: list[str], files: str, source: Path, scratch: Path, environ
     settings.write_text(f"[run]\ndynamic_context = test_function\n{files}\ndata_file = {data}\n")
     data.unlink(missing_ok=True)
     command = [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}", "-m", "pytest", "-q"]
-    command += ["-p", "no:cacheprovider", "-p", "_hypothesis_pytestplugin", "--hypothesis-seed=0", *WRAPS]
-    command += ["--continue-on-collection-errors", f"--junitxml={report}", *tests]
-    subprocess.run(
-        command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
-    )
+    command += [*PLUGINS, *WRAPS, "--continue-on-collection-errors", f"--junitxml={report}", *tests]
+    report.unlink(missing_ok=True)
+    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    if not report.exists():
+        raise SystemExit(f"No test ran: {' '.join(command)}\n{ran.stderr or ran.stdout}")
     seconds, failed = results(report)
     read = CoverageData(basename=str(data))
     read.read()

@@ -31,7 +31,7 @@ import hypothesis  # noqa: F401  # loaded once, before the processes that run te
 import numpy as np  # noqa: F401
 import pytest
 from changes import Change, changes_of
-from covering import ROOT, WRAPS, Covering, lines_of, measure, measure_plain, results
+from covering import PLUGINS, ROOT, WRAPS, Covering, lines_of, measure, measure_plain, results
 
 FLOORS = (
     "numerics",
@@ -57,11 +57,7 @@ MOST_LEFT_OUT_FRAC = 0.1
 SEED = 2026
 OPTIONS = (
     "-q",
-    "-p",
-    "no:cacheprovider",
-    "-p",
-    "_hypothesis_pytestplugin",
-    "--hypothesis-seed=0",
+    *PLUGINS,
     "-W",
     "ignore:Module already imported:pytest.PytestAssertRewriteWarning",
     *WRAPS,
