@@ -109,6 +109,94 @@ def test_a_server_of_images_by_hand():
     assert small["lost_frac"] == pytest.approx(0.0, abs=1e-9)
 
 
+def test_looking_up_beside_multiplying_by_hand():
+    one, two = rows("lookup-units", "tile=1x2x2", "multiply_tile=1x1x4", "weight_bits=1,2")[::2]
+    # 4 products a cycle of either unit, so on one-bit weights the gains are the silicon's and the energy's alone
+    assert one["products_per_cycle"] == 4.0
+    assert one["density_ratio"] == pytest.approx(one["multiply_area_m2"] / one["area_m2"])
+    # weights of two bits take two cycles
+    assert two["products_per_cycle"] == 2.0
+    assert (two["density_ratio"], two["energy_ratio"]) == (one["density_ratio"] / 2, one["energy_ratio"] / 2)
+    # a table of one input has that input alone: nothing is shared, and multipliers of whole numbers are left behind less
+    narrow = rows("lookup-units", "tile=1x1x1", "multiply_tile=1x1x1", "multiplied=int8")[0]
+    wide = rows("lookup-units", "tile=1x1x1", "multiply_tile=1x1x1")[0]
+    assert narrow["tile"] == "1x1x1"
+    assert narrow["multiply_area_m2"] < wide["multiply_area_m2"]
+    assert narrow["density_ratio"] < wide["density_ratio"]
+
+
+def test_the_second_tile_takes_the_least_silicon_of_as_many_products():
+    written, least = rows("lookup-units", "tile=8x16x4", "weight_bits=1")
+    assert (written["tile"], least["tile"]) == ("8x16x4", "2x64x4")
+    assert least["area_m2"] < written["area_m2"]
+    assert least["products_per_cycle"] == written["products_per_cycle"] == 512
+
+
+def test_arrays_on_one_silicon_by_hand():
+    sizes = ("shapes=64x64x2,128x64x1", "tokens=10", "side=64", "clock_hz=1000", "weight_bits=4")
+    first, group, shift = rows("scaled-arrays", *sizes)
+    # one pass of each product, two of the wider: 10 tokens, and 126 cycles to fill and drain
+    assert (first["element"], first["side"], first["cycles"]) == ("element-scaled", 64, (2 + 2) * (10 + 126))
+    assert first["time_s"] == pytest.approx(0.544)
+    assert (first["speedup"], first["energy_ratio"]) == (1.0, 1.0)
+    assert first["energy_j"] == pytest.approx(first["compute_j"] + first["on_chip_j"] + first["off_chip_j"])
+    assert 64 < group["side"] <= shift["side"]
+    for row in (group, shift):
+        assert row["speedup"] == first["cycles"] / row["cycles"]
+        assert row["energy_ratio"] == first["energy_j"] / row["energy_j"]
+        assert row["off_chip_j"] == first["off_chip_j"]
+    # twice the products of a shape are twice its energy
+    one, two = (rows("scaled-arrays", f"shapes=64x64x{n}")[0]["energy_j"] for n in (1, 2))
+    assert two == pytest.approx(2 * one)
+
+
+BOARD = ("memory_bytes_per_s=100", "flops_per_s=1e9", "board_w=4", "reached_frac=0.5", "crossing_frac=0.25")
+COUNTS = ("num_weights=100", "pruned_frac=0.4", "cache_elements_per_token=1", "activation_bytes=20")
+LENGTHS = ("input_tokens=10", "output_tokens=4", "weight_bits=8", "place_bits=4")
+
+
+def test_streamed_weights_by_hand():
+    dense, thin = rows("streamed-weights", *BOARD, *COUNTS, *LENGTHS, "kept_frac=1,0.5")
+    # 100 bytes at 50 a second, and a cache of 12 tokens at 25; the prompt reads the weights alone
+    assert dense["prefill_s"] == pytest.approx(2.0)
+    assert dense["token_s"] == pytest.approx(2.0 + 12 / 25)
+    assert dense["tokens_per_s"] == pytest.approx(4 / (2.0 + 3 * 2.48))
+    assert dense["tokens_per_j"] == dense["tokens_per_s"] / 4
+    assert dense["moved_bytes"] == 112.0
+    assert dense["reached_frac"] == pytest.approx(112 / 2.48 / 100)
+    # 20 of 40 entries left, at 8 + 4 bits: 30 bytes
+    assert thin["moved_bytes"] == pytest.approx(60 + 30 + 12)
+    assert thin["token_s"] == pytest.approx(90 / 50 + 12 / 25)
+
+
+def test_pruning_no_layer_or_nothing_of_one_changes_nothing():
+    plain = rows("streamed-weights", *BOARD, *COUNTS, *LENGTHS, "kept_frac=1")
+    none = rows("streamed-weights", *BOARD, *COUNTS, *LENGTHS, "pruned_frac=0", "kept_frac=1,0.1")
+    assert [row["token_s"] for row in none] == [plain[0]["token_s"]] * 2
+
+
+def test_multipliers_that_skip_no_zeros_bind_a_batch():
+    slow = (*BOARD[:1], "flops_per_s=100", *BOARD[2:], *COUNTS, *LENGTHS, "kept_frac=0.5", "batch=2")
+    (skips,) = rows("streamed-weights", *slow)
+    (all_of,) = rows("streamed-weights", *slow, "skips_zeros=0")
+    # 20 prompt tokens: 2 x 80 or 2 x 100 operations each, 100 a second
+    assert (skips["prefill_s"], all_of["prefill_s"]) == (pytest.approx(32.0), pytest.approx(40.0))
+    # activations of both sequences leave the chip: 2 x 20 bytes at 25 a second more
+    (kept,) = rows("streamed-weights", *BOARD, *COUNTS, *LENGTHS, "kept_frac=1", "batch=2")
+    (spilled,) = rows("streamed-weights", *BOARD, *COUNTS, *LENGTHS, "kept_frac=1", "batch=2", "keeps_activations=0")
+    assert spilled["token_s"] - kept["token_s"] == pytest.approx(40 / 25)
+
+
+def test_a_board_is_the_device_or_what_the_sizes_say():
+    (device,) = rows("streamed-weights", "weight_bits=8", "kept_frac=1", device="alveo-u280")
+    same = ("memory_bytes_per_s=460e9", "flops_per_s=5.41e12", "board_w=225")
+    (said,) = rows("streamed-weights", "weight_bits=8", "kept_frac=1", *same)
+    assert device["token_s"] == said["token_s"]
+    assert device["tokens_per_j"] == pytest.approx(said["tokens_per_j"])
+    (faster,) = rows("streamed-weights", "weight_bits=8", "kept_frac=1", *same[:1], device="h100-sxm")
+    assert faster["token_s"] == said["token_s"]
+
+
 def test_refusals_say_what_to_write():
     for name, sizes, words in (
         ("small-core-training", ("network=vgg",), "write resnet8, ds-cnn or layer"),
@@ -121,6 +209,19 @@ def test_refusals_say_what_to_write():
         ("image-server", (), "write --device"),
         ("memory-banks", ("shapes=12",), "write LAYERSxWIDTH"),
         ("memory-banks", ("element_bytes=0",), "above 0"),
+        ("lookup-units", ("tile=2x64",), "write tokens x outputs x inputs"),
+        ("lookup-units", ("tile=2x64x17",), "inputs up to 16"),
+        ("lookup-units", ("entries=int4",), "write fp16 or int8"),
+        ("lookup-units", ("weight_bits=0",), "from 1 to 16"),
+        ("scaled-arrays", ("shapes=64x64",), "write OUTPUTSxINPUTSxCOUNT"),
+        ("scaled-arrays", ("clock_hz=0",), "above 0"),
+        ("scaled-arrays", ("side=0",), "write 1 to 4,096"),
+        ("streamed-weights", (), "write --device alveo-u280"),
+        ("streamed-weights", (*BOARD, "pruned_frac=2"), "from 0 to 1"),
+        ("streamed-weights", (*BOARD, "num_weights=0"), "above 0"),
+        ("streamed-weights", (*BOARD, "place_bits=-1"), "write 0 or more"),
+        ("streamed-weights", (*BOARD, "reached_frac=1.5"), "up to 1"),
+        ("streamed-weights", (*BOARD, "crossing_frac=0.6"), "no larger"),
     ):
         with pytest.raises(ScenarioError, match=words):
             rows(name, *sizes)

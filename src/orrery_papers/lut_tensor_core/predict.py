@@ -2,50 +2,37 @@
 
 from collections.abc import Iterator
 
+from orrery.base.experiment import Row
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.kernels.lowbit.lookup_unit import Gain, Numbers, Tile, gain, smallest_tile
+from orrery_papers.shared.experiments import rows_of
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
-    """Gains from circuits; the tile by searching all of as many products."""
+    """Gains from circuits; the tile by searching all of as many products. Both by orrery experiment lookup-units."""
     setup = paper.setups["one-bit-weights"]
-    found = {entries: gain_of(setup, entries) for entries in ENTRIES}
-    ours = found[entries_of(setup)]
-    wide = found["fp16"]
-    for claim, value, other in (
-        ("density", ours.density_ratio, wide.density_ratio),
-        ("energy", ours.energy_ratio, wide.energy_ratio),
-    ):
+    found = {entries: rows_with(setup, entries) for entries in ("fp16", "int8")}
+    rows = found["int8" if setup.word("formats_swept") == "int8" else "fp16"]
+    for claim, column in (("density", "density_ratio"), ("energy", "energy_ratio")):
         yield Prediction(
             claim=claim,
-            predicted=value,
+            predicted=float(rows[0][column]),
             because="registers, selectors, signs and adders of the tile against multipliers and adders; "
-            f"{other:.1f} with 16-bit entries",
+            f"{found['fp16'][0][column]:.1f} with 16-bit entries",
         )
-    tile = tile_of(setup, "tile")
-    best = smallest_tile(tile.num_products, entries_of(setup))
-    because = f"of all tiles of {tile.num_products} products, {best.m} x {best.n} x {best.k} takes the least silicon"
-    yield Prediction(claim="outputs-per-token", predicted=best.n / best.m, because=because)
-    yield Prediction(claim="inputs-per-table", predicted=float(best.k), because=because)
+    m, n, k = (int(side) for side in str(rows[-1]["tile"]).split("x"))
+    because = f"of all tiles of {m * n * k} products, {m} x {n} x {k} takes the least silicon"
+    yield Prediction(claim="outputs-per-token", predicted=n / m, because=because)
+    yield Prediction(claim="inputs-per-table", predicted=float(k), because=because)
 
 
-ENTRIES: tuple[Numbers, ...] = ("fp16", "int8")
-
-
-def entries_of(setup: Setup) -> Numbers:
-    """The format of a table's entries."""
-    return "int8" if setup.word("formats_swept") == "int8" else "fp16"
-
-
-def gain_of(setup: Setup, entries: Numbers) -> Gain:
-    """Gain of the set-up's tile with entries of that format over multipliers of the activations'."""
-    numbers: Numbers = "fp16" if setup.number("num_activation_bits") == 16 else "int8"
-    bits = int(setup.number("num_weight_bits"))
-    return gain(tile_of(setup, "tile"), bits, entries, tile_of(setup, "baseline_tile"), numbers)
-
-
-def tile_of(setup: Setup, line: str) -> Tile:
-    """A tile as the set-up writes it: tokens x outputs x inputs."""
-    m, n, k = (int(side) for side in setup.word(line).split("x"))
-    return Tile(m=m, n=n, k=k)
+def rows_with(setup: Setup, entries: str) -> tuple[Row, ...]:
+    """The set-up's tile with entries of that format, then the smallest tile, where that is another."""
+    sizes = {
+        "tile": setup.word("tile").replace(" ", ""),
+        "multiply_tile": setup.word("baseline_tile").replace(" ", ""),
+        "weight_bits": f"{setup.number('num_weight_bits'):g}",
+        "entries": entries,
+        "multiplied": "fp16" if setup.number("num_activation_bits") == 16 else "int8",
+    }
+    return rows_of("lookup-units", sizes)
