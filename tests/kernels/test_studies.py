@@ -117,7 +117,7 @@ def test_looking_up_beside_multiplying_by_hand():
     # weights of two bits take two cycles
     assert two["products_per_cycle"] == 2.0
     assert (two["density_ratio"], two["energy_ratio"]) == (one["density_ratio"] / 2, one["energy_ratio"] / 2)
-    # a table of one input has that input alone: nothing is shared, and multipliers of whole numbers are left behind less
+    # a table of one input shares nothing; whole numbers are multiplied on less silicon, so looking up gains less
     narrow = rows("lookup-units", "tile=1x1x1", "multiply_tile=1x1x1", "multiplied=int8")[0]
     wide = rows("lookup-units", "tile=1x1x1", "multiply_tile=1x1x1")[0]
     assert narrow["tile"] == "1x1x1"

@@ -141,14 +141,6 @@ def all_entries(store: Store, since: date | None = None, until: date | None = No
     return tuple(_entry(row) for row in rows)
 
 
-def num_by_day(store: Store) -> dict[date, int]:
-    """How many papers each day brought, the latest day first."""
-    rows = store.rows(
-        "select coalesce(published, first_seen_on) as day, count(*) as num from entries group by day order by day desc"
-    )
-    return {date.fromisoformat(row["day"]): row["num"] for row in rows}
-
-
 def days_by_id(store: Store) -> dict[str, tuple[str, date]]:
     """The title, as it is compared, and the day of each paper by its id."""
     rows = store.rows("select id, title_key, coalesce(published, first_seen_on) as day from entries")

@@ -18,7 +18,7 @@ class Sizes:
     num_weights: float = 6.607e9
     pruned_frac: float = 0.163  # share of the weights in layers that are pruned; the others stay whole
     kept_frac: str = "1,0.5"  # of a pruned layer's entries
-    place_bits: float = 4.0  # of a kept entry's place, where not all are kept
+    place_bits: float = 4.0  # of a kept entry's place, where not all are kept_frac
     weight_bits: str = "8,4"
     cache_elements_per_token: float = 262144.0  # keys and values of all layers, at the weights' width
     activation_bytes: float = 3.95e6  # a token's tensors between operations, written and read, of all layers
@@ -44,9 +44,9 @@ def run(request: Run) -> tuple[Row, ...]:
         )
     _check(sizes)
     return tuple(
-        _row(sizes, engine_of(sizes, request.device), _board_w(sizes, request.device), bits, kept)
+        _row(sizes, engine_of(sizes, request.device), _board_w(sizes, request.device), bits, kept_frac)
         for bits in numbers("weight_bits", sizes.weight_bits, least=1, most=32)
-        for kept in numbers("kept_frac", sizes.kept_frac, most=1)
+        for kept_frac in numbers("kept_frac", sizes.kept_frac, most=1)
     )
 
 
@@ -77,11 +77,11 @@ def _board_w(sizes: Sizes, device: Device | None) -> float:
     return sizes.board_w or (device.power_limit_w if device else 0.0)
 
 
-def _row(sizes: Sizes, engine: StreamEngine, board_w: float, bits: float, kept: float) -> Row:
+def _row(sizes: Sizes, engine: StreamEngine, board_w: float, bits: float, kept_frac: float) -> Row:
     """One answer of every request: prompts by the multipliers or the bytes, tokens against the cache half-way."""
     batch, answer = whole("batch", sizes.batch), whole("output_tokens", sizes.output_tokens, most=10**7)
     prompt = whole("input_tokens", sizes.input_tokens, most=10**7)
-    weights = _weights(sizes, bits, kept)
+    weights = _weights(sizes, bits, kept_frac)
     cache_bytes = sizes.cache_elements_per_token * (prompt + answer / 2.0) * bits / 8.0
     prefill_s = token_s(engine, weights, tokens=prompt * batch)
     decode_s = token_s(
@@ -95,7 +95,7 @@ def _row(sizes: Sizes, engine: StreamEngine, board_w: float, bits: float, kept: 
     rate = batch * answer / (prefill_s + (answer - 1.0) * decode_s)
     return {
         "weight_bits": bits,
-        "kept_frac": kept,
+        "kept_frac": kept_frac,
         "moved_bytes": moved_bytes,
         "prefill_s": prefill_s,
         "token_s": decode_s,
@@ -105,13 +105,16 @@ def _row(sizes: Sizes, engine: StreamEngine, board_w: float, bits: float, kept: 
     }
 
 
-def _weights(sizes: Sizes, bits: float, kept: float) -> tuple[Compressed, ...]:
+def _weights(sizes: Sizes, bits: float, kept_frac: float) -> tuple[Compressed, ...]:
     """The layers that stay whole, and those that keep some entries, each with its place."""
     pruned = sizes.num_weights * sizes.pruned_frac
     return (
         Compressed(num_entries=sizes.num_weights - pruned, weight_bits=bits),
         Compressed(
-            num_entries=pruned, kept_frac=kept, weight_bits=bits, place_bits=sizes.place_bits if kept < 1.0 else 0.0
+            num_entries=pruned,
+            kept_frac=kept_frac,
+            weight_bits=bits,
+            place_bits=sizes.place_bits if kept_frac < 1.0 else 0.0,
         ),
     )
 
