@@ -113,7 +113,7 @@ def remember_steps() -> None:
     known: dict[tuple[object, ...], tuple[Step, np.ndarray, np.ndarray]] = {}
 
     def remembered(deployment: Deployment, batch: Batch) -> Step:
-        sizes = (getattr(batch, f.name).tobytes() for f in fields(batch))
+        sizes = (np.asarray(getattr(batch, f.name)).tobytes() for f in fields(batch))
         key = (
             id(deployment.model),
             id(deployment.cluster),

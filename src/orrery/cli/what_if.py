@@ -88,6 +88,6 @@ def command(
 def _code(results: "tuple[WhatIf, ...]") -> int:
     """0 where anything was computed; 2 where nothing applies, 3 where nothing fits."""
     outcomes = {r.outcome for r in results}
-    if outcomes & {"changes", "no effect"}:
+    if outcomes & {"changes", "no effect", "makes it fit"}:
         return 0
     return 3 if "infeasible" in outcomes else 2

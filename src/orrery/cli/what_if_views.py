@@ -20,6 +20,8 @@ def print_each(answer: WhatIfAnswer) -> None:
         out.print(f"{result.technique}: {result.because}", markup=False, style="bold")
         if result.outcome in ("changes", "no effect"):
             out.print(_sides(result))
+        elif result.outcome == "makes it fit":
+            out.print(_fitting([result], result.metric))
         for turn in result.break_even:
             out.print(f"Break-even, {turn}.", markup=False)
         if result.lever.gains:
@@ -32,8 +34,29 @@ def print_each(answer: WhatIfAnswer) -> None:
 
 def print_ranking(answer: WhatIfAnswer) -> None:
     """Techniques by what they would bring; below them those without effect or that cannot be had, and why."""
-    out, metric = console(), answer.metric
+    out = console()
     moved = [r for r in answer.results if r.outcome == "changes"]
+    fitting = [r for r in answer.results if r.outcome == "makes it fit"]
+    if fitting:
+        out.print(_fitting(fitting, answer.metric))
+    if moved:
+        out.print(_ranking(moved, answer.metric))
+    elif not fitting:
+        out.print("No technique changes this deployment.")
+    for words, names in _states(moved).items():
+        out.print(f"  {words}: {', '.join(names)}", markup=False)
+    if unmeasured := _grouped([*fitting, *moved], lambda r: "; ".join(r.lever.measure)):
+        out.print("\n[bold]Measure first[/]")
+        for what, names in unmeasured.items():
+            out.print(f"  {', '.join(names)}: {what}", markup=False)
+    for outcome, words in (("no effect", "No effect"), ("infeasible", "Infeasible"), ("does not apply", "Not tried")):
+        if rest := [r for r in answer.results if r.outcome == outcome]:
+            out.print(f"\n[bold]{words}[/] ({len(rest)})")
+            for because, names in _grouped(rest, _because).items():
+                out.print(f"  {', '.join(names)}: {because}", markup=False)
+
+
+def _ranking(moved: list[WhatIf], metric: Metric) -> Sheet:
     drawn = Sheet("technique", "without", "with", "difference", "80 % interval", title=f"By {metric.words}")
     drawn.add_column("", justify="left")
     beside = [m for m in METRICS if m.short and m != metric and any(m.name in r.difference for r in moved)]
@@ -51,19 +74,32 @@ def print_ranking(answer: WhatIfAnswer) -> None:
             r.verdict,
             *(_percent(r.difference.get(other.name)) for other in beside),
         )
-    if moved:
-        out.print(drawn)
-    else:
-        out.print("No technique changes this deployment.")
-    if unmeasured := _grouped(moved, lambda r: "; ".join(r.lever.measure)):
-        out.print("\n[bold]Measure first[/]")
-        for what, names in unmeasured.items():
-            out.print(f"  {', '.join(names)}: {what}", markup=False)
-    for outcome, words in (("no effect", "No effect"), ("infeasible", "Infeasible"), ("does not apply", "Not tried")):
-        if rest := [r for r in answer.results if r.outcome == outcome]:
-            out.print(f"\n[bold]{words}[/] ({len(rest)})")
-            for because, names in _grouped(rest, _because).items():
-                out.print(f"  {', '.join(names)}: {because}", markup=False)
+    return drawn
+
+
+def _fitting(fitting: list[WhatIf], metric: Metric) -> Sheet:
+    """Techniques with which a deployment fits that does not without them, and what it then does."""
+    shown = [m for m in METRICS if any(r.having and m.name in r.having.figures for r in fitting)]
+    drawn = Sheet("makes it fit", *(m.short or m.words for m in (metric, *(m for m in shown if m != metric))))
+    for r in fitting:
+        drawn.add_row(r.technique, *(_value(r, m, "with") for m in (metric, *(m for m in shown if m != metric))))
+    return drawn
+
+
+def _states(moved: list[WhatIf]) -> dict[str, list[str]]:
+    """Names of techniques whose "without" is not the deployment as it is, by the reason."""
+    words = {
+        "in use": "in use here; without is with it off",
+        "default": "in use by default; without is with it off",
+    }
+    found: dict[str, list[str]] = {}
+    for r in moved:
+        if r.state in words:
+            found.setdefault(words[r.state], []).append(r.technique)
+        if r.lever.parts_replicas and r.without is not None:
+            count = r.without.settings.get("replicas", 1)
+            found.setdefault(f"compared with {count} replicas, on as many devices", []).append(r.technique)
+    return found
 
 
 def _grouped(results: list[WhatIf], by: Callable[[WhatIf], str]) -> dict[str, list[str]]:

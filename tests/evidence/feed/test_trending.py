@@ -149,7 +149,7 @@ def test_what_cannot_be_tried_has_no_number_and_says_why(deployment):
     assert [(m.before, m.after, m.ratio) for m in found[:3]] == [(None, None, None)] * 3
     assert [m.because for m in found[:3]] == [
         "gptq changes no deployment; it is tried by `orrery quantize FILE --formats FORMAT --recipes gptq`.",
-        "it needs --acceptance or --acceptance-by-position, which no model of time can know; write yours.",
+        "it needs --acceptance or --acceptance-by-position; write yours.",
         "the deployment serves, and this is a technique of training.",
     ]
     assert found[3].ratio == 1.0

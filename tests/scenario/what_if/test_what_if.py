@@ -18,7 +18,7 @@ from orrery.scenario.schema import read_scenario
 from orrery.scenario.setting import Setting
 from orrery.scenario.what_if import Comparer, what_if
 from orrery.scenario.what_if.break_even import break_even, grid
-from orrery.scenario.what_if.difference import differences
+from orrery.scenario.what_if.difference import Difference, differences
 from orrery.scenario.what_if.metrics import BY_NAME as BY_METRIC
 from orrery.scenario.what_if.metrics import CHOICES, default_metric
 from orrery.scenario.what_if.result import WhatIf
@@ -411,6 +411,52 @@ def test_a_side_that_does_not_fit_is_infeasible():
     assert found.to_json()["without"]["infeasible"]["need"] > 0
 
 
+def test_what_makes_a_deployment_fit_comes_first_and_best_first():
+    """70e9 weights of 2 bytes do not fit 80 GB, of half a byte they do; of a training job, states that are shared."""
+    answer = what_if(
+        "all", model="llama-3.1-70b", device="h100-sxm", input_tokens=64, output_tokens=16, concurrency=1
+    )
+    fitting = [r.technique for r in answer.results if r.outcome == "makes it fit"]
+    assert fitting[0] == answer.results[0].technique == "int4-weights"
+    assert "fp8-kv-cache" not in fitting
+    job = {"model": "llama-3.1-8b", "device": "h100-sxm", "devices": 16, "tp": 2, "seq_len": 4096, "global_batch": 64}
+    answer = what_if(["optimizer-sharding", "1f1b"], **job)
+    shared, still = answer.results
+    assert (shared.outcome, shared.verdict) == ("makes it fit", "makes it fit")
+    assert shared.without.infeasible.need > shared.without.infeasible.have
+    assert shared.having.figures["peak_memory_bytes"] < shared.without.infeasible.have
+    assert still.outcome == "infeasible"
+    assert "sharding: none (as megatron-lm does by default)" in answer.notes, "of the job as it is"
+    ranked = [r for r in what_if("all", **job).results if r.outcome == "makes it fit"]
+    steps = [r.having.figures["step_time_s"] for r in ranked]
+    assert len(steps) > 2
+    assert steps == sorted(steps)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "state"),
+    [
+        ("fp8-weights", {"weights": "fp8"}, "in use"),
+        ("fp8-weights", {}, "on"),
+        ("chunked-prefill", {}, "default"),
+        ("expert-affinity", {}, "no effect"),
+    ],
+)
+def test_the_state_says_what_without_is(name, settings, state):
+    (found,) = what_if(name, break_even=(), **SERVING, **settings).results
+    assert (found.state if found.outcome == "changes" else found.outcome) == state
+    if name == "expert-affinity":
+        assert found.because == "no effect on this deployment: the model has no experts."
+
+
+def test_experts_that_no_rank_shares_are_said():
+    mixture = SERVING | {"model": "mixtral-8x7b", "tp": 4}
+    (found,) = what_if("redundant-experts", **mixture).results
+    assert found.because == "no effect on this deployment: ep is 1: no token leaves its rank for an expert."
+    (found,) = what_if("expert-affinity", **mixture, ep=4).results
+    assert found.because == "it needs --expert-loads; write yours."
+
+
 @pytest.mark.parametrize(
     ("settings", "word"),
     [
@@ -436,3 +482,19 @@ def test_a_change_that_rounds_to_nothing_is_none():
             lever=lever, outcome="changes", because="", command="", metric=metric, without=without, having=having
         )
         assert result.verdict == verdict
+
+
+@pytest.mark.parametrize(("low", "high", "verdict"), [(-0.3, -0.01, "likely helps"), (-0.3, 0.1, "may help")])
+def test_an_interval_that_holds_no_change_leaves_doubt(low, high, verdict):
+    sides = [Side(question="estimate", settings={}, figures={"tpot_s": value}) for value in (1.0, 0.9)]
+    result = WhatIf(
+        lever=get_lever("fp8-weights"),
+        outcome="changes",
+        because="",
+        command="",
+        metric=BY_METRIC["tpot_s"],
+        without=sides[0],
+        having=sides[1],
+        difference={"tpot_s": Difference(frac=-0.1, low_80=low, high_80=high)},
+    )
+    assert result.verdict == verdict

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from orrery.execution.layout import Layout
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
 from orrery.scenario.levers.idle import Found
@@ -28,6 +29,7 @@ def of_service(service: Service, summary: Summary, given: Mapping[str, Any]) -> 
         tp=max(p.deployment.layout.tp for p in pools),
         pp=layout.pp,
         dp=layout.dp,
+        ep=ranks_of_experts(layout),
         replicas=sum(p.replicas for p in pools),
         has_pools=len(pools) > 1,
         has_experts=any(b.experts for b in pools[-1].deployment.model.blocks),
@@ -36,3 +38,8 @@ def of_service(service: Service, summary: Summary, given: Mapping[str, Any]) -> 
         waiting_requests=summary.waiting_mean_requests,
         preemptions=summary.preemptions,
     )
+
+
+def ranks_of_experts(layout: Layout) -> int:
+    """Ranks over which experts lie: ``ep``, or all that share them."""
+    return max(layout.ep, layout.dp if layout.shares_experts else 1)

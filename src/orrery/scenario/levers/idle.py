@@ -103,6 +103,10 @@ def _experts(value: str, f: Found) -> str:
     return "ep is 1: no token leaves its rank for an expert" if f.ep == 1 else ""
 
 
+def _has_experts(value: str, f: Found) -> str:
+    return "" if f.has_experts else "the model has no experts"
+
+
 def _sharding(value: str, f: Found) -> str:
     return "dp is 1: there is no other rank to share the states with" if f.dp == 1 else ""
 
@@ -124,6 +128,7 @@ _WHY = {
     "tensor_overlap": _tensor_overlap,
     "expert_overlap": _experts,
     "expert_placement": _experts,
+    "expert_offload": _has_experts,
     "sharding": _sharding,
     "local_updates": _local_updates,
     "sites_train": _local_updates,

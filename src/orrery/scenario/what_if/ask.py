@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from orrery.base.arguments import typed
@@ -16,7 +17,7 @@ from orrery.scenario.what_if.result import WhatIf
 EVERY = "all"
 """In place of a technique's name: every one that is a choice of whoever runs the deployment."""
 
-_ORDER = ("changes", "no effect", "infeasible", "does not apply")
+_ORDER = ("makes it fit", "changes", "no effect", "infeasible", "does not apply")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,8 +67,16 @@ def what_if(
         results.append(comparer.what_if(lever, by, inputs))
         on_progress(done, len(requested))
     if is_all:
-        results.sort(key=lambda r: (_ORDER.index(r.outcome), -r.gain, r.technique))
-    return WhatIfAnswer(results=tuple(results), metric=by, is_ranked=is_all, notes=_notes(results))
+        results.sort(key=lambda r: (_ORDER.index(r.outcome), -r.gain, _worse(r), r.technique))
+    return WhatIfAnswer(results=tuple(results), metric=by, is_ranked=is_all, notes=_notes(results, comparer.scenario))
+
+
+def _worse(result: WhatIf) -> float:
+    """The figure that the deployment has with a technique that makes it fit, less where it is better."""
+    if result.outcome != "makes it fit" or result.having is None:
+        return 0.0
+    value = result.having.figures.get(result.metric.name, inf)
+    return -value if result.metric.is_rate else value
 
 
 def _every(*, is_training: bool) -> list[Lever]:
@@ -75,7 +84,11 @@ def _every(*, is_training: bool) -> list[Lever]:
     return [x for x in levers().values() if x.questions and x.is_choice and x.is_training == is_training]
 
 
-def _notes(results: Sequence[WhatIf]) -> tuple[str, ...]:
-    """Assumptions about the deployment: the notes of the first side that has any."""
-    sides = [side for r in results for side in (r.without, r.having) if side is not None and side.figures]
+def _notes(results: Sequence[WhatIf], scenario: Scenario) -> tuple[str, ...]:
+    """Assumptions about the deployment: the notes of the side that is the deployment as it is, or of the first that
+    has any.
+    """
+    own = scenario.written()
+    sides = [side for r in results for side in (r.without, r.having) if side is not None]
+    sides.sort(key=lambda side: (dict(side.settings) != own, not side.figures))
     return tuple(dict.fromkeys(sides[0].notes)) if sides else ()

@@ -9,7 +9,7 @@ from orrery.execution.layout import Deployment
 from orrery.execution.train.job import TrainingJob
 from orrery.scenario.fields import BY_NAME
 from orrery.scenario.fields_reasoning import REASONING_SETTINGS
-from orrery.scenario.levers.found import of_job, of_service
+from orrery.scenario.levers.found import of_job, of_service, ranks_of_experts
 from orrery.scenario.levers.idle import OTHERWISE, Found, idle_because
 from orrery.scenario.levers.lever import Lever, Question
 from orrery.scenario.levers.registry import flag
@@ -18,7 +18,7 @@ from orrery.scenario.simulate import SimulatedAnswer
 from orrery.scenario.what_if.break_even import BreakEven, break_even
 from orrery.scenario.what_if.difference import STILL_FRAC, differences, gain, is_same
 from orrery.scenario.what_if.metrics import Metric, default_metric, metric_called
-from orrery.scenario.what_if.result import WhatIf
+from orrery.scenario.what_if.result import State, WhatIf
 from orrery.scenario.what_if.side import Side, side_of
 
 TRAFFIC: Mapping[str, tuple[str, ...]] = {
@@ -34,6 +34,13 @@ _REASONING = frozenset(s.name for s in REASONING_SETTINGS)
 """Settings of answers that many calls make."""
 
 _HOW = {"estimate": "estimated", "simulate": "simulated", "plan": "the best plans", "train": "estimated"}
+
+
+STATES: Mapping[State, str] = {
+    "on": "switched on",
+    "in use": "it is on already; without is with it off",
+    "default": "the default has it on already; without is with it off",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +75,8 @@ class Comparer:
     def what_if(self, lever: Lever, metric: Metric, inputs: Sequence[str] | None = ()) -> WhatIf:
         """One technique. ``inputs``: those whose break-even is looked for; None for what matters to it."""
         try:
+            if lever.is_training == self.is_training and (idle := self._idle(lever, metric)):
+                return idle
             question = self.question(lever)
             sides = self._settings(lever)
             found = self._compared(lever, question, sides, metric)
@@ -89,9 +98,9 @@ class Comparer:
             kind, other = ("training", "serves") if lever.is_training else ("serving", "trains")
             raise ScenarioError(f"the deployment {other}, and this is a technique of {kind}.")
         given = self.scenario.written()
-        if lever.needs and not any(key in given for key in lever.needs):
+        if self._lacks(lever):
             needs = " or ".join(_flag_name(key) for key in lever.needs)
-            raise ScenarioError(f"it needs {needs}, which no model of time can know; write yours.")
+            raise ScenarioError(f"it needs {needs}; write yours.")
         if self.is_training:
             return "train"
         allowed: list[Question] = [q for q in lever.questions if q in self._readers(given)]
@@ -102,6 +111,35 @@ class Comparer:
         if not allowed:
             raise ScenarioError(f"it is of orrery {' and '.join(lever.questions)}, which this deployment is not for.")
         return allowed[0]
+
+    def plain(self) -> Side:
+        """The deployment as it is, by the plain command."""
+        given = self.scenario.written()
+        return self.side("train" if self.is_training else self._readers(given)[0], given)
+
+    def _lacks(self, lever: Lever) -> bool:
+        """Whether none of the numbers is given that a technique needs."""
+        given = self.scenario.written()
+        return bool(lever.needs) and not any(key in given for key in lever.needs)
+
+    def _idle(self, lever: Lever, metric: Metric) -> WhatIf | None:
+        """The answer where a number is missing that would change nothing: there is nothing to act on."""
+        if not self._lacks(lever) or not lever.on or "max_devices" in self.scenario.written():
+            return None
+        plain = self.plain()
+        why = idle_because(lever.on, found_in(plain)) if plain.figures else ""
+        if not why:
+            return None
+        return WhatIf(
+            lever=lever,
+            outcome="no effect",
+            because=f"no effect on this deployment: {why}.",
+            command=lever.command,
+            metric=metric,
+            without=plain,
+            having=plain,
+            difference=differences(plain, plain),
+        )
 
     def _readers(self, given: Mapping[str, Any]) -> tuple[Question, ...]:
         """Commands that answer this deployment, those that read all of its settings."""
@@ -133,9 +171,9 @@ class Comparer:
 
     def _compared(self, lever: Lever, question: Question, sides: Sides, metric: Metric) -> WhatIf:
         having, without = self.side(question, sides.having), self.side(question, sides.without)
-        state = "it is on already; without is with it off" if sides.is_asked else "switched on"
+        state: State = "in use" if sides.is_asked else "on"
         if is_same(without, having) and not sides.is_asked and dict(sides.off) != dict(sides.without):
-            without, state = self.side(question, sides.off), "the default has it on already; without is with it off"
+            without, state = self.side(question, sides.off), "default"
         if "answer_time_s" in having.figures and lever.extension_point == REASONING:
             without, metric = _one_call(without, having), _of_answers(metric)
         command = self._command(question, having.settings)
@@ -147,11 +185,14 @@ class Comparer:
             "metric": metric,
             "without": without,
             "having": having,
+            "state": state,
         }
-        if not without.figures or not having.figures:
-            which = "without" if not without.figures else "with"
-            infeasible = (without if not without.figures else having).infeasible
-            which = which if without.figures or having.figures else "with or without"
+        if having.figures and not without.figures:
+            why = f"{text}: without it, {without.infeasible}"
+            return WhatIf(**common, outcome="makes it fit", because=why)
+        if not having.figures:
+            which = "with" if without.figures else "with or without"
+            infeasible = (having if without.figures else without).infeasible
             why = f"the deployment does not fit its devices {which} it: {infeasible}"
             return WhatIf(**common, outcome="infeasible", because=why)
         if is_same(without, having):
@@ -165,7 +206,7 @@ class Comparer:
         return WhatIf(
             **common,
             outcome="changes",
-            because=f"{text}: {state}{beside} ({_HOW[question]}).",
+            because=f"{text}: {STATES[state]}{beside} ({_HOW[question]}).",
             difference=differences(without, having),
         )
 
@@ -236,7 +277,13 @@ def found_in(side: Side) -> Found:
     if not isinstance(about, Deployment):
         return Found()
     layout = about.layout
-    return Found(tp=layout.tp, pp=layout.pp, dp=layout.dp, has_experts=any(b.experts for b in about.model.blocks))
+    return Found(
+        tp=layout.tp,
+        pp=layout.pp,
+        dp=layout.dp,
+        ep=ranks_of_experts(layout),
+        has_experts=any(b.experts for b in about.model.blocks),
+    )
 
 
 def _on_as_many_devices(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:

@@ -10,7 +10,8 @@ from orrery.scenario.what_if.difference import Difference, gain
 from orrery.scenario.what_if.metrics import Metric
 from orrery.scenario.what_if.side import Side
 
-Outcome = Literal["changes", "no effect", "infeasible", "does not apply"]
+Outcome = Literal["makes it fit", "changes", "no effect", "infeasible", "does not apply"]
+State = Literal["on", "in use", "default"]
 
 
 UNSEEN_GAIN = 5e-4
@@ -30,6 +31,7 @@ class WhatIf:
     having: Side | None = None
     difference: Mapping[str, Difference] = field(default_factory=dict[str, Difference])
     break_even: tuple[BreakEven, ...] = ()
+    state: State = "on"  # "in use": the deployment asks for it; "default": it has it unasked; "without" is with it off
 
     @property
     def technique(self) -> str:
@@ -45,14 +47,19 @@ class WhatIf:
 
     @property
     def verdict(self) -> str:
-        """helps, hurts, or that the metric stays; with ``likely`` where the interval leaves no doubt."""
+        """helps or hurts, or that the metric stays: ``likely`` where the interval leaves out no change, ``may help``
+        where it does not; the word alone where no interval is known.
+        """
         if self.outcome != "changes":
             return self.outcome
         if abs(self.gain) < UNSEEN_GAIN:
             return "no change"
-        found = self.difference.get(self.metric.name)
-        sure = "likely " if found is not None and found.is_sure else ""
-        return sure + ("helps" if self.gain > 0 else "hurts")
+        found, helps = self.difference.get(self.metric.name), self.gain > 0
+        if found is None or found.low_80 is None:
+            return "helps" if helps else "hurts"
+        if found.is_sure:
+            return "likely helps" if helps else "likely hurts"
+        return "may help" if helps else "may hurt"
 
     def to_json(self) -> dict[str, Any]:
         """The shape that scripts rely on."""
@@ -60,6 +67,7 @@ class WhatIf:
             "technique": self.technique,
             "command": self.command,
             "outcome": self.outcome,
+            "state": self.state,
             "verdict": self.verdict,
             "metric": self.metric.name,
             "because": self.because,

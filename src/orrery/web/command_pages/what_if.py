@@ -67,11 +67,26 @@ def answer(inputs: Plain) -> dict[str, Any]:
 def sections(plain: Plain) -> tuple[Section, ...]:
     """One section for each technique by name; of all of them a ranking, and those without effect."""
     results: list[dict[str, Any]] = plain["results"]
-    return tuple(map(_section, results)) if len(results) <= FEW else _ranking(results)
+    if len(results) <= FEW:
+        return tuple(map(_section, results))
+    fitting = [r for r in results if r["outcome"] == "makes it fit"]
+    rest = [r for r in results if r["outcome"] != "makes it fit"]
+    return (*((_fitting(fitting),) if fitting else ()), *_ranking(rest))
 
 
 FEW = 6
 """Techniques up to which each has its own section."""
+
+
+def _fitting(results: Sequence[dict[str, Any]]) -> Section:
+    """Techniques with which a deployment fits that does not fit as it is."""
+    names = [m for m in METRICS if any(r["with"].get(m) is not None for r in results)]
+    rows = tuple((r["technique"], *(format_value(r["with"].get(m), METRICS[m].unit) for m in names)) for r in results)
+    columns = ("Technique", *(METRICS[m].words for m in names))
+    return Section(
+        title="The deployment does not fit its devices; with these it does",
+        table=Table(caption=f"{len(rows)} techniques make it fit", columns=columns, rows=rows),
+    )
 
 
 def _section(r: dict[str, Any]) -> Section:
