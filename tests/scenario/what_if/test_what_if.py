@@ -413,9 +413,7 @@ def test_a_side_that_does_not_fit_is_infeasible():
 
 def test_what_makes_a_deployment_fit_comes_first_and_best_first():
     """70e9 weights of 2 bytes do not fit 80 GB, of half a byte they do; of a training job, states that are shared."""
-    answer = what_if(
-        "all", model="llama-3.1-70b", device="h100-sxm", input_tokens=64, output_tokens=16, concurrency=1
-    )
+    answer = what_if("all", model="llama-3.1-70b", device="h100-sxm", input_tokens=64, output_tokens=16, concurrency=1)
     fitting = [r.technique for r in answer.results if r.outcome == "makes it fit"]
     assert fitting[0] == answer.results[0].technique == "int4-weights"
     assert "fp8-kv-cache" not in fitting
