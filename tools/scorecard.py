@@ -36,6 +36,8 @@ from scorecard_plot import draw
 from scorecard_rl import rl_metrics
 from scorecard_rows import Counts, Mask, Scored, Words
 from scorecard_training import STEP, training_metrics, training_tables
+from scorecard_unseen import FIRST, section
+from scorecard_unseen import KEY as UNSEEN
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -220,6 +222,7 @@ def accuracy(
     truth: dict[str, Any],
     campaigns: dict[str, Any],
     pictures: dict[str, Any],
+    unseen: dict[str, Any],
 ) -> dict[str, Any]:
     """The checked-in numbers: one table for each metric of each measured table, with its groups."""
     entries: dict[str, Any] = {}
@@ -242,7 +245,7 @@ def accuracy(
         entries[BY_CAMPAIGN] = campaigns
     if pictures:
         entries[PICTURES] = pictures
-    return entries
+    return entries | unseen
 
 
 def _entry(s: Scored) -> dict[str, float | int]:
@@ -283,9 +286,12 @@ def main() -> None:
     retained = read_tables()
     left_out, truth = retained.get(LEFT_OUT, {}).get(STEP, {}), retained.get(GROUND_TRUTH, {})
     campaigns, pictures = retained.get(BY_CAMPAIGN, {}), retained.get(PICTURES, {})
-    write_tables(accuracy(scored, counts, left_out, truth, campaigns, pictures))
+    unseen = {key: retained[key] for key in (UNSEEN, FIRST) if key in retained}
+    write_tables(accuracy(scored, counts, left_out, truth, campaigns, pictures, unseen))
     write_atomically(ROOT / "docs" / "scorecard.svg", draw(scored))
-    write_atomically(ROOT / "docs" / "scorecard.md", write_page(scored, counts, left_out, truth, campaigns, pictures))
+    afterwards = section(unseen) if unseen else ""
+    page = write_page(scored, counts, left_out, truth, campaigns, pictures, afterwards)
+    write_atomically(ROOT / "docs" / "scorecard.md", page)
     table = "\n".join([summary(scored), *diffusion_summary(pictures), "", *campaign_summary(campaigns, scored)])
     write_atomically(README, with_summary(README.read_text(encoding="utf-8"), table))
     print("wrote docs/scorecard.md, docs/scorecard.svg and src/orrery/evidence/accuracy.toml")

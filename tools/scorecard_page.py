@@ -82,10 +82,11 @@ def write_page(
     truth: Mapping[str, Errors],
     campaigns: Campaigns,
     pictures: Pictures,
+    afterwards: str,
 ) -> str:
     """The whole page; ``left_out`` has the errors on devices that had no part in any fit, ``truth`` those of real work
     on a machine that was calibrated, by metric, ``campaigns`` those of serving campaigns without a part in any fit,
-    ``pictures`` those of diffusion models without one."""
+    ``pictures`` those of diffusion models without one, ``afterwards`` is the section of runs that no fit reads."""
     kernels = [s for s in scored if "op" in s.words and s.metric == "time_s"]
     power = [s for s in scored if "op" in s.words and s.metric == "power_w"]
     serving = [s for s in scored if "mode" in s.words]
@@ -115,7 +116,9 @@ def write_page(
         "\n## Serving runs, a campaign left out\n",
         TEXT.strip() + "\n",
         *campaign_lines(campaigns),
-        "\n## Training runs\n",
+        "",
+        *([afterwards.rstrip("\n") + "\n"] if afterwards else []),
+        "## Training runs\n",
         TRAINING.strip() + "\n",
         *by_words(training, ("table", "metric")),
         "\n### By framework, device and precision\n",

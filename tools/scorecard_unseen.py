@@ -1,0 +1,156 @@
+"""Score the measured runs that no fit has ever read, and write their part of the scorecard.
+
+    python tools/scorecard_unseen.py
+
+reads docs/data/unseen-serving.csv and docs/data/unseen-training.csv, and writes its part of docs/scorecard.md and of
+src/orrery/evidence/accuracy.toml. The first score, made before anything was changed on account of these runs, stays
+beside the present one.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from orrery.base.files import write_atomically
+from orrery.evidence.accuracy import read_tables, write_tables
+from orrery.evidence.campaign import campaign_of, source_of
+from orrery.evidence.check import check_table
+from orrery.evidence.checked import Checked
+from orrery.evidence.row import Row
+from orrery.evidence.score import score_errors
+from orrery.evidence.tables import read_table
+
+ROOT = Path(__file__).resolve().parents[1]
+TABLES = (ROOT / "docs" / "data" / "unseen-serving.csv", ROOT / "docs" / "data" / "unseen-training.csv")
+SCORECARD = ROOT / "docs" / "scorecard.md"
+
+KEY, FIRST = "unseen", "unseen, first score"
+DECLINED = "declined"
+
+COLUMNS = (
+    "metric",
+    "mode, framework or campaign",
+    "rows",
+    "first: median / mean / p90",
+    "bias",
+    "80 %",
+    "**now**",
+    "bias",
+    "80 %",
+)
+
+HEADING = "## Measurements collected afterwards"
+
+TEXT = """
+Published runs that were collected after every constant and interval had been fitted, from sources that no fit reads:
+[data/unseen-serving.csv](data/unseen-serving.csv) and [data/unseen-training.csv](data/unseen-training.csv), each row
+with its source and conditions. No constant is fitted to them. Their first score, before anything was changed on their
+account, stays in the table; what was mended since are mechanisms and facts, which the changelog names. A group is a
+campaign: one source's runs of one engine, of one era, on one generation of devices.
+`python tools/scorecard_unseen.py` finds these numbers.
+"""
+
+Entry = Mapping[str, float]
+"""Rows, median, mean, p90, bias and the share of measurements in the 80 % interval."""
+
+
+def entries(tables: tuple[Path, ...] = TABLES) -> dict[str, Any]:
+    """What became of every row of the tables, by metric and group, and how many were declined for which reason."""
+    found: dict[str, Any] = {}
+    declined: dict[str, int] = {}
+    for path in tables:
+        checked = check_table(read_table(path))
+        rows = [Row({c: v[n] for c, v in checked.table.columns.items()}) for n in range(len(checked.table))]
+        groups = [np.array([group(row) for row in rows]) for group in (_kind, _campaign)]
+        for reason in checked.answers.declined.values():
+            declined[reason] = declined.get(reason, 0) + 1
+        for metric in checked.measured:
+            if (known := checked.scored(metric)).any():
+                found.setdefault(metric, {}).update(_scores(checked, metric, known, groups))
+    return found | {DECLINED: [f"{why} ({number})" for why, number in declined.items()]}
+
+
+def _kind(row: Row) -> str:
+    """The mode of a serving run, the framework of a training run."""
+    return row.word("mode") or row.word("framework")
+
+
+def _campaign(row: Row) -> str:
+    """The campaign of a run."""
+    if row.word("kind") == "serving":
+        return campaign_of(row)
+    return f"{source_of(row.word('source'))}: {row.word('framework')}, {row.word('device')}"
+
+
+def _scores(
+    checked: Checked, metric: str, known: np.ndarray, groups: list[np.ndarray]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    measured = checked.measured[metric]
+    for words in groups:
+        for group in np.unique(words[known]):
+            mine = known & (words == group)
+            inside = [checked.answers.inside(metric, measured, share)[mine] for share in (80, 95)]
+            score = score_errors(checked.error(metric, mine), *inside)
+            values = {
+                "median": score.median_abs_error_frac,
+                "mean": score.mean_abs_error_frac,
+                "p90": score.p90_abs_error_frac,
+                "bias": score.bias_frac,
+                "covered_80": score.covered_80_frac,
+            }
+            kept = {name: round(value, 4) for name, value in values.items() if value is not None}
+            yield str(group), {"rows": score.rows} | kept
+
+
+def lines(now: Mapping[str, Any], first: Mapping[str, Any]) -> list[str]:
+    """The section's tables: every metric and campaign, with the first score beside the present one."""
+    out = [
+        HEADING + "\n",
+        TEXT.strip() + "\n",
+        f"| {' | '.join(COLUMNS)} |",
+        "|" + "---|" * len(COLUMNS),
+    ]
+    for metric, groups in now.items():
+        if metric == DECLINED:
+            continue
+        for group, entry in groups.items():
+            before = first.get(metric, {}).get(group)
+            cells = _cells(before) if before else ["", "", ""]
+            errors, bias, covered = _cells(entry)
+            row = [f"`{metric}`", group, f"{entry['rows']}", *cells, f"**{errors}**", bias, covered]
+            out.append(f"| {' | '.join(row)} |")
+    for when, found in (("at first", first), ("now", now)):
+        out.append(f"\nRows that were not answered {when}: {'; '.join(found.get(DECLINED, ())) or 'none'}.")
+    return out
+
+
+def _cells(entry: Entry) -> list[str]:
+    errors = " / ".join(f"{100 * entry[k]:.1f}" for k in ("median", "mean", "p90"))
+    covered = f"{100 * entry['covered_80']:.0f}" if "covered_80" in entry else ""
+    return [errors, f"{100 * entry['bias']:+.1f}", covered]
+
+
+def section(retained: Mapping[str, Any]) -> str:
+    """The section of the page, from the numbers in the accuracy file."""
+    return "\n".join([*lines(retained[KEY], retained.get(FIRST, {})), "", ""])
+
+
+def main() -> None:
+    """Score, and write both places."""
+    retained = dict(read_tables())
+    retained[KEY] = entries()
+    retained.setdefault(FIRST, retained[KEY])
+    write_tables(retained)
+    page = SCORECARD.read_text(encoding="utf-8")
+    place = rf"(?ms)^{HEADING}\n.*?(?=^## )"
+    if not re.search(place, page):
+        page = page.replace("## Training runs\n", f"{HEADING}\n\n## Training runs\n", 1)
+    write_atomically(SCORECARD, re.sub(place, lambda _: section(retained), page))
+    print("wrote docs/scorecard.md and src/orrery/evidence/accuracy.toml")
+
+
+if __name__ == "__main__":
+    main()
