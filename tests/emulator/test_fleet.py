@@ -53,6 +53,20 @@ def test_the_traffic_of_a_fleet_on_the_clock_is_served_as_the_fleet_serves_it(st
     assert mean_s == pytest.approx(expected.ttft_s.mean(), rel=0.02)
 
 
+def test_power_limits_are_metered_and_lower_clocks(start_fleet, until):
+    """A rack that carries less than its replicas draw at rest: its rule lowers clocks as soon as it looks."""
+    rack = [{"name": "a", "limit_w": 100.0, "power_cap": "everyone", "clock_ratio": 0.5}, {"name": "b"}]
+    fleet = {"replicas": 2, "rack": rack, "power_reading_s": 1.0, "power_delay_s": 1.0}
+    with start_fleet(fleet, speed_ratio=100.0) as found:
+        until(lambda: samples(found.url)["orrery:fleet_power_clock_ratio", "rack", "a"] == 0.5)
+        seen = samples(found.url)
+    assert seen["orrery:fleet_power_clock_ratio", "rack", "b"] == 1.0
+    assert seen["orrery:fleet_power_limit_watts", "rack", "a"] == 100.0
+    each = [seen["orrery:fleet_power_watts", *key] for key in (("rack", "a"), ("rack", "b"), ("fleet", "fleet"))]
+    assert each[0] + each[1] == pytest.approx(each[2])
+    assert each[0] > 100.0
+
+
 def test_a_client_waits_for_the_cold_start_of_the_first_replica(start_fleet):
     """From zero replicas: KEDA looks every 30 s, and a start takes 30 s of the service's time, 0.3 s here."""
     fleet = {"replicas_min": 0, "replicas_max": 2, "cold_start_s": 30.0, "autoscaler": {"name": "keda-queue"}}

@@ -7,7 +7,7 @@ from orrery.base.errors import ScenarioError
 from orrery.fleet.power import POWER_CAPS
 from orrery.fleet.service.disruptions import Disruptions, Outage
 from orrery.fleet.service.live_fleet import LiveFleet
-from orrery.fleet.service.power_readings import PowerCap
+from orrery.fleet.service.power_readings import PowerCap, PowerLimit
 from orrery.fleet.service.registry import scaler_of
 from orrery.fleet.service.replicas import LOST, OFF, SERVING, STARTING
 from orrery.fleet.service.run import run_fleet
@@ -99,7 +99,8 @@ def test_a_capped_fleet_is_the_recorded_one_to_the_bit_and_keeps_no_readings():
     """Clocks go up and down with what is drawn: idle devices draw nothing here, busy ones some 600 W each."""
     rule = POWER_CAPS.get("two-thresholds").rule
     knobs = POWER_CAPS.get("two-thresholds").knobs()
-    cap = PowerCap(limit_w=900.0, rule=lambda reading: rule(reading, knobs), reading_s=1.0, delay_s=3.0)
+    limit = PowerLimit(limit_w=900.0, rule=lambda reading: rule(reading, knobs))
+    cap = PowerCap(limits=(limit,), reading_s=1.0, delay_s=3.0)
     setup = setup_of(3, 3, power_cap=cap)
     requests = requests_for(read_scenario({**LOAD, "rate": 50.0, "num_requests": 2000}))
     run = run_fleet(setup, requests, seed=2)

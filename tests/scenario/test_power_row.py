@@ -5,7 +5,8 @@ import pytest
 from orrery import plan
 from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
-from orrery.scenario.power_row import BUSY, CAPS, Batch, at_clocks
+from orrery.fleet.power import POWER_CAPS
+from orrery.scenario.power_row import BUSY, Batch, at_clocks
 
 ASK = {
     "model": "llama-3.1-8b",
@@ -33,7 +34,7 @@ def test_rated_draws_are_devices_and_their_hosts(found):
 
 def test_every_rule_is_compared_and_the_chosen_one_over_busy_shares(found):
     row = found[0].power_row
-    assert [fit.cap for fit in row.caps] == list(CAPS)
+    assert [fit.cap for fit in row.caps] == list(POWER_CAPS.words)
     assert [fit.busy_frac for fit in row.curve] == list(BUSY)
     assert {fit.cap for fit in row.curve} == {"two-thresholds"}
     plain = row.to_json()

@@ -9,6 +9,7 @@ import numpy as np
 from orrery.base.files import write_atomically
 from orrery.base.units import figures, text
 from orrery.cli.output import console
+from orrery.cli.power_limit_views import limit_table, power_rows
 from orrery.cli.sheet import Sheet
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.fleet.answer import FleetAnswer, event_counts
@@ -53,6 +54,8 @@ def print_fleet(answer: FleetAnswer) -> None:
         start = text(pool["cold_start_s"], "s")
         pools.add_row(name, ends, figures(pool["mean_replicas"]), str(pool["peak_replicas"]), start, cost)
     out.print(pools)
+    if (limits := limit_table(run)) is not None:
+        out.print(limits)
     width = max(20, min(96, out.width - 40))
     is_utf = (out.encoding or "").casefold() in ("utf-8", "utf8")
     for label, key, unit in CURVES:
@@ -82,17 +85,7 @@ def _rows(answer: FleetAnswer) -> list[tuple[str, str, str]]:
         rows.append(("the API", f"${figures(api.api_usd)}", f"${each} a million output tokens; {api.sentence}"))
     hosts = f"and {text(run.host_energy_j, 'j')} of the hosts" if run.host_energy_j else ""
     rows.append(("energy", text(run.energy_j, "j"), hosts))
-    if (power := run.power) is not None and power.drawn_w.size:
-        most, limit, capped = (
-            text(value, unit)
-            for value, unit in (
-                (float(power.drawn_w.max()), "w"),
-                (power.limit_w, "w"),
-                (power.capped_s(run.end_s), "s"),
-            )
-        )
-        rest = f"clocks lowered for {capped}, above the budget {power.over_frac:.1%}"
-        rows.append(("power", most, f"at most, of {limit}; {rest}"))
+    rows += power_rows(run)
     rows += _jobs(answer)
     if answer.carbon_g is not None:
         paid = f"; ${figures(answer.electricity_usd)} of electricity, in the cost" if answer.electricity_usd else ""

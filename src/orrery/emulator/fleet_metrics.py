@@ -29,6 +29,21 @@ def fleet_metrics(live: LiveFleet, now: Snapshot) -> Iterator[Metric]:
         family.add_metric([name], seconds_s)
         costs.add_metric([name], seconds_s * t.usd_per_s)
     yield from (family, costs)
+    if live.power:
+        yield from _power(live)
+
+
+def _power(live: LiveFleet) -> Iterator[Metric]:
+    """What is drawn at every power limit, what it carries, and how far its rule has lowered clocks."""
+    labels = ["kind", "name"]
+    drawn = GaugeMetricFamily("orrery:fleet_power_watts", "Draw at the latest reading.", labels=labels)
+    carried = GaugeMetricFamily("orrery:fleet_power_limit_watts", "What it carries.", labels=labels)
+    clocks = GaugeMetricFamily("orrery:fleet_power_clock_ratio", "The lowest clock its rule allows.", labels=labels)
+    for limit, watts, clock in live.power:
+        drawn.add_metric([limit.kind, limit.name], watts)
+        carried.add_metric([limit.kind, limit.name], limit.limit_w)
+        clocks.add_metric([limit.kind, limit.name], clock)
+    yield from (drawn, carried, clocks)
 
 
 def _replicas(live: LiveFleet, names: list[str]) -> Metric:

@@ -29,6 +29,7 @@ SERVED = frozenset(
     (
         *PoolBlock.model_fields,
         *("days", "max_queue", "fault_rates"),
+        *("power_budget_w", "power_cap", "power_cap_knob", "power_low_frac", "power_reading_s", "power_delay_s"),
         *("autoscaler", "autoscaler_knob", "prefill_autoscaler", "prefill_autoscaler_knob"),
         *TRAFFIC_ALONE,
     )

@@ -40,6 +40,18 @@ POOL_SETTINGS: tuple[Setting, ...] = (
     ),
     _word("purchase", "owned, reserved, on-demand (default) or spot.", "spot", "KIND"),
     _word("zones", "Zones that the replicas are dealt to in turn.", "a,b,c", "NAME[,NAME]"),
+    _word(
+        "racks",
+        "Racks that the replicas are dealt to in turn, as [[rack]] or undivided [[row]] name them (default: all).",
+        "r1,r2",
+        "NAME[,NAME]",
+    ),
+    _word(
+        "power_priority",
+        "Which clocks a power cap lowers first: low or high (default: power_low_frac of the replicas are low).",
+        "low",
+        "low|high",
+    ),
 )
 """Settings of one pool of replicas."""
 
@@ -153,7 +165,12 @@ FLEET_SETTINGS: tuple[Setting, ...] = (
         most=1e9,
         metavar="W",
     ),
-    _word("power_cap", "Rule that lowers clocks: two-thresholds (default), everyone, none.", "two-thresholds", "NAME"),
+    _word(
+        "power_cap",
+        "Rule that lowers clocks, of orrery show techniques (default two-thresholds).",
+        "two-thresholds",
+        "NAME",
+    ),
     Setting(
         name="power_cap_knob",
         kind="words",
@@ -214,6 +231,19 @@ OUTAGE_SETTINGS: tuple[Setting, ...] = (
 
 NAME = _word("name", "Its name.", "base", "NAME")
 
+LIMIT_SETTINGS: tuple[Setting, ...] = (
+    _number("limit_w", "Watts that it carries (default: its draw is metered alone).", 4e4, most=1e9, metavar="W"),
+    _word("power_cap", "Rule that lowers clocks near its limit (default: the one at the top).", "everyone", "NAME"),
+)
+"""Settings of whatever has a breaker of its own."""
+
+ROW_SETTINGS: tuple[Setting, ...] = (NAME, *LIMIT_SETTINGS)
+RACK_SETTINGS: tuple[Setting, ...] = (
+    NAME,
+    _word("row", "The row that it stands in.", "row 1", "NAME"),
+    *LIMIT_SETTINGS,
+)
+
 BLOCKS: Mapping[str, tuple[Setting, ...]] = {
     "pool": (NAME, *POOL_SETTINGS),
     "autoscaler": AUTOSCALER_SETTINGS,
@@ -221,11 +251,14 @@ BLOCKS: Mapping[str, tuple[Setting, ...]] = {
     "tenant": TENANT_SETTINGS,
     "faults": FAULT_SETTINGS,
     "outage": OUTAGE_SETTINGS,
+    "row": ROW_SETTINGS,
+    "rack": RACK_SETTINGS,
 }
 """Tables of a FLEET.toml and their keys. Those of ``LISTS`` may be written several times."""
 
-LISTS = frozenset({"pool", "tenant", "outage"})
-OPEN = frozenset({"pool", "autoscaler", "prefill_autoscaler"})
-"""Tables that take further keys: a pool any setting of a deployment, an autoscaler its knobs."""
+LISTS = frozenset({"pool", "tenant", "outage", "row", "rack"})
+OPEN = frozenset({"pool", "autoscaler", "prefill_autoscaler", "row", "rack"})
+"""Tables that take further keys: a pool any setting of a deployment, an autoscaler, a row and a rack knobs of their
+rule."""
 
 BLOCK_EXAMPLES: Mapping[str, str] = {name: f"[[{name}]]" if name in LISTS else f"[{name}]" for name in BLOCKS}

@@ -101,7 +101,7 @@ MONEY_SETTINGS: tuple[Setting, ...] = grouped(
     ),
     word(
         "power_cap",
-        "Rule that lowers clocks near the budget: two-thresholds (default), everyone, none.",
+        "Rule that lowers clocks near the budget, of orrery show techniques (default two-thresholds).",
         "two-thresholds",
         "NAME",
         commands=PLAN,

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from orrery.base.errors import OutOfRange, ScenarioError, UnknownName
+from orrery.base.errors import OutOfRange, ScenarioError
+from orrery.base.extension_points import knobs_with
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible
 from orrery.fleet.power import POWER_CAPS
@@ -20,7 +21,7 @@ from orrery.planner.plan import Plan
 from orrery.scenario.answer import to_json
 from orrery.scenario.schema import Scenario
 
-CAPS = ("two-thresholds", "everyone", "none")
+DEFAULT_CAP = "two-thresholds"
 BUSY = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 """Shares of a replica's time that are busy at the peak, for the curve."""
 
@@ -113,7 +114,7 @@ def row_fit(
 ) -> RowFit:
     """Return the largest row under its limit by one rule; ``knobs`` are the rule's own."""
     technique = POWER_CAPS.get(cap)
-    chosen = technique.knobs(**(knobs or {}))
+    chosen = knobs_with(technique, knobs or {})
     fit = largest_row(
         row,
         at_clocks(deployment, batch),
@@ -125,11 +126,8 @@ def row_fit(
 
 
 def power_cap_name(word: str | None) -> str:
-    """The rule that a setting names, the first of ``CAPS`` where it names none."""
-    cap = (word or CAPS[0]).removeprefix("cap-")
-    if cap not in CAPS:
-        raise ScenarioError(f"power_cap: {UnknownName('power cap', cap, CAPS)}")
-    return cap
+    """The rule that a setting names, as a setting writes it; the usual one where it names none."""
+    return POWER_CAPS.get(word or DEFAULT_CAP).written
 
 
 def power_row_of(scenario: Scenario, plan: Plan) -> PowerRow:
@@ -176,7 +174,7 @@ def power_row_of(scenario: Scenario, plan: Plan) -> PowerRow:
     return PowerRow(
         power_budget_w=budget,
         rated_w=rated,
-        caps=tuple(row_fit(deployment, batch, row, name) for name in CAPS),
+        caps=tuple(row_fit(deployment, batch, row, name) for name in POWER_CAPS.words),
         curve=tuple(row_fit(deployment, batch, replace(row, busy_frac=busy), cap) for busy in BUSY),
         notes=tuple(notes),
     )

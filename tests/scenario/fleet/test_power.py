@@ -1,12 +1,17 @@
 """Power caps of a fleet by command, file and Python: equal answers, null cases, refusals."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
+from orrery.base import extension_points
 from orrery.base.errors import OrreryError
+from orrery.base.technique import Technique
 from orrery.cli.main import run
+from orrery.fleet.power.capping import Clocks
 from orrery.scenario.fleet.ask import simulate_fleet
+from orrery.scenario.power_row import power_cap_name
 
 FLEET = {
     "model": "llama-3.1-8b",
@@ -61,6 +66,29 @@ def test_command_and_file_answer_as_python_does(tmp_path, capsys, capped):
     assert "clocks lowered for" in capsys.readouterr().out
 
 
+def test_a_rule_of_an_installed_package_is_named_like_the_projects_own(monkeypatch):
+    """``half`` runs everything at half the clock, whatever is drawn."""
+    half = Technique(
+        name="cap-half",
+        word="half",
+        extension_point="fleet.power_cap",
+        rule=lambda reading, knobs: Clocks(low_ratio=0.5, high_ratio=0.5),
+        gains="none",
+        costs="none",
+        claims=(),
+    )
+    package = SimpleNamespace(load=lambda: SimpleNamespace(TECHNIQUE=half))
+    monkeypatch.setattr("orrery.base.technique.entry_points", lambda group: [package])
+    extension_points._techniques_at.cache_clear()
+    try:
+        found = simulate_fleet(**CAPPED, power_cap="half")
+        name = power_cap_name("half")  # as ``plan`` reads it
+    finally:
+        extension_points._techniques_at.cache_clear()
+    assert found.run.power.clock_frac.tolist() == [[0.5] * 4]
+    assert name == "half"
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
@@ -68,8 +96,8 @@ def test_command_and_file_answer_as_python_does(tmp_path, capsys, capped):
         ({"power_delay_s": 1.0}, "write power_budget_w too"),
         ({"power_cap_knob": ["first_frac=0.8"]}, "write power_budget_w too"),
         ({"power_budget_w": 4000.0, "power_cap": "half"}, "two-thresholds"),
-        ({"power_budget_w": 4000.0, "power_cap_knob": ["frac=0.8"]}, "it has"),
-        ({"power_budget_w": 4000.0, "power_cap_knob": ["first_frac=x"]}, "write first_frac=0.8"),
+        ({"power_budget_w": 4000.0, "power_cap_knob": ["frac=0.8"]}, "has no knob"),
+        ({"power_budget_w": 4000.0, "power_cap_knob": ["first_frac=x"]}, "write a number"),
         ({"power_budget_w": 4000.0, "steady": True}, "leave steady out"),
         ({"power_budget_w": 4000.0, "mix": True}, "leave mix out"),
         ({"power_budget_w": 4000.0, "service": [{"name": "a"}]}, "every"),

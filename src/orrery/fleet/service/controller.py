@@ -131,15 +131,15 @@ class FleetController:
         elif kind == FASTER:
             self.rows.world.slowness[self.states.replicas[replica].machines] = 1.0
         elif kind == CLOCKS and self.meter:
-            self.meter.set(number, now_s)
+            self.meter.set(replica, number, now_s)
         elif self.meter:
             self._read_power(now_s, self.meter)
 
     def _read_power(self, now_s: float, meter: PowerMeter) -> None:
-        """Read the draw, and plan the clocks that the rule asks for."""
+        """Read the draw, and plan the clocks that the rules ask for."""
         heapq.heappush(self.plan, (now_s + meter.cap.reading_s, METER, 0, 0))
-        if (number := meter.read(now_s)) is not None:
-            heapq.heappush(self.plan, (now_s + meter.cap.delay_s, CLOCKS, 0, number))
+        for which, number in meter.read(now_s):
+            heapq.heappush(self.plan, (now_s + meter.cap.delay_s, CLOCKS, which, number))
 
     def _is_current(self, replica: int, generation: int, state: int) -> bool:
         r = self.states.replicas[replica]

@@ -11,6 +11,7 @@ from orrery.base.errors import ScenarioError
 from orrery.execution.memory import Infeasible
 from orrery.fleet.service.controller import FleetController
 from orrery.fleet.service.groups import ScaledGroup
+from orrery.fleet.service.power_readings import PowerLimit
 from orrery.fleet.service.replicas import DRAINING, SERVING, ReplicaStates, ScaleEvent
 from orrery.fleet.service.request_tables import latencies_since
 from orrery.fleet.service.setup import FleetService
@@ -145,7 +146,7 @@ class LiveFleet:
             self._paid_s[span.pool] += span.end_s - span.start_s
         del self._states.events[:], self._states.spans[:], self._control.frames[:]
         if meter := self._control.meter:
-            del meter.readings[:], meter.changes[:]
+            meter.forget()
 
     # -- replicas -----------------------------------------------------------------------------------------------------
 
@@ -164,6 +165,14 @@ class LiveFleet:
     def groups(self) -> tuple[ScaledGroup, ...]:
         """Pools that are scaled together: all, or those for prompts, then those for answers."""
         return self._control.groups
+
+    @property
+    def power(self) -> list[tuple[PowerLimit, float, float]]:
+        """Every power limit with its latest reading in watts, and the lowest clock that its rule has in force."""
+        if (meter := self._control.meter) is None:
+            return []
+        lowest = (min(m.clocks.low_ratio, m.clocks.high_ratio) for m in meter.metered)
+        return list(zip(meter.cap.limits, meter.last_w.tolist(), lowest, strict=True))
 
     @property
     def num_lost(self) -> int:

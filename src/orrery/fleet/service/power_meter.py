@@ -1,86 +1,134 @@
-"""The draw of a whole service, read every so often, and clocks that a rule lowers near a limit.
+"""The draw of replicas, read every so often at every limit above them, and clocks that rules lower near these.
 
 A reading is the mean draw since the one before: idle watts of what runs, the machines around it, and the joules that
 steps have spent above idle. A rule (``fleet.power_cap``) answers it with the clocks of low and of high priority, which
-come into force after a delay. At a part of its clock a step's arithmetic takes longer and its memory does not, and what
-is drawn above idle falls with clock times voltage squared.
+come into force after a delay; a replica in a rack in a row runs at the lowest of what these ask for. At a part of its
+clock a step's arithmetic takes longer and its memory does not, and what is drawn above idle falls with clock times
+voltage squared.
 """
 
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from orrery.fleet.power.capping import Clocks, Reading
 from orrery.fleet.power.phases import span_frac
-from orrery.fleet.service.power_readings import PowerCap, PowerReadings
+from orrery.fleet.service.power_readings import Flags, LimitReadings, PowerCap, PowerLimit, PowerReadings
 from orrery.fleet.service.replicas import DRAINING, SERVING, STARTING, ReplicaStates
 from orrery.fleet.service.setup import FleetService
+from orrery.serving.requests import Floats
+from orrery.serving.simulation.tables import _kernel as tables
 
 
 @dataclass(slots=True, eq=False)
-class PowerMeter:
-    """Meter and clocks of a run as it goes on."""
+class _Metered:
+    """A limit as the run goes on."""
 
-    cap: PowerCap
-    setup: FleetService
-    states: ReplicaStates
-    clocks: Clocks = field(default_factory=Clocks)
+    limit: PowerLimit
+    is_behind: Flags  # by replica
+    clocks: Clocks = field(default_factory=Clocks)  # in force
     ordered: list[Clocks] = field(default_factory=list[Clocks])  # what the rule asked for, in turn
-    readings: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
     changes: list[tuple[float, Clocks]] = field(default_factory=list[tuple[float, Clocks]])
-    read_s: float = 0.0
-    spent_j: float = 0.0
 
-    def read(self, now_s: float) -> int | None:
-        """Look at the meter; the number of the clocks that the rule asks for, None where nothing changes."""
-        spent_j = sum(self.states.spent_by_pool())
-        drawn_w = self.standing_w() + (spent_j - self.spent_j) / (now_s - self.read_s)
-        self.read_s, self.spent_j = now_s, spent_j
-        self.readings.append((now_s, drawn_w))
+    def ask(self, drawn_w: float) -> int | None:
+        """The number of the clocks that the rule asks for; None where nothing changes."""
         last = self.ordered[-1] if self.ordered else self.clocks
-        target_clocks = self.cap.rule(Reading(drawn_frac=drawn_w / self.cap.limit_w, clocks=last))
+        target_clocks = self.limit.rule(Reading(drawn_frac=drawn_w / self.limit.limit_w, clocks=last))
         if target_clocks == last:
             return None
         self.ordered.append(target_clocks)
         return len(self.ordered) - 1
 
-    def standing_w(self) -> float:
-        """Watts of replicas that run, idle, with the machines around them; owned ones always draw."""
-        total_w = 0.0
-        for pool, terms in enumerate(self.setup.terms):
-            there = len(self.states.of_pool(pool, STARTING, SERVING, DRAINING))
-            powered = terms.replicas_max if terms.purchase == "owned" else there
-            total_w += powered * (terms.idle_power_w + terms.host_power_w)
-        return total_w
 
-    def set(self, number: int, now_s: float) -> None:
-        """The clocks that were asked for come into force."""
-        self.clocks = self.ordered[number]
-        self.changes.append((now_s, self.clocks))
-        world, is_low = self.states.rows.world, self.is_low()
-        low, high = self.clocks.low_ratio, self.clocks.high_ratio
-        world.clocks[:] = np.where(is_low, low, high)
-        world.spans[:] = np.where(is_low, span_frac(low), span_frac(high))
+class PowerMeter:
+    """Meters and clocks of a run as it goes on."""
 
-    def is_low(self) -> NDArray[np.bool_]:
-        """By engine: whether its replica is of low priority; they are spread evenly over each pool."""
-        found = np.zeros(self.states.rows.world.clocks.size, dtype=np.bool_)
-        share = self.cap.low_priority_frac
-        for pool in range(len(self.setup.terms)):
-            mine = [r for r in self.states.replicas if r.pool == pool]
-            for k, replica in enumerate(mine):
-                found[replica.machines] = int((k + 1) * share + 1e-9) > int(k * share + 1e-9)
-        return found
+    def __init__(self, cap: PowerCap, setup: FleetService, states: ReplicaStates) -> None:
+        self.cap, self._setup, self._states = cap, setup, states
+        replicas, terms = states.replicas, setup.terms
+        numbered = [(t, k) for t in terms for k in range(t.replicas_max)]  # as replicas are: pool after pool
+        racks = [t.racks[k % len(t.racks)] for t, k in numbered]
+        self.is_low = np.array([_is_low(t.power_priority, k, cap) for t, k in numbered], np.bool_)
+        self.metered = [
+            _Metered(limit, np.array([limit.racks is None or rack in limit.racks for rack in racks], np.bool_))
+            for limit in cap.limits
+        ]
+        self._replica_of_lane = np.zeros(states.rows.world.lanes.shape[0], dtype=np.int64)
+        self._replica_of_machine = np.zeros(states.rows.world.clocks.size, dtype=np.int64)
+        for k, replica in enumerate(replicas):
+            self._replica_of_lane[replica.lanes] = k
+            self._replica_of_machine[replica.machines] = k
+        self._rated_w = np.array([t.rated_power_w for t, _ in numbered])
+        self._standing_w = np.array([t.idle_power_w + t.host_power_w for t, _ in numbered])
+        self._is_owned = np.array([t.purchase == "owned" for t, _ in numbered], np.bool_)
+        self._read_s, self._spent_j = 0.0, np.zeros(len(replicas))
+        self.last_w = np.zeros(len(cap.limits))  # the latest reading of each limit
+        self.readings: list[tuple[float, Floats]] = []
+        self.changes: list[tuple[float, Floats]] = []
+
+    def read(self, now_s: float) -> list[tuple[int, int]]:
+        """Look at every meter; limits whose rules ask for other clocks, and the numbers of these."""
+        world = self._states.rows.world
+        spent_j = np.bincount(self._replica_of_lane, world.rates[:, tables.SPENT_J], self._spent_j.size)
+        drawn_w = self._idle_w() + (spent_j - self._spent_j) / (now_s - self._read_s)
+        self._read_s, self._spent_j = now_s, spent_j
+        each = np.array([float(drawn_w[one.is_behind].sum()) for one in self.metered])
+        self.last_w = each
+        self.readings.append((now_s, each))
+        asked = ((k, one.ask(float(w))) for k, (one, w) in enumerate(zip(self.metered, each, strict=True)))
+        return [(k, number) for k, number in asked if number is not None]
+
+    def _idle_w(self) -> Floats:
+        """Watts by replica of what runs, idle, with the machines around it; owned ones always draw."""
+        runs = np.array([r.state in (STARTING, SERVING, DRAINING) for r in self._states.replicas], np.bool_)
+        return np.where(self._is_owned | runs, self._standing_w, 0.0)
+
+    def set(self, which: int, number: int, now_s: float) -> None:
+        """The clocks that a limit's rule asked for come into force."""
+        one = self.metered[which]
+        one.clocks = one.ordered[number]
+        one.changes.append((now_s, one.clocks))
+        clock = np.ones(self.is_low.size)
+        for m in self.metered:
+            asked = np.where(self.is_low, m.clocks.low_ratio, m.clocks.high_ratio)
+            clock = np.where(m.is_behind, np.minimum(clock, asked), clock)
+        self.changes.append((now_s, clock))
+        world = self._states.rows.world
+        world.clocks[:] = clock[self._replica_of_machine]
+        world.spans[:] = np.array([span_frac(c) for c in clock.tolist()])[self._replica_of_machine]
+
+    def forget(self) -> None:
+        """Drop what only the end of a run has a use for."""
+        del self.readings[:], self.changes[:]
+        for one in self.metered:
+            del one.changes[:]
 
     def collected(self) -> PowerReadings:
         """Readings and changes of clocks so far."""
-        at_s, drawn_w = np.array(self.readings).reshape(-1, 2).T
+        drawn_w = np.array([w for _, w in self.readings]).reshape(-1, len(self.metered))
         return PowerReadings(
-            limit_w=self.cap.limit_w,
-            at_s=at_s,
-            drawn_w=drawn_w,
+            at_s=np.array([at for at, _ in self.readings]),
+            limits=tuple(
+                LimitReadings(
+                    limit=one.limit,
+                    rated_w=float(self._rated_w[one.is_behind].sum()),
+                    is_behind=one.is_behind,
+                    drawn_w=drawn_w[:, k],
+                    changed_s=np.array([at for at, _ in one.changes]),
+                    clock_frac=np.array([(c.low_ratio, c.high_ratio) for _, c in one.changes]).reshape(-1, 2),
+                )
+                for k, one in enumerate(self.metered)
+            ),
+            is_low=self.is_low,
+            replica_of_machine=self._replica_of_machine,
             changed_s=np.array([at for at, _ in self.changes]),
-            clock_frac=np.array([(c.low_ratio, c.high_ratio) for _, c in self.changes]).reshape(-1, 2),
-            is_low=tuple(self.is_low().tolist()),
+            clock_frac=np.array([c for _, c in self.changes]).reshape(-1, self.is_low.size),
         )
+
+
+def _is_low(priority: str, number: int, cap: PowerCap) -> bool:
+    """Whether a replica is of low priority: as its pool says, else spread evenly over the pool."""
+    if priority:
+        return priority == "low"
+    share = cap.low_priority_frac
+    return int((number + 1) * share + 1e-9) > int(number * share + 1e-9)

@@ -167,6 +167,15 @@ class FleetRun:
         found[at] = good
         return found
 
+    def hurt_at(self, number: int) -> int:
+        """Requests hurt by a power cap that ran behind one of the limits while its rule had lowered their clock."""
+        if self.power is None:
+            return 0
+        at, out = np.flatnonzero(self.hurt["power-cap"]), self.outcome
+        until_s = np.where(np.isfinite(out.finish_s[at]), out.finish_s[at], self.end_s)
+        machine = out.machine[at].astype(np.int64)
+        return int((self.power.lowest_clock_at(number, machine, out.reached_s[at], until_s) < 1.0).sum())
+
     def _while_starting(self) -> Flags:
         """Whether a replica was starting while a request waited."""
         began: dict[int, float] = {}

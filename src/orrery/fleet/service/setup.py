@@ -32,7 +32,10 @@ class PoolTerms:
     usd_per_s: float = 0.0  # of one replica
     idle_power_w: float = 0.0  # of the devices of one replica
     host_power_w: float = 0.0  # of the machines around them
+    rated_power_w: float = 0.0  # of a replica with its machines, at most
     zones: tuple[str, ...] = ("",)  # replicas are dealt to them in turn
+    racks: tuple[str, ...] = ("",)  # likewise
+    power_priority: str = ""  # low or high: which clocks a power cap lowers first; "": a share of the replicas is low
 
     def __post_init__(self) -> None:
         if not 0 <= self.replicas_min <= self.replicas_max:

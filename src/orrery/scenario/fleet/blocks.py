@@ -10,6 +10,7 @@ from orrery.scenario.fields_fleet import (
     NAME,
     OUTAGE_SETTINGS,
     POOL_SETTINGS,
+    RACK_SETTINGS,
     TENANT_SETTINGS,
 )
 from orrery.scenario.inputs import Inputs
@@ -17,7 +18,11 @@ from orrery.scenario.kinds import Count, Number, Switch, Word
 from orrery.scenario.setting import Setting
 
 KNOWN: Mapping[str, Setting] = {
-    s.name: s for s in (*AUTOSCALER_SETTINGS, *TENANT_SETTINGS, *FAULT_SETTINGS, *OUTAGE_SETTINGS, NAME, *POOL_SETTINGS)
+    s.name: s
+    for s in (
+        *(*AUTOSCALER_SETTINGS, *TENANT_SETTINGS, *FAULT_SETTINGS, *OUTAGE_SETTINGS, *RACK_SETTINGS),
+        *(NAME, *POOL_SETTINGS),
+    )
 } | {s.name: s for s in FLEET_SETTINGS}
 
 
@@ -32,6 +37,8 @@ class PoolBlock(Inputs, table=KNOWN):
     cold_start_s: Number = None
     purchase: Word = None
     zones: Word = None
+    racks: Word = None
+    power_priority: Word = None
 
 
 class FleetTop(PoolBlock):
@@ -112,6 +119,20 @@ class OutageBlock(Inputs, table=KNOWN):
     length_s: Number = None
 
 
+class RowBlock(Inputs, table=KNOWN):
+    """A row of machines behind one breaker; further keys are knobs of its rule."""
+
+    name: Word = None
+    limit_w: Number = None
+    power_cap: Word = None
+
+
+class RackBlock(RowBlock):
+    """A rack of machines, in a row or by itself."""
+
+    row: Word = None
+
+
 CLASSES: Mapping[str, type[Inputs]] = {
     "pool": PoolBlock,
     "autoscaler": AutoscalerBlock,
@@ -119,6 +140,8 @@ CLASSES: Mapping[str, type[Inputs]] = {
     "tenant": TenantBlock,
     "faults": FaultsBlock,
     "outage": OutageBlock,
+    "row": RowBlock,
+    "rack": RackBlock,
 }
 """Table -> its class; the same names as ``fields_fleet.BLOCKS``."""
 

@@ -17,6 +17,7 @@ from orrery.scenario.cold_start import cold_start_of
 from orrery.scenario.fleet.blocks import PoolBlock
 from orrery.scenario.fleet.capacity import capacity_of
 from orrery.scenario.fleet.power import power_cap_of, power_notes
+from orrery.scenario.fleet.racks import checked_racks, racks_of
 from orrery.scenario.fleet.read import FleetInputs, PoolInputs
 from orrery.scenario.objectives import read_objectives
 from orrery.scenario.schema import Scenario, merged
@@ -37,6 +38,7 @@ class Built:
 
 def built(inputs: FleetInputs, requests: Requests, length_s: float) -> Built | Infeasible:
     """The fleet of some inputs for some requests; Infeasible where a model does not fit."""
+    checked_racks(inputs)
     service, notes = service_for(_sized(inputs, inputs.pools[0].block, inputs.scenario, 1))
     for pool in service.pools:
         if isinstance(memory := memory_of(pool.deployment), Infeasible):
@@ -61,7 +63,7 @@ def built(inputs: FleetInputs, requests: Requests, length_s: float) -> Built | I
     scaler = scaler_of(inputs.autoscaler, inputs.knobs) if inputs.autoscaler else None
     prefill_scaler = scaler_of(inputs.prefill_autoscaler, inputs.prefill_knobs) if inputs.prefill_autoscaler else None
     notes = (*notes, *_scaler_notes(inputs, pools, terms))
-    cap = power_cap_of(inputs.top)
+    cap = power_cap_of(inputs)
     notes = (*notes, *power_notes(cap, terms))
     if rates := _published(inputs):
         notes = (*notes, _rates_note(rates))
@@ -167,7 +169,10 @@ def _terms(
         usd_per_s=devices * tariff.usd_per_hour / S_PER_HOUR,
         idle_power_w=devices * device.idle_power_w,
         host_power_w=devices * device.host_power_w,
+        rated_power_w=devices * (device.power_limit_w + device.host_power_w),
         zones=zones,
+        racks=racks_of(inputs, block),
+        power_priority=block.power_priority or top.power_priority or "",
     )
     return terms, notes
 

@@ -1,73 +1,106 @@
-"""The power cap of a fleet: its limit, the rule that lowers clocks, and how quick meter and clocks are."""
+"""Limits on a fleet's power: what each carries, the rule that lowers clocks near it, and how quick meters and clocks
+are.
 
-from collections.abc import Mapping
-from dataclasses import fields
+A budget is of all replicas; ``[[row]]`` and ``[[rack]]`` are breakers of their own, and pools say in which racks their
+replicas stand.
+"""
+
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from orrery.base.errors import ScenarioError
-from orrery.base.technique import Technique
+from orrery.base.extension_points import knobs_from
 from orrery.fleet.power import POWER_CAPS
-from orrery.fleet.service.power_readings import PowerCap
+from orrery.fleet.power.capping import Clocks, Reading
+from orrery.fleet.service.power_readings import LimitReadings, PowerCap, PowerLimit
 from orrery.fleet.service.result import FleetRun
 from orrery.fleet.service.setup import PoolTerms
-from orrery.scenario.fleet.blocks import FleetTop
-from orrery.scenario.power_row import power_cap_name
+from orrery.scenario.fleet.blocks import RowBlock
+from orrery.scenario.fleet.racks import racks_by_row
+from orrery.scenario.fleet.read import FleetInputs, knobs_written
+from orrery.scenario.power_row import DEFAULT_CAP
 
-NEEDS_BUDGET = ("power_cap", "power_low_frac", "power_reading_s", "power_delay_s")
+NEEDS_LIMIT = ("power_cap", "power_low_frac", "power_reading_s", "power_delay_s", "power_cap_knob", "power_priority")
 
 SIMULATED = {
     "graph": "a graph's calls are placed, not simulated",
     "mix": "a mix has no row of its own",
     "steady": "clocks follow readings, which are simulated",
     "survive": "clocks follow readings, which are simulated",
-    "service": "each service has a row of its own: write it in every [[service]]",
+    "service": "each service has limits of its own: write it in every [[service]]",
 }
-"""Ways of asking that have no use for a power cap at the top, and why."""
+"""Ways of asking that have no use for a power limit at the top, and why."""
 
 
 def check_power(settings: Mapping[str, Any]) -> None:
-    """Refuse a power cap where nothing would follow it."""
-    for name in ("power_budget_w", "power_cap_knob", *NEEDS_BUDGET):
+    """Refuse a power limit where nothing would follow it."""
+    for name in ("power_budget_w", "row", "rack", *NEEDS_LIMIT):
         for way, why in SIMULATED.items():
             if settings.get(name) and settings.get(way):
                 raise ScenarioError(f"{name}: {why}; leave {name if way == 'service' else way} out.")
 
 
-def power_cap_of(top: FleetTop) -> PowerCap | None:
-    """The cap that is asked for; None without a budget."""
-    if top.power_budget_w is None:
-        for name in NEEDS_BUDGET:
-            if getattr(top, name) is not None:
-                raise ScenarioError(f"{name}: is for a power budget; write power_budget_w too.")
-        if top.power_cap_knob:
-            raise ScenarioError("power_cap_knob: is for a power budget; write power_budget_w too.")
-        return None
-    technique = POWER_CAPS.get(power_cap_name(top.power_cap))
-    knobs = technique.knobs(**_knobs(technique, top.power_cap_knob))
+def power_cap_of(inputs: FleetInputs) -> PowerCap | None:
+    """The limits that are asked for, the whole fleet's first; None where nothing is limited or metered."""
+    top = inputs.top
+    stands = [*inputs.rows, *inputs.racks]
+    if top.power_low_frac is not None and all(p.block.power_priority or top.power_priority for p in inputs.pools):
+        raise ScenarioError("power_low_frac: every pool says its power_priority; leave one of both out.")
+    if top.power_budget_w is None and all(block.limit_w is None for block, _ in stands):
+        _refuse_unused(inputs, is_metered=bool(stands))
+        if not stands:
+            return None
+    knobs = knobs_written("power_cap_knob", top.power_cap_knob, "first_frac=0.8")
+    whole = PowerLimit()
+    if top.power_budget_w is not None:
+        whole = PowerLimit(limit_w=top.power_budget_w, rule=_rule(top.power_cap, knobs))
+    places = racks_by_row(inputs)
+    rows = (_limit("row", block, more, frozenset(places[block.name or ""]), inputs) for block, more in inputs.rows)
+    racks = (_limit("rack", block, more, frozenset({block.name or ""}), inputs) for block, more in inputs.racks)
     given = {
         "low_priority_frac": top.power_low_frac,
         "reading_s": top.power_reading_s,
         "delay_s": top.power_delay_s,
     }
-    return PowerCap(
-        limit_w=top.power_budget_w,
-        rule=lambda reading: technique.rule(reading, knobs),
-        **{key: value for key, value in given.items() if value is not None},
-    )
+    return PowerCap(limits=(whole, *rows, *racks), **{key: value for key, value in given.items() if value is not None})
 
 
-def _knobs(technique: Technique, texts: tuple[str, ...]) -> dict[str, float]:
-    known = {f.name for f in fields(technique.knobs)}
-    found: dict[str, float] = {}
-    for text in texts:
-        name, _, value = text.partition("=")
-        if name.strip() not in known:
-            raise ScenarioError(f"power_cap_knob: {technique.word} has no {name!r}; it has {', '.join(sorted(known))}.")
-        try:
-            found[name.strip()] = float(value)
-        except ValueError:
-            raise ScenarioError(f"power_cap_knob: got {text!r}; write {name}=0.8.") from None
-    return found
+def _refuse_unused(inputs: FleetInputs, *, is_metered: bool) -> None:
+    """Refuse settings of limits where there is none."""
+    given = [n for n in NEEDS_LIMIT if getattr(inputs.top, n) and not (is_metered and n == "power_reading_s")]
+    given += [f"pool {p.block.name or ''}: power_priority" for p in inputs.pools if p.block.power_priority]
+    if given:
+        raise ScenarioError(f"{given[0]}: is for a power limit; write power_budget_w too, or limit_w in a [[row]].")
+
+
+def _limit(
+    kind: str, block: RowBlock, more: Mapping[str, Any], racks: frozenset[str], inputs: FleetInputs
+) -> PowerLimit:
+    """A row's or a rack's limit; its rule and knobs are those at the top where it does not say its own."""
+    name, top = block.name or "", inputs.top
+    if block.limit_w is None:
+        if given := [*(["power_cap"] if block.power_cap else []), *more]:
+            raise ScenarioError(f"{kind} {name}: {given[0]}: is for a limit; write limit_w = 40000 beside it.")
+        return PowerLimit(name=name, kind=kind, racks=racks)
+    own = {key: str(value) for key, value in more.items()}
+    if block.power_cap is None:
+        own = {**knobs_written("power_cap_knob", top.power_cap_knob, "first_frac=0.8"), **own}
+    rule = _rule(block.power_cap or top.power_cap, own)
+    return PowerLimit(name=name, kind=kind, limit_w=block.limit_w, rule=rule, racks=racks)
+
+
+def _rule(word: str | None, knobs: Mapping[str, str]) -> Callable[[Reading], Clocks]:
+    """The rule that a setting names, with its knobs."""
+    technique = POWER_CAPS.get(word or DEFAULT_CAP)
+    found = knobs_from(technique, knobs)
+
+    def rule(reading: Reading) -> Clocks:
+        answer: Clocks = technique.rule(reading, found)
+        return answer
+
+    return rule
 
 
 def power_notes(cap: PowerCap | None, terms: list[PoolTerms]) -> tuple[str, ...]:
@@ -75,27 +108,58 @@ def power_notes(cap: PowerCap | None, terms: list[PoolTerms]) -> tuple[str, ...]
     if cap is None:
         return ()
     unknown = [t.name for t in terms if not t.host_power_w]
+    is_shared = any(not t.power_priority for t in terms)
+    share = f"{cap.low_priority_frac:.0%} of the replicas" if is_shared else "replicas of low priority"
     return (
         f"power: the draw is read every {cap.reading_s:g} s, clocks follow after {cap.delay_s:g} s, and "
-        f"{cap.low_priority_frac:.0%} of the replicas are slowed first; a step's arithmetic slows with the clock and "
-        "its memory does not",
+        f"{share} are slowed first; a step's arithmetic slows with the clock and its memory does not",
         *(f"power: what the hosts of {name} draw is not known; devices alone are counted" for name in unknown),
     )
 
 
 def power_json(run: FleetRun) -> dict[str, Any]:
-    """Readings of the meter as plain data; nothing without a power cap."""
+    """Readings of the meters as plain data; nothing without a power limit."""
     found = run.power
     if found is None:
         return {}
+    whole = found.limits[0]
     return {
         "power": {
-            "budget_w": found.limit_w,
-            "mean_w": float(found.drawn_w.mean()) if found.drawn_w.size else None,
-            "peak_w": float(found.drawn_w.max()) if found.drawn_w.size else None,
-            "over_budget_frac": found.over_frac,
+            "budget_w": _finite(whole.limit.limit_w),
+            **_draw(whole),
+            "over_budget_frac": whole.over_frac,
             "capped_s": found.capped_s(run.end_s),
             "num_clock_changes": int(found.changed_s.size),
             "lowest_clock_frac": float(found.clock_frac.min(initial=1.0)),
+            "limits": [_limit_json(run, k, one) for k, one in enumerate(found.limits)],
         }
     }
+
+
+def _limit_json(run: FleetRun, number: int, one: LimitReadings) -> dict[str, Any]:
+    return {
+        "name": one.limit.name,
+        "kind": one.limit.kind,
+        "limit_w": _finite(one.limit.limit_w),
+        "replicas": int(one.is_behind.sum()),
+        "rated_w": one.rated_w,
+        "oversubscribed_frac": one.oversubscribed_frac,
+        **_draw(one),
+        "over_limit_frac": one.over_frac,
+        "throttled_s": one.throttled_s(run.end_s),
+        "num_clock_changes": int(one.changed_s.size),
+        "lowest_clock_frac": float(one.clock_frac.min(initial=1.0)),
+        "hurt": run.hurt_at(number),
+    }
+
+
+def _draw(one: LimitReadings) -> dict[str, float | None]:
+    """Mean, 99th percentile and highest of the readings."""
+    drawn = one.drawn_w
+    if not drawn.size:
+        return {"mean_w": None, "p99_w": None, "peak_w": None}
+    return {"mean_w": float(drawn.mean()), "p99_w": float(np.quantile(drawn, 0.99)), "peak_w": float(drawn.max())}
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None

@@ -1,6 +1,6 @@
 """Reading a FLEET.toml and flags: which key belongs to the fleet, to a table of it, or to the deployment."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -17,6 +17,8 @@ from orrery.scenario.fleet.blocks import (
     FleetTop,
     OutageBlock,
     PoolBlock,
+    RackBlock,
+    RowBlock,
     TenantBlock,
 )
 from orrery.scenario.inputs import Inputs, read_asked
@@ -58,6 +60,8 @@ class FleetInputs:
     tenants: tuple[TenantBlock, ...] = ()
     faults: FaultsBlock | None = None
     outages: tuple[OutageBlock, ...] = ()
+    rows: tuple[tuple[RowBlock, Mapping[str, Any]], ...] = ()  # each with the knobs of its rule
+    racks: tuple[tuple[RackBlock, Mapping[str, Any]], ...] = ()
     hours: Hours | None = None  # prices and carbon of electricity
     written: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
@@ -103,6 +107,8 @@ def read_fleet(settings: Mapping[str, Any], where: str = "") -> FleetInputs:
         tenants=tuple(cast(TenantBlock, b) for b, _ in _blocks("tenant", tables.get("tenant"), where)),
         faults=next((cast(FaultsBlock, b) for b, _ in _blocks("faults", tables.get("faults"), where)), None),
         outages=tuple(cast(OutageBlock, b) for b, _ in _blocks("outage", tables.get("outage"), where)),
+        rows=tuple((cast(RowBlock, b), more) for b, more in _blocks("row", tables.get("row"), where)),
+        racks=tuple((cast(RackBlock, b), more) for b, more in _blocks("rack", tables.get("rack"), where)),
         hours=None if top.hours is None else read_hours(Path(top.hours)),
         written={**base.written(), **top.written(), **tables},
     )
@@ -158,15 +164,21 @@ def _pools(raw: Any, plain: Mapping[str, Any], base: Scenario, where: str) -> tu
     return tuple(found)
 
 
+def knobs_written(name: str, texts: Iterable[str], example: str) -> dict[str, str]:
+    """Knobs by name, as a setting of several NAME=VALUE has them."""
+    knobs: dict[str, str] = {}
+    for word in (w for text in texts for w in text.replace(",", " ").split()):
+        knob, equals, value = word.partition("=")
+        if not knob or not equals or not value:
+            raise ScenarioError(f"{name}: got {word!r}; write NAME=VALUE, such as {example}.")
+        knobs[knob] = value
+    return knobs
+
+
 def _autoscaler(kind: str, top: FleetTop, raw: Any, where: str) -> tuple[str, dict[str, str]]:
     """The name and knobs of an autoscaler, from the flags or the table."""
-    knobs: dict[str, str] = {}
+    knobs = knobs_written(f"{kind}_knob", getattr(top, f"{kind}_knob"), "target=16")
     named: str | None = getattr(top, kind)
-    for word in (w for text in getattr(top, f"{kind}_knob") for w in text.replace(",", " ").split()):
-        name, equals, value = word.partition("=")
-        if not name or not equals or not value:
-            raise ScenarioError(f"{kind}_knob: got {word!r}; write NAME=VALUE, such as target=16.")
-        knobs[name] = value
     if raw is None:
         if knobs and not named:
             raise ScenarioError(f"{kind}_knob: there is no autoscaler; write {kind} = hpa beside it.")

@@ -1,0 +1,45 @@
+"""What was drawn at every power limit of a fleet, as a person reads it."""
+
+import math
+
+import numpy as np
+
+from orrery.base.units import text
+from orrery.cli.sheet import Sheet
+from orrery.fleet.service.result import FleetRun
+
+
+def power_rows(run: FleetRun) -> list[tuple[str, str, str]]:
+    """The draw of the whole fleet; nothing where nobody metered it."""
+    power = run.power
+    if power is None or not power.at_s.size:
+        return []
+    whole, capped = power.limits[0], text(power.capped_s(run.end_s), "s")
+    most = text(float(whole.drawn_w.max()), "w")
+    if math.isinf(whole.limit.limit_w):
+        return [("power", most, f"at most; clocks lowered for {capped}")]
+    limit = text(whole.limit.limit_w, "w")
+    rest = f"clocks lowered for {capped}, above the budget {whole.over_frac:.1%}"
+    return [("power", most, f"at most, of {limit}; {rest}")]
+
+
+def limit_table(run: FleetRun) -> Sheet | None:
+    """Rows and racks, a line each; None where there are none."""
+    power = run.power
+    if power is None or len(power.limits) < 2 or not power.at_s.size:
+        return None
+    table = Sheet("", "replicas", "limit", "rated", "p99", "peak", "above it", "throttled", "hurt", left=1)
+    for number, one in enumerate(power.limits[1:], start=1):
+        has_limit = math.isfinite(one.limit.limit_w)
+        rated = text(one.rated_w, "w") + (f" ({one.oversubscribed_frac:+.0%})" if has_limit else "")
+        table.add_row(
+            f"{one.limit.kind} {one.limit.name}",
+            str(int(one.is_behind.sum())),
+            text(one.limit.limit_w, "w") if has_limit else "-",
+            rated,
+            *(text(float(w), "w") for w in (np.quantile(one.drawn_w, 0.99), one.drawn_w.max())),
+            f"{one.over_frac:.1%}" if has_limit else "-",
+            text(one.throttled_s(run.end_s), "s"),
+            f"{run.hurt_at(number):,}",
+        )
+    return table
