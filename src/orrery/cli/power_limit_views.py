@@ -1,4 +1,4 @@
-"""What was drawn at every power limit of a fleet, as a person reads it."""
+"""The draw at every power limit of a fleet, as a person reads it."""
 
 import math
 

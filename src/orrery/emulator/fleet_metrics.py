@@ -34,7 +34,7 @@ def fleet_metrics(live: LiveFleet, now: Snapshot) -> Iterator[Metric]:
 
 
 def _power(live: LiveFleet) -> Iterator[Metric]:
-    """What is drawn at every power limit, what it carries, and how far its rule has lowered clocks."""
+    """The draw at every power limit, its limit, and how far its rule has lowered clocks."""
     labels = ["kind", "name"]
     drawn = GaugeMetricFamily("orrery:fleet_power_watts", "Draw at the latest reading.", labels=labels)
     carried = GaugeMetricFamily("orrery:fleet_power_limit_watts", "What it carries.", labels=labels)

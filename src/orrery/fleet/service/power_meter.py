@@ -75,8 +75,8 @@ class PowerMeter:
         each = np.array([float(drawn_w[one.is_behind].sum()) for one in self.metered])
         self.last_w = each
         self.readings.append((now_s, each))
-        asked = ((k, one.ask(float(w))) for k, (one, w) in enumerate(zip(self.metered, each, strict=True)))
-        return [(k, number) for k, number in asked if number is not None]
+        numbers = ((k, one.ask(float(w))) for k, (one, w) in enumerate(zip(self.metered, each, strict=True)))
+        return [(k, number) for k, number in numbers if number is not None]
 
     def _idle_w(self) -> Floats:
         """Watts by replica of what runs, idle, with the machines around it; owned ones always draw."""
@@ -90,8 +90,8 @@ class PowerMeter:
         one.changes.append((now_s, one.clocks))
         clock = np.ones(self.is_low.size)
         for m in self.metered:
-            asked = np.where(self.is_low, m.clocks.low_ratio, m.clocks.high_ratio)
-            clock = np.where(m.is_behind, np.minimum(clock, asked), clock)
+            target = np.where(self.is_low, m.clocks.low_ratio, m.clocks.high_ratio)
+            clock = np.where(m.is_behind, np.minimum(clock, target), clock)
         self.changes.append((now_s, clock))
         world = self._states.rows.world
         world.clocks[:] = clock[self._replica_of_machine]
