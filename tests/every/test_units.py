@@ -156,6 +156,7 @@ OF_ANY_METRIC = frozenset(
         "Compared",
         "Constant",
         "ConstantUpdate",
+        "ClaimEffect",
         "DeploymentEffect",
         "DeviceResult",
         "Difference",

@@ -3,6 +3,7 @@
 import csv
 import html
 import io
+import json
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,7 @@ from starlette.datastructures import QueryParams
 from starlette.testclient import TestClient
 
 from orrery.base.errors import OrreryError
+from orrery.cli.main import run
 from orrery.evidence.digest.subscription import Subscriptions
 from orrery.evidence.feed.entry import Entry
 from orrery.evidence.feed.marks import read_marks
@@ -24,6 +26,7 @@ from orrery.evidence.understanding.paper_lookup import named, understood_paper
 from orrery.evidence.verdict import VERDICTS
 from orrery.web.app import application
 from orrery.web.papers.meaning import deployment_of, form_of, question, shown
+from orrery.web.papers.yours import answer as answer_beside
 from orrery.web.place import place_at
 
 TODAY = date.today()
@@ -410,6 +413,62 @@ def test_less_time_is_better_and_more_tokens_are():
     assert effect("output_tokens_per_s", 1.0, 2.0) == "better"
     assert effect("step_time_s", 1.0, 1.0) == "the same"
     assert shown({"meanings": [{"technique": "x", "confidence_frac": 1.0, "because": "no setting"}]})[0].effect == ""
+
+
+class Behind:
+    """Answers behind the pages: not known when first asked, then what the worker computes."""
+
+    def __init__(self):
+        self.asked = []
+
+    def known(self, name, settings):
+        self.asked.append((name, settings))
+        return answer_beside(settings) if len(self.asked) > 1 else None
+
+
+MINE = """model = "llama-3.1-8b"
+device = "h100-sxm"
+tp = 2
+input_tokens = 512
+output_tokens = 64
+concurrency = 16
+"""
+
+
+def test_each_claim_stands_beside_the_saved_deployment_with_the_number_of_the_command(place, capsys, tmp_path):
+    app = application(place)
+    client = TestClient(app, base_url="http://127.0.0.1")
+    assert "Once a deployment is saved" in client.get("/papers/ladder-residual").text
+    assert client.post("/uploads", files={"file": ("mine.toml", MINE)}, follow_redirects=False).status_code == 303
+    app.state.work = work = Behind()
+    page = client.get("/papers/ladder-residual").text
+    assert "computing…" in page
+    assert 'hx-get="/papers/beside/ladder-residual"' in page
+    assert work.asked[0][1]["technique"] == "ladder-residual"
+    part = client.get("/papers/beside/ladder-residual", headers=HTMX).text
+    assert "llama-3.1-8b on h100-sxm, tp 2, concurrency 16" in part
+    assert 'hx-get="' not in part, "what is known is not asked for again"
+    (tmp_path / "mine.toml").write_text(MINE)
+    assert run(["what-if", "ladder-residual", "--scenario", str(tmp_path / "mine.toml"), "--json"]) == 0
+    (by_command,) = json.loads(capsys.readouterr().out)["results"]
+    times = 1.0 + by_command["difference"]["output_tokens_per_s"]["frac"]
+    assert f"{times:.2f}x (80 %:" in part
+    whole = client.get("/papers/ladder-residual").text
+    assert f"{times:.2f}x (80 %:" in whole
+    assert 'hx-trigger="load delay' not in whole
+    short = client.get("/papers/beside/ladder-residual?short=1", headers=HTMX).text
+    assert "your deployment: <strong>" in short
+    given = client.get("/papers/beside/ladder-residual?model=/etc/passwd", headers=HTMX)
+    assert "is a path" in given.text
+
+
+def test_a_paper_that_no_command_takes_says_so_and_computes_nothing(place):
+    app = application(place)
+    client = TestClient(app, base_url="http://127.0.0.1")
+    client.post("/uploads", files={"file": ("mine.toml", MINE)})
+    app.state.work = work = Behind()
+    assert "On your deployment: not computed." in client.get("/papers/bipolar-int-apmm").text
+    assert work.asked == []
 
 
 @pytest.mark.slow

@@ -88,6 +88,28 @@ def test_nobody_waits_for_a_question_that_was_dropped(pool: Pool, tmp_path: Path
     assert [path.name for path in tmp_path.iterdir()] == ["kept"], "who still waits is answered, nobody else"
 
 
+def test_a_question_is_answered_behind_the_page_though_nobody_waits(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def until_known(question: str) -> dict[str, int]:
+        for _ in range(1000):
+            if (found := pool.known(question, {"a": 1})) is not None:
+                return found
+            time.sleep(0.01)
+        raise AssertionError("never known")
+
+    begun_s = time.monotonic()
+    assert pool.known("{'sum': a + 1}", {"a": 1}) is None
+    assert time.monotonic() - begun_s < 0.1, "it is begun, not waited for"
+    assert until_known("{'sum': a + 1}") == {"sum": 2}
+    with pytest.raises(WorkFailed, match="ZeroDivisionError"):
+        until_known("a / 0")
+    with pytest.raises(WorkFailed, match="ZeroDivisionError"):
+        pool.known("a / 0", {"a": 1})
+    monkeypatch.setattr("orrery.web.work.pool.FAILED_S", 0.0)
+    assert pool.known("a / 0", {"a": 1}) is None, "after a while it is tried again"
+
+
 def test_too_many_questions_are_refused(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orrery.web.work.pool.MAX_WAITING", 2)
 

@@ -136,6 +136,7 @@ def issue_json(issue: "DigestIssue") -> dict[str, object]:
             "score": item.trend.score,
             "because": item.because,
             "meaning": [asdict(m) for m in item.meanings],
+            "claims_here": [asdict(e) for e in item.effects],
         }
         for item in issue.items
     ]

@@ -10,6 +10,7 @@ from orrery.evidence.digest.issue import compose, period
 from orrery.evidence.digest.render import as_atom, as_html, as_text
 from orrery.evidence.digest.subscription import SubscriptionFilter
 from orrery.evidence.feed.saved_entries import save_entries
+from orrery.evidence.understanding.claim_effect import ClaimEffect
 from orrery.evidence.understanding.meaning import Deployment
 from orrery.scenario.schema import read_scenario
 
@@ -107,3 +108,28 @@ def test_a_deployment_says_what_a_technique_would_change(store):
     assert meanings
     assert all(m.because for m in meanings)
     assert "for you: " in as_text(issue)
+
+
+class Asked:
+    """A deployment whose answers are known: the cache's paper is computed, others are not."""
+
+    def meanings(self, understood):
+        return ()
+
+    def claim_effects(self, understood):
+        if any(c.metric.startswith("time_to_first_token") for c in understood.claims):
+            one = ClaimEffect(
+                technique="kv-offload", metric="ttft_s", before=0.3, after=0.25, because="it is on (simulated)."
+            )
+            return (one,) * len(understood.claims)
+        return tuple(ClaimEffect(because="No command takes it.") for _ in understood.claims)
+
+
+def test_each_claim_stands_beside_what_it_would_be_here(store):
+    issue = compose(store, TODAY, SubscriptionFilter(), deployment=Asked())
+    text, page = " ".join(as_text(issue).split()), as_html(issue)
+    computed = "2.1 against vLLM; your deployment: 1.20x in TTFT with kv-offload; because it is on (simulated)."
+    assert computed in text
+    assert computed in page
+    assert "for you: not computed: No command takes it." in text
+    assert "your deployment" not in as_text(compose(store, TODAY, SubscriptionFilter()))

@@ -3,18 +3,33 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from typing import Protocol
 
 from orrery.evidence.digest.subscription import Frequency, SubscriptionFilter
+from orrery.evidence.feed.entry import Classification
 from orrery.evidence.feed.store import Store
 from orrery.evidence.feed.text import title_id
 from orrery.evidence.find.fields import columns
 from orrery.evidence.find.made import document_of_entry
 from orrery.evidence.find.terms import terms
-from orrery.evidence.understanding.meaning import Deployment, DeploymentEffect
+from orrery.evidence.understanding.claim_effect import ClaimEffect
+from orrery.evidence.understanding.meaning import DeploymentEffect
 from orrery.evidence.understanding.trending import DAYS, Trend, trending
 
 MAX_ITEMS = 15
 """Largest number of papers in one issue; the last line says how many more there are."""
+
+
+class AskedDeployment(Protocol):
+    """A reader's deployment, asked about papers."""
+
+    def meanings(self, understood: Classification) -> tuple[DeploymentEffect, ...]:
+        """Effect of each of a paper's techniques."""
+        ...
+
+    def claim_effects(self, understood: Classification) -> tuple[ClaimEffect, ...]:
+        """Each of its claims, as it would be there."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +39,7 @@ class Item:
     trend: Trend
     because: tuple[str, ...]
     meanings: tuple[DeploymentEffect, ...] = ()
+    effects: tuple[ClaimEffect, ...] = ()  # one for each claim; none without a deployment
 
     @property
     def link(self) -> str:
@@ -65,7 +81,7 @@ def compose(
     selection: SubscriptionFilter,
     *,
     without: Collection[str] = (),
-    deployment: Deployment | None = None,
+    deployment: AskedDeployment | None = None,
     most: int = MAX_ITEMS,
 ) -> DigestIssue:
     """The issue for what is wanted, up to a day; papers ``without`` were sent before."""
@@ -79,14 +95,19 @@ def chosen(
     selection: SubscriptionFilter,
     *,
     without: Collection[str] = (),
-    deployment: Deployment | None = None,
+    deployment: AskedDeployment | None = None,
     most: int = MAX_ITEMS,
 ) -> DigestIssue:
     """The issue made of the papers of its period. A paper that got its id since it was sent is known by its title."""
     fresh = [t for t in trends if t.entry.id not in without and title_id(t.entry.title) not in without]
     fitting = [(t, why) for t in fresh if (why := tuple(_reasons(t, selection))) or not _is_choosy(selection)]
     items = tuple(
-        Item(trend=t, because=why, meanings=deployment.meanings(t.understood) if deployment else ())
+        Item(
+            trend=t,
+            because=why,
+            meanings=deployment.meanings(t.understood) if deployment else (),
+            effects=deployment.claim_effects(t.understood) if deployment else (),
+        )
         for t, why in fitting[:most]
     )
     since = until - timedelta(days=DAYS[selection.frequency] - 1)

@@ -1,6 +1,6 @@
 """An issue as text, as a page for mail readers, and as an Atom feed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from textwrap import fill, shorten
@@ -10,6 +10,7 @@ from orrery.evidence.amounts import amount
 from orrery.evidence.digest.feeds import Feed, FeedItem, atom_of
 from orrery.evidence.digest.issue import DigestIssue, Item
 from orrery.evidence.feed.extra import load
+from orrery.evidence.understanding.claim_effect import ClaimEffect, sentence
 
 WIDTH = 78
 ABSTRACT = 600
@@ -27,14 +28,26 @@ def lines_of(item: Item) -> Iterator[tuple[str, str]]:
     if classification.layer:
         like = ", ".join(name for name, _ in classification.techniques)
         yield "about", f"{classification.layer}{f', like {like}' if like else ''}"
-    claims = (
-        f"{c.metric.replace('_', ' ')} {_amount(c.low, c.high, c.unit, c.reading)}" for c in classification.claims
-    )
-    yield from (("claims", claim) for claim in list(dict.fromkeys(claims))[:CLAIMS])
-    for meaning in item.meanings:
-        yield "for you", str(meaning)
+    yield from _claims(item)
+    tried = {effect.technique for effect in item.effects}
+    yield from (("for you", str(meaning)) for meaning in item.meanings if meaning.technique not in tried)
     if item.because:
         yield "because", "; ".join(item.because)
+
+
+def _claims(item: Item) -> Iterator[tuple[str, str]]:
+    """The first claims, each with what it would be in the reader's deployment; a reason that all share stands once."""
+    claims, reasons = item.trend.understood.claims, {effect.because for effect in item.effects}
+    is_shared = len(reasons) == 1 and not any(effect.is_computed for effect in item.effects)
+    beside: Sequence[ClaimEffect | None] = (None,) * len(claims) if is_shared or not item.effects else item.effects
+    found: dict[str, str] = {}
+    for c, effect in zip(claims, beside, strict=True):
+        claim = f"{c.metric.replace('_', ' ')} {_amount(c.low, c.high, c.unit, c.reading)}"
+        against = f" against {c.baseline}" if c.baseline else ""
+        found.setdefault(claim, f"{against}; your deployment: {sentence(effect, c.unit)}" if effect else "")
+    yield from (("claims", claim + more) for claim, more in list(found.items())[:CLAIMS])
+    if is_shared and not item.meanings:
+        yield "for you", f"not computed: {reasons.pop()}"
 
 
 def _amount(low: float, high: float, unit: str, reading: str) -> str:

@@ -12,12 +12,11 @@ from datetime import date
 from typing import Literal
 
 from orrery.evidence.digest.email_message import Sender, digest_letter
-from orrery.evidence.digest.issue import DigestIssue, chosen, period
+from orrery.evidence.digest.issue import AskedDeployment, DigestIssue, chosen, period
 from orrery.evidence.digest.post import Connection
 from orrery.evidence.digest.subscription import Frequency, Subscription, Subscriptions
 from orrery.evidence.digest.tokens import Tokens
 from orrery.evidence.feed.store import Store
-from orrery.evidence.understanding.meaning import Deployment
 from orrery.evidence.understanding.trending import Trend, trending
 
 Outcome = Literal["sent", "refused", "unsure", "empty"]
@@ -40,7 +39,7 @@ def send_due(
     sender: Sender,
     connection: Connection,
     *,
-    deployment: Deployment | None = None,
+    deployment: AskedDeployment | None = None,
     clock: Callable[[], float] = time.time,
 ) -> Iterator[Sent]:
     """Send what is due, one letter after the other. An issue without papers sends nothing, and stays due."""

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from orrery.base.errors import OrreryError
 from orrery.evidence.feed.entry import Classification
+from orrery.evidence.understanding.claim_effect import ClaimEffect, Result, answer_of, askable, effects, why_none
 from orrery.scenario.levers import get_lever, lever_of
+from orrery.scenario.levers.lever import Lever
 from orrery.scenario.schema import Scenario
 from orrery.scenario.what_if import Comparer, WhatIf
 from orrery.scenario.what_if.metrics import Metric
@@ -64,6 +66,21 @@ class Deployment:
         metric = self._comparer.metric(self._word(understood))
         return tuple(self._meaning(name, sure, metric) for name, sure in understood.techniques)
 
+    def claim_effects(self, understood: Classification) -> tuple[ClaimEffect, ...]:
+        """Each claim of a paper, as it would be here with the likeliest of its techniques."""
+        found = answer_of(askable(understood), self._result) if understood.claims else None
+        return tuple(effects(understood.claims, found, why_none(understood)))
+
+    def _result(self, name: str) -> Result:
+        """A technique by the deployment's own metric, as ``orrery what-if NAME --json`` lists it."""
+        return self._what_if(get_lever(name), self._comparer.metric()).to_json()
+
+    def _what_if(self, lever: Lever, metric: Metric) -> WhatIf:
+        key = (lever.name, metric.name)
+        if key not in self._found:
+            self._found[key] = self._comparer.what_if(lever, metric)
+        return self._found[key]
+
     def _word(self, understood: Classification) -> str:
         """The metric that the paper writes most about, if this deployment has it."""
         if self.is_training:
@@ -76,10 +93,7 @@ class Deployment:
             lever = get_lever(name)
         except OrreryError as error:
             return DeploymentEffect(technique=name, confidence_frac=sure, because=str(error))
-        key = (name, metric.name)
-        if key not in self._found:
-            self._found[key] = self._comparer.what_if(lever, metric)
-        return _describe(self._found[key], sure)
+        return _describe(self._what_if(lever, metric), sure)
 
 
 def _describe(found: WhatIf, sure: float) -> DeploymentEffect:

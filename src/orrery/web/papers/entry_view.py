@@ -27,9 +27,11 @@ class ClaimRow:
     """One claim as text."""
 
     id: str
+    number: int  # among the claims of its file
     what: str
     reported: str
     at: str
+    on: str  # device and model of its set-up
     predicted: str
     ratio: str
     verdict: str
@@ -57,7 +59,8 @@ def view_of(paper: Paper, index: Index) -> View:
     """The entry, computed and put into words."""
     entry = _cleaned(entry_of(paper, index.finder()))
     links = ((describe(name, 160), address) for name, url in entry.links.items() if (address := link(url)))
-    rows = tuple(claim_row(j) for j in _in_order(entry.claims))
+    number = {j.claim.id: n for n, j in enumerate(entry.claims)}
+    rows = tuple(claim_row(j, number[j.claim.id]) for j in _in_order(entry.claims))
     count = Counter(j.verdict for j in entry.claims)
     cited = bibtex(
         paper.key,
@@ -102,14 +105,16 @@ def _in_order(claims: Sequence[ClaimResult]) -> list[ClaimResult]:
     return sorted(claims, key=lambda j: (j.predicted is None, j.claim.origin != "abstract"))
 
 
-def claim_row(j: ClaimResult) -> ClaimRow:
+def claim_row(j: ClaimResult, number: int = 0) -> ClaimRow:
     """A claim, its prediction, and why."""
     against = f" against {j.claim.baseline}" if j.claim.baseline else ""
     return ClaimRow(
         id=describe(j.claim.id, 80),
+        number=number,
         what=describe(metric_name(j.claim.metric) + against, 160),
         reported=reported(j),
         at=describe(j.claim.at, 120),
+        on=describe(", ".join(word for name in ("model", "device") if (word := j.claim.setup.word(name))), 80),
         predicted="" if j.predicted is None else amount(j.predicted, j.claim.unit),
         ratio="" if j.ratio is None else f"{round(j.ratio, 2) + 0.0:.2f}",
         verdict=j.verdict,

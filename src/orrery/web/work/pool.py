@@ -5,6 +5,7 @@ Who asks the same at the same time waits for the same answer. A question that no
 
 import asyncio
 import json
+import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,6 +13,7 @@ from queue import SimpleQueue
 from threading import Lock
 from typing import Any
 
+from orrery.base.errors import OrreryError
 from orrery.web.work.answerer import ANSWERS, AnswerWorker
 from orrery.web.work.failed import WorkFailed
 
@@ -20,6 +22,9 @@ MAX_ANSWERS = 128
 
 MAX_WAITING = 64
 """Questions that wait; more are refused."""
+
+FAILED_S = 60.0
+"""Pause before a question that failed in the background is tried again."""
 
 WITHIN_S = 60.0
 """An answer that takes longer is no short one."""
@@ -49,6 +54,7 @@ class Pool:
         self._every: set[AnswerWorker] = set()
         self._pending: dict[str, PendingAnswer] = {}
         self._answers: OrderedDict[str, Answer] = OrderedDict()
+        self._failed: OrderedDict[str, tuple[float, OrreryError]] = OrderedDict()
 
     def warm(self) -> None:
         """Start the processes, without waiting for them."""
@@ -72,6 +78,21 @@ class Pool:
                 if not pending.num_waiting and self._pending.get(key) is pending and pending.answer.cancel():
                     del self._pending[key]
 
+    def known(self, question: str, settings: Mapping[str, Any]) -> Answer | None:
+        """The answer where it is there; else None, and it is worked on, whether or not anybody waits for it. What went
+        wrong is raised for a while, and then tried again."""
+        key = json.dumps([question, settings], sort_keys=True, default=str)
+        with self._lock:
+            if (known := self._answers.get(key)) is not None:
+                self._answers.move_to_end(key)
+                return known
+            at_s, error = self._failed.get(key, (0.0, None))
+            if error is not None and time.monotonic() - at_s < FAILED_S:
+                raise error
+            if key not in self._pending and len(self._pending) < MAX_WAITING:
+                self._begun(key, question, settings).num_waiting += 1
+        return None
+
     def close(self) -> None:
         """End the processes, whatever they do."""
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -94,9 +115,13 @@ class Pool:
         try:
             answerer = self._ready(answerer)
             found = answerer.ask(question, settings, self._within_s)
-        except BaseException:
+        except BaseException as error:
             with self._lock:
                 self._pending.pop(key, None)
+                if isinstance(error, OrreryError):
+                    self._failed[key] = time.monotonic(), error
+                    while len(self._failed) > MAX_ANSWERS:
+                        self._failed.popitem(last=False)
             raise
         finally:
             self._idle.put(answerer)

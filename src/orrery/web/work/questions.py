@@ -20,7 +20,11 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
 PAPER = "paper"
 """Effect of a paper's techniques on a deployment; its settings are a deployment and the paper's techniques."""
 
+TECHNIQUE = "technique"
+"""One technique in a deployment, as a paper's claims are held against it."""
+
 COMMANDS = {
+    TECHNIQUE: "orrery.web.papers.yours:answer",
     "what-if": "orrery.web.command_pages.what_if:answer",
     "designs": "orrery.web.command_pages.designs:answer",
     "kernel": "orrery.web.command_pages.kernel:answer",

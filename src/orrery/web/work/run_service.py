@@ -22,6 +22,9 @@ from orrery.web.work.store import Store
 READY = 2
 """Processes for short questions."""
 
+BEHIND_S = 120.0
+"""Limit on an answer that no page waits for."""
+
 MAX_WAITING = 50
 """Runs that wait for their turn; more are refused."""
 
@@ -40,6 +43,7 @@ class Work:
 
     def __init__(self, place: Place, size: int = READY) -> None:
         self._place, self._pool = place, Pool(size)
+        self._behind = Pool(1, BEHIND_S)
         self._runner: Runner | None = None
         self._warming: asyncio.TimerHandle | None = None
 
@@ -68,6 +72,7 @@ class Work:
         if runner is not None:
             runner.stop()
         self._pool.close()
+        self._behind.close()
         if "_store" in self.__dict__:
             self.__dict__.pop("_store").close()
 
@@ -85,6 +90,11 @@ class Work:
             return await waits
         finally:
             waits.cancel()
+
+    def known(self, question: str, settings: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The answer where it is known, at once; else None, and a process of its own works on it behind the pages, in
+        turn. What is wrong with the question is raised."""
+        return self._behind.known(question, settings)
 
     # -- runs ---------------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from starlette.routing import Route
 
 from orrery.web.pages.papers.digest import change, digest, feed
-from orrery.web.pages.papers.entry import entry
+from orrery.web.pages.papers.entry import beside, entry
 from orrery.web.pages.papers.fresh import day, trending
 from orrery.web.pages.papers.library import home, library, suggest
 from orrery.web.pages.papers.lists import change as change_lists
@@ -30,6 +30,7 @@ ROUTES = (
     Route("/papers/lists", lists, methods=["GET"]),
     Route("/papers/lists", change_lists, methods=["POST"]),
     Route("/papers/lists/{name}", one_list),
+    Route("/papers/beside/{key:path}", beside),
     Route("/papers/{key:path}", entry),
 )
 """In this order: a paper's key may be anything else."""

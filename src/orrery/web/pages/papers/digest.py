@@ -19,6 +19,7 @@ from orrery.web.papers.letters import Written, query_of, written
 from orrery.web.papers.listing import choices
 from orrery.web.papers.messages import lines
 from orrery.web.papers.own import command, opened
+from orrery.web.papers.yours import SavedDeployment, deployment_named
 from orrery.web.place import Place
 from orrery.web.render import page
 
@@ -38,7 +39,7 @@ def _shown(request: Request, form_values: Written, message: str = "") -> Respons
     with opened(place) as store:
         subscriptions = Subscriptions(store).all()
         try:
-            issue = compose(store, date.today(), form_values.selection())
+            issue = compose(store, date.today(), form_values.selection(), deployment=_deployment(request))
             preview = lines(as_text(issue) if is_text else as_html(issue))
         except OrreryError as error:
             message = message or str(error)
@@ -58,6 +59,12 @@ def _shown(request: Request, form_values: Written, message: str = "") -> Respons
         send=command(place, f"digest --send {SEND}"),
         done=request.query_params.get("done", ""),
     )
+
+
+def _deployment(request: Request) -> SavedDeployment | None:
+    """The reader's saved deployment; None where there is none."""
+    _, settings = deployment_named(Query(), request.app.state.place)
+    return SavedDeployment(request.app.state.work, settings) if settings else None
 
 
 async def change(request: Request) -> Response:

@@ -11,6 +11,7 @@ from orrery.evidence.feed.entry import Classification, Entry, entry_json
 from orrery.evidence.find.entry import entry_of
 from orrery.evidence.library import library_file
 from orrery.evidence.paper_file import Paper
+from orrery.evidence.understanding.claim_effect import askable, why_none
 from orrery.evidence.understanding.paper_lookup import fetched, named, understood_paper
 from orrery.web.export import as_json
 from orrery.web.forms import suggestions
@@ -18,7 +19,9 @@ from orrery.web.papers.entry_view import view_of
 from orrery.web.papers.fetched_view import fetched_view
 from orrery.web.papers.index import index_of
 from orrery.web.papers.meaning import deployment_of, form_of, question, shown
+from orrery.web.papers.messages import describe
 from orrery.web.papers.own import marked, opened
+from orrery.web.papers.yours import Beside, SavedDeployment, deployment_named, words_of
 from orrery.web.place import Place
 from orrery.web.render import page, wants_part
 from orrery.web.work import Work
@@ -42,8 +45,38 @@ async def entry(request: Request) -> Response:
     context = await _meaning(request, classification)
     if not wants_part(request):
         context |= await run_in_threadpool(_context, place, found)
+        context |= await run_in_threadpool(_beside, request, found)
     status = 422 if context["error"] else 200
     return page(request, "papers_entry.html", status=status, key=_key(found), classification=classification, **context)
+
+
+def beside(request: Request) -> Response:
+    """Each claim in the reader's deployment, as far as it is known by now."""
+    found = _found(request.app.state.place, request.path_params["key"][:300])
+    is_short = bool(request.query_params.get("short"))
+    return page(
+        request,
+        "papers_beside_short.html" if is_short else "papers_beside.html",
+        key=_key(found),
+        **_beside(request, found),
+    )
+
+
+def _beside(request: Request, found: Found) -> dict[str, Any]:
+    """The deployment that claims are held against, and what stands beside each claim."""
+    classification = understood_paper(found) if isinstance(found, Paper) else found[1]
+    no_use = describe(found.no_use, 1000) if isinstance(found, Paper) else ""
+    why = "" if askable(classification) else why_none(classification, no_use)
+    known: dict[str, Any] = {"why_none": why, "yours": "", "yours_about": "", "beside": Beside(), "beside_error": ""}
+    known |= {"is_held": False, "num_claims": len(classification.claims), "beside_of": request.url.query}
+    try:
+        name, settings = deployment_named(request.query_params, request.app.state.place)
+    except OrreryError as error:
+        return {**known, "beside_error": str(error)}
+    if not settings or why:
+        return known
+    beside = SavedDeployment(request.app.state.work, settings).beside(classification)
+    return {**known, "yours": name, "yours_about": words_of(settings), "beside": beside, "is_held": True}
 
 
 def _found(place: Place, key: str) -> Found:

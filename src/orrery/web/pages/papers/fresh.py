@@ -13,9 +13,8 @@ from orrery.web.papers.fresh import dates, trends
 from orrery.web.papers.index import index_of
 from orrery.web.papers.own import command, opened
 from orrery.web.papers.period import Period
-from orrery.web.place import Place
+from orrery.web.papers.yours import saved
 from orrery.web.render import page
-from orrery.web.uploads.stored_files import listed
 
 
 def day(request: Request) -> Response:
@@ -31,17 +30,12 @@ def day(request: Request) -> Response:
         request,
         "papers_day.html",
         found=found,
-        deployment=_deployment(place),
+        deployment=saved(place),
         num_all=len(index.documents()),
         fetch=command(place, "fetch"),
     )
     index.fill()  # so that the first search is quick
     return answer
-
-
-def _deployment(place: Place) -> str:
-    """The scenario that the reader uploaded last; empty where there is none."""
-    return next((stored.name for stored in listed(place.uploads) if stored.kind == "scenario"), "")
 
 
 def trending(request: Request) -> Response:
