@@ -1,6 +1,6 @@
 """The reader's saved deployment beside a paper's claims: asked behind the page, technique by technique."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +27,6 @@ from orrery.web.papers.meaning import deployment_of
 from orrery.web.papers.messages import describe
 from orrery.web.place import Place
 from orrery.web.uploads.stored_files import listed
-from orrery.web.work import Work
-from orrery.web.work.questions import TECHNIQUE
 
 MAX_BECAUSE = 400
 """Letters of a reason beside a claim."""
@@ -76,7 +74,7 @@ class Beside:
 class SavedDeployment:
     """A deployment whose questions are answered from memory; those that are not known yet are begun."""
 
-    work: Work
+    known: Callable[[dict[str, Any]], Result | None]  # what was answered before; else it is begun
     settings: Mapping[str, Any]
 
     def meanings(self, understood: Classification) -> tuple[DeploymentEffect, ...]:
@@ -109,7 +107,7 @@ class SavedDeployment:
 
     def _result(self, name: str) -> Result:
         try:
-            found = self.work.known(TECHNIQUE, {"deployment": dict(self.settings), "technique": name})
+            found = self.known({"deployment": dict(self.settings), "technique": name})
         except OrreryError as error:
             return {"technique": name, "outcome": "does not apply", "because": str(error)}
         if found is None:

@@ -1,6 +1,7 @@
 """The reader's own digest: chosen, looked at before it is sent, and as a feed."""
 
 from datetime import date
+from functools import partial
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
@@ -22,6 +23,7 @@ from orrery.web.papers.own import command, opened
 from orrery.web.papers.yours import SavedDeployment, deployment_named
 from orrery.web.place import Place
 from orrery.web.render import page
+from orrery.web.work.questions import TECHNIQUE
 
 HERE = "/papers/subscribe"
 SEND = "--smtp smtp://me@mail.example.org --from me@example.org"
@@ -64,7 +66,7 @@ def _shown(request: Request, form_values: Written, message: str = "") -> Respons
 def _deployment(request: Request) -> SavedDeployment | None:
     """The reader's saved deployment; None where there is none."""
     _, settings = deployment_named(Query(), request.app.state.place)
-    return SavedDeployment(request.app.state.work, settings) if settings else None
+    return SavedDeployment(partial(request.app.state.work.known, TECHNIQUE), settings) if settings else None
 
 
 async def change(request: Request) -> Response:

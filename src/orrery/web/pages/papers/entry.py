@@ -1,5 +1,6 @@
 """One paper: an encyclopedia's entry where it has a file, else its own words and what is understood of them."""
 
+from functools import partial
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -25,7 +26,7 @@ from orrery.web.papers.yours import Beside, SavedDeployment, deployment_named, w
 from orrery.web.place import Place
 from orrery.web.render import page, wants_part
 from orrery.web.work import Work
-from orrery.web.work.questions import PAPER
+from orrery.web.work.questions import PAPER, TECHNIQUE
 
 Found = Paper | tuple[Entry, Classification]
 
@@ -75,7 +76,7 @@ def _beside(request: Request, found: Found) -> dict[str, Any]:
         return {**known, "beside_error": str(error)}
     if not settings or why:
         return known
-    beside = SavedDeployment(request.app.state.work, settings).beside(classification)
+    beside = SavedDeployment(partial(request.app.state.work.known, TECHNIQUE), settings).beside(classification)
     return {**known, "yours": name, "yours_about": words_of(settings), "beside": beside, "is_held": True}
 
 
