@@ -14,6 +14,12 @@ REQUIRED = "ORRERY_COMPILE_REQUIRED"
 """The environment's variable under which a build without a C compiler fails."""
 
 
+def _manual(docs: Path) -> dict[str, str]:
+    """The documentation's pages and pictures, and where `orrery web` looks for them in an installed package."""
+    files = (path for ending in ("md", "svg", "png") for path in docs.rglob(f"*.{ending}"))
+    return {str(path): f"orrery/web/manual/docs/{path.relative_to(docs)}" for path in files}
+
+
 class KernelsHook(BuildHookInterface[Any]):
     """Compiles the rooms. Where no C compiler works the package is plain Python, which it says when it runs."""
 
@@ -23,6 +29,8 @@ class KernelsHook(BuildHookInterface[Any]):
         from compile.build import build, room_names
 
         root = Path(self.root)
+        if version != "editable":  # a checkout shows its own pages
+            build_data["force_include"] |= _manual(root / "docs")
         try:
             made = build(root, room_names(root))
         except (OSError, subprocess.CalledProcessError) as error:

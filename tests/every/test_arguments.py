@@ -13,6 +13,7 @@ import orrery
 from orrery.base.arguments import is_of, typed, words_of
 from orrery.base.errors import OrreryError, WrongType
 from orrery.calibrate.compare.compare import compare_runs
+from orrery.catalog.agent_sessions import session_file
 from orrery.catalog.trace_requests import fit_trace, requests_of
 from orrery.evidence.paper_file import get_paper
 from orrery.reports.make import report_of
@@ -41,7 +42,7 @@ class Odd:
         raise RuntimeError("no words")
 
 
-SESSIONS = Path(__file__).resolve().parents[2] / "docs" / "data" / "agent-sessions.csv"
+SESSIONS = session_file("example-agents")
 
 WRONG = (
     None,

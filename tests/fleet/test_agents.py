@@ -8,12 +8,12 @@ import pytest
 
 from orrery import cache_size
 from orrery.base.errors import ScenarioError
-from orrery.catalog.agent_sessions import read_sessions
+from orrery.catalog.agent_sessions import read_sessions, session_file
 from orrery.fleet.agents.blocks import block_reuse_of
 from orrery.fleet.agents.stack import Sums, reuse_of
 from orrery.fleet.agents.turns import Turns, shape_of, started
 
-SAMPLE = Path(__file__).resolve().parents[2] / "docs" / "data" / "agent-sessions.csv"
+SAMPLE = session_file("example-agents")
 
 
 def turns(rows):

@@ -7,12 +7,15 @@ from html.parser import HTMLParser
 import pytest
 from starlette.testclient import TestClient
 
+from orrery.calibrate.compare.compare import compare_runs
 from orrery.calibrate.kernel import kernel
+from orrery.catalog.own_device import own_device
+from orrery.scenario.cache_size import cache_size
 from orrery.scenario.compare import compare
 from orrery.scenario.disaggregate import plan_disaggregated
 from orrery.scenario.estimates import estimate
 from orrery.scenario.fleet.ask import simulate_fleet
-from orrery.scenario.jobs import DAY
+from orrery.scenario.jobs import AGENTS, DAY, OWN_DEVICE, SLOW
 from orrery.scenario.search.ask import search
 from orrery.scenario.split import split
 from orrery.scenario.what_if import what_if
@@ -165,6 +168,67 @@ def test_designs_have_the_numbers_of_the_command(client):
         assert client.get("/designs", params={**asked, "with": wrong, "whole": "1"}).status_code == 422, wrong
 
 
+def test_the_size_of_a_cache_has_the_numbers_of_the_command(client, tmp_path):
+    assert answer_of(client, "/cache-size", AGENTS) == plain(cache_size(**AGENTS))
+    page = client.get("/cache-size", params={**AGENTS, "whole": "1"}).text
+    assert "of KV cache: 95% of the turns find all that they share" in page
+    assert "orrery cache-size --model qwen3-32b" in page
+    assert len(client.get("/cache-size", params={**AGENTS, "file": "csv"}).text.splitlines()) == 13
+    (tmp_path / "x.csv").write_text("session,t_s,input_tokens,output_tokens,shared_prefix_tokens\n")
+    for wrong in ({"sessions": str(tmp_path / "x.csv")}, {"sessions": "nobody"}, {"cache_hit": "2"}, {"device": EVIL}):
+        assert client.get("/cache-size", params={**AGENTS, **wrong, "whole": "1"}).status_code == 422, wrong
+
+
+def test_diagnosis_has_the_numbers_of_the_command(client, tmp_path):
+    (tmp_path / "runs.csv").write_text(SLOW["runs"])
+    said = {name: value for name, value in SLOW.items() if name != "runs"}
+    expected = plain(compare_runs([tmp_path / "runs.csv"], said))
+    assert expected["suspects"][0]["cause"] == "slow-memory"
+    assert answer_of(client, "/diagnose", SLOW) == expected
+    page = client.get("/diagnose", params={**SLOW, "whole": "1"}).text
+    assert "memory at 0.44 of its bandwidth" in page
+    assert "&gt; runs.csv\norrery calibrate compare runs.csv" in page
+    table = "kind,mode,batch_size,input_tokens,output_tokens,tpot_s,model\nserving,static,1,512,128,0.01377,"
+    for wrong in (
+        {"runs": "a,b\n1,2"},
+        {"runs": f"{table}/etc/passwd", "model": ""},
+        {"runs": f"{table}../x.json", "model": ""},
+        {"runs": "", "files": "/etc/passwd"},
+        {"runs": "", "files": "upload:nothing.csv"},
+        {"model": "/etc/passwd"},
+    ):
+        asked = {name: value for name, value in {**SLOW, **wrong}.items() if value}
+        found = client.get("/diagnose", params={**asked, "whole": "1"})
+        assert found.status_code == 422, wrong
+        assert "root:" not in found.text
+
+
+def test_a_device_of_ones_own_has_the_numbers_of_the_command(client, tmp_path):
+    facts = {name: OWN_DEVICE[name] for name in OWN_DEVICE if name.endswith(("_s", "_bytes"))}
+    text = own_device(OWN_DEVICE["like"], facts, OWN_DEVICE["title"])
+    (tmp_path / "my-device.toml").write_text(text)
+    load = {name: OWN_DEVICE[name] for name in ("model", "input_tokens", "output_tokens", "concurrency")}
+    expected = plain(estimate(**load, device=str(tmp_path / "my-device.toml")))
+    found = answer_of(client, "/my-device", OWN_DEVICE)
+    assert found["file"] == text == client.get("/my-device/file", params=OWN_DEVICE).text
+    assert {**found["estimate"], "settings": {}} == {**expected, "settings": {}}
+    page = client.get("/my-device", params={**OWN_DEVICE, "whole": "1"}).text
+    assert f"{1 / expected['tpot_s']:,.3g} tokens/s/user" in page
+    assert "orrery show device rtx-4090 --as-file my-device.toml" in page
+    for wrong in ({"like": "/etc/x.toml"}, {"like": "x"}, {"memory_capacity_bytes": "32"}, {"model": "/etc/passwd"}):
+        assert client.get("/my-device", params={**OWN_DEVICE, **wrong, "whole": "1"}).status_code == 422, wrong
+        assert wrong.keys() == {"model"} or client.get("/my-device/file", params=wrong).status_code == 422, wrong
+
+
+def test_a_device_of_ones_own_is_kept_and_planned_with(client):
+    to = client.post("/my-device/keep", data=OWN_DEVICE, follow_redirects=False)
+    assert to.status_code == 303
+    assert to.headers["location"].startswith("/plan?model=llama-3.1-8b")
+    form = client.get(to.headers["location"]).text
+    assert 'name="device" value="upload:My-GPU-' in form
+    assert client.post("/my-device/keep", data={"like": EVIL}).status_code == 422
+
+
 def test_search_has_the_numbers_of_the_command(client):
     asked = {"space": "cells", "device": "t4,l4", "memory_ratio": "0.5", "objective": "score,memory"}
     assert answer_of(client, "/search", asked) == plain(search(**asked))
@@ -177,7 +241,8 @@ def test_search_has_the_numbers_of_the_command(client):
 
 
 @pytest.mark.parametrize(
-    "path", ["/what-if", "/kernel", "/disaggregate", "/fleet", "/split", "/search", "/designs", "/pictures"]
+    "path",
+    ["/what-if", "/kernel", "/disaggregate", "/fleet", "/split", "/search", "/designs", "/pictures", "/cache-size"],
 )
 def test_a_form_opens_filled_and_its_blanks_leave_the_address(client, path):
     page = client.get(path).text

@@ -16,6 +16,7 @@ from orrery.catalog.devices import get_device
 from orrery.catalog.models import get_model
 from orrery.scenario.ask import Answer, estimate
 from orrery.scenario.jobs import JOBS
+from orrery.web.address import query_of
 from orrery.web.app import application
 from orrery.web.landing import shipped
 from orrery.web.landing.best import Limits, best_row, front_of
@@ -309,5 +310,21 @@ def test_accelerators_are_in_the_catalogue():
 def test_a_job_opens_its_form_and_has_its_page(job, client):
     link = next(j for j in jobs() if j.question == job.question)
     assert (ROOT / "docs" / job.page).is_file()
-    if job.path:
-        assert client.get(link.href).status_code == 200
+    assert client.get(link.href).status_code == 200
+    address = f"/docs/{job.page.removesuffix('.md')}"
+    assert f'href="{address}"' in client.get("/").text
+    assert client.get(address).status_code == 200
+
+
+ANSWERS = {"/plan": "/plans", "/runs/new": "/runs/new"}
+"""Where a form leads whose answer is not on its own page; a simulation is a run of its own."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("job", JOBS, ids=lambda job: job.question)
+def test_the_example_of_a_job_is_answered(job, tmp_path):
+    with TestClient(application(place_at(tmp_path)), base_url="http://127.0.0.1") as asked:
+        path = ANSWERS.get(job.path, job.path)
+        found = asked.get(f"{path}?{query_of(job.example)}&whole=1")
+        assert found.status_code == 200, found.text
+        assert "Invalid input" not in found.text

@@ -93,6 +93,27 @@ def test_traces_devices_and_scenarios(client):
     assert 'href="/plans?model=' in shown
 
 
+def test_sessions_and_measured_runs_open_their_own_pages(client):
+    sessions = "session,t_s,input_tokens,output_tokens,shared_prefix_tokens\na,0,100,10,0\na,5,150,10,100\n"
+    runs = "kind,model,device,mode,batch_size,input_tokens,output_tokens,tpot_s\n"
+    assert sent(client, "s.csv", sessions).status_code == 303
+    assert sent(client, "r.csv", f"{runs}serving,llama-3.1-8b,h100-sxm,static,1,512,128,0.01\n").status_code == 303
+    bench = {"model_id": "llama-3.1-8b", "completed": 10, "duration": 2.0, "mean_ttft_ms": 20.0, "mean_tpot_ms": 9.0}
+    bench |= {
+        "total_input_tokens": 5120,
+        "total_output_tokens": 1280,
+        "max_concurrency": 1,
+        "backend": "vllm",
+        "request_throughput": 5.0,
+    }
+    assert sent(client, "bench.json", json.dumps(bench)).status_code == 303
+    shown = client.get("/uploads").text
+    assert "2 requests of 1 sessions" in shown
+    assert "Measured runs (a measured table)" in shown
+    assert 'href="/cache-size?model=' in shown
+    assert shown.count('href="/diagnose?files=upload%3A') == 2
+
+
 NAMES = (
     "../../../etc/cron.d/x.json",
     "..\\..\\x.json",

@@ -5,14 +5,32 @@ from pathlib import Path
 
 import numpy as np
 
-from orrery.base.errors import ScenarioError
-from orrery.base.user_file import read_user_text
+from orrery.base.errors import ScenarioError, UnknownName
+from orrery.base.user_file import is_user_file, read_user_text
 from orrery.base.user_text import csv_lines
 from orrery.fleet.agents.turns import Turns
+
+FOLDER = Path(__file__).parent / "facts" / "sessions"
+"""Made-up sessions to begin with; no user's data travels with the project."""
 
 MAX_COLUMNS = 200
 NEEDED = ("session", "t_s", "input_tokens", "output_tokens")
 SHARED = ("shared_prefix_tokens", "shared_prefix_blocks")
+
+
+def session_names() -> tuple[str, ...]:
+    """The sessions that ship with the project."""
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.csv")))
+
+
+def session_file(name_or_path: str) -> Path:
+    """The file of shipped sessions of that name, or the path itself."""
+    if name_or_path in session_names():
+        return FOLDER / f"{name_or_path}.csv"
+    path = Path(name_or_path)
+    if path.suffix or is_user_file(path):
+        return path
+    raise UnknownName("session trace", name_or_path, session_names())
 
 
 def read_sessions(path: Path, block_tokens: int) -> Turns:

@@ -17,6 +17,7 @@ A device of your own is a file of the same layout; ``template()`` writes one to 
     …
 """
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -126,14 +127,17 @@ _SYMBOL = {"bytes_per_s": "B/s", "flops_per_s": "FLOP/s", "bytes": "B", "hz": "H
 
 
 def _template_line(fact: Fact) -> str:
+    if fact.basis is Basis.ASSUMED:
+        return f'{fact.name} = {{ value = {written(fact)}, basis = "assumed", note = "say why" }}'
+    return f'{fact.name} = {{ value = {written(fact)}, from = "sheet", at = "page …" }}'
+
+
+def written(fact: Fact) -> str:
+    """The value of a fact as a device file has it: ``"3.36e+12 B/s"``, ``132``, ``true``."""
     symbol = next((s for word, s in _SYMBOL.items() if fact.name.endswith(f"_{word}")), "")
     value = fact.value
     if isinstance(value, bool):
-        written = str(value).lower()
-    elif isinstance(value, str):
-        written = f'"{value}"'
-    else:
-        written = f'"{value:.6g} {symbol}"' if symbol else f"{value:g}"
-    if fact.basis is Basis.ASSUMED:
-        return f'{fact.name} = {{ value = {written}, basis = "assumed", note = "say why" }}'
-    return f'{fact.name} = {{ value = {written}, from = "sheet", at = "page …" }}'
+        return str(value).lower()
+    if isinstance(value, str):
+        return json.dumps(value)
+    return f'"{value:.6g} {symbol}"' if symbol else f"{value:g}"

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\b
 Examples:
+  orrery cache-size --model qwen3-32b --device h100-sxm --tp 4 --sessions example-agents --sessions-per-hour 100
   orrery cache-size --model qwen3-32b --device h100-sxm --tp 4 --sessions sessions.csv --sessions-per-hour 30
   orrery cache-size --model llama-3.1-70b --device h100-sxm --tp 8 --trace mooncake_conversation.jsonl.gz
   orrery cache-size --scenario agents.toml --host-cache-bytes 1TB --nvme-cache-bytes 8TB --cache-hit 0.99 --json"""

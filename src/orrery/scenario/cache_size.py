@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError
-from orrery.catalog.agent_sessions import read_sessions
+from orrery.catalog.agent_sessions import read_sessions, session_file
 from orrery.catalog.cold_start import cold_start_facts
 from orrery.catalog.traces import load_trace
 from orrery.execution.layout import Deployment
@@ -155,7 +154,7 @@ def _recorded(inputs: Scenario) -> tuple[Turns, Reuse | BlockReuse, tuple[str, .
     """Return what was recorded, what of it was there before, and what was assumed."""
     if inputs.trace is not None:
         return _trace(inputs, inputs.trace)
-    recorded = read_sessions(Path(inputs.sessions or ""), inputs.block_tokens or BLOCK_TOKENS)
+    recorded = read_sessions(session_file(inputs.sessions or ""), inputs.block_tokens or BLOCK_TOKENS)
     per_hour = inputs.sessions_per_hour or SESSIONS_PER_HOUR
     turns = started(recorded, per_hour / S_PER_HOUR, inputs.seed or 0)
     default = f"sessions_per_hour: {SESSIONS_PER_HOUR:g} (default), on one replica"

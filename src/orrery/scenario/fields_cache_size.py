@@ -5,9 +5,10 @@ from orrery.scenario.setting import CACHE, Setting, count, number, word
 CACHE_SETTINGS: tuple[Setting, ...] = (
     word(
         "sessions",
-        "Recorded sessions: a CSV file with session, t_s, input_tokens, output_tokens, shared_prefix_tokens.",
-        "sessions.csv",
-        "FILE",
+        "Recorded sessions: a CSV file with session, t_s, input_tokens, output_tokens, shared_prefix_tokens; or "
+        "example-agents, made-up ones.",
+        "example-agents",
+        "NAME|FILE",
         commands=CACHE,
     ),
     number("sessions_per_hour", "Sessions that begin each hour (default 60).", 60, most=1e7, commands=CACHE),

@@ -34,6 +34,39 @@ DAY = {
     "slo": ["p99_ttft:2000"],
 }
 
+AGENTS = {
+    "model": "qwen3-32b",
+    "device": "h100-sxm",
+    "tp": 2,
+    "sessions": "example-agents",
+    "sessions_per_hour": 200,
+    "host_cache_bytes": "500GB",
+}
+
+SLOW = {
+    "model": "llama-3.1-8b",
+    "device": "h100-sxm",
+    "engine": "vllm",
+    "engine_version": "0.11.0",
+    "runs": "kind,mode,batch_size,input_tokens,output_tokens,ttft_s,tpot_s\n"
+    "serving,static,1,512,128,0.02044,0.01377\n"
+    "serving,static,16,512,128,0.2574,0.01546\n"
+    "serving,static,4,4096,32,0.3878,0.02016",
+}
+"""Made-up figures: a device whose memory is slow."""
+
+OWN_DEVICE = {
+    "like": "rtx-4090",
+    "title": "My GPU",
+    "memory_capacity_bytes": "32 GB",
+    "memory_bandwidth_bytes_per_s": "1.79 TB/s",
+    "dense_bf16_flops_per_s": "210 TFLOP/s",
+    "model": "llama-3.1-8b",
+    "input_tokens": 1024,
+    "output_tokens": 256,
+    "concurrency": 8,
+}
+
 JOBS = (
     Job(
         question="How many GPUs for my users?",
@@ -114,8 +147,8 @@ JOBS = (
         answer="Faults ranked by how well each explains your measured runs",
         command="orrery calibrate compare",
         page="slower-than-predicted.md",
-        path="/design/why",
-        example={"model": "llama-3.1-8b", "device": "h100-sxm", **LOOP},
+        path="/diagnose",
+        example=SLOW,
     ),
     Job(
         question="What will training cost?",
@@ -130,8 +163,8 @@ JOBS = (
         answer="Recorded sessions: how much cache makes their turns hit, tier by tier",
         command="orrery cache-size",
         page="agents.md",
-        path="",
-        example={},
+        path="/cache-size",
+        example=AGENTS,
     ),
     Job(
         question="Autoscale?",
@@ -167,10 +200,10 @@ JOBS = (
     ),
     Job(
         question="My own GPU?",
-        answer="A device file, or constants fitted to your machine",
+        answer="A device file from its data sheet, or measured on it",
         command="orrery calibrate device",
         page="add-a-device.md",
-        path="/uploads",
-        example={},
+        path="/my-device",
+        example=OWN_DEVICE,
     ),
 )

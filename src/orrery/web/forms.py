@@ -90,7 +90,14 @@ SUGGESTED = {
 }
 """The list that a field's values may be chosen from."""
 
-ENDINGS = {"models": (".json",), "devices": (".toml",), "traces": (".csv", ".jsonl", ".json"), "numbers": (".csv",)}
+ENDINGS = {
+    "models": (".json",),
+    "sessions": (".csv",),
+    "results": (".csv", ".json", ".jsonl"),
+    "devices": (".toml",),
+    "traces": (".csv", ".jsonl", ".json"),
+    "numbers": (".csv",),
+}
 """Endings of uploaded files, by the list that they stand on."""
 
 
@@ -107,6 +114,7 @@ class Field:
     is_number: bool = False
     choices: tuple[str, ...] = ()  # all that may be written
     bounds: str = ""  # of a number, in words
+    num_lines: int = 1
 
 
 def fields(settings: Mapping[str, Any], names: Sequence[str], prefix: str = "") -> tuple[Field, ...]:

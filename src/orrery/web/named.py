@@ -4,11 +4,12 @@ The same settings on the command line may be paths. Whoever can make a browser a
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from orrery.base.errors import ScenarioError
+from orrery.catalog.agent_sessions import session_names
 from orrery.catalog.corrected import is_own_file
 from orrery.catalog.devices import get_device
 from orrery.catalog.models import resolve
@@ -48,6 +49,14 @@ def uploaded(name: str, uploads: Path) -> Path:
     return path
 
 
+def paths_of(names: Sequence[str], uploads: Path) -> list[str]:
+    """The places of uploaded files that are named one by one; ScenarioError where one is no such name."""
+    for name in names:
+        if not name.startswith(UPLOADED):
+            raise ScenarioError(f"{name[:80]!r} is no uploaded file; upload it, and write {UPLOADED}NAME.")
+    return [str(uploaded(name.removeprefix(UPLOADED), uploads)) for name in names]
+
+
 def without_place(words: str, uploads: Path) -> str:
     """A message about an uploaded file that names the file as an address does, not where it lies on this machine."""
     return words.replace(f"{uploads}/", UPLOADED)
@@ -78,5 +87,15 @@ def _trace(name: str) -> None:
         raise ScenarioError(f"trace: got {name[:80]!r}; known: {', '.join(trace_names())}; or upload a file.")
 
 
-KNOWN: dict[str, Callable[[str], object]] = {"model": resolve, "device": get_device, "trace": _trace}
+def _sessions(name: str) -> None:
+    if name not in session_names():
+        raise ScenarioError(f"sessions: got {name[:80]!r}; known: {', '.join(session_names())}; or upload a file.")
+
+
+KNOWN: dict[str, Callable[[str], object]] = {
+    "model": resolve,
+    "device": get_device,
+    "trace": _trace,
+    "sessions": _sessions,
+}
 """Errors of unknown names; none of these lookups opens a file that a name could point at."""

@@ -25,6 +25,30 @@ class Entry(NamedTuple):
     path: str
     name: str
 
+    @property
+    def is_first(self) -> bool:
+        """Whether it stands in the menu itself; the others unfold from it."""
+        return self.path in FIRST_PAGES
+
+
+FIRST_PAGES = frozenset(
+    {
+        "/",
+        "/plan",
+        "/design",
+        "/training",
+        "/compare",
+        "/what-if",
+        "/fleet",
+        "/sweep",
+        "/runs",
+        "/papers",
+        "/uploads",
+        "/docs",
+    }
+)
+"""Pages that most people come for."""
+
 
 @cache
 def environment() -> Environment:

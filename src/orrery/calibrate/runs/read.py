@@ -28,7 +28,7 @@ def read_runs(paths: Sequence[Path | str], user_settings: Mapping[str, str] | No
     by_reader: dict[str, tuple[Reader, list[Log]]] = {}
     for path in dict.fromkeys(p for given in paths for p in _files(str(given))):
         log = read_log(path)
-        reader = _reader_of(log)
+        reader = reader_of(log)
         by_reader.setdefault(reader.name, (reader, []))[1].append(log)
     found: list[ParsedRun] = []
     for reader, logs in by_reader.values():
@@ -51,7 +51,8 @@ def _files(given: str) -> list[Path]:
     return list(map(Path, found))
 
 
-def _reader_of(log: Log) -> Reader:
+def reader_of(log: Log) -> Reader:
+    """The reader of the tool that wrote a file; ScenarioError where none is known."""
     for reader in readers():
         if reader.recognise(log):
             return reader

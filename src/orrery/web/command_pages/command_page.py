@@ -12,6 +12,9 @@ from orrery.web.forms import LABELS, SUGGESTED, Field
 
 Plain = Mapping[str, Any]
 
+MAX_NUMBER_LETTERS = 32
+"""The longest cell of a column of numbers, an interval with units; what is longer is a sentence."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
@@ -21,6 +24,12 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     marked: frozenset[int] = frozenset()
+
+    @property
+    def texts(self) -> frozenset[int]:
+        """Columns that hold sentences, which wrap and stand on the left."""
+        cells = zip(*self.rows, strict=True)
+        return frozenset(n for n, column in enumerate(cells) if n and max(map(len, column)) > MAX_NUMBER_LETTERS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +41,7 @@ class Section:
     table: Table | None = None
     reasons: tuple[str, ...] = ()
     link: tuple[str, str] = ("", "")  # an address, and its words
+    form: tuple[str, str, tuple[tuple[str, str], ...]] = ("", "", ())  # of a button: address, words, fields
     svg: str = ""
 
 
@@ -54,6 +64,7 @@ class CommandPage:
     choices: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])  # fields that are lists
     own: frozenset[str] = frozenset()  # settings that share a name with a scenario's and are no file here
     suggested: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    uploaded: frozenset[str] = frozenset()  # settings that are lists of uploaded files
 
 
 def fields_from(settings: Sequence[Setting], values: Plain, labels: Mapping[str, str]) -> tuple[Field, ...]:

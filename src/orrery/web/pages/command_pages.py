@@ -10,11 +10,23 @@ from starlette.routing import Route
 from orrery.base.errors import OrreryError, ScenarioError
 from orrery.scenario.fields import BY_NAME
 from orrery.web.address import query_of
-from orrery.web.command_pages import designs, disaggregate, fleet, kernel, pictures, search, split, what_if
+from orrery.web.command_pages import (
+    cache_size,
+    designs,
+    device,
+    diagnose,
+    disaggregate,
+    fleet,
+    kernel,
+    pictures,
+    search,
+    split,
+    what_if,
+)
 from orrery.web.command_pages.command_page import CommandPage
 from orrery.web.export import as_csv, as_json
 from orrery.web.forms import suggestions
-from orrery.web.named import FILES, grounded
+from orrery.web.named import FILES, grounded, paths_of
 from orrery.web.render import page, wants_part
 
 COMMAND_PAGES = (
@@ -22,6 +34,9 @@ COMMAND_PAGES = (
     designs.PAGE,
     disaggregate.PAGE,
     fleet.PAGE,
+    cache_size.PAGE,
+    diagnose.PAGE,
+    device.PAGE,
     kernel.PAGE,
     search.PAGE,
     split.PAGE,
@@ -67,7 +82,9 @@ async def _answer(request: Request, kind: CommandPage) -> Response:
             if (name in BY_NAME or name in FILES) and name not in kind.own
         }
         inputs = {name: value for name, value in settings.items() if name not in known}
-        inputs |= grounded(known, request.app.state.place.uploads)
+        uploads = request.app.state.place.uploads
+        inputs |= grounded(known, uploads)
+        inputs |= {name: paths_of(settings[name], uploads) for name in kind.uploaded & settings.keys()}
         plain = await request.app.state.work.answer(kind.name, inputs, request)
     except OrreryError as error:
         if "file" in query:

@@ -15,7 +15,12 @@ from orrery.base.errors import OrreryError
 from orrery.base.units import si
 from orrery.base.user_file import read_user_text
 from orrery.base.user_text import json_value
+from orrery.calibrate.runs.log import read_log
+from orrery.catalog.agent_sessions import SHARED, read_sessions
+from orrery.fleet.agents.turns import shape_of
+from orrery.scenario.cache_size import BLOCK_TOKENS
 from orrery.scenario.fields import SETTINGS
+from orrery.scenario.jobs import AGENTS
 from orrery.scenario.train_with.number_file import numbers_of
 from orrery.web.address import query_of
 from orrery.web.form_groups import LEFT_OUT
@@ -38,6 +43,8 @@ def _json(file: Path, uploads: Path) -> Found:
     text = read_user_text(file, "config.json or trace")
     if text.lstrip()[:1] == "[":
         return _trace(file, uploads)
+    if _is_result(file):
+        return _runs(file)
     json_value(text, file, "write a config.json as model hubs publish it", is_unique=True)
     from orrery.models.read import read_model
 
@@ -48,6 +55,14 @@ def _json(file: Path, uploads: Path) -> Found:
         *(message for _, message in model.published),
     ]
     return {"kind": "model", "about": about, "opens": f"/plan?{query_of({'model': f'upload:{file.name}'})}"}
+
+
+def _is_result(file: Path) -> bool:
+    """Whether a tool wrote it whose results of runs are read."""
+    from orrery.calibrate.runs.reader import readers
+
+    log = read_log(file)
+    return bool(log.objects) and any(reader.recognise(log) for reader in readers())
 
 
 def _trace(file: Path, _: Path) -> Found:
@@ -69,7 +84,13 @@ def _trace(file: Path, _: Path) -> Found:
 
 
 def _csv(file: Path, uploads: Path) -> Found:
-    """A trace; or numbers alone, which several settings take."""
+    """Sessions of agents, measured runs or a trace, by the names of its columns; or numbers alone."""
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        header = {name.strip() for name in lines.readline(MAX_LETTERS).split(",")}
+    if "session" in header and header & {*SHARED}:
+        return _sessions(file)
+    if "kind" in header:
+        return _runs(file)
     try:
         return _trace(file, uploads)
     except OrreryError:
@@ -80,6 +101,23 @@ def _csv(file: Path, uploads: Path) -> Found:
     about = [f"{lines:,} x {columns:,} numbers, for {', '.join(settings)}"]
     name = {"worker_times": f"upload:{file.name}", "straggler_coding": "gradient"}
     return {"kind": "numbers", "about": about, "opens": f"/training?{query_of(name)}"}
+
+
+def _sessions(file: Path) -> Found:
+    shape = shape_of(read_sessions(file, BLOCK_TOKENS))
+    about = [
+        f"{shape.num_turns:,} requests of {shape.num_sessions:,} sessions, prompts of {shape.input_p50_tokens:,.0f} "
+        f"tokens (median); {shape.shared_frac:.1%} of all input was there before"
+    ]
+    opens = f"/cache-size?{query_of({**AGENTS, 'sessions': f'upload:{file.name}'})}"
+    return {"kind": "sessions", "about": about, "opens": opens}
+
+
+def _runs(file: Path) -> Found:
+    from orrery.calibrate.runs.read import reader_of
+
+    about = [f"Measured runs ({reader_of(read_log(file)).name})"]
+    return {"kind": "runs", "about": about, "opens": f"/diagnose?{query_of({'files': f'upload:{file.name}'})}"}
 
 
 def _numbers(file: Path) -> NDArray[np.float64] | None:

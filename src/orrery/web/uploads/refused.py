@@ -9,7 +9,10 @@ MAX_BYTES = {".json": 4_000_000, ".jsonl": 4_000_000, ".csv": 4_000_000, ".toml"
 
 MAX_LINES = 250_000
 
-TAKEN = ".json (a config.json, or ShareGPT conversations), .csv or .jsonl (a trace), .toml (a device or a scenario)"
+TAKEN = (
+    ".json (a config.json, ShareGPT conversations, or results of a benchmark), .csv or .jsonl (a trace, sessions of "
+    "agents, measured runs), .toml (a device or a scenario)"
+)
 
 PACKED = {
     b"\x1f\x8b": "gzip",

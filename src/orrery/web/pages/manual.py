@@ -1,0 +1,29 @@
+"""The documentation."""
+
+import asyncio
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from orrery.web.manual.pages import manual_page, picture
+from orrery.web.render import page
+
+MENU = (70, "/docs", "Docs")
+
+
+async def manual(request: Request) -> Response:
+    """One page, or a picture of one."""
+    name = str(request.path_params.get("name", "index"))
+    if found := picture(name):
+        return FileResponse(found)
+    if name.endswith(".md"):
+        return RedirectResponse(f"/docs/{name.removesuffix('.md')}", 301)
+    text = await asyncio.to_thread(manual_page, name)
+    if text is None:
+        raise HTTPException(404, f"There is no page {name[:80]!r} in the docs; /docs lists them.")
+    return page(request, "manual.html", title=text.title, content=text.content)
+
+
+ROUTES = (Route("/docs", manual), Route("/docs/{name:path}", manual))

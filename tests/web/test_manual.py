@@ -1,0 +1,88 @@
+"""The documentation in the browser: every page, its links and pictures, and nothing outside of it."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from starlette.testclient import TestClient
+
+from orrery.web.app import application
+from orrery.web.manual.pages import folder, manual_page, slug
+from orrery.web.place import place_at
+
+LARGE = ("papers", "command-line", "scorecard")
+"""Generated tables, which take a second."""
+
+NAMES = sorted(str(path.relative_to(folder()).with_suffix("")) for path in folder().rglob("*.md"))
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    return TestClient(application(place_at(tmp_path_factory.mktemp("web"))), base_url="http://127.0.0.1")
+
+
+class Read(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.links, self.pictures, self.ids, self.scripts = [], [], set(), 0
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        self.ids.add(found.get("id"))
+        self.scripts += tag == "script"
+        if tag == "a":
+            self.links.append(found["href"])
+        if tag == "img":
+            self.pictures.append(found["src"])
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in LARGE])
+def test_a_page_has_a_title_and_its_links_lead_somewhere(name, client):
+    text = manual_page(name)
+    assert text.title
+    read = Read(text.content)
+    assert read.scripts == 0
+    for link in read.links:
+        if link.startswith("/docs/"):
+            to, _, part = link.removeprefix("/docs/").partition("#")
+            assert to in NAMES, link
+            assert not part or to in LARGE or part in Read(manual_page(to).content).ids, link
+        else:
+            assert link.startswith(("https://", "http://", "#")), link
+    for picture in read.pictures:
+        assert client.get(picture).headers["content-type"].startswith("image/"), picture
+
+
+def test_tables_say_their_columns_on_a_phone(client):
+    page = client.get("/docs/metrics").text
+    assert '<table class="cards">' in page
+    assert '<td data-label="definition">' in page
+    assert '<h1 id="every-metric-defined">' in page
+    assert client.get("/docs").text.count("<h1") == 1
+
+
+@pytest.mark.parametrize("name", ["nothing", "../pyproject", "%2e%2e/README", "images/../../pyproject.toml", "x" * 300])
+def test_nothing_else_is_served(name, client):
+    assert client.get(f"/docs/{name}").status_code == 404
+
+
+def test_a_name_as_the_files_have_it_leads_to_the_page(client):
+    to = client.get("/docs/what-if.md", follow_redirects=False)
+    assert (to.status_code, to.headers["location"]) == (301, "/docs/what-if")
+
+
+def test_html_in_a_page_is_text_and_headings_have_names():
+    assert slug("Read this first: two meanings of TPOT") == "read-this-first-two-meanings-of-tpot"
+    text = "".join(manual_page(name).content for name in NAMES if name not in LARGE)
+    assert not re.search(r"<(script|iframe|style|form|svg)|javascript:|\son\w+=", text)
+
+
+def test_pages_that_fewer_come_for_unfold_from_the_menu(client):
+    page = client.get("/kernel").text
+    head = page[: page.index("</header>")]
+    shown, more = head.split("<details")
+    assert '<a href="/what-if">What if</a>' in shown
+    assert '<a href="/kernel" aria-current="page">Kernel</a>' in more
+    assert "More: Kernel</summary>" in more
+    assert ">More</summary>" in client.get("/plan").text
