@@ -95,6 +95,7 @@ CHANGES = (
     "/runs/0123456789abcdef/forget",
     "/uploads",
     "/uploads/delete",
+    "/my-device/keep",
     "/papers/mark",
     "/papers/follow",
     "/papers/lists",
