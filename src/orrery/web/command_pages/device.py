@@ -93,7 +93,7 @@ def answer(inputs: Plain) -> dict[str, Any]:
 
 
 def sections(plain: Plain) -> tuple[Section, ...]:
-    """What the model does on it first, then the facts, stated ones before assumed ones."""
+    """The estimate of the model on it first, then the facts, stated ones before assumed ones."""
     return tuple(_sections(plain))
 
 

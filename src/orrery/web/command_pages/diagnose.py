@@ -35,21 +35,21 @@ def settings(query: Query) -> dict[str, Any]:
 
 def answer(inputs: Plain) -> dict[str, Any]:
     """The worker's answer: what the command prints with ``--json``."""
-    said = {name: str(value) for name, value in inputs.items() if name in RUN_SETTINGS}
+    stated = {name: str(value) for name, value in inputs.items() if name in RUN_SETTINGS}
     with TemporaryDirectory() as folder:
         paths = [Path(path) for path in inputs.get("files", ())]
         if text := inputs.get("runs"):
             (table := Path(folder) / TABLE).write_text(f"{text}\n", encoding="utf-8")
             paths.append(table)
-        measured = read_runs(paths, said)
-    _check(measured, said)
+        measured = read_runs(paths, stated)
+    _check(measured, stated)
     return compare_tables([measured]).to_json()
 
 
-def _check(measured: Measured, said: Mapping[str, str]) -> None:
+def _check(measured: Measured, stated: Mapping[str, str]) -> None:
     """Refuse names in the table that are paths of this machine; those of settings were looked at before."""
     for name in FILES & measured.columns.keys():
-        for cell in set(measured.columns[name]) - {"", said.get(name, "")}:
+        for cell in set(measured.columns[name]) - {"", stated.get(name, "")}:
             grounded({name: cell}, Path())
 
 
@@ -108,13 +108,13 @@ def _causes(plain: Plain) -> Section:
 
 
 def _next(plain: Plain) -> Section:
-    """What to look at on the machine, and the run that tells the first two causes apart."""
+    """Checks on the machine, and the run that tells the first two causes apart."""
     suspects = [plain["suspects"][0], *([plain["second"]] if plain["second"] else [])]
     rows = [(s["cause"], line) for s in suspects for line in s["checks"]]
     if run := plain["next_run"]:
         ends = (("first", "first_value"), ("second", "second_value"))
-        told = ", ".join(f"{readable(run['metric'], run[v])} if {run[n]}" for n, v in ends)
-        rows.append(("Run that tells them apart", f"{run['what']} ({run['metric']}: {told})"))
+        apart = ", ".join(f"{readable(run['metric'], run[v])} if {run[n]}" for n, v in ends)
+        rows.append(("Run that tells them apart", f"{run['what']} ({run['metric']}: {apart})"))
     return Section(
         title="Next checks", table=Table(caption="On the machine itself", columns=("Cause", "Check"), rows=tuple(rows))
     )
@@ -128,10 +128,10 @@ def rows(plain: Plain) -> tuple[Sequence[str], list[Sequence[Cell]]]:
 
 def command(inputs: Plain) -> str:
     """The lines that ask it, the table included."""
-    said = {name: value for name, value in inputs.items() if name in RUN_SETTINGS}
+    stated = {name: value for name, value in inputs.items() if name in RUN_SETTINGS}
     files = [shlex.quote(str(name)) for name in inputs.get("files", ())]
     table = f"printf '%s\\n' {shlex.quote(str(inputs['runs']))} > {TABLE}\n" if "runs" in inputs else ""
-    return f"{table}orrery calibrate compare {' '.join([*files, *([TABLE] if table else [])])} {flags(said)}".strip()
+    return f"{table}orrery calibrate compare {' '.join([*files, *([TABLE] if table else [])])} {flags(stated)}".strip()
 
 
 _named, _folded = form_of(RUN_SETTINGS, FIRST, {})

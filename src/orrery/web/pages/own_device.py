@@ -27,7 +27,7 @@ async def download(request: Request) -> Response:
     return PlainTextResponse(text, headers={"content-disposition": f'attachment; filename="{FILE}"'})
 
 
-async def kept(request: Request) -> Response:
+async def keep_file(request: Request) -> Response:
     """Keep the file, and open the form of a plan with it."""
     async with request.form(max_files=0, max_fields=MAX_FIELDS, max_part_size=MAX_FIELD_BYTES) as form:
         query = QueryParams([(name, value) for name, value in form.multi_items() if isinstance(value, str)])
@@ -49,5 +49,5 @@ async def _text(query: QueryParams) -> str:
 
 ROUTES = (
     Route(f"/{PAGE.name}/file", download),
-    Route(f"/{PAGE.name}/keep", kept, methods=["POST"]),
+    Route(f"/{PAGE.name}/keep", keep_file, methods=["POST"]),
 )
