@@ -8,7 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.base.arguments import typed
-from orrery.evidence import collective_rows, diffusion_rows, kernel_rows, rl_rows, serving_rows, training_rows
+from orrery.evidence import (
+    collective_rows,
+    diffusion_rows,
+    kernel_rows,
+    rl_rows,
+    serving_rows,
+    training_rows,
+    workload_rows,
+)
 from orrery.evidence.answers import Answers, Rows
 from orrery.evidence.checked import Checked
 from orrery.evidence.columns import check_by, check_columns, kinds_of
@@ -60,6 +68,8 @@ def check_table(table: Table, on_progress: Progress | None = None, *, is_learned
         collective_rows.answer(table, rows, answers)
     if (rows := _rows(counted & (kinds == diffusion_rows.KIND))).size:
         diffusion_rows.answer(table, rows, answers)
+    if (rows := _rows(counted & (kinds == workload_rows.KIND))).size:
+        workload_rows.answer(table, rows, answers)
     if (rows := _rows(counted & (kinds == "serving"))).size:
         serving_rows.answer(table, rows, answers, on_progress)
     is_rl = np.char.lower(table.words("task")) == rl_rows.TASK if "task" in table.columns else np.zeros_like(counted)

@@ -26,6 +26,16 @@ METRICS: dict[str, tuple[str, ...]] = {
         "kv_cache_tokens",
     ),
     "diffusion": ("latency_s", "power_w", "energy_j_per_item"),
+    "workload": (
+        "latency_s",
+        "images_per_s",
+        "embeddings_per_s",
+        "samples_per_s",
+        "audio_s_per_s",
+        "encoder_s",
+        "decoder_step_s",
+        "power_w",
+    ),
     "training": (
         "step_time_s",
         "tokens_per_s_per_device",
@@ -51,6 +61,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "collective": ("device", "collective", "num_devices"),
     "serving": ("model", "device", "mode"),
     "diffusion": ("model", "device"),
+    "workload": ("model", "device"),
     "training": (),
 }
 """Columns without which no row of a kind can be understood."""
@@ -101,6 +112,10 @@ DESCRIBING = frozenset(
         "num_inference_steps",
         "ulysses_degree",
         "ring_degree",
+        "audio_s",
+        "num_beams",
+        "window_batch",
+        "campaign",
     }
 )
 """Columns that say what was run."""

@@ -14,7 +14,7 @@ from orrery.base.errors import ScenarioError
 from orrery.base.user_file import read_user_text
 from orrery.base.user_text import csv_table
 
-KINDS = ("serving", "training", "kernel", "collective", "diffusion")
+KINDS = ("serving", "training", "kernel", "collective", "diffusion", "workload")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,6 +25,14 @@ IMAGE_NETWORK_SETTINGS: tuple[Setting, ...] = grouped(
 SPEECH_SETTINGS: tuple[Setting, ...] = grouped(
     "Speech",
     number("audio_s", "Speech: seconds of a recording (default: one window of 30).", 600, most=1e6, commands=PICTURES),
+    count("num_beams", "Speech: beams of a window (default: the runtime's).", 5, most=64, commands=PICTURES),
+    count(
+        "window_batch",
+        "Speech: windows of one recording at once, the batch size of faster-whisper and transformers (default 1).",
+        8,
+        most=4096,
+        commands=PICTURES,
+    ),
 )
 
 DIFFUSION_SETTINGS: tuple[Setting, ...] = grouped(

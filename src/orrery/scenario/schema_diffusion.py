@@ -17,9 +17,11 @@ class ImageNetworkScenario(Settings, table=BY_NAME):
 
 
 class SpeechScenario(Settings, table=BY_NAME):
-    """Recordings that are transcribed; blank means: one window."""
+    """Recordings that are transcribed; blank means: one window after the other, beams as the runtime takes."""
 
     audio_s: Number = None
+    num_beams: Count = None
+    window_batch: Count = None
 
 
 class DiffusionScenario(Settings, table=BY_NAME):
