@@ -15,7 +15,7 @@ from orrery.catalog.backends import backend_of_kernel, experts_by_default, get_b
 from orrery.catalog.devices import get_device
 from orrery.catalog.engines import get_engine
 from orrery.catalog.recommendation import get_recommendation, is_recommendation
-from orrery.catalog.speech import find_speech, get_speech, published_speech, speech_names
+from orrery.catalog.speech import find_speech, get_speech, speech_names
 from orrery.execution.backend import Situation
 
 SOURCE = Source(title="a table", retrieved="2026-11")
@@ -254,10 +254,6 @@ def test_models_of_speech_and_of_rankings_by_name():
     assert all(isinstance(getattr(model, part), tuple) for part in ("bottom", "top", "rows", "lookups"))
     with pytest.raises(UnknownName):
         get_recommendation("dlrm-x")
-    for run in published_speech():
-        assert run.measured_s == float(run.fact.value) > 0.0
-        assert isinstance(run.audio_s, float)
-        assert run.batch >= 1 <= run.beams
 
 
 def test_the_nearest_entry_of_a_framework_counts_last():

@@ -2,17 +2,15 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from orrery.base.errors import UnknownName
-from orrery.base.sources import Fact, Source, parse_fact, read_toml
+from orrery.base.sources import read_toml
 from orrery.models.speech import SpeechModel
 
 FILE = Path(__file__).parent / "facts" / "speech.toml"
-MEASURED = FILE.with_name("speech_measured.toml")
 
 
 @cache
@@ -48,43 +46,3 @@ def get_speech(name: str) -> SpeechModel:
     if (found := find_speech(name)) is None:
         raise UnknownName("model", name, speech_names())
     return _models()[found]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedRun:
-    """One recording that somebody transcribed, and how long it took."""
-
-    engine: str
-    model: str
-    device: str
-    batch: int  # windows of the recording at once
-    audio_s: float
-    beams: int
-    fact: Fact  # the seconds
-
-    @property
-    def measured_s(self) -> float:
-        """Published seconds."""
-        return float(self.fact.value)
-
-
-@cache
-def published_speech() -> tuple[PublishedRun, ...]:
-    """Every published run."""
-    raw = read_toml(MEASURED)
-    sources = {key: Source(**table) for key, table in raw["sources"].items()}
-    rows: list[dict[str, Any]] = raw["row"]
-    return tuple(_published(row, sources) for row in rows)
-
-
-def _published(row: Mapping[str, Any], sources: Mapping[str, Source]) -> PublishedRun:
-    fact = parse_fact(MEASURED.name, "measured_s", {k: row[k] for k in ("value", "from", "at")}, sources)
-    return PublishedRun(
-        engine=row["engine"],
-        model=row["model"],
-        device=row["device"],
-        batch=row["batch"],
-        audio_s=float(row["audio_s"]),
-        beams=row["beams"],
-        fact=fact,
-    )

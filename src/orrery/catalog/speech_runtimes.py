@@ -43,7 +43,9 @@ def fitted_constants() -> Mapping[str, float]:
 def fitted_spread() -> Spread:
     """Return the spread of measured over predicted times on campaigns that had no part in the fit."""
     found = read_toml(FITTED)["spread"]
-    return Spread(**{f"{k}_ratio": found[k] for k in ("low_80", "high_80", "low_95", "high_95")}, because=found["because"])
+    return Spread(
+        **{f"{k}_ratio": found[k] for k in ("low_80", "high_80", "low_95", "high_95")}, because=found["because"]
+    )
 
 
 def runtime_names() -> tuple[str, ...]:

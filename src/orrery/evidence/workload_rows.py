@@ -72,4 +72,3 @@ def _values(found: Any) -> Iterator[tuple[str, float, Interval | None]]:
         encoder_s = sum(stage.time_s for stage in done.stages[:2])
         for metric, value in (("encoder_s", encoder_s), ("decoder_step_s", launched_s)):
             yield metric, value, spread.around(value) if spread else None
-

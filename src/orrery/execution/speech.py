@@ -3,7 +3,8 @@
     latency = stem and encoder + keys and values of the encoder's positions + tokens x decoder step
 
 Kernels take what the kernels floor says; what streams between them (norms, additions, activations) is charged as
-element-wise kernels, as many as the runtime runs. The host launches them meanwhile and is waited for where it is slower.
+element-wise kernels, as many as the runtime runs. The host launches them meanwhile, and is waited for where it is
+slower.
 """
 
 from collections.abc import Sequence
@@ -20,6 +21,9 @@ from orrery.models.speech import CONVOLUTION_TAPS, FRAMES, MAX_TOKENS, POSITIONS
 
 FORMAT, WORD_BYTES = "fp16", 2.0
 FLOAT_BYTES = 4.0
+
+STEP_PASSES = 6.0
+"""Of a decoder layer: three norms and three additions."""
 
 TOKENS_PER_S = 3.3
 """Tokens of a second of speech: 150 words a minute, 1.3 tokens each. Assumed."""
@@ -125,8 +129,13 @@ def _gemm(m: int, n: int, k: int, format: str) -> Gemm:
     return Gemm(m=m, n=n, k=k, format=format, quantises_input=False)
 
 
-def _norm(rows: int, width: int) -> Elementwise:
-    return Elementwise(kind="norm", tokens=rows, width=width)
+def _passes(rows: int, width: int, narrow: float, wide: float) -> list[tuple[float, Op]]:
+    """Passes over features, half of them norms and half additions, and those of the feed-forward part."""
+    return [
+        (narrow / 2.0, Elementwise(kind="norm", tokens=rows, width=width)),
+        (narrow / 2.0, Elementwise(kind="add", tokens=rows, width=width)),
+        (wide, Elementwise(kind="norm", tokens=rows, width=WIDENS * width)),
+    ]
 
 
 def _times(count: int, ops: Sequence[tuple[float, Op]]) -> list[tuple[float, Op]]:
@@ -142,11 +151,8 @@ def _encoder(model: SpeechModel, windows: Windows, runtime: SpeechRuntime) -> li
     products = [(4.0, _gemm(rows, d, d, format))]
     products += [(1.0, _gemm(rows, WIDENS * d, d, format)), (1.0, _gemm(rows, d, WIDENS * d, format))]
     words = runtime.pass_bytes / WORD_BYTES
-    passes = [
-        (runtime.num_narrow_passes * words, _norm(rows, d)),
-        (runtime.num_wide_passes * words, _norm(rows, WIDENS * d)),
-    ]
-    rounded = _rounding(model, (4 + 2 * WIDENS), runtime)
+    passes = _passes(rows, d, words * runtime.num_narrow_passes, words * runtime.num_wide_passes)
+    rounded = _rounding(model, 4 + 2 * WIDENS, runtime)
     layer = [*products, *_sees(model, windows, runtime), *passes, *rounded]
     return stem + _times(model.encoder_layers, layer)
 
@@ -178,7 +184,8 @@ def _rounding(model: SpeechModel, squares: int, runtime: SpeechRuntime) -> list[
     """Weights of a layer, as many squares of its width, read in 32 bits and written in 16: one and a half passes."""
     if not runtime.casts_weights:
         return []
-    return [((FLOAT_BYTES + WORD_BYTES) / (2.0 * WORD_BYTES), _norm(squares * model.width, model.width))]
+    count = (FLOAT_BYTES + WORD_BYTES) / (2.0 * WORD_BYTES)
+    return [(count, Elementwise(kind="norm", tokens=squares * model.width, width=model.width))]
 
 
 def _cross(model: SpeechModel, windows: Windows) -> list[tuple[float, Op]]:
@@ -195,7 +202,7 @@ def _step(model: SpeechModel, windows: Windows, runtime: SpeechRuntime, steps: f
         (1.0, _attends(model, rows, max(1, int(steps) // 2))),
         (1.0, _attends(model, heard, POSITIONS)),
     ]
-    passes = [(6.0, _norm(rows, d)), (1.0, _norm(rows, WIDENS * d))]
+    passes = _passes(rows, d, STEP_PASSES, 1.0)
     layer = [*products, *attention, *passes, *_rounding(model, 6 + 2 * WIDENS, runtime)]
     head: list[tuple[float, Op]] = [
         (1.0, _gemm(rows, model.vocab, d, format)),

@@ -259,9 +259,8 @@ def _notes(scenario: Scenario, runtime: SpeechRuntime, windows: Windows) -> tupl
     if runtime.spread is None:
         found.append("no interval: kernels one after the other, which no published run comes near")
     if scenario.output_tokens is None:
-        found.append(
-            f"output_tokens = {windows.tokens:.0f} a window: {TOKENS_PER_S:g} a second of speech (assumed), and timestamps"
-        )
+        rate = f"{TOKENS_PER_S:g} a second of speech (assumed), and timestamps"
+        found.append(f"output_tokens = {windows.tokens:.0f} a window: {rate}")
     if scenario.num_beams is None and windows.beams > 1:
         found.append(f"num_beams = {windows.beams}, as {runtime.name} takes")
     if scenario.audio_s is None:
