@@ -20,7 +20,7 @@ DEFAULT = "faster-whisper"
 KINDS = {"eager": ("eager_operator_s", ""), "native": ("native_operator_s", "native_step_s"), "served": ("", "")}
 """By kind of runtime: the fitted seconds of an operator, and those between two steps."""
 
-WORDS = frozenset({"title", "aliases", "kind", "host_of"})
+WORDS = frozenset({"title", "aliases", "kind", "served_by"})
 COUNTED = frozenset(f.name for f in fields(SpeechRuntime)) - {"name", "title", "facts", "spread"}
 
 
@@ -84,8 +84,8 @@ def _runtime(name: str) -> SpeechRuntime:
 
 def _host(table: Mapping[str, Any], device: Device, seconds: Mapping[str, float]) -> dict[str, float]:
     """Seconds of the host: a serving engine's own where it serves language models too, else those of its kind."""
-    if "host_of" in table:
-        engine = get_engine(table["host_of"], device=device)
+    if "served_by" in table:
+        engine = get_engine(table["served_by"], device=device)
         return {
             "operator_s": engine.launch_s,
             "layer_s": engine.per_layer_s,

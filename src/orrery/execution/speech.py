@@ -23,7 +23,7 @@ FORMAT, WORD_BYTES = "fp16", 2.0
 FLOAT_BYTES = 4.0
 
 STEP_PASSES = 6.0
-"""Of a decoder layer: three norms and three additions."""
+"""Three norms and three additions of a decoder layer."""
 
 TOKENS_PER_S = 3.3
 """Tokens of a second of speech: 150 words a minute, 1.3 tokens each. Assumed."""

@@ -1,4 +1,4 @@
-"""What a runtime of speech models costs the host, and how its kernels and windows differ from the shortest way.
+"""Costs of a runtime of speech models: launches of its host, passes beside the products, and its windows.
 
 A decoder step is launched operator by operator while the device works on what was launched before, so it takes the
 longer of the two:
