@@ -7,8 +7,8 @@ from orrery.catalog.backends import backend_names, backend_of_kernel, get_backen
 from orrery.catalog.devices import get_device
 from orrery.catalog.engines import get_engine
 from orrery.catalog.models import get_model
-from orrery.execution.backend import BackendRule
 from orrery.execution.choice import by_tokens, choices, chosen
+from orrery.execution.engine import BackendRule
 from orrery.execution.layout import Backends, Deployment, Formats, Layout
 from orrery.hardware.cluster import Cluster
 

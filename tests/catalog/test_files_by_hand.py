@@ -11,10 +11,11 @@ from orrery.base.errors import FactError
 from orrery.base.sources import Basis, Fact, Source
 from orrery.catalog import backends, calibrations, engines, frameworks, prices, releases, scripts
 from orrery.catalog.calibrations import calibrations_for, is_measured, own_calibrations
-from orrery.catalog.corrected import is_own_file, read_corrected
+from orrery.catalog.corrected import read_corrected
 from orrery.catalog.device_file import OPTIONAL, PLAUSIBLE, PLAUSIBLE_PEAK, read_device, speed_drift_ratio
 from orrery.catalog.device_names import plain
 from orrery.catalog.devices import FOLDER, describe, get_device, template
+from orrery.catalog.named_files import is_own_file
 from orrery.catalog.published_layouts import published_layouts
 from orrery.catalog.residuals import read_forests, read_row_spreads
 from orrery.catalog.rl_frameworks import _number, release_of

@@ -18,6 +18,7 @@ from orrery.execution.draft_trees import checked_ranks, prompt_heads, ratios, tr
 from orrery.execution.experts.redundant import why_not
 from orrery.execution.finetune_memory import activations, adapter_bytes
 from orrery.execution.formats import can_multiply, compute_format, is_16bit, wide_bytes
+from orrery.execution.host import captured
 from orrery.execution.layout import Layout
 from orrery.execution.overlapped import Pass, halved, with_network
 from orrery.execution.speculation import (
@@ -28,7 +29,7 @@ from orrery.execution.speculation import (
     level_nodes,
     verified_tokens,
 )
-from orrery.execution.surface.nodes import captured, dense, ladder, tokens
+from orrery.execution.surface.nodes import dense, ladder, tokens
 
 # --- guesses
 

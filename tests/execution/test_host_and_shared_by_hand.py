@@ -9,8 +9,8 @@ from batches import decodes
 
 from orrery.catalog.devices import get_device
 from orrery.catalog.models import get_model
-from orrery.execution.backend import BackendRule, Situation
 from orrery.execution.compression import compressed, compressing_s
+from orrery.execution.engine import BackendRule, Situation
 from orrery.execution.experts import placed as by_routes
 from orrery.execution.experts.offloaded import _counts
 from orrery.execution.experts.placement import distances, fullest, hops, in_order

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from orrery.base.compiled import converted, source_of
 from orrery.execution.batch import Batch
+from orrery.execution.host import captured
 from orrery.execution.shard import has_exchange
 from orrery.execution.step import step
 from orrery.execution.surface import device_cost, nodes, shared_cost, stacked, surface_of
@@ -49,7 +50,7 @@ def _wide(rng, low, high, n):
 def _batch(kind, n=200):
     """Random steps within ``SIZES``; decodes alone are as many as a CUDA graph holds, so that nothing is padded."""
     rng, none = np.random.default_rng(7), np.zeros(n, np.int64)
-    prompts, decodes = _wide(rng, 1, 8, n), nodes.captured(_wide(rng, 1, 256, n))
+    prompts, decodes = _wide(rng, 1, 8, n), captured(_wide(rng, 1, 256, n))
     new = np.minimum(_wide(rng, 1, 4096, n), (8192 - 256) // prompts)
     cached = np.where(rng.random(n) < 0.4, 0, _wide(rng, 16, 32768, n))
     if kind == "decodes":
@@ -168,7 +169,7 @@ def test_a_table_goes_on_beyond_its_ends(deploy):
         return out[TIME]
 
     def decodes_s(number, context):
-        return time_s(0, 0, 0, number, number * context, 0, 0) - surface.graph_tokens[nodes.captured(number), TIME]
+        return time_s(0, 0, 0, number, number * context, 0, 0) - surface.graph_tokens[captured(number), TIME]
 
     assert decodes_s(256, 262144) == pytest.approx(2 * decodes_s(256, 131072), rel=0.05)
     assert decodes_s(4, 1) == decodes_s(4, 16)

@@ -9,8 +9,8 @@ from residual import Size, train
 
 from orrery.hardware.calibration import ResidualTrees
 from orrery.kernels.gemm import _kernel as kernel
-from orrery.kernels.gemm.learned import features
 from orrery.kernels.gemm.machine import constants_vector
+from orrery.kernels.gemm.rule import features
 from orrery.kernels.gemm.tiles import tile_set
 from orrery.kernels.residual import correction
 

@@ -21,11 +21,11 @@ from orrery.base.errors import OrreryError
 from orrery.catalog.devices import get_device
 from orrery.catalog.engines import get_engine
 from orrery.catalog.models import get_model
+from orrery.execution.formats import activations_for
 from orrery.execution.layout import Deployment, Formats, Layout
 from orrery.hardware.cluster import Cluster
 from orrery.kernels.energy import step_law
 from orrery.kernels.energy.steps import peak_of
-from orrery.planner.space import activations_for
 from orrery.scenario.resolve import cache_beside
 from orrery.serving.clock import Ticks, steps_of, tick
 

@@ -11,7 +11,7 @@ from typing import Any
 from orrery.base.errors import FactError, UnknownName
 from orrery.base.sources import Basis, Fact, Source, cited, read_toml
 from orrery.catalog.releases import is_before, is_past
-from orrery.execution.backend import ENDLESS, KINDS, BackendRule, Kind, Situation
+from orrery.execution.engine import ENDLESS, KINDS, BackendRule, Kind, Situation
 
 FOLDER = Path(__file__).parent / "facts" / "backends"
 

@@ -35,7 +35,6 @@ from orrery.base.user_file import is_user_file
 from orrery.base.user_text import table_in
 from orrery.hardware.device import Device
 
-SUFFIX = ".toml"
 QUANTILES = frozenset({"low_80", "high_80", "low_95", "high_95"})
 
 
@@ -61,11 +60,6 @@ class Corrected:
         if self.holds_on(device):
             return f"{self.name}: {self.base} corrected by own runs ({self.at})"
         return f"{self.name}: was measured on {self.device}; {self.base} as shipped answers for {device.name}"
-
-
-def is_own_file(name: str) -> bool:
-    """Whether a name means a file of the user's."""
-    return name.endswith(SUFFIX)
 
 
 def read_corrected(name: str, kind: str, known: Iterable[str]) -> Corrected:

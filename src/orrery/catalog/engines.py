@@ -16,8 +16,8 @@ from orrery.base.cost import Spread
 from orrery.base.errors import FactError, ScenarioError
 from orrery.base.sources import Basis, Fact, Source, parse_fact, read_toml
 from orrery.catalog.backends import rules_of
-from orrery.catalog.corrected import Corrected, is_own_file, read_corrected
-from orrery.catalog.named_files import file_called, file_names, read_file
+from orrery.catalog.corrected import Corrected, read_corrected
+from orrery.catalog.named_files import file_called, file_names, is_own_file, read_file
 from orrery.catalog.releases import UNVERSIONED, is_past, newest_at, numbers, release_day
 from orrery.execution.engine import Engine
 from orrery.hardware.device import Device
@@ -116,6 +116,7 @@ def engine_notes(name: str, device: Device) -> tuple[str, ...]:
     return tuple(read_file(FOLDER, file_called(FOLDER, "engine", name)).get("notes", ())) if name else ()
 
 
+@lru_cache(maxsize=256)
 def newest_release(name: str) -> str:
     """The newest release, which a blank version stands for, or the newest that changed defaults; "" where none is
     dated."""

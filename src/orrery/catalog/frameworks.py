@@ -47,8 +47,8 @@ from typing import Any
 
 from orrery.base.errors import FactError
 from orrery.base.sources import Basis, Fact, Source, parse_fact, read_toml
-from orrery.catalog.corrected import Corrected, is_own_file, read_corrected
-from orrery.catalog.named_files import file_called, file_names, read_file
+from orrery.catalog.corrected import Corrected, read_corrected
+from orrery.catalog.named_files import file_called, file_names, is_own_file, read_file
 from orrery.catalog.releases import is_before, is_past
 from orrery.execution.train.framework import Framework
 from orrery.hardware.device import Device

@@ -1,4 +1,4 @@
-"""Fact files found by their name, or by an alias that they list."""
+"""Fact files found by their name, or by an alias that they list; and which names are files of the user's own."""
 
 from functools import cache
 from pathlib import Path
@@ -6,6 +6,11 @@ from typing import Any
 
 from orrery.base.errors import UnknownName
 from orrery.base.sources import read_toml
+
+
+def is_own_file(name: str) -> bool:
+    """Whether a name means a file of the user's."""
+    return name.endswith(".toml")
 
 
 @cache

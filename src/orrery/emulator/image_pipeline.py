@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 
 from orrery.base.errors import ScenarioError
 from orrery.scenario.ask import InfeasibleAnswer
-from orrery.scenario.diffusion import DiffusionAnswer, diffusion, is_diffusion
+from orrery.scenario.diffusion import DiffusionAnswer, diffusion
+from orrery.scenario.model_kind import ModelKind, kind_of
 from orrery.scenario.schema import Scenario, read_scenario
 
 MAX_SIZES = 1024
@@ -26,7 +27,7 @@ class ImagePipeline:
     @staticmethod
     def of(model: str, device: str) -> "ImagePipeline":
         """The pipeline of a name on a device; ScenarioError where it makes no pictures, or does not fit."""
-        if not is_diffusion(model):
+        if kind_of(model) is not ModelKind.DIFFUSION:
             raise ScenarioError(
                 f"image-model: {model} makes no pictures; write flux.1-dev, or another diffusion pipeline."
             )

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 from orrery.base.errors import ScenarioError
 from orrery.scenario.ask import InfeasibleAnswer
+from orrery.scenario.model_kind import ModelKind, kind_of
 from orrery.scenario.schema import Scenario, read_scenario
-from orrery.scenario.speech import SpeechAnswer, is_speech, speech
+from orrery.scenario.speech import SpeechAnswer, speech
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +19,7 @@ class Transcriber:
     @staticmethod
     def of(model: str, device: str) -> "Transcriber":
         """The model of a name on a device; ScenarioError where it transcribes nothing, or does not fit."""
-        if not is_speech(model):
+        if kind_of(model) is not ModelKind.SPEECH:
             raise ScenarioError(
                 f"speech-model: {model} transcribes nothing; write whisper-large-v3, or another Whisper."
             )

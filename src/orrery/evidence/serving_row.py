@@ -13,17 +13,16 @@ from orrery.catalog.models import get_model
 from orrery.catalog.releases import UNVERSIONED
 from orrery.catalog.scripts import script_setting
 from orrery.evidence.row import Row
-from orrery.execution.backend import KINDS
 from orrery.execution.draft_head import usual_acceptances
-from orrery.execution.engine import Engine
+from orrery.execution.engine import KINDS, Engine
 from orrery.execution.experts.all_to_all import get_dispatcher
 from orrery.execution.experts.redundant import why_not
+from orrery.execution.formats import activations_for
 from orrery.execution.layout import DRAFT_METHODS, Backends, Deployment, DraftHead, Formats, Layout
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
 from orrery.models.model import Model
 from orrery.numerics.registry import get_format
-from orrery.planner.space import activations_for
 from orrery.scenario.drafting import DRAFT_TOKENS
 from orrery.scenario.expert_loads import expert_loads
 from orrery.scenario.resolve import DEFAULT_ENGINE, cache_beside, held_format

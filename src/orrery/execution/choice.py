@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from orrery.base.sources import Fact
-from orrery.execution.backend import ENDLESS, BackendRule, Kind, Situation
+from orrery.execution.engine import ENDLESS, BackendRule, Kind, Situation
 from orrery.execution.layout import Deployment
 from orrery.hardware.device import Device
 from orrery.models.model import CompressedAttention, LatentAttention, Mixer, RecurrentMixer, SoftmaxAttention

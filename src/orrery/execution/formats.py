@@ -63,3 +63,19 @@ def wide_bytes(activations: str) -> float:
 def is_16bit(name: str) -> bool:
     """Whether a storage format needs no quantised kernel."""
     return get_format(name).element_bits >= 16
+
+
+def wide_format(device: Device) -> str:
+    """The 16-bit format of a device: bf16 where it has it, else fp16."""
+    rates = device.dense_flops_per_s
+    return "bf16" if "bf16" in rates or "fp16" not in rates else "fp16"
+
+
+def activations_for(weights: str, device: Device) -> str:
+    """Weights that the device multiplies as stored take activations of the same format; unpacked ones 16 bits."""
+    found = get_format(weights)
+    if found.element_bits >= 16:
+        return found.name
+    if found.weight_only or not can_multiply(found.name, device):
+        return wide_format(device)
+    return found.name

@@ -19,7 +19,7 @@ from math import gcd
 from orrery.execution.draft_trees import uneven_heads
 from orrery.execution.engine import Engine
 from orrery.execution.experts.redundant import why_not
-from orrery.execution.formats import can_multiply
+from orrery.execution.formats import activations_for, wide_format
 from orrery.execution.kept_cache import NOTHING, Compression
 from orrery.execution.layout import (
     Backends,
@@ -244,19 +244,3 @@ def default_caches(model: Model, device: Device) -> tuple[str, ...]:
     own = model.weights_format if model.weights_format in device.dense_flops_per_s else ""
     wide = own if own in ("bf16", "fp16") else wide_format(device)
     return (wide, "fp8") if has_cache and "fp8" in device.dense_flops_per_s else (wide,)
-
-
-def wide_format(device: Device) -> str:
-    """The 16-bit format of a device: bf16 where it has it, else fp16."""
-    rates = device.dense_flops_per_s
-    return "bf16" if "bf16" in rates or "fp16" not in rates else "fp16"
-
-
-def activations_for(weights: str, device: Device) -> str:
-    """Weights that the device multiplies as stored take activations of the same format; unpacked ones 16 bits."""
-    found = get_format(weights)
-    if found.element_bits >= 16:
-        return found.name
-    if found.weight_only or not can_multiply(found.name, device):
-        return wide_format(device)
-    return found.name

@@ -8,7 +8,7 @@ from typing import Any
 from orrery.base.cost import Interval
 from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
-from orrery.catalog.diffusion import find_diffusion, get_diffusion
+from orrery.catalog.diffusion import get_diffusion
 from orrery.execution.diffusion import Job
 from orrery.execution.generation import Generated, constants_of, energy_spread, generate
 from orrery.execution.memory import Infeasible
@@ -141,11 +141,6 @@ def is_linear(model: DiffusionModel) -> bool:
     return any(block.kind == "linear" for block in model.blocks)
 
 
-def is_diffusion(model: str | None) -> bool:
-    """Whether a name, or a file in the catalogue's way, is of a diffusion pipeline."""
-    return model is not None and (find_diffusion(model) is not None or model.endswith(".toml"))
-
-
 def diffusion(scenario: Scenario) -> DiffusionAnswer | InfeasibleAnswer:
     """The answer for a scenario whose model is a diffusion pipeline."""
     written = scenario.written()
@@ -241,12 +236,3 @@ def _notes(scenario: Scenario, job: Job) -> tuple[str, ...]:
     if job.num_devices > job.device.devices_per_node:
         found.append("degrees: more devices than a node has; no run over several nodes was measured")
     return tuple(found)
-
-
-def check_text(scenario: Scenario) -> None:
-    """Refuse settings of pictures for a model of text."""
-    if given := [name for name in DIFFUSION_NAMES if getattr(scenario, name) is not None]:
-        raise ScenarioError(
-            f"{', '.join(given)}: of pictures and videos, and {scenario.model} is a model of text; leave out, or write "
-            'model = "flux.1-dev".'
-        )

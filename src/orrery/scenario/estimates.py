@@ -1,20 +1,20 @@
 """One configuration of any model: of text, or of pictures and videos."""
 
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from orrery.base.arguments import typed
-from orrery.catalog.recommendation import is_recommendation
 from orrery.scenario import ask
 from orrery.scenario.ask import Answer, InfeasibleAnswer
-from orrery.scenario.diffusion import DiffusionAnswer, check_text, diffusion, is_diffusion
+from orrery.scenario.diffusion import DiffusionAnswer, diffusion
 from orrery.scenario.embeddings import EmbeddingAnswer, embeddings, embeds
 from orrery.scenario.host_attention import HOST_ATTENTION, HostAttentionAnswer, bound
-from orrery.scenario.image_model import ImageModelAnswer, check_no_integers, image_model, is_image_model
+from orrery.scenario.image_model import ImageModelAnswer, image_model
 from orrery.scenario.long_contexts import LongContextAnswer, long_contexts
+from orrery.scenario.model_kind import ModelKind, check_text, kind_of
 from orrery.scenario.recommendation import RecommendationAnswer, recommendation
 from orrery.scenario.schema import Scenario, merged
-from orrery.scenario.speech import SpeechAnswer, check_no_speech, is_speech, speech
+from orrery.scenario.speech import SpeechAnswer, speech
 from orrery.scenario.weight_window import WEIGHT_WINDOW, WeightWindowAnswer, has_weight_window, weight_window
 
 Estimated = (
@@ -31,6 +31,14 @@ Estimated = (
 )
 """Results of an estimate: an answer about text, an infeasible deployment, or one of the special kinds."""
 
+OF_OTHER_KINDS: Mapping[ModelKind, Callable[[Scenario], Estimated]] = {
+    ModelKind.DIFFUSION: diffusion,
+    ModelKind.IMAGE: image_model,
+    ModelKind.RANKING: recommendation,
+    ModelKind.SPEECH: speech,
+}
+"""Models that are not of text, and what answers for them."""
+
 
 @typed
 def estimate(scenario: Scenario | None = None, /, **settings: Any) -> Answer | Estimated:
@@ -43,17 +51,9 @@ def estimate(scenario: Scenario | None = None, /, **settings: Any) -> Answer | E
     contexts cost, with ``weight_window`` one sequence whose weights stream from drives.
     """
     inputs = merged(scenario, settings)
-    if is_diffusion(inputs.model):
-        return replace(diffusion(inputs), settings=inputs.written())
+    if other := OF_OTHER_KINDS.get(kind_of(inputs.model)):
+        return other(inputs)
     check_text(inputs)
-    if is_image_model(inputs.model):
-        return image_model(inputs)
-    check_no_integers(inputs)
-    if is_recommendation(inputs.model):
-        return recommendation(inputs)
-    if is_speech(inputs.model):
-        return speech(inputs)
-    check_no_speech(inputs)
     if inputs.context_lengths is not None:
         return long_contexts(inputs)
     if inputs.asks(*WEIGHT_WINDOW) and has_weight_window(inputs):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from orrery import kernels
 from orrery.base.cost import Interval
 from orrery.base.errors import OutOfRange
-from orrery.execution.formats import compute_format
+from orrery.execution.formats import activations_for, compute_format
 from orrery.hardware.device import Device
 from orrery.kernels.elementwise.rule import KINDS, bytes_each
 from orrery.kernels.ops import Elementwise, Gemm
@@ -18,7 +18,6 @@ from orrery.numerics.families.posit import Posit
 from orrery.numerics.families.power import PowerExponent, PowerOfTwo
 from orrery.numerics.format import Format
 from orrery.numerics.registry import get_format, known_formats
-from orrery.planner.space import activations_for
 
 BASE = "bf16"
 """Baseline of the gains."""

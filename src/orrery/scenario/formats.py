@@ -7,13 +7,12 @@ import numpy as np
 
 from orrery.base.errors import OutOfRange
 from orrery.catalog.devices import device_names, get_device
-from orrery.execution.formats import compute_format
+from orrery.execution.formats import activations_for, compute_format
 from orrery.numerics.element import Element
 from orrery.numerics.format import Format
 from orrery.numerics.names import EXAMPLES, get_element, named_elements
 from orrery.numerics.parse import parse_format
 from orrery.numerics.registry import find_format, known_formats
-from orrery.planner.space import activations_for
 from orrery.scenario.answer import to_json
 from orrery.scenario.format_facts import (
     ElementFacts,

@@ -13,7 +13,7 @@ from orrery.execution.formats import can_multiply
 from orrery.execution.memory import USABLE_FRAC, Infeasible
 from orrery.hardware.device import Device
 from orrery.kernels import energy
-from orrery.models.image_networks import BUILDERS, network_of
+from orrery.models.image_networks import network_of
 from orrery.models.networks import Network
 from orrery.numerics.registry import find_format, get_format
 from orrery.planner.money import Tariff, tariff_of
@@ -93,11 +93,6 @@ class ImageModelAnswer:
         )
 
 
-def is_image_model(model: str | None) -> bool:
-    """Whether a name is of an image network."""
-    return model in BUILDERS
-
-
 def image_model(scenario: Scenario) -> ImageModelAnswer | InfeasibleAnswer:
     """The answer for a scenario whose model is an image network."""
     written = scenario.written()
@@ -149,11 +144,3 @@ def _numbers(scenario: Scenario, device: Device) -> Numbers:
     if scenario.integer_only and found.name not in INTEGERS:
         raise ScenarioError(f'integer_only: got weights in {found.name}; write weights = "int8", or "int4_int4".')
     return Numbers(format=found.name, is_integer_only=bool(scenario.integer_only))
-
-
-def check_no_integers(scenario: Scenario) -> None:
-    """Refuse integers between the products of a model that is not an image network."""
-    if scenario.integer_only is not None:
-        raise ScenarioError(
-            f'integer_only: {scenario.model} is no image network; leave it out, or write model = "vit-s-16".'
-        )

@@ -6,16 +6,14 @@ from math import prod
 from orrery.base.errors import ScenarioError
 from orrery.catalog.backends import get_backend
 from orrery.catalog.devices import get_device
-from orrery.catalog.diffusion import find_diffusion
 from orrery.catalog.engines import engine_notes, get_engine, newest_release
 from orrery.catalog.models import get_model
-from orrery.execution.backend import KINDS
 from orrery.execution.choice import chosen
-from orrery.execution.engine import Engine
+from orrery.execution.engine import KINDS, Engine
 from orrery.execution.experts.all_to_all import dispatcher_note, get_dispatcher
 from orrery.execution.experts.placed import placed_note
 from orrery.execution.experts.redundant import redundant_note, why_not
-from orrery.execution.formats import can_multiply
+from orrery.execution.formats import activations_for, can_multiply, wide_format
 from orrery.execution.kept_cache import NOTHING
 from orrery.execution.layout import Backends, Deployment, Formats, Layout
 from orrery.execution.routes import BY_ROUTES, IN_ORDER
@@ -24,7 +22,7 @@ from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
 from orrery.models.model import Model
 from orrery.numerics.registry import get_format
-from orrery.planner.space import activations_for, tensor_degrees, wide_format
+from orrery.planner.space import tensor_degrees
 from orrery.scenario.clock import at_clock, clock_notes
 from orrery.scenario.cuts import cut_of, degrees_of
 from orrery.scenario.draft_trees import Drafting, with_tree
@@ -34,7 +32,8 @@ from orrery.scenario.forms import check_knobs, form_notes, overlap_knobs, with_p
 from orrery.scenario.host_experts import HOST_EXPERTS, host_experts_note, host_experts_of
 from orrery.scenario.images import IMAGES, image_notes, images_of, prompt_tokens
 from orrery.scenario.kept_cache import KEPT_CACHE, Selected, compression_notes, compression_of, selected
-from orrery.scenario.narrow_products import online_rotation_of, wide_format_of, wide_frac_of
+from orrery.scenario.model_kind import ModelKind, kind_of
+from orrery.scenario.narrow_products import WIDE, online_rotation_of, wide_format_of, wide_frac_of
 from orrery.scenario.schema import Scenario
 from orrery.scenario.traffic import traffic_of
 from orrery.scenario.weight_offload import WEIGHT_OFFLOAD, weight_offload_note, weight_offload_of
@@ -139,7 +138,7 @@ def find(scenario: Scenario, device_name: str) -> Parts:
     """Model, device and engine by name, with notes on every spelling that was interpreted."""
     if scenario.model is None:
         raise ScenarioError('model: is missing; write a name or a config.json, such as model = "llama-3.1-8b".')
-    if find_diffusion(scenario.model):
+    if kind_of(scenario.model) is ModelKind.DIFFUSION:
         raise ScenarioError(f"model: {scenario.model} makes pictures or videos: orrery estimate answers for it alone.")
     model, device = get_model(scenario.model, scenario.assume or ""), get_device(device_name)
     engine = engine_on(device, scenario.engine, scenario.engine_version)
@@ -323,9 +322,9 @@ def deploy(scenario: Scenario, parts: Parts, layout: Layout, formats: Formats) -
         overlap_knobs=overlap_knobs(scenario) if scenario.overlap else (),
         host_experts=host_experts_of(scenario, parts.model, layout) if scenario.asks(*HOST_EXPERTS) else None,
         weight_offload=weight_offload_of(scenario, parts.device) if scenario.asks(*WEIGHT_OFFLOAD) else None,
-        online_rotation=online_rotation_of(scenario, (formats.weights,)),
-        wide_frac=wide_frac_of(scenario, (formats.weights,), parts.model),
-        wide_format=wide_format_of(scenario, (formats.weights,)),
+        online_rotation=online_rotation_of(scenario, (formats.weights,)) if scenario.online_rotation else None,
+        wide_frac=wide_frac_of(scenario, (formats.weights,), parts.model) if scenario.wide_frac else 0.0,
+        wide_format=wide_format_of(scenario, (formats.weights,)) if scenario.wide_format else WIDE,
         expert_placement=placement_of(scenario, parts.model),
         expert_routes=expert_routes(scenario.expert_loads, parts.model) if scenario.expert_loads else None,
         compression=compression_of(scenario, parts.model) if scenario.asks(*KEPT_CACHE) else NOTHING,

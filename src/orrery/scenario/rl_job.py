@@ -10,6 +10,7 @@ from orrery.catalog.engines import get_engine
 from orrery.catalog.models import get_model
 from orrery.catalog.rl_frameworks import get_rl_framework
 from orrery.execution.engine import Engine
+from orrery.execution.formats import activations_for
 from orrery.execution.layout import Deployment, Formats, Layout
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
@@ -17,7 +18,6 @@ from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
 from orrery.models.model import Model
 from orrery.numerics.registry import get_format
-from orrery.planner.space import activations_for
 from orrery.rl.framework import RlFramework
 from orrery.rl.job import Algorithm, Reward, RlJob, Tail
 from orrery.scenario.fields_rl import RL_SETTINGS

@@ -8,7 +8,7 @@ from typing import Any
 from orrery.base.cost import Interval
 from orrery.base.errors import ScenarioError, UnknownName
 from orrery.catalog.devices import get_device
-from orrery.catalog.speech import find_speech, get_speech
+from orrery.catalog.speech import get_speech
 from orrery.catalog.speech_runtimes import DEFAULT, get_runtime
 from orrery.execution.formats import can_multiply
 from orrery.execution.memory import USABLE_FRAC, Infeasible
@@ -159,20 +159,6 @@ class SpeechAnswer:
                 "notes": self.notes,
             }
         )
-
-
-def is_speech(model: str | None) -> bool:
-    """Whether a name is of a model that transcribes speech."""
-    return model is not None and find_speech(model) is not None
-
-
-def check_no_speech(scenario: Scenario) -> None:
-    """Refuse settings of speech for another model."""
-    for name in ("audio_s", "num_beams", "window_batch"):
-        if getattr(scenario, name) is not None:
-            raise ScenarioError(
-                f'{name}: {scenario.model} takes no speech; leave it out, or write model = "whisper-large-v3".'
-            )
 
 
 def speech(scenario: Scenario) -> SpeechAnswer | InfeasibleAnswer:

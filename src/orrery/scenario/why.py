@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from orrery.base.cost import Cost
 from orrery.base.errors import ScenarioError, nearest
 from orrery.base.sources import Fact
-from orrery.execution.backend import Kind
 from orrery.execution.choice import Choice, backend_words, chosen
+from orrery.execution.engine import Kind
 from orrery.scenario.ask import Answer
 from orrery.scenario.reason import Reason
 from orrery.scenario.why_answer import reasons_of

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.execution.batch import Floats
+from orrery.execution.host import captured
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Memory, recv_interval
 from orrery.execution.shard import has_exchange
-from orrery.execution.surface.nodes import captured
 from orrery.serving.clock import Ticks, steps_of, tick
 from orrery.serving.mix import SPREAD_FRAC, Mix, apart, mixed
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from orrery.base.errors import ScenarioError
 from orrery.catalog.agent_sessions import session_names
-from orrery.catalog.corrected import is_own_file
 from orrery.catalog.devices import get_device
 from orrery.catalog.models import resolve
+from orrery.catalog.named_files import is_own_file
 from orrery.catalog.traces import trace_names
 from orrery.scenario.fields import SETTINGS
 from orrery.scenario.fields_fleet import FLEET_SETTINGS

@@ -15,6 +15,7 @@ from orrery.base.errors import OrreryError
 from orrery.calibrate.runs.problem import Constants, Floats, Reference
 from orrery.catalog.models import get_model
 from orrery.execution.engine import Engine
+from orrery.execution.formats import wide_format
 from orrery.execution.layout import Deployment, Formats, Layout
 from orrery.execution.memory import Infeasible
 from orrery.execution.train.framework import Framework
@@ -23,7 +24,6 @@ from orrery.execution.train.layout import Sharding, TrainingLayout
 from orrery.execution.train.recipe import Recipe
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
-from orrery.planner.space import wide_format
 from orrery.serving.estimate import estimate
 from orrery.serving.workload import Workload
 from orrery.training.columns import columns_of

@@ -8,6 +8,7 @@ import numpy as np
 
 from orrery.execution.batch import Batch, Ints, Part, slower
 from orrery.execution.experts.placed import crowded
+from orrery.execution.host import captured
 from orrery.execution.layout import Deployment
 from orrery.execution.mixing import mixer_parts
 from orrery.execution.shard import has_exchange, shard
@@ -55,7 +56,7 @@ def _surface(
 ) -> Surface:
     engine = deployment.engine
     each, shared, rows = _linear_tables(deployment, most_tokens, sequences)
-    padded = nodes.captured(np.arange(most_tokens + 1)) if engine.has_cuda_graphs else np.arange(most_tokens + 1)
+    padded = captured(np.arange(most_tokens + 1)) if engine.has_cuda_graphs else np.arange(most_tokens + 1)
     decodes = nodes.ladder(1, sequences, DECODE_STEPS)
     contexts = nodes.ladder(FIRST_CONTEXT_TOKENS, context, CONTEXT_STEPS)
     prompts, new = nodes.ladder(1, min(sequences, MAX_PROMPTS), PROMPT_STEPS), nodes.ladder(1, prompt, NEW_STEPS)

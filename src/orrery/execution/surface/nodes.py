@@ -29,16 +29,6 @@ def ladder(first: int, most: int, steps: int) -> Ints:
     return np.unique(np.append(np.rint(rungs), most)).astype(np.int64)
 
 
-def captured(sizes: Ints) -> Ints:
-    """Each batch size padded to the CUDA graph that holds it; beyond the largest graph it runs as it is.
-
-    vLLM captures 1, 2, 4, every 8th to 256 and every 16th to 512.
-    """
-    graphs = np.concatenate([[1, 2, 4], np.arange(8, 257, 8), np.arange(272, 513, 16)])
-    at = np.minimum(np.searchsorted(graphs, sizes), graphs.size - 1)
-    return np.where(sizes > graphs[-1], sizes, np.where(sizes > 0, graphs[at], 0)).astype(np.int64)
-
-
 def dense(nodes: Ints, table: Floats, size: int) -> Floats:
     """A row for each of 0 … ``size``: lines between the nodes' rows, level before the first; zeros for nothing."""
     at = np.arange(size + 1)

@@ -6,14 +6,14 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.hardware.calibration import Calibration
+from orrery.hardware.calibration import Calibration, ResidualTrees
 from orrery.hardware.device import Device
 from orrery.kernels.columns import flat_columns, timing
 from orrery.kernels.gemm import _kernel as kernel
-from orrery.kernels.gemm.learned import factors
 from orrery.kernels.gemm.machine import constants_vector, machine_vector
 from orrery.kernels.gemm.tiles import tile_set
 from orrery.kernels.ops import Gemm, Timing
+from orrery.kernels.residual import correction
 from orrery.kernels.resolve import find
 from orrery.numerics.format import Format
 from orrery.numerics.registry import get_format
@@ -87,29 +87,34 @@ def _rows(op: Gemm, ready: _Ready) -> Floats:
         machine = machine.copy()
         machine[RESULT] = op.result_bytes
     fixed = (ready.constants, machine, ready.tiles, op.is_cold, quantises)
-    is_learned = ready.calibration.residual is not None
+    trees = ready.calibration.residual
     shape: tuple[int, ...] = ()
     if type(op.m) is type(op.n) is type(op.k) is type(op.batch) is int:
-        if not is_learned:
+        if trees is None:
             return kernel.scalar(float(op.m), float(op.n), float(op.k), float(op.batch), *fixed)
         flat = [np.array([size], dtype=np.float64) for size in (op.m, op.n, op.k, op.batch)]
     else:
         shape, flat = flat_columns((op.m, op.n, op.k, op.batch), np.float64)
     out = np.zeros((flat[0].size, kernel.COLUMNS))
     kernel.many(*flat, *fixed, out)
-    if is_learned:
+    if trees is not None:
         roof = np.maximum(out[:, kernel.COMPUTE], out[:, kernel.MEMORY] if op.is_cold else 0.0)
-        out[:, kernel.TIME] = np.maximum(out[:, kernel.TIME] * _learned(flat, ready), roof)
+        out[:, kernel.TIME] = np.maximum(out[:, kernel.TIME] * _learned(flat, ready, trees), roof)
     return out.T.reshape(kernel.COLUMNS, *shape)
 
 
-def _learned(flat: list[Floats], ready: _Ready) -> Floats:
-    """The correction, seen under the condition of the measurements that taught it: warm cache, input quantised."""
+def _learned(flat: list[Floats], ready: _Ready, trees: ResidualTrees) -> Floats:
+    """measured / rule as the trees expect it, 1 far outside the measured sizes.
+
+    The trees see the condition of the measurements that taught them: warm cache, input quantised.
+    """
     m, n, k, _ = flat
     rows = np.zeros((m.size, kernel.COLUMNS))
     condition = (np.ones(m.size), ready.constants, ready.machine, ready.tiles, False, ready.quantises)
     kernel.many(m, n, k, *condition, rows)
-    return factors(m, n, k, rows, ready.machine, ready.calibration)
+    ranges, sizes = ready.calibration.range, {"m": m, "n": n, "k": k}
+    within = [(size, ranges[name]) for name, size in sizes.items() if name in ranges]
+    return correction(features(m, n, k, rows, ready.machine), trees, within)
 
 
 def predict(op: Gemm, device: Device, engine: str = "") -> Timing:
@@ -138,3 +143,10 @@ def explain(op: Gemm, device: Device, engine: str = "") -> Terms:
         overhead_s=rows[kernel.OVERHEAD],
         time_s=rows[kernel.TIME],
     )
+
+
+def features(m: Floats, n: Floats, k: Floats, rows: Floats, machine: Floats) -> Floats:
+    """One row of ``kernel.FEATURES`` for every shape; ``rows`` are the kernel's under the measured condition."""
+    x = np.empty((m.size, len(kernel.FEATURES)))
+    kernel.features(m, n, k, rows, machine, x)
+    return x

@@ -18,7 +18,7 @@ class Sizes:
     num_weights: float = 6.607e9
     pruned_frac: float = 0.163  # share of the weights in layers that are pruned; the others stay whole
     kept_frac: str = "1,0.5"  # of a pruned layer's entries
-    place_bits: float = 4.0  # of a kept entry's place, where not all are kept_frac
+    place_bits: float = 4.0  # of a kept entry's place, where not all are kept
     weight_bits: str = "8,4"
     cache_elements_per_token: float = 262144.0  # keys and values of all layers, at the weights' width
     activation_bytes: float = 3.95e6  # a token's tensors between operations, written and read, of all layers

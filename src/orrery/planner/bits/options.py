@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery import kernels
-from orrery.execution.formats import compute_format
+from orrery.execution.formats import activations_for, compute_format
 from orrery.hardware.device import Device
 from orrery.kernels.energy import energy_j
 from orrery.kernels.ops import Gemm, MoE
@@ -15,7 +15,6 @@ from orrery.numerics.parse import parse_format
 from orrery.numerics.registry import get_format
 from orrery.planner.bits.fabric import Fabric
 from orrery.planner.bits.layer import Layer
-from orrery.planner.space import activations_for
 
 Floats = NDArray[np.float64]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from orrery.base.errors import ScenarioError
 from orrery.base.user_file import user_path
-from orrery.catalog.corrected import is_own_file
 from orrery.catalog.devices import get_device
 from orrery.catalog.models import get_model
+from orrery.catalog.named_files import is_own_file
 from orrery.hardware.device import Device
 from orrery.numerics.registry import get_format
 from orrery.planner.bits.layer import layers_of

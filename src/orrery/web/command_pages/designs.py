@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from orrery.base.errors import ScenarioError
-from orrery.catalog.corrected import is_own_file
+from orrery.catalog.named_files import is_own_file
 from orrery.reports.words import format_value
 from orrery.scenario.compare import changed, compare
 from orrery.scenario.fields import BY_NAME

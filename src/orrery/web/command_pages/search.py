@@ -6,7 +6,7 @@ from typing import Any
 
 from orrery.base.errors import ScenarioError
 from orrery.base.units import figures
-from orrery.catalog.corrected import is_own_file
+from orrery.catalog.named_files import is_own_file
 from orrery.reports.words import format_value
 from orrery.scenario.fields_search import SEARCH_BY_NAME, SPACES
 from orrery.scenario.search.ask import search

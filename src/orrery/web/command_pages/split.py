@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from orrery.base.errors import ScenarioError
-from orrery.catalog.corrected import is_own_file
+from orrery.catalog.named_files import is_own_file
 from orrery.models.image_networks import BUILDERS
 from orrery.reports.words import format_value
 from orrery.scenario.fields_split import SPLIT_BY_NAME

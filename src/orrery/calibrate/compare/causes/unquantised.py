@@ -9,10 +9,9 @@ from dataclasses import replace
 from orrery.calibrate.compare.cause import Cause
 from orrery.calibrate.compare.change import deployment_of, device_of, on_deployments, with_fields
 from orrery.calibrate.compare.run import Run, TrainingRun
-from orrery.execution.formats import is_16bit
+from orrery.execution.formats import is_16bit, wide_format
 from orrery.execution.layout import Deployment, Formats
 from orrery.execution.train.recipe_registry import get_recipe
-from orrery.planner.space import wide_format
 
 
 def ladder(runs: Sequence[Run]) -> Sequence[float]:
