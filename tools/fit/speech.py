@@ -26,8 +26,9 @@ from orrery.evidence.tables import read_table
 from orrery.evidence.workload_rows import PUBLISHED, settings_of
 from orrery.execution.speech import Stage, transcribe
 from orrery.execution.speech_runtime import SpeechRuntime
+from orrery.scenario.model_kind import ModelKind, kind_of
 from orrery.scenario.schema import read_scenario
-from orrery.scenario.speech import SpeechAnswer, is_speech, speech
+from orrery.scenario.speech import SpeechAnswer, speech
 
 Floats = NDArray[np.float64]
 START = {"eager_operator_s": 2e-5, "native_operator_s": 8e-6, "native_step_s": 1e-3}
@@ -83,7 +84,7 @@ def read() -> list[Run]:
     out: list[Run] = []
     for i in range(len(table)):
         row = Row({column: cells[i] for column, cells in table.columns.items()})
-        if is_speech(row.word("model")):
+        if kind_of(row.word("model")) is ModelKind.SPEECH:
             out += _runs(row)
     return out
 

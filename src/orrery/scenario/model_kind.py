@@ -37,11 +37,12 @@ def kind_of(model: str | None) -> ModelKind:
     return ModelKind.SPEECH if find_speech(model) else ModelKind.TEXT
 
 
+OF_SPEECH = ("audio_s", "num_beams", "window_batch")
 OF_OTHERS: Mapping[tuple[str, ...], str] = {
     DIFFUSION_NAMES: "of pictures and videos, and {model} is a model of text; leave out, or write "
     'model = "flux.1-dev".',
     ("integer_only",): '{model} is no image network; leave it out, or write model = "vit-s-16".',
-    ("audio_s", "num_beams", "window_batch"): '{model} takes no speech; leave it out, or write model = "whisper-large-v3".',
+    OF_SPEECH: '{model} takes no speech; leave it out, or write model = "whisper-large-v3".',
 }
 """Settings that no model of text has, and what to write."""
 
