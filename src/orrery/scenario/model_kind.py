@@ -1,4 +1,4 @@
-"""What a model makes or reads, by its name, and the settings that models of only one kind have."""
+"""Kinds of models, by name, and the settings that models of only one kind have."""
 
 from collections.abc import Mapping
 from enum import Enum, auto
