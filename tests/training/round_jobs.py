@@ -40,6 +40,7 @@ def job(**given):
         "framework": framework,
         "recipe": SimpleNamespace(weights_bytes=0.0),
         "islands": None,
+        "gradient_overlap": "",
         "cluster": SimpleNamespace(devices_per_node=4, num_devices=16, device="card"),
         "num_micro_batches": lambda layout: 5,
         "seq_len": 10,

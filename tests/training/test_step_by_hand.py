@@ -11,7 +11,17 @@ from orrery.training.columns import columns_of
 from orrery.training.reported import COMMUNICATOR_BYTES, num_communicators
 from orrery.training.schedules.registry import get_schedule
 from orrery.training.stage_layers import StageLayers
-from orrery.training.step import _beside, _chunk_ratio, _exposed, _flops, _hand_overs, _layer_parts, _moved, _slowest
+from orrery.training.step import (
+    _beside,
+    _chunk_ratio,
+    _exchange_s,
+    _exposed,
+    _flops,
+    _hand_overs,
+    _layer_parts,
+    _moved,
+    _slowest,
+)
 from orrery.training.sync import Stage, Sync
 
 WHICH = np.zeros(1, dtype=np.int64)
@@ -53,6 +63,8 @@ PACE = many(
     context_backward_s=7,
     expert_forward_s=8,
     expert_backward_s=9,
+    expert_beside_forward_s=0.25,
+    expert_beside_backward_s=0.75,
     host_forward_s=10,
     host_backward_s=11,
 )
@@ -93,16 +105,34 @@ def test_what_no_computation_hides():
     recipe = SimpleNamespace(gradient_wire_bytes=4.0)
     busy = {k: one(v) for k, v in (("forward", 3), ("backward", 5), ("weight gradients", 6), ("recomputation", 4))}
 
-    def exposed(**given):
-        job = SimpleNamespace(framework=framework(**given), recipe=recipe)
-        return tuple(float(v[0]) for v in _exposed(job, layouts(), busy, SYNC, held).values())
+    layers = StageLayers(num_first=one(4), num_middle=one(5), num_last=one(3))
+
+    def exposed(overlap="", exchange_s=0, **given):
+        job = SimpleNamespace(framework=framework(**given), recipe=recipe, gradient_overlap=overlap)
+        found = _exposed(job, layouts(), busy, SYNC, held, layers, one(exchange_s))
+        return tuple(float(v[0]) for v in found.values())
 
     assert exposed() == (20.0, 12.0)
     assert exposed(overlaps_gradients=True) == (5.0, 12.0)  # 20 - 15
     assert exposed(overlaps_gradients=True, bucket_bytes=80.0) == (8.0, 12.0)
     assert exposed(overlaps_gradients=True, contention_ratio=1.2) == (pytest.approx(5.0 + 3.0), 12.0)
+    assert exposed(overlap="gradient-buckets", exchange_s=2) == (
+        15.0,
+        12.0,
+    )  # five layers keep links busy for 10 of 15 s
+    assert exposed(overlap="gradient-slots", exchange_s=4)[0] == 20.0
+    assert exposed(overlap="gradient-slots", bucket_bytes=160.0)[0] == 5.0  # a layer of five stays: 4 s, below 5
+    assert exposed(overlap="gradient-serial", overlaps_gradients=True)[0] == 20.0
     assert exposed(overlaps_parameters=True) == (20.0, 9.0)
     assert exposed(overlaps_parameters=True, bucket_bytes=1e9) == (20.0, 12.0)
+
+
+def test_the_exchange_within_a_backward_pass():
+    """0.75 s beside products; 8 + 0.25 s again where all, or the modules of experts, are computed again."""
+    assert float(_exchange_s(layouts(), PACE, WHICH)[0]) == 0.75
+    assert float(_exchange_s(layouts(recompute="full"), PACE, WHICH)[0]) == 9.0
+    assert float(_exchange_s(layouts(recompute="selective", recompute_modules=("moe",)), PACE, WHICH)[0]) == 9.0
+    assert float(_exchange_s(layouts(recompute="selective", recompute_modules=("mlp",)), PACE, WHICH)[0]) == 0.75
 
 
 ENDS = ((one(10), one(20), one(30)), (one(1), one(2), one(3)))
@@ -221,6 +251,8 @@ def units_of(**given):
         cast_backward_s=one(4),
         context_forward_s=one(1),
         context_backward_s=one(2),
+        expert_forward_s=one(8),
+        expert_backward_s=one(9),
         core_forward_s=lambda f: one(7),
         core_backward_s=lambda f: one(9),
     )
@@ -255,6 +287,7 @@ def test_seconds_of_a_layer(waits):
     assert (found["tensor_forward_s"], found["context_forward_s"], found["context_backward_s"]) == (11.0, 2.0, 4.0)
     busy = 19 + 11 + 2 + 13
     assert (found["host_forward_s"], found["host_backward_s"]) == (150.0 - busy, 225.0 - (26 + 14 + 12 + 4 + 14))
+    assert (found["expert_beside_forward_s"], found["expert_beside_backward_s"]) == (2 * 8 - 13, 2 * 9 - 14)
     assert (found["again_selective_s"], found["again_full_s"]) == (7.0, 150.0)
     graphed = paced(has_graphed_step=True)
     assert (graphed["host_forward_s"], graphed["host_backward_s"], graphed["again_full_s"]) == (0.0, 0.0, busy)

@@ -213,7 +213,7 @@ def test_a_ring_sums_what_its_stage_holds(monkeypatch, stage, dense, ends, overl
     monkeypatch.setattr(islands, "update_s", lambda job, x, held: np.array([2.0]))
     monkeypatch.setattr(islands, "gradient_bytes", lambda job: 2.0)
     framework = SimpleNamespace(bucket_bytes=10.0, overlaps_gradients=overlaps, contention_ratio=1.25)
-    job = SimpleNamespace(framework=framework)
+    job = SimpleNamespace(framework=framework, gradient_overlap="")
     one = np.array([10.0])
     found = SimpleNamespace(
         layer=SimpleNamespace(dense_parameters=one),

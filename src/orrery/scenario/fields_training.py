@@ -129,6 +129,14 @@ TRAINING_SETTINGS: tuple[Setting, ...] = grouped(
         "NAME",
         commands=TRAIN,
     ),
+    word(
+        "gradient_overlap",
+        "What data-parallel sums of gradients run beside: gradient-serial (after the backward pass), gradient-buckets, "
+        "gradient-slots (default: as the framework does).",
+        "gradient-slots",
+        "NAME",
+        commands=TRAIN,
+    ),
     count(
         "expert_replicas",
         "Copies of a layer's experts with redundancy (default: one a rank).",

@@ -45,6 +45,7 @@ class TrainingScenario(Settings, table=BY_NAME):
     sequence_parallel: Switch = None
     tensor_overlap: Word = None
     expert_overlap: Word = None
+    gradient_overlap: Word = None
     expert_replicas: Count = None
     placement_interval_steps: Count = None
     dispatcher: Word = None

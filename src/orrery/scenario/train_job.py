@@ -13,6 +13,7 @@ from orrery.catalog.models import get_model
 from orrery.execution.finetune_memory import activations
 from orrery.execution.train.experts import dispatcher_of
 from orrery.execution.train.framework import Framework
+from orrery.execution.train.gradient_sum import GRADIENT
 from orrery.execution.train.hidden import EXPERT, TENSOR
 from orrery.execution.train.job import LOW_RANK, PLACEMENT_INTERVAL_STEPS, Islands, Task, TrainingJob
 from orrery.execution.train.layout import Recompute, TrainingLayout, expert_cut
@@ -86,6 +87,7 @@ def training_question(scenario: Scenario) -> TrainingQuestion:
         tensor_knobs=_numbers(scenario, "tensor_overlap"),
         expert_overlap=scenario.expert_overlap or "",
         expert_knobs=_numbers(scenario, "expert_overlap"),
+        gradient_overlap=GRADIENT.get(scenario.gradient_overlap).name if scenario.gradient_overlap else "",
         dispatcher=scenario.dispatcher or "",
         expert_loads=expert_loads(scenario.expert_loads, model),
         **_placement(scenario, model, notes),

@@ -35,6 +35,7 @@ OWN_WAY = (
     "recompute_layers",
     "schedule",
     "context_kind",
+    "gradient_overlap",
 )
 """Settings that a technique decides itself, or that mean nothing with it."""
 
@@ -65,7 +66,7 @@ def prepare(scenario: Scenario) -> Prepared:
     if scenario.layout:
         raise ScenarioError(f"layout: says more than --offload {technique.name} takes; write tp, dp and micro_batch.")
     question, text = _question(scenario, technique)
-    _check_layout(question.given, technique.name)
+    _check_layout(scenario.written() | question.given, technique.name)
     knobs, recompute, more = _knobs(scenario, technique)
     given = {k: v for k, v in question.given.items() if k not in ALONE} | {"sharding": "none", "recompute": recompute}
     layout, layout_notes = layout_of(replace(question, given=given))

@@ -30,6 +30,8 @@ class StepTimes:
     context_backward_s: Floats
     expert_forward_s: Floats
     expert_backward_s: Floats
+    expert_beside_forward_s: Floats  # the part of the exchange of tokens that runs beside work
+    expert_beside_backward_s: Floats
     host_forward_s: Floats  # what launching takes longer than the device
     host_backward_s: Floats
 
@@ -54,7 +56,8 @@ def layer_pace(units: Units) -> StepTimes:
     span = network_ratio(units, units.choice.tp * units.choice.cp)
     context_forward = _ring(units, span * x.context_forward_s, core)
     context_backward = _ring(units, span * x.context_backward_s, core_back)
-    expert_forward, expert_backward = expert_exposed(units, network_ratio(units, units.choice.ep * units.choice.etp))
+    routed = network_ratio(units, units.choice.ep * units.choice.etp)
+    expert_forward, expert_backward = expert_exposed(units, routed)
     device_forward = device_forward + np.minimum(expert_forward, 0.0)  # loads that a technique evened out
     device_inputs = device_inputs + np.minimum(expert_backward, 0.0)
     expert_forward, expert_backward = np.maximum(expert_forward, 0.0), np.maximum(expert_backward, 0.0)
@@ -79,6 +82,8 @@ def layer_pace(units: Units) -> StepTimes:
         context_backward_s=context_backward,
         expert_forward_s=expert_forward,
         expert_backward_s=expert_backward,
+        expert_beside_forward_s=np.maximum(routed * x.expert_forward_s - expert_forward, 0.0),
+        expert_beside_backward_s=np.maximum(routed * x.expert_backward_s - expert_backward, 0.0),
         host_forward_s=host,
         host_backward_s=np.maximum(f.host_backward_ratio * launch * _learns(job.task) - busy_back, 0.0),
     )

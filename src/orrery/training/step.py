@@ -11,8 +11,11 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from orrery.base.extension_points import knob_array
 from orrery.execution.train.exchanges import ELEMENT_BYTES, curves_of
+from orrery.execution.train.gradient_sum import GradientSum, gradient_technique
 from orrery.execution.train.job import FROZEN, TrainingJob
+from orrery.execution.train.modules import MODULES
 from orrery.execution.train.units import Units, units
 from orrery.training.columns import Columns, choices, distinct
 from orrery.training.expert_moves import moved_parameters
@@ -103,7 +106,7 @@ def step_of(job: TrainingJob, x: Columns, ready: tuple[Units, Ints] | None = Non
     in_flight, in_flight_last, copies = in_flight_of(x, m, schedules)
     parts["bubble"] = _idle_s(x, schedules, idle_base) * _chunk_ratio(found.num_layers, x, layers)
     parts["hand-overs"] = _hand_overs(job, x, found, m, sends)
-    parts |= _exposed(job, x, busy, sync, fuller)
+    parts |= _exposed(job, x, busy, sync, fuller, layers, _exchange_s(x, pace, which))
     parts["parameter gathering"] = parts["parameter gathering"] + _moves_s(job, x, fuller)
     parts["update"] = update_s(job, x, fuller)
     parts["once a step"] = np.full(len(x), job.framework.step_s)
@@ -356,15 +359,41 @@ def _hand_overs(job: TrainingJob, x: Columns, found: Units, m: Floats, sends: Fl
     return np.where(x.pp > 1, 2.0 * once * ratio * times, 0.0)
 
 
-def _exposed(job: TrainingJob, x: Columns, busy: dict[str, Floats], sync: Sync, stage: Stage) -> dict[str, Floats]:
-    """Exposed time of the gradients' reduction and the parameters' gathering."""
-    f = job.framework
+def _exchange_s(x: Columns, pace: StepTimes, which: Ints) -> Floats:
+    """Exchange of tokens within the products and the recomputation of one layer's backward pass."""
+    again = (x.recompute == 2).astype(np.float64)
+    if x.recompute_modules.any():
+        again = np.maximum(again, (x.recompute_modules > 0) * module_bits(x)[MODULES.index("moe")])
+    forward = pace.expert_forward_s[which] + pace.expert_beside_forward_s[which]
+    return pace.expert_beside_backward_s[which] + again * forward
+
+
+def _exposed(
+    job: TrainingJob,
+    x: Columns,
+    busy: dict[str, Floats],
+    sync: Sync,
+    stage: Stage,
+    layers: StageLayers,
+    exchange_s: Floats,
+) -> dict[str, Floats]:
+    """Exposed time of the gradients' reduction and the parameters' gathering. ``exchange_s`` of one layer keeps the
+    links from the gradients.
+    """
+    f, held = job.framework, np.maximum(layers.most, layers.num_last)
     backward = busy["backward"] + busy["weight gradients"] + busy["recomputation"]
-    reduce_s, gather_s = sync.reduce_s, sync.gather_s
+    gather_s = sync.gather_s
     wire = np.maximum(gradient_bytes(job) * (stage.dense_parameters + stage.expert_parameters), 1.0)
     last = np.minimum(f.bucket_bytes / wire, 1.0)
-    if f.overlaps_gradients:
-        reduce_s = np.maximum(_beside(reduce_s, backward, f.contention_ratio), last * reduce_s)
+    found = GradientSum(
+        reduce_s=sync.reduce_s,
+        idle_s=np.maximum(backward - held * exchange_s, 0.0),
+        last_bucket_frac=last,
+        last_layer_frac=1.0 / np.maximum(held, 1.0),
+        contention_ratio=f.contention_ratio,
+    )
+    technique = gradient_technique(job)
+    reduce_s = technique.rule(found, knob_array(technique))
     if f.overlaps_parameters:
         gather_s = np.maximum(_beside(gather_s, busy["forward"], f.contention_ratio), last * gather_s)
     return {"gradient reduction": reduce_s, "parameter gathering": gather_s}

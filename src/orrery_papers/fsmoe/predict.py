@@ -12,7 +12,7 @@ from orrery.catalog.frameworks import get_framework
 from orrery.catalog.models import get_model
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.execution.train.gradient_slots import left_over_s
+from orrery.execution.train.gradient_sum import GRADIENT, GradientSum
 from orrery.execution.train.hidden import EXPERT
 from orrery.execution.train.overlap import Floats, Pair
 from orrery.hardware.device import Device
@@ -170,12 +170,28 @@ def layer_times(layers: Layers) -> Times:
         for c in range(1, MAX_CHUNKS + 1)
     ]
     back_s = best[1] + 2.0 * others_s
-    hidden_s = left_over_s(reduce_s, back_s, backward.network_s)
     return Times(
-        scheduled_s=others_s + best[0] + back_s + hidden_s,
+        scheduled_s=others_s + best[0] + back_s + summed_s(layers, reduce_s, back_s - backward.network_s),
         pipelined_s=3.0 * others_s + np.min(np.array(alike), axis=0) + reduce_s,
         serial_s=3.0 * others_s + serial[0] + serial[1] + reduce_s,
     )
+
+
+def summed_s(layers: Layers, reduce_s: Floats, idle_s: Floats) -> Floats:
+    """What ``orrery train --gradient-overlap gradient-slots`` adds to a step for each of many layers.
+
+    Products beside collectives are slowed in the layer's own time already: the idle part of it has none.
+    """
+    none = np.zeros(np.shape(reduce_s))
+    slots = GradientSum(
+        reduce_s=reduce_s,
+        idle_s=np.maximum(0.0, idle_s),
+        last_bucket_frac=none,
+        last_layer_frac=none,
+        contention_ratio=1.0,
+    )
+    technique = GRADIENT.get("gradient-slots")
+    return technique.rule(slots, knob_array(technique))
 
 
 def _rule(name: str, **knobs: float) -> Callable[[Pair], Floats]:

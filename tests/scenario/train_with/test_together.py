@@ -37,6 +37,8 @@ TECHNIQUES = (
     {"checkpoint": "blocking", "checkpoint_interval_s": 600, "storage_bytes_per_s": 1e9},
     {"failure_shape": 0.7},
     {"tensor_overlap": "domino"},
+    {"gradient_overlap": "gradient-slots"},
+    {"gradient_overlap": "gradient-buckets"},
     {"recompute_layers": 0},
 )
 OFF = {
@@ -48,6 +50,7 @@ OFF = {
     "detection": "timeout",
     "sequence_balancing": None,
     "sites_train": None,
+    "gradient_overlap": "gradient-serial",
 }
 
 

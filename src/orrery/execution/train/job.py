@@ -61,6 +61,7 @@ class TrainingJob:
     tensor_knobs: tuple[tuple[str, float], ...] = ()
     expert_overlap: str = ""
     expert_knobs: tuple[tuple[str, float], ...] = ()
+    gradient_overlap: str = ""  # what their sums run beside; "" = what the framework does
     dispatcher: str = ""  # how tokens reach their experts; "" = as the framework does
     expert_loads: Popularity | None = None  # None: balanced
     expert_placement: str = ""  # what moves or copies experts; "" = they stand in order

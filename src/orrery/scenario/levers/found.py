@@ -18,6 +18,7 @@ def of_job(job: TrainingJob, layout: TrainingLayout) -> Found:
         pp=layout.pp,
         dp=layout.dp * layout.cp,
         ep=layout.ep,
+        sums_by_layer=layout.sharding == "zero3" and layout.pp == 1,
         has_experts=any(b.experts for b in job.model.blocks),
     )
 

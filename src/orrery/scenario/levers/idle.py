@@ -18,6 +18,7 @@ class Found:
     replicas: int = 1
     has_pools: bool = False  # prompts have replicas of their own
     has_experts: bool = False
+    sums_by_layer: bool = False  # gradients leave with their layer, micro-batch by micro-batch
     has_host_cache: bool = False
     swaps: bool = False
     waiting_requests: float = 1.0  # requests that wait for a slot, on average
@@ -42,6 +43,7 @@ NOTED = (
     "preemption",
     "tensor_overlap",
     "local_updates",
+    "gradient_overlap",
 )
 """Settings of which the plain commands say that they change no number, where one of the reasons below holds."""
 
@@ -115,6 +117,12 @@ def _local_updates(value: str, f: Found) -> str:
     return "dp is 1: there is no other replica to exchange with" if f.dp == 1 else ""
 
 
+def _gradient_overlap(value: str, f: Found) -> str:
+    if f.dp == 1:
+        return "dp is 1: there is no other rank to sum gradients with"
+    return "zero3 without a pipeline sums each layer's gradients as its pass ends" if f.sums_by_layer else ""
+
+
 _WHY = {
     "overlap": _overlap,
     "router": _router,
@@ -131,6 +139,7 @@ _WHY = {
     "expert_offload": _has_experts,
     "sharding": _sharding,
     "local_updates": _local_updates,
+    "gradient_overlap": _gradient_overlap,
     "sites_train": _local_updates,
 }
 

@@ -29,6 +29,9 @@ SEATS: Mapping[str, Seat] = {
     "training.schedule": Seat(setting="schedule", instead="1f1b", beside="--pp N", inputs=("pp",)),
     "execution.tensor_overlap": Seat(setting="tensor_overlap", instead="serial", beside="--tp N"),
     "execution.expert_overlap": Seat(setting="expert_overlap", instead="expert-serial", beside="--ep N"),
+    "execution.gradient_overlap": Seat(
+        setting="gradient_overlap", instead="gradient-serial", beside="--dp N", inputs=("node_link_bytes_per_s",)
+    ),
     "execution.expert_placement": Seat(
         setting="expert_placement", instead="in-order", beside="--ep N", questions=("train",)
     ),

@@ -8,7 +8,7 @@ from orrery.base.errors import ScenarioError
 from orrery.base.technique import Technique
 from orrery.scenario.schema import Scenario
 from orrery.scenario.show import Table
-from orrery.scenario.train_with.changed import Changed, days, refuse_without
+from orrery.scenario.train_with.changed import Changed, days, refuse_beside, refuse_without
 from orrery.training.local_updates import LOCAL_UPDATES, replica_of
 from orrery.training.replica import STAYS_APART, Replica, Round, scaling_efficiency
 
@@ -28,6 +28,10 @@ def check_local_updates(scenario: Scenario) -> None:
     refuse_without(scenario, "local_updates", KNOBS)
     if scenario.local_updates == "synchronous" and (given := [n for n in KNOBS if getattr(scenario, n) is not None]):
         raise ScenarioError(f"{given[0]}: synchronous updates exchange gradients in every step; leave it out.")
+    if scenario.local_updates not in (None, "synchronous"):
+        refuse_beside(scenario, "local_updates", ("gradient_overlap",), "replicas exchange once in several steps")
+    if scenario.sites_train == "experts":
+        refuse_beside(scenario, "sites_train", ("gradient_overlap",), "sites exchange no gradients")
     if scenario.local_updates not in (None, "synchronous") and scenario.sites_train == "experts":
         raise ScenarioError(
             "local_updates: experts of different sites exchange nothing; write sites_train = together, or leave "

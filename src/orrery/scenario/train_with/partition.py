@@ -25,6 +25,7 @@ def check_partition(scenario: Scenario) -> None:
     if scenario.partition is not None:
         why = "a partition says where every state lies"
         refuse_beside(scenario, "partition", ("sharding", "sharding_group", "secondary_group", "local_updates"), why)
+        refuse_beside(scenario, "partition", ("gradient_overlap",), "its exchanges have a level for each state")
         refuse_beside(scenario, "partition", ("sites", "island_devices"), "write the links as link_levels")
 
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from orrery.base.errors import ScenarioError
+from orrery.base.extension_points import knob_array
 from orrery.execution.train.exchanges import ELEMENT_BYTES, collective_s
+from orrery.execution.train.gradient_sum import GradientSum, gradient_technique
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
 from orrery.execution.train.units import Units, units
@@ -129,9 +131,15 @@ def _ring(
     sync = sync_of(job, x, held)
     reduce_s, gather_s = float(sync.reduce_s[0]), float(sync.gather_s[0])
     last = min(f.bucket_bytes / (gradient_bytes(job) * float(dense[0])), 1.0)
-    if f.overlaps_gradients:
-        hidden = min(reduce_s, backward_s)
-        reduce_s = max(reduce_s - hidden + (f.contention_ratio - 1.0) * hidden, last * reduce_s)
+    alone = GradientSum(
+        reduce_s=np.array([reduce_s]),
+        idle_s=np.array([backward_s]),
+        last_bucket_frac=np.array([last]),
+        last_layer_frac=np.array([1.0 / max(layers[stage], 1)]),
+        contention_ratio=f.contention_ratio,
+    )
+    technique = gradient_technique(job)
+    reduce_s = float(technique.rule(alone, knob_array(technique))[0])
     return reduce_s, float(update_s(job, x, held)[0]) + gather_s
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from orrery.execution.train.gradient_sum import gradient_technique
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
 from orrery.planner.launch.training.fit import experts_of
@@ -146,7 +147,7 @@ def _zero(job: TrainingJob, layout: TrainingLayout, offload: Offload) -> dict[st
     stage = STAGES[layout.sharding]
     zero: dict[str, Any] = {"stage": stage}
     if stage:
-        zero |= {"overlap_comm": job.framework.overlaps_gradients, "contiguous_gradients": True}
+        zero |= {"overlap_comm": gradient_technique(job).name != "gradient-serial", "contiguous_gradients": True}
         zero |= {"reduce_scatter": True}
     if layout.secondary_group:
         zero["zero_hpz_partition_size"] = layout.secondary_group

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from orrery.execution.train.experts import DEEPEP, GATHER, HYBRIDEP, SEND, dispatcher_of
+from orrery.execution.train.gradient_sum import gradient_technique
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
 from orrery.planner.launch.training.fit import experts_of, shard_ranks
@@ -148,7 +149,7 @@ def _sharding(job: TrainingJob, layout: TrainingLayout) -> Iterator[Setting]:
         value=layout.num_data_ranks // shard_ranks(layout),
         default=1,
     )
-    overlaps = framework.overlaps_gradients and has_ranks
+    overlaps = gradient_technique(job).name != "gradient-serial" and has_ranks
     yield Setting(flag="--overlap-grad-reduce", keys=("ddp.overlap_grad_reduce",), value=overlaps, default=False)
     gathers = overlaps and framework.overlaps_parameters and layout.sharding != "none"
     yield Setting(flag="--overlap-param-gather", keys=("ddp.overlap_param_gather",), value=gathers, default=False)
