@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 import orrery
 from orrery.base.errors import ScenarioError
 from orrery.base.extension_points import knob_array
-from orrery.execution.train.gradient_sum import GRADIENT, GradientSum
+from orrery.execution.train.gradient_sum import GradientSum
+from orrery.execution.train.hidden import GRADIENT
 
 MIXTURE = {
     "model": "qwen3-30b-a3b",

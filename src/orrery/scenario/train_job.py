@@ -13,8 +13,7 @@ from orrery.catalog.models import get_model
 from orrery.execution.finetune_memory import activations
 from orrery.execution.train.experts import dispatcher_of
 from orrery.execution.train.framework import Framework
-from orrery.execution.train.gradient_sum import GRADIENT
-from orrery.execution.train.hidden import EXPERT, TENSOR
+from orrery.execution.train.hidden import EXPERT, GRADIENT, TENSOR
 from orrery.execution.train.job import LOW_RANK, PLACEMENT_INTERVAL_STEPS, Islands, Task, TrainingJob
 from orrery.execution.train.layout import Recompute, TrainingLayout, expert_cut
 from orrery.execution.train.layout_name import read_name

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from orrery.base.extension_points import knob_array
 from orrery.execution.train.exchanges import ELEMENT_BYTES, curves_of
-from orrery.execution.train.gradient_sum import GradientSum, gradient_technique
+from orrery.execution.train.gradient_sum import GradientSum
+from orrery.execution.train.hidden import gradient_technique
 from orrery.execution.train.job import FROZEN, TrainingJob
 from orrery.execution.train.modules import MODULES
 from orrery.execution.train.units import Units, units

@@ -12,8 +12,8 @@ from orrery.catalog.frameworks import get_framework
 from orrery.catalog.models import get_model
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.execution.train.gradient_sum import GRADIENT, GradientSum
-from orrery.execution.train.hidden import EXPERT
+from orrery.execution.train.gradient_sum import GradientSum
+from orrery.execution.train.hidden import EXPERT, GRADIENT
 from orrery.execution.train.overlap import Floats, Pair
 from orrery.hardware.device import Device
 from orrery.kernels.ops import AttentionPrefill, Gemm

@@ -10,14 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.base.extension_points import ExtensionPoint
-from orrery.base.technique import Technique
-from orrery.execution.train import techniques
-from orrery.execution.train.job import TrainingJob
-
 Floats = NDArray[np.float64]
-
-GRADIENT = ExtensionPoint(name="execution.gradient_overlap", folder=techniques, noun="gradient overlap")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -41,9 +34,3 @@ class GradientSum:
 
 Rule = Callable[[GradientSum, Floats], Floats]
 """(sum, knobs) to the seconds that the sum adds to a step."""
-
-
-def gradient_technique(job: TrainingJob) -> Technique:
-    """The user's, or what the framework does."""
-    does = "gradient-buckets" if job.framework.overlaps_gradients else "gradient-serial"
-    return GRADIENT.get(job.gradient_overlap or does)

@@ -24,6 +24,7 @@ Floats = NDArray[np.float64]
 
 TENSOR = ExtensionPoint(name="execution.tensor_overlap", folder=techniques, noun="tensor overlap")
 EXPERT = ExtensionPoint(name="execution.expert_overlap", folder=techniques, noun="expert overlap")
+GRADIENT = ExtensionPoint(name="execution.gradient_overlap", folder=techniques, noun="gradient overlap")
 
 SEQUENCE_FREE_FRAC = 2.0 / 3.0
 """With sequence parallelism a third of the backward collectives feed both products, and hide nowhere.
@@ -36,6 +37,12 @@ def tensor_technique(job: TrainingJob) -> str:
         return job.tensor_overlap
     f = job.framework
     return "pieces" if f.overlaps_tensor else "weight-gradients" if f.overlaps_weight_gradients else "serial"
+
+
+def gradient_technique(job: TrainingJob) -> Technique:
+    """How data-parallel sums of gradients hide: the user's way, or what the framework does."""
+    does = "gradient-buckets" if job.framework.overlaps_gradients else "gradient-serial"
+    return GRADIENT.get(job.gradient_overlap or does)
 
 
 def tensor_exposed(units: Units, ratio: Floats) -> tuple[Floats, Floats]:

@@ -13,7 +13,8 @@ import numpy as np
 from orrery.base.errors import ScenarioError
 from orrery.base.extension_points import knob_array
 from orrery.execution.train.exchanges import ELEMENT_BYTES, collective_s
-from orrery.execution.train.gradient_sum import GradientSum, gradient_technique
+from orrery.execution.train.gradient_sum import GradientSum
+from orrery.execution.train.hidden import gradient_technique
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
 from orrery.execution.train.units import Units, units
