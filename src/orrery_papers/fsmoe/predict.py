@@ -178,7 +178,7 @@ def layer_times(layers: Layers) -> Times:
 
 
 def summed_s(layers: Layers, reduce_s: Floats, idle_s: Floats) -> Floats:
-    """What ``orrery train --gradient-overlap gradient-slots`` adds to a step for each of many layers.
+    """Seconds that ``orrery train --gradient-overlap gradient-slots`` adds to a step, for each of many layers.
 
     Products beside collectives are slowed in the layer's own time already: the idle part of it has none.
     """

@@ -26,7 +26,7 @@ class GradientSum:
     contention_ratio: float  # how much slower products run beside a collective; 1 = no slower
 
     def exposed_s(self, last_frac: Floats) -> Floats:
-        """What is left over of the sum, and the products that it slows; at least its last part."""
+        """Left-over seconds of the sum, and those by which it slows products; at least its last part."""
         hidden = np.minimum(self.reduce_s, self.idle_s)
         slowed = self.reduce_s - hidden + (self.contention_ratio - 1.0) * hidden
         return np.maximum(slowed, last_frac * self.reduce_s)

@@ -40,7 +40,7 @@ def tensor_technique(job: TrainingJob) -> str:
 
 
 def gradient_technique(job: TrainingJob) -> Technique:
-    """How data-parallel sums of gradients hide: the user's way, or what the framework does."""
+    """Technique by which data-parallel sums of gradients hide: the user's, or the framework's own."""
     does = "gradient-buckets" if job.framework.overlaps_gradients else "gradient-serial"
     return GRADIENT.get(job.gradient_overlap or does)
 

@@ -5,7 +5,7 @@ from orrery.execution.train.gradient_sum import Floats, GradientSum
 
 
 def rule(found: GradientSum, knobs: Floats) -> Floats:
-    """What the pass does not hide, and at least the last bucket. [li-2020]"""
+    """Seconds that the pass does not hide, and at least the last bucket's. [li-2020]"""
     return found.exposed_s(found.last_bucket_frac)
 
 

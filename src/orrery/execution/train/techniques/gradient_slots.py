@@ -9,7 +9,7 @@ from orrery.execution.train.gradient_sum import Floats, GradientSum
 
 
 def rule(found: GradientSum, knobs: Floats) -> Floats:
-    """What idle links do not take, and at least the last layer's part. [fsmoe-2025]"""
+    """Seconds that idle links do not take, and at least the last layer's part. [fsmoe-2025]"""
     return found.exposed_s(found.last_layer_frac)
 
 
