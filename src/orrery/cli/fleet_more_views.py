@@ -13,6 +13,7 @@ from orrery.cli.sheet import Sheet
 from orrery.fleet.service.steady import Hour
 from orrery.scenario.fleet.graph import GraphAnswer
 from orrery.scenario.fleet.mixed import MixedAnswer
+from orrery.scenario.fleet.oversubscribe import Oversubscription
 from orrery.scenario.fleet.services import ServicesAnswer
 from orrery.scenario.fleet.shared import SharedAnswer
 from orrery.scenario.fleet.steady import SteadyAnswer
@@ -22,10 +23,12 @@ FEW_HOURS = 48
 """Hours that are listed one by one; of more, each hour of the day in its mean."""
 
 
-def print_more(answer: SteadyAnswer | Survival | ServicesAnswer | MixedAnswer | GraphAnswer) -> None:
+def print_more(answer: SteadyAnswer | Survival | ServicesAnswer | MixedAnswer | GraphAnswer | Oversubscription) -> None:
     """The answer as a person reads it."""
     if isinstance(answer, GraphAnswer):
         _print_graph(answer)
+    elif isinstance(answer, Oversubscription):
+        _print_oversubscription(answer)
     elif isinstance(answer, MixedAnswer):
         _print_mixed(answer)
     elif isinstance(answer, ServicesAnswer):
@@ -49,6 +52,23 @@ def _print_survival(answer: Survival) -> None:
         out.print(
             f"  {name.replace('_', ' ')}: {share:.2%} of the requests of the outage", markup=False, highlight=False
         )
+
+
+def _print_oversubscription(answer: Oversubscription) -> None:
+    """Replicas by every rule, and how late requests are with as many."""
+    out = console()
+    rated = answer.fits[0].fit.num_rated
+    each = text(answer.rated_w, "w")
+    out.print(f"{text(answer.power_budget_w, 'w')} hold {rated} replicas of {each}.", markup=False, highlight=False)
+    late = tuple(answer.fits[0].late)
+    heads = tuple(f"{name.replace('_', ' ')} late" for name in late)
+    table = Sheet("rule", "replicas", "more", "mean draw", "p99 draw", "peak draw", *heads, left=1)
+    for fit in answer.fits:
+        plain = fit.to_json()
+        shares = [plain[n] for n in ("more_frac", "mean_drawn_frac", "p99_drawn_frac", "peak_drawn_frac")]
+        shares += [fit.late[name] for name in late]
+        table.add_row(fit.cap, str(fit.fit.num_servers), *(f"{share:.1%}" for share in shares))
+    out.print(table)
 
 
 def _print_services(answer: ServicesAnswer) -> None:
@@ -131,6 +151,8 @@ def _mean(hours: list[Hour], name: str) -> float:
     return float(np.mean([getattr(h, name) for h in hours]))
 
 
-def write_json(answer: SteadyAnswer | Survival | ServicesAnswer | MixedAnswer | GraphAnswer, path: Path) -> None:
+def write_json(
+    answer: SteadyAnswer | Survival | ServicesAnswer | MixedAnswer | GraphAnswer | Oversubscription, path: Path
+) -> None:
     """Write the answer."""
     write_atomically(path, json.dumps(answer.to_json(), allow_nan=False, indent=2) + "\n")

@@ -46,6 +46,13 @@ POOL_SETTINGS: tuple[Setting, ...] = (
         "r1,r2",
         "NAME[,NAME]",
     ),
+    _number(
+        "host_power_w",
+        "Watts of the machine around one device as it runs (default: the device's entry, what a machine may draw).",
+        250,
+        most=1e5,
+        metavar="W",
+    ),
     _word(
         "power_priority",
         "Which clocks a power cap lowers first: low or high (default: power_low_frac of the replicas are low).",
@@ -182,6 +189,20 @@ FLEET_SETTINGS: tuple[Setting, ...] = (
     _number("power_low_frac", "Share of each pool's replicas that are slowed first (default 0.5).", 0.5, most=1.0),
     _number("power_reading_s", "Seconds between two looks at the draw (default 2).", 2, most=1e5, metavar="S"),
     _number("power_delay_s", "Seconds until clocks follow (default 40).", 40, most=1e5, metavar="S"),
+    switch(
+        "oversubscribe",
+        "The most replicas under the power budget by every rule, each with its part of the traffic.",
+        commands=FLEET,
+    ),
+    Setting(
+        name="power_late",
+        kind="words",
+        metavar="NAME=FRAC",
+        example='["low_p99=0.5"]',
+        commands=FLEET,
+        help="--oversubscribe: how much later latencies may be with caps: low_p50 (default 0.05), low_p99 (0.5), "
+        "high_p50 (0.01), high_p99 (0.05); repeat for more.",
+    ),
     _number(
         "usd_per_tonne",
         "Price of a tonne of CO2 where jobs are placed (default 0: money alone).",

@@ -10,7 +10,6 @@ from functools import cache
 from typing import Any
 
 from orrery.base.errors import OutOfRange, ScenarioError
-from orrery.base.extension_points import knobs_with
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible
 from orrery.fleet.power import POWER_CAPS
@@ -103,24 +102,16 @@ def at_clocks(deployment: Deployment, batch: Batch) -> Callable[[float], Phases]
     return at_clock
 
 
-def row_fit(
-    deployment: Deployment,
-    batch: Batch,
-    row: Row,
-    cap: str,
-    tolerance: Tolerance = TOLERANCE,
-    knobs: dict[str, float] | None = None,
-    max_more_frac: float = MAX_MORE_FRAC,
-) -> RowFit:
-    """Return the largest row under its limit by one rule; ``knobs`` are the rule's own."""
+def row_fit(deployment: Deployment, batch: Batch, row: Row, cap: str) -> RowFit:
+    """Return the largest row under its limit by one rule."""
     technique = POWER_CAPS.get(cap)
-    chosen = knobs_with(technique, knobs or {})
+    chosen = technique.knobs()
     fit = largest_row(
         row,
         at_clocks(deployment, batch),
         lambda reading: technique.rule(reading, chosen),
-        tolerance,
-        max_more_frac,
+        TOLERANCE,
+        MAX_MORE_FRAC,
     )
     return RowFit(cap=cap, busy_frac=row.busy_frac, fit=fit, limit_w=row.limit_w)
 

@@ -1,72 +1,85 @@
 """POLCA: a row of servers under one breaker, and how many more of them fit when clocks are lowered by priority."""
 
 from collections.abc import Iterator
+from typing import Any
 
+from orrery.base.errors import OutOfRange
+from orrery.catalog.devices import get_device
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.fleet.power.oversubscribe import Fit, Tolerance
-from orrery.fleet.power.row import Row
-from orrery.scenario.power_row import Batch, row_fit
-from orrery_papers.shared.setup import deployment
-
-MAX_FRAC = 1.5
-"""More servers are never looked for."""
-
-TICK_S = 1.0
+from orrery.fleet.service.rate_curve import DAY_S
+from orrery.scenario.fleet.answer import FleetAnswer
+from orrery.scenario.fleet.ask import simulate_fleet
+from orrery.scenario.fleet.oversubscribe import Oversubscription, RuleFit
+from orrery_papers.shared.setup import layout_of
 
 DIFFERS = (
-    "the load, its swing over the day, batches and objectives are assumed: a row whose servers are less busy, or more "
-    "often at prompts, fits more or fewer"
+    "how busy servers are, their batches, their host's draw and the objectives are assumed: a row whose servers are "
+    "less busy, or draw less around their devices, fits more"
 )
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
-    """Servers beyond those that rated draws allow, with two thresholds; and with one for all."""
+    """Servers beyond those that rated draws allow, with two thresholds; and against one threshold for all."""
     claims = {claim.id: claim for claim in paper.claims}
-    ours = fit(claims["more-servers"].setup, "two-thresholds")
-    limit_w = rated_w(claims["more-servers"].setup)
-    plain = fit(claims["more-servers"].setup, "everyone")
+    ours, plain = fits(claims["more-servers"].setup)
+    drawn = ours.to_json()
     yield Prediction(
         claim="more-servers",
-        predicted=ours.more_frac,
+        predicted=ours.fit.more_frac,
         differs=DIFFERS,
-        because=f"{ours.num_servers} servers, not {ours.num_rated}: {ours.drawn.drawn_w.mean() / limit_w:.2f} "
-        f"of the limit in the mean and {ours.drawn.drawn_w.max() / limit_w:.2f} at most; with one threshold for all "
-        f"{plain.num_servers}",
+        because=f"{ours.fit.num_servers} servers, not {ours.fit.num_rated}: {drawn['mean_drawn_frac']:.2f} of the "
+        f"limit in the mean and {drawn['peak_drawn_frac']:.2f} at most; with one threshold for all "
+        f"{plain.fit.num_servers}",
+    )
+    yield Prediction(
+        claim="over-everyone",
+        predicted=ours.fit.num_servers / plain.fit.num_servers,
+        because=f"{ours.fit.num_servers} servers, not {plain.fit.num_servers}",
     )
 
 
-def rated_w(setup: Setup) -> float:
-    """The breaker's limit."""
-    return setup.number("num_servers") * setup.number("server_w")
+def fits(setup: Setup) -> tuple[RuleFit, RuleFit]:
+    """``orrery fleet --oversubscribe`` on the set-up: two thresholds, and one for all."""
+    answer = simulate_fleet(**asked(setup))
+    if not isinstance(answer, Oversubscription):
+        raise OutOfRange(f"setup {setup.name}: {answer}")
+    found = {fit.cap: fit for fit in answer.fits}
+    return found["two-thresholds"], found["everyone"]
 
 
-def fit(setup: Setup, name: str) -> Fit:
-    """The largest row under that rule."""
-    given = {"first_frac": setup.number("first_threshold_frac"), "second_frac": setup.number("second_threshold_frac")}
-    if name == "everyone":
-        given = {"threshold_frac": setup.number("second_threshold_frac")}
-    row = Row(
-        num_servers=int(setup.number("num_servers")),
-        limit_w=rated_w(setup),
-        busy_frac=setup.number("busy_frac"),
-        peak_to_trough_ratio=setup.number("peak_to_trough_ratio"),
-        tick_s=TICK_S,
-        run_s=setup.number("run_s"),
-        low_priority_frac=setup.number("low_priority_frac"),
-        reading_s=setup.number("reading_s"),
-        delay_s=setup.number("cap_delay_s"),
-    )
-    tolerance = Tolerance(
-        low_p50_frac=setup.number("low_p50_late_frac"),
-        low_p99_frac=setup.number("low_p99_late_frac"),
-        high_p50_frac=setup.number("high_p50_late_frac"),
-        high_p99_frac=setup.number("high_p99_late_frac"),
-    )
-    batch = Batch(
-        sequences_ratio=setup.number("num_batch"),
-        input_tokens=setup.number("input_tokens"),
-        output_tokens=setup.number("output_tokens"),
-        host_w=setup.number("host_w"),
-    )
-    return row_fit(deployment(setup), batch, row, name, tolerance, given, MAX_FRAC).fit
+def asked(setup: Setup) -> dict[str, Any]:
+    """The fleet's settings: its busiest stretch, each server with requests of its own."""
+    count, device = layout_of(setup.word("layout")).tp, get_device(setup.word("device"))
+    servers = int(setup.number("num_servers"))
+    server: dict[str, Any] = {
+        "model": setup.word("model"),
+        "device": device.name,
+        "tp": count,
+        "max_num_seqs": int(setup.number("num_batch")),
+        "input_tokens": setup.number("input_tokens"),
+        "output_tokens": setup.number("output_tokens"),
+        "max_model_len": int(setup.number("input_tokens") + setup.number("output_tokens")),
+        "host_power_w": setup.number("host_w") / count,
+        "days": setup.number("run_s") / DAY_S,
+    }
+    alone = simulate_fleet(**server, rate=1.0, replicas=1, change=False)
+    if not isinstance(alone, FleetAnswer):
+        raise OutOfRange(f"setup {setup.name}: {alone}")
+    busy = setup.number("busy_frac") * alone.run.setup.capacity_requests_per_s
+    late = {"low_p50": "low_p50_late_frac", "low_p99": "low_p99_late_frac"}
+    late |= {"high_p50": "high_p50_late_frac", "high_p99": "high_p99_late_frac"}
+    return {
+        **server,
+        "rate": busy * servers,
+        "replicas": servers,
+        "router": "round-robin",
+        "oversubscribe": True,
+        "power_budget_w": servers * count * (device.power_limit_w + device.host_power_w),
+        "power_cap": "two-thresholds",
+        "power_cap_knob": [f"{name}_frac={setup.number(f'{name}_threshold_frac'):g}" for name in ("first", "second")],
+        "power_low_frac": setup.number("low_priority_frac"),
+        "power_reading_s": setup.number("reading_s"),
+        "power_delay_s": setup.number("cap_delay_s"),
+        "power_late": [f"{name}={setup.number(key):g}" for name, key in late.items()],
+    }

@@ -41,18 +41,38 @@ def largest_row(
     tolerance: Tolerance,
     most_frac: float = 1.0,
 ) -> Fit:
-    """By bisection between ``row`` as it is and ``most_frac`` more: no brake, and latencies within tolerance."""
-    good, bad = row.num_servers, int(row.num_servers * (1.0 + most_frac)) + 1
-    best = run(row, at_clock, rule)
+    """The largest row between ``row`` as it is and ``most_frac`` more: no brake, and latencies within tolerance."""
+
+    def at(num_servers: int, asked: Callable[[Reading], Clocks]) -> Drawn:
+        return run(replace(row, num_servers=num_servers), at_clock, asked)
+
+    return largest(
+        row.num_servers,
+        lambda count: at(count, rule),
+        lambda count: at(count, _never),
+        tolerance,
+        most_frac,
+    )
+
+
+def largest(
+    num_rated: int,
+    capped: Callable[[int], Drawn],
+    free: Callable[[int], Drawn],
+    tolerance: Tolerance,
+    most_frac: float = 1.0,
+) -> Fit:
+    """By bisection the most servers, from those that rated draws allow on, with caps against the same without any."""
+    good, bad = num_rated, int(num_rated * (1.0 + most_frac)) + 1
+    best = capped(num_rated)
     while bad - good > 1:
         middle = (good + bad) // 2
-        larger = replace(row, num_servers=middle)
-        found = run(larger, at_clock, rule)
-        if found.num_brakes == 0 and is_within(found, run(larger, at_clock, _never), tolerance):
+        found = capped(middle)
+        if found.num_brakes == 0 and is_within(found, free(middle), tolerance):
             good, best = middle, found
         else:
             bad = middle
-    return Fit(num_servers=good, num_rated=row.num_servers, drawn=best)
+    return Fit(num_servers=good, num_rated=num_rated, drawn=best)
 
 
 def is_within(found: Drawn, free: Drawn, tolerance: Tolerance) -> bool:

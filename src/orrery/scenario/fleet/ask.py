@@ -20,6 +20,7 @@ from orrery.scenario.fleet.change import smallest_change
 from orrery.scenario.fleet.graph import GraphAnswer, place_graph
 from orrery.scenario.fleet.jobs import check_jobs
 from orrery.scenario.fleet.mixed import MixedAnswer, mixed_fleet
+from orrery.scenario.fleet.oversubscribe import Oversubscription, oversubscribed
 from orrery.scenario.fleet.power import check_power
 from orrery.scenario.fleet.read import FleetInputs, read_fleet
 from orrery.scenario.fleet.regret import regret_of
@@ -45,7 +46,16 @@ def simulate_fleet(
     jobs: int = 1,
     ray: str = "",
     **settings: Any,
-) -> FleetAnswer | SteadyAnswer | Survival | ServicesAnswer | MixedAnswer | GraphAnswer | InfeasibleAnswer:
+) -> (
+    FleetAnswer
+    | SteadyAnswer
+    | Survival
+    | ServicesAnswer
+    | MixedAnswer
+    | GraphAnswer
+    | Oversubscription
+    | InfeasibleAnswer
+):
     """Serve a fleet's traffic over days, with replicas that start, stop and fail.
 
     ``file`` is a FLEET.toml; settings are its keys and override it. Several services are simulated in ``jobs``
@@ -65,7 +75,16 @@ def ask_fleet(
     patience: AbstractContextManager[object] | None = None,
     jobs: int = 1,
     ray: str = "",
-) -> FleetAnswer | SteadyAnswer | Survival | ServicesAnswer | MixedAnswer | GraphAnswer | InfeasibleAnswer:
+) -> (
+    FleetAnswer
+    | SteadyAnswer
+    | Survival
+    | ServicesAnswer
+    | MixedAnswer
+    | GraphAnswer
+    | Oversubscription
+    | InfeasibleAnswer
+):
     """The answer for settings as a FLEET.toml has them."""
     if (jobs > 1 or ray) and "service" not in settings:
         raise ScenarioError("jobs, ray: share out several services; write each as [[service]], or leave them out.")
@@ -90,6 +109,11 @@ def ask_fleet(
             return survival(inputs, inputs.top.survive)
     if inputs.top.steady:
         return steady_answer(inputs)
+    if inputs.top.oversubscribe:
+        with patience or nullcontext():
+            return oversubscribed(inputs, settings, lambda more: simulated_fleet(read_fleet(more, where), None))
+    if inputs.top.power_late:
+        raise ScenarioError("power_late: is about how many replicas fit; write oversubscribe = true beside it.")
     return with_more(inputs, settings, patience)
 
 

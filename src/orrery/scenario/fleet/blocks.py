@@ -38,6 +38,7 @@ class PoolBlock(Inputs, table=KNOWN):
     purchase: Word = None
     zones: Word = None
     racks: Word = None
+    host_power_w: Number = None
     power_priority: Word = None
 
 
@@ -73,6 +74,8 @@ class FleetTop(PoolBlock):
     power_low_frac: Number = None
     power_reading_s: Number = None
     power_delay_s: Number = None
+    oversubscribe: Switch = None
+    power_late: tuple[str, ...] = ()
     usd_per_tonne: Number = None
     fault_rates: Word = None
     change: Switch = None

@@ -168,13 +168,18 @@ def _terms(
         purchase=purchase,
         usd_per_s=devices * tariff.usd_per_hour / S_PER_HOUR,
         idle_power_w=devices * device.idle_power_w,
-        host_power_w=devices * device.host_power_w,
+        host_power_w=devices * _first_given(block.host_power_w, top.host_power_w, device.host_power_w),
         rated_power_w=devices * (device.power_limit_w + device.host_power_w),
         zones=zones,
         racks=racks_of(inputs, block),
         power_priority=block.power_priority or top.power_priority or "",
     )
     return terms, notes
+
+
+def _first_given(*values: float | None) -> float:
+    """The first value that somebody gave."""
+    return next(value for value in values if value is not None)
 
 
 def _disruptions(inputs: FleetInputs) -> Disruptions:

@@ -36,7 +36,7 @@ SIMULATED = {
 
 def check_power(settings: Mapping[str, Any]) -> None:
     """Refuse a power limit where nothing would follow it."""
-    for name in ("power_budget_w", "row", "rack", *NEEDS_LIMIT):
+    for name in ("power_budget_w", "row", "rack", "oversubscribe", "power_late", *NEEDS_LIMIT):
         for way, why in SIMULATED.items():
             if settings.get(name) and settings.get(way):
                 raise ScenarioError(f"{name}: {why}; leave {name if way == 'service' else way} out.")

@@ -27,7 +27,7 @@ from orrery.scenario.shift import read_hours
 
 TOP = {s.name: s for s in FLEET_SETTINGS}
 SCALERS = ("autoscaler", "prefill_autoscaler")
-LISTED = (*(f"{name}_knob" for name in SCALERS), "power_cap_knob", "job")
+LISTED = (*(f"{name}_knob" for name in SCALERS), "power_cap_knob", "power_late", "job")
 """Settings that may be one text or several."""
 
 WITHOUT_USE = {

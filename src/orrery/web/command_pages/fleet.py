@@ -103,10 +103,11 @@ def sections(plain: Plain) -> tuple[Section, ...]:
 
 
 def _other_sections(plain: Plain) -> tuple[Section, ...]:
-    """Answers that are no single run: steady hours, a size that survives, a mix of devices, a graph of calls."""
+    """Answers that are no single run: steady hours, a size that survives, a mix of devices, a graph of calls,
+    replicas under a budget."""
     figures = tuple((name.replace("_", " "), f"{v:.6g}") for name, v in plain.items() if _is_number(v))
     found = [Section(title="Result", table=Table(caption="In SI units", columns=("", "Value"), rows=figures))]
-    for name in ("mix", "stages", "hours"):
+    for name in ("mix", "stages", "hours", "oversubscribe"):
         rows: list[dict[str, Any]] = plain.get(name) or []
         if rows:
             columns = tuple(rows[0])
