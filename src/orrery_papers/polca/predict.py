@@ -41,14 +41,14 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 
 def fits(setup: Setup) -> tuple[RuleFit, RuleFit]:
     """``orrery fleet --oversubscribe`` on the set-up: two thresholds, and one for all."""
-    answer = simulate_fleet(**asked(setup))
+    answer = simulate_fleet(**fleet_settings(setup))
     if not isinstance(answer, Oversubscription):
         raise OutOfRange(f"setup {setup.name}: {answer}")
     found = {fit.cap: fit for fit in answer.fits}
     return found["two-thresholds"], found["everyone"]
 
 
-def asked(setup: Setup) -> dict[str, Any]:
+def fleet_settings(setup: Setup) -> dict[str, Any]:
     """The fleet's settings: its busiest stretch, each server with requests of its own."""
     count, device = layout_of(setup.word("layout")).tp, get_device(setup.word("device"))
     servers = int(setup.number("num_servers"))

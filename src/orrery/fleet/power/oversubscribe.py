@@ -43,8 +43,8 @@ def largest_row(
 ) -> Fit:
     """The largest row between ``row`` as it is and ``most_frac`` more: no brake, and latencies within tolerance."""
 
-    def at(num_servers: int, asked: Callable[[Reading], Clocks]) -> Drawn:
-        return run(replace(row, num_servers=num_servers), at_clock, asked)
+    def at(num_servers: int, law: Callable[[Reading], Clocks]) -> Drawn:
+        return run(replace(row, num_servers=num_servers), at_clock, law)
 
     return largest(
         row.num_servers,
