@@ -6,8 +6,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from orrery.base.errors import UnknownName
+from orrery.base.errors import OrreryError, UnknownName
 from orrery.base.sources import Fact, Source, parse_fact, read_toml
+from orrery.catalog.models import resolve
 from orrery.fleet.money import TOKENS_PER_MILLION, ApiPrice
 
 FILE = Path(__file__).parent / "facts" / "api_prices.toml"
@@ -21,6 +22,23 @@ class PublishedPrice:
     as_of: str
     price: ApiPrice
     facts: tuple[Fact, ...]
+
+    def usd_per_million(self, input_tokens: float, output_tokens: float) -> float:
+        """Dollars of a million output tokens together with the input that requests of these lengths take."""
+        each = self.price.output_usd_per_tokens + self.price.input_usd_per_tokens * input_tokens / output_tokens
+        return each * TOKENS_PER_MILLION
+
+
+def api_prices_of(model: str) -> tuple[PublishedPrice, ...]:
+    """Every published price of a model, whichever of its spellings either side uses."""
+    return tuple(get_api_price(name) for name in api_price_names() if _is_same(name.partition("/")[2], model))
+
+
+def _is_same(name: str, model: str) -> bool:
+    try:
+        return resolve(name) == resolve(model)
+    except OrreryError:
+        return False
 
 
 def api_price_names() -> tuple[str, ...]:

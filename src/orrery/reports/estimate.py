@@ -8,6 +8,7 @@ from orrery.planner.space import Fixed, formats, tensor_degrees
 from orrery.reports.estimate_swings import sensitivity
 from orrery.reports.facts import SERVING, accuracy_of, facts_of
 from orrery.reports.frame import Frame, framed, infeasible, prices_of
+from orrery.reports.money import S_PER_HOUR, Bill, money_section
 from orrery.reports.report import Command, Number, Report, Section, Table
 from orrery.reports.serving_pictures import memory_figure, roofline_figure, time_figure
 from orrery.reports.serving_words import BOUND_BY, described, estimate_question, formats_said, load_said, machines
@@ -45,6 +46,7 @@ def estimate_report(source: Source, frame: Frame) -> Report:
         question=(estimate_question(answer),),
         headline=headline(answer),
         summary=describe(answer),
+        money=_money(answer),
         numbers=numbers(answer),
         alternatives=alternatives(scenario, answer),
         sensitivity=with_figures(sensitivity(scenario, answer)),
@@ -80,13 +82,6 @@ def describe(answer: Answer) -> tuple[str, ...]:
         f"Layout: {described(d)}. Limited by {BOUND_BY.get(e.bound_by, e.bound_by)}; {e.concurrency:,.3g} requests "
         "run at once."
     ]
-    usd_per_s = answer.tariff.usd_per_s(e.num_devices, e.power_w)
-    if usd_per_s is not None:
-        out.append(
-            f"That is {format_value(3600 * usd_per_s, 'usd')} an hour, "
-            f"{format_value(730 * 3600 * usd_per_s, 'usd')} a month "
-            "of 730 hours."
-        )
     if many := answer.reasoned:
         way = many.ways[-1]
         out.append(
@@ -94,6 +89,24 @@ def describe(answer: Answer) -> tuple[str, ...]:
             f"{format_value(way.usd, 'usd')}."
         )
     return tuple(out)
+
+
+def _money(answer: Answer) -> Section | None:
+    e, workload = answer.estimate, answer.question.workload
+    usd_per_s = answer.tariff.usd_per_s(e.num_devices, e.power_w)
+    if workload.output_tokens <= 0 or not e.output_tokens_per_s:
+        return None
+    return money_section(
+        Bill(
+            model=answer.question.deployment.model.name,
+            usd_per_hour=None if usd_per_s is None else S_PER_HOUR * usd_per_s,
+            full_tokens_per_s=e.output_tokens_per_s,
+            used_frac=1.0,
+            full="this load",
+            input_tokens=workload.input_tokens,
+            output_tokens=workload.output_tokens,
+        )
+    )
 
 
 def numbers(answer: Answer) -> tuple[Number, ...]:

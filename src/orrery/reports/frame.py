@@ -45,6 +45,8 @@ def framed(source: Source, frame: Frame, *, model: str, commands: Sequence[Comma
         "accuracy": None,
         "limits": (),
         "infeasible": None,
+        "money": None,
+        "risks": (),
     }
     again = Command(about="Ask the same question again", line=source.command)
     return Report(

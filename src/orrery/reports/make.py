@@ -9,6 +9,7 @@ from orrery.base.arguments import typed
 from orrery.reports.frame import Frame
 from orrery.reports.kinds import Kind
 from orrery.reports.report import Report
+from orrery.reports.risks import with_risks
 from orrery.reports.source import Source
 
 
@@ -17,7 +18,7 @@ def report_of(source: Source, frame: Frame | None = None) -> Report:
     """The report of the question or answer in ``source``."""
     made = _builders()[source.kind](source, frame or Frame())
     is_other = source.kind in ASKED_AGAIN and _differs(source, made)
-    return replace(made, limits=(OTHER_NUMBERS, *made.limits)) if is_other else made
+    return with_risks(replace(made, limits=(OTHER_NUMBERS, *made.limits)) if is_other else made)
 
 
 ASKED_AGAIN = frozenset({"plan", "estimate", "train", "train-plan"})

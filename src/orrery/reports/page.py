@@ -7,10 +7,10 @@ from typing import Any
 
 from orrery.base.errors import ScenarioError
 from orrery.base.sources import Fact
-from orrery.base.units import UNIT_WORDS, si
+from orrery.base.units import si
 from orrery.reports.report import Report, Sensitivity, Table
 from orrery.reports.swings import moves_table_rows
-from orrery.reports.words import format_value
+from orrery.reports.words import format_value, name_and_unit
 
 EXTRA = "report"
 
@@ -71,7 +71,7 @@ def _fact(fact: Fact) -> dict[str, str]:
     """Format a fact as text; a link only where it leads to the web."""
     source = fact.source
     url = source.url if source and source.url.startswith(("https://", "http://")) else ""
-    name, unit = _name_and_unit(fact.name) if isinstance(fact.value, float) else (fact.name, "")
+    name, unit = name_and_unit(fact.name) if isinstance(fact.value, float) else (fact.name, "")
     return {
         "name": name.replace("_", " "),
         "value": _value(fact.value, unit),
@@ -80,14 +80,6 @@ def _fact(fact: Fact) -> dict[str, str]:
         "source": source.title if source else fact.note or "our own assumption",
         "at": fact.at if source else "",
     }
-
-
-def _name_and_unit(name: str) -> tuple[str, str]:
-    """A fact's name without its last words, and these where they are a unit."""
-    words, unit = name.split("_"), list[str]()
-    while len(words) > 1 and (words[-1] in UNIT_WORDS or (words[-1] == "per" and unit)):
-        unit.insert(0, words.pop())
-    return ("_".join(words), "_".join(unit)) if unit and unit[0] != "per" else (name, "")
 
 
 ORIGINS = {

@@ -9,6 +9,7 @@ from orrery.planner.plan import Operation, Plan
 from orrery.planner.rejection_reasons import described as candidate_said
 from orrery.reports.facts import ONLINE, SERVING, accuracy_of, facts_of
 from orrery.reports.frame import Frame, framed, infeasible, prices_of
+from orrery.reports.money import Bill, money_section
 from orrery.reports.plan_alternatives import alternatives, counts, misses
 from orrery.reports.plan_swings import FixedPlan, capacity_interval, fleet_at, sensitivity
 from orrery.reports.report import Command, Number, Report, Section
@@ -51,6 +52,8 @@ def plan_report(source: Source, frame: Frame) -> Report:
         question=question,
         headline=headline(fixed, model),
         summary=(*describe(fixed), *(tail_of(held) if held else ())),
+        money=money_section(_bill(fixed), answer.money),
+        risks=_risks(fixed),
         numbers=numbers(fixed),
         alternatives=alternatives(answer),
         sensitivity=with_figures(sensitivity(fixed)),
@@ -138,16 +141,10 @@ def spare_of(goal: Goal, o: Operation) -> float:
 
 def describe(fixed: FixedPlan) -> tuple[str, ...]:
     """Further sentences: the layout, the money, the margin, and the slow end."""
-    plan, o, goal = fixed.plan, fixed.operation, fixed.goal
+    o, goal = fixed.operation, fixed.goal
     d = o.deployment
     how = f"{counted(o.replicas, 'replica')}: {cut(d.layout)}, {formats_said(d.formats)}, engine {d.engine.name}."
     out = [how]
-    if plan.usd_per_hour is not None:
-        month = 730.0 * plan.usd_per_hour
-        out.append(
-            f"That is {format_value(plan.usd_per_hour, 'usd')} an hour, {format_value(month, 'usd')} a "
-            f"month of 730 hours."
-        )
     carried = capacity_interval(fixed)
     if goal.traffic.request_rate_per_s and carried:
         rate = format_value(o.highest_requests_per_s, "requests_per_s")
@@ -157,6 +154,38 @@ def describe(fixed: FixedPlan) -> tuple[str, ...]:
         else:
             more = fleet_at(fixed, carried.low_80 / o.highest_requests_per_s)["num_devices"]
             out.append(f"{top}: at the low end the same traffic needs {counted(more, 'device')}.")
+    return tuple(out)
+
+
+def _bill(fixed: FixedPlan) -> Bill:
+    plan, o = fixed.plan, fixed.operation
+    rate, lengths = fixed.goal.traffic.request_rate_per_s, fixed.goal.traffic
+    used = rate / o.highest_requests_per_s if rate else 1.0
+    return Bill(
+        model=o.deployment.model.name,
+        usd_per_hour=plan.usd_per_hour,
+        full_tokens_per_s=plan.output_tokens_per_s / used,
+        used_frac=used,
+        full="the most within the SLOs",
+        input_tokens=lengths.input_tokens,
+        output_tokens=lengths.output_tokens,
+    )
+
+
+def _risks(fixed: FixedPlan) -> tuple[str, ...]:
+    """Whether the slow end of each interval is still within its SLO."""
+    out: list[str] = []
+    for metric, limit in fixed.goal.objectives.limits():
+        around, word = fixed.plan.intervals.get(metric), metric.removesuffix("_s").upper()
+        if around is None:
+            continue
+        high, most = format_value(around.high_80, "s"), format_value(limit, "s")
+        is_met = around.high_80 <= limit
+        out.append(
+            f"{word}: even the slow end of the 80 % interval, {high}, is within the SLO of {most}."
+            if is_met
+            else f"{word}: the slow end of the 80 % interval, {high}, misses the SLO of {most}."
+        )
     return tuple(out)
 
 

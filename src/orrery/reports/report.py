@@ -114,6 +114,37 @@ class Command:
     line: str
 
 
+KEY_NUMBERS = (
+    "days",
+    "usd",
+    "cost_usd",
+    "attained_frac",
+    "capacity_requests_per_s",
+    "num_devices",
+    "usd_per_hour",
+    "usd_per_million_tokens",
+    "usd_per_million_output_tokens",
+    "slo_attainment",
+    "p99_ttft_ms",
+    "p99_tpot_ms",
+    "p99_ttft_s",
+    "ttft_s",
+    "tpot_s",
+    "step_time_s",
+    "mfu_frac",
+    "highest_requests_per_s",
+    "output_tokens_per_s",
+    "output_throughput",
+    "request_throughput",
+    "peak_memory_bytes",
+    "power_w",
+    "energy_j",
+)
+"""Figures that the first page may have, the most asked for first."""
+
+NUM_KEY = 6
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """A report, from an engineer to the person who pays."""
@@ -137,6 +168,14 @@ class Report:
     accuracy: Table | None
     limits: tuple[str, ...]
     commands: tuple[Command, ...]
+    money: Section | None = None
+    risks: tuple[str, ...] = ()
+
+    @property
+    def key_numbers(self) -> tuple[Number, ...]:
+        """The figures of the first page, in the order in which they are asked for."""
+        found = {number.name: number for number in self.numbers}
+        return tuple(found[name] for name in KEY_NUMBERS if name in found)[:NUM_KEY]
 
     @property
     def is_feasible(self) -> bool:

@@ -7,6 +7,7 @@ from orrery.base.cost import Interval
 from orrery.base.errors import OrreryError
 from orrery.reports.facts import ONLINE, SERVING, accuracy_of, facts_of, priced
 from orrery.reports.frame import Frame, framed, infeasible, prices_of
+from orrery.reports.money import money_section, served_bill
 from orrery.reports.report import Command, Report, Section, Table
 from orrery.reports.serving_pictures import memory_figure, roofline_figure, time_figure
 from orrery.reports.serving_words import LATENCY, load_said, machines
@@ -57,6 +58,7 @@ def simulate_report(source: Source, frame: Frame) -> Report:
         question=question,
         headline=headline(plain, doubts),
         summary=_describe(plain),
+        money=money_section(served_bill(plain, "the most within the SLOs" if is_search else "the simulated load")),
         numbers=numbers(plain, doubts),
         alternatives=_tried(plain) if is_search else None,
         sensitivity=with_figures(found) if found else None,

@@ -6,6 +6,7 @@ from typing import Any
 from orrery.drawing import Axis, Point, Series, lines, scatter
 from orrery.reports.facts import ONLINE, SERVING, accuracy_of, priced
 from orrery.reports.frame import Frame, framed, infeasible, prices_of
+from orrery.reports.money import money_section, served_bill
 from orrery.reports.report import Command, End, Figure, Input, Metric, Number, Report, Section, Sensitivity, Table
 from orrery.reports.serving_words import load_said, machines
 from orrery.reports.source import Source
@@ -69,6 +70,7 @@ def sweep_report(source: Source, frame: Frame) -> Report:
         question=question,
         headline=_headline(runs[best], rows[best], varied, len(done)),
         summary=_describe(rows, done),
+        money=money_section(served_bill(runs[best], "the load of the best run")),
         numbers=_numbers(rows[best]),
         alternatives=_alternatives(rows, varied, best),
         sensitivity=_sensitivity(rows, done, varied, best),

@@ -60,6 +60,8 @@ def train_report(source: Source, frame: Frame) -> Report:
         question=requested,
         headline=headline(answer),
         summary=describe(answer),
+        money=money_of(answer),
+        risks=risks_of(answer),
         numbers=numbers(answer),
         alternatives=_alternatives(one, answer),
         sensitivity=with_figures(sensitivity(one, answer)),
@@ -104,20 +106,39 @@ def describe(answer: Trained) -> tuple[str, ...]:
         f"Limited by {BOUND_BY.get(answer.bound_by, answer.bound_by)}; {format_value(answer.mfu_frac, 'frac')} of the "
         f"devices' peak goes into the model. Framework: {job.framework.name}."
     ]
-    usd_per_s = answer.tariff.usd_per_s(job.cluster.num_devices, job.cluster.num_devices * answer.power_w)
-    if usd_per_s is not None:
-        out.append(f"The devices cost {format_value(3600 * usd_per_s, 'usd')} an hour.")
-    capacity, memory = job.cluster.device.memory_capacity_bytes, intervals_of(answer).get("peak_memory_bytes")
-    if memory and memory.high_80 > capacity:
-        out.append(
-            f"It may run out of memory: the high end of the interval, {format_value(memory.high_80, 'bytes')}, is "
-            f"more than the {format_value(capacity, 'bytes')} of a device. Try it before a long run."
-        )
     if answer.run and answer.run.goodput:
         out.append(
             f"Failures are in it: {format_value(answer.run.goodput.useful_frac, 'frac')} of the time is useful work."
         )
     return tuple(out)
+
+
+def money_of(answer: Trained) -> Section | None:
+    """The hour and the run in dollars; None where no price is known."""
+    job, run = answer.job, answer.run
+    usd_per_s = answer.tariff.usd_per_s(job.cluster.num_devices, job.cluster.num_devices * answer.power_w)
+    if usd_per_s is None:
+        return None
+    words = [f"The devices cost {format_value(3600 * usd_per_s, 'usd')} an hour."]
+    if run and run.usd is not None:
+        around = sure(intervals_of(answer).get("usd"), "usd")
+        words.append(f"The run costs {format_value(run.usd, 'usd')}{around}, every hour of every device paid for.")
+    return Section(heading="Money", summary=tuple(words))
+
+
+def risks_of(answer: Trained) -> tuple[str, ...]:
+    """Whether the high end of its memory fits."""
+    capacity = answer.job.cluster.device.memory_capacity_bytes
+    memory = intervals_of(answer).get("peak_memory_bytes")
+    if memory is None:
+        return ()
+    high, most = format_value(memory.high_80, "bytes"), format_value(capacity, "bytes")
+    if memory.high_80 > capacity:
+        return (
+            f"It may run out of memory: the high end of the interval, {high}, is more than the {most} of a device. Try "
+            "it before a long run.",
+        )
+    return (f"Memory: the high end of the interval, {high}, is within the {most} of a device.",)
 
 
 def intervals_of(answer: Trained) -> dict[str, Interval]:

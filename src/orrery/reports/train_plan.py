@@ -6,7 +6,18 @@ from orrery.reports.frame import Frame, framed, infeasible, prices_of
 from orrery.reports.report import Command, Report, Section, Table
 from orrery.reports.source import Source
 from orrery.reports.swings import with_figures
-from orrery.reports.train import LIMITS, accuracy, describe, facts_of, headline, numbers, question, where
+from orrery.reports.train import (
+    LIMITS,
+    accuracy,
+    describe,
+    facts_of,
+    headline,
+    money_of,
+    numbers,
+    question,
+    risks_of,
+    where,
+)
 from orrery.reports.train_pictures import front_figure
 from orrery.reports.train_swings import kept_layout, sensitivity
 from orrery.reports.words import changed, format_value, listed
@@ -42,6 +53,8 @@ def train_plan_report(source: Source, frame: Frame) -> Report:
         question=requested,
         headline=headline(best),
         summary=describe(best),
+        money=money_of(best),
+        risks=risks_of(best),
         numbers=numbers(best),
         alternatives=_alternatives(answer),
         sensitivity=with_figures(sensitivity(one, best)),

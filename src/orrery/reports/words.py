@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from orrery.base.cost import Interval
-from orrery.base.units import text
+from orrery.base.units import UNIT_WORDS, text
 
 S_PER_DAY = 86400.0
 
@@ -82,6 +82,14 @@ def many(count: float) -> str:
         if count >= scale:
             return f"{count / scale:,.4g} {word}"
     return f"{count:,.0f}"
+
+
+def name_and_unit(name: str) -> tuple[str, str]:
+    """A fact's name without its last words, and these where they are a unit."""
+    words, unit = name.split("_"), list[str]()
+    while len(words) > 1 and (words[-1] in UNIT_WORDS or (words[-1] == "per" and unit)):
+        unit.insert(0, words.pop())
+    return ("_".join(words), "_".join(unit)) if unit and unit[0] != "per" else (name, "")
 
 
 def capital(sentence: str) -> str:

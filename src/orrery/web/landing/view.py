@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
-from orrery.base.errors import OrreryError
-from orrery.catalog.api_prices import api_price_names, get_api_price
+from orrery.catalog.api_prices import api_prices_of
 from orrery.catalog.devices import get_device
-from orrery.catalog.models import model_names, resolve
+from orrery.catalog.models import model_names
 from orrery.catalog.prices import price_of
 from orrery.web.landing import shipped
 from orrery.web.landing.best import MS, Best, Limits, Row, best_row, named_rows, usd_per_million
@@ -78,22 +77,15 @@ def chart_data(choice: Choice) -> dict[str, Any]:
 
 def apis_of(choice: Choice) -> list[dict[str, Any]]:
     """Public API prices of the model, in dollars for a million output tokens together with the input that they take."""
-    ratio = choice.lengths[0] / choice.lengths[1]
-    found: list[dict[str, Any]] = []
-    for name in api_price_names():
-        provider, _, model = name.partition("/")
-        if _is_same(model, choice.model):
-            known = get_api_price(name)
-            usd = (known.price.output_usd_per_tokens + known.price.input_usd_per_tokens * ratio) * 1e6
-            found.append({"name": provider, "usd": round(usd, 4), "asOf": known.as_of})
+    found = [
+        {
+            "name": known.name.partition("/")[0],
+            "usd": round(known.usd_per_million(*choice.lengths), 4),
+            "asOf": known.as_of,
+        }
+        for known in api_prices_of(choice.model)
+    ]
     return sorted(found, key=lambda one: one["usd"])
-
-
-def _is_same(name: str, model: str) -> bool:
-    try:
-        return resolve(name) == resolve(model)
-    except OrreryError:
-        return False
 
 
 def rows_of(choice: Choice) -> dict[str, dict[str, Rows]]:
