@@ -36,7 +36,7 @@ def pair(a_80, b_80, a=10.0, b=20.0):
 
 def test_likely_only_where_intervals_are_apart():
     assert pair((9, 11), (18, 22)).verdict == "B likely faster"
-    assert pair((9, 18), (18, 22)).verdict == "too close to call"
+    assert pair((9, 18), (18, 22)).verdict == "within the 80 % intervals"
     assert pair((9, 11), (1, 2), b=1.5).verdict == "B likely slower"
     assert pair(None, (18, 22)).verdict == "no interval is known"
     assert not pair(None, (18, 22)).is_sure

@@ -80,8 +80,8 @@ def test_the_page_and_its_part(client):
         "Why",
         "Rooflines",
         "Memory",
-        "What runs when",
-        "Energy and money",
+        "Timeline",
+        "Energy and cost",
         "Assumptions (defaults used)",
     ):
         assert f"<h2>{heading}</h2>" in page
@@ -139,7 +139,7 @@ def test_memory_says_what_is_left(answer):
         capacity.left(estimate(model="llama-3.1-8b", device="rtx-4090", input_tokens=100, output_tokens=100, batch=1))
     )
     assert "all that there is room for" in small["Longest context"]
-    assert "key/value cache" in capacity.figure(answer).svg
+    assert "KV cache" in capacity.figure(answer).svg
 
 
 def test_stages_never_do_two_batches_at_once(answer):

@@ -141,13 +141,13 @@ def test_an_entry_tells_all_that_is_known(client):
     page = client.get("/papers/distserve")
     heads = re.findall(r"<h2>(.*?)</h2>", page.text)
     assert heads == [
-        "What it does",
+        "Method",
         "Use it on your deployment",
-        "What it gains and what it costs",
-        "When it helps and when it hurts",
-        "What it claims and what came out",
-        "What would this do to my deployment?",
-        "What it leaves open",
+        "Benefits and costs",
+        "Sensitivity",
+        "Claims: reported vs predicted",
+        "Effect on my deployment",
+        "Unstated settings",
         "Related",
     ]
     assert re.search(r"Helps (for input tokens above|in this range)", page.text)

@@ -42,13 +42,13 @@ def print_entry(entry: PaperEntry) -> None:
     out.print(", ".join(entry.authors) or "authors unknown", style="dim", markup=False)
     for name, url in entry.links.items():
         out.print(f"  {url}" + ("" if name in ("paper", "arXiv") else f"  ({name})"), markup=False, style="dim")
-    _head(out, "What it does")
+    _head(out, "Method")
     out.print(entry.mechanism, markup=False)
     _print_techniques(out, entry)
     if entry.use or entry.no_use:
         _head(out, "Use it on your deployment")
         out.print(entry.use or f"No command takes it: {entry.no_use}.", markup=False, soft_wrap=True)
-    _head(out, "When it helps and when it hurts")
+    _head(out, "Sensitivity")
     if entry.curve is None:
         out.print(f"Not known: {entry.no_curve}.", markup=False)
     else:
@@ -64,7 +64,7 @@ def _head(out: "Console", words: str) -> None:
 
 def _print_techniques(out: "Console", entry: PaperEntry) -> None:
     """Print a paper's gains and costs, then those of the techniques that it uses."""
-    _head(out, "What it gains and what it costs")
+    _head(out, "Benefits and costs")
     if entry.gains or entry.costs:
         _print_gains(out, entry)
     for technique in entry.techniques:
@@ -111,7 +111,7 @@ def _colour(point: Point) -> str:
 
 def _print_claims(out: "Console", entry: PaperEntry) -> None:
     """Print the claims: reported, predicted, and the reason where there is no prediction."""
-    _head(out, "What it claims and what came out")
+    _head(out, "Claims: reported vs predicted")
     if entry.missing:
         out.print(f"Not modeled: {entry.missing}", markup=False)
     shown = sorted(entry.claims, key=lambda j: (j.predicted is None, j.claim.origin != "abstract"))[:MAX_CLAIMS]
@@ -170,7 +170,7 @@ def _print_missing(out: "Console", entry: PaperEntry) -> None:
 
 def _print_open(out: "Console", entry: PaperEntry) -> None:
     if entry.unstated:
-        _head(out, "What it leaves open")
+        _head(out, "Unstated settings")
     for what, assumed in entry.unstated.items():
         out.print(f"- {what.replace('_', ' ')}: {assumed}", markup=False)
 

@@ -123,7 +123,7 @@ def numbers(answer: Answer) -> tuple[Number, ...]:
         ("energy_j_per_token", "Energy per output token", "j"),
         ("host_power_w", "Power of their machines, at most", "w"),
         ("energy_j_per_token_with_host", "Energy per output token, machines counted", "j"),
-        ("peak_memory_bytes", "Memory of the fullest device", "bytes"),
+        ("peak_memory_bytes", "Peak memory per device", "bytes"),
     )
     out = [Number(name=n, label=label, value=getattr(e, n), unit=u, interval=around.get(n)) for n, label, u in found]
     for n, label in (

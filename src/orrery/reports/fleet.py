@@ -13,7 +13,7 @@ from orrery.scenario.fleet.answer import FleetAnswer, event_counts
 CAUSES = {
     "shed": "refused, or beyond a budget",
     "fault": "their replica was lost",
-    "preemption": "preempted: the key/value cache was full",
+    "preemption": "preempted: the KV cache was full",
     "cold-start": "waited while a replica started",
     "power-cap": "were slowed by a power cap",
     "queue": "waited in a queue",

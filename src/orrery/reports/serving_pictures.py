@@ -19,13 +19,13 @@ GROUPS_NAMED = 7
 
 
 def memory_figure(memories: Sequence[tuple[str, Memory]]) -> Figure:
-    """Memory of the fullest device of each deployment, by category."""
+    """Peak memory per device of each deployment, by category."""
     bars = [
         Bar(
             name,
             [
                 Part("weights", m.weights_bytes),
-                Part("key/value cache", m.kv_capacity_bytes),
+                Part("KV cache", m.kv_capacity_bytes),
                 Part("activations", m.activation_bytes),
                 Part("buffers", m.communication_bytes),
                 Part("driver and libraries", m.context_bytes),
@@ -43,9 +43,9 @@ def memory_figure(memories: Sequence[tuple[str, Memory]]) -> Figure:
         f"holds {tokens} of prompts and answers at once in one replica."
     )
     return Figure(
-        title="Memory of the fullest device",
+        title="Peak memory per device",
         summary=summary,
-        svg=stacked(bars, Axis("", "bytes"), title="Memory of the fullest device"),
+        svg=stacked(bars, Axis("", "bytes"), title="Peak memory per device"),
     )
 
 
@@ -115,7 +115,7 @@ def front_figure(points: Sequence[FrontPoint], chosen: tuple[float, float] | Non
             p.output_tokens_per_s_per_user,
             p.output_tokens_per_s_per_device,
             _short(p, is_one),
-            kind="meets the objectives" if p.meets_objectives else "misses an objective",
+            kind="meets SLO" if p.meets_objectives else "misses SLO",
             is_front=True,
             detail=f"{p.concurrency:.3g} in flight",
         )

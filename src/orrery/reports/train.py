@@ -165,7 +165,7 @@ def numbers(answer: Trained) -> tuple[Number, ...]:
         ("tokens_per_s", "Tokens/s of all devices", answer.tokens_per_s, ""),
         ("tokens_per_s_per_device", "Tokens/s of each device", answer.tokens_per_s_per_device, ""),
         ("mfu_frac", "Share of the peak that goes into the model", answer.mfu_frac, "frac"),
-        ("peak_memory_bytes", "Memory of the fullest device", answer.peak_memory_bytes, "bytes"),
+        ("peak_memory_bytes", "Peak memory per device", answer.peak_memory_bytes, "bytes"),
         ("power_w", "Power of a device", answer.power_w, "w"),
         ("energy_j_per_token", "Energy per token", answer.energy_j_per_token, "j"),
         ("usd_per_million_tokens", "Dollars per million tokens", answer.usd_per_million_tokens, "usd"),

@@ -28,7 +28,7 @@ METRICS = (
     Metric(name="usd_per_million_tokens", label="Dollars per million tokens", unit="usd"),
     Metric(name="tokens_per_s", label="Tokens/s of all devices", unit="tokens_per_s"),
     Metric(name="step_time_s", label="Time of a step", unit="s"),
-    Metric(name="peak_memory_bytes", label="Memory of the fullest device", unit="bytes"),
+    Metric(name="peak_memory_bytes", label="Peak memory per device", unit="bytes"),
 )
 
 HALVED = (

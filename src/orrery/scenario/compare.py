@@ -113,7 +113,7 @@ def changed(base: Mapping[str, Any], text: str) -> dict[str, Any]:
 
 
 def in_words(difference: Difference) -> str:
-    """Such as ``12 % lower (80 %: 7 to 18)``; ``too close to call`` where the interval holds no difference."""
+    """Such as ``12 % lower (80 %: 7 to 18)``; ``within the interval`` where the interval holds no difference."""
     if difference.frac == 0.0:
         return "the same"
     low, high = difference.low_80, difference.high_80
@@ -122,7 +122,7 @@ def in_words(difference: Difference) -> str:
     if low is None or high is None:
         return f"{size} {way}"
     if not difference.is_sure:
-        return f"{size} {way}, too close to call (80 %: {low:+.0%} to {high:+.0%})"
+        return f"{size} {way}, within the interval (80 %: {low:+.0%} to {high:+.0%})"
     near, far = sorted((abs(low), abs(high)))
     return f"{size} {way} (80 %: {near * 100:.0f} to {far * 100:.0f})"
 

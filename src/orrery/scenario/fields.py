@@ -281,7 +281,7 @@ SETTINGS: tuple[Setting, ...] = grouped(
         commands=TRAFFIC | TRAIN,
     ),
     "Requests of a run",
-    count("seed", "Seed of everything random.", 0, least=0, most=2**53, commands=EVERY | CACHE),
+    count("seed", "Random seed.", 0, least=0, most=2**53, commands=EVERY | CACHE),
     count(
         "num_requests",
         "Requests of the run (default 1000; ten a client of a closed loop; all of a trace).",
@@ -342,10 +342,10 @@ SETTINGS: tuple[Setting, ...] = grouped(
         "NAME",
         commands=ONE | PLAN | STEPS,
     ),
-    word("queue", "Who is served first: fcfs, priority, shortest-first, fair.", "fcfs", "NAME", commands=STEPS),
+    word("queue", "Queue policy: fcfs, priority, shortest-first, fair.", "fcfs", "NAME", commands=STEPS),
     word(
         "router",
-        "Which replica: least-loaded, round-robin, session-affinity, prefix-aware, lora-affinity, kv-cost, "
+        "Routing policy: least-loaded, round-robin, session-affinity, prefix-aware, lora-affinity, kv-cost, "
         "power-of-two.",
         "least-loaded",
         "NAME",

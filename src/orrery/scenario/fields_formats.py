@@ -13,7 +13,7 @@ FORMAT_SETTINGS: tuple[Setting, ...] = (
     word("activations", "Format of the activations.", "fp8", "FORMAT"),
     word(
         "kv",
-        "Format of the key/value cache (plan: several, comma-separated).",
+        "Format of the KV cache (plan: several, comma-separated).",
         "fp8",
         "FORMAT",
         commands=SERVING | CACHE,

@@ -180,7 +180,7 @@ def point_json(point: FrontPoint) -> dict[str, Any]:
 
 
 def memory_json(memory: Memory) -> dict[str, Any]:
-    """Memory of the fullest device by category, and the cache it leaves."""
+    """Peak memory per device by category, and the cache it leaves."""
     return {
         "weights_bytes": memory.weights_bytes,
         "kv_capacity_bytes": memory.kv_capacity_bytes,

@@ -29,7 +29,7 @@ from orrery.serving.simulation.service import Pool, Service
 from orrery.serving.simulation.simulate import simulate as run
 
 BATCHES = 4
-"""How often as many plans again are tried where none of the best meets the objectives."""
+"""How often as many plans again are tried where none of the best meets SLO."""
 
 TRAFFIC = (
     "model",

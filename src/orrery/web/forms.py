@@ -47,7 +47,7 @@ LABELS = {
     "global_batch": "Global batch size",
     "micro_batch": "Micro-batch size",
     "seq_len": "Sequence length",
-    "vp": "Chunks a stage",
+    "vp": "Virtual pipeline stages (VPP)",
     "train_tokens": "Total training tokens",
 }
 

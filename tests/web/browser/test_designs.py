@@ -156,7 +156,7 @@ def test_the_slider_of_a_sweep_moves_by_arrow_keys_and_speaks(tab, views):
 @pytest.mark.slow
 def test_another_parameter_brings_its_own_range(tab):
     tab.goto("/sweep")
-    tab.get_by_label("What varies").select_option(label="Tensor parallel")
+    tab.get_by_label("Swept parameter").select_option(label="Tensor parallel")
     expect(tab).to_have_url(re.compile("vary=tp"))
     expect(tab.locator("#sweep-at")).to_have_attribute("aria-valuetext", re.compile("^tp|[0-9]"))
     expect(tab.locator("#sweep figure svg").first).to_be_visible()

@@ -127,7 +127,7 @@ def test_without_script_a_plan_is_found_and_opened(bare):
     bare.get_by_role("link", name="Explain the time per output token").click()
     expect(bare.locator("h1")).to_contain_text("tpot_s")
     bare.locator(".tree summary").first.click()
-    bare.get_by_role("link", name="What is in it").first.click()
+    bare.get_by_role("link", name="Breakdown").first.click()
     expect(bare.locator("h1")).to_contain_text("Why")
 
 

@@ -66,7 +66,7 @@ def _sections(designs: Sequence[dict[str, Any]]) -> Iterator[Section]:
         rows = tuple((m.words, *(format_value(d.get(m.name), m.unit) for d in designs)) for m in shown)
         caption = f"{len(designs)} designs on the same traffic"
         columns = ("Figure", *(d["name"] for d in designs))
-        yield Section(title="What they do", table=Table(caption=caption, columns=columns, rows=rows))
+        yield Section(title="Results", table=Table(caption=caption, columns=columns, rows=rows))
     first = designs[0]["name"]
     for d in designs:
         if why := d.get("infeasible"):

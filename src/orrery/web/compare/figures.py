@@ -37,7 +37,7 @@ MEASURES: tuple[Measure, ...] = (
     Measure(path="power_w", name="Power, all devices", unit="w", less="lower", more="higher"),
     Measure(path="energy_j_per_token", name="Energy per output token", unit="j", less="lower", more="higher"),
     Measure(path="memory.weights_bytes", name="Weights, each device", unit="bytes"),
-    Measure(path="memory.kv_capacity_tokens", name="Tokens that the cache holds", unit="tokens"),
+    Measure(path="memory.kv_capacity_tokens", name="KV cache capacity", unit="tokens"),
     Measure(path="memory.peak_bytes", name="Memory in use, each device", unit="bytes"),
 )
 
@@ -77,7 +77,7 @@ class Compared:
             return "the same"
         if self.overlaps is None:
             return "no interval is known" if self.measure.more else "counted"
-        return "too close to call" if self.overlaps else f"B likely {self._word()}"
+        return "within the 80 % intervals" if self.overlaps else f"B likely {self._word()}"
 
     @property
     def is_sure(self) -> bool:

@@ -1,4 +1,4 @@
-"""Energy and money of a design, as text."""
+"""Energy and cost of a design, as text."""
 
 from orrery.planner.money import J_PER_KWH, S_PER_HOUR
 from orrery.reports.words import format_value
@@ -18,11 +18,11 @@ def cost_rows(answer: Answer) -> tuple[tuple[str, str], ...]:
         else f"{format_value(tariff.usd_per_hour, 'usd')} ({tariff.because})"
     )
     return (
-        ("A device, an hour", price),
+        ("$/device-hour", price),
         ("All devices, an hour", format_value(hourly, "usd")),
         ("A month of 730 hours", format_value(None if hourly is None else HOURS_A_MONTH * hourly, "usd")),
-        ("A million output tokens", format_value(answer.usd_per_million_tokens, "usd")),
-        ("A million tokens, prompts counted", format_value(answer.usd_per_million_total_tokens, "usd")),
+        ("Cost per 1M output tokens", format_value(answer.usd_per_million_tokens, "usd")),
+        ("Cost per 1M total tokens", format_value(answer.usd_per_million_total_tokens, "usd")),
         ("Electricity in that", _electricity(answer, usd_per_s)),
         ("Energy of a million output tokens", f"{1e6 * e.energy_j_per_token / J_PER_KWH:,.3g} kWh"),
         (

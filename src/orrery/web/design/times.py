@@ -1,4 +1,4 @@
-"""Where the time goes: a further token, a decode step and a step with prompts, by operation."""
+"""Time breakdown: a further token, a decode step and a step with prompts, by operation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ def drawn(e: Estimate) -> str:
     for step in STEPS:
         if each := times[step]:
             bars.append(_bar(f"{STEPS[step]}, {format_value(sum(each.values()), 's')}", each, shown))
-    return stacked(bars, Axis("Share of the time", "frac", high=1.0), title="Where the time goes")
+    return stacked(bars, Axis("Share of the time", "frac", high=1.0), title="Time breakdown")
 
 
 def _bar(name: str, times_s: Mapping[str, float], shown: list[str]) -> Bar:

@@ -119,7 +119,7 @@ def drawn(answer: Plain, x: Side, y: Side) -> str:
 
 
 def _kind(point: Plain) -> str:
-    return "meets the objectives" if point["meets_objectives"] else "misses an objective"
+    return "meets SLO" if point["meets_objectives"] else "misses SLO"
 
 
 def _best(values: list[tuple[float, float]], x: Side, y: Side) -> set[int]:

@@ -21,8 +21,8 @@ class Column:
 
 COLUMNS = (
     Column(key="num_devices", name="Devices", unit=""),
-    Column(key="usd_per_hour", name="$ an hour", unit="usd"),
-    Column(key="usd_per_million_tokens", name="$ per M tokens", unit="usd"),
+    Column(key="usd_per_hour", name="$/hour", unit="usd"),
+    Column(key="usd_per_million_tokens", name="$/M output tokens", unit="usd"),
     Column(key="ttft_s", name="TTFT", unit="s"),
     Column(key="tpot_s", name="TPOT", unit="s"),
     Column(key="output_tokens_per_s", name="Output tokens/s", unit=""),

@@ -16,9 +16,9 @@ TRAIN_WHAT = ("model", "device", "devices", "precision", "framework")
 TRAIN_WORK = ("global_batch", "seq_len", "micro_batch", "sharding", "tp", "pp", "train_tokens")
 
 FIRST: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
-    "simulate": (("What serves", WHAT), ("Traffic", TRAFFIC)),
-    "capacity": (("What serves", WHAT), ("Traffic", tuple(n for n in TRAFFIC if n not in ("rate", "concurrency")))),
-    "sweep": (("What serves", WHAT), ("Traffic", TRAFFIC)),
+    "simulate": (("Deployment", WHAT), ("Traffic", TRAFFIC)),
+    "capacity": (("Deployment", WHAT), ("Traffic", tuple(n for n in TRAFFIC if n not in ("rate", "concurrency")))),
+    "sweep": (("Deployment", WHAT), ("Traffic", TRAFFIC)),
     "plan": (("What may serve", PLAN_WHAT), ("Traffic", PLAN_TRAFFIC)),
     "train-plan": (("What trains", TRAIN_WHAT), ("Work", TRAIN_WORK)),
 }

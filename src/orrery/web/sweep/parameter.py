@@ -66,9 +66,9 @@ PARAMETERS: dict[str, Parameter] = {
         _list("weights", "Weights format", "bf16", "fp8", "int4"),
         _list("activations", "Activations format", "bf16", "fp8"),
         _list("kv", "Cache format", "bf16", "fp8"),
-        _range("gpu_memory_utilization", "Memory share", "", 0.3, 0.95, is_log=False),
-        _range("max_num_seqs", "Most sequences in a step", "sequences", 1, 1024),
-        _range("max_num_batched_tokens", "Most tokens in a step", "tokens", 256, 32768),
+        _range("gpu_memory_utilization", "GPU memory utilization", "", 0.3, 0.95, is_log=False),
+        _range("max_num_seqs", "Max sequences per step", "sequences", 1, 1024),
+        _range("max_num_batched_tokens", "Max batched tokens", "tokens", 256, 32768),
         _range("usd_per_hour", "Price of a device", "$/h", 0.5, 10, is_log=False),
         _range("electricity", "Price of electricity", "$/kWh", 0, 0.5, is_log=False),
     )
