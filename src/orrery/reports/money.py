@@ -12,7 +12,7 @@ from orrery.reports.words import format_value
 from orrery.scenario.money import Money
 
 HOURS_PER_MONTH, S_PER_HOUR, MILLION = 730.0, 3600.0, 1e6
-LEAST_FRAC, NUM_POINTS = 0.1, 37
+MIN_FRAC, NUM_POINTS = 0.1, 37
 """Where the curve begins, and the number of its points."""
 
 NAMES = {"rent": "rented", "own": "owned", "spot": "spot", "api": "API"}
@@ -56,16 +56,16 @@ def served_bill(plain: Mapping[str, Any], full: str) -> Bill | None:
     )
 
 
-def money_section(bill: Bill | None, asked: Money | None = None) -> Section | None:
+def money_section(bill: Bill | None, compared: Money | None = None) -> Section | None:
     """The section; None where neither the machines nor an API have a price."""
     if bill is None:
         return None
-    api = _cheapest(bill) if asked is None or asked.way("api") is None else None
-    if bill.usd_per_hour is None and api is None and asked is None:
+    api = _cheapest(bill) if compared is None or compared.way("api") is None else None
+    if bill.usd_per_hour is None and api is None and compared is None:
         return None
-    words = [*_hourly(bill), *_against(bill, api), *(_sentences(asked) if asked else ())]
-    tables = (_ways(asked),) if asked else ()
-    figure = _curve(bill, api, asked)
+    words = [*_hourly(bill), *_against(bill, api), *(_sentences(compared) if compared else ())]
+    tables = (_ways(compared),) if compared else ()
+    figure = _curve(bill, api, compared)
     return Section(heading="Money", summary=tuple(words), tables=tables, figures=(figure,) if figure else ())
 
 
@@ -103,11 +103,11 @@ def _against(bill: Bill, api: PublishedPrice | None) -> list[str]:
     return [f"{found}: it costs more from {format_value(even, 'frac')} utilization on."]
 
 
-def _sentences(asked: Money) -> list[str]:
-    return [f"{sentence[:1].upper()}{sentence[1:]}" for sentence in asked.sentences]
+def _sentences(compared: Money) -> list[str]:
+    return [f"{sentence[:1].upper()}{sentence[1:]}" for sentence in compared.sentences]
 
 
-def _ways(asked: Money) -> Table:
+def _ways(compared: Money) -> Table:
     rows = tuple(
         (
             NAMES.get(way.name, way.name),
@@ -115,7 +115,7 @@ def _ways(asked: Money) -> Table:
             format_value(way.fixed_usd, "usd"),
             format_value(way.million_output_usd, "usd"),
         )
-        for way in asked.ways
+        for way in compared.ways
     )
     columns = ("", "$ a month", "of it fixed", "$ per M output tokens")
     return Table(title="Ways to pay for this load", columns=columns, rows=rows)
@@ -128,11 +128,11 @@ def way_usd_at(way: Way, used_frac: float, at_frac: float) -> float:
     return (way.fixed_usd + (way.month_usd - way.fixed_usd) * share) / (millions * share)
 
 
-def _curve(bill: Bill, api: PublishedPrice | None, asked: Money | None) -> Figure | None:
-    if bill.usd_per_hour is None and asked is None:
+def _curve(bill: Bill, api: PublishedPrice | None, compared: Money | None) -> Figure | None:
+    if bill.usd_per_hour is None and compared is None:
         return None
-    at = [LEAST_FRAC + (1.0 - LEAST_FRAC) * n / (NUM_POINTS - 1) for n in range(NUM_POINTS)]
-    series = _series(bill, api, asked, at)
+    at = [MIN_FRAC + (1.0 - MIN_FRAC) * n / (NUM_POINTS - 1) for n in range(NUM_POINTS)]
+    series = _series(bill, api, compared, at)
     x = Axis(f"utilization: share of {bill.full} (%)", low=0.0, high=100.0)
     mark = (100.0 * bill.used_frac, "this load") if bill.used_frac < 1.0 else None
     says = "Machines are paid in every hour, an API for tokens only."
@@ -140,10 +140,10 @@ def _curve(bill: Bill, api: PublishedPrice | None, asked: Money | None) -> Figur
     return Figure(title="Cost over utilization", summary=says, svg=svg)
 
 
-def _series(bill: Bill, api: PublishedPrice | None, asked: Money | None, at: Sequence[float]) -> list[Series]:
+def _series(bill: Bill, api: PublishedPrice | None, compared: Money | None, at: Sequence[float]) -> list[Series]:
     x = [100.0 * share for share in at]
-    if asked:
-        curves = [(way.name, [way_usd_at(way, asked.used_frac, share) for share in at]) for way in asked.ways]
+    if compared:
+        curves = [(way.name, [way_usd_at(way, compared.used_frac, share) for share in at]) for way in compared.ways]
     else:
         curves = [("rent", [bill.at(share) for share in at])] if bill.usd_per_hour is not None else []
     if api:
