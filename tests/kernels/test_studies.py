@@ -197,6 +197,23 @@ def test_a_board_is_the_device_or_what_the_sizes_say():
     assert faster["token_s"] == said["token_s"]
 
 
+def test_bits_that_track_operands_by_hand():
+    # 2 warps of 3 counters of 5 bits, 4 stall bits and a flag; a scoreboard has 7 registers of 1 bit, and of 1 + 2
+    sizes = ("warps=2", "registers=7", "counters=3", "counter_bits=5", "stall_bits=4", "readers=0,3", "processors=8")
+    counters, plain, counted = rows("operand-tracking", *sizes, "file_registers=10")
+    assert [row["processor_bits"] for row in (counters, plain, counted)] == [2 * 20, 2 * 7, 2 * 7 * 3]
+    assert (counters["over_counters"], plain["over_counters"], counted["over_counters"]) == (1.0, 0.35, 1.05)
+    assert counters["of_register_file_frac"] == 40 / 320
+    assert counters["device_bytes"] == 40
+    # warps need bits of their own either way: the ratio does not hang on how many there are
+    many = rows("operand-tracking", "warps=4", *sizes[1:])
+    assert many[2]["processor_bits"] == 2 * counted["processor_bits"]
+    assert many[2]["over_counters"] == counted["over_counters"]
+    # without counters, what is left are the stall bits and the flag
+    bare = rows("operand-tracking", *sizes[:2], "counters=0", *sizes[3:])
+    assert bare[0]["processor_bits"] == 2 * 5
+
+
 def test_refusals_say_what_to_write():
     for name, sizes, words in (
         ("small-core-training", ("network=vgg",), "write resnet8, ds-cnn or layer"),
@@ -209,6 +226,9 @@ def test_refusals_say_what_to_write():
         ("image-server", (), "write --device"),
         ("memory-banks", ("shapes=12",), "write LAYERSxWIDTH"),
         ("memory-banks", ("element_bytes=0",), "above 0"),
+        ("operand-tracking", ("warps=0",), "from 1 to 1024"),
+        ("operand-tracking", ("registers=0",), "write 1 to 4,096"),
+        ("operand-tracking", ("readers=-1",), "from 0"),
         ("lookup-units", ("tile=2x64",), "write tokens x outputs x inputs"),
         ("lookup-units", ("tile=2x64x17",), "inputs up to 16"),
         ("lookup-units", ("entries=int4",), "write fp16 or int8"),
