@@ -21,6 +21,7 @@ OPERATORS: dict[str, str] = {
     "sort": "keys [key_bits]",
     "spgemm": "log2_rows [entries_per_row seed]: two R-MAT matrices",
     "rnn": "hidden_size seq_len [batch num_heads gates]; --launch-s, --meeting-s",
+    "tree-recurrence": "state_size [head_size num_heads batch]; --tree: a recurrent layer over draft tokens",
     "chain": "ops pixels [batch]; --launch-s; or --chain of products on a dataflow device",
     "fused-mlp": "width depth batch [rows_per_load]; --phase inference, forward or training",
     "launch-queue": "[batch query_tokens]; --model, --hosts: prompts kernel by kernel, and when the device takes over",
@@ -70,6 +71,7 @@ SIZES: tuple[Setting, ...] = (
     _size("entries_per_row", "Entries of a row, drawn; those drawn twice count once.", 8, most=4096),
     _size("seed", "Seed of everything that is drawn (default 0).", 0, least=0, most=2.0**53),
     _size("seq_len", "Tokens that a recurrence goes through.", 1024),
+    _size("state_size", "Features of a recurrent head's state.", 128, most=65536),
     _size("gates", "Pre-activations of a recurrent cell (an LSTM has 4).", 4, most=64),
     _size("ops", "Functions of a chain.", 100),
     _size("pixels", "Elements of one array of a chain.", 7200),
@@ -129,6 +131,7 @@ WORDS: tuple[Setting, ...] = (
         "x.npy",
         "FILE",
     ),
+    word("tree", "tree-recurrence: children of a token at each level (default 4,2,1).", "4,2,2,1", "N,N,…"),
     word("model", "launch-queue: the model whose layers are launched.", "llama-3.2-1b", "NAME|PATH"),
     word("hosts", "launch-queue: processors that launch, comma-separated: grace, xeon, epyc.", "grace,xeon", "NAME,…"),
     word(

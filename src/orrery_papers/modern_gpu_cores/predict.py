@@ -22,6 +22,6 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     setup = paper.setups["core"]
     sizes = tuple(f"{size}={int(setup.number(name))}" for size, name in SIZES.items())
     counters, board = run_experiment("operand-tracking", sizes=sizes).rows
-    bits = [row["processor_bits"] for row in (counters, board)]
+    bits = [float(row["processor_bits"]) for row in (counters, board)]
     description = f"{bits[0]:.0f} bits of counters against {bits[1]:.0f} of a scoreboard, on one processor"
-    yield Prediction(claim="area-advantage", predicted=board["over_counters"], because=description)
+    yield Prediction(claim="area-advantage", predicted=float(board["over_counters"]), because=description)

@@ -10,7 +10,7 @@ from orrery.base.experiment import Experiment, Row, Run, numbers, whole
 from orrery.hardware.dependence import Core, counter_bits, scoreboard_bits
 
 BITS_PER_REGISTER = 32
-MOST_READERS = 2.0**20
+MAX_READERS = 2.0**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ def _rows(sizes: Sizes, warps: int) -> Iterator[Row]:
         stall=whole("stall_bits", sizes.stall_bits, least=0, most=32),
     )
     yield _row(sizes, warps, "counters", 0, counters, counters)
-    for readers in numbers("readers", sizes.readers, most=MOST_READERS):
+    for readers in numbers("readers", sizes.readers, most=MAX_READERS):
         yield _row(sizes, warps, "scoreboard", int(readers), scoreboard_bits(core, int(readers)), counters)
 
 

@@ -11,6 +11,7 @@ from orrery.scenario.kernel.launches import LAUNCHES
 from orrery.scenario.kernel.operator import Operator
 from orrery.scenario.kernel.products import CONV, GEMM, GROUPED, MOE
 from orrery.scenario.kernel.streaming import ELEMENTWISE, GATHER, SOFTMAX, SORT, SPGEMM
+from orrery.scenario.kernel.trees import TREES
 
 _ALL = (
     GEMM,
@@ -25,6 +26,7 @@ _ALL = (
     SORT,
     SPGEMM,
     RECURRENT,
+    TREES,
     CHAINS,
     FUSED_MLP,
     LAUNCHES,
