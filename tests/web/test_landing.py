@@ -18,21 +18,11 @@ from orrery.scenario.ask import Answer, estimate
 from orrery.scenario.jobs import JOBS
 from orrery.web.address import query_of
 from orrery.web.app import application
+from orrery.web.cards.drawn import BARS_PX, FIGURE_PX, LEFT_PX, MAX_ROWS, STEP_PX, TOP_PX
+from orrery.web.cards.pen import ACCENT, BAND, HEIGHT_PX, WIDTH_PX
 from orrery.web.landing import shipped
 from orrery.web.landing.best import Limits, best_row, front_of
-from orrery.web.landing.card import (
-    ACCENT,
-    BAND,
-    BARS_PX,
-    FIGURE_PX,
-    HEIGHT_PX,
-    LEFT_PX,
-    ROWS,
-    STEP_PX,
-    TOP_PX,
-    WIDTH_PX,
-    card,
-)
+from orrery.web.landing.card import card
 from orrery.web.landing.chart import BOTTOM_PX, apart, chart
 from orrery.web.landing.choices import DEVICES, ENGINES, MODELS, TRAFFIC, formats_on, keys_of
 from orrery.web.landing.points import COLUMNS, points_of, settings_of_row
@@ -270,13 +260,14 @@ def test_what_is_not_known_is_refused_in_words(client, wrong):
 
 
 def test_the_card_is_a_picture_of_the_answer(client):
-    picture = Image.open(BytesIO(card(Choice())))
-    assert picture.format == "PNG"
+    drawn = Image.open(BytesIO(card(Choice())))
+    assert drawn.format == "PNG"
+    picture = drawn.convert("RGB")
     assert picture.size == (WIDTH_PX, HEIGHT_PX)
-    marks = [n for n in range(ROWS) if _has(picture, TOP_PX + n * STEP_PX + 12, ACCENT)]
-    assert marks == list(range(ROWS))  # five accelerators, each with its figure
-    bands = [_width(picture, TOP_PX + n * STEP_PX - 6, BAND) for n in range(ROWS)]
-    cheapest, *_, dearest = [b for b in best_of(Choice()) if b.usd_per_million][:ROWS]
+    marks = [n for n in range(MAX_ROWS) if _has(picture, TOP_PX + n * STEP_PX + 12, ACCENT)]
+    assert marks == list(range(MAX_ROWS))  # five accelerators, each with its figure
+    bands = [_width(picture, TOP_PX + n * STEP_PX - 6, BAND) for n in range(MAX_ROWS)]
+    cheapest, *_, dearest = [b for b in best_of(Choice()) if b.usd_per_million][:MAX_ROWS]
     assert bands[-1] / bands[0] == pytest.approx(_spread(dearest) / _spread(cheapest), rel=0.1)
     assert card(Choice()) != card(Choice(model="deepseek-r1"))
     answer = client.get("/best/card.png", params={"model": "deepseek-r1"})

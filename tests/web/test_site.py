@@ -75,8 +75,15 @@ def test_every_device_and_popular_model_has_a_page(site):
 
 def test_previews_have_a_picture_at_the_address_of_the_site(site):
     text = (site / "index.html").read_text("utf-8")
-    assert f'content="https://example.org/orrery/cards/{MODELS[0].key}.png"' in text
-    assert (site / "cards" / f"{MODELS[0].key}.png").read_bytes().startswith(b"\x89PNG")
+    assert 'property="og:image" content="https://example.org/orrery/cards/index.png"' in text
+    for page in ("index", f"best/{MODELS[1].key}", "papers/snapkv"):
+        assert (site / "cards" / f"{page}.png").read_bytes().startswith(b"\x89PNG")
+    paper = (site / "papers" / "snapkv.html").read_text("utf-8")
+    assert 'property="og:image" content="https://example.org/orrery/cards/papers/snapkv.png"' in paper
+    assert 'property="og:title" content="SnapKV' in paper
+    devices = (site / "devices.html").read_text("utf-8")
+    assert "og:image" not in devices, "a list has no picture of its own"
+    assert '<meta name="description" content="Every accelerator' in devices
 
 
 def test_the_index_of_the_search_knows_every_page(site):

@@ -18,6 +18,7 @@ from starlette.routing import Mount
 from orrery.base.errors import OrreryError
 from orrery.web import pages
 from orrery.web.assets import Assets
+from orrery.web.cards.made import Cards
 from orrery.web.guard import HEADERS, Guard
 from orrery.web.place import Place
 from orrery.web.render import Entry, page
@@ -43,7 +44,7 @@ def application(place: Place, hosts: Sequence[str] = ()) -> Starlette:
         lifespan=lifespan,
         exception_handlers={OrreryError: _validation_error, HTTPException: _refused, Exception: _broken},
     )
-    app.state.place, app.state.work = place, work
+    app.state.place, app.state.work, app.state.cards = place, work, Cards()
     menus = [
         line
         for room in rooms

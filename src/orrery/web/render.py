@@ -70,7 +70,8 @@ def environment() -> Environment:
 def page(request: Request, template: str, status: int = 200, **context: Any) -> HTMLResponse:
     """A whole page; with htmx (and no boosted link) only its ``part`` block, where the template has one."""
     found = environment().get_template(template)
-    known = {"path": request.url.path, "here": here(request), "menu": request.app.state.menu, **context}
+    known = {"path": request.url.path, "here": here(request), "menu": request.app.state.menu}
+    known |= {"base": str(request.base_url), **context}
     if wants_part(request) and "part" in found.blocks:
         text = "".join(found.blocks["part"](found.new_context(known)))
     else:

@@ -20,6 +20,9 @@ from orrery.web.design.figures import figures, headline
 from orrery.web.design.techniques import technique_tables
 from orrery.web.facts_table import facts_tables
 
+NUM_SUMMED = 4
+"""Figures in the line that describes the page where it is shared."""
+
 
 def shown_of(scenario: Scenario, answer: Answer | InfeasibleAnswer, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Context of the template; ``lacks`` where the design is infeasible."""
@@ -28,6 +31,7 @@ def shown_of(scenario: Scenario, answer: Answer | InfeasibleAnswer, settings: Ma
         infeasible = answer.infeasible
         return common | {
             "infeasible": infeasible,
+            "summary": str(infeasible),
             "changes": tuple(changes(scenario, settings, infeasible)),
             "shortage": shortage(infeasible),
             "missing": f"It {str(infeasible).removeprefix(infeasible.what).lstrip(': ')}",
@@ -38,6 +42,7 @@ def shown_of(scenario: Scenario, answer: Answer | InfeasibleAnswer, settings: Ma
     drawn = {name: svg for name, draw in DRAWINGS.items() if name != "memory" and (svg := draw(answer))}
     return common | {
         "infeasible": None,
+        "summary": "; ".join(f"{f.label}: {f.text}" for f in list(figures(answer))[:NUM_SUMMED]),
         "headline": headline(answer),
         "figures": tuple(figures(answer)),
         "drawings": drawn | {"memory": memory.svg},

@@ -1,6 +1,6 @@
 """Pages of commands such as what-if and compare: a form that is filled, an answer that comes when it is ready."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from starlette.requests import Request
@@ -10,6 +10,7 @@ from starlette.routing import Route
 from orrery.base.errors import OrreryError, ScenarioError
 from orrery.scenario.fields import BY_NAME
 from orrery.web.address import query_of
+from orrery.web.cards.commands import named
 from orrery.web.command_pages import (
     cache_size,
     designs,
@@ -62,6 +63,7 @@ async def _answer(request: Request, kind: CommandPage) -> Response:
     filled = settings or kind.start
     form: dict[str, Any] = {
         "kind": kind,
+        "about": named(settings),
         "first": kind.first(filled),
         "folded": kind.folded(filled),
         "suggestions": {**suggestions(request.app.state.place.uploads), **kind.suggested},
@@ -76,16 +78,7 @@ async def _answer(request: Request, kind: CommandPage) -> Response:
     if not settings or not wants_answer:
         return page(request, "command_page.html", **{**form, "is_waiting": bool(settings)})
     try:
-        known = {
-            name: value
-            for name, value in settings.items()
-            if (name in BY_NAME or name in FILES) and name not in kind.own
-        }
-        inputs = {name: value for name, value in settings.items() if name not in known}
-        uploads = request.app.state.place.uploads
-        inputs |= grounded(known, uploads)
-        inputs |= {name: paths_of(settings[name], uploads) for name in kind.uploaded & settings.keys()}
-        plain = await request.app.state.work.answer(kind.name, inputs, request)
+        plain = await ask(request, kind, settings)
     except OrreryError as error:
         if "file" in query:
             raise
@@ -94,6 +87,18 @@ async def _answer(request: Request, kind: CommandPage) -> Response:
         return found
     form |= {"sections": kind.sections(plain), "notes": plain.get("notes", ())}
     return page(request, "command_page.html", **form)
+
+
+async def ask(request: Request, kind: CommandPage, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The worker's answer to a page's question."""
+    known = {
+        name: value for name, value in settings.items() if (name in BY_NAME or name in FILES) and name not in kind.own
+    }
+    inputs = {name: value for name, value in settings.items() if name not in known}
+    uploads = request.app.state.place.uploads
+    inputs |= grounded(known, uploads)
+    inputs |= {name: paths_of(settings[name], uploads) for name in kind.uploaded & settings.keys()}
+    return await request.app.state.work.answer(kind.name, inputs, request)
 
 
 def _file(kind: CommandPage, ending: str, plain: dict[str, Any]) -> Response | None:

@@ -61,13 +61,13 @@ async def compare(request: Request) -> Response:
         copied=f"{a.prefixed()}&{a.prefixed('b')}",
         suggestions=suggestions(place.uploads),
         forms=[(s, fields(s.settings, FIELDS, p), others(s.settings, FIELDS, p)) for s, p in ((a, "a."), (b, "b."))],
-        summary=_summary(rows),
+        summary=summary(rows),
     )
     answer.headers["hx-push-url"] = f"/compare?{query}"
     return answer
 
 
-def _summary(rows: tuple[Compared, ...]) -> str:
+def summary(rows: tuple[Compared, ...]) -> str:
     """The significant differences, in a line."""
     sure = [f"{row.measure.name.lower()}: {row.verdict}" for row in rows if row.is_sure]
     return "; ".join(sure) if sure else "No difference is larger than what is unsure."

@@ -1,7 +1,8 @@
 """Content of each page of the site: its path, its template, and what the template needs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from orrery.base.units import UNIT_WORDS, text
@@ -11,7 +12,10 @@ from orrery.evidence.find.filters import Filters
 from orrery.evidence.judge.page import VERDICTS
 from orrery.evidence.paper_file import get_paper
 from orrery.scenario.show import show_all, show_one
+from orrery.web.cards.drawn import picture
+from orrery.web.cards.papers import paper_card
 from orrery.web.landing import shipped
+from orrery.web.landing.card import card
 from orrery.web.landing.choices import ENGINES, MODELS
 from orrery.web.landing.shown import shown
 from orrery.web.landing.view import Choice
@@ -48,6 +52,13 @@ class SitePage:
     context: Mapping[str, Any]
     kind: str
     words: str = ""
+    about: str = ""  # a sentence, where it is shared
+    card: Callable[[], bytes] | None = None  # its picture there
+
+    @property
+    def card_path(self) -> str:
+        """Path of the picture."""
+        return f"cards/{self.path.removesuffix('.html')}.png"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +116,8 @@ def _best() -> Iterator[SitePage]:
             context=context,
             kind="chart",
             words=words,
+            about=known["summary"],
+            card=partial(card, choice),
         )
 
 
@@ -126,7 +139,9 @@ def _device(name: str, title: str, path: str) -> SitePage:
     )
     grid = Grid(caption="Facts, each with its basis and its source", columns=columns, rows=rows)
     context = {"grids": (grid,), "lead": title, "notes": found.notes}
-    return SitePage(path=path, title=name, template="site_table.html", context=context, kind="device", words=title)
+    return SitePage(
+        path=path, title=name, template="site_table.html", context=context, kind="device", words=title, about=title
+    )
 
 
 def _models() -> SitePage:
@@ -142,7 +157,7 @@ def _models() -> SitePage:
 def _grid(path: str, title: str, columns: tuple[str, ...], rows: list[Row], lead: str) -> SitePage:
     grid = Grid(caption=f"{len(rows):,} {title.lower()}", columns=columns, rows=tuple(rows))
     context = {"grids": (grid,), "lead": lead, "notes": ()}
-    return SitePage(path=path, title=title, template="site_table.html", context=context, kind="list")
+    return SitePage(path=path, title=title, template="site_table.html", context=context, kind="list", about=lead)
 
 
 def _scorecard(index: Index) -> SitePage:
@@ -160,7 +175,14 @@ def _scorecard(index: Index) -> SitePage:
     columns = ("layer", "papers", "claims", *VERDICTS)
     grid = Grid(caption="Claims of papers by layer and verdict", columns=columns, rows=rows)
     context = {"grids": (grid,), "lead": found.says, "notes": (), "svg_text": found.picture}
-    return SitePage(path="scorecard.html", title="Scorecard", template="site_table.html", context=context, kind="list")
+    return SitePage(
+        path="scorecard.html",
+        title="Scorecard",
+        template="site_table.html",
+        context=context,
+        kind="list",
+        about=found.says,
+    )
 
 
 def _accuracy() -> SitePage:
@@ -195,6 +217,8 @@ def _papers(index: Index) -> Iterator[SitePage]:
             path=path,
             title=found.title,
             template="site_paper.html",
+            about=found.entry.mechanism,
+            card=partial(_card_of, document.key),
             context={"view": found, "known": {d.key: f"papers/{slug(d.key)}.html" for d in index.documents()}},
             kind="paper",
             words=" ".join([found.entry.layer, *(t.name for t in found.entry.techniques), found.entry.mechanism]),
@@ -206,6 +230,10 @@ def _papers(index: Index) -> Iterator[SitePage]:
         rows,
         PAPERS_LEAD,
     )
+
+
+def _card_of(key: str) -> bytes:
+    return picture(paper_card(get_paper(key)))
 
 
 def _cell(name: str, value: Any) -> str:

@@ -8,9 +8,6 @@ from pathlib import Path
 from orrery import __version__
 from orrery.base.errors import ScenarioError
 from orrery.web.assets import STATIC, TERMS, terms_script
-from orrery.web.landing.card import card
-from orrery.web.landing.choices import MODELS
-from orrery.web.landing.view import Choice
 from orrery.web.render import environment
 from orrery.web.site.address import root_of
 from orrery.web.site.content import MENU, SitePage, best_path, pages
@@ -49,8 +46,6 @@ def export(folder: Path, address: str = "", on_page: Callable[[int], None] = lam
     _write(folder, found, address)
     index = [[p.title, p.path, p.kind, p.words[:MAX_WORDS]] for p in written]
     (folder / "static" / "index.js").write_text(f"const INDEX = {json.dumps(index, ensure_ascii=False)};\n", "utf-8")
-    for popular in MODELS:
-        (folder / "cards" / f"{popular.key}.png").write_bytes(card(Choice(model=popular.key)))
     return len(written) + 1
 
 
@@ -59,7 +54,7 @@ def _prepare(folder: Path) -> None:
         raise ScenarioError(f"export: {folder} is a file; name a folder.")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
         raise ScenarioError(f"export: {folder} holds other files; name a new folder, or one that was exported before.")
-    for part in ("static", "cards", "best", "devices", "papers"):
+    for part in ("static", "cards/best", "cards/papers", "best", "devices", "papers"):
         (folder / part).mkdir(parents=True, exist_ok=True)
     (folder / MARK).write_text(f"{__version__}\n", "utf-8")
     for name in SCRIPTS:
@@ -73,8 +68,8 @@ def _write(folder: Path, found: SitePage, address: str) -> None:
     def chart_of(model: str) -> str:
         return root + best_path(model)
 
-    choice = found.context.get("choice")
-    card_path = f"cards/{(choice or Choice()).model}.png"
+    if found.card is not None:
+        (folder / found.card_path).write_bytes(found.card())
     text = (
         environment()
         .get_template(found.template)
@@ -86,7 +81,9 @@ def _write(folder: Path, found: SitePage, address: str) -> None:
             path=found.path,
             page_title=found.title,
             address_of_model=chart_of,
-            card_address=f"{address.rstrip('/')}/{card_path}" if address else root + card_path,
+            page_about=found.about,
+            card_address=f"{address.rstrip('/')}/{found.card_path}" if address else root + found.card_path,
+            has_card=found.card is not None,
             **found.context,
         )
     )

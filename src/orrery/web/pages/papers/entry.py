@@ -36,7 +36,7 @@ async def entry(request: Request) -> Response:
     place: Place = request.app.state.place
     key = request.path_params["key"][:300]
     try:
-        found = await run_in_threadpool(_found, place, key)
+        found = await run_in_threadpool(found_paper, place, key)
     except UnknownName as error:
         return page(request, "error.html", status=404, title="There is no such paper", message=str(error))
     classification = understood_paper(found) if isinstance(found, Paper) else found[1]
@@ -53,7 +53,7 @@ async def entry(request: Request) -> Response:
 
 def beside(request: Request) -> Response:
     """Each claim in the reader's deployment, as far as it is known by now."""
-    found = _found(request.app.state.place, request.path_params["key"][:300])
+    found = found_paper(request.app.state.place, request.path_params["key"][:300])
     is_short = bool(request.query_params.get("short"))
     return page(
         request,
@@ -80,7 +80,7 @@ def _beside(request: Request, found: Found) -> dict[str, Any]:
     return {**known, "yours": name, "yours_about": words_of(settings), "beside": beside, "is_held": True}
 
 
-def _found(place: Place, key: str) -> Found:
+def found_paper(place: Place, key: str) -> Found:
     """A paper that has a file comes before the same one as it was fetched."""
     try:
         return named(key)
