@@ -6,11 +6,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from orrery.base.cost import Spread
 from orrery.rl import error_range
 from orrery.rl.engine import _dealt
 from orrery.rl.error_range import UNSURE, _shares
 from orrery.rl.rollout import _round
 from orrery.rl.step import PoolMemory, RlStep
+from orrery.serving.extrapolation import UNMEASURED, VERSIONLESS
 
 
 def test_replicas_get_runs_of_neighbours():
@@ -38,6 +40,9 @@ def test_shares_of_a_step():
     phases = {"generation": 5.0, "policy training": 3.0, "weight sync": 2.0}
     assert _shares(step_of(phases)) == pytest.approx({"engine": 0.5, "trainer": 0.3, "other": 0.2})
     assert _shares(step_of({"generation": 1.0, "values": 1.0})) == {"engine": 0.5, "trainer": 0.5, "other": 0.0}
+    assert _shares(step_of({"values": 2.0})) == {"engine": 0.0, "trainer": 1.0, "other": 0.0}
+    every = {"generation": 1.0, "weight sync": 1.0, "offload": 1.0, "framework": 1.0, "reward": 1.0, "values": 3.0}
+    assert _shares(step_of(every)) == {"engine": 0.125, "trainer": 0.375, "other": 0.5}
     apart = {"policy training": 8.0, "weight sync": 2.0}
     assert _shares(step_of(apart, "training", 1)) == pytest.approx({"engine": 0.0, "trainer": 0.8, "other": 0.2})
     assert _shares(step_of(apart, "generation", 1)) == pytest.approx({"engine": 0.8, "trainer": 0.0, "other": 0.2})
@@ -54,6 +59,35 @@ def test_errors_add_as_squares_of_logarithms(monkeypatch):
         ratio = getattr(UNSURE, f"{end}_ratio")
         assert getattr(found, end) == pytest.approx(10.0 * exp(sign * hypot(0.5, 0.3, 0.2) * abs(log(ratio))))
     assert found.low_95 < found.low_80 < 10.0 < found.high_80 < found.high_95
+
+
+def generating(version, experts=None, **spreads):
+    """A step whose engine has errors of these kinds of runs."""
+    blocks = [SimpleNamespace(experts=None), SimpleNamespace(experts=experts)]
+    engine = SimpleNamespace(spreads=spreads, version=version)
+    return SimpleNamespace(
+        job=SimpleNamespace(generation=SimpleNamespace(model=SimpleNamespace(blocks=blocks), engine=engine))
+    )
+
+
+def test_errors_of_an_engine_are_those_of_runs_like_it():
+    """Of offline runs, with experts where a block has them; wider where no release is given or nothing was measured."""
+    dense, routed = (
+        Spread(low_80_ratio=1 / r, high_80_ratio=r, low_95_ratio=1 / r**2, high_95_ratio=r**2, because="runs")
+        for r in (1.1, 1.2)
+    )
+    known = {"offline.tpot_s": dense, "offline experts.tpot_s": routed}
+    assert error_range.engine_spread(generating("0.11", **known)) is dense
+    assert error_range.engine_spread(generating("0.11", experts=8, **known)) is routed
+    assert error_range.engine_spread(generating("", **known)).high_80_ratio == pytest.approx(1.1**VERSIONLESS)
+    assert error_range.engine_spread(generating("0.11")) is UNMEASURED
+
+
+def test_what_is_assumed_lies_around_one():
+    """A factor of two either way: nine tenths of it within 80 %, all of it within 95 %."""
+    assert 0.4 <= UNSURE.low_95_ratio < 0.5 < UNSURE.low_80_ratio < 1.0 < UNSURE.high_80_ratio < 2.0
+    assert UNSURE.high_95_ratio * UNSURE.low_95_ratio == pytest.approx(1.0)
+    assert UNSURE.high_80_ratio * UNSURE.low_80_ratio == pytest.approx(1.0, rel=0.05)
 
 
 def rl_step_of(phases, *, is_colocated, pace=None):
@@ -89,6 +123,15 @@ def test_energy_and_idleness_of_a_step_in_turn():
     assert same.limited_by == "generation"
     assert same.trainer.fits
     assert not same.generator.fits
+
+
+def test_energy_of_a_step_that_is_nothing_but_rollouts_and_passes():
+    """Apart, engines idle no second of 6 s; trainers idle 3 s at 4 x 10 W. On the same devices nobody idles, and
+    never less than that, however short the step."""
+    phases = {"generation": 3.0, "policy training": 3.0}
+    assert rl_step_of(phases, is_colocated=False).energy_j == 1000.0 + 1200.0 + 120.0
+    assert rl_step_of(phases, is_colocated=True).energy_j == 1000.0 + 1200.0
+    assert rl_step_of({"policy training": 2.0}, is_colocated=False).energy_j == 1000.0 + 1200.0
 
 
 @pytest.mark.parametrize(("waits_s", "limit"), [(0.1, "training"), (0.2, "generation")])

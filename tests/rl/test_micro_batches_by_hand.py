@@ -74,6 +74,19 @@ def test_tokens_written_when_a_step_stops():
     assert _written_at(flight, found, 5.0).tolist() == [[10, 6, 0], [8, 3, 1], [7, 7, 7]]
 
 
+def test_what_has_not_ended_lacks_a_token_at_least():
+    """Nearly done, 2.9 of 3 tokens are 2; of one token none is written before it ends."""
+    response = np.array([[3, 1, 5]])
+    flight = _Flight(prompt=np.ones_like(response), response=response, written=np.zeros_like(response))
+    found = SimpleNamespace(first_token_s=np.array([0.0, 0.0, 2.0]), finish_s=np.array([10.0, 10.0, 6.0]))
+    assert _written_at(flight, found, 9.5).tolist() == [[2, 0, 5]]
+    assert _written_at(flight, found, 5.9).tolist() == [[2, 0, 4]]
+
+
+def test_tokens_of_an_update_are_those_of_all_micro_batches():
+    assert Packed(seq_len=100, micro_batch=3, num_micro_batches=4).tokens == 1200
+
+
 @pytest.mark.parametrize("response", [Length(mean_tokens=300, law="constant"), Length(mean_tokens=300, std_tokens=0.0)])
 def test_lengths_without_spread_are_their_mean(response):
     found = lengths_of(Length(mean_tokens=20, law="constant"), response, 3, 2, seed=0)

@@ -101,6 +101,16 @@ def test_partial_rollouts_take_the_first_and_go_on_with_the_rest(a_token_a_secon
     assert [r.lengths.prompt.tolist() for r in found.rounds] == [[4]] * 3
 
 
+def test_a_group_is_done_with_its_last_response(a_token_a_second, monkeypatch):
+    """Groups of two end after 30, 20 and 25 s, though the first response of all comes after 1 s; two are needed."""
+    a_token_a_second([[(1, 1), (1, 30), (2, 15), (2, 20), (3, 25), (3, 24)]])
+    monkeypatch.setattr(rollout, "ROUNDS", 1)
+    (found,) = rollout.rollouts(job(tail="partial", num_prompts=2, group=2, oversampling_ratio=1.5)).rounds
+    assert found.time_s == 25.0
+    assert found.lengths.response.tolist() == [15, 20, 25, 24]
+    assert found.written_tokens == 1 + 25 + 15 + 20 + 25 + 24
+
+
 def test_tail_batching_puts_the_slow_off_to_a_round_of_their_own(a_token_a_second):
     """Of two prompts with two responses each the second has one after 5 s; the first prompt's first response waits."""
     a_token_a_second([[(3, 10), (3, 20), (4, 5), (4, 40)]])
@@ -186,6 +196,15 @@ def test_updates_in_flight_hide_a_batch_behind_the_next(ten_seconds):
     found = pace.side_by_side(side_job(max_staleness=1), 4.0, alone_of([10.0]))
     assert found == OverlappedSteps(period_s=7.0, latency_s=10.0, busy_frac=0.5)
     assert pace.side_by_side(side_job(max_staleness=1), 30.0, alone_of([10.0])).period_s == 30.0
+
+
+def test_engines_that_are_shared_lengthen_the_period(ten_seconds, monkeypatch):
+    """A batch takes 10 s, and 40 s over the period more for what is beside it: 10 + 40 / P <= 2 P - 4 from P = 9.19."""
+    monkeypatch.setattr(pace, "_run", lambda job, period_s, alone_s: (alone_s + 40.0 / period_s, 7.0 / period_s))
+    found = pace.side_by_side(side_job(max_staleness=1), 4.0, alone_of([10.0]))
+    assert 9.18 <= found.period_s <= 9.19 * (1 + pace.CLOSE)
+    assert found.latency_s == 10.0 + 40.0 / found.period_s
+    assert found.busy_frac == 7.0 / found.period_s
 
 
 def test_batches_in_flight_can_be_capped(ten_seconds):
