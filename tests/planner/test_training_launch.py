@@ -188,6 +188,45 @@ def test_nothing_is_launched_on_devices_that_are_not_there() -> None:
     assert misfit(plain, replace(layout, dp=4)) == ""
 
 
+@pytest.mark.parametrize(
+    ("model", "layout", "change", "why"),
+    [
+        ("llama-3.1-8b", {"dp": 8}, {}, ""),
+        ("llama-3.1-8b", {"dp": 12}, {"global_batch": 12}, "12 devices do not fill nodes of 8"),
+        ("llama-3.1-8b", {"dp": 16}, {}, ""),
+        ("llama-3.1-8b", {"dp": 8}, {"task": "forward_backward"}, "make the task pretrain"),
+        ("llama-3.1-8b", {"dp": 24}, {}, "make it a multiple of 24"),
+        ("llama-3.1-8b", {"dp": 8, "micro_batch": 128}, {}, "dp 8 x micro-batches of 128; make it a multiple of 1024"),
+        ("llama-3.1-8b", {"dp": 8, "micro_batch": 64}, {}, ""),
+        ("llama-3.1-8b", {"cp": 8}, {"seq_len": 4104}, "4104 tokens do not cut into 2 x cp = 16 equal pieces"),
+        ("llama-3.1-8b", {"cp": 8}, {"seq_len": 4112}, ""),
+        ("llama-3.1-8b", {"dp": 8}, {"seq_len": 4097}, ""),
+        ("llama-3.1-8b", {"vp": 2}, {}, "vp = 2 cuts pipeline stages, and pp is 1; make vp 1"),
+        ("llama-3.1-8b", {"pp": 2, "vp": 2}, {}, ""),
+        ("llama-3.1-8b", {"pp": 8, "vp": 8}, {}, "64 chunks are more than the 32 layers"),
+        ("llama-3.1-8b", {"pp": 8, "vp": 4}, {}, ""),
+        ("llama-3.1-8b", {"tp": 64}, {}, "32 attention heads do not divide 64 ways"),
+        ("llama-3.1-8b", {"tp": 8, "cp": 8, "context_kind": "all-to-all"}, {}, "32 attention heads do not divide 64"),
+        ("llama-3.1-8b", {"tp": 8, "cp": 8}, {}, ""),
+        ("llama-3.1-8b", {"dp": 2, "ep": 2}, {}, "has no experts to deal out; make ep and etp 1"),
+        ("qwen3-30b-a3b", {"dp": 6, "ep": 6}, {"global_batch": 6}, "128 experts do not divide by ep = 6"),
+        ("qwen3-30b-a3b", {"dp": 8, "ep": 8}, {}, ""),
+        ("qwen3-30b-a3b", {"dp": 8, "ep": 16}, {}, "ep 16 x etp 1 does not divide the 8 ranks of a stage"),
+        (
+            "llama-3.1-8b",
+            {"dp": 16, "sharding": "zero3", "sharding_group": 3},
+            {},
+            "sharding_group = 3 does not divide",
+        ),
+        ("llama-3.1-8b", {"dp": 16, "sharding": "zero3", "secondary_group": 5}, {}, "secondary_group = 5 does not"),
+    ],
+)
+def test_degrees_that_do_not_divide_are_named(model, layout, change, why) -> None:
+    degrees = TrainingLayout(**layout)
+    found = misfit(job(model, degrees, **change), degrees)
+    assert why in found if why else not found, found
+
+
 def test_torchtitan_function() -> None:
     c = assigned(launches(*case("interleaved"))["torchtitan"])
     assert c["parallelism.pipeline_parallel_schedule"] == "Interleaved1F1B"
