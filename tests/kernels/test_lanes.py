@@ -42,3 +42,13 @@ def test_many_rows_are_bound_by_multiplies():
 def test_other_widths_are_refused():
     with pytest.raises(OutOfRange, match="write 4, 8 or 16"):
         products_per_instruction(CORES, 3, 5)
+
+
+def test_spreading_and_scaling_are_instructions_too():
+    """Weights of 4 bits for 8: a mask and a shift for 16 of them; three instructions for four results."""
+    many = replace(CORES, memory_bytes_per_s=1e18)
+    multiplied, spread, scaled = 8 * 64 * 32 / 16, 2 * 64 * 32 / 16, 3 * 8 * 64 / 4
+    assert product_s(8, 64, 32, 4, 8, many) == pytest.approx((multiplied + spread + scaled) / 4e9)
+    assert product_s(8, 64, 32, 8, 8, many) == pytest.approx((multiplied + scaled) / 4e9)
+    assert product_s(8, 64, 32, 16, 16, many) == pytest.approx(2 * multiplied / 4e9)
+    assert product_s(8, 64, 32, 8, 16, many) == pytest.approx((2 * multiplied + 2 * 64 * 32 / 8) / 4e9)

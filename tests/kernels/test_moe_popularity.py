@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orrery.base.errors import OutOfRange
-from orrery.kernels.moe.routing import chosen_fracs, popular_table
+from orrery.kernels.moe.routing import GRID_PER_OCTAVE, NUM_OCTAVES, chosen_fracs, popular_table
 from orrery.kernels.moe.rule import loads
 from orrery.kernels.ops import MoE, Popularity
 
@@ -104,3 +104,12 @@ def test_a_table_is_the_same_every_time():
 def test_shares_of_another_number_of_experts_are_refused():
     with pytest.raises(OutOfRange, match="3 shares for 64 experts"):
         loads(MoE(tokens=4, num_experts=64, experts_per_token=4, popularity=Popularity(shares=(1, 1, 1)), **SHAPE))
+
+
+@pytest.mark.parametrize("ep", [2, 4])
+def test_the_fullest_rank_has_the_mean_at_least(ep):
+    """Alike experts: with many tokens hardly more, with one token the whole of it where it goes to one expert."""
+    table = popular_table(8, 2, ep, Popularity(exponent=0.0))
+    for step, row in enumerate(table):
+        assert row[0] >= 2.0 ** (step / GRID_PER_OCTAVE) * 2 / ep * (1 - 1e-12)
+    assert table[-1][0] == pytest.approx(2.0 ** (NUM_OCTAVES) * 2 / ep, rel=0.05)

@@ -96,3 +96,9 @@ def test_polled_power_lies_between_waking_and_working():
     slow, quick = (float(energy.polled_w(ADA, "fp32", 150.0, busy_s, 1.0)) for busy_s in (2.0, 1.0))
     assert awake < quick < slow < 150.0
     assert quick == pytest.approx((150.0 + awake) / 2)
+
+
+@pytest.mark.parametrize(("sizes", "tile"), [((0, 8, 8), 8), ((8, 0, 8), 8), ((8, 8, 0), 8), ((8, 8, 8), 0)])
+def test_nothing_is_no_product(sizes, tile):
+    with pytest.raises(OutOfRange, match="sizes above 0"):
+        tiled_run(*sizes, tile, get_device("h100-sxm"))

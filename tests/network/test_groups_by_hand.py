@@ -2,15 +2,18 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from orrery.catalog.devices import get_device
 from orrery.network import Collective, predict, spread
 from orrery.network.collective import coefficients
 from orrery.network.group import Group, group_of
-from orrery.network.plan import Candidate, candidates, undominated
-from orrery.network.techniques import hierarchical, in_switch, pairwise, torus_ring, tree
+from orrery.network.plan import Candidate, _candidate, candidates, undominated
+from orrery.network.techniques import hierarchical, in_switch, one_shot, pairwise, torus_ring, tree
+from orrery.network.traffic import Traffic
 
 FAST, SLOW = 400e9, 50e9  # bytes/s of the links of the fixture's device
 
@@ -209,3 +212,60 @@ def test_nothing_is_sent_in_no_time(make_device, size):
     found = predict(Collective(kind="all_gather", num_devices=8, message_bytes=size), make_device())
     parts = [np.ravel(part)[0] for part in (found.time_s, found.wire_s, found.latency_s, found.sent_bytes)]
     assert parts == [0.0, 0.0, 0.0, 0.0]
+
+
+def test_a_group_of_the_devices_own_chassis():
+    """Where nobody says how many share a chassis it is the device's own number, and one where it states none."""
+    h100 = get_device("h100-sxm")
+    alone = replace(h100, devices_per_node=0)
+    assert [group_of("all_reduce", 8, n, h100).per_node for n in (0, 4, 8)] == [8, 4, 8]
+    assert [group_of("all_reduce", 8, n, alone).per_node for n in (0, 2)] == [1, 2]
+    assert group_of("all_reduce", 8, 0, alone).num_nodes == 8
+
+
+def test_a_shot_at_every_peer_crosses_each_ring_of_a_torus():
+    """Three others' buffers: 3 S over a switch, over a mesh of seven links of which three are used 7 / 3 as much, and
+    once along each dimension of a torus."""
+    sent = {
+        topology: one_shot.rule(Group(kind="all_reduce", num_devices=4, per_node=8, topology=topology, links=7))
+        for topology in ("switch", "mesh", "torus-2d", "torus-3d")
+    }
+    assert {name: traffic.wire_ratio for name, traffic in sent.items()} == {
+        "switch": 3.0,
+        "mesh": pytest.approx(7.0),
+        "torus-2d": 6.0,
+        "torus-3d": 9.0,
+    }
+    assert {traffic.num_peers for traffic in sent.values()} == {3}
+
+
+def test_what_sends_nothing_inside_costs_nothing_inside():
+    """All of it between nodes: its bytes over the outer link, and none over the inner one, staged or not."""
+    device = SimpleNamespace(
+        scaleup=SimpleNamespace(each_way_bytes_per_s=100.0),
+        scaleout=SimpleNamespace(each_way_bytes_per_s=1e3, latency_s=0.5),
+    )
+    constants = {
+        "bulk_rate_frac": 0.5,
+        "bulk_step_s": 2.0,
+        "launch_s": 1.0,
+        "staging_ratio": 3.0,
+        "scaleout_step_s": 0.25,
+    }
+    outside = Traffic(num_steps=0, wire_ratio=0.0, num_out_steps=4, out_ratio=0.1)
+    found = _candidate("ring", outside, "bulk", device, constants, 1.0)
+    assert (found.slope_s_per_bytes, found.roof_s_per_bytes) == (0.1 / 1e3, 0.1 / 1e3)
+    assert (found.latency_s, found.name) == (1.0 + 4 * 0.5, "ring, bulk")
+    inside = _candidate(
+        "ring",
+        Traffic(num_steps=3, wire_ratio=2.0, num_peers=5),
+        "bulk",
+        device,
+        constants | {"bulk_peer_s": 0.1, "bulk_launch_s": 0.7, "pipeline_ratio": 0.2},
+        1.5,
+    )
+    assert inside.slope_s_per_bytes == pytest.approx((2.0 + 3.0) * 1.5 / 50.0)
+    assert inside.roof_s_per_bytes == 0.02
+    chain = 3 * 2.0 + 5 * 0.1
+    assert inside.latency_s == pytest.approx(1.0 + 0.7 + chain)
+    assert inside.root_s2_per_bytes == pytest.approx(4 * 0.2 * chain * 0.15)
