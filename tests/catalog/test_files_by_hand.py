@@ -1,6 +1,7 @@
 """Files of facts by hand: what a user's file may say, which rule of several speaks, and what stands where none does."""
 
 from datetime import date
+from math import log
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,7 +10,7 @@ import pytest
 
 from orrery.base.errors import FactError
 from orrery.base.sources import Basis, Fact, Source
-from orrery.catalog import backends, calibrations, engines, frameworks, prices, releases, scripts
+from orrery.catalog import backends, calibrations, engines, faults, frameworks, prices, releases, scripts
 from orrery.catalog.calibrations import calibrations_for, is_measured, own_calibrations
 from orrery.catalog.corrected import read_corrected
 from orrery.catalog.device_file import OPTIONAL, PLAUSIBLE, PLAUSIBLE_PEAK, read_device, speed_drift_ratio
@@ -502,3 +503,32 @@ def test_published_layouts_state_one_speed_each():
     for name, layout in published_layouts().items():
         assert layout.name == name
         assert layout.value > 0
+
+
+def test_mean_times_between_failures_by_hand(monkeypatch):
+    """Ten devices for 100 s are 1,000 device-seconds, or 500 of nodes of two; half of the spot machines taken within
+    60 s have a half-life of 60 s."""
+    counts = {
+        "num_devices": 10,
+        "length_s": 100,
+        "num_devices_per_node": 2,
+        "num_device_interruptions": 5,
+        "num_node_interruptions": 4,
+        "num_link_interruptions": 8,
+        "spot_window_s": 60,
+        "spot_interrupted_frac": 0.5,
+    }
+    monkeypatch.setattr(faults, "fault_facts", lambda: {k: SimpleNamespace(value=v) for k, v in counts.items()})
+    found = faults.published_means_s.__wrapped__()
+    assert found == {
+        "device_mtbf_s": 200.0,
+        "node_mtbf_s": 125.0,
+        "link_mtbf_s": 125.0,
+        "spot_mtbi_s": pytest.approx(60 / log(2)),
+    }
+
+
+def test_published_failures_are_rare_and_of_devices_first():
+    found = faults.published_means_s()
+    assert all(mean_s > 3600 for mean_s in found.values())
+    assert found["device_mtbf_s"] > 24 * 3600 * 365  # years of one device

@@ -99,6 +99,14 @@ def test_the_planner_is_the_rate_over_capacity_corrected():
     assert ask("slo-planner", history, capacity_requests_per_s=0.0) == [4]
 
 
+def test_the_planner_looks_back_over_its_period():
+    """Minutes of 10/s and 20/s: 15/s over two of them need two replicas of 8/s, 20/s over one need three."""
+    history = [sample(60, arrivals=600, since_s=60.0), sample(120, arrivals=1200, since_s=60.0)]
+    assert ask("slo-planner", history, {"period_s": 120.0})[-1] == 2
+    assert ask("slo-planner", history)[-1] == 3
+    assert ask("slo-planner", history, {"period_s": 1.0})[-1] == 3  # a minute at least
+
+
 def test_holt_by_hand():
     """Rates 10, 20: level 15, slope 0.5 a minute; 120 s ahead 16, so ceil(16/8) = 2."""
     history = [sample(60, arrivals=600, since_s=60.0), sample(120, arrivals=1200, since_s=60.0)]

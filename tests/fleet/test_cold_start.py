@@ -147,6 +147,17 @@ def test_two_paths_are_found_again():
     assert law.below_frac(law.quantile_s(0.8)) == pytest.approx(0.8)
 
 
+def test_quantiles_reach_into_the_wider_path():
+    """Half of the loads take 10 s to a hundredth; of the others a fifth takes less than 20 exp(-0.8416) = 8.62 s, and
+    nine tenths less than 20 exp(1.2816) = 72 s."""
+    law = TwoPaths(near_frac=0.5, near_median_s=10, far_median_s=20, near_spread_ratio=0.01, far_spread_ratio=1.0)
+    assert law.quantile_s(0.1) == pytest.approx(8.620, rel=1e-3)
+    assert law.quantile_s(0.95) == pytest.approx(72.05, rel=1e-3)
+    wide = TwoPaths(near_frac=0.5, near_median_s=10, far_median_s=20, near_spread_ratio=1.0, far_spread_ratio=0.01)
+    assert wide.quantile_s(0.05) == pytest.approx(2.776, rel=1e-3)
+    assert wide.quantile_s(0.95) == pytest.approx(36.03, rel=1e-3)  # far ones are through: nine tenths of the near
+
+
 def test_the_spread_of_load_times_of_containers_that_were_not_looked_at():
     """Base models of a production image service: two paths from even containers, quantiles of the odd ones."""
     trace = File(os.environ.get("ORRERY_DATA", "")) / "traces" / "alibaba_gentd26_latency_samples.csv.gz"

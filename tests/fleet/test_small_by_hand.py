@@ -14,11 +14,14 @@ from orrery.fleet.federated import FEDERATED
 from orrery.fleet.federated.techniques import federated_compass as compass
 from orrery.fleet.hours.shift import Hours, Job, at_once, shifted
 from orrery.fleet.money import first_month_cheaper
-from orrery.fleet.service.disruptions import Disruptions, Exposure, drawn
+from orrery.fleet.service.controller import TAKEN, FleetController
+from orrery.fleet.service.disruptions import Disruption, Disruptions, Exposure, drawn
 from orrery.fleet.service.hindsight import cheapest, demand_of
 from orrery.fleet.service.registry import scaler_of
+from orrery.fleet.service.replicas import LOST, OFF, SERVING, STARTING
 from orrery.fleet.service.rows import RequestRows
 from orrery.fleet.service.signals import Sample, Signals
+from orrery.scenario.experiment import run_experiment
 from orrery.serving.simulation.tables import _kernel as tables
 
 
@@ -273,3 +276,65 @@ def test_rows_are_free_when_their_request_has_ended_and_holds_nothing():
     RequestRows._collect(rows)
     assert copied == [0, 1, 2]
     assert rows._is_free.tolist() == [True, True, True, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("cause", "notice_s", "state", "is_committed", "done"),
+    [
+        ("spot", 0.5, SERVING, False, ["drain", "planned 10.5"]),  # however short, it is told
+        ("spot", 0.0, SERVING, False, ["taken"]),
+        ("spot", 30.0, STARTING, False, ["taken"]),  # nothing to drain
+        ("spot", 30.0, LOST, False, []),
+        ("device", 0.0, OFF, False, []),  # what is not rented does not fail
+        ("device", 0.0, OFF, True, ["taken"]),
+        ("zone", 0.0, OFF, False, ["taken"]),
+    ],
+)
+def test_a_disruption_by_what_its_replica_does(cause, notice_s, state, is_committed, done):
+    found = []
+    states = SimpleNamespace(
+        replicas=[SimpleNamespace(state=state, pool=0)],
+        drain=lambda *of: found.append("drain"),
+        open=lambda: None,
+    )
+    controller = SimpleNamespace(
+        states=states,
+        setup=SimpleNamespace(terms=[SimpleNamespace(is_committed=is_committed)]),
+        _plan=lambda at_s, kind, replica, d: found.append(f"planned {at_s}") if kind == TAKEN else None,
+        _steer=lambda now_s: None,
+        _take=lambda d, now_s: found.append("taken"),
+    )
+    disruption = Disruption(at_s=10.0, replica=0, cause=cause, length_s=60.0, notice_s=notice_s)
+    FleetController._disrupt(controller, disruption, 10.0)
+    assert found == done
+
+
+@pytest.mark.parametrize(
+    ("sizes", "why"),
+    [
+        (("speeds=1,2000",), "from 0.01 to 1000"),
+        (("speeds=1",), "two clients or more"),
+        (("run_s=0",), "above 0"),
+        (("learning_ratio=0",), "above 0"),
+        (("target_frac=1",), "between 0 and 1"),
+        (("num_classes=1",), "2 to 100"),
+        (("num_classes=101",), "2 to 100"),
+        (("num_least_held=7",), "write 1 to 6, the least first"),
+        (("num_least_held=3", "num_most_held=2"), "the least first"),
+        (("num_most_held=2",), "write 1 to"),
+        (("speeds=1,1", "num_classes=9", "num_least_held=1", "num_most_held=4"), "2 clients hold all 9"),
+        (("num_least_steps=41",), "write 1 to 40"),
+    ],
+)
+def test_federations_that_cannot_be_are_refused(sizes, why):
+    with pytest.raises(ScenarioError, match=why):
+        run_experiment("federated", sizes=sizes)
+
+
+def test_classes_are_held_as_they_are_dealt():
+    """Three clients of two classes each hold all six; each schedule ends with what its last moment says."""
+    sizes = ("speeds=1,1,1", "num_classes=6", "num_least_held=2", "num_most_held=2", "run_s=2", "num_local_steps=10")
+    rows = run_experiment("federated", sizes=sizes).rows
+    assert len(rows) == 3 * 24
+    assert {row["schedule"] for row in rows if row["time_s"] == 2.0} == {row["schedule"] for row in rows}
+    assert all(0.0 <= row["accuracy_frac"] <= 1.0 for row in rows)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from orrery.base.errors import ScenarioError
 from orrery.reasoning.by_difficulty import COUNTS, Law, best_allocation, mean_right, saving_ratio, uniform
-from orrery.reasoning.conformal import calibrated
+from orrery.reasoning.conformal import Calibrated, calibrated
 from orrery.reasoning.coverage import saturation_tries
 from orrery.reasoning.tree.grown import Front
 from orrery.reasoning.tree.techniques.shared_cache_tree import Knobs, kept_of
@@ -68,6 +68,12 @@ def test_the_threshold_by_hand():
     assert calibrated(scores, 0.4).threshold_frac == sorted(scores[order[:4]])[1]
     with pytest.raises(ScenarioError, match="rejection_level"):
         calibrated(scores, 1.0)
+
+
+def test_the_spread_of_what_is_rejected_by_hand():
+    """0.2 x 0.8 over 14 + 2 scores behind the threshold, and over four that are checked: 0.01 + 0.04."""
+    found = Calibrated(threshold_frac=0.5, level_frac=0.2, rejected_frac=0.25, num_calibrated=14, num_checked=4)
+    assert found.spread_frac == pytest.approx(0.05**0.5)
 
 
 def test_the_advised_tries_are_those_of_draws():

@@ -69,6 +69,8 @@ def test_thinking_beforehand_by_hand():
     sleep = SleepTimePass(thought_tokens=1000, short_tokens=100, plain_tokens=500, online_price_ratio=10)
     assert (sleep.plain_cost_tokens, sleep.cost_tokens(1), sleep.cost_tokens(10)) == (5000, 2000, 1100)
     assert sleep.even_questions == 0.25
+    assert replace(sleep, plain_tokens=100.05).even_questions == pytest.approx(2000)  # half a token is something
+    assert replace(sleep, plain_tokens=100).even_questions == float("inf")
     half = replace(sleep, profiting_frac=0.5)
     assert half.cost_tokens(1) == 1000 + 10 * 300
     assert replace(sleep, profiting_frac=0.0).even_questions == float("inf")

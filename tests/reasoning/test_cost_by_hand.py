@@ -1,10 +1,13 @@
 """The price of calls by hand: cache that tensor parallelism cuts, waves, and the longest way through a graph."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from orrery.execution.memory import Infeasible, memory_of
+from orrery.reasoning import cost as costs
 from orrery.reasoning.cost import call_cost, cost
 from orrery.reasoning.graph import Call, Graph
 
@@ -76,3 +79,45 @@ def test_one_sequence_that_the_cache_cannot_hold(deploy):
     found = cost(Graph(calls=(replace(fits, context_tokens=most - 63),)), {"solver": deployment})
     assert isinstance(found, Infeasible)
     assert (found.need, found.have, found.unit) == (pytest.approx(most + 1), most, "tokens")
+
+
+@pytest.fixture
+def steps_of_calls(monkeypatch):
+    """The rows of steps that a group of calls asks for, and how often each runs."""
+    monkeypatch.setattr(costs, "steps_of", lambda *columns: np.array(columns))
+    monkeypatch.setattr(costs, "tick", lambda deployment, steps: steps)
+
+    def asked(call, *, pp=1, budget=8192.0, prefilled=512.0, waves=1):
+        deployment = SimpleNamespace(layout=SimpleNamespace(pp=pp))
+        return costs._steps(call, deployment, budget, prefilled, call.count / waves, waves)
+
+    return asked
+
+
+def test_steps_of_a_group_of_calls(steps_of_calls):
+    """Four prompts of 128 new tokens in one step behind 512; 64 steps of four that write, at three contexts."""
+    (prompts, tokens, ends, decodes, contexts), times = steps_of_calls(CALL)
+    assert (prompts.tolist(), tokens.tolist(), ends.tolist()) == ([0, 0, 0, 4], [0, 0, 0, 128], [0, 0, 0, 512])
+    assert decodes.tolist() == [4, 4, 4, 0]
+    assert contexts[1] == 512 + 1 + 63 / 2
+    assert contexts[0] + contexts[2] == pytest.approx(2 * contexts[1])
+    assert times[:3].sum() == pytest.approx(64)
+    assert times[3] == 1.0
+
+
+def test_steps_of_prompts_that_are_cut_or_short(steps_of_calls):
+    """In steps of 200 tokens: two prompts of 128 at once, 2.56 times. A prompt ends no sooner than it is long."""
+    (prompts, tokens, ends, _, _), times = steps_of_calls(replace(CALL, context_tokens=100), budget=200.0)
+    assert (prompts[3], tokens[3], ends[3], times[3]) == (2, 128, 128, 2.56)
+    (prompts, tokens, _, decodes, _), times = steps_of_calls(CALL, waves=2, pp=2)
+    assert (prompts[3], tokens[3], times[3]) == (2, 128, 2.0)  # 256 tokens in each of two waves
+    assert decodes.tolist() == [1, 1, 1, 0]
+    assert times[:3].sum() == pytest.approx(2 * 64)
+
+
+def test_steps_of_calls_that_only_read_or_only_write(steps_of_calls):
+    (_, _, _, decodes, _), times = steps_of_calls(replace(CALL, output_tokens=0))
+    assert (decodes.tolist(), times[:3].tolist()) == ([0] * 4, [0] * 3)
+    (prompts, tokens, ends, _, _), times = steps_of_calls(CALL, prefilled=0.0)
+    assert (prompts.tolist(), tokens.tolist(), times[3]) == ([0] * 4, [0] * 4, 0.0)
+    assert ends[3] == 512

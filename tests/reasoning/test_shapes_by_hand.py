@@ -216,6 +216,7 @@ def test_shares_round_up_from_the_best_down():
     assert by_softmax(np.array([0.0, 0.0, 0.0]), 2, 1.0).tolist() == [1, 1, 0]
     assert by_softmax(np.array([0.0, 0.0]), 3, 1.0).tolist() == [2, 1]
     assert by_softmax(np.array([0.0, log(2.0)]), 5, 0.5).tolist() == [1, 4]  # odds of 4
+    assert by_softmax(np.array([800.0, 800.0 + log(4.0)]), 5, 1.0).tolist() == [1, 4]  # only differences count
 
 
 def kept(scores, width, paths=(), ideas=(), **knobs):
@@ -315,7 +316,13 @@ def test_votes_and_checks_by_hand():
     best_yes, best_no = 1 - 0.45**2, 0.45**2
     expected = best_yes * 0.4 / 0.55 + best_no * 0.1 / 0.45
     assert checked_frac(np.array([0.5]), 2, 1, Checker()) == pytest.approx(expected)
-    for wrong in ({"right_frac": 1.1}, {"wrong_frac": -0.1}, {"evenness_ratio": 0.0}):
+    for wrong in (
+        {"right_frac": 1.1},
+        {"right_frac": -0.1},
+        {"wrong_frac": 1.1},
+        {"wrong_frac": -0.1},
+        {"evenness_ratio": 0.0},
+    ):
         with pytest.raises(ScenarioError, match="fractions from 0 to 1"):
             Checker(**wrong)
 
