@@ -17,7 +17,7 @@ from orrery.fleet.service.request_tables import RequestTables
 from orrery.fleet.service.setup import FleetService
 from orrery.serving.simulation.tables import _kernel as tables
 
-CONTROL, READY, FAULT, TAKEN, REPAIRED, FASTER, METER, CLOCKS = range(8)
+CONTROL, READY, FAULT, TAKEN, REPAIRED, FASTER, METER, CLOCKS, PRICES = range(9)
 """Planned moments, in the order in which those of the same time happen."""
 
 
@@ -53,6 +53,8 @@ class FleetController:
             self._plan_next_control(k, 0.0)
         if self.meter:
             heapq.heappush(self.plan, (self.meter.cap.reading_s, METER, 0, 0))
+        if self.setup.regions:
+            self._plan_prices(0.0)
 
     @property
     def next_s(self) -> float:
@@ -76,13 +78,20 @@ class FleetController:
             for k in range(terms.replicas_max):
                 zone = terms.zones[k % len(terms.zones)]
                 exposed.append(
-                    Exposure(num_devices=devices, num_nodes=nodes, is_spot=terms.purchase == "spot", zone=zone)
+                    Exposure(
+                        num_devices=devices,
+                        num_nodes=nodes,
+                        is_spot=terms.purchase == "spot",
+                        zone=zone,
+                        region=terms.region,
+                    )
                 )
-        zones = {e.zone for e in exposed}
         for outage in law.outages:
-            if outage.zone not in zones:
+            kind = outage.cause
+            there = {getattr(e, kind) for e in exposed}
+            if (name := getattr(outage, kind)) not in there:
                 raise ScenarioError(
-                    f"outage: there is no zone {outage.zone!r}; the pools have {', '.join(sorted(map(repr, zones)))}."
+                    f"outage: there is no {kind} {name!r}; the pools have {', '.join(sorted(map(repr, there)))}."
                 )
         return drawn(law, exposed, horizon_s, self.seed)
 
@@ -93,6 +102,14 @@ class FleetController:
 
     def _plan_next_control(self, group: int, now_s: float) -> None:
         heapq.heappush(self.plan, (now_s + self.groups[group].pace_s, CONTROL, group, 0))
+
+    def _plan_prices(self, now_s: float) -> None:
+        """Plan the next moment at which a region's hour begins."""
+        regions = self.setup.regions
+        if regions is not None:
+            step_s = regions.renewal_s
+            next_s = (int((regions.start_s + now_s) / step_s + 1e-9) + 1) * step_s - regions.start_s
+            heapq.heappush(self.plan, (next_s, PRICES, 0, 0))
 
     def _due(self, at_s: float) -> Iterator[tuple[int, int, int]]:
         """Planned moments of a time, taken out of the plan."""
@@ -130,6 +147,9 @@ class FleetController:
             self.repair(replica, now_s)
         elif kind == FASTER:
             self.rows.world.slowness[self.states.replicas[replica].machines] = 1.0
+        elif kind == PRICES and self.setup.regions:
+            self.setup.regions.renew(self.rows.world.regions, now_s)
+            self._plan_prices(now_s)
         elif kind == CLOCKS and self.meter:
             self.meter.set(replica, number, now_s)
         elif self.meter:
@@ -153,7 +173,7 @@ class FleetController:
             heapq.heappush(self.plan, (now_s + d.length_s, FASTER, d.replica, 0))
             return
         is_paid = self.setup.terms[r.pool].is_committed
-        if r.state == LOST or (r.state == OFF and d.cause != "zone" and not is_paid):
+        if r.state == LOST or (r.state == OFF and d.cause not in ("zone", "region") and not is_paid):
             return
         if d.notice_s > 0.0 and r.state == SERVING:
             self.states.drain(d.replica, now_s, f"{d.cause} notice")

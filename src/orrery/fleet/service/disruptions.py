@@ -14,20 +14,34 @@ import numpy as np
 from orrery.base.errors import ScenarioError
 from orrery.engine.streams import stream
 
-Cause = Literal["device", "node", "link", "spot", "zone", "slow"]
+Cause = Literal["device", "node", "link", "spot", "zone", "region", "slow"]
 
 NEVER_S = float("inf")
 MAX_EVENTS = 1_000_000
 """More disruptions than a run could ever hold; such a rate is a slip of the unit."""
 
 
+MEANS = ("device_mtbf_s", "node_mtbf_s", "link_mtbf_s", "spot_mtbi_s", "zone_mtbf_s", "region_mtbf_s", "slow_mtbf_s")
+"""Fields of ``Disruptions`` that are mean times between events."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outage:
-    """A zone that is lost at a known time."""
+    """A zone that is lost at a known time, or a region with all its zones."""
 
-    zone: str
+    zone: str = ""
+    region: str = ""
     start_s: float
     length_s: float
+
+    @property
+    def cause(self) -> Cause:
+        """As events name it."""
+        return "region" if self.region else "zone"
+
+    def hits(self, replica: "Exposure") -> bool:
+        """Whether a replica stands there."""
+        return replica.region == self.region if self.region else replica.zone == self.zone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,22 +58,25 @@ class Disruptions:
     slow_mtbf_s: float = NEVER_S  # mean time between slow spells of one device
     slow_length_s: float = 3600.0
     slow_ratio: float = 1.5  # steps take so many times as long
+    zone_mtbf_s: float = NEVER_S  # mean time between losses of one zone
+    zone_away_s: float = 7200.0
+    region_mtbf_s: float = NEVER_S  # mean time between losses of one region, with all its zones
+    region_away_s: float = 7200.0
     outages: tuple[Outage, ...] = ()
     retries: bool = True  # requests of a lost replica go back to the router
 
     def __post_init__(self) -> None:
-        for name in ("device_mtbf_s", "node_mtbf_s", "link_mtbf_s", "spot_mtbi_s", "slow_mtbf_s", "slow_ratio"):
+        for name in (*MEANS, "slow_ratio"):
             if not getattr(self, name) > 0.0:
                 raise ScenarioError(f"{name} = {getattr(self, name):g}; write a number above 0.")
-        for name in ("repair_s", "spot_notice_s", "spot_away_s", "slow_length_s"):
+        for name in ("repair_s", "spot_notice_s", "spot_away_s", "slow_length_s", "zone_away_s", "region_away_s"):
             if not 0.0 <= getattr(self, name) < NEVER_S:
                 raise ScenarioError(f"{name} = {getattr(self, name):g}; write seconds from 0.")
 
     @property
     def any(self) -> bool:
         """Whether anything can go wrong."""
-        means = (self.device_mtbf_s, self.node_mtbf_s, self.link_mtbf_s, self.spot_mtbi_s, self.slow_mtbf_s)
-        return bool(self.outages) or min(means) < NEVER_S
+        return bool(self.outages) or min(getattr(self, name) for name in MEANS) < NEVER_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +87,7 @@ class Exposure:
     num_nodes: int
     is_spot: bool
     zone: str
+    region: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,13 +120,28 @@ def drawn(law: Disruptions, replicas: Sequence[Exposure], horizon_s: float, seed
                     Disruption(at_s=at_s, replica=k, cause=cause, length_s=length_s, notice_s=notice_s)
                     for at_s in _poisson(rate_per_s, horizon_s, stream(seed, f"faults/{cause}/{k}"))
                 ]
-    for outage in law.outages:
+    for outage in (*law.outages, *_drawn_outages(law, replicas, horizon_s, seed)):
         found += [
-            Disruption(at_s=outage.start_s, replica=k, cause="zone", length_s=outage.length_s)
+            Disruption(at_s=outage.start_s, replica=k, cause=outage.cause, length_s=outage.length_s)
             for k, r in enumerate(replicas)
-            if r.zone == outage.zone and outage.start_s <= horizon_s
+            if outage.hits(r) and outage.start_s <= horizon_s
         ]
     return tuple(sorted(found, key=lambda d: (d.at_s, d.replica, d.cause)))
+
+
+def _drawn_outages(law: Disruptions, replicas: Sequence[Exposure], horizon_s: float, seed: int) -> list[Outage]:
+    """Losses of whole zones and regions at their rates, each with its own stream."""
+    found: list[Outage] = []
+    for kind, mtbf_s, away_s in (
+        ("zone", law.zone_mtbf_s, law.zone_away_s),
+        ("region", law.region_mtbf_s, law.region_away_s),
+    ):
+        for name in sorted({getattr(r, kind) for r in replicas}) if mtbf_s < NEVER_S else ():
+            if horizon_s / mtbf_s > MAX_EVENTS:
+                raise ScenarioError(f"faults: {kind}: {horizon_s / mtbf_s:.3g} losses of one {kind}; check the unit.")
+            moments = _poisson(1.0 / mtbf_s, horizon_s, stream(seed, f"faults/{kind}/{name}"))
+            found += [Outage(**{kind: name}, start_s=at_s, length_s=away_s) for at_s in moments]
+    return found
 
 
 def _poisson(rate_per_s: float, horizon_s: float, draws: np.random.Generator) -> list[float]:

@@ -24,6 +24,7 @@ class ScaledGroup:
     lanes: Ints
     caches: Ints  # its rows of the memory
     ahead: Ints
+    region: int = 0
     target: int = -1  # replicas that should run; below 0: every pool's minimum
     since_s: float = 0.0  # of the sample before
     arrived: int = 0
@@ -42,7 +43,8 @@ class ScaledGroup:
         capacity = memory.capacity[self.caches]
         serving = self.states.count(SERVING, pools=self.pools)
         each = capacity.sum() / max(1, self.states.size_of(self.pools))
-        arrived = int(w.counts[tables.ARRIVED] - w.rates[self.ahead, tables.LOAD_REQUESTS].sum())
+        came = w.regions.arrived[self.region] if w.regions.arrived.size else w.counts[tables.ARRIVED]
+        arrived = int(came - w.rates[self.ahead, tables.LOAD_REQUESTS].sum())
         busy_s = float(w.rates[self.lanes, tables.BUSY_S].sum())
         self.signals.add(
             Sample(
@@ -77,24 +79,28 @@ class ScaledGroup:
 
 
 def groups_of(states: ReplicaStates) -> tuple[ScaledGroup, ...]:
-    """The groups of a run: one, or one for prompts and one for answers."""
+    """The groups of a run: in every region one, or one for prompts and one for answers."""
+    return tuple(group for region in range(states.setup.num_regions) for group in _groups_in(states, region))
+
+
+def _groups_in(states: ReplicaStates, region: int) -> tuple[ScaledGroup, ...]:
+    """The groups of a region."""
     setup = states.setup
     roles = [p.role for p in setup.service.own_pools]
-    pools = range(len(roles))
+    pools = [k for k, at in enumerate(setup.region_numbers) if at == region]
+    capacity, prefill_capacity = setup.capacities(region)
     if "prompts" not in roles:
-        return (_group(states, tuple(pools), setup.scaler, setup.capacity_requests_per_s, setup.limits_s),)
+        return (_group(states, region, tuple(pools), setup.scaler, capacity, setup.limits_s),)
     prompts = tuple(k for k in pools if roles[k] == "prompts")
     answers = tuple(k for k in pools if roles[k] != "prompts")
     first, then = ({m: s for m, s in setup.limits_s.items() if m != other} for other in ("tpot", "ttft"))
-    entry = _group(states, prompts, setup.prefill_scaler, setup.prefill_capacity_requests_per_s, first)
-    return (
-        entry,
-        _group(states, answers, setup.scaler, setup.capacity_requests_per_s, then, ahead=entry.lanes),
-    )
+    entry = _group(states, region, prompts, setup.prefill_scaler, prefill_capacity, first)
+    return (entry, _group(states, region, answers, setup.scaler, capacity, then, ahead=entry.lanes))
 
 
 def _group(
     states: ReplicaStates,
+    region: int,
     pools: tuple[int, ...],
     scaler: Scaler | None,
     capacity_requests_per_s: float,
@@ -104,6 +110,7 @@ def _group(
     setup, w = states.setup, states.rows.world
     terms = [setup.terms[p] for p in pools]
     lanes = np.concatenate([r.lanes for r in states.replicas if r.pool in pools])
+    at = region if setup.regions else -1
     return ScaledGroup(
         states=states,
         pools=pools,
@@ -112,13 +119,14 @@ def _group(
         lanes=lanes,
         caches=np.unique(w.lanes[lanes, tables.POOL]),
         ahead=np.zeros(0, dtype=np.int64) if ahead is None else ahead,
+        region=region,
         signals=Signals(
             replicas_min=sum(t.replicas_min for t in terms),
             replicas_max=sum(t.replicas_max for t in terms),
             cold_start_s=max(t.cold_start_s for t in terms),
             capacity_requests_per_s=capacity_requests_per_s,
             limits_s=limits_s,
-            recent=states.rows.recent,
+            recent=lambda since_s: states.rows.recent(since_s, at),
             past=setup.rate_forecast,
         ),
     )

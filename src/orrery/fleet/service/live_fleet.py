@@ -55,9 +55,9 @@ class _LiveTables:
         else:
             self.num_parked += rows.size
 
-    def recent(self, since_s: float) -> tuple[Floats, Floats]:
+    def recent(self, since_s: float, region: int = -1) -> tuple[Floats, Floats]:
         """As rows tell; the row of a request that has ended is used again after thousands of others."""
-        return latencies_since(self.live.world, self.service, since_s)
+        return latencies_since(self.live.world, self.service, since_s, region)
 
 
 class LiveFleet:

@@ -41,6 +41,7 @@ class Span:
 @dataclass(slots=True)
 class _Replica:
     pool: int
+    region: int
     machines: Ints
     lanes: Ints
     state: int = OFF
@@ -59,7 +60,8 @@ class ReplicaStates:
     events: list[ScaleEvent] = field(default_factory=list[ScaleEvent])
     spans: list[Span] = field(default_factory=list[Span])
     pool_of_lane: Ints = field(init=False)
-    parked: dict[int, int] = field(default_factory=dict[int, int])  # by way in: where requests stand that nobody takes
+    parked: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
+    """By way in and region: where requests stand that nobody takes."""
 
     def __post_init__(self) -> None:
         w = self.rows.world
@@ -71,10 +73,14 @@ class ReplicaStates:
             machines = np.unique(machine_of_lane[deployment_of_lane == pool])
             for part in np.array_split(machines, terms.replicas_max):
                 lanes = np.flatnonzero(np.isin(machine_of_lane, part))
-                self.replicas.append(_Replica(pool=pool, machines=part, lanes=lanes))
+                region = self.setup.region_numbers[pool]
+                self.replicas.append(_Replica(pool=pool, region=region, machines=part, lanes=lanes))
         for pool, terms in enumerate(self.setup.terms):
             for r in self.of_pool(pool, OFF)[: terms.replicas_min]:
                 self.replicas[r].state = SERVING
+        if self.setup.regions is not None:
+            of_pool = np.array(self.setup.region_numbers, dtype=np.int64)
+            self.rows.change(regions=self.setup.regions.table(of_pool[self.pool_of_lane]))
         self.open()
 
     # -- counts -------------------------------------------------------------------------------------------------------
@@ -199,28 +205,43 @@ class ReplicaStates:
 
     def open(self) -> None:
         """Let requests go to the replicas that serve, new ones and computed prompts each to those of their own; where
-        none does to those that drain, and else to one place that takes no step."""
+        none in a region does to those that drain, and else to one place there that takes no step."""
         self.rows.change(entry=self._way(ENTRY), exit=self._way(EXIT))
 
     def _way(self, way: int) -> Ints:
-        """Lanes of a way in."""
-        for state in (SERVING, DRAINING):
-            lanes = self._lanes(way, state)
-            if lanes.size:
-                return lanes
-        return self._park(way)
+        """Lanes of a way in, of all regions."""
+        found = [self._way_in(way, region) for region in range(self.setup.num_regions)]
+        return np.sort(np.concatenate(found)) if len(found) > 1 else found[0]
 
-    def _lanes(self, way: int, *states: int) -> Ints:
+    def _way_in(self, way: int, region: int) -> Ints:
+        """Lanes of a way into one region; how many replicas take new requests there is noted for who routes to it."""
+        counts = self.rows.world.regions.replicas
+        for state in (SERVING, DRAINING):
+            lanes = self._lanes(way, region, state)
+            if lanes.size:
+                if way == ENTRY and counts.size:
+                    counts[region] = sum(
+                        r.region == region and r.state == state and bool(np.isin(r.lanes, lanes).any())
+                        for r in self.replicas
+                    )
+                return lanes
+        if way == ENTRY and counts.size:
+            counts[region] = 0
+        return self._park(way, region)
+
+    def _lanes(self, way: int, region: int, *states: int) -> Ints:
         """Lanes that a way leads to, of the replicas in some states."""
-        lanes = np.sort(np.array([k for r in self.replicas if r.state in states for k in r.lanes.tolist()], np.int64))
+        there = [r for r in self.replicas if r.region == region and r.state in states]
+        lanes = np.sort(np.array([k for r in there for k in r.lanes.tolist()], np.int64))
         return lanes[self.rows.world.lanes[lanes, tables.ROLE] != way]
 
-    def _park(self, way: int) -> Ints:
+    def _park(self, way: int, region: int) -> Ints:
         """A place for requests while no replica takes them: a lane that is held so that it takes no step."""
         w = self.rows.world
-        free = self._lanes(way, OFF, STARTING, LOST)
-        self.parked[way] = next((k for k in self.parked.values() if k in free), int(free[0]))
-        lanes = self._at(self.parked[way])
+        free = self._lanes(way, region, OFF, STARTING, LOST)
+        place = next((k for k in self.parked.values() if k in free), int(free[0]))
+        self.parked[way, region] = place
+        lanes = self._at(place)
         w.units[w.lanes[lanes, tables.UNIT], tables.BEGAN] = 0.0
         return lanes
 
@@ -234,9 +255,9 @@ class ReplicaStates:
     def unpark(self, replica: int, now_s: float) -> None:
         """Send requests that stood where nothing served on, where this replica, which now serves, takes them."""
         roles = self.rows.world.lanes[self.replicas[replica].lanes, tables.ROLE]
-        for way, place in list(self.parked.items()):
+        for (way, region), place in list(self.parked.items()):
             if (roles != way).any():
-                del self.parked[way]
+                del self.parked[way, region]
                 if place not in self.parked.values():
                     self._send_on(place, now_s)
 

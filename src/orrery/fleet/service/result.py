@@ -11,7 +11,7 @@ from orrery.fleet.service.power_readings import PowerReadings
 from orrery.fleet.service.replicas import ScaleEvent, Span
 from orrery.fleet.service.rows import Outcome
 from orrery.fleet.service.setup import FleetService
-from orrery.serving.requests import Floats, Requests
+from orrery.serving.requests import Floats, Ints, Requests
 from orrery.serving.simulation.tables import _kernel as tables
 
 FRAME = (
@@ -67,9 +67,34 @@ class FleetRun:
         return self.outcome.reached_s - self.setup.service.entry_s(self.requests.input_tokens)
 
     @cached_property
+    def back_s(self) -> Floats | float:
+        """Time that each token is on its way from its region to its client; 0 without regions."""
+        return self._way_s("back_s")
+
+    @cached_property
+    def reach_s(self) -> Floats | float:
+        """Time that each request was on its way to the region that served it; 0 without regions."""
+        return self._way_s("reach_s")
+
+    def _way_s(self, name: str) -> Floats | float:
+        regions = self.setup.regions
+        if regions is None:
+            return 0.0
+        table: Floats = getattr(regions, name)
+        region = self.outcome.region
+        found = table[self.origin, np.maximum(region, 0)]
+        return np.where(region >= 0, found, 0.0)
+
+    @property
+    def origin(self) -> Ints:
+        """Number of the origin of every request."""
+        found = self.requests.origin
+        return found if found.size else np.zeros(self.requests.count, dtype=np.int64)
+
+    @cached_property
     def ttft_s(self) -> Floats:
-        """Time to first token; nan where there was none."""
-        return self.outcome.first_token_s - self.arrive_s
+        """Time to first token as the user sees it; nan where there was none."""
+        return self.outcome.first_token_s + self.back_s - self.arrive_s
 
     @cached_property
     def tpot_s(self) -> Floats:
@@ -80,7 +105,7 @@ class FleetRun:
     @cached_property
     def e2el_s(self) -> Floats:
         """End-to-end latency."""
-        return self.outcome.finish_s - self.arrive_s
+        return self.outcome.finish_s + self.back_s - self.arrive_s
 
     def latency_s(self, metric: str) -> Floats:
         """A metric of every request."""
@@ -111,7 +136,7 @@ class FleetRun:
     @cached_property
     def waited_s(self) -> Floats:
         """Time from the first queue to a batch."""
-        return self.outcome.admitted_s - self.outcome.reached_s
+        return self.outcome.admitted_s - self.outcome.reached_s - self.reach_s
 
     @cached_property
     def hurt(self) -> Mapping[str, Flags]:

@@ -44,6 +44,7 @@ class Outcome:
     machine: NDArray[np.int32]
     preemptions: NDArray[np.int32]
     cached_tokens: NDArray[np.int32]
+    region: NDArray[np.int8]  # that each was sent to; -1: to none
     was_lost: Flags  # its replica failed or was taken away
     was_parked: Flags  # no replica was there to take it
 
@@ -152,6 +153,7 @@ class RequestRows:
             ("machine", tables.MACHINE),
             ("preemptions", tables.PREEMPTED),
             ("cached_tokens", tables.CACHED),
+            ("region", tables.REGION),
         ):
             getattr(out, name)[which] = w.req[rows, column]
 
@@ -159,9 +161,9 @@ class RequestRows:
         """Note that requests were on a lost replica, or found none that takes any."""
         (self._outcome.was_lost if lost else self._outcome.was_parked)[self.world.number[rows]] = True
 
-    def recent(self, since_s: float) -> tuple[Floats, Floats]:
+    def recent(self, since_s: float, region: int = -1) -> tuple[Floats, Floats]:
         """TTFT of requests whose first token came since then, and TPOT of those that ended since (s)."""
-        return latencies_since(self.world, self._service, since_s)
+        return latencies_since(self.world, self._service, since_s, region)
 
     def unfinished(self) -> int:
         """Requests that have come or are still to come, and have not ended."""
@@ -190,6 +192,7 @@ def _subset(requests: Requests, which: Ints) -> Requests:
         model=requests.model[which] if requests.model.size else requests.model,
         adapter=requests.adapter[which] if requests.adapter.size else requests.adapter,
         priority=requests.priority[which] if requests.priority.size else requests.priority,
+        origin=requests.origin[which] if requests.origin.size else requests.origin,
     )
 
 
@@ -206,6 +209,7 @@ def _empty_outcome(count: int) -> Outcome:
         machine=none,
         preemptions=none.copy(),
         cached_tokens=none.copy(),
+        region=np.full(count, -1, dtype=np.int8),
         was_lost=np.zeros(count, dtype=np.bool_),
         was_parked=np.zeros(count, dtype=np.bool_),
     )

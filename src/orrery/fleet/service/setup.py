@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from orrery.base.errors import ScenarioError
+from orrery.fleet.regions.region_map import RegionMap
 from orrery.fleet.service.disruptions import Disruptions
 from orrery.fleet.service.power_readings import PowerCap
 from orrery.serving.requests import Floats
@@ -36,6 +37,7 @@ class PoolTerms:
     zones: tuple[str, ...] = ("",)  # replicas are dealt to them in turn
     racks: tuple[str, ...] = ("",)  # likewise
     power_priority: str = ""  # low or high: which clocks a power cap lowers first; "": a share of the replicas is low
+    region: str = ""  # where it stands; empty: a fleet without regions
 
     def __post_init__(self) -> None:
         if not 0 <= self.replicas_min <= self.replicas_max:
@@ -81,6 +83,7 @@ class FleetService:
     wait_limit_s: float = float("inf")  # a request that nothing could take for so long is given up
     power_cap: PowerCap | None = None
     rate_forecast: tuple[Floats, Floats] | None = None  # times and arrivals/s of an earlier period, for forecasts
+    regions: RegionMap | None = None
 
     def __post_init__(self) -> None:
         pools = self.service.own_pools
@@ -91,10 +94,39 @@ class FleetService:
                 raise ScenarioError(
                     f"pool {terms.name}: {pool.replicas} replicas serve and replicas_max = {terms.replicas_max}."
                 )
+        self._check_regions()
         if self.prefill_scaler and not self.has_prefill:
             raise ScenarioError("prefill_autoscaler: no pool is for prompts alone; write prefill_replicas = 1.")
         if self.service.lends_cache and (self.scaler or self.disruptions.any):
             raise ScenarioError("lend_cache: replicas that hold cache for each other start and stop together.")
+
+    def _check_regions(self) -> None:
+        """Every pool stands in a region and every region has a pool, or there are none of both."""
+        there = {r.name for r in self.regions.regions} if self.regions else {""}
+        if {t.region for t in self.terms} != there:
+            raise ScenarioError(
+                f"regions: pools stand in {', '.join(sorted({t.region for t in self.terms}))} and the regions are "
+                f"{', '.join(sorted(there))}; write a pool in each region."
+            )
+        if self.regions and self.service.lends_cache:
+            raise ScenarioError("lend_cache: replicas that hold cache for each other stand in one region.")
+
+    @property
+    def region_numbers(self) -> tuple[int, ...]:
+        """By pool: the number of its region; 0 without regions."""
+        return tuple(self.regions.index(t.region) if self.regions else 0 for t in self.terms)
+
+    @property
+    def num_regions(self) -> int:
+        """Places between which requests are dealt: 1 without regions."""
+        return len(self.regions.regions) if self.regions else 1
+
+    def capacities(self, region: int) -> tuple[float, float]:
+        """Requests/s that a replica of a region sustains within the limits, and one for prompts alone; 0: not known."""
+        if self.regions is None:
+            return self.capacity_requests_per_s, self.prefill_capacity_requests_per_s
+        served = self.regions.served
+        return float(served.capacity_requests_per_s[region]), float(served.prefill_capacity_requests_per_s[region])
 
     @property
     def pace_s(self) -> float:

@@ -103,6 +103,7 @@ def without(requests: Requests, left_out: Flags) -> Requests:
         model=_some(requests.model, keep),
         client=_some(requests.client, keep),
         adapter=_some(requests.adapter, keep),
+        origin=_some(requests.origin, keep),
         priority=requests.priority[keep] if requests.priority.size else requests.priority,
         prefix_start=np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
         if requests.prefix_start.size

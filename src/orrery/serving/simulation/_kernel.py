@@ -37,6 +37,7 @@ from orrery.serving.simulation.allocation._kernel import (
     hold_back,
     leave_run,
     receive,
+    schedule_event,
     slot_of,
     tokens_left,
     touch_lane,
@@ -44,6 +45,7 @@ from orrery.serving.simulation.allocation._kernel import (
 from orrery.serving.simulation.price._kernel import (
     price_step,
 )
+from orrery.serving.simulation.regions._kernel import cheapest_region, has_open, weighted_region
 from orrery.serving.simulation.sleeping._kernel import wake_model
 from orrery.serving.simulation.step_results._kernel import (
     book_decodes,
@@ -71,6 +73,7 @@ from orrery.serving.simulation.tables._kernel import (
     ENTER,
     EVENTS,
     FAILED,
+    FIRST,
     INPUT,
     LANE,
     LAYERS_FRAC,
@@ -85,12 +88,14 @@ from orrery.serving.simulation.tables._kernel import (
     NUM_PROMPTS,
     NUM_WAITING,
     ORDER,
+    ORIGIN,
     OUTPUT,
     POOL,
     PRIORITY,
     PROMPT_PADDING,
     RECV_INTERVAL,
     REFUSED,
+    REGION,
     ROUTE,
     SERVED,
     SESSION,
@@ -135,7 +140,7 @@ def _route(w: SimulationState, route: RouteRule, i: int, now_s: float) -> int:
         w.routing[1, :lanes],
         w.routing[2, :lanes],
         home,
-        w.counts[ARRIVED],
+        _turn_of(w, i),
         w.draws[i, 0],
         w.draws[i, 1],
         w.knobs[ROUTE],
@@ -145,24 +150,70 @@ def _route(w: SimulationState, route: RouteRule, i: int, now_s: float) -> int:
     return w.routed[chosen]
 
 
+def _turn_of(w: SimulationState, i: int) -> int:
+    """Requests that have come before to where this one is routed: to its region, or to the service."""
+    return w.counts[ARRIVED] if w.req[i, REGION] < 0 else w.regions.arrived[w.req[i, REGION]]
+
+
 def _lanes_for(w: SimulationState, i: int) -> int:
-    """Gather the lanes that a new request may go to: those of the model that it asks for; how many there are."""
-    count = 0
+    """Gather the lanes that a new request may go to: those of its region, of the model that it asks for; how many there
+    are."""
+    count, region = 0, w.req[i, REGION]
     for k in range(w.entry.size):
-        if w.req[i, ASKED] < 0 or w.lanes[w.entry[k], DEPLOYMENT] == w.req[i, ASKED]:
+        is_here = region < 0 or w.regions.lane_region[w.entry[k]] == region
+        if is_here and (w.req[i, ASKED] < 0 or w.lanes[w.entry[k], DEPLOYMENT] == w.req[i, ASKED]):
             w.routed[count] = w.entry[k]
             count += 1
     return count
 
 
+def _note_loads(w: SimulationState) -> None:
+    """Bring the load of every region up to date: unfinished requests for each replica that takes new ones."""
+    r = w.regions
+    r.loads[:] = 0.0
+    for lane in range(r.lane_region.size):
+        r.loads[r.lane_region[lane]] += w.rates[lane, LOAD_REQUESTS]
+    for k in range(r.loads.size):
+        if r.replicas[k] > 0:
+            r.loads[k] /= r.replicas[k]
+
+
+def _is_there(w: SimulationState, i: int, now_s: float) -> bool:
+    """Whether a request is in a region that takes it; one that is not is on its way to one, or back to its client, who
+    sends it elsewhere. A first token that came from a region before is where it was for the client."""
+    origin, region = w.req[i, ORIGIN], w.req[i, REGION]
+    if region >= 0 and (w.regions.replicas[region] > 0 or not has_open(w.regions, origin)):
+        return True
+    if region >= 0:
+        w.req[i, REGION] = -1
+        w.when[i, FIRST] += w.regions.back_s[origin, region]
+        if w.regions.back_s[origin, region] > 0.0:
+            schedule_event(w, i, now_s + w.regions.back_s[origin, region])
+            return False
+    region = weighted_region(w.regions, origin)
+    if region < 0:
+        _note_loads(w)
+        region = cheapest_region(w.regions, origin)
+    w.req[i, REGION] = region
+    w.when[i, FIRST] -= w.regions.back_s[origin, region]
+    if w.regions.reach_s[origin, region] > 0.0:
+        schedule_event(w, i, now_s + w.regions.reach_s[origin, region])
+        return False
+    return True
+
+
 def _arrive(w: SimulationState, order: OrderRule, route: RouteRule, i: int, now_s: float) -> None:
-    """A request comes, or comes back from a machine that was lost: it is sent to a lane and queues there, or is refused
-    because it can never fit or finds a full queue."""
+    """A request comes, or comes back from a machine that was lost: it is sent to a region and there to a lane, and
+    queues; or is refused because it can never fit or finds a full queue."""
     if w.when[i, ARRIVED_S] != w.when[i, ARRIVED_S]:
         w.when[i, ARRIVED_S] = now_s
         count_event(w, now_s, B_ARRIVALS, 1.0)
+    if w.regions.replicas.size > 0 and not _is_there(w, i, now_s):
+        return
     lane = _route(w, route, i, now_s)
     w.counts[ARRIVED] += 1
+    if w.req[i, REGION] >= 0:
+        w.regions.arrived[w.req[i, REGION]] += 1
     if lane < 0 or w.exit.size == 0:
         w.req[i, STATUS] = FAILED
         leave_run(w, i, now_s)

@@ -15,6 +15,7 @@ from orrery.serving.requests import Floats, Ints, Requests
 from orrery.serving.simulation.assemble import Assembled
 from orrery.serving.simulation.memory._kernel import Memory, memory_of
 from orrery.serving.simulation.prepare import Prepared
+from orrery.serving.simulation.regions._kernel import Regions
 from orrery.serving.simulation.result import GAP_BINS_PER_DECADE, GAP_DECADES, STEP, TIMELINE
 from orrery.serving.simulation.rules import ROUTERS
 from orrery.serving.simulation.service import Service
@@ -115,10 +116,28 @@ def build(
         log=np.zeros((window.rows, len(STEP))),
         totals=_totals(window),
         tally=np.zeros((lanes, 6), dtype=np.int64),
+        regions=_nowhere(lanes),
         emitted=np.zeros((0, 3), dtype=np.int64),
         emitted_s=np.zeros(0),
         swapped=np.zeros(n if prepared.switches.guess_knob >= 0 else 0, dtype=np.int64),
         guesses=np.zeros(3, dtype=np.int64),
+    )
+
+
+def _nowhere(lanes: int) -> Regions:
+    """No regions: all lanes are in one place, where requests are at once."""
+    none, table = np.zeros(0), np.zeros((0, 0))
+    return Regions(
+        lane_region=np.zeros(lanes, dtype=np.int64),
+        replicas=none.astype(np.int64),
+        arrived=none.astype(np.int64),
+        reach_s=table,
+        back_s=table,
+        cost=table,
+        weight=table,
+        credit=table,
+        full_requests=none,
+        loads=none,
     )
 
 
@@ -162,6 +181,7 @@ def request_table(service: Service, requests: Requests) -> Ints:
             tables.SESSION,
             tables.ADAPTER,
             tables.ASKED,
+            tables.REGION,
         ]
     ] = -1
     table = np.broadcast_to(start, (requests.count, start.size)).copy()
@@ -173,6 +193,7 @@ def request_table(service: Service, requests: Requests) -> Ints:
         (tables.CLIENT, requests.client),
         (tables.ADAPTER, requests.adapter),
         (tables.ASKED, requests.model),
+        (tables.ORIGIN, requests.origin),
     ):
         if values.size:
             table[:, column] = values

@@ -53,12 +53,14 @@ from orrery.serving.simulation.tables._kernel import (
     NUM_FRESH,
     NUM_PROMPTS,
     NUM_WAITING,
+    ORIGIN,
     OUTPUT,
     PLACE,
     POOL,
     POOLED,
     PREEMPTED,
     RECV_INTERVAL,
+    REGION,
     ROLE,
     SEAT_BLOCK_DUE,
     SEAT_DECODING,
@@ -183,6 +185,11 @@ def report(w: SimulationState, i: int, now_s: float, tokens: int, end: int) -> N
     w.counts[EMITTED] = row + 1
 
 
+def way_back_s(w: SimulationState, i: int) -> float:
+    """Time until the client of a request has what its region sends."""
+    return w.regions.back_s[w.req[i, ORIGIN], w.req[i, REGION]] if w.req[i, REGION] >= 0 else 0.0
+
+
 def leave_run(w: SimulationState, i: int, now_s: float) -> None:
     """A request is done or refused: its followers come. In a closed loop the first of them takes its place, and where
     nobody follows, the next request does."""
@@ -195,7 +202,7 @@ def leave_run(w: SimulationState, i: int, now_s: float) -> None:
     elif w.req[i, PLACE]:
         enter_next(w, now_s)
     while follower >= 0:
-        schedule_event(w, follower, now_s + w.when[follower, ENTER])
+        schedule_event(w, follower, now_s + way_back_s(w, i) + w.when[follower, ENTER])
         follower = w.req[follower, NEXT_FOLLOWER]
 
 

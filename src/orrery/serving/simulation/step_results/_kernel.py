@@ -191,7 +191,7 @@ def _hand_over(w: SimulationState, i: int, lane: int, target: int, now_s: float)
 
 def exit_lane(w: SimulationState, lane: int, i: int, now_s: float) -> int:
     """The lane that takes over after a prompt: its twin, or of those that can hold the whole sequence the one with the
-    fewest tokens still to come; -1 if none can."""
+    fewest tokens still to come, in its region; -1 if none can."""
     if w.lanes[lane, ROLE] != PROMPTS:
         return lane
     if w.lanes[lane, TWIN] >= 0:
@@ -199,6 +199,8 @@ def exit_lane(w: SimulationState, lane: int, i: int, now_s: float) -> int:
     best, least, tokens = -1, 0.0, w.req[i, INPUT] + w.req[i, OUTPUT]
     for k in range(w.exit.size):
         other = w.exit[k]
+        if w.regions.lane_region[other] != w.regions.lane_region[lane]:
+            continue
         to_come = tokens_to_come(w, other, now_s)
         if (best < 0 or to_come < least) and fits_lane(w, other, tokens):
             best, least = other, to_come

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from orrery.base.compiled import Floats, Floats2, Floats3, Ints, Ints2, Ints3
 from orrery.execution.surface import _kernel as surface
 from orrery.serving.simulation.memory import _kernel as memory
+from orrery.serving.simulation.regions import _kernel as regions
 
 GrantRule = Callable[[int, int, int, int, Floats], int]
 OrderRule = Callable[[float, float, float, float, float, Floats], float]
@@ -59,6 +60,8 @@ REQUEST = (
     "source_lent",
     "adapter",
     "model",
+    "origin",
+    "region",
 )
 (
     STATUS,
@@ -90,13 +93,15 @@ REQUEST = (
     SOURCE_LENT,
     ADAPTER,
     ASKED,
-) = range(29)
+    ORIGIN,
+    REGION,
+) = range(31)
 """``req``: tokens of prompt and answer; tokens whose keys and values exist, and answer tokens made (both, of a decoding
 request, when it joined its batch at the lane's count ``joined``); blocks held, leading shared ids of them; its lane;
 order of admission; the lane that computed its prompt and still holds it (-1), with what it holds; the lane whose pool
 holds its last blocks (-1), and how many; who follows it; prompt tokens that compression drops; what happened to it;
 tokens in lent blocks that its next step attends to; whether it holds a place of a closed loop; its adapter (-1); the
-deployment that it asks for (-1: any)."""
+deployment that it asks for (-1: any); where its client is, and the region that it was sent to (-1: none yet)."""
 
 WHEN = ("enter", "priority", "last", "arrived", "admitted", "first", "finish")
 ENTER, PRIORITY, LAST, ARRIVED_S, ADMITTED_S, FIRST, FINISH = range(7)
@@ -439,6 +444,7 @@ class SimulationState(NamedTuple):
     log: Floats2  # (rows, columns): steps inside the window
     totals: Floats
     tally: Ints2
+    regions: regions.Regions
     emitted: Ints2  # (rows, columns), and when
     emitted_s: Floats
     swapped: Ints  # requests in the host's memory in the order in which they left, where their return is guessed

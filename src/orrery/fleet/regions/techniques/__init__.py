@@ -1,0 +1,1 @@
+"""Routers between regions, one file each; found because they are here."""
