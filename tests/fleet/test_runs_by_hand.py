@@ -66,7 +66,10 @@ def run_of(rows, **limits_s):
     times = [np.array(c, dtype=float) for c in columns[1:5]]
     return FleetRun(
         setup=SimpleNamespace(
-            limits_s=limits_s, terms=TERMS, service=SimpleNamespace(entry_s=lambda prompts: 0.0005 * prompts)
+            limits_s=limits_s,
+            terms=TERMS,
+            service=SimpleNamespace(entry_s=lambda prompts: 0.0005 * prompts),
+            regions=None,
         ),
         requests=Requests(
             arrive_s=times[0] - 0.5, input_tokens=np.full(len(rows), 1000), output_tokens=np.array(columns[5])

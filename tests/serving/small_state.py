@@ -8,6 +8,7 @@ from orrery.engine.queue._kernel import clock_of
 from orrery.execution.surface._kernel import CHANNELS
 from orrery.serving.simulation.memory._kernel import memory_of
 from orrery.serving.simulation.tables import _kernel as k
+from orrery.serving.simulation.world import nowhere
 
 BLOCK_BYTES = 10
 """Of every block but where a test says otherwise; a block has 16 tokens."""
@@ -25,7 +26,8 @@ def state(requests=4, lanes=2, *, blocks=10, host_blocks=0, ids=(), blocks_each=
     Bytes cross every link in as many seconds, a bin of the timeline is a second wide, and a step costs nothing.
     ``ids`` are those of every request's prefix blocks."""
     req = np.zeros((requests, len(k.REQUEST)), np.int64)
-    nobody = [k.SOURCE, k.LENDER, k.MACHINE, k.FIRST_FOLLOWER, k.NEXT_FOLLOWER, k.SESSION, k.ADAPTER, k.ASKED]
+    followers = [k.FIRST_FOLLOWER, k.NEXT_FOLLOWER]
+    nobody = [k.SOURCE, k.LENDER, k.MACHINE, *followers, k.SESSION, k.ADAPTER, k.ASKED, k.REGION]
     req[:, nobody] = -1
     when = np.full((requests, len(k.WHEN)), np.nan)
     when[:, k.LAST] = 0.0
@@ -68,6 +70,7 @@ def state(requests=4, lanes=2, *, blocks=10, host_blocks=0, ids=(), blocks_each=
         "entry": np.arange(lanes),
         "exit": np.arange(lanes),
         "routed": np.zeros(lanes, np.int64),
+        "regions": nowhere(lanes),
         "unit_lane": np.arange(lanes + 1),
         "unit_machine": np.arange(lanes),
         "units": np.array([[np.nan, 0.0, 0.0, 0.0]] * lanes),

@@ -39,7 +39,8 @@ def reader(path: Path, header: Sequence[str]) -> Reader:
 
 
 def ours(path: Path, place: str, cells: Cells) -> Row:
-    """``input_tokens``, ``output_tokens`` and, where the header has it, when, in which session, by whom, how urgent."""
+    """``input_tokens``, ``output_tokens`` and, where the header has it, when, in which session, by whom, from where,
+    how urgent."""
     return Row(
         seconds(path, place, "arrival_s", _number(path, place, cells, "arrival_s")) if "arrival_s" in cells else 0.0,
         _tokens(path, place, cells, "input_tokens"),
@@ -47,6 +48,7 @@ def ours(path: Path, place: str, cells: Cells) -> Row:
         session=(cells.get("session") or "").strip(),
         client=(cells.get("client") or "").strip(),
         priority=_number(path, place, cells, "priority") if (cells.get("priority") or "").strip() else None,
+        origin=(cells.get("origin") or "").strip(),
     )
 
 

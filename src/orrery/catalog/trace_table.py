@@ -50,6 +50,8 @@ class Trace:
     prefix_start: Counts = field(default_factory=NONE.copy)  # n + 1 offsets into prefix_ids
     prefix_ids: Counts = field(default_factory=NONE.copy)
     prefix_block_tokens: int = 0  # 0 = the trace does not say what is shared
+    origin: Counts = field(default_factory=NONE.copy)  # number of each one's name in origins; -1 = none
+    origins: tuple[str, ...] = ()
 
 
 class Row(NamedTuple):
@@ -62,6 +64,7 @@ class Row(NamedTuple):
     client: Hashable = ""
     priority: float | None = None
     blocks: Sequence[int] = ()
+    origin: str = ""
 
 
 def gathered(path: Path, rows: Sequence[Row], notes: tuple[str, ...] = (), block_tokens: int = 0) -> Trace:
@@ -79,6 +82,7 @@ def gathered(path: Path, rows: Sequence[Row], notes: tuple[str, ...] = (), block
         notes = (*notes, f"{path.name}: {NO_ARRIVALS}")
     inputs = np.array([r.input_tokens for r in rows], dtype=np.int64)
     start, ids = _blocks(path, rows, inputs, block_tokens)
+    origins = tuple(dict.fromkeys(r.origin for r in rows if r.origin))
     return Trace(
         name=path.name,
         arrival_s=arrival_s - arrival_s[0],
@@ -91,6 +95,8 @@ def gathered(path: Path, rows: Sequence[Row], notes: tuple[str, ...] = (), block
         prefix_start=start,
         prefix_ids=ids,
         prefix_block_tokens=block_tokens if ids.size else 0,
+        origin=_numbered(r.origin for r in rows),
+        origins=origins,
     )
 
 

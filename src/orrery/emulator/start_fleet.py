@@ -16,8 +16,9 @@ from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.file import read_settings
 from orrery.scenario.fleet.blocks import PoolBlock
 from orrery.scenario.fleet.build import built
+from orrery.scenario.fleet.curve import TRAFFIC_ALONE
 from orrery.scenario.fleet.read import FleetInputs
-from orrery.scenario.fleet.traffic import TRAFFIC_ALONE, FleetTraffic, tenants_of, traffic_for
+from orrery.scenario.fleet.traffic import FleetTraffic, tenants_of, traffic_for
 from orrery.scenario.requests import requests_for
 from orrery.scenario.schema import Scenario, merged
 from orrery.serving.requests import Requests

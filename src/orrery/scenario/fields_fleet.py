@@ -6,6 +6,7 @@ a tuple of settings here, and a class of the same fields in ``scenario/fleet/blo
 
 from collections.abc import Mapping
 
+from orrery.scenario.fields_regions import ORIGIN_SETTINGS, REGION_SETTINGS, ROUTING_SETTINGS
 from orrery.scenario.setting import Setting, count, number, switch, word
 
 FLEET = frozenset({"fleet"})
@@ -105,9 +106,9 @@ FLEET_SETTINGS: tuple[Setting, ...] = (
     _number("start_hour", "Hour of the week at which the run starts; 0 is Monday midnight.", 8, most=168.0),
     _word(
         "survive",
-        "Size the fleet for the loss of a zone, or of a replica, at the busiest hour.",
+        "Size the fleet for the loss of a region, of a zone, or of a replica, at the busiest hour.",
         "zone",
-        "zone|replica",
+        "region|zone|replica",
     ),
     count(
         "max_queue",
@@ -210,6 +211,7 @@ FLEET_SETTINGS: tuple[Setting, ...] = (
         most=1e9,
         metavar="USD",
     ),
+    *ROUTING_SETTINGS,
     switch("steady", "Hour by hour in steady state, without simulating requests.", commands=FLEET),
 )
 """In the order of the help page."""
@@ -238,6 +240,10 @@ FAULT_SETTINGS: tuple[Setting, ...] = (
     _number("spot_mtbi_s", "Mean time between interruptions of one spot replica.", 36000, most=1e12, metavar="S"),
     _number("spot_notice_s", "Warning before an interruption (default 120, as EC2 gives).", 120, most=1e6, metavar="S"),
     _number("spot_away_s", "Until as much spot capacity is offered again (default 600).", 600, most=1e9, metavar="S"),
+    _number("zone_mtbf_s", "Mean time between losses of one zone.", 3e7, most=1e12, metavar="S"),
+    _number("zone_away_s", "Until a lost zone is back (default 7200).", 3600, most=1e9, metavar="S"),
+    _number("region_mtbf_s", "Mean time between losses of one region.", 1e8, most=1e12, metavar="S"),
+    _number("region_away_s", "Until a lost region is back (default 7200).", 14400, most=1e9, metavar="S"),
     _number("slow_mtbf_s", "Mean time between slow spells of one device.", 1e6, most=1e12, metavar="S"),
     _number("slow_length_s", "Length of a slow spell (default 3600).", 600, most=1e9, metavar="S"),
     _number("slow_ratio", "Steps take so many times as long in it (default 1.5).", 2, most=1000.0),
@@ -246,6 +252,7 @@ FAULT_SETTINGS: tuple[Setting, ...] = (
 
 OUTAGE_SETTINGS: tuple[Setting, ...] = (
     _word("zone", "The zone that is lost.", "a", "NAME"),
+    _word("region", "Or the region, with all its zones.", "eu", "NAME"),
     _number("start_s", "When.", 3600, most=1e9, metavar="S"),
     _number("length_s", "For how long.", 1800, most=1e9, metavar="S"),
 )
@@ -266,7 +273,7 @@ RACK_SETTINGS: tuple[Setting, ...] = (
 )
 
 BLOCKS: Mapping[str, tuple[Setting, ...]] = {
-    "pool": (NAME, *POOL_SETTINGS),
+    "pool": (NAME, _word("region", "Where it stands.", "eu", "NAME"), *POOL_SETTINGS),
     "autoscaler": AUTOSCALER_SETTINGS,
     "prefill_autoscaler": AUTOSCALER_SETTINGS,
     "tenant": TENANT_SETTINGS,
@@ -274,10 +281,12 @@ BLOCKS: Mapping[str, tuple[Setting, ...]] = {
     "outage": OUTAGE_SETTINGS,
     "row": ROW_SETTINGS,
     "rack": RACK_SETTINGS,
+    "region": REGION_SETTINGS,
+    "origin": ORIGIN_SETTINGS,
 }
 """Tables of a FLEET.toml and their keys. Those of ``LISTS`` may be written several times."""
 
-LISTS = frozenset({"pool", "tenant", "outage", "row", "rack"})
+LISTS = frozenset({"pool", "tenant", "outage", "row", "rack", "region", "origin"})
 OPEN = frozenset({"pool", "autoscaler", "prefill_autoscaler", "row", "rack"})
 """Tables that take further keys: a pool any setting of a deployment, an autoscaler, a row and a rack knobs of their
 rule."""

@@ -33,6 +33,7 @@ class Requests:
     adapter: Ints = field(default_factory=NONE.copy)  # that each chooses, 0 the most popular; -1 = none
     priority: Floats = field(default_factory=lambda: np.zeros(0))  # lower goes first
     origin: Ints = field(default_factory=NONE.copy)  # where each one's client is, 0, 1, …; empty: all in one place
+    origin_names: tuple[str, ...] = ()  # as a trace calls those; a request of none has -1
     prefix_start: Ints = field(default_factory=NONE.copy)  # n + 1 offsets into prefix_ids
     prefix_ids: Ints = field(default_factory=NONE.copy)  # dense ids 0, 1, … of blocks, in order of the sequence
     prefix_block_tokens: int = 0  # tokens of one such block; 0 = nothing is shared

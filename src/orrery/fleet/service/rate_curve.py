@@ -62,13 +62,17 @@ class RateCurve:
         minutes = max(1, int(np.ceil(length_s / MINUTE_S)))
         first = int(self.start_s / MINUTE_S)
         found = np.take(self.weekly(), np.arange(first, first + minutes), mode="wrap")
+        self.burst(found, length_s, seed)
+        return found
+
+    def burst(self, found: Floats, length_s: float, seed: int) -> None:
+        """Multiply the rate at each minute (the last axis) in bursts that come at random."""
         if self.bursts_per_day > 0.0:
             draws, at_s = stream(seed, "bursts"), 0.0
             while (at_s := at_s + draws.standard_exponential() * DAY_S / self.bursts_per_day) < length_s:
                 start = int(at_s / MINUTE_S)
                 end = start + max(1, round(self.burst_length_s / MINUTE_S))
-                found[start:end] *= self.burst_ratio
-        return found
+                found[..., start:end] *= self.burst_ratio
 
 
 def bent(steady_s: Floats, curve: Floats) -> Floats:

@@ -5,7 +5,7 @@ at a time, in the order in which they reach the first queue, and what became of 
 The loop sees the same arrivals in the same order as if every request had a row of its own.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -44,9 +44,9 @@ class Outcome:
     machine: NDArray[np.int32]
     preemptions: NDArray[np.int32]
     cached_tokens: NDArray[np.int32]
-    region: NDArray[np.int8]  # that each was sent to; -1: to none
     was_lost: Flags  # its replica failed or was taken away
     was_parked: Flags  # no replica was there to take it
+    region: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, dtype=np.int8))  # it was sent to; -1: none
 
 
 class RequestRows:
@@ -209,7 +209,7 @@ def _empty_outcome(count: int) -> Outcome:
         machine=none,
         preemptions=none.copy(),
         cached_tokens=none.copy(),
-        region=np.full(count, -1, dtype=np.int8),
         was_lost=np.zeros(count, dtype=np.bool_),
         was_parked=np.zeros(count, dtype=np.bool_),
+        region=np.full(count, -1, dtype=np.int8),
     )

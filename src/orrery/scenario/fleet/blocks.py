@@ -1,6 +1,9 @@
 """The tables of a FLEET.toml, checked. A field of a class here is a setting of the same name in ``fields_fleet``."""
 
 from collections.abc import Mapping
+from typing import Annotated, Any, cast
+
+from pydantic import BeforeValidator
 
 from orrery.scenario.fields_fleet import (
     AUTOSCALER_SETTINGS,
@@ -13,6 +16,7 @@ from orrery.scenario.fields_fleet import (
     RACK_SETTINGS,
     TENANT_SETTINGS,
 )
+from orrery.scenario.fields_regions import ORIGIN_SETTINGS, REGION_SETTINGS
 from orrery.scenario.inputs import Inputs
 from orrery.scenario.kinds import Count, Number, Switch, Word
 from orrery.scenario.setting import Setting
@@ -24,6 +28,8 @@ KNOWN: Mapping[str, Setting] = {
         *(NAME, *POOL_SETTINGS),
     )
 } | {s.name: s for s in FLEET_SETTINGS}
+REGION_KNOWN: Mapping[str, Setting] = {s.name: s for s in REGION_SETTINGS}
+ORIGIN_KNOWN: Mapping[str, Setting] = {s.name: s for s in ORIGIN_SETTINGS}
 
 
 class PoolBlock(Inputs, table=KNOWN):
@@ -40,6 +46,12 @@ class PoolBlock(Inputs, table=KNOWN):
     racks: Word = None
     host_power_w: Number = None
     power_priority: Word = None
+
+
+class PlacedPoolBlock(PoolBlock):
+    """A pool with the region that it stands in."""
+
+    region: Word = None
 
 
 class FleetTop(PoolBlock):
@@ -78,6 +90,12 @@ class FleetTop(PoolBlock):
     power_late: tuple[str, ...] = ()
     usd_per_tonne: Number = None
     fault_rates: Word = None
+    regions: Word = None
+    origins: Word = None
+    region_router: Word = None
+    region_router_knob: tuple[str, ...] = ()
+    round_trips: Number = None
+    request_bytes: Number = None
     change: Switch = None
     steady: Switch = None
 
@@ -108,6 +126,10 @@ class FaultsBlock(Inputs, table=KNOWN):
     spot_mtbi_s: Number = None
     spot_notice_s: Number = None
     spot_away_s: Number = None
+    zone_mtbf_s: Number = None
+    zone_away_s: Number = None
+    region_mtbf_s: Number = None
+    region_away_s: Number = None
     slow_mtbf_s: Number = None
     slow_length_s: Number = None
     slow_ratio: Number = None
@@ -115,9 +137,10 @@ class FaultsBlock(Inputs, table=KNOWN):
 
 
 class OutageBlock(Inputs, table=KNOWN):
-    """A zone that is lost at a known time."""
+    """A zone or a region that is lost at a known time."""
 
     zone: Word = None
+    region: Word = None
     start_s: Number = None
     length_s: Number = None
 
@@ -136,8 +159,53 @@ class RackBlock(RowBlock):
     row: Word = None
 
 
+def _as_text(value: Any) -> Any:
+    """A number, or a list of numbers, as a curve is written."""
+    if isinstance(value, list):
+        return ",".join(str(v) for v in cast("list[Any]", value))
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+Curve = Annotated[Word, BeforeValidator(_as_text)]
+"""One number for all hours, or one for each."""
+
+
+class RegionBlock(Inputs, table=REGION_KNOWN):
+    """One region: where it is, what devices cost there, and its electricity by the hour."""
+
+    name: Word = None
+    place: Word = None
+    latitude: Number = None
+    longitude: Number = None
+    utc_offset: Number = None
+    zones: Word = None
+    prices: Word = None
+    hours: Word = None
+    usd_per_kwh: Curve = None
+    carbon_g_per_kwh: Curve = None
+    pue: Number = None
+
+
+class OriginBlock(Inputs, table=ORIGIN_KNOWN):
+    """One origin of requests: where it is, its part of the traffic, and its day."""
+
+    name: Word = None
+    place: Word = None
+    latitude: Number = None
+    longitude: Number = None
+    utc_offset: Number = None
+    share: Number = None
+    rtt_ms: Word = None
+    bytes_per_s: Number = None
+    regions: Word = None
+    rate_curve: Word = None
+    peak_to_trough: Number = None
+    peak_hour: Number = None
+    weekend: Number = None
+
+
 CLASSES: Mapping[str, type[Inputs]] = {
-    "pool": PoolBlock,
+    "pool": PlacedPoolBlock,
     "autoscaler": AutoscalerBlock,
     "prefill_autoscaler": AutoscalerBlock,
     "tenant": TenantBlock,
@@ -145,6 +213,8 @@ CLASSES: Mapping[str, type[Inputs]] = {
     "outage": OutageBlock,
     "row": RowBlock,
     "rack": RackBlock,
+    "region": RegionBlock,
+    "origin": OriginBlock,
 }
 """Table -> its class; the same names as ``fields_fleet.BLOCKS``."""
 

@@ -14,11 +14,13 @@ from orrery.fleet.service.registry import scaler_of
 from orrery.fleet.service.setup import PURCHASES, FleetService, PoolTerms
 from orrery.planner.money import S_PER_HOUR, tariff_of
 from orrery.scenario.cold_start import cold_start_of
-from orrery.scenario.fleet.blocks import PoolBlock
+from orrery.scenario.fleet.blocks import PoolBlock, RegionBlock
 from orrery.scenario.fleet.capacity import capacity_of
+from orrery.scenario.fleet.placed import PoolInputs, zones_in
 from orrery.scenario.fleet.power import power_cap_of, power_notes
 from orrery.scenario.fleet.racks import checked_racks, racks_of
-from orrery.scenario.fleet.read import FleetInputs, PoolInputs
+from orrery.scenario.fleet.read import FleetInputs
+from orrery.scenario.fleet.regions import device_price, region_map_of
 from orrery.scenario.objectives import read_objectives
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.service import service_for
@@ -67,6 +69,8 @@ def built(inputs: FleetInputs, requests: Requests, length_s: float) -> Built | I
     notes = (*notes, *power_notes(cap, terms))
     if rates := _published(inputs):
         notes = (*notes, _rates_note(rates))
+    regions, more = region_map_of(inputs, pools, terms, requests, limits_s)
+    notes = (*notes, *more)
     setup = FleetService(
         service=replace(service, pools=tuple(pools), max_queue=inputs.top.max_queue or 0),
         terms=tuple(terms),
@@ -78,6 +82,7 @@ def built(inputs: FleetInputs, requests: Requests, length_s: float) -> Built | I
         limits_s=limits_s,
         horizon_s=length_s,
         power_cap=cap,
+        regions=regions,
     )
     return Built(setup=setup, notes=tuple(dict.fromkeys(notes)))
 
@@ -147,11 +152,12 @@ def _terms(
     purchase = (block.purchase or top.purchase or "on-demand").strip()
     if purchase not in PURCHASES:
         raise ScenarioError(f"pool {name}: purchase: got {purchase!r}; write one of {', '.join(PURCHASES)}.")
-    tariff = tariff_of(device, scenario.usd_per_hour, None)
+    region = next((r for r in inputs.regions if r.name == block.region), None)
+    tariff = tariff_of(device, _usd_per_hour(inputs, given, region, device.name), None)
     if tariff.usd_per_hour is None:
         raise ScenarioError(f"pool {name}: no price of {device.name} is known; write usd_per_hour = 2.5.")
     notes = tariff.notes
-    if purchase != "on-demand" and scenario.usd_per_hour is None:
+    if purchase != "on-demand" and tariff.facts:
         notes = (*notes, f"pool {name}: its price is that of an on-demand device; write usd_per_hour for {purchase}")
     start_s = block.cold_start_s if block.cold_start_s is not None else top.cold_start_s
     if start_s is None:
@@ -159,7 +165,6 @@ def _terms(
         start_s = found.start.seconds_s
         stages = f"{found.start.start}, weights from {found.start.path}, the longest stage {found.start.longest.name}"
         notes = (*notes, f"pool {name}: a start takes {start_s:.3g} s ({stages}); see orrery cold-start")
-    zones = tuple(z.strip() for z in (block.zones or top.zones or "").split(","))
     terms = PoolTerms(
         name=name,
         replicas_min=1,
@@ -170,9 +175,10 @@ def _terms(
         idle_power_w=devices * device.idle_power_w,
         host_power_w=devices * _first_given(block.host_power_w, top.host_power_w, device.host_power_w),
         rated_power_w=devices * (device.power_limit_w + device.host_power_w),
-        zones=zones,
+        zones=zones_in(top, block, region),
         racks=racks_of(inputs, block),
         power_priority=block.power_priority or top.power_priority or "",
+        region=block.region or "",
     )
     return terms, notes
 
@@ -180,6 +186,15 @@ def _terms(
 def _first_given(*values: float | None) -> float:
     """The first value that somebody gave."""
     return next(value for value in values if value is not None)
+
+
+def _usd_per_hour(inputs: FleetInputs, given: PoolInputs, region: RegionBlock | None, device: str) -> float | None:
+    """Price of a device: the pool's own, else its region's, else the fleet's; None: the catalogue's."""
+    own = given.scenario.usd_per_hour
+    if region is None or own != inputs.scenario.usd_per_hour:
+        return own
+    there = device_price(region, device)
+    return own if there is None else there
 
 
 def _disruptions(inputs: FleetInputs) -> Disruptions:
@@ -192,12 +207,17 @@ def _disruptions(inputs: FleetInputs) -> Disruptions:
     if "spot_mtbi_s" in given and not any((p.block.purchase or inputs.top.purchase) == "spot" for p in inputs.pools):
         raise ScenarioError('faults: spot_mtbi_s: no pool is spot; write purchase = "spot" in one.')
     for k, outage in enumerate(inputs.outages, start=1):
-        for name in ("zone", "start_s", "length_s"):
+        if (outage.zone is None) == (outage.region is None):
+            raise ScenarioError(f"[[outage]] {k}: write the zone or the region that is lost, one of both.")
+        for name in ("start_s", "length_s"):
             if getattr(outage, name) is None:
                 raise ScenarioError(f"[[outage]] {k}: {name} is missing.")
     outages = tuple(
-        Outage(zone=o.zone or "", start_s=o.start_s or 0.0, length_s=o.length_s or 0.0) for o in inputs.outages
+        Outage(zone=o.zone or "", region=o.region or "", start_s=o.start_s or 0.0, length_s=o.length_s or 0.0)
+        for o in inputs.outages
     )
+    if "region_mtbf_s" in given and not inputs.regions:
+        raise ScenarioError("faults: region_mtbf_s: there are no regions; write [[region]].")
     return Disruptions(outages=outages, **given)
 
 

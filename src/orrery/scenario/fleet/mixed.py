@@ -25,9 +25,10 @@ from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.fleet.answer import FleetAnswer, answer_of
 from orrery.scenario.fleet.build import built
 from orrery.scenario.fleet.by_hour import check_hours
+from orrery.scenario.fleet.curve import curve_of
 from orrery.scenario.fleet.read import FleetInputs, read_fleet
 from orrery.scenario.fleet.services import ServicesAnswer
-from orrery.scenario.fleet.traffic import FleetTraffic, curve_of, mean_rate, traffic_for
+from orrery.scenario.fleet.traffic import FleetTraffic, mean_rate, traffic_for
 from orrery.scenario.mix import EDGES, Type, limit_of, loads_of, rated_types, too_slow
 from orrery.scenario.resolve import words
 from orrery.serving.requests import Floats, Ints

@@ -15,19 +15,22 @@ from orrery.scenario.fleet.blocks import (
     AutoscalerBlock,
     FaultsBlock,
     FleetTop,
+    OriginBlock,
     OutageBlock,
-    PoolBlock,
+    PlacedPoolBlock,
     RackBlock,
+    RegionBlock,
     RowBlock,
     TenantBlock,
 )
+from orrery.scenario.fleet.placed import PoolInputs, placed
 from orrery.scenario.inputs import Inputs, read_asked
 from orrery.scenario.schema import Scenario, read_scenario
 from orrery.scenario.shift import read_hours
 
 TOP = {s.name: s for s in FLEET_SETTINGS}
 SCALERS = ("autoscaler", "prefill_autoscaler")
-LISTED = (*(f"{name}_knob" for name in SCALERS), "power_cap_knob", "power_late", "job")
+LISTED = (*(f"{name}_knob" for name in SCALERS), "power_cap_knob", "power_late", "region_router_knob", "job")
 """Settings that may be one text or several."""
 
 WITHOUT_USE = {
@@ -36,14 +39,6 @@ WITHOUT_USE = {
     "users": "a fleet takes rate or trace: a closed loop sends nothing while nothing is served",
 }
 """Settings of a deployment that a fleet has no use for, and why."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolInputs:
-    """A pool as it was written, and the deployment's settings with those of the pool on top."""
-
-    block: PoolBlock
-    scenario: Scenario
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +58,8 @@ class FleetInputs:
     rows: tuple[tuple[RowBlock, Mapping[str, Any]], ...] = ()  # each with the knobs of its rule
     racks: tuple[tuple[RackBlock, Mapping[str, Any]], ...] = ()
     hours: Hours | None = None  # prices and carbon of electricity
+    regions: tuple[RegionBlock, ...] = ()
+    origins: tuple[OriginBlock, ...] = ()
     written: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
@@ -95,11 +92,20 @@ def read_fleet(settings: Mapping[str, Any], where: str = "") -> FleetInputs:
     top = read_asked(FleetTop, own, TOP, where)
     base = read_scenario(plain, where)
     _check_use(base)
+    where_of = placed(
+        top,
+        tuple(cast(RegionBlock, b) for b, _ in _blocks("region", tables.get("region"), where)),
+        tuple(cast(OriginBlock, b) for b, _ in _blocks("origin", tables.get("origin"), where)),
+        _pools(tables.get("pool"), plain, base, where),
+        has_pools="pool" in tables,
+    )
     scaler, prefill_scaler = (_autoscaler(name, top, tables.get(name), where) for name in SCALERS)
     return FleetInputs(
         top=top,
         scenario=base,
-        pools=_pools(tables.get("pool"), plain, base, where),
+        pools=where_of.pools,
+        regions=where_of.regions,
+        origins=where_of.origins,
         autoscaler=scaler[0],
         knobs=scaler[1],
         prefill_autoscaler=prefill_scaler[0],
@@ -154,13 +160,12 @@ def _pools(raw: Any, plain: Mapping[str, Any], base: Scenario, where: str) -> tu
     """Every pool with the deployment's settings; without a table there is one pool."""
     blocks = _blocks("pool", raw, where)
     if not blocks:
-        return (PoolInputs(block=PoolBlock(), scenario=base),)
+        return (PoolInputs(block=PlacedPoolBlock(), scenario=base),)
     found: list[PoolInputs] = []
     for k, (block, more) in enumerate(blocks, start=1):
         place = f"{where or 'fleet'}: [[pool]] {k}"
-        found.append(
-            PoolInputs(block=cast(PoolBlock, block), scenario=read_scenario({**plain, **more}, place) if more else base)
-        )
+        scenario = read_scenario({**plain, **more}, place) if more else base
+        found.append(PoolInputs(block=cast(PlacedPoolBlock, block), scenario=scenario))
     return tuple(found)
 
 

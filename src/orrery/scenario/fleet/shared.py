@@ -14,9 +14,10 @@ from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.cold_start import cold_start_of
 from orrery.scenario.fleet.answer import FleetAnswer, answer_of
 from orrery.scenario.fleet.build import Built, built
+from orrery.scenario.fleet.curve import TRAFFIC_ALONE
 from orrery.scenario.fleet.read import TOP, FleetInputs, read_fleet
 from orrery.scenario.fleet.services import ServicesAnswer, service_settings
-from orrery.scenario.fleet.traffic import TRAFFIC_ALONE, traffic_for
+from orrery.scenario.fleet.traffic import traffic_for
 from orrery.scenario.resolve import find, one_device
 from orrery.scenario.schema import merged
 

@@ -17,8 +17,9 @@ from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.fleet.answer import FleetAnswer
 from orrery.scenario.fleet.build import built
 from orrery.scenario.fleet.by_hour import ByHour, by_hour_of_steady, check_hours, electricity_usd, pue_ratio
+from orrery.scenario.fleet.curve import curve_of
 from orrery.scenario.fleet.read import FleetInputs
-from orrery.scenario.fleet.traffic import curve_of, mean_rate
+from orrery.scenario.fleet.traffic import mean_rate
 from orrery.scenario.requests import requests_for
 from orrery.scenario.schema import merged
 from orrery.serving.requests import Floats

@@ -15,8 +15,9 @@ from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.attainment import needed_frac
 from orrery.scenario.fleet.build import built
+from orrery.scenario.fleet.curve import curve_of
 from orrery.scenario.fleet.read import FleetInputs, read_fleet
-from orrery.scenario.fleet.traffic import curve_of, mean_rate, traffic_for
+from orrery.scenario.fleet.traffic import mean_rate, traffic_for
 from orrery.scenario.objectives import read_objectives
 
 KINDS = ("zone", "replica")

@@ -7,9 +7,9 @@ import numpy as np
 
 from orrery.base.errors import ScenarioError
 from orrery.catalog.traces import load_trace
-from orrery.fleet.service.rate_curve import DAY_S, RateCurve, bent, steady_length_s
+from orrery.fleet.service.rate_curve import DAY_S, bent, steady_length_s
 from orrery.fleet.service.tenants import Split, Tenant, split, without
-from orrery.scenario.fleet.blocks import FleetTop
+from orrery.scenario.fleet.origins import has_curve, origin_curves, with_origins
 from orrery.scenario.fleet.read import FleetInputs
 from orrery.scenario.requests import requests_for
 from orrery.scenario.schema import Scenario, merged
@@ -17,14 +17,6 @@ from orrery.serving.requests import Floats, Requests
 
 MAX_REQUESTS = 60_000_000
 """Requests of one run: a week at 100 a second takes minutes."""
-
-CURVE_ALONE = ("peak_to_trough", "peak_hour")
-"""Settings of a diurnal curve."""
-
-BURST_ALONE = ("burst_ratio", "burst_length_s")
-
-TRAFFIC_ALONE = ("rate_curve", *CURVE_ALONE, "weekend", "bursts_per_day", *BURST_ALONE, "start_hour")
-"""Settings that say nothing but when requests come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,11 +32,11 @@ class FleetTraffic:
 def traffic_for(inputs: FleetInputs) -> FleetTraffic:
     """The requests of a fleet."""
     top, scenario = inputs.top, inputs.scenario
-    law = curve_of(top)
-    length_s = (top.days or 0.0) * DAY_S
-    if law is not None and not length_s:
+    is_curved, length_s = has_curve(inputs), (top.days or 0.0) * DAY_S
+    if is_curved and not length_s:
         raise ScenarioError("rate_curve: a curve needs a length; write days = 1 beside it.")
-    curve = law.along(length_s, scenario.seed or 0) if law is not None else np.zeros(0)
+    curves = origin_curves(inputs, length_s, scenario.seed or 0)
+    curve = curves.sum(axis=0) if is_curved else np.zeros(0)
     steady_s = steady_length_s(curve) if curve.size else length_s
     requests, notes = _for_length(scenario, steady_s) if length_s else (requests_for(scenario), ())
     if curve.size:
@@ -59,6 +51,7 @@ def traffic_for(inputs: FleetInputs) -> FleetTraffic:
         requests = without(requests, late)
     if not requests.count:
         raise ScenarioError("rate: no request comes in that time; write a higher rate or more days.")
+    requests, more = with_origins(inputs, requests, curves)
     tenants = tenants_of(inputs)
     dealt = (
         split(requests, tenants, scenario.seed or 0)
@@ -70,38 +63,7 @@ def traffic_for(inputs: FleetInputs) -> FleetTraffic:
             shed_s=np.zeros(0),
         )
     )
-    return FleetTraffic(split=dealt, length_s=length_s, curve=curve, notes=(*notes, *requests.notes))
-
-
-def curve_of(top: FleetTop) -> RateCurve | None:
-    """The law of the rate; None where it is steady."""
-    name = (top.rate_curve or "flat").strip()
-    hourly = _hourly(name) if name not in ("flat", "diurnal") else ()
-    if name != "diurnal" and (given := [n for n in CURVE_ALONE if getattr(top, n) is not None]):
-        raise ScenarioError(f'{given[0]}: is about a diurnal day; write rate_curve = "diurnal" beside it.')
-    if not top.bursts_per_day and (given := [n for n in BURST_ALONE if getattr(top, n) is not None]):
-        raise ScenarioError(f"{given[0]}: there are no bursts; write bursts_per_day = 4 beside it.")
-    if name == "flat" and top.weekend is None and not top.bursts_per_day:
-        return None
-    return RateCurve(
-        peak_to_trough_ratio=(top.peak_to_trough or 3.0) if name == "diurnal" else 1.0,
-        peak_s=3600.0 * (14.0 if top.peak_hour is None else top.peak_hour),
-        hourly_ratio=hourly,
-        weekend_frac=1.0 if top.weekend is None else top.weekend,
-        bursts_per_day=top.bursts_per_day or 0.0,
-        burst_ratio=top.burst_ratio or 3.0,
-        burst_length_s=top.burst_length_s or 300.0,
-        start_s=3600.0 * (top.start_hour or 0.0),
-    )
-
-
-def _hourly(text: str) -> tuple[float, ...]:
-    try:
-        return tuple(float(word) for word in text.split(","))
-    except ValueError:
-        raise ScenarioError(
-            f"rate_curve: got {text!r}; write flat, diurnal, or 24 or 168 comma-separated parts of the mean rate."
-        ) from None
+    return FleetTraffic(split=dealt, length_s=length_s, curve=curve, notes=(*notes, *more, *requests.notes))
 
 
 def _for_length(scenario: Scenario, length_s: float) -> tuple[Requests, tuple[str, ...]]:

@@ -116,7 +116,7 @@ def build(
         log=np.zeros((window.rows, len(STEP))),
         totals=_totals(window),
         tally=np.zeros((lanes, 6), dtype=np.int64),
-        regions=_nowhere(lanes),
+        regions=nowhere(lanes),
         emitted=np.zeros((0, 3), dtype=np.int64),
         emitted_s=np.zeros(0),
         swapped=np.zeros(n if prepared.switches.guess_knob >= 0 else 0, dtype=np.int64),
@@ -124,7 +124,7 @@ def build(
     )
 
 
-def _nowhere(lanes: int) -> Regions:
+def nowhere(lanes: int) -> Regions:
     """No regions: all lanes are in one place, where requests are at once."""
     none, table = np.zeros(0), np.zeros((0, 0))
     return Regions(
