@@ -1,7 +1,7 @@
 """Trace files as their publishers write them; the format is told from the content, and errors name file and line.
 
 =============  ==========  =============================================================================
-ours           CSV         ``input_tokens,output_tokens`` and optional ``arrival_s,session,client,priority``
+ours           CSV         ``input_tokens,output_tokens`` and optional ``arrival_s,session,client,priority,origin``
 ours           Parquet     the same columns
 Azure LLM      CSV         ``TIMESTAMP,ContextTokens,GeneratedTokens``, a 7-digit fraction of a second
 BurstGPT       CSV         ``Timestamp,Model,Request tokens,Response tokens,…``; failed rows (0 tokens) left out

@@ -8,6 +8,7 @@ import numpy as np
 
 from orrery.base.files import write_atomically
 from orrery.base.units import figures, text
+from orrery.cli.fleet_region_views import print_regions
 from orrery.cli.output import console
 from orrery.cli.power_limit_views import limit_table, power_rows
 from orrery.cli.sheet import Sheet
@@ -56,6 +57,7 @@ def print_fleet(answer: FleetAnswer) -> None:
     out.print(pools)
     if (limits := limit_table(run)) is not None:
         out.print(limits)
+    print_regions(answer)
     width = max(20, min(96, out.width - 40))
     is_utf = (out.encoding or "").casefold() in ("utf-8", "utf8")
     for label, key, unit in CURVES:

@@ -18,6 +18,7 @@ KINDS = (
     "recipes",
     "prices",
     "api-prices",
+    "places",
     "traces",
     "workloads",
     "terms",
@@ -44,8 +45,8 @@ def command(
 ) -> None:
     """Known devices, models, formats and more, with sources; NAME picks one.
 
-    KIND is devices, models, formats, techniques, engines, frameworks, recipes, prices, api-prices, traces, workloads or
-    terms (words of the field, defined).
+    KIND is devices, models, formats, techniques, engines, frameworks, recipes, prices, api-prices, places, traces,
+    workloads or terms (words of the field, defined).
     """
     kind = kind.casefold()
     plural = kind if kind.endswith("s") else f"{kind}s"

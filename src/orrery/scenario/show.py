@@ -12,6 +12,7 @@ from orrery.catalog.devices import describe, device_names, get_device
 from orrery.catalog.engines import engine_names, get_engine
 from orrery.catalog.frameworks import framework_names, get_framework
 from orrery.catalog.models import get_model, model_names, published_parameters, resolve
+from orrery.catalog.places import get_place, least_round_trip_s, place_names, published_round_trip_s
 from orrery.catalog.prices import price_of
 from orrery.catalog.terms import get_term, terms
 from orrery.catalog.traces import load_trace, stats, trace_names
@@ -281,6 +282,32 @@ def _api_prices() -> Table:
     )
 
 
+def _places() -> Table:
+    rows: list[dict[str, Any]] = [
+        {"name": p.name, "latitude": p.at[0], "longitude": p.at[1], "utc_offset_hours": p.utc_offset_s / 3600.0}
+        for p in map(get_place, place_names())
+    ]
+    return Table(
+        kind="places",
+        title="Places whose round trips to each other are published",
+        rows=tuple(rows),
+        notes=("Round trips from one of them: orrery show places NAME.",),
+    )
+
+
+def _place(name: str) -> Table:
+    found = get_place(name)
+    rows: list[dict[str, Any]] = [
+        {
+            "to": other.name,
+            "round_trip_s": published_round_trip_s(found.name, other.name),
+            "light_in_fibre_s": least_round_trip_s(found.at, other.at),
+        }
+        for other in map(get_place, place_names())
+    ]
+    return Table(kind="places", title=found.name, rows=tuple(rows), notes=tuple(f.cite() for f in found.facts))
+
+
 _API_KINDS = ("input_million_usd", "output_million_usd", "cached_million_usd")
 
 
@@ -403,6 +430,7 @@ _KINDS: dict[str, tuple[Callable[[], Table], Callable[[str], Table]]] = {
     "recipes": (_recipes, _recipe),
     "prices": (_prices, _price),
     "api-prices": (_api_prices, _api_price),
+    "places": (_places, _place),
     "traces": (_traces, _trace),
     "workloads": (_workloads, _workload),
     "terms": (_terms, _term),

@@ -2,8 +2,9 @@
 
 In every hour so many replicas run as its rate needs (the rate over what one sustains within the limits), between the
 least and the most. A router that spreads requests evenly keeps more replicas at work than arrivals at random to each
-would, so that fewer steps are shared and power is higher; latencies are those of one replica alone. What this leaves
-out: queues that outlast an hour, bursts within it, cold starts, failures.
+would, so that fewer steps are shared and power is higher; latencies are those of one replica alone. Owned replicas
+that do not run draw their idle power. What this leaves out: queues that outlast an hour, bursts within it, cold starts,
+failures.
 """
 
 from dataclasses import dataclass
@@ -62,6 +63,9 @@ def steady_hours(
             found[count, each] = _at(setup, count, each, input_tokens, output_tokens)
         ttft_s, tpot_s, power_w, used_frac = found[count, each]
         idle_w = sum(t.idle_power_w for t in setup.terms) / len(setup.terms)
+        dealt = _dealt(setup, count)
+        both = tuple(zip(dealt, setup.terms, strict=True))
+        stand_by = [t.replicas_max - n if t.purchase == "owned" else 0.0 for n, t in both]
         hours.append(
             Hour(
                 start_s=k * HOUR_S,
@@ -69,12 +73,12 @@ def steady_hours(
                 num_replicas=count,
                 ttft_s=ttft_s,
                 tpot_s=tpot_s,
-                power_w=count * (power_w if power_w > 0.0 else idle_w),
-                host_power_w=sum(n * t.host_power_w for n, t in zip(_dealt(setup, count), setup.terms, strict=True)),
-                usd_per_s=sum(
-                    (t.replicas_max if t.is_committed else n) * t.usd_per_s
-                    for n, t in zip(_dealt(setup, count), setup.terms, strict=True)
+                power_w=count * (power_w if power_w > 0.0 else idle_w)
+                + sum(n * t.idle_power_w for n, t in zip(stand_by, setup.terms, strict=True)),
+                host_power_w=sum(
+                    (n + more) * t.host_power_w for n, more, t in zip(dealt, stand_by, setup.terms, strict=True)
                 ),
+                usd_per_s=sum((t.replicas_max if t.is_committed else n) * t.usd_per_s for n, t in both),
                 used_frac=used_frac,
             )
         )

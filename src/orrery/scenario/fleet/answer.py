@@ -18,6 +18,7 @@ from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.attainment import needed_frac
 from orrery.scenario.fleet.beside_api import BesideApi, beside_api
 from orrery.scenario.fleet.by_hour import ByHour, by_hour_of_run, electricity_usd, pue_ratio
+from orrery.scenario.fleet.by_region import AgainstNearest, ByRegion, by_region_of
 from orrery.scenario.fleet.jobs import jobs_of, peak_power_w
 from orrery.scenario.fleet.power import power_json
 from orrery.scenario.fleet.read import FleetInputs
@@ -63,6 +64,7 @@ class FleetAnswer:
     steady: Mapping[str, float | None] | None = None  # how far hourly steady states are from the run
     change: Change | None = None  # the smallest that would meet the SLOs
     has_searched: bool = False  # whether one was searched
+    nearest: AgainstNearest | None = None  # beside every request in its nearest region
 
     # -- requests -----------------------------------------------------------------------------------------------------
 
@@ -125,6 +127,11 @@ class FleetAnswer:
     def by_hour(self) -> ByHour | None:
         """Energy at the meter, its price and CO2, by the clock's hours; None without a table of hours."""
         return by_hour_of_run(self.inputs, self.run)
+
+    @cached_property
+    def by_region(self) -> ByRegion | None:
+        """Regions and origins; None where the fleet stands in no regions."""
+        return by_region_of(self.run)
 
     @property
     def carbon_g(self) -> float | None:
@@ -202,6 +209,8 @@ class FleetAnswer:
                         "by_hour": self.by_hour.to_json(),
                     }
                 ),
+                **({} if self.by_region is None else self.by_region.to_json()),
+                **({} if self.nearest is None else {"against_nearest": self.nearest}),
                 **({} if self.api is None else {"api": self.api.to_json()}),
                 **({} if self.jobs is None else {"jobs": self.jobs.to_json()}),
                 "peak_power_w": peak_power_w(run),
@@ -306,6 +315,11 @@ def series_of(answer: FleetAnswer) -> dict[str, Any]:
     shed = np.clip((answer.traffic.split.shed_s / width_s).astype(np.int64), 0, bins - 1)
     came = np.bincount(when, minlength=bins) + np.bincount(shed, minlength=bins)
     good = np.bincount(when, weights=run.within, minlength=bins)
+    of_regions = {
+        f"{region.name}_requests_per_s": np.bincount(when[run.outcome.region == k], minlength=bins)
+        / np.maximum(length_s, 1e-9)
+        for k, region in enumerate(run.setup.regions.regions if run.setup.regions else ())
+    }
     return {
         "start_s": edges_s[:-1],
         "arrivals_per_s": came / np.maximum(length_s, 1e-9),
@@ -320,6 +334,7 @@ def series_of(answer: FleetAnswer) -> dict[str, Any]:
         "attained_frac": np.where(came > 0, good / np.maximum(came, 1), np.nan),
         "power_w": np.asarray(idle_w + above_w),
         "usd_per_hour": np.asarray(usd_per_h),
+        **of_regions,
     }
 
 

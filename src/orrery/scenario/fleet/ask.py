@@ -16,6 +16,7 @@ from orrery.scenario.file import read_settings
 from orrery.scenario.fleet.answer import FleetAnswer, answer_of
 from orrery.scenario.fleet.build import Built, built
 from orrery.scenario.fleet.by_hour import check_hours
+from orrery.scenario.fleet.by_region import AgainstNearest, against_nearest
 from orrery.scenario.fleet.change import smallest_change
 from orrery.scenario.fleet.graph import GraphAnswer, place_graph
 from orrery.scenario.fleet.jobs import check_jobs
@@ -23,6 +24,7 @@ from orrery.scenario.fleet.mixed import MixedAnswer, mixed_fleet
 from orrery.scenario.fleet.oversubscribe import Oversubscription, oversubscribed
 from orrery.scenario.fleet.power import check_power
 from orrery.scenario.fleet.read import FleetInputs, read_fleet
+from orrery.scenario.fleet.regions import NEAREST, check_regions
 from orrery.scenario.fleet.regret import regret_of
 from orrery.scenario.fleet.services import ServicesAnswer, services_of
 from orrery.scenario.fleet.shared import shared_fleet
@@ -89,6 +91,7 @@ def ask_fleet(
     if (jobs > 1 or ray) and "service" not in settings:
         raise ScenarioError("jobs, ray: share out several services; write each as [[service]], or leave them out.")
     check_power(settings)
+    check_regions(settings)
     if settings.get("graph"):
         return place_graph(settings)
     if settings.get("mix"):
@@ -143,9 +146,19 @@ def with_more(
     if isinstance(answer, InfeasibleAnswer):
         return answer
     answer = replace(answer, regret=regret_of(answer.run), steady=against_steady(answer))
+    answer = replace(answer, nearest=_beside_nearest(answer, settings))
     if answer.is_met is not False or not has_time(answer):
         return answer
     return replace(answer, change=smallest_change(answer, lambda more: _again({**settings, **more})), has_searched=True)
+
+
+def _beside_nearest(answer: FleetAnswer, settings: Mapping[str, Any]) -> AgainstNearest | None:
+    """The answer beside the same fleet with each request in its nearest region, where its router is another one."""
+    regions = answer.run.setup.regions
+    if regions is None or regions.router.name == NEAREST or len(regions.regions) == 1 or not has_time(answer):
+        return None
+    near = _again({**settings, "region_router": NEAREST, "region_router_knob": None})
+    return near and against_nearest(answer.run, near.run, (answer.cost_usd, near.cost_usd))
 
 
 def has_time(answer: FleetAnswer) -> bool:

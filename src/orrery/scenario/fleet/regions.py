@@ -1,8 +1,9 @@
 """Regions as they are written, and the map of regions, origins and ways that a fleet is simulated with."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,14 @@ from orrery.serving.requests import Requests
 from orrery.serving.simulation.service import Pool
 
 NEAREST = "nearest"
+WITHOUT_REGIONS = {
+    "graph": "a graph's calls are placed on devices, not in regions",
+    "mix": "a mix rents its devices in one place",
+    "share": "models that share replicas stand in one place",
+    "power_budget_w": "a budget of watts is of one row, and regions have a row each",
+}
+"""Ways of asking that know no regions, and why."""
+
 HOURLY = (1, 24, 168)
 """Numbers of a curve of prices: one for all hours, of a day, of a week."""
 
@@ -52,6 +61,14 @@ def region_map_of(
     _check_origins(found)
     found.costs(0.0)  # whatever a knob says wrong is said now
     return found, (*ways.notes, *_notes(found, inputs))
+
+
+def check_regions(settings: Mapping[str, Any]) -> None:
+    """Refuse regions where nothing would stand in them."""
+    given = [name for name in ("region", "regions", "origin", "origins") if settings.get(name)]
+    for way, why in WITHOUT_REGIONS.items():
+        if given and settings.get(way):
+            raise ScenarioError(f"{given[0]}: {why}; leave {given[0]} or {way} out.")
 
 
 def region_of(inputs: FleetInputs, block: RegionBlock) -> Region:

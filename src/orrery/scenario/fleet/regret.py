@@ -23,12 +23,14 @@ class Regret:
 
 
 def regret_of(run: FleetRun) -> Regret | None:
-    """The regret of a run; None where no replica's capacity is known or pools differ in what a replica carries."""
+    """The regret of a run; None where no replica's capacity is known pools differ in what a replica
+    carries, or several regions each have their own demand."""
     setup = run.setup
     deployments = {id(p.deployment) for p in setup.service.pools}
     alike = len({(p.deployment.cluster.device.name, p.deployment.layout) for p in setup.service.pools}) == 1
     if (
         setup.capacity_requests_per_s <= 0.0
+        or setup.num_regions > 1
         or not (alike or len(deployments) == 1)
         or setup.service.pools[0].role != "all"
     ):

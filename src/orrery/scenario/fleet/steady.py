@@ -9,7 +9,7 @@ import numpy as np
 from orrery.base.errors import ScenarioError
 from orrery.execution.memory import Infeasible
 from orrery.fleet.service.rate_curve import DAY_S, HOUR_S, hourly_means
-from orrery.fleet.service.result import FRAME
+from orrery.fleet.service.result import FleetRun
 from orrery.fleet.service.setup import FleetService
 from orrery.fleet.service.steady import Hour, steady_hours
 from orrery.scenario.answer import to_json
@@ -17,8 +17,10 @@ from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.fleet.answer import FleetAnswer
 from orrery.scenario.fleet.build import built
 from orrery.scenario.fleet.by_hour import ByHour, by_hour_of_steady, check_hours, electricity_usd, pue_ratio
-from orrery.scenario.fleet.curve import curve_of
+from orrery.scenario.fleet.by_region import nearest_of
+from orrery.scenario.fleet.origins import origin_curves
 from orrery.scenario.fleet.read import FleetInputs
+from orrery.scenario.fleet.steady_regions import RegionalHours, all_regions, regional_by_hour, regional_hours
 from orrery.scenario.fleet.traffic import mean_rate
 from orrery.scenario.requests import requests_for
 from orrery.scenario.schema import merged
@@ -37,6 +39,7 @@ class SteadyAnswer:
     hours: tuple[Hour, ...]
     length_s: float
     notes: tuple[str, ...]
+    regional: RegionalHours | None = None
 
     @cached_property
     def lengths_s(self) -> Floats:
@@ -57,8 +60,17 @@ class SteadyAnswer:
     @cached_property
     def by_hour(self) -> ByHour | None:
         """Energy at the meter, its price and CO2, by the clock's hours; None without a table of hours."""
+        if self.regional is not None:
+            return all_regions(self.by_region_hours)
         power_w = np.array([h.power_w + h.host_power_w for h in self.hours])
         return by_hour_of_steady(self.inputs, self.setup, self.lengths_s, power_w)
+
+    @cached_property
+    def by_region_hours(self) -> dict[str, ByHour]:
+        """The same of every region with a table of hours."""
+        if self.regional is None or self.setup.regions is None:
+            return {}
+        return regional_by_hour(self.setup, self.setup.regions, self.regional, self.lengths_s)
 
     @property
     def carbon_g(self) -> float | None:
@@ -109,15 +121,43 @@ class SteadyAnswer:
                         "by_hour": self.by_hour.to_json(),
                     }
                 ),
+                **self._regions_json(),
                 "hours": [asdict(h) for h in self.hours],
                 "settings": dict(self.inputs.written),
                 "notes": list(self.notes),
             }
         )
 
+    def _regions_json(self) -> dict[str, Any]:
+        """Regions as plain data; nothing without them."""
+        if self.regional is None or self.setup.regions is None:
+            return {}
+        rows: list[dict[str, Any]] = []
+        for name, hours in self.regional.by_region.items():
+            own = SteadyAnswer(inputs=self.inputs, setup=self.setup, hours=hours, length_s=self.length_s, notes=())
+            priced = self.by_region_hours.get(name)
+            rows.append(
+                {
+                    "name": name,
+                    "num_requests": own.num_requests,
+                    "rent_usd": own.total("usd_per_s"),
+                    "electricity_usd": 0.0 if priced is None else float(priced.usd.sum()),
+                    "energy_j": own.energy_j + own.host_energy_j,
+                    "carbon_g": None if priced is None else float(priced.carbon_g.sum()),
+                    "mean_replicas": own.total("num_replicas") / self.length_s,
+                    "hours": [asdict(h) for h in hours],
+                }
+            )
+        nearest = nearest_of(self.setup.regions)
+        return {
+            "region_router": self.setup.regions.router.name,
+            "elsewhere_frac": self.regional.elsewhere_frac(nearest),
+            "regions": rows,
+        }
+
 
 def steady_answer(inputs: FleetInputs, running: Floats | None = None) -> SteadyAnswer | InfeasibleAnswer:
-    """The fleet of some inputs, hour by hour; with ``running`` replicas where they are known."""
+    """The fleet of some inputs, hour by hour; with ``running`` replicas (regions, hours) where they are known."""
     if not inputs.top.days:
         raise ScenarioError("steady: needs a length; write days = 7 beside it.")
     if inputs.has_prefill:
@@ -128,19 +168,35 @@ def steady_answer(inputs: FleetInputs, running: Floats | None = None) -> SteadyA
     if isinstance(found, Infeasible):
         return InfeasibleAnswer(infeasible=found, notes=(), settings=dict(inputs.written))
     rate, notes = mean_rate(inputs.scenario)
-    law = curve_of(inputs.top)
     num_hours = int(np.ceil(length_s / HOUR_S - 1e-9))
-    hourly = np.ones(num_hours) if law is None else hourly_means(law.along(length_s, inputs.scenario.seed or 0))
+    curves = origin_curves(inputs, length_s, inputs.scenario.seed or 0)
+    hourly = np.array([hourly_means(row) for row in curves])[:, :num_hours] * rate
     means = float(sample.input_tokens.mean()), float(sample.output_tokens.mean())
-    hours = steady_hours(found.setup, hourly[:num_hours] * rate, *means, running)
+    regions = found.setup.regions
+    regional = None if regions is None else regional_hours(found.setup, regions, hourly, means, running)
+    if regional is not None:
+        hours = regional.whole
+    else:
+        hours = steady_hours(found.setup, hourly[0], *means, None if running is None else running[0])
     text = "steady: every hour at its mean rate; queues that outlast it, bursts, cold starts and failures are left out"
     return SteadyAnswer(
         inputs=inputs,
         setup=found.setup,
         hours=hours,
         length_s=length_s,
+        regional=regional,
         notes=(*found.notes, *check_hours(inputs, found.setup), *notes, text),
     )
+
+
+def _running(run: FleetRun) -> Floats:
+    """Mean number of replicas that ran, by region and hour."""
+    edges_s = np.append(np.arange(0.0, run.end_s, HOUR_S), run.end_s)
+    found = np.zeros((run.setup.num_regions, edges_s.size - 1))
+    for span in run.spans:
+        passed_s = np.clip(edges_s, span.start_s, min(span.end_s, run.end_s))
+        found[run.setup.region_numbers[span.pool]] += np.diff(passed_s)
+    return found / np.diff(edges_s)
 
 
 def against_steady(answer: FleetAnswer) -> dict[str, float | None] | None:
@@ -151,11 +207,7 @@ def against_steady(answer: FleetAnswer) -> dict[str, float | None] | None:
     """
     if not answer.inputs.top.days or answer.run.requests.after.size or answer.inputs.has_prefill:
         return None
-    at_s = answer.run.frames[:, FRAME.index("now_s")]
-    hour = (at_s / HOUR_S).astype(np.int64)
-    counts = np.bincount(hour)
-    running = np.bincount(hour, weights=answer.run.paid.sum(axis=1)) / np.maximum(counts, 1)
-    steady = steady_answer(answer.inputs, running)
+    steady = steady_answer(answer.inputs, _running(answer.run))
     if isinstance(steady, InfeasibleAnswer):
         return None
     run = answer.run

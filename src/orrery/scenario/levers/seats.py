@@ -66,6 +66,7 @@ SEATS: Mapping[str, Seat] = {
 
 COMMANDS: Mapping[str, str] = {
     "fleet.autoscaler": "orrery fleet --autoscaler {name}",
+    "fleet.region_router": "orrery fleet FLEET.toml --region-router {name}",
     "fleet.power_cap": "orrery plan --power-budget-w W --power-cap {name}",
     "reasoning.prune": "orrery estimate --reasoning tree-search --reasoning-knob prune={name}",
     "training.learning_rule": "orrery experiment mono-forward",

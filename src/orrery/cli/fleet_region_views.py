@@ -1,0 +1,75 @@
+"""Regions and origins of a fleet's answer in the terminal."""
+
+from orrery.base.units import figures, text
+from orrery.cli.output import console
+from orrery.cli.sheet import Sheet
+from orrery.scenario.fleet.answer import FleetAnswer
+from orrery.scenario.fleet.by_region import AgainstNearest, Latencies
+
+
+def print_regions(answer: FleetAnswer) -> None:
+    """Who was served where, how well, and what that cost; nothing without regions."""
+    found = answer.by_region
+    if found is None:
+        return
+    out = console()
+    regions = Sheet("region", "requests", "guests", "in time", "p99 TTFT", "replicas", "cost", "energy", "CO2", left=1)
+    for r in found.regions:
+        carbon = "-" if r.carbon_g is None else f"{figures(r.carbon_g / 1e3)} kg"
+        regions.add_row(
+            r.name,
+            f"{r.num_requests:,}",
+            f"{r.guests_frac:.1%}",
+            _share(r.attained_frac),
+            _slow(r.latencies),
+            figures(r.mean_replicas),
+            f"${figures(r.cost_usd)}",
+            text(r.energy_j, "j"),
+            carbon,
+        )
+    origins = Sheet("origin", "requests", "in time", "p50 TTFT", "p99 TTFT", "elsewhere", "served in", left=1)
+    for o in found.origins:
+        served = sum(o.served_in.values())
+        parts = ", ".join(f"{name} {n / served:.0%}" for name, n in o.served_in.items() if n)
+        half = o.latencies.ttft_s["p50"]
+        origins.add_row(
+            o.name,
+            f"{o.num_requests:,}",
+            _share(o.attained_frac),
+            "-" if half is None else text(half, "s"),
+            _slow(o.latencies),
+            f"{o.elsewhere_frac:.1%}",
+            parts,
+        )
+    out.print(regions)
+    out.print(origins)
+    out.print(
+        f"{found.elsewhere_frac:.1%} of the requests were not served in their nearest region ({found.router}).",
+        markup=False,
+        highlight=False,
+    )
+    if answer.nearest is not None:
+        out.print(nearest_text(answer.nearest), markup=False, highlight=False)
+
+
+def nearest_text(found: AgainstNearest) -> str:
+    """The fleet beside itself with every request in its nearest region."""
+    parts = [
+        f"{name} {value:+.1%}"
+        for name, value in (("cost", found.cost_frac), ("energy", found.energy_frac), ("CO2", found.carbon_frac))
+        if value is not None
+    ]
+    if found.p99_ttft_s is not None:
+        parts.append(f"p99 TTFT {1e3 * found.p99_ttft_s:+.0f} ms")
+    if found.attained_frac is not None:
+        parts.append(f"requests in time {100.0 * found.attained_frac:+.2f} percentage points")
+    return f"Beside every request in its nearest region: {', '.join(parts)}."
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2%}"
+
+
+def _slow(latencies: Latencies) -> str:
+    value = latencies.ttft_s["p99"]
+    return "-" if value is None else text(value, "s")
