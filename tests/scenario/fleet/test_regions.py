@@ -132,6 +132,14 @@ def test_flags_name_places():
 # -- where it comes from ----------------------------------------------------------------------------------------------
 
 
+def test_a_replica_is_full_where_its_rate_ends_without_any_slo():
+    """Without limits a replica is full near the highest rate that can leave it; a limit makes it so before."""
+    free, bound = (asked(slo=slo, days=0.0005).run.setup.regions.served for slo in ([], ["tpot:8"]))
+    assert np.isfinite(free.capacity_requests).all()
+    assert (free.capacity_requests > bound.capacity_requests).all()
+    assert (free.ttft_s > 0.0).all()
+
+
 def test_origins_wake_at_their_own_hours():
     """A diurnal day with its peak at 14 by each clock: for an origin nine hours ahead that is 5 in the morning of UTC,
     for one six behind 20 at night; a minute's rate is the sum of both."""

@@ -16,6 +16,9 @@ from orrery.serving.workload import Workload
 FAINT = 1e-3
 """Part of a replica's capacity at which a request is alone."""
 
+NEAR_FULL = 0.95
+"""Part of the highest rate at which a replica is full where no limit makes it so before: there its queue has no end."""
+
 
 def served_of(
     regions: Sequence[str],
@@ -52,7 +55,8 @@ def _row(
     entry = min(c for c in (capacity, prefill) if c > 0.0) if max(capacity, prefill) > 0.0 else 0.0
     pool, terms = mine[0]
     means = float(requests.input_tokens.mean()), float(requests.output_tokens.mean())
-    full, faint = (_estimated(pool, *means, part * entry) for part in (1.0, FAINT))
+    full = _estimated(pool, *means, entry) or _estimated(pool, *means, NEAR_FULL * entry)
+    faint = _estimated(pool, *means, FAINT * entry)
     if full is None or faint is None:
         return capacity, prefill, np.inf, 0.0, 0.0, 0.0, True
     usd = sum(t.usd_per_s for _, t in mine) / len(mine) / entry
