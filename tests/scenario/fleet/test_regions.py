@@ -310,7 +310,8 @@ REFUSED = [
     ({"outage": [{"region": "asia", "start_s": 1, "length_s": 1}]}, "there is no region 'asia'"),
     ({"share": "time"}, "models that share replicas stand in one place"),
     ({"mix": True}, "a mix rents its devices in one place"),
-    ({"power_budget_w": 1e5}, "a budget of watts is of one row"),
+    ({"power_budget_w": 1e5}, "a budget of watts is of one site"),
+    ({"rack": [{"name": "r", "limit_w": 1e4}]}, "rack r: pools of regions eu and us stand in it"),
 ]
 
 

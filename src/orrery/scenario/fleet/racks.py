@@ -40,14 +40,18 @@ def checked_racks(inputs: FleetInputs) -> None:
         if rack.row is not None and rack.row not in rows:
             raise ScenarioError(f"rack {rack.name}: there is no row {rack.row!r}; write [[row]] name = {rack.row!r}.")
     places = places_of(inputs)
-    taken: set[str] = set()
+    taken: dict[str, str | None] = {}  # each with the region of the pools in it
     for number, pool in enumerate(inputs.pools, start=1):
         found = racks_of(inputs, pool.block)
         for place in found:
             if (pool.block.racks or inputs.top.racks) and place not in places:
                 known = f"write one of {', '.join(places)}" if places else "write it as [[rack]] too"
                 raise ScenarioError(f"pool {pool.block.name or number}: there is no rack {place!r}; {known}.")
-        taken.update(found)
+            if place in places and taken.setdefault(place, pool.block.region) != pool.block.region:
+                raise ScenarioError(
+                    f"rack {place}: pools of regions {taken[place]} and {pool.block.region} stand in it; write racks in "
+                    "each [[pool]]."
+                )
         if (priority := pool.block.power_priority or inputs.top.power_priority) not in (None, "low", "high"):
             raise ScenarioError(f"power_priority: got {priority!r}; write low or high.")
     if empty := [place for place in places if place not in taken]:

@@ -15,7 +15,7 @@ from orrery.fleet.regions.region_map import Region, RegionMap, RegionRouter
 from orrery.fleet.service.setup import PoolTerms
 from orrery.scenario.fleet.blocks import FleetTop, OriginBlock, RegionBlock
 from orrery.scenario.fleet.origins import origins_of
-from orrery.scenario.fleet.read import FleetInputs
+from orrery.scenario.fleet.read import FleetInputs, knobs_written
 from orrery.scenario.fleet.served import served_of
 from orrery.scenario.fleet.ways import names_of, numbers_of, utc_offset_s, ways_of
 from orrery.scenario.shift import J_PER_KWH, S_PER_HOUR, read_hours
@@ -27,7 +27,7 @@ WITHOUT_REGIONS = {
     "graph": "a graph's calls are placed on devices, not in regions",
     "mix": "a mix rents its devices in one place",
     "share": "models that share replicas stand in one place",
-    "power_budget_w": "a budget of watts is of one row, and regions have a row each",
+    "power_budget_w": "a budget of watts is of one site; write [[row]] with limit_w for each",
 }
 """Ways of asking that know no regions, and why."""
 
@@ -126,12 +126,7 @@ def _curve(block: RegionBlock, name: str, written: str | None) -> np.ndarray:
 
 def _router(top: FleetTop) -> RegionRouter:
     """The router between regions with its knobs."""
-    knobs: dict[str, str] = {}
-    for word in top.region_router_knob:
-        name, equals, value = word.partition("=")
-        if not name.strip() or not equals or not value.strip():
-            raise ScenarioError(f"region_router_knob: got {word!r}; write NAME=VALUE, such as full_ratio=0.8.")
-        knobs[name.strip()] = value.strip()
+    knobs = knobs_written("region_router_knob", top.region_router_knob, "full_ratio=0.8")
     technique = REGION_ROUTERS.get((top.region_router or NEAREST).strip())
     return RegionRouter(name=technique.written, rule=technique.rule, knobs=knobs_from(technique, knobs))
 
