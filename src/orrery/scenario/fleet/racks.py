@@ -49,8 +49,8 @@ def checked_racks(inputs: FleetInputs) -> None:
                 raise ScenarioError(f"pool {pool.block.name or number}: there is no rack {place!r}; {known}.")
             if place in places and taken.setdefault(place, pool.block.region) != pool.block.region:
                 raise ScenarioError(
-                    f"rack {place}: pools of regions {taken[place]} and {pool.block.region} stand in it; write racks in "
-                    "each [[pool]]."
+                    f"rack {place}: pools of regions {taken[place]} and {pool.block.region} stand in it; write "
+                    "racks in each [[pool]]."
                 )
         if (priority := pool.block.power_priority or inputs.top.power_priority) not in (None, "low", "high"):
             raise ScenarioError(f"power_priority: got {priority!r}; write low or high.")
