@@ -13,7 +13,9 @@ INF = np.inf
 def dealt(cost, rates, limits, capacities=(10.0, 10.0), weight=()):
     table = np.array(cost, dtype=np.float64)
     found = RegionCosts(
-        cost=table, full_requests=np.zeros(table.shape[1]), weight=np.array(weight).reshape(-1, table.shape[1])
+        cost_ratio=table,
+        full_requests=np.zeros(table.shape[1]),
+        weight_ratio=np.array(weight).reshape(-1, table.shape[1]),
     )
     return flows(found, np.array(rates), np.array(limits, dtype=np.float64), np.array(capacities))
 

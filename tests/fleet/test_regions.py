@@ -42,7 +42,7 @@ def served(count, **more):
         "capacity_requests": 8.0,
         "ttft_s": 0.02,
         "usd_per_request": 1.0,
-        "joules_per_request": 100.0,
+        "energy_j_per_request": 100.0,
         "pays_electricity": True,
     }
     return Served(**{name: np.broadcast_to(more.get(name, value), (count,)).copy() for name, value in usual.items()})

@@ -8,7 +8,7 @@ from orrery.scenario.fleet.by_region import AgainstNearest, Latencies
 
 
 def print_regions(answer: FleetAnswer) -> None:
-    """Who was served where, how well, and what that cost; nothing without regions."""
+    """Print requests by region and origin, how well they were served, and at what cost; nothing without regions."""
     found = answer.by_region
     if found is None:
         return
@@ -22,7 +22,7 @@ def print_regions(answer: FleetAnswer) -> None:
             f"{r.guests_frac:.1%}",
             _share(r.attained_frac),
             _slow(r.latencies),
-            figures(r.mean_replicas),
+            figures(r.num_replicas),
             f"${figures(r.cost_usd)}",
             text(r.energy_j, "j"),
             carbon,

@@ -15,14 +15,14 @@ def flows(found: RegionCosts, rates: Floats, limits: Floats, capacities: Floats)
 
     ``limits`` are the requests/s at which each region is full, ``capacities`` what its replicas sustain.
     """
-    table, room = np.zeros(found.cost.shape), limits.copy()
+    table, room = np.zeros(found.cost_ratio.shape), limits.copy()
     for origin, rate in enumerate(rates.tolist()):
-        weight = found.weight[origin] if found.weight.size else np.zeros(0)
+        weight = found.weight_ratio[origin] if found.weight_ratio.size else np.zeros(0)
         if weight.any():
             table[origin] = rate * weight / weight.sum()
             continue
         left = rate
-        for group in _groups(found.cost[origin]):
+        for group in _groups(found.cost_ratio[origin]):
             part = _filled(left, room[group], capacities[group])
             table[origin, group] += part
             room[group] -= part
@@ -30,7 +30,7 @@ def flows(found: RegionCosts, rates: Floats, limits: Floats, capacities: Floats)
             if left <= 1e-12 * max(rate, 1.0):
                 break
         else:
-            allowed = _first_choice(found.cost[origin])
+            allowed = _first_choice(found.cost_ratio[origin])
             share = capacities * allowed
             table[origin] += left * share / share.sum() if share.any() else left * allowed / allowed.sum()
     return table

@@ -47,14 +47,14 @@ class RegionRouter:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Served:
-    """What serving takes in each region: arrays by region, of a replica of its first pool where not said otherwise."""
+    """Cost of serving in each region: arrays by region, of a replica of its first pool."""
 
     capacity_requests_per_s: Floats
     prefill_capacity_requests_per_s: Floats
     capacity_requests: Floats  # in flight at that rate
     ttft_s: Floats  # of a request alone
     usd_per_request: Floats  # rent at capacity
-    joules_per_request: Floats  # of devices and hosts, at capacity
+    energy_j_per_request: Floats  # of devices and hosts, at capacity
     pays_electricity: Flags  # owned: a rent contains electricity
 
 
@@ -105,7 +105,7 @@ class RegionMap:
         """The regions at a moment of the run."""
         usd, carbon_g = (np.array([self._electricity(r, name, now_s) for r in self.regions]) for name in PRICES)
         pue = np.array([r.pue_ratio for r in self.regions])
-        joules = self.served.joules_per_request * pue
+        joules = self.served.energy_j_per_request * pue
         return RegionView(
             origins=tuple(o.name for o in self.origins),
             regions=tuple(r.name for r in self.regions),
@@ -129,9 +129,13 @@ class RegionMap:
     def costs(self, now_s: float) -> RegionCosts:
         """The router's answer for a moment, with regions that an origin may not go to left out."""
         found = self.router.rule(self.view(now_s), self.router.knobs)
-        weight = np.where(self.allowed, found.weight, 0.0) if found.weight.size else np.zeros(self.allowed.shape)
+        weight = (
+            np.where(self.allowed, found.weight_ratio, 0.0) if found.weight_ratio.size else np.zeros(self.allowed.shape)
+        )
         return RegionCosts(
-            cost=np.where(self.allowed, found.cost, inf), full_requests=found.full_requests, weight=weight
+            cost_ratio=np.where(self.allowed, found.cost_ratio, inf),
+            full_requests=found.full_requests,
+            weight_ratio=weight,
         )
 
     def table(self, lane_region: Ints) -> Regions:
@@ -143,9 +147,9 @@ class RegionMap:
             arrived=np.zeros(num, dtype=np.int64),
             reach_s=self.reach_s.astype(np.float64),
             back_s=self.back_s.astype(np.float64),
-            cost=first.cost.astype(np.float64),
-            weight=first.weight.astype(np.float64),
-            credit=np.zeros(first.cost.shape),
+            cost=first.cost_ratio.astype(np.float64),
+            weight=first.weight_ratio.astype(np.float64),
+            credit=np.zeros(first.cost_ratio.shape),
             full_requests=first.full_requests.astype(np.float64),
             loads=np.zeros(num),
         )
@@ -153,7 +157,11 @@ class RegionMap:
     def renew(self, table: Regions, now_s: float) -> None:
         """Write the costs of a moment into the loop's tables."""
         found = self.costs(now_s)
-        table.cost[:], table.weight[:], table.full_requests[:] = found.cost, found.weight, found.full_requests
+        table.cost[:], table.weight[:], table.full_requests[:] = (
+            found.cost_ratio,
+            found.weight_ratio,
+            found.full_requests,
+        )
 
 
 PRICES = ("usd_per_j", "carbon_g")

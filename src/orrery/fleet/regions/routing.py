@@ -38,9 +38,9 @@ def _no_weights() -> Floats:
 class RegionCosts:
     """Answer of a rule until the next hour."""
 
-    cost: Floats  # (origin, region): requests go where it is lowest; infinite: not there
+    cost_ratio: Floats  # (origin, region), of any unit: requests go where it is lowest; infinite: not there
     full_requests: Floats  # by region: unfinished requests a replica at which it is full
-    weight: Floats = field(default_factory=_no_weights)  # (origin, region): parts of the requests; empty: by cost
+    weight_ratio: Floats = field(default_factory=_no_weights)  # (origin, region): parts of the requests; empty: by cost
 
 
 def never_full(view: RegionView) -> Floats:

@@ -174,7 +174,7 @@ def by_region_of_run(run: FleetRun) -> dict[str, ByHour | None]:
 def _of_pools(
     run: FleetRun, hours: Hours, pue: float, clock: Clock, pools: tuple[int, ...] | None, owned: tuple[int, ...]
 ) -> ByHour:
-    """What some pools draw (all: None), and what owned ones pay for."""
+    """Energy of some pools (all: None), and the part that owned ones pay for."""
     edges_s, rows = clock.edges(hours, run.end_s)
     drawn_j, paid_j = drawn_until_j(run, edges_s, pools), drawn_until_j(run, edges_s, owned)
     return clock.whole_hours(_priced(hours, pue, edges_s, rows, drawn_j, paid_j), run.end_s)

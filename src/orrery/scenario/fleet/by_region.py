@@ -44,7 +44,7 @@ class RegionAnswer:
     attained_frac: float | None
     latencies: Latencies
     guests_frac: float  # of its requests: from origins that have a nearer region
-    mean_replicas: float
+    num_replicas: float  # paid for, on average
     rent_usd: float
     electricity_usd: float
     energy_j: float  # of devices and hosts
@@ -128,7 +128,7 @@ def _region(run: FleetRun, name: str, by_hour: ByHour | None, served: Flags, is_
         attained_frac=_share(run, served),
         latencies=_latencies(run, served),
         guests_frac=float((is_away & served).sum()) / max(1, int(served.sum())),
-        mean_replicas=sum(run.paid_s[p] for p in mine) / end_s,
+        num_replicas=sum(run.paid_s[p] for p in mine) / end_s,
         rent_usd=sum(run.paid_s[p] * run.setup.terms[p].usd_per_s for p in mine),
         electricity_usd=0.0 if by_hour is None else float(by_hour.usd.sum()),
         energy_j=float(drawn[0]),

@@ -72,13 +72,13 @@ def with_origins(inputs: FleetInputs, requests: Requests, curves: Floats) -> tup
     names = [str(b.name) for b in inputs.origins]
     if not names:
         return replace(requests, origin=np.zeros(0, dtype=np.int64)), _unused(requests)
-    told = requests.origin
-    if told.size:
+    column = requests.origin
+    if column.size:
         unknown = [name for name in requests.origin_names if name not in names]
         if unknown:
             raise ScenarioError(f"trace: origin {unknown[0]!r} is no [[origin]]; there are {', '.join(names)}.")
         numbers = np.array([names.index(name) for name in requests.origin_names], dtype=np.int64)
-        known = np.where(told >= 0, numbers[np.maximum(told, 0)], -1)
+        known = np.where(column >= 0, numbers[np.maximum(column, 0)], -1)
         dealt = _dealt(requests, curves, inputs.scenario.seed or 0) if (known < 0).any() else known
         return replace(requests, origin=np.where(known >= 0, known, dealt)), ()
     return replace(requests, origin=_dealt(requests, curves, inputs.scenario.seed or 0)), ()

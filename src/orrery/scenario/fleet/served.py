@@ -1,4 +1,4 @@
-"""What serving a request takes in each region, by the analytical estimate: what routers between regions compare."""
+"""Cost, energy and time of a request in each region, by the analytical estimate, as routers compare them."""
 
 from collections.abc import Sequence
 
@@ -39,7 +39,7 @@ def served_of(
         "capacity_requests",
         "ttft_s",
         "usd_per_request",
-        "joules_per_request",
+        "energy_j_per_request",
         "pays_electricity",
     )
     return Served(**{name: np.array(column) for name, column in zip(names, columns, strict=True)})

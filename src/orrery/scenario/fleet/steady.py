@@ -144,7 +144,7 @@ class SteadyAnswer:
                     "electricity_usd": 0.0 if priced is None else float(priced.usd.sum()),
                     "energy_j": own.energy_j + own.host_energy_j,
                     "carbon_g": None if priced is None else float(priced.carbon_g.sum()),
-                    "mean_replicas": own.total("num_replicas") / self.length_s,
+                    "num_replicas": own.total("num_replicas") / self.length_s,
                     "hours": [asdict(h) for h in hours],
                 }
             )

@@ -19,12 +19,12 @@ class RegionalHours:
 
     whole: tuple[Hour, ...]
     by_region: dict[str, tuple[Hour, ...]]
-    flows_per_s: Floats  # (hours, origins, regions)
+    flow_requests_per_s: Floats  # (hours, origins, regions)
 
     def elsewhere_frac(self, nearest: np.ndarray) -> float:
         """Share of the requests that are not served in their origin's nearest region."""
-        total = float(self.flows_per_s.sum())
-        near = sum(float(self.flows_per_s[:, o, r].sum()) for o, r in enumerate(nearest.tolist()))
+        total = float(self.flow_requests_per_s.sum())
+        near = sum(float(self.flow_requests_per_s[:, o, r].sum()) for o, r in enumerate(nearest.tolist()))
         return 1.0 - near / total if total > 0.0 else 0.0
 
 
@@ -54,7 +54,7 @@ def regional_hours(
         _together([hours[k] for hours in by_region.values()], float((table[k] * ways_s).sum()))
         for k in range(table.shape[0])
     )
-    return RegionalHours(whole=whole, by_region=by_region, flows_per_s=table)
+    return RegionalHours(whole=whole, by_region=by_region, flow_requests_per_s=table)
 
 
 def region_setup(setup: FleetService, found: RegionMap, region: int) -> FleetService:

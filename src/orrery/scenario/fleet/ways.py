@@ -43,7 +43,7 @@ def numbers_of(where: str, written: str, example: str) -> dict[str, float]:
 
 
 def utc_offset_s(block: RegionBlock | OriginBlock) -> float:
-    """How far a clock is ahead of UTC: as it is written, else as at its place, else not at all."""
+    """Time that a clock is ahead of UTC: as it is written, else as at its place, else none."""
     if block.utc_offset is not None:
         if block.utc_offset % 0.25:
             raise ScenarioError(f"{block.name}: utc_offset = {block.utc_offset:g}; write hours in steps of 0.25.")

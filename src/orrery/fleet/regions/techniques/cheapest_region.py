@@ -8,7 +8,7 @@ from orrery.fleet.regions.techniques.spill_over import SpillOverKnobs
 def rule(view: RegionView, knobs: SpillOverKnobs) -> RegionCosts:
     """Rent at capacity and electricity of a request are the cost; full regions pass requests on."""
     return RegionCosts(
-        cost=within_limit(view, view.usd_per_request), full_requests=knobs.full_ratio * view.capacity_requests
+        cost_ratio=within_limit(view, view.usd_per_request), full_requests=knobs.full_ratio * view.capacity_requests
     )
 
 

@@ -8,7 +8,8 @@ from orrery.fleet.regions.techniques.spill_over import SpillOverKnobs
 def rule(view: RegionView, knobs: SpillOverKnobs) -> RegionCosts:
     """CO2 of a request is the cost; full regions pass requests on."""
     return RegionCosts(
-        cost=within_limit(view, view.carbon_g_per_request), full_requests=knobs.full_ratio * view.capacity_requests
+        cost_ratio=within_limit(view, view.carbon_g_per_request),
+        full_requests=knobs.full_ratio * view.capacity_requests,
     )
 
 

@@ -9,7 +9,7 @@ from orrery.fleet.regions.routing import RegionCosts, RegionView, never_full, wi
 
 def rule(view: RegionView, knobs: NoKnobs) -> RegionCosts:
     """Regions within the limit on TTFT cost the same, so that the load decides."""
-    return RegionCosts(cost=within_limit(view, np.zeros(len(view.regions))), full_requests=never_full(view))
+    return RegionCosts(cost_ratio=within_limit(view, np.zeros(len(view.regions))), full_requests=never_full(view))
 
 
 TECHNIQUE = Technique(

@@ -7,7 +7,7 @@ from orrery.fleet.regions.routing import RegionCosts, RegionView, never_full
 
 def rule(view: RegionView, knobs: NoKnobs) -> RegionCosts:
     """The round trip is the cost, and no region is ever full."""
-    return RegionCosts(cost=view.round_trip_s, full_requests=never_full(view))
+    return RegionCosts(cost_ratio=view.round_trip_s, full_requests=never_full(view))
 
 
 TECHNIQUE = Technique(

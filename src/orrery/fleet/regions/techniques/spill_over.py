@@ -19,7 +19,7 @@ class SpillOverKnobs:
 
 def rule(view: RegionView, knobs: SpillOverKnobs) -> RegionCosts:
     """The round trip is the cost; beyond a replica's capacity the next nearest region with room takes the request."""
-    return RegionCosts(cost=view.round_trip_s, full_requests=knobs.full_ratio * view.capacity_requests)
+    return RegionCosts(cost_ratio=view.round_trip_s, full_requests=knobs.full_ratio * view.capacity_requests)
 
 
 TECHNIQUE = Technique(

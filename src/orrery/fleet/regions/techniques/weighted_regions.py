@@ -41,9 +41,9 @@ def rule(view: RegionView, knobs: WeightedKnobs) -> RegionCosts:
     parts = parts_of(view, knobs.parts)
     weights = np.array([parts.get(name, 0.0 if parts else 1.0) for name in view.regions])
     return RegionCosts(
-        cost=view.round_trip_s,
+        cost_ratio=view.round_trip_s,
         full_requests=never_full(view),
-        weight=np.broadcast_to(weights, view.allowed.shape).copy(),
+        weight_ratio=np.broadcast_to(weights, view.allowed.shape).copy(),
     )
 
 
