@@ -76,6 +76,7 @@ docs: $(VENV)/.ready-dev ## draw and write the generated pages again
 	$(BIN)/python tools/house.py
 	$(BIN)/python tools/reference.py
 	$(BIN)/python tools/picture.py
+	$(BIN)/python tools/gallery.py
 
 scorecard: $(VENV)/.ready-dev ## score every measured table under ORRERY_DATA; writes docs/scorecard.md
 	$(BIN)/python tools/scorecard.py --data $(ORRERY_DATA)
