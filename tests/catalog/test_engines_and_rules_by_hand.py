@@ -1,7 +1,7 @@
 """Entries that speak for engines, slow hosts, rules of back ends and scripts, links, and models by name: by hand."""
 
 from dataclasses import replace
-from math import exp, sqrt
+from math import exp, inf, sqrt
 from types import SimpleNamespace
 
 import numpy as np
@@ -60,6 +60,7 @@ def test_the_nearest_entry_speaks(monkeypatch):
         entry("e", "0.9", "hopper", at="new on hopper"),
     ]
     monkeypatch.setattr(engines, "_fitted_entries", lambda: (found, {"runs": SOURCE}))
+    monkeypatch.setattr(engines, "_has_eras", lambda name: True)
 
     def spoken(*asked):
         chosen, fact = engines._fitted(*asked)
@@ -71,6 +72,8 @@ def test_the_nearest_entry_speaks(monkeypatch):
     assert spoken("e", "0.6", "hopper") == ("old", "e")
     assert spoken("e", "0.4", "hopper") == ("pool", "e")
     assert spoken("other", "1.0", "hopper") == ("any", "any engine")
+    monkeypatch.setattr(engines, "_has_eras", lambda name: False)  # what any release showed holds for each
+    assert spoken("e", "0.4", "hopper") == ("new on hopper", "e")
     monkeypatch.setattr(engines, "_fitted_entries", lambda: ([], {}))
     chosen, fact = engines._fitted("e", "0.9", "hopper")
     assert (chosen["constants"], chosen["at"], fact.basis) == (engines.ASSUMED_HOST, "assumed", Basis.ASSUMED)
@@ -80,9 +83,9 @@ def test_the_nearest_entry_speaks(monkeypatch):
 def test_a_slow_host_takes_longer_for_its_own_work_alone():
     slow = SimpleNamespace(host_time_ratio=2.0)
     constants = {"step_s": 1e-3, "launch_s": 4e-6, "sampling_s": 1e-6, "per_layer_s": 8e-6, "memory_ratio": 1.5}
-    assert engines.on_host(constants, slow) == constants | {"step_s": 2e-3, "launch_s": 8e-6}
+    assert engines.on_device(constants, slow) == constants | {"step_s": 2e-3, "launch_s": 8e-6}
     usual = get_engine("vllm", "0.11.0", get_device("b200"))
-    later = engines._on_host(usual, 3.0)
+    later = engines._on_device(usual, 3.0, 1.0)
     for name in engines.HOST_WORK:
         assert getattr(later, name) == 3.0 * getattr(usual, name)
         assert later.facts[name].value == getattr(later, name)
@@ -91,6 +94,40 @@ def test_a_slow_host_takes_longer_for_its_own_work_alone():
     grace, plain = get_device("gb200"), replace(get_device("gb200"), host_time_ratio=1.0)
     assert grace.host_time_ratio == 2.75
     assert get_engine("vllm", "0.11.0", grace).step_s == 2.75 * get_engine("vllm", "0.11.0", plain).step_s
+
+
+def test_few_compute_units_do_not_fill_a_fast_memory():
+    """Ten units of 5 B/s ask for 50 B/s: of 25 B/s (1 + 0.5^4)^(1/4), of 50 B/s 2^(1/4), of 500 B/s ten times as long;
+    endless units read as fast as the memory gives."""
+
+    def device(bandwidth):
+        return SimpleNamespace(memory_bandwidth_bytes_per_s=bandwidth, num_compute_units=10, host_time_ratio=1.0)
+
+    assert engines.bandwidth_ratio(5.0, device(25.0)) == pytest.approx(1.0625**0.25)
+    assert engines.bandwidth_ratio(5.0, device(50.0)) == pytest.approx(2**0.25)
+    assert engines.bandwidth_ratio(5.0, device(500.0)) == pytest.approx(10.0, rel=1e-4)
+    assert engines.bandwidth_ratio(inf, device(500.0)) == 1.0
+    given = {"memory_ratio": 2.0, "compute_ratio": 3.0, "unit_bytes_per_s": 5.0}
+    assert engines.on_device(given, device(50.0)) == pytest.approx(given | {"memory_ratio": 2.0 * 2**0.25})
+
+
+def test_units_bind_on_fast_memories_alone():
+    """The same kernels of llama.cpp on two chips of one generation, with 4.6 and 18.9 GB/s of memory a unit."""
+    slow, fast = get_device("rtx-4000-ada"), get_device("a100-sxm-80gb")
+    for device, lowest, highest in ((slow, 1.0, 1.15), (fast, 1.8, 3.0)):
+        engine = get_engine("llama.cpp", "", device)
+        plain = engines._engine("llama.cpp", "", device.generation)
+        assert lowest < engine.memory_ratio / plain.memory_ratio < highest
+        assert engine.facts["memory_ratio"].value == engine.memory_ratio
+    assert get_engine("vllm", "", fast).unit_bytes_per_s == inf
+
+
+def test_runs_of_any_release_speak_where_releases_are_not_told_apart():
+    ada = get_device("rtx-4090")
+    same = [get_engine("llama.cpp", version, ada).memory_ratio for version in ("", "unknown", "b4000")]
+    assert len(set(same)) == 1
+    assert not get_engine("llama.cpp").has_eras
+    assert get_engine("vllm").has_eras
 
 
 def test_paces_come_from_latencies_first_and_then_from_rates():

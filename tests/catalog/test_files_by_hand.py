@@ -327,9 +327,9 @@ def test_what_is_assumed_of_a_host_nobody_measured():
 def test_a_slower_host_takes_longer_for_its_own_work_only():
     slow = SimpleNamespace(host_time_ratio=3.0)
     given = {"step_s": 1.0, "request_s": 2.0, "per_layer_s": 4.0, "memory_ratio": 5.0}
-    assert engines.on_host(given, slow) == {"step_s": 3.0, "request_s": 6.0, "per_layer_s": 4.0, "memory_ratio": 5.0}
+    assert engines.on_device(given, slow) == {"step_s": 3.0, "request_s": 6.0, "per_layer_s": 4.0, "memory_ratio": 5.0}
     base = engines.get_engine("vllm")
-    slower = engines._on_host.__wrapped__(base, 2.0)
+    slower = engines._on_device.__wrapped__(base, 2.0, 1.0)
     assert slower.step_s == 2 * base.step_s == slower.facts["step_s"].value
     assert (slower.per_layer_s, slower.sampling_s) == (base.per_layer_s, base.sampling_s)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from orrery.catalog.devices import get_device
-from orrery.catalog.engines import HOST_WORK, get_engine, on_host
+from orrery.catalog.engines import HOST_WORK, get_engine, on_device
 
 GRACE = 2.75
 """37.08 us over 13.48 us: a linear layer's forward in PyTorch, on the hosts of a GB200 and of a DGX H100."""
@@ -27,5 +27,5 @@ def test_one_threads_work_takes_so_much_longer_and_nothing_else():
 
 def test_fitted_constants_are_stretched_alike():
     constants = {"step_s": 1e-3, "per_layer_s": 1e-5}
-    assert on_host(constants, get_device("gb200")) == pytest.approx({"step_s": 2.75e-3, "per_layer_s": 1e-5})
-    assert on_host(constants, get_device("h100-sxm")) == constants
+    assert on_device(constants, get_device("gb200")) == pytest.approx({"step_s": 2.75e-3, "per_layer_s": 1e-5})
+    assert on_device(constants, get_device("h100-sxm")) == constants

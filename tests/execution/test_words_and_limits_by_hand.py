@@ -94,7 +94,13 @@ AT = (10, 20, 40, 80, 90)
         (HostExperts, {"cached_frac": 0.5}),
         (
             Engine,
-            {"max_num_graph_seqs": 512, "memory_ratio": 1.0, "compute_ratio": 1.0, "sampling_logit_bytes": 4.0},
+            {
+                "max_num_graph_seqs": 512,
+                "memory_ratio": 1.0,
+                "compute_ratio": 1.0,
+                "has_eras": True,
+                "sampling_logit_bytes": 4.0,
+            },
         ),
         (Framework, {"context_bytes": 5e8, "accumulates": True, "keeps_wide_layers": True}),
         (TrainingJob, {"adapter_rank": 16, "placement_interval_steps": 100}),

@@ -323,7 +323,7 @@ def test_intervals_widen_by_shares():
 def doubted(version="1", unrest=1.0, experts=False, **engine):
     device = SimpleNamespace(name="X", generation="g", unrest_ratio=unrest)
     blocks = [SimpleNamespace(experts=experts)]
-    given = SimpleNamespace(**({"name": "e", "version": version, "spreads": {}} | engine))
+    given = SimpleNamespace(**({"name": "e", "version": version, "has_eras": True, "spreads": {}} | engine))
     return SimpleNamespace(
         engine=given, cluster=SimpleNamespace(device=device), model=SimpleNamespace(blocks=blocks), formats=None
     )
@@ -347,6 +347,7 @@ def test_what_the_doubt_of_a_run_goes_by():
 
 def test_notes_on_doubts():
     assert notes_of(doubted(), doubt(0.04, 0.04)) == ()
+    assert notes_of(doubted(version="", has_eras=False), doubt()) == ()
     notes = notes_of(doubted(version="", unrest=1.5), doubt(0.05, 0.05, ("a", "b", "c", "d")))
     assert len(notes) == 4
     assert "a; b; c;" in notes[3]

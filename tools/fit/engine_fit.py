@@ -19,6 +19,8 @@ from engine_tree import (
     CONSTANTS,
     HOST,
     ROOT,
+    UNIT,
+    UNITS,
     Floats,
     Key,
     Tree,
@@ -29,6 +31,7 @@ from engine_tree import (
     pull_sd,
     row_constants,
     row_path,
+    with_unit,
 )
 
 TYPICAL = 0.2
@@ -96,6 +99,8 @@ def slopes_at(rows: Sequence[Measured], tree: Tree, sizes: Mapping[str, int]) ->
     place = {key: n for n, key in enumerate(index)}
     scaled = [i for i, r in enumerate(rows) if has_ratio(r)]
     for c, name in enumerate(CONSTANTS):
+        if name == UNIT:
+            continue  # it stays where the fit begins
         requested = range(len(rows)) if name in HOST else scaled
         if name == "handover_s":
             requested = [i for i, r in enumerate(rows) if len(r.service.pools) > 1]
@@ -142,6 +147,8 @@ def solve(rows: Sequence[Measured], slopes: Slopes, retained: np.ndarray) -> Tre
         left = target - design @ found
         weight = slopes.weight[mine] / (1.0 + (left / TYPICAL) ** 2)
         found = np.linalg.solve((design.T * weight) @ design + np.diag(pull), (design.T * weight) @ target)
+    held = [c + CONSTANTS.index(UNIT) for c in column.values()]
+    found[held] = start[held]
     return {key: found[c : c + len(CONSTANTS)] for key, c in column.items()}
 
 
@@ -193,6 +200,20 @@ def fit(
         else:
             slopes, fresh, is_fresh = slopes_at(rows, best, sizes), fresh + 1, True
     return pooled(best), slopes
+
+
+def fit_unit(
+    rows: Sequence[Measured], sizes: Mapping[str, int], engine: str, rounds: int = ROUNDS
+) -> tuple[Tree, Slopes]:
+    """The best of fits with each of ``UNITS`` for one engine's kernels."""
+    found: list[tuple[float, Tree, Slopes]] = []
+    for unit in UNITS:
+        start = with_unit({key: np.zeros(len(CONSTANTS)) for key in nodes_of(rows)}, engine, unit)
+        tree, slopes = fit(rows, sizes, start, rounds)
+        found.append((cost(slopes, slopes.error, tree), tree, slopes))
+        print(f"a unit reads {unit:.3g} bytes/s: {found[-1][0]:.3f}", flush=True)
+    _, tree, slopes = min(found, key=lambda f: f[0])
+    return tree, slopes
 
 
 def by_engine(rows: Sequence[Measured], slopes: Slopes, tried: Tree, best: Tree) -> tuple[Slopes, Tree] | None:

@@ -15,7 +15,7 @@ from engine_rows import Measured
 from numpy.typing import NDArray
 
 from orrery.catalog.calibrations import is_measured
-from orrery.catalog.engines import era_of, host_of, on_host
+from orrery.catalog.engines import era_of, host_of, on_device
 
 Key = tuple[str, str, str]
 """Engine, era, generation; empty words pool over all."""
@@ -36,14 +36,15 @@ HOST = (
     "handover_s",
 )
 RATIOS = ("memory_ratio", "compute_ratio")
-CONSTANTS = (*HOST, *RATIOS)
-START = np.log([1e-3, 1e-5, 1e-5, 8e-6, 8e-6, 1e-2, 2e-6, 5e-2, 1.0, 1.0])
+UNIT = "unit_bytes_per_s"
+CONSTANTS = (*HOST, *RATIOS, UNIT)
+START = np.log([1e-3, 1e-5, 1e-5, 8e-6, 8e-6, 1e-2, 2e-6, 5e-2, 1.0, 1.0, 1e12])
 """A millisecond a step, and what published profiles of engines suggest (a launch takes 5 us, and
 the Python around it as much again; tokenisers read some hundred thousand tokens a second); kernels as fast as their
-constants say."""
+constants say, on units that fill any memory's bandwidth."""
 
-LOW = np.log([1e-6, 1e-9, 1e-9, 1e-9, 1e-7, 1e-5, 1e-8, 1e-5, 0.2, 0.2])
-HIGH = np.log([1.0, 1e-2, 1e-2, 1e-3, 1e-2, 1e1, 1e-3, 1e1, 20.0, 20.0])
+LOW = np.log([1e-6, 1e-9, 1e-9, 1e-9, 1e-7, 1e-5, 1e-8, 1e-5, 0.2, 0.2, 1e9])
+HIGH = np.log([1.0, 1e-2, 1e-2, 1e-3, 1e-2, 1e1, 1e-3, 1e1, 20.0, 20.0, 1e12])
 """What physics leaves room for: far enough that only a fit without a hold on its constants would end there."""
 
 MARGIN = float(np.log(1.02))
@@ -62,6 +63,13 @@ has ended (programmatic dependent launches, from Hopper on), moves it by several
 
 RATIO_SD = {0: 1e-6, 1: 0.35, 2: 0.35, 3: 0.7}
 """The same for the ratios: kernels that nobody measured differ most by generation. Any engine has none."""
+
+UNIT_SD = {1: 3.0}
+"""The same for what a compute unit reads: it is one number of an engine's kernels, and of any size."""
+
+UNITS = (1e12, 2e10, 1.4e10, 1.1e10, 9e9, 7.5e9, 6e9)
+"""Bytes/s of a compute unit that are tried for an engine with borrowed kernels: it binds on some devices alone, and
+slopes do not tell at one value what lies beyond the turn."""
 
 FEWEST = 10
 """Rows below which a node has no constants of its own."""
@@ -97,7 +105,20 @@ def pull_sd(key: Key) -> Floats:
     depth = sum(bool(word) for word in key)
     special = {"launch_s": LAUNCH_SD, "per_layer_s": GAP_SD[depth]}
     host = [special.get(name, PULL_SD[depth]) for name in HOST]
-    return np.array(host + [RATIO_SD[depth]] * len(RATIOS))
+    return np.array([*host, *[RATIO_SD[depth]] * len(RATIOS), UNIT_SD.get(depth, 1e-6)])
+
+
+def with_unit(tree: Tree, engine: str, unit_bytes_per_s: float) -> Tree:
+    """The tree where a compute unit reads so much in an engine's kernels."""
+    found = {key: text.copy() for key, text in tree.items()}
+    if (engine, "", "") in found:
+        found[engine, "", ""][CONSTANTS.index(UNIT)] = np.log(unit_bytes_per_s) - START[CONSTANTS.index(UNIT)]
+    return found
+
+
+def units_of(tree: Tree) -> Tree:
+    """Of a tree what a unit reads alone: fits of one engine find it (``--only``), a fit of all keeps it."""
+    return {key: np.where(np.array(CONSTANTS) == UNIT, text, 0.0) for key, text in tree.items()}
 
 
 def pooled(tree: Tree) -> Tree:
@@ -137,4 +158,5 @@ def tree_from(entries: Sequence[Mapping[str, Any]]) -> Tree:
 
 def row_constants(tree: Tree, row: Measured) -> dict[str, float]:
     """What a tree says of one row, on its host."""
-    return on_host(constants_of(logs_at(tree, row_path(row), is_scaled=has_ratio(row))), row.deployment.cluster.device)
+    logs = logs_at(tree, row_path(row), is_scaled=has_ratio(row))
+    return on_device(constants_of(logs), row.deployment.cluster.device)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import tomli_w
 from campaign_scores import BY_CAMPAIGN, scores
-from engine_fit import ROUNDS, fit
+from engine_fit import ROUNDS, fit, fit_unit
 from engine_rows import Measured, kind_of, read_rows, remember_steps, remember_surfaces
 from engine_scores import MOST, PredictedValue, describe, thin
 from engine_tree import (
@@ -31,6 +31,7 @@ from engine_tree import (
     LOW,
     MARGIN,
     START,
+    UNIT,
     Tree,
     constants_of,
     has_ratio,
@@ -38,11 +39,12 @@ from engine_tree import (
     path_of,
     row_path,
     tree_from,
+    units_of,
 )
 from engine_widths import FACTORS, Widths, errors_of, shared_fracs, widths
 
 from orrery.base.files import write_atomically
-from orrery.catalog.engines import FITTED, POOLED
+from orrery.catalog.engines import FITTED, POOLED, host_of
 from orrery.evidence.accuracy import read_tables, write_tables
 from orrery.evidence.split import TEST
 
@@ -67,21 +69,25 @@ def main() -> None:
     remember_steps()
     remember_surfaces()
     everything = read_rows(arguments.data)
-    rows = [r for r in everything if arguments.only in (None, r.deployment.engine.name)]
+    rows = [r for r in everything if arguments.only in (None, host_of(r.deployment.engine.name))]
     usable = [r for r in rows if not r.excluded and r.side != TEST]
     used = thin(usable, USED, POOLS_USED)
     print(f"{len(used)} rows of {len({r.campaign for r in used})} campaigns", flush=True)
-    start = tree_from(tomllib.loads(arguments.out.read_text(encoding="utf-8"))["engine"]) if arguments.again else None
-    tree, slopes = fit(used, Counter(r.campaign for r in usable), start, arguments.rounds)
+    known, sizes = tree_from(_entries(arguments.out)), Counter(r.campaign for r in usable)
+    if arguments.only is None:
+        tree, slopes = fit(used, sizes, known if arguments.again else units_of(known), arguments.rounds)
+    else:
+        tree, slopes = fit_unit(used, sizes, arguments.only, arguments.rounds)
     print(f"fitted after {time.perf_counter() - started:.0f} s", flush=True)
     found = describe(thin(rows, MOST), used, slopes, tree)
     print(f"campaigns left out after {time.perf_counter() - started:.0f} s", flush=True)
-    by_factor = {factor: widths(errors_of(found, factor)) for factor in FACTORS}
+    errors = {factor: errors_of(found, factor) for factor in FACTORS}
+    by_factor = {factor: widths(those) for factor, those in errors.items() if those.error.size}
     print("shared: {:.2f} of one model's squared error, {:.2f} of all of a campaign".format(*shared_fracs(found)))
     made = entries(used, tree, by_factor, found)
     if arguments.only is not None:
-        made = [*retained(arguments.out, arguments.only), *(e for e in made if e["name"] == arguments.only)]
-    table = scores(found)
+        made = beside(_entries(arguments.out), made, arguments.only)
+    table = scores(found) if arguments.only is None else {}
     _print(table)
     if not arguments.dry:
         content = tomli_w.dumps({"sources": SOURCES, "engine": made})
@@ -91,9 +97,22 @@ def main() -> None:
     print(f"done after {time.perf_counter() - started:.0f} s", flush=True)
 
 
-def retained(path: Path, engine: str) -> list[dict[str, Any]]:
-    """The entries of other engines, as an earlier fit found them."""
-    return [e for e in tomllib.loads(path.read_text(encoding="utf-8"))["engine"] if e["name"] != engine]
+def _entries(path: Path) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = tomllib.loads(path.read_text(encoding="utf-8"))["engine"]
+    return entries
+
+
+def beside(known: list[dict[str, Any]], made: list[dict[str, Any]], engine: str) -> list[dict[str, Any]]:
+    """The entries of other engines as an earlier fit found them, and those of ``engine``: what no run of its own shows
+    of its errors is that of the engine's earlier entry, or of any engine."""
+    earlier = {(e["version"], e["generation"]): e for e in known if e["name"] == engine}
+    anything = earlier.get((POOLED, ""), known[0])
+    mine = [
+        e | {"spread": earlier.get((e["version"], e["generation"]), anything)["spread"] | e["spread"]}
+        for e in made
+        if e["name"] == engine
+    ]
+    return sorted((*(e for e in known if e["name"] != engine), *mine), key=lambda e: e["name"])
 
 
 def entries(
@@ -111,6 +130,8 @@ def entries(
         path = path_of(*key)[: 1 + sum(bool(w) for w in key)]
         logs = logs_at(tree, path, is_scaled=key in scaled and key not in own)
         name, era, generation = key
+        unsaid = {UNIT for x in (logs[CONSTANTS.index(UNIT)],) if x >= HIGH[CONSTANTS.index(UNIT)] - MARGIN}
+        unsaid |= set() if key in handed else {"handover_s"}
         out.append(
             {
                 "name": name,
@@ -121,8 +142,8 @@ def entries(
                 "campaigns": len(campaigns[key]),
                 "at_bound": at_bound(logs),
                 "at": f"{count[key]} rows of {len(campaigns[key])} campaigns to fit; intervals from campaigns left out",
-                "constants": {n: v for n, v in constants_of(logs).items() if n != "handover_s" or key in handed},
-                "spread": {f"{m}.{f}": by_factor[f].spread(m, path) for m in modes for f in FACTORS},
+                "constants": {n: v for n, v in constants_of(logs).items() if n not in unsaid},
+                "spread": {f"{m}.{f}": widths.spread(m, path) for m in modes for f, widths in by_factor.items()},
             }
         )
     return out

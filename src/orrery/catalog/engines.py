@@ -25,6 +25,9 @@ from orrery.hardware.device import Device
 FOLDER = Path(__file__).parent / "facts" / "engines"
 FITTED = Path(__file__).parent / "facts" / "calibrations" / "engines.toml"
 
+SATURATION = 4
+"""Sharpness of the turn from reading as fast as compute units ask to as fast as the memory gives."""
+
 POOLED = ""
 """The version of an entry that pools over all eras of an engine."""
 
@@ -59,23 +62,37 @@ def get_engine(name: str, version: str = "", device: Device | None = None) -> En
         base = get_engine(own.base, version or own.version, device)
         return _with_own(base, own) if own.holds_on(device) else base
     found = _engine(file_called(FOLDER, "engine", name), version, device.generation if device else "")
-    return _on_host(found, device.host_time_ratio) if device and device.host_time_ratio != 1.0 else found
+    if device is None:
+        return found
+    ratio = bandwidth_ratio(found.unit_bytes_per_s, device)
+    return _on_device(found, device.host_time_ratio, ratio) if (device.host_time_ratio, ratio) != (1.0, 1.0) else found
 
 
 HOST_WORK = ("step_s", "per_sequence_s", "launch_s", "request_s", "per_prompt_token_s")
 """Constants that are one host thread's work: fitted as seconds of a usual x86 server."""
 
 
-def on_host(constants: Mapping[str, float], device: Device) -> dict[str, float]:
-    """Fitted constants on a device whose host is slower or faster."""
+def bandwidth_ratio(unit_bytes_per_s: float, device: Device) -> float:
+    """How much longer reading takes because compute units, each of so many bytes/s at most, do not fill the memory's
+    bandwidth: 1 where they are many, the ratio of both where they are few, smooth between."""
+    ratio = device.memory_bandwidth_bytes_per_s / (device.num_compute_units * unit_bytes_per_s)
+    return float((1.0 + ratio**SATURATION) ** (1.0 / SATURATION))
+
+
+def on_device(constants: Mapping[str, float], device: Device) -> dict[str, float]:
+    """Fitted constants on a device whose host is slower or faster, and whose units may not fill its bandwidth."""
     ratio = device.host_time_ratio
-    return {name: value * ratio if name in HOST_WORK else value for name, value in constants.items()}
+    found = {name: value * ratio if name in HOST_WORK else value for name, value in constants.items()}
+    if "unit_bytes_per_s" in found:
+        found["memory_ratio"] *= bandwidth_ratio(found["unit_bytes_per_s"], device)
+    return found
 
 
 @lru_cache(maxsize=1024)
-def _on_host(engine: Engine, ratio: float) -> Engine:
-    """The engine where a host's work takes ``ratio`` times as long."""
-    values: dict[str, Any] = {name: getattr(engine, name) * ratio for name in HOST_WORK}
+def _on_device(engine: Engine, host_ratio: float, bandwidth_ratio: float) -> Engine:
+    """The engine where a host's work and memory-bound kernels take so many times as long."""
+    values: dict[str, Any] = {name: getattr(engine, name) * host_ratio for name in HOST_WORK}
+    values["memory_ratio"] = engine.memory_ratio * bandwidth_ratio
     facts = {k: replace(engine.facts[k], value=v) for k, v in values.items() if k in engine.facts}
     return replace(engine, facts={**engine.facts, **facts}, **values)
 
@@ -158,6 +175,7 @@ def _engine(name: str, version: str, generation: str) -> Engine:
             name=name,
             version=version,
             kernels=raw["kernels"],
+            has_eras=_has_eras(name),
             backends=rules_of(name, version),
             spreads=spreads,
             facts=facts,
@@ -216,7 +234,8 @@ def _fitted(name: str, version: str, generation: str) -> tuple[Mapping[str, Any]
     """The nearest entry: this era of the engine, else the newest older one, else all of the engine, else any engine;
     of an era what was fitted on this generation, else on all."""
     entries, sources = _fitted_entries()
-    mine = [e for e in entries if e["name"] == name and e["generation"] in ("", generation) and _covers(e, version)]
+    own = [e for e in entries if e["name"] == name and e["generation"] in ("", generation)]
+    mine = [e for e in own if _covers(e, version)] if _has_eras(name) else own
     for entry in sorted(mine, key=lambda e: (-_age(e), not e["generation"])) or entries[:1]:
         fact = Fact(
             name="host constants",
@@ -228,6 +247,11 @@ def _fitted(name: str, version: str, generation: str) -> tuple[Mapping[str, Any]
         return entry, fact
     assumed: dict[str, Any] = {"constants": ASSUMED_HOST, "at": "assumed"}
     return assumed, Fact(name="host constants", value="assumed", basis=Basis.ASSUMED)
+
+
+def _has_eras(name: str) -> bool:
+    """Whether releases of the engine are told apart; else what was fitted on runs of any release holds for all."""
+    return not name or len(read_file(FOLDER, file_called(FOLDER, "engine", name))["version"]) > 1
 
 
 def _age(entry: Mapping[str, Any]) -> float:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Literal
 
 from orrery.base.cost import Spread
@@ -89,12 +90,14 @@ class Engine:
     handover_s: float = 0.0  # the second front end, where prompts and outputs have servers of their own
     memory_ratio: float = 1.0  # how much longer memory-bound kernels take than constants borrowed from others say
     compute_ratio: float = 1.0  # the same for compute-bound ones
+    unit_bytes_per_s: float = inf  # that one compute unit reads at most, in kernels borrowed from others
     reserves_output: bool = False  # admits a request only if its whole answer fits in the cache (no eviction)
     reserves_cache: bool = False  # takes the memory of the whole cache at the start, filled or not
     splits_layers: bool = False  # several devices take runs of layers in turn, where the user does not say how to cut
     kv_follows_weights: bool = False  # FP8 (or narrower) weights and activations bring an FP8 cache
     sampling_logit_bytes: float = 4.0  # alive at the peak of sampling; 4: one FP32 logit
     is_static_share: bool = False  # the share is of weights and cache; activations live in what it leaves
+    has_eras: bool = True  # False: its releases are not told apart, in defaults or in constants
     usual_weights: str = ""  # format of the weights that it loads where nobody says; "" = the checkpoint's own
     backends: tuple[BackendRule, ...] = ()  # what it chooses by default, the first that holds decides
     num_steps_per_recv: int = 0  # decode steps between two looks for new requests; 0 = it cannot be told

@@ -1,6 +1,7 @@
 """Why a number is what it is: a tree of rules and parts whose leaves are facts with sources."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from orrery.base.cost import Cost
 from orrery.base.errors import ScenarioError, nearest
@@ -86,6 +87,20 @@ def _engine_facts(a: Answer, *names: str) -> tuple[Fact, ...]:
     return tuple(facts[n] for n in names if n in facts)
 
 
+BORROWED_FACTS = ("memory_ratio", "compute_ratio", "unit_bytes_per_s")
+"""Constants of an engine whose kernels were timed with those of another, or of no device of the generation."""
+
+
+def _step(a: Answer, cost: Cost) -> Reason:
+    """A step's cost, with what an engine's own kernels take over the borrowed ones where that is not nothing."""
+    found, engine = of_cost(cost), a.question.deployment.engine
+    if (engine.memory_ratio, engine.compute_ratio) == (1.0, 1.0):
+        return found
+    borrowed = f"kernels of {engine.kernels} x memory_ratio, or x compute_ratio where operations bind"
+    rule = "; ".join(x for x in (found.rule, borrowed) if x)
+    return replace(found, rule=rule, facts=(*found.facts, *_engine_facts(a, *BORROWED_FACTS)))
+
+
 def _device_facts(a: Answer, *names: str) -> tuple[Fact, ...]:
     facts = a.question.deployment.cluster.device.facts
     return tuple(facts[n] for n in names if n in facts)
@@ -93,7 +108,7 @@ def _device_facts(a: Answer, *names: str) -> tuple[Fact, ...]:
 
 def _ttft(a: Answer) -> Reason:
     e, engine = a.estimate, a.question.deployment.engine
-    prompt = of_cost(e.prefill_cost)
+    prompt = _step(a, e.prefill_cost)
     entry_s = engine.entry_s(a.question.workload.input_tokens)
     rest = e.ttft_s - entry_s - e.prefill_cost.time_s
     return Reason(
@@ -122,7 +137,7 @@ def _tpot(a: Answer) -> Reason:
         value=e.tpot_s,
         rule="a decode step on the device + what the host and other prompts add",
         parts=(
-            of_cost(e.cost),
+            _step(a, e.cost),
             Reason(
                 name="host, and steps that carry prompts: time_s",
                 value=rest,

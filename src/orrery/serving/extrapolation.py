@@ -76,7 +76,7 @@ def kind_of_run(deployment: Deployment, mode: str, num_pools: int = 1) -> str:
 
 def factors_of(deployment: Deployment, kind: str, doubt: ExtrapolationShare) -> Factors:
     """Error factors of one class of run, widened for borrowed constants, extrapolation and unstated settings."""
-    factor, because = wider_by(doubt, has_version=bool(deployment.engine.version))
+    factor, because = wider_by(doubt, has_version=bool(deployment.engine.version) or not deployment.engine.has_eras)
 
     def of(metric: str) -> Spread:
         found = deployment.engine.spreads.get(f"{kind}.{metric}", UNMEASURED)
@@ -143,7 +143,7 @@ def notes_of(deployment: Deployment, doubt: ExtrapolationShare) -> tuple[str, ..
     """Sentences that a reader must see beside the numbers."""
     device, engine = deployment.cluster.device, deployment.engine
     notes = [_unrest(deployment) + "."] if device.unrest_ratio > 1.0 else []
-    if not engine.version:
+    if not engine.version and engine.has_eras:
         notes.append(
             f"ENGINE VERSION NOT GIVEN: defaults and constants are those of the newest {engine.name} known here; "
             "another release may be far slower. Give yours with --engine-version; the intervals are wider for it."
