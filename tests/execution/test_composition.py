@@ -5,12 +5,12 @@ import pytest
 from orrery.base.errors import OutOfRange
 from orrery.execution.composition import Node, missed_frac, nodes_to_hold, popularity
 
-NODE = Node(fast_bytes=100.0, large_bytes=1000.0, switch_bytes_per_s=50.0, switch_latency_s=0.5)
+NODE = Node(fast_bytes=100.0, switch_bytes_per_s=50.0, switch_latency_s=0.5)
 
 
 def test_a_switch_is_a_copy():
     assert NODE.switch_s(10.0) == pytest.approx(0.7)
-    assert (NODE.fast_experts(9.0), NODE.large_experts(9.0)) == (11, 111)
+    assert NODE.fast_experts(9.0) == 11
 
 
 def test_nodes_are_counted_in_whole_experts():

@@ -228,19 +228,19 @@ def test_the_first_tier_that_does_not_hold_its_part(held, where):
 
 
 def test_experts_in_two_memories():
-    node = Node(fast_bytes=35.0, large_bytes=105.0, switch_bytes_per_s=5.0, switch_latency_s=0.5)
+    node = Node(fast_bytes=35.0, switch_bytes_per_s=5.0, switch_latency_s=0.5)
     assert node.switch_s(10.0) == 2.5
-    assert (node.fast_experts(10.0), node.large_experts(10.0)) == (3, 10)
+    assert node.fast_experts(10.0) == 3
     assert [nodes_to_hold(n, 10.0, node) for n in (1, 3, 4, 7)] == [1, 1, 2, 3]
     assert nodes_to_hold(2, 35.0, node) == 2
     with pytest.raises(Exception, match="does not fit"):
         nodes_to_hold(1, 36.0, node)
-    assert Node(fast_bytes=1.0, large_bytes=1.0, switch_bytes_per_s=2.0).switch_s(1.0) == 0.5
+    assert Node(fast_bytes=1.0, switch_bytes_per_s=2.0).switch_s(1.0) == 0.5
 
 
-@pytest.mark.parametrize("name", ["fast_bytes", "large_bytes", "switch_bytes_per_s"])
+@pytest.mark.parametrize("name", ["fast_bytes", "switch_bytes_per_s"])
 def test_a_node_has_memories_and_a_rate(name):
-    sizes = {"fast_bytes": 0.5, "large_bytes": 0.5, "switch_bytes_per_s": 0.5}
+    sizes = {"fast_bytes": 0.5, "switch_bytes_per_s": 0.5}
     assert getattr(Node(**sizes), name) == 0.5
     with pytest.raises(Exception, match="above 0"):
         Node(**(sizes | {name: 0.0}))

@@ -112,6 +112,7 @@ def _run_once(scenario: Any, is_json: bool, out: tuple[Path, ...], window: tuple
     from orrery.cli.progress import patience
     from orrery.cli.simulate_report import write_result
     from orrery.scenario.ask import InfeasibleAnswer
+    from orrery.scenario.composition import CompositionAnswer
     from orrery.scenario.host_attention import HostAttentionAnswer
     from orrery.scenario.simulations import simulate
 
@@ -119,8 +120,8 @@ def _run_once(scenario: Any, is_json: bool, out: tuple[Path, ...], window: tuple
         answer = simulate(scenario, window=window, patience=patience(), watch=_watch(stack))
     if isinstance(answer, InfeasibleAnswer):
         return print_infeasible(answer, is_json)
-    if isinstance(answer, HostAttentionAnswer):
-        return _print_host_attention(answer, is_json, out)
+    if isinstance(answer, (HostAttentionAnswer, CompositionAnswer)):
+        return _print_apart(answer, is_json, out)
     plain = answer.to_json()
     for path in out:
         write_result(answer.simulated, plain, path)
@@ -134,15 +135,19 @@ def _run_once(scenario: Any, is_json: bool, out: tuple[Path, ...], window: tuple
     return 0
 
 
-def _print_host_attention(answer: Any, is_json: bool, out: tuple[Path, ...]) -> int:
-    """A run whose cache is the host's: it has no requests one by one to write."""
+def _print_apart(answer: Any, is_json: bool, out: tuple[Path, ...]) -> int:
+    """A run that is no sequence of an engine's steps: its cache is the host's, or many models take turns."""
+    from orrery.cli.composition_views import print_composition
     from orrery.cli.host_attention_views import print_host_attention
     from orrery.cli.output import print_json, print_notes
+    from orrery.scenario.composition import CompositionAnswer
 
     if out:
-        raise click.UsageError("--out: a run with --expert-offload host-attention has one row; write --json.")
+        raise click.UsageError("--out: a run with host-attention or a composition has one row; write --json.")
     if is_json:
         print_json(answer.to_json())
+    elif isinstance(answer, CompositionAnswer):
+        print_composition(answer)
     else:
         print_host_attention(answer)
     print_notes(answer.notes)

@@ -5,6 +5,7 @@ A request for an expert that is not there waits for its copy. SambaNova SN40L, a
 """
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, floor
 
@@ -17,15 +18,14 @@ from orrery.engine.streams import stream
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """The memories of one machine, as far as experts may fill them, and the rate of copies from large to fast."""
+    """The fast memory of one machine, as far as experts may fill it, and the rate of copies from the large one."""
 
     fast_bytes: float
-    large_bytes: float
     switch_bytes_per_s: float
     switch_latency_s: float = 0.0
 
     def __post_init__(self) -> None:
-        if not (self.fast_bytes > 0 and self.large_bytes > 0 and self.switch_bytes_per_s > 0):
+        if not (self.fast_bytes > 0 and self.switch_bytes_per_s > 0):
             raise OutOfRange(f"{self}; write sizes and a rate above 0.")
 
     def switch_s(self, expert_bytes: float) -> float:
@@ -35,10 +35,6 @@ class Node:
     def fast_experts(self, expert_bytes: float) -> int:
         """How many experts the fast memory holds."""
         return floor(self.fast_bytes / expert_bytes)
-
-    def large_experts(self, expert_bytes: float) -> int:
-        """How many the large one holds."""
-        return floor(self.large_bytes / expert_bytes)
 
 
 def nodes_to_hold(num_experts: int, expert_bytes: float, node: Node) -> int:
@@ -55,11 +51,20 @@ def popularity(num_experts: int, skew: float) -> NDArray[np.float64]:
     return weights / weights.sum()
 
 
-def missed_frac(num_experts: int, held: int, skew: float = 0.0, *, num_requests: int = 20_000, seed: int = 0) -> float:
+def missed_frac(
+    num_experts: int,
+    held: int,
+    skew: float = 0.0,
+    *,
+    num_requests: int = 20_000,
+    seed: int = 0,
+    shares: Sequence[float] = (),
+) -> float:
     """Share of requests that find their expert outside the fast memory, once that is full."""
     if held >= num_experts:
         return 0.0
-    chosen = stream(seed, "experts/asked").choice(num_experts, size=num_requests, p=popularity(num_experts, skew))
+    law = popularity(num_experts, skew) if not len(shares) else np.asarray(shares)
+    chosen = stream(seed, "experts/asked").choice(num_experts, size=num_requests, p=law)
     recent: OrderedDict[int, None] = OrderedDict()
     misses, counted = 0, 0
     for expert in chosen.tolist():
@@ -73,3 +78,43 @@ def missed_frac(num_experts: int, held: int, skew: float = 0.0, *, num_requests:
             recent[expert] = None
         counted += is_full
     return misses / counted if counted else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Served:
+    """Requests one after the other: when each came and was answered, and which had to wait for their expert."""
+
+    arrival_s: NDArray[np.float64]
+    start_s: NDArray[np.float64]
+    finish_s: NDArray[np.float64]
+    is_missed: NDArray[np.bool_]
+
+
+def serve(
+    experts: Sequence[int],
+    held: int,
+    *,
+    run_s: float,
+    switch_s: float,
+    arrival_s: NDArray[np.float64] | None = None,
+    clients: int = 1,
+) -> Served:
+    """Play requests for these experts in their order: a switch where the expert is not held, then the run.
+
+    ``arrival_s``: when they come; without it ``clients`` each ask again as soon as they are answered.
+    """
+    recent: OrderedDict[int, None] = OrderedDict()
+    count, free_s = len(experts), 0.0
+    came, begun, done, missed = (np.zeros(count) for _ in range(4))
+    for i, expert in enumerate(experts):
+        came[i] = arrival_s[i] if arrival_s is not None else done[i - clients] if i >= clients else 0.0
+        begun[i] = max(free_s, came[i])
+        if expert in recent:
+            recent.move_to_end(expert)
+        else:
+            missed[i] = 1.0
+            if len(recent) >= held:
+                recent.popitem(last=False)
+            recent[expert] = None
+        free_s = done[i] = begun[i] + missed[i] * switch_s + run_s
+    return Served(arrival_s=came, start_s=begun, finish_s=done, is_missed=missed > 0.0)

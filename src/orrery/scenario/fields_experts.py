@@ -20,6 +20,23 @@ EXPERT_SETTINGS: tuple[Setting, ...] = grouped(
         "NAME",
         commands=EVERY,
     ),
+    "Many expert models behind a router",
+    word(
+        "composition",
+        "Expert models of --model's size, each asked for by a share of requests: how many (alike), with a law, or a "
+        "file of shares. One replica serves them in turn and holds as many as fit.",
+        "150:zipf:0.8",
+        "N[:LAW]|FILE",
+        commands=SIMULATE,
+    ),
+    number(
+        "switch_bytes_per_s",
+        "Rate at which an expert model comes up to the replica's devices (default: their host links together).",
+        1e12,
+        most=1e16,
+        metavar="BYTES_PER_S",
+        commands=SIMULATE,
+    ),
     "Experts in the host's memory",
     word(
         "expert_offload",

@@ -48,6 +48,7 @@ PREFILL_DEGREES = ("prefill_tp", "prefill_pp", "prefill_dp", "prefill_ep")
 
 def service_for(scenario: Scenario) -> tuple[Service, tuple[str, ...]]:
     """The service, and a note for every default that it took."""
+    _refuse_composition(scenario)
     parts = find(scenario, one_device(scenario))
     parts = replace(parts, device=at_clock(scenario, parts.device))
     layout, layout_notes = layout_of(scenario, parts)
@@ -96,6 +97,15 @@ def service_for(scenario: Scenario) -> tuple[Service, tuple[str, ...]]:
         *compression_notes(scenario, deployment),
         *adapter_notes(scenario, deployment),
     )
+
+
+def _refuse_composition(scenario: Scenario) -> None:
+    """Refuse it in answers that go through an engine's steps."""
+    if scenario.composition is not None or scenario.switch_bytes_per_s is not None:
+        raise ScenarioError(
+            "composition: expert models take turns, which `orrery simulate` answers by one run, without searches and "
+            "sweeps; leave out composition and switch_bytes_per_s here."
+        )
 
 
 def _steady(scenario: Scenario) -> Workload | None:
