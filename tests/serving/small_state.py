@@ -6,12 +6,16 @@ import numpy as np
 
 from orrery.engine.queue._kernel import clock_of
 from orrery.execution.surface._kernel import CHANNELS
+from orrery.serving.simulation.allocation._kernel import enqueue
 from orrery.serving.simulation.memory._kernel import memory_of
 from orrery.serving.simulation.tables import _kernel as k
 from orrery.serving.simulation.world import nowhere
 
 BLOCK_BYTES = 10
 """Of every block but where a test says otherwise; a block has 16 tokens."""
+
+LOAD = [k.N_PROMPTS, k.N_NEW, k.N_PAIRS, k.N_DECODES, k.N_CONTEXT, k.N_EXTRA]
+"""Columns of a step's load."""
 
 
 def rules(**given):
@@ -144,3 +148,15 @@ def prefill(w, lane, *requests, grants=()):
 def copied_s(amount, bytes_per_s, latency_s, knobs):
     """A transfer of bytes at a rate, after a latency."""
     return latency_s + amount / bytes_per_s
+
+
+def granted(left, budget, taken, step_tokens, knobs):
+    """As much as is left of the budget."""
+    return min(left, budget)
+
+
+def waiting(w, lane, *requests):
+    """Let requests wait at a lane."""
+    for i in requests:
+        put(w, i, lane=lane, status=k.WAITING)
+        enqueue(w, i, lane)
