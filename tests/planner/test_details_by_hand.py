@@ -47,12 +47,12 @@ class Deployed:
 
 
 def operation(**given):
-    """Two replicas that answer 4 requests/s of the 8 that they sustain, with 40 output tokens/s."""
+    """Two replicas that answer 4 requests/s of the 16 that they sustain, with 40 output tokens/s."""
     plain = {
         "deployment": Deployed(),
         "replicas": 2,
         "requests_per_s": 4.0,
-        "highest_requests_per_s": 8.0,
+        "highest_requests_per_s": 16.0,
         "output_tokens_per_s": 40.0,
         "concurrency": 2.6,
         "max_concurrency": 9.0,
@@ -98,7 +98,7 @@ def test_a_plan_is_its_replica_s_estimate_times_the_replicas(monkeypatch):
     assert plan.usd_per_million_total_tokens == pytest.approx(4 * 1e-3 / 400 * 1e6)
     assert plan.notes[0] == "as found"
     assert plan.notes[1].startswith("clock: 50% of the full one")
-    assert "50% of the rate that it sustains is used; at that rate a token would cost about 0.5 times" in plan.notes[2]
+    assert "25% of the rate that it sustains is used; at that rate a token would cost about 0.25 times" in plan.notes[2]
     assert plan.launch == {"vllm": "serve"}
     assert plan.intervals["ttft_s"].high_80 == pytest.approx(12.0 * 0.5 / 10.0)  # around the operation's own 0.5 s
     assert plan.intervals.keys() == {"ttft_s"}

@@ -77,6 +77,7 @@ def test_more_is_better_of_the_score_alone():
         ({SCORE: 13.0 * (1 + 5e-10)}, 5),
         ({SCORE: 13.0 * (1 + 5e-9)}, 3),
         ({"latency": 6.0, SCORE: 13.0}, 2),
+        ({"peak": 0.0}, 1),  # a limit of nothing too
     ],
 )
 def test_limits_are_kept_to_a_rounding(limits, fit):
