@@ -7,7 +7,15 @@ import pytest
 from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
 from orrery.catalog.models import get_model
-from orrery.training.placement.redco import Matrix, cuts, differences, hand_written, matrices, training_memory
+from orrery.training.placement.redco import (
+    ATTENTION_SCORES,
+    Matrix,
+    cuts,
+    differences,
+    hand_written,
+    matrices,
+    training_memory,
+)
 
 NAMES = ["gpt-j-6b", "llama-7b", "llama-13b", "llama-65b", "t5-3b", "t5-11b", "opt-13b", "opt-30b", "opt-66b"]
 
@@ -84,6 +92,15 @@ def test_states_are_sixteen_bytes_a_parameter_and_shared_out():
     shared = training_memory(model, 8, sequence_tokens=1)
     assert shared.state_bytes == pytest.approx(alone.state_bytes / 8, rel=1e-3)
     assert shared.state_bytes > alone.state_bytes / 8  # norms are whole on every device
+
+
+@pytest.mark.parametrize(("shards", "heads"), [(1, 72), (36, 2), (64, 2), (72, 1), (128, 1)])
+def test_heads_that_do_not_divide_are_padded(shards, heads):
+    """72 heads on 64 shards: a shard holds two, as on 36. Of a s + c s^2 bytes, f(2s) - 2 f(s) is 2 c s^2."""
+    model = get_model("opt-66b")
+    once, twice = (training_memory(model, shards, sequence_tokens=tokens).activations_bytes for tokens in (1024, 2048))
+    scores = 4.0 * model.num_layers * ATTENTION_SCORES * heads * 1024**2
+    assert twice - 2.0 * once == pytest.approx(2.0 * scores)
 
 
 def test_activations_grow_with_the_batch_and_faster_with_the_length():

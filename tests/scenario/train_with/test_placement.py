@@ -1,5 +1,7 @@
 """``--placement``: each matrix's state on the user's mesh, its cost, and where it differs from Megatron's."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -72,17 +74,21 @@ def test_what_is_searched_is_never_dearer(tp, rate):
 def test_two_rules_write_what_families_write_by_hand():
     answer = orrery.train(**{**JOB, "model": "llama-3.1-8b"}, placement="two-rules")
     assert all(row["same"] for row in answer.table("matrices"))
-    (memory,) = answer.table("memory_by_rules")
+    memory = {row["shards"]: row for row in answer.table("memory_by_rules")}[4]
     assert memory["state_bytes"] == pytest.approx(16.0 * answer.job.model.num_parameters / 4, rel=1e-3)
     assert memory["fits"] == (memory["state_bytes"] + memory["activations_bytes"] <= 85.9e9)
 
 
 def test_smaller_meshes_hold_more_on_each_device():
-    state = [
-        orrery.train(**{**JOB, "tp": tp}, placement="two-rules").table("memory_by_rules")[0]["state_bytes"]
-        for tp in (2, 4)
-    ]
-    assert state[0] == pytest.approx(2 * state[1], rel=0.01)
+    """Each mesh of twice as many shards up to all devices, whatever the layout's own."""
+    rows = [orrery.train(**{**JOB, "tp": tp}, placement="two-rules").table("memory_by_rules") for tp in (2, 4)]
+    assert rows[0] == rows[1]
+    assert [row["shards"] for row in rows[0]] == [1, 2, 4, 8, 16]
+    for more, fewer in pairwise(rows[0]):
+        assert more["state_bytes"] == pytest.approx(2 * fewer["state_bytes"], rel=0.01)
+        assert more["total_bytes"] > fewer["total_bytes"]
+    fits = [row["fits"] for row in rows[0]]
+    assert fits == sorted(fits)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +112,8 @@ def test_what_does_not_fit_still_says_how_it_would_be_cut():
         n: orrery.train(**job, devices=n, tp=n, placement="two-rules", recompute="none", sequence_parallel=False)
         for n in (2, 4)
     }
-    (two,), (four,) = (found[n].table("memory_by_rules") for n in (2, 4))
+    two, four = (found[n].table("memory_by_rules")[-1] for n in (2, 4))
+    assert (two["shards"], four["shards"]) == (2, 4)
     assert isinstance(found[2], InfeasibleAnswer)
     assert two["state_bytes"] == pytest.approx(16 * 6.738e9 / 2, rel=1e-3)
     assert two["total_bytes"] == two["state_bytes"] + two["activations_bytes"]

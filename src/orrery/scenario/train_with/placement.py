@@ -168,17 +168,28 @@ def _ruled(plain: Changed) -> tuple[Table, ...]:
             | {"same": ruled[name] == written[name]}
             for name in ruled
         ]
-    held = training_memory(
-        job.model, tp, sequence_tokens=job.seq_len, num_sequences=plain.layout.micro_batch, element_bytes=4.0
+    memory = tuple(_memory_row(plain, shards) for shards in _meshes(job.cluster.num_devices, tp))
+    return (
+        Table(kind="matrices", title="Cuts by two rules, and as written by hand", rows=tuple(rows)),
+        Table(kind="memory_by_rules", title="Memory of a device, all in 32 bits, nothing recomputed", rows=memory),
     )
-    memory = {
-        "shards": tp,
+
+
+def _meshes(num_devices: int, tp: int) -> list[int]:
+    """Shards of a model on ever larger meshes up to all devices, the layout's own among them."""
+    doubled = [1 << power for power in range(num_devices.bit_length())]
+    return sorted({*doubled, tp, num_devices})
+
+
+def _memory_row(plain: Changed, shards: int) -> dict[str, Any]:
+    job = plain.job
+    held = training_memory(
+        job.model, shards, sequence_tokens=job.seq_len, num_sequences=plain.layout.micro_batch, element_bytes=4.0
+    )
+    return {
+        "shards": shards,
         "state_bytes": held.state_bytes,
         "activations_bytes": held.activations_bytes,
         "total_bytes": held.total_bytes,
         "fits": held.total_bytes <= job.cluster.device.memory_capacity_bytes,
     }
-    return (
-        Table(kind="matrices", title="Cuts by two rules, and as written by hand", rows=tuple(rows)),
-        Table(kind="memory_by_rules", title="Memory of a device, all in 32 bits, nothing recomputed", rows=(memory,)),
-    )

@@ -11,6 +11,7 @@ Embeddings are cut by their rows where they divide. Compared with ``Linear.shard
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Literal
 
 from orrery.base.errors import ScenarioError
@@ -177,6 +178,6 @@ def _activations(model: Model, block: Block, cut: dict[str, Cut], num_shards: in
     )
     mixer = block.mixer
     heads = mixer.num_heads if isinstance(mixer, SoftmaxAttention) else 0
-    scores = ATTENTION_SCORES * heads * sequence_tokens / num_shards
+    scores = ATTENTION_SCORES * ceil(heads / num_shards) * sequence_tokens  # whole heads: the last shards are padded
     active = block.activation_elements / num_shards
     return block.count * (RESIDUAL_OUTPUTS * model.hidden_size + made + active + scores)
