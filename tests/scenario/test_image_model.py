@@ -45,6 +45,29 @@ def test_a_batch_adds_up_and_pays():
     assert many.latency_s > least_s
 
 
+def test_an_eager_framework_runs_every_pass_and_launches_it():
+    ask = {"model": "resnet-50", "device": "l4"}
+    fused, eager = (orrery.estimate(**ask, batch=32, engine=name) for name in ("tensorrt", "pytorch"))
+    assert (fused.host_s, fused.latency_s) == (0.0, pytest.approx(float(fused.costs.time_s.sum())))
+    assert eager.latency_s > 1.3 * fused.latency_s
+    # 54 products, 53 norms, 49 activations and 16 additions, launched one after another whatever the batch
+    one = orrery.estimate(**ask, engine="torch")
+    assert one.bound_by == "host"
+    assert one.latency_s == one.host_s == eager.host_s == pytest.approx(172 * one.runtime.operator_s)
+    interval = eager.to_json()["intervals"]["images_per_s"]
+    assert interval["low_80"] < eager.images_per_s < interval["high_80"]
+
+
+def test_integer_codes_pass_where_the_runtime_keeps_them():
+    half, codes = (orrery.estimate(model="resnet-50", device="l4", batch=32, weights=w) for w in ("fp16", "int8"))
+    assert codes.numbers.is_integer_only
+    assert codes.costs.moved_bytes.sum() == pytest.approx(half.costs.moved_bytes.sum() / 2.0, rel=0.02)
+    # a transformer's softmax and norms take floats, and an eager framework's everything
+    for model, engine in (("vit-b-16", "tensorrt"), ("resnet-50", "pytorch")):
+        asked = orrery.estimate(model=model, device="l4", weights="int8", engine=engine)
+        assert not asked.numbers.is_integer_only
+
+
 def test_a_batch_that_does_not_fit_says_so():
     found = orrery.estimate(model="vgg-16", device="jetson-nano", batch=1000)
     assert found.infeasible.need > found.infeasible.have
@@ -56,6 +79,8 @@ def test_refusals_say_what_to_write():
         ({"weights": "int4"}, "write fp32, fp16, bf16"),
         ({"input_tokens": 5}, "input_tokens: not of pictures"),
         ({"devices": 2}, "runs on one device"),
+        ({"engine": "foo"}, "engine: .*Known: pytorch, tensorrt"),
+        ({"engine": "pytorch", "weights": "int8", "integer_only": True}, "PyTorch, eager puts floats between"),
     ):
         settings = {k: v for k, v in {"model": "vit-b-16", "device": "l4", **change}.items() if v is not None}
         with pytest.raises(ScenarioError, match=words):

@@ -35,6 +35,18 @@ def test_gathering_by_hand():
         assert found.time_s > found.moved_bytes / get_device(name).memory_bandwidth_bytes_per_s
 
 
+def test_vectors_that_meet_while_they_are_gathered():
+    # 479 words of each sample enter the top: the dense vector and 351 products, instead of 26 vectors of 128
+    model, device = get_recommendation("dlrm"), get_device("a100-sxm-80gb")
+    apart, met = (gather(model, device, "int8", 1000, is_met=is_met) for is_met in (False, True))
+    assert apart.moved_bytes - met.moved_bytes == 1000 * (26 * 128 - 479)
+    ask = {"model": "dlrm", "device": "a100-sxm-80gb", "weights": "int8", "batch": 65536}
+    fused, eager = (orrery.estimate(**ask, engine=name) for name in ("tensorrt", "pytorch"))
+    assert fused.gathered.moved_bytes / 65536 == pytest.approx(met.moved_bytes / 1000)
+    assert fused.latency_s < eager.latency_s
+    assert orrery.estimate(**{**ask, "batch": 1}, engine="pytorch").bound_by == "host"
+
+
 def test_parts_add_up_and_batches_pay():
     small, large = (orrery.estimate(model="dlrm-dcnv2", device="h100-sxm", batch=b) for b in (64, 8192))
     assert large.latency_s == pytest.approx(large.gathered.time_s + large.products.time_s.sum())
@@ -55,6 +67,8 @@ def test_refusals_say_what_to_write():
         ({"weights": "int4"}, "write fp32, fp16, bf16"),
         ({"input_tokens": 5}, "not of recommendation"),
         ({"devices": 2}, "one device"),
+        ({"engine": "foo"}, "engine: .*Known: pytorch, tensorrt"),
+        ({"device": "gaudi2", "weights": "int8"}, "multiplies no int8"),
         ({"device": "mi300x"}, "known of NVIDIA's GPUs and of Gaudi"),
     ):
         settings = {k: v for k, v in {"model": "dlrm", "device": "h100-sxm", **change}.items() if v is not None}

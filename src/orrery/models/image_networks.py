@@ -43,49 +43,60 @@ def _vgg() -> Iterator[Unit]:
     for stage, (side, width, count) in enumerate(VGG_STAGES, start=1):
         for i in range(count):
             left = side // 2 if i == count - 1 else side
-            layer = Convolution(positions=side**2, inputs=inputs, outputs=width, taps=9)
+            layer = Convolution(positions=side**2, inputs=inputs, outputs=width, taps=9, has_activation=True)
             yield Unit(name=f"conv{stage}_{i + 1}", layers=(layer,), num_results=left**2 * width, num_channels=width)
             inputs = width
     for i, (k, n) in enumerate(((512 * 49, 4096), (4096, 4096), (4096, CLASSES)), start=6):
-        yield _connected(f"fc{i}", k, n)
+        yield _connected(f"fc{i}", k, n, has_activation=n != CLASSES)
 
 
 def _resnet(counts: Sequence[int]) -> Iterator[Unit]:
-    stem = Convolution(positions=112**2, inputs=COLOURS, outputs=64, taps=49)
+    stem = _normed(positions=112**2, inputs=COLOURS, outputs=64, taps=49)
     yield Unit(name="stem", layers=(stem,), num_results=56**2 * 64, num_channels=64)
     inputs, before = 64, 56
     for stage, (count, (side, width)) in enumerate(zip(counts, RESNET_STAGES, strict=True), start=2):
         for i in range(count):
             layers = [
-                Convolution(positions=before**2, inputs=inputs, outputs=width),
-                Convolution(positions=side**2, inputs=width, outputs=width, taps=9),
-                Convolution(positions=side**2, inputs=width, outputs=WIDENS * width),
+                _normed(positions=before**2, inputs=inputs, outputs=width),
+                _normed(positions=side**2, inputs=width, outputs=width, taps=9),
+                _normed(positions=side**2, inputs=width, outputs=WIDENS * width),
             ]
             if i == 0:
-                layers.append(Convolution(positions=side**2, inputs=inputs, outputs=WIDENS * width))
+                shortcut = _normed(positions=side**2, inputs=inputs, outputs=WIDENS * width, has_activation=False)
+                layers.append(shortcut)
             inputs, before = WIDENS * width, side
-            results = side**2 * inputs
-            yield Unit(name=f"conv{stage}_{i + 1}", layers=tuple(layers), num_results=results, num_channels=inputs)
+            yield Unit(
+                name=f"conv{stage}_{i + 1}",
+                layers=tuple(layers),
+                num_results=side**2 * inputs,
+                num_channels=inputs,
+                num_additions=1,
+            )
     yield _connected("fc", inputs, CLASSES)
 
 
 def _mobilenet() -> Iterator[Unit]:
-    stem = Convolution(positions=112**2, inputs=COLOURS, outputs=32, taps=9)
+    stem = _normed(positions=112**2, inputs=COLOURS, outputs=32, taps=9)
     yield Unit(name="stem", layers=(stem,), num_results=112**2 * 32, num_channels=32)
     inputs, side = 32, 112
     for stage, (widens, width, count, stride) in enumerate(MOBILENET_STAGES, start=1):
         for i in range(count):
             before, side, inner = side, side // (stride if i == 0 else 1), widens * inputs
             layers = [
-                Convolution(positions=side**2, inputs=inner, outputs=inner, taps=9, groups=inner),
-                Convolution(positions=side**2, inputs=inner, outputs=width),
+                _normed(positions=side**2, inputs=inner, outputs=inner, taps=9, groups=inner),
+                _normed(positions=side**2, inputs=inner, outputs=width, has_activation=False),
             ]
             if widens > 1:
-                layers.insert(0, Convolution(positions=before**2, inputs=inputs, outputs=inner))
-            name, results = f"block{stage}_{i + 1}", side**2 * width
-            yield Unit(name=name, layers=tuple(layers), num_results=results, num_channels=width)
+                layers.insert(0, _normed(positions=before**2, inputs=inputs, outputs=inner))
+            yield Unit(
+                name=f"block{stage}_{i + 1}",
+                layers=tuple(layers),
+                num_results=side**2 * width,
+                num_channels=width,
+                num_additions=int(inputs == width and side == before),
+            )
             inputs = width
-    last = Convolution(positions=side**2, inputs=inputs, outputs=1280)
+    last = _normed(positions=side**2, inputs=inputs, outputs=1280)
     yield Unit(name="last", layers=(last,), num_results=1280, num_channels=1280)
     yield _connected("fc", 1280, CLASSES)
 
@@ -109,13 +120,18 @@ def _vit(count: int, width: int, num_heads: int) -> Iterator[Unit]:
         Convolution(positions=tokens, inputs=inner, outputs=width),
     )
     for i in range(count):
-        yield Unit(name=f"layer{i + 1}", layers=layers, num_results=tokens * width, num_channels=width)
+        yield Unit(name=f"layer{i + 1}", layers=layers, num_results=tokens * width, num_channels=width, num_additions=2)
     classifier = Convolution(positions=1, inputs=width, outputs=CLASSES)
     yield Unit(name="head", layers=(norm, classifier), num_results=CLASSES, num_channels=CLASSES)
 
 
-def _connected(name: str, inputs: int, outputs: int) -> Unit:
-    layer = Convolution(positions=1, inputs=inputs, outputs=outputs)
+def _normed(*, has_activation: bool = True, **sizes: int) -> Convolution:
+    """A convolution with a norm of batches behind it, and an activation unless nothing follows the norm."""
+    return Convolution(has_batch_norm=True, has_activation=has_activation, **sizes)
+
+
+def _connected(name: str, inputs: int, outputs: int, *, has_activation: bool = False) -> Unit:
+    layer = Convolution(positions=1, inputs=inputs, outputs=outputs, has_activation=has_activation)
     return Unit(name=name, layers=(layer,), num_results=outputs, num_channels=outputs)
 
 

@@ -20,6 +20,8 @@ class Convolution:
     outputs: int
     taps: int = 1
     groups: int = 1
+    has_batch_norm: bool = False  # behind it, by channel
+    has_activation: bool = False  # behind it, or behind the addition that follows
 
     @property
     def num_macs(self) -> int:
@@ -88,6 +90,7 @@ class Unit:
     layers: tuple[Layer, ...]
     num_results: int  # elements that leave it, behind its pooling
     num_channels: int  # of them
+    num_additions: int = 0  # of what entered it, or a half of it, to results
     branch: tuple[Layer, ...] = ()
 
     @property

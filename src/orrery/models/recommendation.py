@@ -6,7 +6,7 @@ are looked up. The vectors meet by dot products of every pair, or in cross layer
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from orrery.models.networks import Convolution
@@ -47,7 +47,8 @@ class RecommendationModel:
             yield Convolution(positions=1, inputs=self.cross_rank, outputs=self.met_width)
         if self.interaction == "dot":
             yield Convolution(positions=vectors, inputs=self.width, outputs=vectors)
-        yield from _perceptron((self.met_width, *self.top))
+        *hidden, score = _perceptron((self.met_width, *self.top))
+        yield from (*hidden, replace(score, has_activation=False))
 
     @property
     def num_parameters(self) -> int:
@@ -58,4 +59,4 @@ class RecommendationModel:
 
 def _perceptron(widths: tuple[int, ...]) -> Iterator[Convolution]:
     for inputs, outputs in pairwise(widths):
-        yield Convolution(positions=1, inputs=inputs, outputs=outputs)
+        yield Convolution(positions=1, inputs=inputs, outputs=outputs, has_activation=True)
