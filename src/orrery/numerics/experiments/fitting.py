@@ -85,11 +85,12 @@ def fit(
     plan: Plan,
     *,
     begin: Mapping[str, Array] | None = None,
+    judged: Task | None = None,
     on_step: Callable[[], None] = lambda: None,
 ) -> Fit:
     """Train from ``begin``, or from random weights; runs with one seed see the same weights, batches and judges.
 
-    Weights are kept in 32 bits; a run whose loss is no number any more stops there.
+    It is judged by points of the same task, or of another. Weights are kept in 32 bits; a run whose loss is no number any more stops there.
     """
     batches, noise = np.random.default_rng([plan.seed, 5]), np.random.default_rng([plan.seed, 6])
     weights = dict(begin or start(network, np.random.default_rng([plan.seed, 4])))
@@ -106,7 +107,7 @@ def fit(
                 adams[name].rate = plan.rate(step)
                 weights[name] = (weights[name] - adams[name].step(gradient.astype(np.float64))).astype(np.float32)
             on_step()
-        logits, targets = answers(network, weights, task, rule_of, plan.seed, plan.held_out)
+        logits, targets = answers(network, weights, judged or task, rule_of, plan.seed, plan.held_out)
         held_out = task.loss(logits, targets)[0]
     return Fit(weights=weights, losses=tuple(losses), held_out_loss=held_out, logits=logits, targets=targets)
 

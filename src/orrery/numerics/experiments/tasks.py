@@ -9,9 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from orrery.base.errors import ScenarioError
 from orrery.base.labelled_points import labelled_points
 from orrery.numerics.experiments.losses import Targets, cross_entropy, squared_error
 from orrery.numerics.learning.linear import Array
+
+MAX_VOCABULARY = 4096
+"""Different tokens of a text that a small decoder learns."""
+
+MIN_PASSAGES = 16
+"""Passages that a text has at least, side by side."""
 
 Loss = Callable[[Array, Targets], tuple[float, Array]]
 Batch = tuple[Array, Targets]
@@ -106,6 +113,29 @@ def own_points(data: Mapping[str, Any], seed: int, multiple: int = 1) -> Lessons
     train, held = (_among(rows.astype(np.float32), labels, part) for part in (order[:cut], order[cut:]))
     classes = int(labels.max()) + 1
     return Lessons(learned=train, judged=held, num_inputs=rows.shape[1], num_outputs=classes + -classes % multiple)
+
+
+def own_text(data: Mapping[str, Any], tokens: int) -> Lessons:
+    """The user's text as whole numbers from 0, in passages of so many tokens; its last quarter is held out."""
+    found = np.asarray(data.get("tokens", np.zeros(0)))
+    is_long = found.ndim == 1 and len(found) >= MIN_PASSAGES * (tokens + 1)
+    if not is_long or not (np.isin(found, np.arange(MAX_VOCABULARY))).all():
+        raise ScenarioError(
+            f"data: got tokens {found.shape}; write an .npz with whole numbers from 0 to "
+            f"{MAX_VOCABULARY - 1} in one row, {MIN_PASSAGES * (tokens + 1)} or more."
+        )
+    cut, vocabulary = 3 * len(found) // 4, int(found.max()) + 1
+    learned, judged = (_passages(part, tokens) for part in (found[:cut], found[cut:]))
+    return Lessons(learned=learned, judged=judged, num_inputs=vocabulary, num_outputs=vocabulary)
+
+
+def _passages(text: Targets, tokens: int) -> Task:
+    def draw(points: int, rng: np.random.Generator) -> Batch:
+        begin = rng.integers(len(text) - tokens, size=(points, 1))
+        found = text[begin + np.arange(tokens + 1)].astype(np.int64)
+        return found[:, :-1].astype(np.float32), found[:, 1:]
+
+    return Task(draw=draw, loss=cross_entropy, least_loss=0.0)
 
 
 def _among(rows: Array, labels: Targets, part: Targets) -> Task:
