@@ -90,7 +90,8 @@ def fit(
 ) -> Fit:
     """Train from ``begin``, or from random weights; runs with one seed see the same weights, batches and judges.
 
-    It is judged by points of the same task, or of another. Weights are kept in 32 bits; a run whose loss is no number any more stops there.
+    ``judged`` has the points to judge by, where they are not drawn from the task itself. Weights are kept in 32 bits; a
+    run whose loss is no number any more stops there.
     """
     batches, noise = np.random.default_rng([plan.seed, 5]), np.random.default_rng([plan.seed, 6])
     weights = dict(begin or start(network, np.random.default_rng([plan.seed, 4])))
