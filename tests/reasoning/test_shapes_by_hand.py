@@ -11,7 +11,7 @@ import pytest
 
 from orrery.base.errors import ScenarioError
 from orrery.base.knobs import NoKnobs
-from orrery.reasoning.chains import Models, Rounds, alone_s, in_step_s, own_pace_s
+from orrery.reasoning.chains import Models, Rounds, _scoring, alone_s, in_step_s, own_pace_s
 from orrery.reasoning.coverage import Difficulty, coverage, gain_frac, saturation_tries
 from orrery.reasoning.equivalent import Sparsity, _attention_flops, equivalent
 from orrery.reasoning.frontier import best_within, cheapest, frontier
@@ -269,6 +269,11 @@ def test_scores_share_a_pass_in_step_and_pay_their_part_alone():
     one = rounds([[10, 30]], [[False, False]])
     assert in_step_s(one, scored) == pytest.approx(40 + 20 + 6)
     assert own_pace_s(one, scored) == pytest.approx(40 + 20 + 40 * 3 / 20)  # a pass for each 20 tokens, the mean block
+
+
+def test_scores_of_several_chains_add_up_and_share_one_pass():
+    scored = Models(draft=lambda n: 1.0, target=lambda n: 1.0, score_s_per_token=0.5, score_base_s=3.0)
+    assert [_scoring(scored, 20.0)(count) for count in (1, 4)] == [pytest.approx(0.65), pytest.approx(2.15)]
 
 
 def test_tries_that_still_pay():

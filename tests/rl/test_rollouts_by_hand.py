@@ -11,7 +11,7 @@ from orrery.base.errors import ScenarioError
 from orrery.execution.memory import Infeasible
 from orrery.rl import engine, pace, rollout
 from orrery.rl.engine import Begun
-from orrery.rl.job import Reward
+from orrery.rl.job import Reward, RlJob
 from orrery.rl.lengths import Lengths
 from orrery.rl.pace import OverlappedSteps, least_period_s
 from orrery.serving.simulation.result import TIMELINE
@@ -311,3 +311,47 @@ def test_sequences_are_dealt_and_put_back_in_order(monkeypatch):
     assert seen == {"router": "least-loaded", "tokens": [10, 20, 30, 40, 50], "concurrency": 3}
     engine.run(given, begun, arrive_s=np.arange(5.0))
     assert seen["router"] == "least-loaded"
+
+
+def test_a_group_of_tail_batching_is_done_with_its_last_response(a_token_a_second):
+    """Two responses of three each: 10 and 30 s, 20 and 21 s; the second group ends after 21 s."""
+    rows = [(3, 10), (3, 30), (3, 90), (4, 20), (4, 21), (4, 80)]
+    a_token_a_second([rows])
+    quick = rollout.rollouts(job(tail="batching", group=2, oversampling_ratio=1.5)).rounds[0]
+    assert (quick.time_s, quick.lengths.response.tolist()) == (21.0, [20, 21])
+
+
+def test_partial_rollouts_draw_for_groups_that_teach_nothing(a_token_a_second, monkeypatch):
+    """Half of the groups teach: two are waited for, of three that are begun, and the first of them is trained on."""
+    asked = a_token_a_second([[(3, 10), (3, 30), (3, 20)]])
+    monkeypatch.setattr(rollout, "ROUNDS", 1)
+    (found,) = rollout.rollouts(job(tail="partial", kept_frac=0.5, oversampling_ratio=1.5)).rounds
+    assert asked == [(0, 3, 1)]
+    assert (found.time_s, found.lengths.response.tolist()) == (20.0, [10])
+
+
+def test_the_fullest_round_and_means_of_the_others():
+    rounds = [
+        SimpleNamespace(
+            time_s=t, tail_s=t / 2, busy_s=np.array([t, 0.0]), written_tokens=t, energy_j=3 * t, preemptions=n
+        )
+        for t, n in ((2.0, 5), (4.0, 1))
+    ]
+    found = rollout.Rollouts(rounds=tuple(rounds), simulated=None)
+    assert (found.time_s, found.tail_s, found.busy_s) == (3.0, 1.5, 1.5)
+    assert (found.written_tokens, found.energy_j, found.preemptions) == (3.0, 9.0, 5)
+
+
+@pytest.mark.parametrize(("is_colocated", "devices"), [(True, 8), (False, 8 + 3 * 4)])
+def test_devices_of_both_pools(is_colocated, devices):
+    unsaid = dict.fromkeys(("framework", "layout", "prompt", "response"))
+    pools = RlJob(
+        **unsaid,
+        training=SimpleNamespace(cluster=SimpleNamespace(num_devices=8)),
+        generation=SimpleNamespace(layout=SimpleNamespace(num_devices=4)),
+        replicas=3,
+        num_prompts=5,
+        group=2,
+        is_colocated=is_colocated,
+    )
+    assert (pools.num_devices, pools.generation_devices, pools.num_samples) == (devices, 12, 10)
