@@ -16,7 +16,6 @@ from orrery.evidence.training_row import (
     is_out_of_memory,
     memory_tool,
     read_training_row,
-    stated_metrics,
 )
 from orrery.models.model import SoftmaxAttention
 
@@ -371,7 +370,6 @@ def test_what_cannot_be_read_says_why(cells, reason):
 
 def test_what_a_row_measured():
     row = Row({"status": "oom", "mfu_frac": "0.4", "step_time_s": "1.5", "tokens_per_s": "10", "peak_memory_bytes": ""})
-    assert stated_metrics(row) == ("step_time_s", "mfu_frac")
     assert is_out_of_memory(row)
     assert not is_out_of_memory(Row({"status": "ok"}))
     assert counts_full_attention(Row({"note": "model flops count full s^2 attention; pure bf16"}))

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from orrery.base.errors import ScenarioError
-from orrery.evidence.metrics import METRICS, OUT_OF_MEMORY, OUTCOME_COLUMNS
+from orrery.evidence.metrics import OUT_OF_MEMORY, OUTCOME_COLUMNS
 from orrery.evidence.row import Row
 from orrery.evidence.training_cluster import cluster_of, device_of
 from orrery.evidence.training_framework import framework_of, recipe_of
@@ -263,11 +263,6 @@ def _adapter_rank(row: Row, framework: Framework) -> int:
 def is_out_of_memory(row: Row) -> bool:
     """Whether the run ended because memory did not suffice."""
     return any(row.word(c).casefold() in OUT_OF_MEMORY for c in OUTCOME_COLUMNS)
-
-
-def stated_metrics(row: Row) -> tuple[str, ...]:
-    """The metrics of the schema that a row states, in the schema's order."""
-    return tuple(m for m in METRICS["training"] if row.word(m))
 
 
 def counts_full_attention(row: Row) -> bool:

@@ -51,17 +51,6 @@ def trace_of(text: str, where: str) -> NDArray[np.int64]:
     return expert.reshape(tokens, layers, each)
 
 
-def trace_text(chosen: NDArray[np.int64]) -> str:
-    """The lines of a trace of tokens x layers x choices."""
-    lines = [
-        f"{token},{layer},{expert}"
-        for token, layers in enumerate(chosen.tolist())
-        for layer, experts in enumerate(layers)
-        for expert in experts
-    ]
-    return "\n".join([",".join(HEADER), *lines]) + "\n"
-
-
 def check_experts(chosen: NDArray[np.int64], num_experts: int, num_layers: int, path: Path, model: str) -> None:
     """Refuse a trace of another model."""
     layers, most = chosen.shape[1], int(chosen.max())

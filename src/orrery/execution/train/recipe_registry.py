@@ -28,11 +28,6 @@ def _read(path: Path) -> dict[str, Any]:
     return (_read(FOLDER / f"{base}.toml") if base else {}) | table
 
 
-def recipe_names() -> tuple[str, ...]:
-    """Every recipe, by name."""
-    return tuple(known_recipes())
-
-
 @cache
 def _spellings() -> dict[str, Recipe]:
     return {_plain(word): r for r in known_recipes().values() for word in (r.name, *r.aliases)}

@@ -40,11 +40,6 @@ def _tables() -> tuple[Bytes, Bytes]:
 PRODUCT, INVERSE = _tables()
 
 
-def xor_parity(pieces: Bytes) -> Bytes:
-    """(k, n) pieces to (n,) bytes; the same call on parity and survivors gives the lost piece."""
-    return np.bitwise_xor.reduce(pieces, axis=0)
-
-
 def code_matrix(num_data: int, num_parity: int) -> Bytes:
     """(m, k) weights of the parities: a Cauchy matrix whose first row and first column are ones."""
     if num_data < 1 or num_parity < 0 or num_data + num_parity > FIELD:
