@@ -11,6 +11,8 @@ from orrery.cli.fleet_views import print_fleet
 from orrery.cli.output import console
 from orrery.cli.sheet import Sheet
 from orrery.fleet.service.steady import Hour
+from orrery.scenario.fleet.ask import OtherAnswer
+from orrery.scenario.fleet.clusters import ClustersAnswer
 from orrery.scenario.fleet.graph import GraphAnswer
 from orrery.scenario.fleet.mixed import MixedAnswer
 from orrery.scenario.fleet.oversubscribe import Oversubscription
@@ -23,10 +25,12 @@ FEW_HOURS = 48
 """Hours that are listed one by one; of more, each hour of the day in its mean."""
 
 
-def print_more(answer: SteadyAnswer | Survival | ServicesAnswer | MixedAnswer | GraphAnswer | Oversubscription) -> None:
+def print_more(answer: OtherAnswer) -> None:
     """The answer as a person reads it."""
     if isinstance(answer, GraphAnswer):
         _print_graph(answer)
+    elif isinstance(answer, ClustersAnswer):
+        _print_clusters(answer)
     elif isinstance(answer, Oversubscription):
         _print_oversubscription(answer)
     elif isinstance(answer, MixedAnswer):
@@ -69,6 +73,25 @@ def _print_oversubscription(answer: Oversubscription) -> None:
         shares += [fit.late[name] for name in late]
         table.add_row(fit.cap, str(fit.fit.num_servers), *(f"{share:.1%}" for share in shares))
     out.print(table)
+
+
+def _print_clusters(answer: ClustersAnswer) -> None:
+    """Each cluster, what the first one saves of the others, and that over the price of its devices."""
+    out, plain = console(), answer.to_json()
+    table = Sheet("cluster", "devices", "machines", "switches", "capital", "a machine", "draw", "$/device-hour", left=1)
+    for c in plain["clusters"]:
+        counts = (f"{c[name]:,}" for name in ("num_devices", "num_nodes", "num_switches"))
+        watts = (text(c[name], "w") for name in ("node_power_w", "power_w"))
+        table.add_row(c["name"], *counts, f"${figures(c['capital_usd'])}", *watts, figures(c["device_usd_per_hour"]))
+    out.print(table)
+    for one in plain["compared"]:
+        saved = ", ".join(
+            f"{one[f'{name}_saved_frac']:.1%} of the {what}"
+            for name, what in (("capital", "capital"), ("power", "watts"), ("usd", "dollars an hour"))
+        )
+        curve = ", ".join(f"{p['capital_saved_frac']:.0%} at ${figures(p['device_usd'])}" for p in one["curve"])
+        for line in (f"Saved beside {one['than']}: {saved}.", f"Capital saved by the price of a device: {curve}."):
+            out.print(line, markup=False, highlight=False)
 
 
 def _print_services(answer: ServicesAnswer) -> None:
@@ -151,8 +174,6 @@ def _mean(hours: list[Hour], name: str) -> float:
     return float(np.mean([getattr(h, name) for h in hours]))
 
 
-def write_json(
-    answer: SteadyAnswer | Survival | ServicesAnswer | MixedAnswer | GraphAnswer | Oversubscription, path: Path
-) -> None:
+def write_json(answer: OtherAnswer, path: Path) -> None:
     """Write the answer."""
     write_atomically(path, json.dumps(answer.to_json(), allow_nan=False, indent=2) + "\n")

@@ -136,6 +136,12 @@ FLEET_SETTINGS: tuple[Setting, ...] = (
         "g.toml",
         "FILE",
     ),
+    _word(
+        "owned",
+        "A file (TOML) with clusters of one's own: machines, switches, capital, watts and dollars an hour, compared.",
+        "clusters.toml",
+        "FILE",
+    ),
     switch(
         "mix",
         "Rent the cheapest mix of the devices for all services together, by an integer program, and simulate it.",

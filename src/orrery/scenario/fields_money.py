@@ -36,7 +36,14 @@ MONEY_SETTINGS: tuple[Setting, ...] = grouped(
         metavar="USD",
         commands=PLAN,
     ),
-    count("life_months", "Months over which a purchase is written off (default 48).", 48, most=600, commands=PLAN),
+    word(
+        "device_buy_usd",
+        "Prices of owned devices by name, each with its part of a machine and network.",
+        "a100-sxm-80gb=15000,h100-sxm=35000",
+        "DEVICE=USD,…",
+        commands=frozenset({"fleet"}),
+    ),
+    count("life_months", "Months over which a purchase is written off (default 48).", 48, most=600, commands=PAID),
     number(
         "upkeep_frac",
         "Repairs and support over that life, as a share of the price (default 0.2, assumed).",
@@ -44,7 +51,7 @@ MONEY_SETTINGS: tuple[Setting, ...] = grouped(
         most=100,
         excludes_least=False,
         metavar="FRAC",
-        commands=PLAN,
+        commands=PAID,
     ),
     number(
         "people_usd_per_month",

@@ -21,11 +21,12 @@ from orrery.planner.money import J_PER_KWH, S_PER_HOUR, Tariff
 from orrery.planner.plan import Plan
 from orrery.scenario.answer import to_json
 from orrery.scenario.fields_money import MONEY_SETTINGS
+from orrery.scenario.ownership import LIFE_MONTHS, UPKEEP_FRAC
 from orrery.scenario.schema import Scenario
 from orrery.scenario.schema_money import api_amounts
 
-LIFE_MONTHS, UPKEEP_FRAC, MONTHS = 48, 0.2, 36
-"""Taken where nobody says: four years, a fifth of the price for repairs and support, three years to compare."""
+MONTHS = 36
+"""Taken where nobody says: three years to compare."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +73,7 @@ def _break_even(way: Way) -> str:
 
 def is_money_asked(scenario: Scenario) -> bool:
     """Whether a scenario compares ways to pay."""
-    others = ("spare_frac", "max_usd_per_hour", "power_budget_w", "power_cap")
+    others = ("spare_frac", "max_usd_per_hour", "power_budget_w", "power_cap", "device_buy_usd")
     return any(getattr(scenario, s.name) is not None for s in MONEY_SETTINGS if s.name not in others)
 
 

@@ -13,6 +13,7 @@ class MoneyScenario(Settings, table=BY_NAME):
     cached_frac: Number = None
     busy_frac: Number = None
     buy_usd: Number = None
+    device_buy_usd: Word = None
     life_months: Count = None
     upkeep_frac: Number = None
     people_usd_per_month: Number = None

@@ -3,14 +3,12 @@
 from collections.abc import Iterator
 
 from orrery.base.errors import OutOfRange
-from orrery.catalog.devices import get_device
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.fleet.ownership import Owned, Terms
+from orrery.fleet.money import S_PER_MONTH
 from orrery.fleet.stages import Placed
-from orrery.planner.money import S_PER_HOUR
-from orrery.scenario.ask import InfeasibleAnswer
-from orrery.scenario.fleet.graph import place_graph
+from orrery.planner.money import J_PER_KWH
+from orrery.scenario.fleet.graph import GraphAnswer, place_graph
 from orrery_papers.shared.setup import layout_of
 
 ROLES = ("old_device", "new_device", "latest_device")
@@ -34,7 +32,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 
 
 def best(setup: Setup, prompts: str, answers: str) -> Placed:
-    """Prompts and answers on those kinds of machine, asked of the same graph as a user's."""
+    """``orrery fleet --graph`` with devices of one's own: prompts and answers on those kinds of machine."""
     names = {role: setup.word(role) for role in ROLES}
     call = {
         "name": "agent",
@@ -45,28 +43,21 @@ def best(setup: Setup, prompts: str, answers: str) -> Placed:
         "answer_on": [names[answers]],
     }
     limits = (("e2el", "latency_limit_s"), ("tpot", "slo_tpot_s"))
+    prices: dict[str, float] = dict(zip(ROLES, setup.numbers("prices_swept"), strict=True))
+    here = dict.fromkeys((prompts, answers))
     found = place_graph(
         {
             "graph": {"link_bytes_per_s": setup.number("link_bytes_per_s"), "stage": [call]},
-            "device": ",".join(dict.fromkeys((names[prompts], names[answers]))),
+            "device": ",".join(names[role] for role in here),
             "tp": layout_of(setup.word("layout")).tp,
             "slo": [f"{metric}:{1e3 * setup.number(limit):g}" for metric, limit in limits],
-        },
-        rents_usd_per_hour={names[role]: S_PER_HOUR * owned(setup, role) for role in ROLES},
+            "device_buy_usd": ",".join(f"{names[role]}={prices[role]:g}" for role in here),
+            "life_months": round(setup.number("life_s") / S_PER_MONTH),
+            "upkeep_frac": setup.number("upkeep_frac"),
+            "pue": setup.number("cooling_ratio"),
+            "electricity": setup.number("electricity_usd_per_j") * J_PER_KWH,
+        }
     )
-    if isinstance(found, InfeasibleAnswer):
+    if not isinstance(found, GraphAnswer):
         raise OutOfRange(f"setup {setup.name}: {found.infeasible}")
     return found.placed
-
-
-def owned(setup: Setup, role: str) -> float:
-    """Dollars a second of one machine, or of a device where one holds the model."""
-    terms = Terms(
-        life_s=setup.number("life_s"),
-        upkeep_frac=setup.number("upkeep_frac"),
-        cooling_ratio=setup.number("cooling_ratio"),
-        electricity_usd_per_j=setup.number("electricity_usd_per_j"),
-    )
-    count, device = layout_of(setup.word("layout")).num_devices, get_device(setup.word(role))
-    price = count * setup.numbers("prices_swept")[ROLES.index(role)]
-    return Owned(name=device.name, price_usd=price, power_w=count * device.power_limit_w).usd_per_s(terms)

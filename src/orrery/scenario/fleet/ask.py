@@ -18,6 +18,7 @@ from orrery.scenario.fleet.build import Built, built
 from orrery.scenario.fleet.by_hour import check_hours
 from orrery.scenario.fleet.by_region import AgainstNearest, against_nearest
 from orrery.scenario.fleet.change import smallest_change
+from orrery.scenario.fleet.clusters import ClustersAnswer, own_clusters
 from orrery.scenario.fleet.graph import GraphAnswer, place_graph
 from orrery.scenario.fleet.jobs import check_jobs
 from orrery.scenario.fleet.mixed import MixedAnswer, mixed_fleet
@@ -35,6 +36,9 @@ from orrery.scenario.money import api_price_of
 from orrery.scenario.schema import Scenario
 from orrery.scenario.simulate import warm_up
 
+OtherAnswer = SteadyAnswer | Survival | ServicesAnswer | MixedAnswer | GraphAnswer | Oversubscription | ClustersAnswer
+"""Answers that are no single simulated run."""
+
 QUICK_S = 4.0
 """A run that took less is simulated again with small changes where it missed its SLOs."""
 
@@ -48,16 +52,7 @@ def simulate_fleet(
     jobs: int = 1,
     ray: str = "",
     **settings: Any,
-) -> (
-    FleetAnswer
-    | SteadyAnswer
-    | Survival
-    | ServicesAnswer
-    | MixedAnswer
-    | GraphAnswer
-    | Oversubscription
-    | InfeasibleAnswer
-):
+) -> FleetAnswer | OtherAnswer | InfeasibleAnswer:
     """Serve a fleet's traffic over days, with replicas that start, stop and fail.
 
     ``file`` is a FLEET.toml; settings are its keys and override it. Several services are simulated in ``jobs``
@@ -77,19 +72,12 @@ def ask_fleet(
     patience: AbstractContextManager[object] | None = None,
     jobs: int = 1,
     ray: str = "",
-) -> (
-    FleetAnswer
-    | SteadyAnswer
-    | Survival
-    | ServicesAnswer
-    | MixedAnswer
-    | GraphAnswer
-    | Oversubscription
-    | InfeasibleAnswer
-):
+) -> FleetAnswer | OtherAnswer | InfeasibleAnswer:
     """The answer for settings as a FLEET.toml has them."""
     if (jobs > 1 or ray) and "service" not in settings:
         raise ScenarioError("jobs, ray: share out several services; write each as [[service]], or leave them out.")
+    if settings.get("owned") is not None:
+        return own_clusters(settings)
     check_power(settings)
     check_regions(settings)
     if settings.get("graph"):

@@ -74,6 +74,7 @@ class FleetTop(PoolBlock):
     max_queue: Count = None
     hours: Word = None
     graph: Word = None
+    owned: Word = None
     mix: Switch = None
     stock: Word = None
     share: Word = None

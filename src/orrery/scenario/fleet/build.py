@@ -9,9 +9,11 @@ from orrery.catalog.autoscalers import spot_notice_s
 from orrery.catalog.faults import PUBLISHED, fault_facts, published_means_s
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible, memory_of
+from orrery.fleet.ownership import Owned
 from orrery.fleet.service.disruptions import Disruptions, Outage
 from orrery.fleet.service.registry import scaler_of
 from orrery.fleet.service.setup import PURCHASES, FleetService, PoolTerms
+from orrery.hardware.device import Device
 from orrery.planner.money import S_PER_HOUR, tariff_of
 from orrery.scenario.cold_start import cold_start_of
 from orrery.scenario.fleet.blocks import PoolBlock, RegionBlock
@@ -22,6 +24,8 @@ from orrery.scenario.fleet.racks import checked_racks, racks_of
 from orrery.scenario.fleet.read import FleetInputs
 from orrery.scenario.fleet.regions import device_price, region_map_of
 from orrery.scenario.objectives import read_objectives
+from orrery.scenario.own_price import own_usd_per_hour
+from orrery.scenario.ownership import bought, check_ownership, ownership_note, ownership_terms
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.service import service_for
 from orrery.serving.requests import Requests
@@ -58,6 +62,8 @@ def built(inputs: FleetInputs, requests: Requests, length_s: float) -> Built | I
     names = [t.name for t in terms]
     if len(set(names)) < len(names):
         raise ScenarioError(f"pool: {max(names, key=names.count)!r} is there twice; give each a name of its own.")
+    owned = [p.deployment.cluster.device.name for p, t in zip(pools, terms, strict=True) if t.purchase == "owned"]
+    check_ownership(inputs.scenario, dict.fromkeys(owned))
     limits_s = {
         o.metric: min(p.limit_s for p in read_objectives(inputs.scenario.slo) if p.metric == o.metric)
         for o in read_objectives(inputs.scenario.slo)
@@ -152,13 +158,7 @@ def _terms(
     purchase = (block.purchase or top.purchase or "on-demand").strip()
     if purchase not in PURCHASES:
         raise ScenarioError(f"pool {name}: purchase: got {purchase!r}; write one of {', '.join(PURCHASES)}.")
-    region = next((r for r in inputs.regions if r.name == block.region), None)
-    tariff = tariff_of(device, _usd_per_hour(inputs, given, region, device.name), None)
-    if tariff.usd_per_hour is None:
-        raise ScenarioError(f"pool {name}: no price of {device.name} is known; write usd_per_hour = 2.5.")
-    notes = tariff.notes
-    if purchase != "on-demand" and tariff.facts:
-        notes = (*notes, f"pool {name}: its price is that of an on-demand device; write usd_per_hour for {purchase}")
+    device_usd_per_s, notes = _device_usd_per_s(inputs, given, device, purchase, name)
     start_s = block.cold_start_s if block.cold_start_s is not None else top.cold_start_s
     if start_s is None:
         found = cold_start_of(scenario, deployment)
@@ -171,7 +171,7 @@ def _terms(
         replicas_max=1,
         cold_start_s=start_s,
         purchase=purchase,
-        usd_per_s=devices * tariff.usd_per_hour / S_PER_HOUR,
+        usd_per_s=devices * device_usd_per_s,
         idle_power_w=devices * device.idle_power_w,
         host_power_w=devices * _first_given(block.host_power_w, top.host_power_w, device.host_power_w),
         rated_power_w=devices * (device.power_limit_w + device.host_power_w),
@@ -183,6 +183,27 @@ def _terms(
     return terms, notes
 
 
+def _device_usd_per_s(
+    inputs: FleetInputs, given: PoolInputs, device: Device, purchase: str, name: str
+) -> tuple[float, tuple[str, ...]]:
+    """Dollars a second of one device: of an owned one with a price, its price and upkeep over its life."""
+    scenario = given.scenario
+    price = bought(scenario).get(device.name)
+    if purchase == "owned" and price is not None:
+        owned = Owned(name=device.name, price_usd=price, power_w=0.0)
+        return owned.usd_per_s(ownership_terms(scenario)), (ownership_note(scenario),)
+    region = next((r for r in inputs.regions if r.name == given.block.region), None)
+    own = _usd_per_hour(inputs, given, region, device.name)
+    tariff = tariff_of(device, own, None)
+    if tariff.usd_per_hour is None:
+        raise ScenarioError(f"pool {name}: no price of {device.name} is known; write usd_per_hour = 2.5.")
+    if purchase == "on-demand" or own is not None:
+        return tariff.usd_per_hour / S_PER_HOUR, tariff.notes
+    what = "device_buy_usd or usd_per_hour" if purchase == "owned" else "usd_per_hour"
+    note = f"pool {name}: its price is that of an on-demand device; write {what} for {purchase}"
+    return tariff.usd_per_hour / S_PER_HOUR, (*tariff.notes, note)
+
+
 def _first_given(*values: float | None) -> float:
     """The first value that somebody gave."""
     return next(value for value in values if value is not None)
@@ -190,8 +211,8 @@ def _first_given(*values: float | None) -> float:
 
 def _usd_per_hour(inputs: FleetInputs, given: PoolInputs, region: RegionBlock | None, device: str) -> float | None:
     """Price of a device: the pool's own, else its region's, else the fleet's; None: the catalogue's."""
-    own = given.scenario.usd_per_hour
-    if region is None or own != inputs.scenario.usd_per_hour:
+    own = own_usd_per_hour(given.scenario, device)
+    if region is None or own != own_usd_per_hour(inputs.scenario, device):
         return own
     there = device_price(region, device)
     return own if there is None else there

@@ -16,6 +16,7 @@ from orrery.scenario.file import read_settings
 from orrery.scenario.fleet.graph_stages import CPU, GraphTop, blocks_in, deployments_for, rents_of, stages_of
 from orrery.scenario.inputs import read_asked
 from orrery.scenario.objectives import read_objectives
+from orrery.scenario.ownership import bought, check_ownership
 from orrery.scenario.resolve import device_names
 from orrery.scenario.schema import read_scenario
 
@@ -23,7 +24,10 @@ LINK_BYTES_PER_S = 50e9
 PRICE_RATIOS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)
 """Prices of one device after the other that are tried, as parts of its own."""
 
-OF_GRAPH = ("graph", "device", "slo", "rate", "usd_per_hour", "weights", "kv", "engine", "seed", "model", "tp")
+OF_GRAPH = (
+    *("graph", "device", "slo", "rate", "weights", "kv", "engine", "seed", "model", "tp"),
+    *("usd_per_hour", "device_usd_per_hour", "device_buy_usd", "life_months", "upkeep_frac", "pue", "electricity"),
+)
 """Settings that a graph takes beside its file."""
 
 
@@ -92,10 +96,8 @@ class GraphAnswer:
         )
 
 
-def place_graph(
-    settings: Mapping[str, Any], rents_usd_per_hour: Mapping[str, float] | None = None
-) -> GraphAnswer | InfeasibleAnswer:
-    """Place the calls of ``graph`` (a file, or its tables) on devices. ``rents_usd_per_hour`` are of one machine."""
+def place_graph(settings: Mapping[str, Any]) -> GraphAnswer | InfeasibleAnswer:
+    """Place the calls of ``graph`` (a file, or its tables) on devices."""
     plain = {key: value for key, value in settings.items() if value is not None and value is not False}
     if strange := [key for key in plain if key not in OF_GRAPH]:
         raise ScenarioError(f"{strange[0]}: is not about a graph; it takes {', '.join(OF_GRAPH)}.")
@@ -104,12 +106,15 @@ def place_graph(
     scenario = read_scenario(plain)
     if scenario.device is None:
         raise ScenarioError('graph: needs devices; write device = "h100-sxm,l40s".')
+    check_ownership(scenario, device_names(scenario))
+    if not bought(scenario) and (given := [n for n in ("pue", "electricity") if getattr(scenario, n) is not None]):
+        raise ScenarioError(f"{given[0]}: a rent contains electricity; write device_buy_usd to own the devices.")
     top = read_asked(GraphTop, {k: v for k, v in tables.items() if k != "stage"}, GRAPH_BY_NAME, "graph")
     blocks = blocks_in(cast("list[dict[str, Any]]", tables.get("stage") or []))
     limits = {o.metric: o.limit_s for o in read_objectives(scenario.slo)}
     deployments, notes = deployments_for(scenario, blocks)
     stages = stages_of(blocks, deployments, limits.get("tpot", inf))
-    usd_per_s, price_notes = rents_of(scenario, deployments, top, blocks, rents_usd_per_hour or {})
+    usd_per_s, price_notes = rents_of(scenario, deployments, top, blocks)
     link, limit_s = top.link_bytes_per_s or LINK_BYTES_PER_S, limits.get("e2el", inf)
     names = device_names(scenario)
     best = cheapest(stages, usd_per_s, link, limit_s, (*names, CPU))

@@ -7,11 +7,14 @@ from pydantic import BeforeValidator
 
 from orrery.base.errors import ScenarioError
 from orrery.execution.layout import Deployment
+from orrery.fleet.ownership import Owned
 from orrery.fleet.stages import Stage, Work, answer_work, prompt_cache_bytes, prompt_work
 from orrery.planner.money import S_PER_HOUR, tariff_of
 from orrery.scenario.fields_graph import GRAPH_BY_NAME, STAGE_BY_NAME
 from orrery.scenario.inputs import Inputs, read_asked
 from orrery.scenario.kinds import Count, Number, Word
+from orrery.scenario.own_price import own_usd_per_hour
+from orrery.scenario.ownership import bought, ownership_note, ownership_terms
 from orrery.scenario.resolve import deploy, device_names, find, formats_of, layout_of
 from orrery.scenario.schema import Scenario, read_scenario
 
@@ -133,23 +136,37 @@ def _often(works: Mapping[str, Work | None], times: int) -> dict[str, Work]:
     }
 
 
+def _machine_usd_per_s(scenario: Scenario, deployment: Deployment) -> tuple[float, tuple[str, ...]]:
+    """Dollars a second of one machine: rented, or owned where its devices have a price."""
+    device, count = deployment.cluster.device, deployment.layout.num_devices
+    price = bought(scenario).get(device.name)
+    if price is not None:
+        watts = count * (device.power_limit_w + device.host_power_w)
+        machine = Owned(name=device.name, price_usd=count * price, power_w=watts)
+        unknown = () if device.host_power_w else (f"owned: what the host of {device.name} draws is not known",)
+        draw = f"owned: {device.name} draws {watts / count:g} W a device all the time, as it is rated with its machine"
+        return machine.usd_per_s(ownership_terms(scenario)), (ownership_note(scenario), draw, *unknown)
+    tariff = tariff_of(device, own_usd_per_hour(scenario, device.name), None)
+    if tariff.usd_per_hour is None:
+        raise ScenarioError(
+            f"device: no price of {device.name} is known; write usd_per_hour or device_buy_usd, or leave it out."
+        )
+    return tariff.usd_per_hour * count / S_PER_HOUR, tariff.notes
+
+
 def rents_of(
     scenario: Scenario,
     deployments: Mapping[tuple[str, int, str], Deployment],
     top: GraphTop,
     blocks: Sequence[StageBlock],
-    given: Mapping[str, float],
 ) -> tuple[dict[str, float], tuple[str, ...]]:
     """Dollars a second of a machine of each kind: of the largest degree that a call has there; and of a core."""
     found: dict[str, float] = {}
     notes: list[str] = []
     for (_, _, name), d in deployments.items():
-        tariff = tariff_of(d.cluster.device, scenario.usd_per_hour, None)
-        if tariff.usd_per_hour is None and name not in given:
-            raise ScenarioError(f"device: no price of {name} is known; write usd_per_hour, or leave it out.")
-        hourly = given.get(name, (tariff.usd_per_hour or 0.0) * d.layout.num_devices)
-        found[name] = max(found.get(name, 0.0), hourly / S_PER_HOUR)
-        notes += () if name in given else tariff.notes
+        usd_per_s, more = _machine_usd_per_s(scenario, d)
+        found[name] = max(found.get(name, 0.0), usd_per_s)
+        notes += more
     if any(b.cpu_s is not None for b in blocks):
         if top.core_usd_per_hour is None:
             raise ScenarioError("graph: core_usd_per_hour is missing; write what a core costs, such as 0.04.")

@@ -107,7 +107,7 @@ def _other_sections(plain: Plain) -> tuple[Section, ...]:
     replicas under a budget."""
     figures = tuple((name.replace("_", " "), f"{v:.6g}") for name, v in plain.items() if _is_number(v))
     found = [Section(title="Result", table=Table(caption="In SI units", columns=("", "Value"), rows=figures))]
-    for name in ("mix", "stages", "hours", "oversubscribe"):
+    for name in ("mix", "stages", "hours", "oversubscribe", "clusters"):
         rows: list[dict[str, Any]] = plain.get(name) or []
         if rows:
             columns = tuple(rows[0])
