@@ -158,7 +158,8 @@ def _terms(
     purchase = (block.purchase or top.purchase or "on-demand").strip()
     if purchase not in PURCHASES:
         raise ScenarioError(f"pool {name}: purchase: got {purchase!r}; write one of {', '.join(PURCHASES)}.")
-    device_usd_per_s, notes = _device_usd_per_s(inputs, given, device, purchase, name)
+    region = next((r for r in inputs.regions if r.name == block.region), None)
+    device_usd_per_s, notes = _device_usd_per_s(inputs, given, region, device, f"pool {name}")
     start_s = block.cold_start_s if block.cold_start_s is not None else top.cold_start_s
     if start_s is None:
         found = cold_start_of(scenario, deployment)
@@ -184,23 +185,22 @@ def _terms(
 
 
 def _device_usd_per_s(
-    inputs: FleetInputs, given: PoolInputs, device: Device, purchase: str, name: str
+    inputs: FleetInputs, given: PoolInputs, region: RegionBlock | None, device: Device, name: str
 ) -> tuple[float, tuple[str, ...]]:
     """Dollars a second of one device: of an owned one with a price, its price and upkeep over its life."""
-    scenario = given.scenario
+    scenario, purchase = given.scenario, given.block.purchase or inputs.top.purchase or "on-demand"
     price = bought(scenario).get(device.name)
     if purchase == "owned" and price is not None:
         owned = Owned(name=device.name, price_usd=price, power_w=0.0)
         return owned.usd_per_s(ownership_terms(scenario)), (ownership_note(scenario),)
-    region = next((r for r in inputs.regions if r.name == given.block.region), None)
     own = _usd_per_hour(inputs, given, region, device.name)
     tariff = tariff_of(device, own, None)
     if tariff.usd_per_hour is None:
-        raise ScenarioError(f"pool {name}: no price of {device.name} is known; write usd_per_hour = 2.5.")
+        raise ScenarioError(f"{name}: no price of {device.name} is known; write usd_per_hour = 2.5.")
     if purchase == "on-demand" or own is not None:
         return tariff.usd_per_hour / S_PER_HOUR, tariff.notes
     what = "device_buy_usd or usd_per_hour" if purchase == "owned" else "usd_per_hour"
-    note = f"pool {name}: its price is that of an on-demand device; write {what} for {purchase}"
+    note = f"{name}: its price is that of an on-demand device; write {what} for {purchase}"
     return tariff.usd_per_hour / S_PER_HOUR, (*tariff.notes, note)
 
 
