@@ -148,3 +148,71 @@ def test_a_replica_has_a_page_of_its_own_while_it_runs(fleet):
     assert not any(name.startswith("orrery:") for name in found)
     assert http.get("/replicas/3/metrics").status_code == 503
     assert http.get("/replicas/9/metrics").status_code == 404
+
+
+DEPLOYMENTS = "/apis/apps/v1/namespaces/prod/deployments"
+
+
+def test_what_there_is_can_be_looked_up(fleet):
+    """As kubectl goes about it: versions, groups, a group's resources, then the objects of one."""
+    _, http = fleet
+    assert http.get("/api").json()["versions"] == []  # kubectl takes a version without resources for an error
+    groups = {g["name"]: g["preferredVersion"]["groupVersion"] for g in http.get("/apis").json()["groups"]}
+    assert groups == {"apps": "apps/v1", "external.metrics.k8s.io": "external.metrics.k8s.io/v1beta1"}
+    for name, version in groups.items():
+        assert http.get(f"/apis/{name}").json()["versions"][0]["groupVersion"] == version
+        assert http.get(f"/apis/{version}").json()["groupVersion"] == version
+    assert {r["name"]: r["kind"] for r in http.get("/apis/apps/v1").json()["resources"]} == {
+        "deployments": "Deployment",
+        "deployments/scale": "Scale",
+    }
+
+
+def test_pools_are_deployments(fleet):
+    _, http = fleet
+    one = http.get(f"{DEPLOYMENTS}/orrery").json()
+    scale = http.get(SCALE).json()
+    assert (one["kind"], one["apiVersion"], one["metadata"]["namespace"]) == ("Deployment", "apps/v1", "prod")
+    assert one["spec"]["replicas"] == scale["spec"]["replicas"]
+    assert one["status"]["replicas"] == scale["status"]["replicas"]
+    listed = http.get(DEPLOYMENTS).json()
+    assert (listed["kind"], [d["metadata"]["name"] for d in listed["items"]]) == ("DeploymentList", ["orrery"])
+    (everywhere,) = http.get("/apis/apps/v1/deployments").json()["items"]
+    assert everywhere["metadata"]["namespace"] == "default"
+    chosen = {
+        "labelSelector=app=orrery": 1,
+        "labelSelector=app=other": 0,
+        "fieldSelector=metadata.name=orrery": 1,
+        "fieldSelector=metadata.name=x": 0,
+    }
+    assert {query: len(http.get(f"{DEPLOYMENTS}?{query}").json()["items"]) for query in chosen} == chosen
+
+
+def test_a_deployments_replicas_are_patched_and_nothing_else(fleet):
+    _, http = fleet
+    path = f"{DEPLOYMENTS}/orrery"
+    strategic = {"content-type": "application/strategic-merge-patch+json"}
+    dry = http.patch(f"{path}?dryRun=All", content='{"spec": {"replicas": 3}}', headers=strategic).json()
+    assert (dry["kind"], dry["spec"]["replicas"]) == ("Deployment", 3)
+    assert dry["spec"]["selector"] == {"matchLabels": {"app": "orrery"}}
+    before = int(http.get(path).json()["metadata"]["resourceVersion"])
+    done = http.patch(path, content='[{"op": "replace", "path": "/spec/replicas", "value": 1}]', headers=OPERATIONS)
+    assert (done.status_code, done.json()["spec"]["replicas"]) == (200, 1)
+    assert int(done.json()["metadata"]["resourceVersion"]) == before + 1
+    for got, status, reason in (
+        (http.patch(path, content='{"spec": {"paused": true}}', headers=MERGE), 400, "BadRequest"),
+        (http.patch(path, content='{"spec": {"replicas": 1, "paused": true}}', headers=MERGE), 400, "BadRequest"),
+        (http.patch(path, content='{"spec": {"replicas": 9}}', headers=MERGE), 422, "Invalid"),
+        (http.patch(path.replace("orrery", "x"), content="{}", headers=MERGE), 404, "NotFound"),
+        (http.patch(path, content='{"spec": {"replicas": 1}}' + " " * 70_000, headers=MERGE), 413, None),
+        (http.get(path.replace("orrery", "x")), 404, "NotFound"),
+        (http.get(f"{DEPLOYMENTS}?watch=true"), 400, "BadRequest"),
+        (http.get(f"{DEPLOYMENTS}?fieldSelector=spec.replicas=1"), 400, "BadRequest"),
+        (http.get("/api/v1/pods"), 404, "NotFound"),
+        (http.get("/apis", headers={"authorization": "Bearer wrong"}), 401, "Unauthorized"),
+        (http.get("/api", headers={"origin": "http://evil.example"}), 403, "Forbidden"),
+        (http.get("/api", headers={"host": "evil.example"}), 421, "BadRequest"),
+        (http.patch(path, content='{"spec": {"replicas": 1}}', headers={**MERGE, "origin": "http://x"}), 403, None),
+    ):
+        assert (got.status_code, got.json()["kind"]) == (status, "Status"), got.text
+        assert reason in (None, got.json()["reason"])

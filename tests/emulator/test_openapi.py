@@ -17,7 +17,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from orrery.emulator import admin, app, bodies, images, kubernetes, lora, ranking, response_bodies
+from orrery.emulator import admin, app, bodies, images, kubernetes, kubernetes_discovery, lora, ranking, response_bodies
 from orrery.emulator.app import App
 from orrery.emulator.image_pipeline import ImagePipeline
 from orrery.emulator.lora import LoraModules
@@ -102,7 +102,8 @@ BESIDE = {
     "/v1/load_lora_adapter": BODY,
     "/v1/unload_lora_adapter": BODY | {404},
     "/replicas/{replica}/metrics": {404, 503},
-    kubernetes.METRICS: {401, 403},
+    **{path: {401, 403} for path in (kubernetes.METRICS, *kubernetes_discovery.discovery_routes())},
+    **{path: {400, 401, 403} for path in (kubernetes.EVERYWHERE, kubernetes.LISTED)},
     kubernetes.METRIC: {400, 401, 403, 404},
 }
 """Statuses of paths that only some servers have, beside 200."""
@@ -127,7 +128,7 @@ def test_it_names_every_status(path, method):
         may_be |= {401, 403} | ({400} if path == "/sleep" else set())
     if "{response_id}" in path:
         may_be |= {404} | (set() if method == "delete" else {400})
-    if path == kubernetes.SCALE:
+    if path in (kubernetes.SCALE, kubernetes.DEPLOYMENT):
         may_be |= {401, 403, 404} | (set() if method == "get" else BODY | {409, 422})
     assert usage_json == ({200} | BESIDE[path] if path in BESIDE else may_be)
 

@@ -80,6 +80,10 @@ def _fleet_flags(function: Any) -> Any:
     help=f"Asked for on all paths under /v1 and /admin; better set {KEY} than show it in the list of processes.",
 )
 @click.option(
+    "--ssl-certfile", type=click.Path(path_type=Path), metavar="FILE", help="Answer over TLS: the certificate (PEM)."
+)
+@click.option("--ssl-keyfile", type=click.Path(path_type=Path), metavar="FILE", help="Its private key (PEM).")
+@click.option(
     "--max-num-queued-reqs",
     type=click.IntRange(0),
     default=0,
@@ -156,6 +160,8 @@ def command(
     speed: float,
     names: tuple[str, ...],
     api_key: str,
+    ssl_certfile: Path | None,
+    ssl_keyfile: Path | None,
     max_num_queued_reqs: int,
     failure_rate: float,
     has_admin: bool,
@@ -186,6 +192,7 @@ def command(
     try:
         from orrery.emulator.serve import serve
         from orrery.emulator.start import ServerOptions
+        from orrery.emulator.tls import tls_files
     except ModuleNotFoundError as error:
         if error.name not in NEEDED:
             raise
@@ -209,22 +216,24 @@ def command(
         kv_events_topic=kv_events_topic,
         kv_events_connect=kv_events_connect,
     )
+    tls = tls_files(ssl_certfile, ssl_keyfile)
     fleet = FleetOptions(plays_traffic=plays_traffic, is_external=is_external)
     with listening(host, port) as listener:
         found = _ready(file, flags, (scenario_file, save_scenario), options, fleet)
         if isinstance(found, InfeasibleAnswer):
             return print_infeasible(found, is_json)
         print_notes(found.notes)
+        address = address_of(listener).replace("http:", "https:" if tls else "http:", 1)
         if is_json:
-            print_json({"address": address_of(listener), "models": list(found.settings.names)})
+            print_json({"address": address, "models": list(found.settings.names)})
             sys.stdout.flush()
         print(
-            f"Serving {found.settings.names[0]} at {address_of(listener)}/v1; Ctrl-C stops.",
+            f"Serving {found.settings.names[0]} at {address}/v1; Ctrl-C stops.",
             file=sys.stderr,
             flush=True,
         )
         gc.freeze()  # the simulator's tables stay: looking through them again and again would delay tokens
-        asyncio.run(serve(found, listener))
+        asyncio.run(serve(found, listener, tls=tls))
     return 0
 
 

@@ -38,11 +38,11 @@ from orrery.fleet.service.live_fleet import LiveFleet
 Handler = Callable[[Exchange], Awaitable[None]]
 
 SLEEP = ("/sleep", "/wake_up", "/is_sleeping")
-GUARDED = ("/v1/", "/v2/", "/admin", "/apis/", *SLEEP)
+GUARDED = ("/v1/", "/v2/", "/admin", "/api", *SLEEP)
 """Where a key is asked for, if there is one."""
 
 ANTHROPIC = "/v1/messages"
-APIS = "/apis/"
+APIS = "/api"
 NAMED = {"namespaces": "{namespace}", "deployments": "{name}", "replicas": "{replica}"}
 """Part of a path behind which a name stands."""
 

@@ -1,4 +1,4 @@
-"""A fleet as Kubernetes' interfaces show it: gauges as external metrics, replicas as a Scale subresource.
+"""A fleet as Kubernetes' interfaces show it: gauges as external metrics, pools as Deployments with a Scale subresource.
 
 An autoscaler that reads ``external.metrics.k8s.io/v1beta1`` and writes ``autoscaling/v1`` drives the fleet as it would
 drive a Deployment. Any namespace is taken; a fleet with prefill and decode pools has a Deployment for each.
@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qs
+from uuid import NAMESPACE_URL, uuid5
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -15,6 +16,7 @@ from msgspec import Meta, Struct, field
 from orrery.base.errors import ScenarioError
 from orrery.emulator.bodies import read
 from orrery.emulator.exchange import Exchange
+from orrery.emulator.kubernetes_discovery import discovery_routes, resource_list
 from orrery.emulator.metrics import EngineMetrics
 from orrery.emulator.pace import RealTimeDriver
 from orrery.emulator.refusal import RequestError
@@ -26,7 +28,12 @@ from orrery.fleet.service.replicas import DRAINING, SERVING, STARTING
 EXTERNAL = "external.metrics.k8s.io/v1beta1"
 METRICS = f"/apis/{EXTERNAL}"
 METRIC = f"{METRICS}/namespaces/{{namespace}}/{{name}}"
-SCALE = "/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale"
+EVERYWHERE = "/apis/apps/v1/deployments"
+LISTED = "/apis/apps/v1/namespaces/{namespace}/deployments"
+DEPLOYMENT = f"{LISTED}/{{name}}"
+SCALE = f"{DEPLOYMENT}/scale"
+DEFAULT_NAMESPACE = "default"
+WATCH, FIELDS = "watch", "fieldSelector"
 DRY_RUN = "dryRun"
 NAMES = ("orrery", "orrery-prefill")
 """Names of the Deployments: all pools, or those for answers; those for prompts alone."""
@@ -63,6 +70,21 @@ class Scale(Struct, kw_only=True):
     metadata: ScaleMeta = field(default_factory=ScaleMeta)
 
 
+class DeploymentSpec(Struct, forbid_unknown_fields=True):
+    """Of a Deployment's spec its replicas alone can be changed."""
+
+    replicas: Replicas
+
+
+class DeploymentPatch(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A merge patch of a Deployment."""
+
+    spec: DeploymentSpec
+    apiVersion: Literal["apps/v1"] = "apps/v1"  # noqa: N815 (Kubernetes' word)
+    kind: Literal["Deployment"] = "Deployment"
+    metadata: ScaleMeta = field(default_factory=ScaleMeta)
+
+
 class PatchOperation(Struct):
     """One operation of a JSON patch."""
 
@@ -72,7 +94,7 @@ class PatchOperation(Struct):
 
 
 class Kubernetes:
-    """The paths under ``/apis``."""
+    """The paths under ``/api`` and ``/apis``."""
 
     def __init__(self, pace: RealTimeDriver, live: LiveFleet, settings: Settings) -> None:
         self._pace, self._live, self._settings = pace, live, settings
@@ -82,6 +104,10 @@ class Kubernetes:
             METRICS: {"GET": self._list},
             METRIC: {"GET": self._metric},
             SCALE: {"GET": self._scale, "PUT": self._put, "PATCH": self._patch},
+            EVERYWHERE: {"GET": self._deployments},
+            LISTED: {"GET": self._deployments},
+            DEPLOYMENT: {"GET": self._deployment, "PATCH": self._patch},
+            **discovery_routes(),
         }
 
     # -- external metrics ---------------------------------------------------------------------------------------------
@@ -96,14 +122,7 @@ class Kubernetes:
 
     async def _list(self, exchange: Exchange) -> None:
         kind = {"singularName": "", "namespaced": True, "kind": "ExternalMetricValueList", "verbs": ["get"]}
-        await exchange.json(
-            {
-                "kind": "APIResourceList",
-                "apiVersion": "v1",
-                "groupVersion": EXTERNAL,
-                "resources": [{"name": name, **kind} for name in self._gauges()],
-            }
-        )
+        await exchange.json(resource_list(EXTERNAL, tuple({"name": name, **kind} for name in self._gauges())))
 
     async def _metric(self, exchange: Exchange) -> None:
         name = exchange.path.rsplit("/", 1)[-1].replace(":", "_")
@@ -126,30 +145,96 @@ class Kubernetes:
 
     # -- the scale of a group of pools --------------------------------------------------------------------------------
 
+    def _names(self) -> list[str]:
+        """Names of the Deployments that there are."""
+        return [name for name, _ in zip(NAMES, self._live.groups, strict=False)]
+
     def _group(self, exchange: Exchange) -> int:
         """The group that a path names."""
-        name = exchange.path.split("/")[-2]
-        found = [n for n, _ in zip(NAMES, self._live.groups, strict=False)]
+        name, found = exchange.path.split("/")[7], self._names()
         if name not in found:
             raise RequestError(404, f'deployments.apps "{name[:200]}" not found; there is {" and ".join(found)}.')
-        return len(self._live.groups) - 1 - found.index(name)
+        return self._of(name)
+
+    def _of(self, name: str) -> int:
+        return len(self._live.groups) - 1 - self._names().index(name)
+
+    def _meta(self, name: str, namespace: str, group: int) -> dict[str, Any]:
+        return {
+            "name": name,
+            "namespace": namespace,
+            "resourceVersion": str(self._versions[group]),
+            "creationTimestamp": self._created,
+        }
+
+    def _counts(self, group: int) -> tuple[int, int, int]:
+        """Replicas of a group that should run, that there are, and that serve."""
+        pools, targets = self._live.groups[group].pools, self._live.targets
+        states = [state for pool, state, _, _ in self._live.replicas if pool in pools]
+        there = sum(state in (STARTING, SERVING, DRAINING) for state in states)
+        return sum(targets[p] for p in pools), there, states.count(SERVING)
 
     def _object(self, exchange: Exchange, group: int) -> dict[str, Any]:
-        namespace, name = exchange.path.split("/")[5], exchange.path.split("/")[-2]
-        pools, targets = self._live.groups[group].pools, self._live.targets
-        there = sum(p in pools and s in (STARTING, SERVING, DRAINING) for p, s, _, _ in self._live.replicas)
+        namespace, name = exchange.path.split("/")[5], exchange.path.split("/")[7]
+        wanted, there, _ = self._counts(group)
         return {
             "kind": "Scale",
             "apiVersion": "autoscaling/v1",
-            "metadata": {
-                "name": name,
-                "namespace": namespace,
-                "resourceVersion": str(self._versions[group]),
-                "creationTimestamp": self._created,
-            },
-            "spec": {"replicas": sum(targets[p] for p in pools)},
+            "metadata": self._meta(name, namespace, group),
+            "spec": {"replicas": wanted},
             "status": {"replicas": there, "selector": f"app={name}"},
         }
+
+    def _described(self, name: str, namespace: str) -> dict[str, Any]:
+        """A group of pools as a Deployment; its one container stands for the engine."""
+        group = self._of(name)
+        wanted, there, serving = self._counts(group)
+        labels, version = {"app": name}, self._versions[group]
+        return {
+            "kind": "Deployment",
+            "apiVersion": "apps/v1",
+            "metadata": self._meta(name, namespace, group)
+            | {"uid": str(uuid5(NAMESPACE_URL, f"{namespace}/{name}")), "generation": version, "labels": labels},
+            "spec": {
+                "replicas": wanted,
+                "selector": {"matchLabels": labels},
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {"containers": [{"name": "engine", "image": "orrery"}]},
+                },
+            },
+            "status": {
+                "observedGeneration": version,
+                "replicas": there,
+                "updatedReplicas": there,
+                "readyReplicas": serving,
+                "availableReplicas": serving,
+                "unavailableReplicas": max(0, wanted - serving),
+            },
+        }
+
+    async def _deployment(self, exchange: Exchange) -> None:
+        self._group(exchange)
+        await exchange.json(self._described(exchange.path.split("/")[7], exchange.path.split("/")[5]))
+
+    async def _deployments(self, exchange: Exchange) -> None:
+        """The Deployments of a namespace; all namespaces are shown as one."""
+        query = parse_qs(exchange.query.decode("latin-1"), max_num_fields=32)
+        if query.get(WATCH, ["false"])[-1] not in ("false", "0"):
+            raise RequestError(400, "watch: changes are not streamed; list again.", WATCH)
+        parts = exchange.path.split("/")
+        namespace = parts[5] if len(parts) > 5 else DEFAULT_NAMESPACE
+        names = [
+            n for n in self._names() if labels_match(exchange.query, {"app": n}) and _is_field(query, n, namespace)
+        ]
+        await exchange.json(
+            {
+                "kind": "DeploymentList",
+                "apiVersion": "apps/v1",
+                "metadata": {"resourceVersion": str(sum(self._versions))},
+                "items": [self._described(name, namespace) for name in names],
+            }
+        )
 
     async def _scale(self, exchange: Exchange) -> None:
         await exchange.json(self._object(exchange, self._group(exchange)))
@@ -157,7 +242,7 @@ class Kubernetes:
     async def _put(self, exchange: Exchange) -> None:
         group = self._writable(exchange)
         wish = read(Scale, await exchange.body(kinds=PUT_KINDS, most_bytes=MAX_BODY_BYTES))
-        name = exchange.path.split("/")[-2]
+        name = exchange.path.split("/")[7]
         if wish.metadata.name not in ("", name):
             raise RequestError(400, f"metadata.name: got {wish.metadata.name[:200]!r}, and the path says {name!r}.")
         self._check_version(group, wish.metadata.resourceVersion)
@@ -169,7 +254,7 @@ class Kubernetes:
         if exchange.header(b"content-type").partition(";")[0].strip().lower() == OPERATIONS:
             found = read_operations(raw)
         else:
-            wish = read(Scale, raw)
+            wish = read(Scale if exchange.path.endswith("/scale") else DeploymentPatch, raw)
             self._check_version(group, wish.metadata.resourceVersion)
             found = wish.spec.replicas
         await self._set(exchange, group, found)
@@ -195,7 +280,23 @@ class Kubernetes:
         if not dry:
             self._pace.scale(replicas, group)
             self._versions[group] += 1
-        await exchange.json(self._object(exchange, group) | {"spec": {"replicas": replicas}})
+        if exchange.path.endswith("/scale"):
+            found = self._object(exchange, group)
+        else:
+            found = self._described(exchange.path.split("/")[7], exchange.path.split("/")[5])
+        await exchange.json(found | {"spec": found["spec"] | {"replicas": replicas}})
+
+
+def _is_field(query: dict[str, list[str]], name: str, namespace: str) -> bool:
+    """Whether a Deployment is one that a query's field selector chooses."""
+    there = {"metadata.name": name, "metadata.namespace": namespace}
+    for word in query.get(FIELDS, [""])[-1].split(","):
+        field_name, equals, value = word.replace("==", "=").partition("=")
+        if word and (not equals or field_name not in there):
+            raise RequestError(400, f"{FIELDS}: got {word[:200]!r}; write metadata.name=NAME.", FIELDS)
+        if word and there[field_name] != value:
+            return False
+    return True
 
 
 def read_operations(raw: bytes) -> int:

@@ -17,6 +17,7 @@ from orrery.emulator.pace import RealTimeDriver
 from orrery.emulator.playback import Playback
 from orrery.emulator.settings import Settings
 from orrery.emulator.start import Ready
+from orrery.emulator.tls import TLSFiles
 
 if TYPE_CHECKING:
     from orrery.emulator.kv_publisher import KVPublisher
@@ -29,14 +30,19 @@ GOODBYE_S = 5
 """For streams to take their last event when the server is told to stop."""
 
 
-async def serve(found: Ready, listener: socket.socket, on_start: Callable[["Server"], None] = lambda _: None) -> None:
+async def serve(
+    found: Ready,
+    listener: socket.socket,
+    on_start: Callable[["Server"], None] = lambda _: None,
+    tls: TLSFiles | None = None,
+) -> None:
     """Serve until a signal comes, or the simulator fails."""
     live, settings = found.live, found.settings
     allow_connections()
     meters = Meters(settings.context_tokens, settings.guessed_tokens > 0)
     pace = RealTimeDriver(live, settings, meters)
     played = Playback(pace, settings, found.traffic) if found.traffic is not None else None
-    server = Server(pace, App(pace, settings, played))
+    server = Server(pace, App(pace, settings, played), tls)
     publisher = _publisher(pace, settings)
     on_start(server)
     running: list[asyncio.Task[None]] = []
@@ -63,7 +69,7 @@ async def serve(found: Ready, listener: socket.socket, on_start: Callable[["Serv
 class Server(uvicorn.Server):
     """uvicorn, which first ends the streams when it is told to stop."""
 
-    def __init__(self, pace: RealTimeDriver, app: App) -> None:
+    def __init__(self, pace: RealTimeDriver, app: App, tls: TLSFiles | None = None) -> None:
         super().__init__(
             uvicorn.Config(
                 cast(Any, app),
@@ -78,6 +84,8 @@ class Server(uvicorn.Server):
                 backlog=4096,
                 timeout_keep_alive=KEEP_ALIVE_S,
                 timeout_graceful_shutdown=GOODBYE_S,
+                ssl_certfile=tls.certificate if tls else None,
+                ssl_keyfile=tls.key if tls else None,
             )
         )
         self.pace = pace

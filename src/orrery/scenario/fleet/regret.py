@@ -23,7 +23,7 @@ class Regret:
 
 
 def regret_of(run: FleetRun) -> Regret | None:
-    """The regret of a run; None where no replica's capacity is known pools differ in what a replica
+    """The regret of a run; None where no replica's capacity is known, pools differ in what a replica
     carries, or several regions each have their own demand."""
     setup = run.setup
     deployments = {id(p.deployment) for p in setup.service.pools}
