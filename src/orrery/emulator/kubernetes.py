@@ -71,7 +71,7 @@ class Scale(Struct, kw_only=True):
 
 
 class DeploymentSpec(Struct, forbid_unknown_fields=True):
-    """Of a Deployment's spec its replicas alone can be changed."""
+    """A Deployment's replicas, which alone of its spec can be changed."""
 
     replicas: Replicas
 
@@ -176,19 +176,19 @@ class Kubernetes:
 
     def _object(self, exchange: Exchange, group: int) -> dict[str, Any]:
         namespace, name = exchange.path.split("/")[5], exchange.path.split("/")[7]
-        wanted, there, _ = self._counts(group)
+        target, there, _ = self._counts(group)
         return {
             "kind": "Scale",
             "apiVersion": "autoscaling/v1",
             "metadata": self._meta(name, namespace, group),
-            "spec": {"replicas": wanted},
+            "spec": {"replicas": target},
             "status": {"replicas": there, "selector": f"app={name}"},
         }
 
     def _described(self, name: str, namespace: str) -> dict[str, Any]:
         """A group of pools as a Deployment; its one container stands for the engine."""
         group = self._of(name)
-        wanted, there, serving = self._counts(group)
+        target, there, serving = self._counts(group)
         labels, version = {"app": name}, self._versions[group]
         return {
             "kind": "Deployment",
@@ -196,7 +196,7 @@ class Kubernetes:
             "metadata": self._meta(name, namespace, group)
             | {"uid": str(uuid5(NAMESPACE_URL, f"{namespace}/{name}")), "generation": version, "labels": labels},
             "spec": {
-                "replicas": wanted,
+                "replicas": target,
                 "selector": {"matchLabels": labels},
                 "template": {
                     "metadata": {"labels": labels},
@@ -209,7 +209,7 @@ class Kubernetes:
                 "updatedReplicas": there,
                 "readyReplicas": serving,
                 "availableReplicas": serving,
-                "unavailableReplicas": max(0, wanted - serving),
+                "unavailableReplicas": max(0, target - serving),
             },
         }
 

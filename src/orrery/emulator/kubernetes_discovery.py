@@ -1,4 +1,4 @@
-"""What a client of Kubernetes looks up first: versions, groups, and the resources of each."""
+"""Discovery as clients of Kubernetes begin with it: versions, groups, and the resources of each."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any

@@ -65,9 +65,9 @@ class ClustersAnswer:
     notes: tuple[str, ...]
 
     def compared(self, other: Cluster) -> dict[str, Any]:
-        """What the first cluster saves of another's capital, watts a machine and dollars, and a curve over price."""
+        """Savings of the first cluster against another: capital, watts and dollars, and a curve over its price."""
         first = self.clusters[0]
-        curve = [(ratio, replace(first, device_usd=first.device_usd * ratio)) for ratio in PRICE_RATIOS]
+        curve = [replace(first, device_usd=first.device_usd * ratio) for ratio in PRICE_RATIOS]
         return {
             "than": other.name,
             "capital_saved_frac": _saved(first.capital_usd, other.capital_usd),
@@ -80,7 +80,7 @@ class ClustersAnswer:
                     "capital_saved_frac": _saved(one.capital_usd, other.capital_usd),
                     "usd_saved_frac": _saved(one.usd_per_s(self.terms), other.usd_per_s(self.terms)),
                 }
-                for _, one in curve
+                for one in curve
             ],
         }
 
