@@ -189,6 +189,13 @@ def test_weights_alone_spelled_out():
     assert found.rates == ("bf16", "fp16")
     assert get_format("uint3/64:bf16").element.name == "uint3"
     assert get_format("int1/32").element.name == "bipolar1"
+    plain, grouped = get_format("BIPOLAR2"), get_format("bipolar3/64:bf16")
+    assert (plain.name, plain.element.name, plain.bits_per_element) == ("bipolar2", "bipolar2", 2)  # a scale a row
+    assert (grouped.name, grouped.bits_per_element) == ("bipolar3/64:bf16", 3 + 16 / 64)
+    assert plain.weight_only
+    for nothing in ("bipolar9", "bipolar0", "int5", "bipolar2/0"):
+        with pytest.raises(UnknownName):
+            get_format(nothing)
     assert not get_format("int8").weight_only
     assert get_format("bf16").bytes_per_element == 2
     with pytest.raises(UnknownName, match="int5"):

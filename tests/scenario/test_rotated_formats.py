@@ -27,3 +27,18 @@ def test_the_width_of_a_row_is_the_default_and_other_blocks_keep_another_signal(
 def test_blocks_that_cannot_turn_are_refused(settings, words):
     with pytest.raises(ScenarioError, match=words):
         sqnr(**settings)
+
+
+@pytest.mark.parametrize("weights", ["bipolar1", "bipolar2", "bipolar4"])
+def test_bipolar_weights_are_served_by_their_bits(weights):
+    """Layers take a sixteenth of 16 bits for each bit; steps that read weights are faster."""
+    deployment = {"model": "llama-3.1-8b", "device": "rtx-3090", "input_tokens": 128, "output_tokens": 64, "batch": 1}
+    wide, narrow = (orrery.estimate(**deployment, weights=w) for w in ("bf16", weights))
+    saved = wide.estimate.memory.weights_bytes - narrow.estimate.memory.weights_bytes
+    model = wide.question.deployment.model
+    linear = sum(b.count * sum(x.num_parameters for x in b.linears) for b in model.blocks)
+    assert saved == pytest.approx(linear * (16 - int(weights[-1])) / 8, rel=0.02)
+    assert narrow.estimate.tpot_s < 0.6 * wide.estimate.tpot_s
+    asked = orrery.estimate(**deployment, weights=weights, activations=weights)
+    assert asked.estimate.tpot_s == narrow.estimate.tpot_s
+    assert any("weights alone" in note for note in asked.notes)

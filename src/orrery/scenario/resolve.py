@@ -278,7 +278,10 @@ def _possible(activations: str, device: Device, notes: list[str]) -> str:
     if get_format(activations).element_bits >= 16 or can_multiply(activations, device):
         return activations
     wide = wide_format(device)
-    notes.append(f"activations: {wide}, not {activations}: {device.name} cannot multiply it, weights are unpacked")
+    why = f"{device.name} cannot multiply it"
+    if get_format(activations).weight_only:
+        why = "engines have it for weights alone (orrery kernel gemm times products of both)"
+    notes.append(f"activations: {wide}, not {activations}: {why}, weights are unpacked")
     return wide
 
 
