@@ -223,3 +223,9 @@ def test_wrong_data_is_refused(tmp_path):
     np.savez(tmp_path / "a.npz", x=np.zeros((4, 2)), y=np.zeros(4))
     with pytest.raises(ScenarioError, match="16 points or more"):
         run_experiment("mono-forward", steps=2, data=str(tmp_path / "a.npz"))
+
+
+def test_no_number_is_a_dash():
+    from orrery.scenario.show import cell
+
+    assert [cell("mbit", {"mbit": value}) for value in (float("nan"), 0.5, "a", 3)] == ["-", "0.5", "a", "3"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from math import isnan
 from typing import Any
 
 from orrery.base.errors import ScenarioError
@@ -405,8 +406,10 @@ def columns_of(table: Table) -> list[str]:
 
 
 def cell(column: str, row: Mapping[str, Any]) -> str:
-    """One formatted cell of a table; large counts are in billions."""
+    """One formatted cell of a table; large counts are in billions, and a dash stands where there is no number."""
     value = row.get(column)
+    if isinstance(value, float) and isnan(value):
+        return "-"
     if column.startswith("num_") and isinstance(value, int) and value >= MANY:
         return f"{figures(value / 1e9)} B"
     return readable(str(row.get("fact", "")) if column == "value" else column, value)
