@@ -18,7 +18,7 @@ from orrery.scenario.schema import read_scenario
 from orrery.scenario.setting import Setting
 from orrery.scenario.what_if import Comparer, what_if
 from orrery.scenario.what_if.break_even import break_even, grid
-from orrery.scenario.what_if.difference import Difference, differences
+from orrery.scenario.what_if.difference import Difference, differences, is_same
 from orrery.scenario.what_if.metrics import BY_NAME as BY_METRIC
 from orrery.scenario.what_if.metrics import CHOICES, default_metric
 from orrery.scenario.what_if.result import WhatIf
@@ -127,6 +127,11 @@ def changing(name):
             return SERVING | {"concurrency": 0, "rate": 20}
         case "execution.overlap", _:
             return SERVING | {"tp": 4}
+        case _, "expert-affinity" | "balanced-placement" | "redundant-experts":
+            shared = {"dp": 4, "ep": 4, "expert_loads": "zipf:0.4+affinity:0.6"}
+            return SERVING | shared | {"model": "mixtral-8x7b"}
+        case _, "hybrid-experts":
+            return SERVING | {"model": "mixtral-8x7b", "tp": 2, "host_flops_per_s": 2e12, "host_memory_bytes_per_s": 3e11}
         case _, "speculative-decoding":
             return SERVING | given | {"draft_tokens": 3}
         case _, "ragged-speculation":
@@ -496,3 +501,20 @@ def test_an_interval_that_holds_no_change_leaves_doubt(low, high, verdict):
         difference={"tpot_s": Difference(frac=-0.1, low_80=low, high_80=high)},
     )
     assert result.verdict == verdict
+
+
+def test_only_the_engines_own_policy_is_on_by_default():
+    """Where no step mixes phases all policies come to the same numbers; that does not make each the default."""
+    pools = SERVING | {"concurrency": 0, "rate": 2, "num_requests": 20, "prefill_replicas": 1}
+    found = what_if(["chunked-prefill", "alternating", "layered-prefill"], break_even=(), **plain(pools)).results
+    assert [r.state for r in found[1:]] == ["on", "on"]
+    (mixed,) = what_if("chunked-prefill", break_even=(), **SERVING).results
+    assert mixed.state == "default"
+
+
+def test_a_sum_in_another_order_is_no_effect():
+    one, other = (Side(question="estimate", settings={}, figures={"tpot_s": x}) for x in (1.0, 1.0 + 1e-12))
+    assert is_same(one, other)
+    assert differences(one, other)["tpot_s"].frac == 0.0
+    assert not is_same(one, Side(question="estimate", settings={}, figures={"tpot_s": 1.0 + 1e-6}))
+    assert not is_same(one, Side(question="estimate", settings={}, figures={}))

@@ -20,6 +20,7 @@ from orrery.scenario.what_if.difference import STILL_FRAC, differences, gain, is
 from orrery.scenario.what_if.metrics import Metric, default_metric, metric_called
 from orrery.scenario.what_if.result import State, WhatIf
 from orrery.scenario.what_if.side import Side, side_of
+from orrery.serving.simulation.rules import policy_of
 
 TRAFFIC: Mapping[str, tuple[str, ...]] = {
     "estimate": ("concurrency", "batch", "users", "rate", "input_tokens", "output_tokens"),
@@ -172,7 +173,8 @@ class Comparer:
     def _compared(self, lever: Lever, question: Question, sides: Sides, metric: Metric) -> WhatIf:
         having, without = self.side(question, sides.having), self.side(question, sides.without)
         state: State = "in use" if sides.is_asked else "on"
-        if is_same(without, having) and not sides.is_asked and dict(sides.off) != dict(sides.without):
+        is_default = not sides.is_asked and _may_be_default(sides.on, without) and is_same(without, having)
+        if is_default and dict(sides.off) != dict(sides.without):
             without, state = self.side(question, sides.off), "default"
         if "answer_time_s" in having.figures and lever.extension_point == REASONING:
             without, metric = _one_call(without, having), _of_answers(metric)
@@ -295,6 +297,14 @@ def _on_as_many_devices(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[
         return base, own, {**dict.fromkeys(own), "replicas": replicas}
     replicas = base["replicas"] = max(2, replicas)
     return base, {"prefill_replicas": replicas // 2, "replicas": replicas - replicas // 2}, {}
+
+
+def _may_be_default(on: Mapping[str, Any], plain: Side) -> bool:
+    """Whether the deployment may do so unasked: of policies, which can come to the same numbers, its own one alone."""
+    if "policy" not in on or not isinstance(plain.answer, SimulatedAnswer):
+        return True
+    service = plain.answer.service
+    return (service.policy or policy_of(service.pools[0].deployment.engine)) == on["policy"]
 
 
 def _one_call(without: Side, having: Side) -> Side:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import log
+from math import isclose, log, nan
 
 from orrery.scenario.what_if.metrics import BY_NAME, METRICS, Metric
 from orrery.scenario.what_if.side import Side, shared_frac
@@ -10,6 +10,9 @@ from orrery.serving.intervals import difference_interval
 
 STILL_FRAC = 1e-4
 """A figure that moves by less has not moved."""
+
+ROUNDED_FRAC = 1e-9
+"""Sums of the same parts in another order differ by less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +45,7 @@ def differences(without: Side, having: Side) -> dict[str, Difference]:
 
 def _difference(name: str, without: Side, having: Side, shared: float) -> Difference:
     a, b = without.figures[name], having.figures[name]
-    if a == b:
+    if isclose(a, b, rel_tol=ROUNDED_FRAC):
         return Difference(frac=0.0, low_80=0.0, high_80=0.0)
     around_a, around_b = without.intervals.get(name), having.intervals.get(name)
     if around_a is None or around_b is None or b <= 0.0:
@@ -60,7 +63,9 @@ def gain(metric: Metric, without: Mapping[str, float], having: Mapping[str, floa
 
 
 def is_same(without: Side, having: Side) -> bool:
-    """Whether no figure of both moves."""
+    """Whether no figure of both moves; a sum in another order moves none."""
     return bool(without.figures) and all(
-        having.figures.get(name) == value for name, value in without.figures.items() if name in BY_NAME
+        isclose(having.figures.get(name, nan), value, rel_tol=ROUNDED_FRAC)
+        for name, value in without.figures.items()
+        if name in BY_NAME
     )
