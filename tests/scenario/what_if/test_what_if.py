@@ -131,7 +131,8 @@ def changing(name):
             shared = {"dp": 4, "ep": 4, "expert_loads": "zipf:0.4+affinity:0.6"}
             return SERVING | shared | {"model": "mixtral-8x7b"}
         case _, "hybrid-experts":
-            return SERVING | {"model": "mixtral-8x7b", "tp": 2, "host_flops_per_s": 2e12, "host_memory_bytes_per_s": 3e11}
+            host = {"expert_offload": "host", "host_flops_per_s": 2e12, "host_memory_bytes_per_s": 3e11}
+            return SERVING | host | {"model": "mixtral-8x7b", "tp": 2}
         case _, "speculative-decoding":
             return SERVING | given | {"draft_tokens": 3}
         case _, "ragged-speculation":
