@@ -15,6 +15,8 @@ import pytest
 from orrery.evidence.feed.entry import Entry
 from orrery.evidence.feed.saved_entries import save_entries
 from orrery.evidence.feed.store import Store
+from orrery.scenario.jobs import AGENTS, DAY, OWN_DEVICE, SLOW
+from orrery.web.address import query_of
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -59,6 +61,13 @@ VIEWS = {
     "disaggregate": "/disaggregate",
     "fleet": "/fleet",
     "kernel": "/kernel?op=gemm&device=h100-sxm&m=64&n=4096&k=4096",
+    "agents": f"/cache-size?{query_of(AGENTS)}",
+    "diagnose": f"/diagnose?{query_of(SLOW)}",
+    "my device": f"/my-device?{query_of(OWN_DEVICE)}",
+    "pictures": "/pictures?model=black-forest-labs/FLUX.1-dev&device=h100-sxm&ulysses_degree=4",
+    "filled fleet": f"/fleet?{query_of(DAY)}",
+    "docs": "/docs",
+    "docs of metrics": "/docs/metrics",
     "split": "/split?model=vgg-16&device=raspberry-pi-4-8gb&server=rtx-4090&link_rates=0.5,5,50",
     "search": "/search?space=cells&device=t4,l4&latency_ratio=0.5",
     "sweep": "/sweep?by=device&lines=h100-sxm,h200-sxm",

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-TOKEN = "#design .figures div:nth-child(2) dd"
+TOKEN = "#design .figures div:nth-child(1) dd"
 
 
 def requested(page):

@@ -47,6 +47,8 @@ PARTS = {
     "design": ("#f-tp", "change", "#design", ["2", "4", "8", "1"]),
     "sweep": ("#sweep-at", "input", "#sweep-point", ["3", "9", "20", "30"]),
     "compare": ("[id='f-b.tp']", "change", "#compared", ["2", "4", "8", "1"]),
+    "papers": ("#q", "input", "#found", ["kv cache", "kv cache compression", "decode", "training at scale"]),
+    "scorecard": ("#layer", "change", "#found", ["serving", "moe", "release", "training"]),
 }
 
 
@@ -74,6 +76,14 @@ def check_first_page(browser, server, times, most_ms):
     assert [one["num_blocking"] for one in found] == [0] * times
 
 
+def check_page(browser, server, address, most_ms):
+    found = loads(browser, f"{server}{address}", 3)
+    paint_ms = median(one["paint_ms"] for one in found)
+    print(f"\n{address[:50]}: {paint_ms:.0f} ms to first paint, {found[0]['bytes']:,} bytes")
+    assert paint_ms < most_ms
+    assert found[0]["bytes"] < MAX_BYTES
+
+
 def check_answers(tab, views, name, rounds, most_ms):
     input, kind, part, values = PARTS[name]
     tab.goto(views[name])
@@ -87,7 +97,20 @@ def test_the_first_page_stands_soon_and_is_small(browser, server):
     check_first_page(browser, server, 3, MAX_LOAD_MS * BUSY)
 
 
-@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.slow
+def test_every_page_stands_soon(browser, server, view):
+    check_page(browser, server, view, MAX_PAINT_MS * BUSY)
+
+
+@pytest.mark.bench
+def test_every_page_stands_within_200_ms(browser, server, view):
+    check_page(browser, server, view, MAX_PAINT_MS)
+
+
+OFTEN_ASKED = [pytest.param(n, marks=pytest.mark.slow) if n in ("papers", "scorecard") else n for n in PARTS]
+
+
+@pytest.mark.parametrize("name", OFTEN_ASKED)
 def test_a_change_is_answered_at_once(tab, views, name):
     check_answers(tab, views, name, 1, MAX_ANSWER_MS * BUSY)
 

@@ -37,10 +37,10 @@ def test_a_design_is_handed_out_as_tables_and_pictures(tab, views):
     ops = list(csv.DictReader(io.StringIO(table.decode())))
     assert len(ops) > 10
     assert sum(float(op["time_s"]) for op in ops) > 0
-    drawing, name = saved(tab, tab.get_by_role("link", name="SVG of where the time goes").click)
+    drawing, name = saved(tab, tab.get_by_role("link", name="Time breakdown, SVG").click)
     assert name.endswith(".svg")
     assert ElementTree.fromstring(drawing).tag == "{http://www.w3.org/2000/svg}svg"
-    picture, name = saved(tab, tab.get_by_role("button", name="PNG of where the time goes").click)
+    picture, name = saved(tab, tab.get_by_role("button", name="PNG of time breakdown").click)
     assert name == "time.png"
     assert picture.startswith(b"\x89PNG\r\n\x1a\n")
     assert int.from_bytes(picture[16:20], "big") >= 1000  # wide, twice as fine as on the page

@@ -15,6 +15,9 @@ Plain = Mapping[str, Any]
 MAX_NUMBER_LETTERS = 32
 """The longest cell of a column of numbers, an interval with units; what is longer is a sentence."""
 
+MAX_SIDE_COLUMNS = 5
+"""Columns of a table that still stands beside a chart."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
@@ -43,6 +46,11 @@ class Section:
     link: tuple[str, str] = ("", "")  # an address, and its words
     form: tuple[str, str, tuple[tuple[str, str], ...]] = ("", "", ())  # of a button: address, words, fields
     svg: str = ""
+
+    @property
+    def is_side(self) -> bool:
+        """Whether the table is narrow enough to stand beside the chart."""
+        return self.table is not None and len(self.table.columns) <= MAX_SIDE_COLUMNS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

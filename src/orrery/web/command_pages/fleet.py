@@ -176,7 +176,7 @@ def _slo(plain: Plain) -> Table | None:
         for name, o in plain["slo"].items()
     )
     return (
-        Table(caption="SLOs over the run", columns=("SLO", "Value", "Limit", "Attained", ""), rows=rows)
+        Table(caption="SLOs over the run", columns=("SLO", "Value", "Limit", "Attained", "Verdict"), rows=rows)
         if rows
         else None
     )
@@ -187,7 +187,13 @@ def _curve(plain: Plain, title: str, names: Sequence[str], unit: str = "") -> st
     found: list[Series] = []
     for name in names:
         pairs = [(x, y) for x, y in zip(hours, plain["series"][name], strict=True) if y is not None]
-        found.append(Series(name.replace("_", " ").removesuffix(" s"), [x for x, _ in pairs], [y for _, y in pairs]))
+        found.append(
+            Series(
+                name.removesuffix("_s").removesuffix("_per").replace("_", " "),
+                [x for x, _ in pairs],
+                [y for _, y in pairs],
+            )
+        )
     return lines(found, Axis("Time (hours)"), Axis(title, unit, low=0.0), title=f"{title} over the run")
 
 

@@ -20,6 +20,16 @@ def _memory(answer: Answer) -> str:
     return capacity.figure(answer).svg
 
 
+TITLES = {
+    "time": "Time breakdown",
+    "decode-roof": "Roofline of a decode step",
+    "prompts-roof": "Roofline of a prefill step",
+    "memory": "Memory",
+    "request": "Timeline of a request",
+    "pipeline": "Timeline of the pipeline",
+    "layers": "Timeline of layers",
+}
+
 DRAWINGS: Mapping[str, Callable[[Answer], str]] = {
     "time": _time,
     "decode-roof": _roof("decode"),

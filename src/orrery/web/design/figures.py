@@ -7,8 +7,8 @@ from orrery.reports.words import format_interval, format_value
 from orrery.scenario.ask import Answer
 
 FIGURES = (
-    ("ttft_s", "Time to first token", "s"),
     ("tpot_s", "Time per output token", "s"),
+    ("ttft_s", "Time to first token", "s"),
     ("output_tokens_per_s", "Output tokens/s", ""),
     ("usd_per_million_tokens", "$ per million output tokens", "usd"),
     ("energy_j_per_token", "Energy per output token", "j"),

@@ -15,7 +15,7 @@ from orrery.web.address import query_of
 from orrery.web.command import command
 from orrery.web.design import capacity, cost, times
 from orrery.web.design.changes import changes
-from orrery.web.design.drawings import DRAWINGS
+from orrery.web.design.drawings import DRAWINGS, TITLES
 from orrery.web.design.figures import figures, headline
 from orrery.web.design.techniques import technique_tables
 from orrery.web.facts_table import facts_tables
@@ -46,6 +46,7 @@ def shown_of(scenario: Scenario, answer: Answer | InfeasibleAnswer, settings: Ma
         "headline": headline(answer),
         "figures": tuple(figures(answer)),
         "drawings": drawn | {"memory": memory.svg},
+        "chart_names": TITLES,
         "limit": BOUND_BY.get(e.bound_by) or e.bound_by,
         "steps": [(STEPS[step], times.rows(e, step)) for step in STEPS],
         "left": capacity.left(answer),
