@@ -15,8 +15,8 @@ def device_of(tmp_path, *arguments):
 
 def test_stated_facts_count_and_the_others_are_those_of_the_device_that_it_resembles(tmp_path):
     stated = {"memory_capacity_bytes": "32 GB", "dense_fp4_flops_per_s": "1.5 PFLOP/s", "num_compute_units": "170"}
-    found, base = device_of(tmp_path, "rtx-4090", stated, 'My "GPU" \x7f\u00e9'), get_device("rtx-4090")
-    assert found.title == 'My "GPU" \x7f\u00e9'
+    found, base = device_of(tmp_path, "rtx-4090", stated, 'My "GPU" \x7f\u00e9\U0001f680'), get_device("rtx-4090")
+    assert found.title == 'My "GPU" \x7f\u00e9\U0001f680'
     assert found.memory_capacity_bytes == 32e9
     assert found.dense_flops_per_s["fp4"] == 1.5e15
     assert found.num_compute_units == 170

@@ -261,6 +261,15 @@ def test_sizes_of_an_operator_are_its_fields():
     assert kernel_page.sizes_of("no-such") == ()
 
 
+@pytest.mark.parametrize(("path", "field"), [("/kernel", "op"), ("/split", "model"), ("/pictures", "model")])
+def test_what_is_not_among_the_choices_stays_typed(client, path, field):
+    asked = {"device": "h100-sxm", field: "no such thing", "whole": "1"}
+    page = client.get(path, params=asked)
+    assert page.status_code == 422
+    assert "<option selected>no such thing</option>" in page.text
+    assert "no such thing" in page.text[page.text.index('class="message"') :]
+
+
 class Tags(HTMLParser):
     def __init__(self, text):
         super().__init__()

@@ -8,6 +8,7 @@ from starlette.datastructures import QueryParams
 from starlette.testclient import TestClient
 
 from orrery.scenario.schema import read_scenario
+from orrery.web.address import settings_of, without_groups
 from orrery.web.app import application
 from orrery.web.assets import STATIC
 from orrery.web.named import grounded
@@ -100,3 +101,27 @@ def test_examples_are_questions_that_make_sense(example, place, client):
     assert inputs.model
     assert address.path in ("/plans", "/design")
     assert example.name in client.get("/plan").text
+
+
+@pytest.mark.parametrize(
+    ("typed", "read"),
+    [
+        ("1,024", "1024"),
+        ("1_024", "1024"),
+        ("1,234,567.5", "1234567.5"),
+        ("1,5", "1,5"),
+        ("1,0244", "1,0244"),
+        ("-", "-"),
+    ],
+)
+def test_thousands_may_be_parted_and_a_decimal_comma_is_no_number(typed, read, client):
+    assert without_groups(typed) == read
+    assert settings_of(QueryParams({"input_tokens": typed}))["input_tokens"] == read
+
+
+def test_a_decimal_comma_is_refused_where_it_stands(client):
+    asked = {"model": "llama-3.1-8b", "device": "h100-sxm", "input_tokens": "1,5", "output_tokens": "9", "batch": "1"}
+    page = client.get("/design", params=asked)
+    assert page.status_code == 422
+    assert "input_tokens: got &#39;1,5&#39;" in page.text
+    assert 'value="1,5"' in page.text

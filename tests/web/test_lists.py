@@ -67,6 +67,20 @@ def test_a_paper_that_the_library_does_not_have_can_be_taken_off(client):
     assert "0 papers" in page.text
 
 
+def test_a_paper_is_taken_off_on_the_page_of_its_list(client):
+    post(client, what="create", name="later", key="distserve")
+    page = client.get("/papers/lists/later").text
+    [key] = re.findall(r'name="key" value="([^"]+)"><button aria-label="Remove DistServe', page)
+    page = post(client, what="remove", name="later", key=key, back="list")
+    assert page.url.path == "/papers/lists/later"
+    assert "0 papers" in page.text
+
+
+def test_a_name_that_is_refused_stays_where_it_was_typed(client):
+    page = post(client, what="create", name="../etc").text
+    assert 'name="name" value="../etc"' in page
+
+
 @pytest.mark.parametrize(
     ("fields", "says"),
     [

@@ -132,6 +132,11 @@ def _template_line(fact: Fact) -> str:
     return f'{fact.name} = {{ value = {written(fact)}, from = "sheet", at = "page …" }}'
 
 
+def toml_text(text: str) -> str:
+    """A text in quotes, as TOML takes it: JSON escapes the same letters but one."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
 def written(fact: Fact) -> str:
     """The value of a fact as a device file has it: ``"3.36e+12 B/s"``, ``132``, ``true``."""
     symbol = next((s for word, s in _SYMBOL.items() if fact.name.endswith(f"_{word}")), "")
@@ -139,5 +144,5 @@ def written(fact: Fact) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        return json.dumps(value)
+        return toml_text(value)
     return f'"{value:.6g} {symbol}"' if symbol else f"{value:g}"

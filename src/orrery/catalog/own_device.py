@@ -1,6 +1,5 @@
 """A device file from a few figures of a data sheet: what they leave open is assumed to be as on a known device."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -8,7 +7,7 @@ from tempfile import TemporaryDirectory
 from orrery.base.arguments import typed
 from orrery.base.errors import FactError, ScenarioError
 from orrery.catalog.device_file import FLAGS, OPTIONAL, RATES, REQUIRED, read_device
-from orrery.catalog.devices import get_device, written
+from orrery.catalog.devices import get_device, toml_text, written
 
 PEAKS = tuple(f"dense_{rate}_flops_per_s" for rate in RATES)
 FACTS = (*REQUIRED, *OPTIONAL, *PEAKS)
@@ -28,10 +27,10 @@ def own_device(like: str = "h100-sxm", facts: Mapping[str, str] | None = None, t
         raise ScenarioError(f"{unknown[0]}: is no fact of a device; write one of {', '.join(FACTS)}.")
     if not title.strip() or len(title) > MAX_TITLE:
         raise ScenarioError(f"title: got {title[:20]!r}; write 1 to {MAX_TITLE} characters.")
-    note = json.dumps(f"as on {base.name}")
+    note = toml_text(f"as on {base.name}")
     lines = [
-        f"title = {json.dumps(title)}",
-        *(f"{key} = {json.dumps(getattr(base, key))}" for key in ("vendor", "kind", "generation")),
+        f"title = {toml_text(title)}",
+        *(f"{key} = {toml_text(getattr(base, key))}" for key in ("vendor", "kind", "generation")),
         "",
         "[sources.owner]",
         'title = "Stated by the owner of the device"',
@@ -59,7 +58,7 @@ def _value(name: str, text: str) -> str:
             return plain if plain in ("true", "false") else f"{float(plain):g}"
         except ValueError:
             raise ScenarioError(f"{name}: got {plain[:40]!r}; write a number.") from None
-    return json.dumps(plain)
+    return toml_text(plain)
 
 
 def _checked(text: str) -> str:

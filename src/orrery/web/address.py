@@ -3,6 +3,7 @@
 ``/design?model=llama-3.1-8b&device=h100-sxm&tp=2`` has the keys of a scenario file. Lists stand as repeated keys.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlencode
@@ -13,6 +14,9 @@ from orrery.scenario.fields import BY_NAME
 from orrery.scenario.schema import Scenario, read_scenario
 from orrery.web.named import grounded
 from orrery.web.place import Place
+
+GROUPED = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d*)?|-?\d+(?:_\d+)+(?:\.\d*)?")
+"""Spellings of numbers whose thousands are parted."""
 
 Query = ImmutableMultiDict[str, str]
 """The parameters of an address, or the fields of a form."""
@@ -34,8 +38,13 @@ def settings_of(query: Query, prefix: str = "") -> dict[str, Any]:
             if values:
                 found[name] = values
         elif values:
-            found[name] = values[-1].replace("_", "").replace(",", "") if _is_number(name) else values[-1]
+            found[name] = without_groups(values[-1]) if _is_number(name) else values[-1]
     return found
+
+
+def without_groups(number: str) -> str:
+    """A number without what parts its thousands: ``1,024`` and ``1_024``; ``1,5`` stays, and is refused as it stands."""
+    return number.replace(",", "").replace("_", "") if GROUPED.fullmatch(number) else number
 
 
 def scenario_of(query: Query, place: Place, prefix: str = "") -> Scenario:

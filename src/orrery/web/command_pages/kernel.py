@@ -9,7 +9,7 @@ from orrery.calibrate.kernel import kernel
 from orrery.drawing import Axis, Series, lines
 from orrery.reports.words import format_value
 from orrery.scenario.fields_kernel import KERNEL_BY_NAME, OPERATORS, SIZES, SWEEP
-from orrery.web.address import Query
+from orrery.web.address import Query, without_groups
 from orrery.web.command_pages.command_page import CommandPage, Plain, Section, Table, fields_from, flags
 from orrery.web.export import Cell
 from orrery.web.forms import Field
@@ -39,7 +39,7 @@ def settings(query: Query) -> dict[str, Any]:
         if setting.kind == "words":
             found[name] = [part for value in values for part in value.split()]
         else:
-            found[name] = values[-1].replace("_", "") if setting.kind in ("count", "number") else values[-1]
+            found[name] = without_groups(values[-1]) if setting.kind in ("count", "number") else values[-1]
     return found
 
 

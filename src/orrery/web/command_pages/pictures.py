@@ -42,7 +42,8 @@ def settings(query: Query) -> dict[str, Any]:
 def answer(inputs: Plain) -> dict[str, Any]:
     """The worker's answer: what the command prints with ``--json``."""
     if find_diffusion(str(inputs.get("model", ""))) is None:
-        raise ScenarioError(f"model: write one of {', '.join(diffusion_names())}.")
+        got = str(inputs.get("model", ""))[:80]
+        raise ScenarioError(f"model: got {got!r}; write one of {', '.join(diffusion_names())}.")
     switched = {name: str(inputs[name]) for name in SWITCHES if inputs.get(name)}
     for name, value in switched.items():
         if value not in ("true", "false"):

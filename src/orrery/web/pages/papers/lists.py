@@ -42,7 +42,8 @@ def lists(request: Request) -> Response:
     return _all(request)
 
 
-def _all(request: Request, problem: str = "") -> Response:
+def _all(request: Request, problem: str = "", typed: str = "") -> Response:
+    """The page of all lists; with what is wrong, and the name that was typed, which is kept."""
     key, title = request.query_params.get("key", "")[:300], ""
     with opened(request.app.state.place) as store:
         try:
@@ -50,7 +51,7 @@ def _all(request: Request, problem: str = "") -> Response:
             title = paper_title(store, key) if key else ""
         except OrreryError as error:
             key, found, problem = "", list_links(store), problem or str(error)
-    known = {"lists": found, "key": key, "title": title, "problem": problem, "path": LISTS}
+    known = {"lists": found, "key": key, "title": title, "problem": problem, "path": LISTS, "typed": typed}
     importing = command(request.app.state.place, "lists --import lists.bib")
     return page(request, "papers_lists.html", status=422 if problem else 200, importing=importing, **known)
 
@@ -90,7 +91,8 @@ async def change(request: Request) -> Response:
     try:
         to = await run_in_threadpool(_change, request, fields, sent)
     except OrreryError as error:
-        return await run_in_threadpool(_all, request, str(error))
+        typed = fields.get("new") or (fields.get("name", "") if fields.get("what") == "create" else "")
+        return await run_in_threadpool(_all, request, str(error), typed)
     return RedirectResponse(to, 303)
 
 
