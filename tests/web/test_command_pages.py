@@ -263,7 +263,8 @@ def test_sizes_of_an_operator_are_its_fields():
 
 @pytest.mark.parametrize(("path", "field"), [("/kernel", "op"), ("/split", "model"), ("/pictures", "model")])
 def test_what_is_not_among_the_choices_stays_typed(client, path, field):
-    asked = {"device": "h100-sxm", field: "no such thing", "whole": "1"}
+    asked = {"device": "rtx-4090", field: "no such thing", "whole": "1"}
+    asked |= {"server": "h100-sxm", "link_rates": "5"} if path == "/split" else {}
     page = client.get(path, params=asked)
     assert page.status_code == 422
     assert "<option selected>no such thing</option>" in page.text

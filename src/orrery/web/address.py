@@ -43,7 +43,7 @@ def settings_of(query: Query, prefix: str = "") -> dict[str, Any]:
 
 
 def without_groups(number: str) -> str:
-    """A number without what parts its thousands: ``1,024`` and ``1_024``; ``1,5`` stays, and is refused as it stands."""
+    """A number without what parts its thousands: ``1,024`` and ``1_024``; ``1,5`` stays, and is refused so."""
     return number.replace(",", "").replace("_", "") if GROUPED.fullmatch(number) else number
 
 
