@@ -185,6 +185,9 @@ def test_multipliers_that_skip_no_zeros_bind_a_batch():
     (kept,) = rows("streamed-weights", *BOARD, *COUNTS, *LENGTHS, "kept_frac=1", "batch=2")
     (spilled,) = rows("streamed-weights", *BOARD, *COUNTS, *LENGTHS, "kept_frac=1", "batch=2", "keeps_activations=0")
     assert spilled["token_s"] - kept["token_s"] == pytest.approx(40 / 25)
+    # a step of two reads both caches, and what it reads is at most what long reads reach
+    assert kept["moved_bytes"] == 100 + 2 * 12
+    assert kept["reached_frac"] < 0.5
 
 
 def test_a_board_is_the_device_or_what_the_sizes_say():
@@ -237,6 +240,7 @@ def test_refusals_say_what_to_write():
         ("scaled-arrays", ("clock_hz=0",), "above 0"),
         ("scaled-arrays", ("side=0",), "write 1 to 4,096"),
         ("streamed-weights", (), "write --device alveo-u280"),
+        ("streamed-weights", (*BOARD, "board_w=-1"), "write --device"),
         ("streamed-weights", (*BOARD, "pruned_frac=2"), "from 0 to 1"),
         ("streamed-weights", (*BOARD, "num_weights=0"), "above 0"),
         ("streamed-weights", (*BOARD, "place_bits=-1"), "write 0 or more"),

@@ -67,7 +67,7 @@ def engine_of(sizes: Sizes, device: Device | None) -> StreamEngine:
         memory_bytes_per_s=sizes.memory_bytes_per_s or (device.memory_bandwidth_bytes_per_s if device else 0.0),
         reached_frac=sizes.reached_frac,
         crossing_frac=sizes.crossing_frac,
-        flops_per_s=sizes.flops_per_s or (device.dense_flops_per_s["fp16"] if device else 0.0),
+        flops_per_s=sizes.flops_per_s or (device.peak_flops_per_s(("fp16", "bf16"))[1] if device else 0.0),
         skips_zeros=bool(sizes.skips_zeros),
         keeps_activations=bool(sizes.keeps_activations),
     )
@@ -82,13 +82,13 @@ def _row(sizes: Sizes, engine: StreamEngine, board_w: float, bits: float, kept_f
     batch, answer = whole("batch", sizes.batch), whole("output_tokens", sizes.output_tokens, most=10**7)
     prompt = whole("input_tokens", sizes.input_tokens, most=10**7)
     weights = _weights(sizes, bits, kept_frac)
-    cache_bytes = sizes.cache_elements_per_token * (prompt + answer / 2.0) * bits / 8.0
+    cache_bytes = batch * sizes.cache_elements_per_token * (prompt + answer / 2.0) * bits / 8.0
     prefill_s = token_s(engine, weights, tokens=prompt * batch)
     decode_s = token_s(
         engine,
         weights,
         tokens=batch,
-        cache_bytes=batch * cache_bytes,
+        cache_bytes=cache_bytes,
         activation_bytes=sizes.activation_bytes,
     )
     moved_bytes = sum(part.moved_bytes for part in weights) + cache_bytes
