@@ -265,8 +265,9 @@ def test_requests_of_a_pool_that_only_decodes(monkeypatch):
 
 def test_a_pipeline_decodes_a_batch_a_stage(monkeypatch):
     monkeypatch.setattr(pools, "steps_of", lambda *columns: columns)
-    monkeypatch.setattr(pools, "tick", lambda deployment, steps: SimpleNamespace(time_s=(steps[3].tolist(), steps[4])))
-    assert pools._decode_step_s(Deployed(), np.array([1.0, 2.0, 8.0]), 50.0) == ([1.0, 1.0, 4.0], 50.0)
+    monkeypatch.setattr(pools, "tick", lambda deployment, steps: SimpleNamespace(time_s=steps))
+    *prompts, each, context = pools._decode_step_s(Deployed(), np.array([1.0, 2.0, 8.0]), 50.0)
+    assert (prompts, each.tolist(), context) == ([0.0, 0.0, 0.0], [1.0, 1.0, 4.0], 50.0)
 
 
 def test_a_relative_error_by_hand(monkeypatch):

@@ -374,6 +374,8 @@ def test_shards_over_all_ranks_or_within_a_node():
         ("zero3", 16, 0),
         ("zero3", 8, 0),
     ]
+    alone = shards(per_node=1)  # a device a node: no copy is nearer than all, and one with all in a node
+    assert alone == shards(per_node=16) == [(name, 16, 0) for name in ("none", "zero1", "zero2", "zero3")]
     assert ("zero1", 4, 0) in shards(tp=2)
     assert ("zero1", 8, 0) not in shards(dp=12)
     assert shards(fixed=FixedSettings(sharding="zero1", sharding_group=4)) == [("zero1", 4, 0)]
@@ -403,6 +405,20 @@ def test_chunks_of_a_pipeline():
     assert pipes(6, fixed={"schedule": "1f1b"}) == [(1, 0)]
     assert max(v for v, _ in pipes(40)) <= 16
     assert list(training_space._pipes(FixedSettings(), family(), 6, ("1f1b",))) == [(1, 0)]
+
+
+def test_layouts_near_one_keep_their_batch_and_lose_chunks_with_their_stages(monkeypatch):
+    """Of 32 samples over 8 ranks, micro-batches of 1, 2 and 4: 3 is nearest to 4 by ratio."""
+    here = TrainingLayout(tp=1, pp=2, dp=8, vp=3, schedule="interleaved", micro_batch=3, first_stage_layers=5)
+    cuts = [family(pp=2, dp=8), family(tp=2, dp=8), family(pp=2, tp=2, dp=4)]
+    monkeypatch.setattr(nearby, "families", lambda *_: cuts)
+    found = list(nearby._candidates(SimpleNamespace(global_batch=32), here, keeps_choices=True))
+    assert {x.micro_batch for x in found if x.dp == 8} == {4}
+    assert {(x.vp, x.schedule, x.first_stage_layers) for x in found if x.tp == 1} == {
+        (vp, schedule, first) for vp, schedule in ((3, "interleaved"), (1, "1f1b")) for first in (0, 5)
+    }
+    assert {x.vp for x in found if x.pp == 1} == {1}
+    assert {x.first_stage_layers for x in found if x.pp == 1} == {0}
 
 
 def test_how_near_two_layouts_of_a_job_are():

@@ -1,5 +1,6 @@
 """Searches of a space of six networks, whose metrics and answers are worked out by hand."""
 
+from dataclasses import replace
 from math import inf, log
 
 import numpy as np
@@ -11,6 +12,7 @@ from orrery.planner.architecture.assign import assigned
 from orrery.planner.architecture.evolution import (
     PARAMETERS,
     EvolutionKnobs,
+    _bred,
     _costs,
     _ranked,
     by_evolution,
@@ -22,6 +24,7 @@ from orrery.planner.architecture.policy import Policy, PolicyKnobs, fines
 from orrery.planner.architecture.problem import SCORE, Choice, Metric, Problem, sign
 from orrery.planner.architecture.together import often
 from orrery.planner.deploy.files import _others
+from orrery.planner.pareto import reached
 from orrery.planner.space import _unequal
 
 NONE = np.nan
@@ -203,6 +206,30 @@ def test_a_run_along_the_gradient_passes_two_networks_a_step():
     limited = _run(SPACE, SCORE, {"latency": 3.5}, GradientKnobs(steps=60), 0)
     assert SPACE.are_within(limited[-20::2], {"latency": 3.5}).all()
     assert _run(SPACE, SCORE, {}, GradientKnobs(steps=30), 0)[-2].tolist() == [1, 2]
+
+
+def test_a_goal_that_no_choice_changes_moves_nothing():
+    alike = replace(SPACE, metrics={"latency": Metric(table=np.array([[2.0, 2.0, NONE], [3.0, 3.0, 3.0]]))})
+    first, *_, last = _run(alike, "latency", {}, GradientKnobs(steps=20), 0)[::2].tolist()
+    assert first == last
+
+
+def test_children_are_of_both_parents_and_seldom_of_neither():
+    """Parents (0, 0) and (1, 2): a choice is one parent's or the other's, and half of the choices are drawn anew, a
+    third of them each width: 0.5 x 0.5 + 0.5 / 3 of a parent's width, 0.5 / 3 of the one that neither has."""
+    parents = np.array([[0, 0], [1, 2]])
+    children = _bred(SPACE, parents, 6000, np.random.default_rng(3))
+    assert children[:, 0].mean() == pytest.approx(0.5, abs=0.03)
+    thin, mid, wide = (float((children[:, 1] == i).mean()) for i in range(3))
+    assert thin == pytest.approx(0.25 + 0.5 / 3, abs=0.03)
+    assert (mid, wide) == (pytest.approx(0.5 / 3, abs=0.03), pytest.approx(thin, abs=0.03))
+
+
+def test_rows_that_some_row_reaches():
+    values = np.array([[1.0, 5.0], [2.0, 2.0], [0.5, 9.0], [3.0, 2.0]])
+    assert reached(values, np.array([[2.0, 2.0]])).tolist() == [False, True, False, True]
+    assert reached(values, np.array([[9.0, 9.0], [1.0, 4.0]])).tolist() == [True, False, False, False]
+    assert reached(values, values[:0]).tolist() == [False] * 4
 
 
 def test_ranks_of_a_generation_by_hand():
