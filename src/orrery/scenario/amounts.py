@@ -1,8 +1,8 @@
 """Numbers as people type them: ``1k``, ``1.5M``, ``1,000``, ``200ms``, ``2s``, ``64GiB``, ``90%``.
 
 The name of a setting says which units it takes: seconds where it ends in ``_s``, bytes in ``_bytes``, bytes per second
-in ``_bytes_per_s``; anything else is a count, which takes the multipliers alone. ``k`` and ``K`` are 1,000 and ``M`` is
-1,000,000; the binary ones are ``Ki`` (1,024), ``Mi``, ``Gi`` and ``Ti``.
+in ``_bytes_per_s``, watts in ``_w``; anything else is a count, which takes the multipliers alone. ``k`` and ``K`` are
+1,000 and ``M`` is 1,000,000; the binary ones are ``Ki`` (1,024), ``Mi``, ``Gi`` and ``Ti``.
 """
 
 import re
@@ -13,6 +13,8 @@ _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60
 _COUNTS = {**_DECIMAL, **_BINARY, "B": 1e9}
 _BYTES = {prefix + sign: scale for prefix, scale in {**_DECIMAL, **_BINARY}.items() for sign in ("", "B")}
 _RATES = {**_BYTES, **{f"{unit}/s": scale for unit, scale in _BYTES.items() if unit.endswith("B")}}
+
+_WATTS = {prefix + sign: scale for prefix, scale in _DECIMAL.items() for sign in ("", "W")}
 
 _TEXT = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+|\d{1,3}(?:,\d{3})+(?:\.\d+)?)\s*([A-Za-zµ/%]*)\s*")
 
@@ -45,6 +47,8 @@ def units(name: str) -> dict[str, float]:
         return _RATES
     if name.endswith("_bytes"):
         return _BYTES
+    if name.endswith("_w"):
+        return _WATTS
     return _SECONDS if name.endswith("_s") and not name.endswith("_per_s") else _COUNTS
 
 

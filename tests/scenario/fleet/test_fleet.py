@@ -9,6 +9,7 @@ from orrery.base.errors import OrreryError
 from orrery.catalog.faults import fault_facts
 from orrery.cli.main import run
 from orrery.fleet.service.disruptions import Disruptions, Exposure, drawn
+from orrery.scenario.amounts import amount
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.fields_fleet import BLOCKS, FLEET_SETTINGS
 from orrery.scenario.fleet.ask import simulate_fleet
@@ -129,6 +130,34 @@ def test_a_trace_out_of_order_or_a_price_that_is_missing_is_one_message(tmp_path
     with pytest.raises(OrreryError, match="no price of a100-pcie-40gb is known; write usd_per_hour"):
         simulate_fleet(**unpriced)
     assert simulate_fleet(**unpriced, usd_per_hour=1.5).cost_usd > 0
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"pool": []}, r"pool: is empty; write a \[\[pool\]\]"),
+        ({"pool": [{"name": "a", "replica_max": 3}]}, "did you mean 'replicas_max'"),
+        ({"outage": [{"zone": "x", "start_s": 1, "length_s": 5}]}, "no pool says its zone"),
+        ({"outage": [{"zone": "x", "start_s": 1, "length_s": 5}], "zones": "a,b", "replicas": 2}, "have a, b"),
+        ({"power_budget_w": "40 horses"}, "write a number"),
+    ],
+)
+def test_what_a_user_mistypes_says_what_to_write(more, words):
+    with pytest.raises(OrreryError, match=words):
+        simulate_fleet(**{**LOAD, "days": 0.001} | more)
+
+
+def test_an_autoscaler_without_a_range_says_that_it_decides_nothing():
+    fixed = {**LOAD, "days": 0.001, "autoscaler": "hpa"}
+    assert any("hpa has nothing to decide" in note for note in simulate_fleet(**fixed, replicas=2).notes)
+    scaled = simulate_fleet(**fixed, replicas_min=1, replicas_max=2, cold_start_s=5)
+    assert not any("nothing to decide" in note for note in scaled.notes)
+
+
+def test_watts_have_units():
+    assert amount("40 kW", "limit_w") == 40_000.0
+    assert amount("1.5MW", "power_budget_w") == 1.5e6
+    assert amount("40 kW", "limit_s") is None
 
 
 def test_blocks_and_their_classes_name_the_same_keys():

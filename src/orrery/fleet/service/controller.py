@@ -90,9 +90,8 @@ class FleetController:
             kind = outage.cause
             there = {getattr(e, kind) for e in exposed}
             if (name := getattr(outage, kind)) not in there:
-                raise ScenarioError(
-                    f"outage: there is no {kind} {name!r}; the pools have {', '.join(sorted(map(repr, there)))}."
-                )
+                known = f"the pools have {', '.join(sorted(there))}" if any(there) else f"no pool says its {kind}"
+                raise ScenarioError(f"outage: there is no {kind} {name!r}; {known}.")
         return drawn(law, exposed, horizon_s, self.seed)
 
     def _plan(self, at_s: float, kind: int, replica: int, what: Disruption) -> None:

@@ -94,7 +94,7 @@ def built(inputs: FleetInputs, requests: Requests, length_s: float) -> Built | I
 
 
 def _scaler_notes(inputs: FleetInputs, pools: list[Pool], terms: list[PoolTerms]) -> tuple[str, ...]:
-    """Pools that nobody scales, although they have a range."""
+    """Pools that nobody scales, although they have a range, and autoscalers of pools that have none."""
     found: list[str] = []
     for kind, scaler, is_prefill in (
         ("autoscaler", inputs.autoscaler, False),
@@ -103,6 +103,8 @@ def _scaler_notes(inputs: FleetInputs, pools: list[Pool], terms: list[PoolTerms]
         mine = [t for p, t in zip(pools, terms, strict=True) if (p.role == "prompts") == is_prefill]
         if not scaler and any(t.replicas_min != t.replicas_max for t in mine) and not inputs.faults:
             found.append(f"{kind}: none is given, so every pool runs its minimum; write {kind} = hpa")
+        if scaler and all(t.replicas_min == t.replicas_max for t in mine):
+            found.append(f"{kind}: {scaler} has nothing to decide, every pool runs one number; write replicas_max")
     return tuple(found)
 
 

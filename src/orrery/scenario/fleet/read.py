@@ -147,6 +147,8 @@ def _blocks(name: str, raw: Any, where: str) -> list[tuple[Inputs, dict[str, Any
         raise ScenarioError(f"{where or 'fleet'}: {name}: write it as {BLOCK_EXAMPLES[name]}.")
     found: list[tuple[Inputs, dict[str, Any]]] = []
     listed = cast("list[dict[str, Any]]", raw if name in LISTS else [raw])
+    if not listed and name == "pool":
+        raise ScenarioError(f"{where or 'fleet'}: {name}: is empty; write a {BLOCK_EXAMPLES[name]}, or leave it out.")
     for k, table in enumerate(listed, start=1):
         known = SETTINGS_OF[name]
         place = f"{where or 'fleet'}: {BLOCK_EXAMPLES[name]}" + (f" {k}" if name in LISTS else "")
@@ -164,6 +166,9 @@ def _pools(raw: Any, plain: Mapping[str, Any], base: Scenario, where: str) -> tu
     found: list[PoolInputs] = []
     for k, (block, more) in enumerate(blocks, start=1):
         place = f"{where or 'fleet'}: [[pool]] {k}"
+        for key in more:
+            if key not in BY_NAME and (near := nearest(key, SETTINGS_OF["pool"], 1, 0.8)):
+                raise ScenarioError(f"{place}: There is no setting {key!r}; did you mean {near[0]!r}?")
         scenario = read_scenario({**plain, **more}, place) if more else base
         found.append(PoolInputs(block=cast(PlacedPoolBlock, block), scenario=scenario))
     return tuple(found)
