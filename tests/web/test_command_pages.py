@@ -310,3 +310,19 @@ def test_what_would_run_or_read_here_is_not_taken():
     assert kernel_page.settings(QueryParams("op=gemm&measure=true&tensors=/etc/x.npy")) == {"op": "gemm"}
     assert "slo" in disaggregate.settings(QueryParams("ttft=1000"))
     assert what_if_page.settings(QueryParams("technique=a,b&nonsense=1")) == {"technique": "a,b"}
+
+
+def test_what_makes_it_fit_stands_alone_where_nothing_else_can_be_had(client):
+    job = {"model": "llama-3.1-8b", "device": "h100-sxm", "devices": "64", "tp": "2", "global_batch": "256"}
+    names = "optimizer-sharding,fully-sharded,1f1b,co2,domino,gpipe,fp8-training"
+    query = {"technique": names, **job, "seq_len": "4096", "whole": "1"}
+    page = client.get("/what-if", params=query).text
+    assert "with these it does" in page
+    assert page.index("optimizer-sharding</") < page.index("fully-sharded</")
+    assert "No technique changes" not in page
+
+
+def test_a_ranking_names_what_is_in_use(client):
+    page = client.get("/what-if", params={**LOOP, "weights": "fp8", "whole": "1"}).text
+    assert "In use here; without is with it off: fp8-weights." in page
+    assert "In use by default; without is with it off: chunked-prefill." in page

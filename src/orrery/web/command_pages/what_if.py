@@ -71,7 +71,10 @@ def sections(plain: Plain) -> tuple[Section, ...]:
         return tuple(map(_section, results))
     fitting = [r for r in results if r["outcome"] == "makes it fit"]
     rest = [r for r in results if r["outcome"] != "makes it fit"]
-    return (*((_fitting(fitting),) if fitting else ()), *_ranking(rest))
+    ranked = _ranking(rest)
+    if not fitting:
+        return ranked
+    return (_fitting(fitting), *(ranked if ranked[0].table else ranked[1:]))
 
 
 FEW = 6
@@ -155,9 +158,19 @@ def _ranking(results: Sequence[dict[str, Any]]) -> tuple[Section, ...]:
         title=f"Ranked by {METRICS[moved[0]['metric']].words}" if moved else "No technique changes this deployment",
         verdict=_best(moved),
         table=Table(caption=f"{len(moved)} techniques change it", columns=columns, rows=rows) if rows else None,
+        reasons=_in_use(moved),
     )
     rest = [r for r in results if r not in moved]
     return (first, Section(title=f"Without effect or not tried ({len(rest)})", reasons=_reasons(rest)))
+
+
+def _in_use(moved: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    """Techniques whose side without is not the deployment as it is."""
+    found = {
+        words: [r["technique"] for r in moved if r["state"] == state]
+        for state, words in (("in use", "In use here"), ("default", "In use by default"))
+    }
+    return tuple(f"{words}; without is with it off: {', '.join(names)}." for words, names in found.items() if names)
 
 
 def _best(moved: Sequence[dict[str, Any]]) -> str:
