@@ -45,13 +45,18 @@ def print_more(answer: OtherAnswer) -> None:
 
 def _print_survival(answer: Survival) -> None:
     out = console()
-    what = "a zone" if answer.kind == "zone" else "one replica"
+    what = {"region": "a region", "zone": "a zone", "replica": "one replica"}[answer.kind]
     out.print(
         f"{answer.needed} replicas meet the SLOs at {figures(answer.peak_requests_per_s)} requests/s, and "
         f"{answer.replicas} (N + {answer.spare}) still do while {what} is lost.",
         markup=False,
         highlight=False,
     )
+    if answer.by_region:
+        parts = ", ".join(f"{count} in {name}" for name, count in answer.by_region.items())
+        out.print(f"  {parts}", markup=False, highlight=False)
+    calm, hurt = (text(answer.p99_ttft_s[name], "s") for name in ("without", "during"))
+    out.print(f"  p99 TTFT: {hurt} in the outage, {calm} without", markup=False, highlight=False)
     for name, share in answer.attained.items():
         out.print(
             f"  {name.replace('_', ' ')}: {share:.2%} of the requests of the outage", markup=False, highlight=False

@@ -9,6 +9,7 @@ from orrery.base.errors import OrreryError, ScenarioError
 from orrery.cli.main import run
 from orrery.fleet.service.rate_curve import RateCurve
 from orrery.scenario.fleet.ask import simulate_fleet
+from orrery.scenario.fleet.loss_tries import RegionTries
 from orrery.scenario.fleet.origins import origin_curves
 from orrery.scenario.fleet.placed import EVERYWHERE
 from orrery.scenario.fleet.read import read_fleet
@@ -245,6 +246,60 @@ def test_json_csv_and_terminal_tell_regions(tmp_path, capsys):
     assert "Beside every request in its nearest region: " in told
     assert run(["show", "place", "uksouth"]) == 0
     assert "westeurope" in capsys.readouterr().out
+
+
+# -- sizes that survive -----------------------------------------------------------------------------------------------
+
+
+def test_a_fleet_that_survives_a_region_has_enough_left_in_the_others():
+    """At 20 requests/s from two origins, half and half, one replica of each region is enough with room to spare; with
+    a region lost the other one serves all, farther away."""
+    near = [{"name": "a", "share": 0.5, "rtt_ms": "eu=10,us=90"}, {"name": "b", "share": 0.5, "rtt_ms": "eu=90,us=10"}]
+    more = {**BASE, "rate": 20.0, "slo": ["p99_ttft:400"], "days": 1, "region": TWO, "origin": near}
+    found = simulate_fleet(**more, survive="region")
+    assert found.needed == 2
+    assert found.replicas >= found.needed
+    assert sum(found.by_region.values()) == found.replicas
+    assert found.p99_ttft_s["during"] > found.p99_ttft_s["without"] + 0.04
+    assert found.p99_ttft_s["during"] <= 0.4
+    assert found.to_json()["survive"] == "region"
+    one = simulate_fleet(**more, survive="replica")
+    assert one.needed == 2
+
+
+def test_busiest_hour_and_parts_of_regions_by_hand():
+    """East peaks at 5 UTC, west at 20, with 3 to 1 of the requests: the busiest hour is east's, in which it sends
+    3 x 1.5 and west 1 - 0.5 x cos(...) of the mean; eight replicas are dealt by that."""
+    origins = [
+        {"name": "east", "share": 0.75, "utc_offset": 9, "rtt_ms": "eu=300,us=10"},
+        {"name": "west", "share": 0.25, "utc_offset": -6, "rtt_ms": "eu=10,us=300"},
+    ]
+    more = {**BASE, "days": 1, "rate_curve": "diurnal", "region": TWO, "origin": origins}
+    tries = RegionTries(read_fleet(more), "region")
+    hours = np.arange(24)
+    wave = [1 + 0.5 * np.cos(2 * np.pi * (hours + 0.5 + ahead - 14) / 24) for ahead in (9, -6)]
+    total = 2.0 * (0.75 * wave[0] + 0.25 * wave[1])
+    assert tries.peak_requests_per_s == pytest.approx(total.max(), rel=0.01)
+    at = int(total.argmax())
+    east = 8 * 0.75 * wave[0][at] / (0.75 * wave[0][at] + 0.25 * wave[1][at])
+    assert tries.by_region(8) == {"eu": 8 - round(east), "us": round(east)}
+    assert tries.by_region(2) == {"eu": 1, "us": 1}
+    zone, _ = tries.cases(4, lost=True)
+    assert zone["outage"][0]["region"] == "eu"
+    assert sum(p["replicas"] for p in zone["pool"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"region": TWO[:1], "origin": []}, "write another"),
+        ({"pool": [{"region": "eu"}, {"name": "x", "region": "eu"}, {"region": "us"}]}, "one pool in each region"),
+        ({"region": [], "origin": []}, "there are no regions"),
+    ],
+)
+def test_losses_that_make_no_sense_are_refused(more, message):
+    with pytest.raises(ScenarioError, match=message):
+        asked(survive="region", **more)
 
 
 # -- steady hours -----------------------------------------------------------------------------------------------------

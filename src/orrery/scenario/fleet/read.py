@@ -74,6 +74,10 @@ class FleetInputs:
         )
         return any(n is not None for n in given)
 
+    def with_top(self, top: FleetTop) -> "FleetInputs":
+        """The same with other keys at the top."""
+        return replace(self, top=top)
+
     def without_autoscaler(self) -> "FleetInputs":
         """The same, with the number of replicas left to somebody else."""
         return replace(self, autoscaler="", knobs={}, prefill_autoscaler="", prefill_knobs={})
