@@ -134,6 +134,20 @@ def test_fleet_has_the_numbers_of_the_command(client):
     assert "orrery fleet --model llama-3.1-8b" in page
 
 
+def test_a_fleet_in_regions_has_its_tables_and_its_picture(client):
+    fleet = {"model": "llama-3.1-8b", "device": "h100-sxm", "rate": "5", "input_tokens": "100", "output_tokens": "20"}
+    places = {"regions": "westeurope,eastus", "origins": "uksouth=0.5,centralus=0.5"}
+    page = client.get("/fleet", params={**fleet, **places, "days": "0.002", "whole": "1"}).text
+    assert "0.0% of the requests were not served in their nearest region (nearest)" in page
+    assert "What each region served" in page
+    assert "Requests/s by region over the run" in page
+    assert "uksouth" in page
+    lost = client.get("/fleet", params={**fleet, "regions": "atlantis", "days": "0.002", "whole": "1"})
+    assert "atlantis" in lost.text
+    steady = client.get("/fleet", params={**fleet, **places, "days": "0.1", "steady": "true", "whole": "1"}).text
+    assert "rent usd" in steady
+
+
 def test_split_has_the_numbers_of_the_command(client):
     asked = {**split_page.START, "round_trip_s": "0.01"}
     assert answer_of(client, "/split", asked) == plain(split(**asked))

@@ -4,7 +4,7 @@ from orrery.base.units import figures, text
 from orrery.cli.output import console
 from orrery.cli.sheet import Sheet
 from orrery.scenario.fleet.answer import FleetAnswer
-from orrery.scenario.fleet.by_region import AgainstNearest, Latencies
+from orrery.scenario.fleet.by_region import Latencies
 
 
 def print_regions(answer: FleetAnswer) -> None:
@@ -49,21 +49,7 @@ def print_regions(answer: FleetAnswer) -> None:
         highlight=False,
     )
     if answer.nearest is not None:
-        out.print(nearest_text(answer.nearest), markup=False, highlight=False)
-
-
-def nearest_text(found: AgainstNearest) -> str:
-    """The fleet beside itself with every request in its nearest region."""
-    parts = [
-        f"{name} {value:+.1%}"
-        for name, value in (("cost", found.cost_frac), ("energy", found.energy_frac), ("CO2", found.carbon_frac))
-        if value is not None
-    ]
-    if found.p99_ttft_s is not None:
-        parts.append(f"p99 TTFT {1e3 * found.p99_ttft_s:+.0f} ms")
-    if found.attained_frac is not None:
-        parts.append(f"requests in time {100.0 * found.attained_frac:+.2f} percentage points")
-    return f"Beside every request in its nearest region: {', '.join(parts)}."
+        out.print(answer.nearest.sentence, markup=False, highlight=False)
 
 
 def _share(value: float | None) -> str:

@@ -6,6 +6,7 @@ import numpy as np
 
 from orrery import __version__
 from orrery.reports.fleet_pictures import charts
+from orrery.reports.fleet_regions import region_figures, region_numbers, region_tables
 from orrery.reports.report import Command, Figure, Number, Report, Section, Table
 from orrery.reports.words import format_value
 from orrery.scenario.fleet.answer import FleetAnswer, event_counts
@@ -20,10 +21,12 @@ CAUSES = {
     "slow": "too slow in their batch",
 }
 
+NO_NETWORK = "Clients and the network to them are not simulated."
+NETWORK = "Round trips are medians that do not move; a user's own access comes on top."
+
 LIMITS = (
     "Times of steps come from the same rules as `orrery estimate`. The run is one draw of arrivals and failures: write "
     "another seed to see how far that moves it.",
-    "Clients and the network to them are not simulated.",
 )
 
 
@@ -49,7 +52,7 @@ def fleet_report(answer: FleetAnswer) -> Report:
         assumptions=answer.notes,
         facts=answer.facts,
         accuracy=None,
-        limits=LIMITS,
+        limits=(*LIMITS, NO_NETWORK if answer.by_region is None else NETWORK),
         commands=(
             Command(about="Ask the same question again, with the settings below", line="orrery fleet FLEET.toml"),
         ),
@@ -78,6 +81,8 @@ def _summary(answer: FleetAnswer) -> tuple[str, ...]:
         found.append(f"The smallest change that meets the SLOs: {answer.change.text}, {answer.change.difference}.")
     elif answer.has_searched:
         found.append("No small change meets the SLOs.")
+    if answer.nearest is not None:
+        found.append(answer.nearest.sentence)
     return tuple(found)
 
 
@@ -98,7 +103,8 @@ def _numbers(answer: FleetAnswer) -> tuple[Number, ...]:
         ("energy_j", "Energy of devices and hosts", run.energy_j + run.host_energy_j, "j"),
         ("busy_frac", "Busy share of the paid time", run.busy_frac, "frac"),
     )
-    return tuple(Number(name=n, label=label, value=v, unit=unit) for n, label, v, unit in rows if v is not None)
+    known = (Number(name=n, label=label, value=v, unit=unit) for n, label, v, unit in rows if v is not None)
+    return (*known, *region_numbers(answer))
 
 
 def _where(answer: FleetAnswer) -> Section:
@@ -137,10 +143,14 @@ def _where(answer: FleetAnswer) -> Section:
             rows=tuple(slo),
             num_words=2,
         ),
+        *region_tables(answer),
         Table(title="Events of replicas", columns=("event", "times"), rows=events),
     )
     return Section(
         heading="The run over its hours",
         tables=tuple(t for t in listed if t.rows),
-        figures=tuple(Figure(title=title, summary=title + ".", svg=svg) for title, svg in charts(answer).items()),
+        figures=(
+            *region_figures(answer),
+            *(Figure(title=title, summary=title + ".", svg=svg) for title, svg in charts(answer).items()),
+        ),
     )

@@ -8,6 +8,7 @@ import pytest
 from orrery.base.errors import OrreryError, ScenarioError
 from orrery.cli.main import run
 from orrery.fleet.service.rate_curve import RateCurve
+from orrery.reports.fleet import fleet_report
 from orrery.scenario.fleet.ask import simulate_fleet
 from orrery.scenario.fleet.loss_tries import RegionTries
 from orrery.scenario.fleet.origins import origin_curves
@@ -246,6 +247,18 @@ def test_json_csv_and_terminal_tell_regions(tmp_path, capsys):
     assert "Beside every request in its nearest region: " in told
     assert run(["show", "place", "uksouth"]) == 0
     assert "westeurope" in capsys.readouterr().out
+
+
+def test_the_report_has_regions_and_what_the_router_changes():
+    regions = [{**TWO[0], "carbon_g_per_kwh": 20}, {**TWO[1], "carbon_g_per_kwh": 500}]
+    report = fleet_report(asked(region=regions, region_router="cleanest"))
+    titles = [t.title for t in report.where.tables]
+    assert {"Regions", "Origins"} <= set(titles)
+    assert report.where.figures[0].title == "Requests/s by region"
+    assert {"carbon_g", "elsewhere_frac"} <= {n.name for n in report.numbers}
+    assert any("Beside every request in its nearest region: " in line for line in report.summary)
+    assert "Round trips are medians" in report.limits[-1]
+    assert "network to them are not simulated" in fleet_report(simulate_fleet(**BASE)).limits[-1]
 
 
 # -- sizes that survive -----------------------------------------------------------------------------------------------

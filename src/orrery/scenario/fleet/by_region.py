@@ -160,6 +160,17 @@ class AgainstNearest:
     p99_ttft_s: float | None  # how much later the slowest first tokens come
     attained_frac: float | None  # how many requests more are within all limits, as a share of all
 
+    @property
+    def sentence(self) -> str:
+        """All differences in one sentence."""
+        named = (("cost", self.cost_frac), ("energy", self.energy_frac), ("CO2", self.carbon_frac))
+        parts = [f"{name} {value:+.1%}" for name, value in named if value is not None]
+        if self.p99_ttft_s is not None:
+            parts.append(f"p99 TTFT {1e3 * self.p99_ttft_s:+.0f} ms")
+        if self.attained_frac is not None:
+            parts.append(f"requests in time {100.0 * self.attained_frac:+.2f} percentage points")
+        return f"Beside every request in its nearest region: {', '.join(parts)}."
+
 
 def against_nearest(run: FleetRun, near: FleetRun, usd: tuple[float, float]) -> AgainstNearest:
     """A run against one with the nearest region for all, and what both cost."""

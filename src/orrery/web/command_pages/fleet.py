@@ -11,6 +11,7 @@ from orrery.scenario.fleet.ask import simulate_fleet
 from orrery.scenario.jobs import DAY
 from orrery.web.address import Query, settings_of
 from orrery.web.command_pages.command_page import CommandPage, Plain, Section, Table, fields_from, flags
+from orrery.web.command_pages.fleet_regions import region_sections
 from orrery.web.export import Cell
 from orrery.web.forms import Field
 
@@ -94,6 +95,7 @@ def sections(plain: Plain) -> tuple[Section, ...]:
             svg=_curve(plain, "Replicas", ("serving", "paid")),
         ),
         Section(title="Pools", table=_pools(plain), svg=_curve(plain, "Requests/s", ("arrivals_per_s",))),
+        *region_sections(plain),
         Section(
             title="Time to first token, 99th percentile",
             svg=_curve(plain, "TTFT", ("p99_ttft_s",), "s"),
@@ -107,10 +109,10 @@ def _other_sections(plain: Plain) -> tuple[Section, ...]:
     replicas under a budget."""
     figures = tuple((name.replace("_", " "), f"{v:.6g}") for name, v in plain.items() if _is_number(v))
     found = [Section(title="Result", table=Table(caption="In SI units", columns=("", "Value"), rows=figures))]
-    for name in ("mix", "stages", "hours", "oversubscribe", "clusters"):
+    for name in ("mix", "stages", "regions", "hours", "oversubscribe", "clusters"):
         rows: list[dict[str, Any]] = plain.get(name) or []
         if rows:
-            columns = tuple(rows[0])
+            columns = tuple(c for c, value in rows[0].items() if not isinstance(value, list | dict))
             cells = tuple(tuple(_cell(row[c]) for c in columns) for row in rows)
             heads = tuple(c.replace("_", " ") for c in columns)
             found.append(Section(title=name.capitalize(), table=Table(caption=name, columns=heads, rows=cells)))

@@ -1,0 +1,75 @@
+"""Regions and origins on the page of a fleet."""
+
+from typing import Any
+
+from orrery.drawing import Axis, Series, lines
+from orrery.reports.words import format_value
+from orrery.web.command_pages.command_page import Plain, Section, Table
+
+S_PER_HOUR = 3600.0
+
+
+def region_sections(plain: Plain) -> tuple[Section, ...]:
+    """Who serves whom, and when; nothing without regions."""
+    if "regions" not in plain:
+        return ()
+    share = plain["elsewhere_frac"]
+    return (
+        Section(
+            title="Regions",
+            verdict=f"{share:.1%} of the requests were not served in their nearest region ({plain['region_router']})",
+            table=_regions(plain["regions"]),
+            svg=_picture(plain),
+        ),
+        Section(title="Origins", table=_origins(plain["origins"])),
+    )
+
+
+def _regions(rows: list[dict[str, Any]]) -> Table:
+    columns = ("Region", "Requests", "Guests", "In time", "p99 TTFT", "Replicas", "Cost", "Energy", "CO2")
+    cells = tuple(
+        (
+            r["name"],
+            f"{r['num_requests']:,}",
+            f"{r['guests_frac']:.1%}",
+            _share(r["attained_frac"]),
+            _time(r["ttft_s"]["p99"]),
+            f"{r['num_replicas']:.3g}",
+            format_value(r["cost_usd"], "usd"),
+            format_value(r["energy_j"], "j"),
+            "-" if r["carbon_g"] is None else f"{r['carbon_g'] / 1e3:.3g} kg",
+        )
+        for r in rows
+    )
+    return Table(caption="What each region served", columns=columns, rows=cells)
+
+
+def _origins(rows: list[dict[str, Any]]) -> Table:
+    columns = ("Origin", "Requests", "In time", "p50 TTFT", "p99 TTFT", "Elsewhere", "Served in")
+    cells = tuple(
+        (
+            o["name"],
+            f"{o['num_requests']:,}",
+            _share(o["attained_frac"]),
+            _time(o["ttft_s"]["p50"]),
+            _time(o["ttft_s"]["p99"]),
+            f"{o['elsewhere_frac']:.1%}",
+            ", ".join(f"{name} {n:,}" for name, n in o["served_in"].items() if n),
+        )
+        for o in rows
+    )
+    return Table(caption="As users see it, with the way there and back", columns=columns, rows=cells)
+
+
+def _picture(plain: Plain) -> str:
+    hours = [s / S_PER_HOUR for s in plain["series"]["start_s"]]
+    curves = [Series(r["name"], hours, plain["series"][f"{r['name']}_requests_per_s"]) for r in plain["regions"]]
+    return lines(curves, Axis("Time (hours)"), Axis("Requests/s", low=0.0), title="Requests/s by region over the run")
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2%}"
+
+
+def _time(value: float | None) -> str:
+    return "-" if value is None else format_value(value, "s")
