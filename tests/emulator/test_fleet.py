@@ -142,3 +142,53 @@ def test_the_command_says_what_is_of_a_fleet(capsys, tmp_path):
     assert "[[service]]" in capsys.readouterr().err
     assert run(["emulate", str(file), "--scenario", str(file), "--port", "0"]) == 2
     assert "its own file" in capsys.readouterr().err
+
+
+PLACED = {
+    "rate": 6.0,
+    "input_tokens": 300,
+    "output_tokens": 30,
+    "days": 0.0008,
+    "cold_start_s": 20.0,
+    "seed": 4,
+    "regions": "westeurope,eastus",
+    "origins": "uksouth=0.5,westus=0.5",
+}
+
+
+def test_a_fleet_in_regions_is_served_as_the_fleet_serves_it(start_fleet, until):
+    """Every request from its origin, in its region, its first token after the way there and back."""
+    expected = simulate_fleet(model="llama-3.1-8b", device="h100-sxm", max_model_len=8192, **PLACED).run
+    with start_fleet(PLACED, plays_traffic=True, speed_ratio=50.0, has_admin=True) as found:
+        until(lambda: httpx.get(f"{found.url}/admin").json()["played"]["ended"] == expected.requests.count, 20.0)
+        replicas = httpx.get(f"{found.url}/admin").json()["replicas"]
+        arrived = found.pace.live._live.world.regions.arrived.tolist()
+        seen = list(found.pace.meters.by_replica.values())
+    assert arrived == [int((expected.outcome.region == k).sum()) for k in range(2)]
+    assert [r["region"] for r in replicas] == ["westeurope", "eastus"]
+    times = [m["time_to_first_token_seconds"] for m in seen]
+    mean_s = sum(h.total for h in times) / sum(h.cumulated[-1][1] for h in times)
+    assert mean_s == pytest.approx(expected.ttft_s.mean(), rel=0.02)
+
+
+def test_a_header_names_the_origin(start_fleet):
+    """uksouth, the first origin, is 11 ms from westeurope and the default; westus 67 ms from eastus."""
+    with start_fleet({k: v for k, v in PLACED.items() if k not in ("rate", "days")}) as found:
+        ask = {"prompt": "a", "max_tokens": 1}
+        for headers in ({}, {"X-Orrery-Origin": "westus"}):
+            assert httpx.post(f"{found.url}/v1/completions", json=ask, headers=headers).status_code == 200
+        sums = [m["time_to_first_token_seconds"].total for _, m in sorted(found.pace.meters.by_replica.items())]
+        assert sums[1] - sums[0] == pytest.approx(0.067 - 0.011, abs=1e-6)
+        wrong = httpx.post(f"{found.url}/v1/completions", json=ask, headers={"X-Orrery-Origin": "mars"})
+        assert wrong.status_code == 400
+        assert "uksouth, westus" in wrong.text
+        scale = f"{found.url}/apis/apps/v1/namespaces/default/deployments/orrery-eastus/scale"
+        assert httpx.get(scale).json()["spec"]["replicas"] == 1
+        assert "orrery-eastus and orrery-westeurope" in httpx.get(scale.replace("-eastus", "")).text
+
+
+def test_without_regions_an_origin_is_refused(start_fleet):
+    with start_fleet({}) as found:
+        wrong = httpx.post(f"{found.url}/v1/completions", json=ONE, headers={"X-Orrery-Origin": "uksouth"})
+        assert wrong.status_code == 400
+        assert "stands in no regions" in wrong.text

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from hmac import compare_digest
 
 from orrery.base.listening import refused_host
@@ -16,7 +17,7 @@ from orrery.emulator.forms import openai
 from orrery.emulator.forms.anthropic import Message, ToolUse
 from orrery.emulator.forms.embedding import Embeddings
 from orrery.emulator.forms.form import Form
-from orrery.emulator.gateway import Gateway
+from orrery.emulator.gateway import ORIGIN_HEADER, Gateway, origin_of
 from orrery.emulator.images import Images
 from orrery.emulator.kubernetes import METRICS
 from orrery.emulator.lora import LoraPages
@@ -133,20 +134,20 @@ class App:
         if structure is not None and structure.tool:
             reason = "stop" if structure.is_named else "tool_calls"
             form = openai.ToolCall(_id(exchange), model, _now(), structure.tool, reason)
-        await answer(exchange, self._pace, self._enter(request, arrived_s), form)
+        await answer(exchange, self._pace, self._enter(exchange, request, arrived_s), form)
 
     async def _completion(self, exchange: Exchange) -> None:
         arrived_s, body = self._pace.now_s, read(Completion, await exchange.body())
         model = self._settings.known(body.model)
         form = openai.Completion(_id(exchange), model, _now())
-        await answer(exchange, self._pace, self._enter(self._asker.completion(body), arrived_s), form)
+        await answer(exchange, self._pace, self._enter(exchange, self._asker.completion(body), arrived_s), form)
 
     async def _message(self, exchange: Exchange) -> None:
         arrived_s, body = self._pace.now_s, read(Claude, await exchange.body())
         model, request = self._settings.known(body.model), self._asker.message(body)
         tool = request.structure.tool if request.structure is not None else ""
         form: Form = (ToolUse if tool else Message)(_id(exchange), model, request.jobs[0].answer.stop, tool)
-        await answer(exchange, self._pace, self._enter(request, arrived_s), form)
+        await answer(exchange, self._pace, self._enter(exchange, request, arrived_s), form)
 
     async def _embed(self, exchange: Exchange) -> None:
         arrived_s, body = self._pace.now_s, read(Embedding, await exchange.body())
@@ -161,16 +162,19 @@ class App:
                 400, f"input: {len(inputs)} vectors of {size} are too many; send fewer at once.", "input"
             )
         form = Embeddings(_id(exchange), model, _now(), inputs, size, is_packed)
-        await answer_whole(exchange, self._pace, self._enter(self._asker.embedding(body, inputs), arrived_s), form)
+        await answer_whole(
+            exchange, self._pace, self._enter(exchange, self._asker.embedding(body, inputs), arrived_s), form
+        )
 
     async def _describe(self, exchange: Exchange) -> None:
         self._document = self._document or described(self.routes)
         await exchange.whole(self._document)
 
-    def _enter(self, request: EmulatedRequest, arrived_s: float) -> Stream:
+    def _enter(self, exchange: Exchange, request: EmulatedRequest, arrived_s: float) -> Stream:
         self._faults.strike()
+        placed = replace(request, origin=origin_of(exchange.header(ORIGIN_HEADER), self._settings.origins))
         try:
-            return self._pace.submit(self._gateway.let_in(request, arrived_s), arrived_s)
+            return self._pace.submit(self._gateway.let_in(placed, arrived_s), arrived_s)
         except RequestError as refusal:
             self._pace.meters.refused["queue_full" if refusal.status == 429 else "closing"] += 1
             raise

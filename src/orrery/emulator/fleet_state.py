@@ -14,6 +14,7 @@ def fleet_state(live: LiveFleet, now: Snapshot, slowness: Mapping[int, float]) -
         {
             "replica": k,
             "pool": live.setup.terms[pool].name,
+            **({"region": live.setup.terms[pool].region} if live.setup.regions else {}),
             "state": STATES[state],
             "since_s": since_s,
             "engines": engines.tolist(),

@@ -7,6 +7,19 @@ from orrery.emulator.refusal import RequestError
 from orrery.emulator.requests import EmulatedRequest
 from orrery.fleet.service.tenants import Bucket, Tenant
 
+ORIGIN_HEADER = b"x-orrery-origin"
+"""The request header that names an origin of the fleet."""
+
+
+def origin_of(name: str, origins: tuple[str, ...]) -> int:
+    """Number of the origin that a request names, the first where it names none; 400 where there is no such origin."""
+    if not name:
+        return 0
+    if name not in origins:
+        known = f"write one of {', '.join(origins)}" if origins else "this service stands in no regions"
+        raise RequestError(400, f"X-Orrery-Origin: there is no origin {name[:100]!r}; {known}.")
+    return origins.index(name)
+
 
 class Gateway:
     """Requests whose ``user`` is a tenant's name are the tenant's; others pass as they are."""

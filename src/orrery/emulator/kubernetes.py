@@ -35,8 +35,9 @@ SCALE = f"{DEPLOYMENT}/scale"
 DEFAULT_NAMESPACE = "default"
 WATCH, FIELDS = "watch", "fieldSelector"
 DRY_RUN = "dryRun"
-NAMES = ("orrery", "orrery-prefill")
-"""Names of the Deployments: all pools, or those for answers; those for prompts alone."""
+NAME, PREFILL_NAME = "orrery", "orrery-prefill"
+"""Names of the Deployments: all pools, or those for answers; those for prompts alone. With regions each has its own,
+and its name at the end."""
 
 MAX_BODY_BYTES = 65_536
 MERGE = ("application/merge-patch+json", "application/strategic-merge-patch+json")
@@ -147,7 +148,7 @@ class Kubernetes:
 
     def _names(self) -> list[str]:
         """Names of the Deployments that there are."""
-        return [name for name, _ in zip(NAMES, self._live.groups, strict=False)]
+        return _deployments(self._live)[::-1]
 
     def _group(self, exchange: Exchange) -> int:
         """The group that a path names."""
@@ -157,7 +158,7 @@ class Kubernetes:
         return self._of(name)
 
     def _of(self, name: str) -> int:
-        return len(self._live.groups) - 1 - self._names().index(name)
+        return _deployments(self._live).index(name)
 
     def _meta(self, name: str, namespace: str, group: int) -> dict[str, Any]:
         return {
@@ -315,3 +316,10 @@ def quantity(value: float) -> str:
 
 def _stamp(seconds_s: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds_s))
+
+
+def _deployments(live: LiveFleet) -> list[str]:
+    """The name of every group of pools, in their order."""
+    kinds = [PREFILL_NAME, NAME] if live.setup.has_prefill else [NAME]
+    regions = live.setup.regions
+    return kinds if regions is None else [f"{kind}-{r.name}" for r in regions.regions for kind in kinds]

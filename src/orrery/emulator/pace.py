@@ -5,7 +5,7 @@ come together are let in together. Between events nothing runs.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from orrery.base.errors import ScenarioError
 from orrery.emulator.meters import Meters
@@ -13,10 +13,11 @@ from orrery.emulator.refusal import RequestError
 from orrery.emulator.requests import EmulatedRequest, Job
 from orrery.emulator.settings import Settings
 from orrery.emulator.stream import Choice, End, Stream
+from orrery.emulator.way_home import Row, WayHome
 from orrery.fleet.service.live_fleet import LiveFleet
 from orrery.serving.live import Live
 from orrery.serving.live.live import MAX_REQUESTS
-from orrery.serving.live.result import FAILED, FINISHED, GOES_ON, REFUSED
+from orrery.serving.live.result import FAILED, FINISHED, GOES_ON, REFUSED, RequestProgress
 
 RETRY_S = 1
 """After which a client may ask again when the queue is full."""
@@ -44,6 +45,8 @@ class RealTimeDriver:
         self.sleep_level, self.awake_s = 0, 0.0  # 0: awake, from that moment on
         has_full_queues = isinstance(live, LiveFleet) and live.setup.service.max_queue > 0
         self.on_advance: Callable[[], None] | None = None  # called when the clock has moved
+        has_ways = isinstance(live, LiveFleet) and live.setup.regions is not None
+        self._home = WayHome() if has_ways else None
         self._ends: dict[int, End] = {**ENDS, REFUSED: "shed"} if has_full_queues else ENDS
 
     @property
@@ -55,6 +58,11 @@ class RealTimeDriver:
     def _reached_s(self) -> float:
         """The service's time, but no further than what happens next: what is late is not made up for in one go."""
         return min(self.now_s, self.live.next_s)
+
+    @property
+    def _next_s(self) -> float:
+        """When something happens next, in the service or at a client."""
+        return min(self.live.next_s, self._home.next_s if self._home else float("inf"))
 
     def left(self, time_s: float) -> None:
         """Record how late, by the wall clock, an event leaves that happened in the service at a time."""
@@ -99,6 +107,7 @@ class RealTimeDriver:
             output_tokens=job.answer.num_tokens,
             priority=request.priority_ratio,
             adapter=request.adapter,
+            origin=request.origin,
             client=hash(request.user),  # names of any length are remembered by their number alone
             session=hash(request.session) if request.session else -1,
             prefix_ids=job.blocks,
@@ -119,7 +128,7 @@ class RealTimeDriver:
         while True:
             self._alarm = self._loop.create_future()
             self._advance()
-            next_s = self.live.next_s
+            next_s = self._next_s
             if next_s == float("inf"):
                 await self._alarm
                 continue
@@ -132,7 +141,7 @@ class RealTimeDriver:
     def close(self) -> None:
         """End every stream; nobody is let in any more."""
         self.is_closing = True
-        self._hand_out((number, 0, self._done_s, "closing") for number in list(self._by_number))
+        self._hand_out((number, 0, self._done_s, "closing", None) for number in list(self._by_number))
 
     def kill(self, replica: int, *, retry: bool = True) -> None:
         """A replica is lost; its requests go to others, or fail."""
@@ -174,28 +183,41 @@ class RealTimeDriver:
         self._done_s = self.live.clock_s
         if self.on_advance is not None:
             self.on_advance()
-        columns = (emitted.id, emitted.num_tokens, emitted.time_s)
-        self._hand_out(zip(*(c.tolist() for c in columns), (self._ends[e] for e in emitted.end.tolist()), strict=True))
+        columns = (emitted.id.tolist(), emitted.num_tokens.tolist(), emitted.time_s.tolist())
+        rows: Iterable[Row] = (
+            (number, tokens, at_s, self._ends[end], None)
+            for number, tokens, at_s, end in zip(*columns, emitted.end.tolist(), strict=True)
+        )
+        self._hand_out(rows if self._home is None else self._come_home(rows, self._home))
 
-    def _hand_out(self, rows: Iterable[tuple[int, int, float, End]]) -> None:
+    def _come_home(self, rows: Iterable[Row], home: WayHome) -> Iterator[Row]:
+        """Rows that have arrived at their clients; new ones are on their way."""
+        for number, num_tokens, time_s, end, _ in rows:
+            if number in self._by_number:
+                home.put((number, num_tokens, time_s, end, self.live.course(number)))
+        return home.due(self.now_s)
+
+    def _hand_out(self, rows: Iterable[Row]) -> None:
         """Give every stream all that has come for it, then let each send it."""
         shown: list[Stream] = []
-        for number, num_tokens, time_s, end in rows:
+        for number, num_tokens, time_s, end, course in rows:
             found = self._by_number.get(number)
             if found is None:
                 continue  # its client has left since, or its last token told its end
             stream, index = found
             if not stream.pending:
                 shown.append(stream)
-            self._deliver(stream, index, num_tokens, time_s, end)
+            self._deliver(stream, index, num_tokens, time_s, end, course)
         for stream in shown:
             stream.show()
 
-    def _deliver(self, stream: Stream, index: int, num_tokens: int, time_s: float, end: End) -> None:
+    def _deliver(
+        self, stream: Stream, index: int, num_tokens: int, time_s: float, end: End, course: RequestProgress | None
+    ) -> None:
         choice = stream.choices[index]
         if num_tokens:
             if not choice.num_tokens:
-                choice.course = self.live.course(choice.number)
+                choice.course = course or self.live.course(choice.number)
             self.meters.tokens(stream, choice, num_tokens, time_s)
             if choice.num_tokens == choice.job.answer.num_tokens:
                 end = "done"
@@ -203,7 +225,7 @@ class RealTimeDriver:
             del self._by_number[choice.number]
             stream.end(choice, end)
             if end == "done":
-                choice.course = self.live.course(choice.number)  # it may have gone on elsewhere
+                choice.course = course or self.live.course(choice.number)  # it may have gone on elsewhere
             self.meters.end(stream, choice, choice.job.answer.reason if end == "done" else "error")
         stream.pending.append((index, num_tokens, time_s, end))
 

@@ -79,6 +79,7 @@ class Playback:
             most_tokens=num_answer,
             priority_ratio=float(r.priority[i]) if r.priority.size else 0.0,
             adapter=int(r.adapter[i]) if r.adapter.size else -1,
+            origin=int(r.origin[i]) if r.origin.size else 0,
             user=self._client(i),
             session=f"played session {r.session[i]}" if r.session.size and r.session[i] >= 0 else "",
         )

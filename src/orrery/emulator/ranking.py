@@ -26,7 +26,7 @@ from orrery.emulator.stream import Stream
 class Entry(Protocol):
     """The way a request is let in."""
 
-    def __call__(self, request: EmulatedRequest, arrived_s: float) -> Stream:
+    def __call__(self, exchange: Exchange, request: EmulatedRequest, arrived_s: float) -> Stream:
         """Return the stream of its answers."""
         ...
 
@@ -85,7 +85,9 @@ class Ranking:
         pairs = self._pairs([body.query] * len(texts), texts, "documents")
         documents = texts if body.return_documents else None
         form = Ranked(exchange.id, self._settings.known(body.model), pairs, documents, body.top_n)
-        await answer_whole(exchange, self._pace, self._enter(self._asker.embedding(body, pairs), arrived_s), form)
+        await answer_whole(
+            exchange, self._pace, self._enter(exchange, self._asker.embedding(body, pairs), arrived_s), form
+        )
 
     async def _score(self, exchange: Exchange) -> None:
         arrived_s, body = self._pace.now_s, read(ScoreRequest, await exchange.body())
@@ -98,7 +100,9 @@ class Ranking:
             )
         pairs = self._pairs(first, second, "text_2")
         form = Scored(exchange.id, self._settings.known(body.model), pairs)
-        await answer_whole(exchange, self._pace, self._enter(self._asker.embedding(body, pairs), arrived_s), form)
+        await answer_whole(
+            exchange, self._pace, self._enter(exchange, self._asker.embedding(body, pairs), arrived_s), form
+        )
 
     def _pairs(self, first: list[str], second: list[str], field: str) -> list[Tokens]:
         """Every pair as one input: the question's tokens, then the document's."""

@@ -59,6 +59,7 @@ class EmulatedRequest:
     priority_ratio: float = 0.0  # lower goes first
     user: str = ""  # whom fair queues share with others
     adapter: int = -1  # its number; -1: the model itself
+    origin: int = 0  # of the service's origins, the first where nothing says
     session: str = ""  # whom routers send to the same replica again
     structure: Structure | None = None  # of the answers; None: words
     logprobs: Logprobs | None = None  # None: not wanted

@@ -102,7 +102,7 @@ class Responses:
         pace: RealTimeDriver,
         settings: Settings,
         asker: RequestParser,
-        enter: Callable[[EmulatedRequest, float], Stream],
+        enter: Callable[[Exchange, EmulatedRequest, float], Stream],
     ) -> None:
         self._pace, self._settings, self._asker, self._enter = pace, settings, asker, enter
         self.store = ResponseStore()
@@ -130,7 +130,7 @@ class Responses:
         form = Response(about, lambda: text.text(0, text.num_tokens), tool, ended)
         if body.background:
             self.store.check_room(size)
-        stream = self._enter(request, arrived_s)
+        stream = self._enter(exchange, request, arrived_s)
         if body.background:
             found = form.state("queued")
             self.store.put(about["id"], Stored(found, turns, size, stream))

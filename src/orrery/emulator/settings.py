@@ -33,6 +33,7 @@ class Settings:
     guessed_levels: int = 0  # most of them that can hold at once
     hosts: frozenset[str] = frozenset()  # names under which it may be asked, beside this machine's own
     tenants: tuple[Tenant, ...] = ()  # whose budgets and priorities hold for requests of a ``user`` of their name
+    origins: tuple[str, ...] = ()  # where requests may come from; none: the service stands in no regions
     lora: LoraModules | None = None  # adapters that requests may choose; None: the model takes none
     images: ImagePipeline | None = None  # that makes pictures beside the language model
     speech: Transcriber | None = None  # that hears recordings beside it

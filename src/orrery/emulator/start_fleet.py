@@ -13,6 +13,7 @@ from orrery.execution.memory import Infeasible
 from orrery.fleet.service.live_fleet import LiveFleet
 from orrery.fleet.service.rate_curve import DAY_S
 from orrery.scenario.ask import InfeasibleAnswer
+from orrery.scenario.fields_regions import ROUTING_SETTINGS
 from orrery.scenario.file import read_settings
 from orrery.scenario.fleet.blocks import PoolBlock
 from orrery.scenario.fleet.build import built
@@ -30,6 +31,7 @@ SERVED = frozenset(
     (
         *PoolBlock.model_fields,
         *("days", "max_queue", "fault_rates"),
+        *(s.name for s in ROUTING_SETTINGS),
         *("power_budget_w", "power_cap", "power_cap_knob", "power_low_frac", "power_reading_s", "power_delay_s"),
         *("autoscaler", "autoscaler_knob", "prefill_autoscaler", "prefill_autoscaler_knob"),
         *TRAFFIC_ALONE,
@@ -78,7 +80,11 @@ def ready_fleet(
         live = LiveFleet.of(setup, seed=scenario.seed or 0, sizes=sizes, prefix_block_tokens=block_tokens)
     if isinstance(live, Infeasible):
         return InfeasibleAnswer(infeasible=live, notes=found.notes)
-    settings: Settings = replace(settings_of(scenario, setup.service, sizes, options), tenants=tenants_of(inputs))
+    settings: Settings = replace(
+        settings_of(scenario, setup.service, sizes, options),
+        tenants=tenants_of(inputs),
+        origins=tuple(str(o.name) for o in inputs.origins),
+    )
     notes = (*found.notes, *(traffic.notes if traffic else _unused(inputs)), *length_notes(scenario, sizes))
     return Ready(live=live, settings=settings, notes=notes, traffic=requests if traffic else None)
 

@@ -224,6 +224,8 @@ class LiveFleet:
 
     def check_replicas(self, count: int, group: int = -1) -> None:
         """Refuse a number of replicas that a group of pools cannot be told to run."""
+        if group < 0 and self.setup.num_regions > 1:
+            raise ScenarioError("replicas: there are several regions; scale each by its Deployment.")
         found = self.groups[group]
         low, high = limits_of(found)
         if found.scaler is not None:

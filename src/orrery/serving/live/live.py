@@ -5,8 +5,8 @@ to the bit. What differs is where requests come from and where tokens go: a requ
 tables and waits in the queue of events until its front end is through; every booked step appends a row for each token
 that it made. A row is free again when its request has ended and holds nothing, so a run may last for ever.
 
-A token's time is the end of the step that made it; the first one's, less the submission, is the time to first token
-that ``simulate`` counts, front end included.
+A token's time is the end of the step that made it, or with regions the moment at which its client has it; the first
+one's, less the submission, is the time to first token that ``simulate`` counts, front end included.
 """
 
 from collections import deque
@@ -101,13 +101,14 @@ class Live:
         session: Hashable = -1,
         client: Hashable = 0,
         adapter: int = -1,
+        origin: int = 0,
         prefix_ids: Iterable[Hashable] = (),
     ) -> int:
         """A request comes at ``now_s`` (or now, if that is past); its id: 0, 1, 2, … in order of submission.
 
         ``prefix_ids`` name the leading blocks of its tokens, prompt then answer, by anything that is equal where the
         blocks are, and their past; ``session`` and ``adapter`` -1 are
-        none; lower priorities go first.
+        none; ``origin`` is where its client is; lower priorities go first.
         """
         if input_tokens < 1 or output_tokens < 1 or not isfinite(now_s):
             raise ScenarioError(
@@ -117,7 +118,7 @@ class Live:
             raise ScenarioError(f"max_requests: {len(self._row_of)} requests are unfinished already; allow more.")
         i, number = self._free[0], self._count
         self._fill(i, number, input_tokens, output_tokens, priority)
-        self._world.req[i, tables.ADAPTER] = adapter
+        self._world.req[i, [tables.ADAPTER, tables.ORIGIN]] = adapter, origin
         self._name(i, session, client)
         if self._prepared.blocks_each:
             self.change(self._prefixes.enter(self._world, i, prefix_ids))  # it may refuse: nothing is taken by then
@@ -261,13 +262,23 @@ class Live:
             return
         table = w.emitted[:count].copy()
         self._rows.append(table)
-        self._times.append(w.emitted_s[:count].copy())
+        self._times.append(w.emitted_s[:count] + self._way_back_s(table))
         for number in table[table[:, tables.E_END] != 0, tables.E_NUMBER].tolist():
             i = self._ended[number] = self._row_of.pop(number)
             if w.req[i, tables.BLOCKS]:
                 self._lingering.append(i)
             else:
                 self._release(i)
+
+    def _way_back_s(self, table: Ints) -> Floats | float:
+        """Time until the clients of reported rows have them; 0 without regions."""
+        w = self._world
+        if not w.regions.replicas.size:
+            return 0.0
+        rows = np.array([self._row_of.get(number, -1) for number in table[:, tables.E_NUMBER].tolist()])
+        region = w.req[rows, tables.REGION]
+        is_known = (rows >= 0) & (region >= 0)
+        return np.where(is_known, w.regions.back_s[w.req[rows, tables.ORIGIN], np.maximum(region, 0)], 0.0)
 
     def _release(self, i: int) -> None:
         """A row is free for another request; the oldest free one is taken first, so that what a request has left in a
