@@ -103,7 +103,7 @@ def _print_services(answer: ServicesAnswer) -> None:
     out = console()
     for name, one in answer.services.items():
         out.print(f"{name}: {one.run.setup.service.pools[0].deployment.model.name}", markup=False, highlight=False)
-        print_fleet(one)
+        print_fleet(one, can_change=not isinstance(answer, SharedAnswer))
     if isinstance(answer, SharedAnswer):
         parts = ", ".join(f"{name} {text(s, 's')}" for name, s in answer.more["computed_s"].items())
         out.print(f"Shared replicas computed for {parts}; {answer.run.wakes:,} wakes.", markup=False, highlight=False)

@@ -14,6 +14,7 @@ from orrery.cli.power_limit_views import limit_table, power_rows
 from orrery.cli.sheet import Sheet
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.fleet.answer import FleetAnswer, event_counts
+from orrery.scenario.fleet.jobs import job_regions
 from orrery.serving.requests import Floats
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -39,8 +40,8 @@ CAUSE_TEXT = {
 }
 
 
-def print_fleet(answer: FleetAnswer) -> None:
-    """The answer as a person reads it."""
+def print_fleet(answer: FleetAnswer, *, can_change: bool = True) -> None:
+    """The answer as a person reads it; ``can_change``: --change is no refused flag there."""
     out, run = console(), answer.run
     table = Sheet("", "", has_header=False)
     table.add_column("", justify="left", wraps=True)
@@ -63,7 +64,7 @@ def print_fleet(answer: FleetAnswer) -> None:
     for label, key, unit in CURVES:
         out.print(_curve(label, answer.series[key], unit, width, is_utf), markup=False, highlight=False)
     out.print(f"{'':<10}0{text(run.end_s, 's'):>{width - 1}}", markup=False, highlight=False)
-    if answer.is_met is False:
+    if answer.is_met is False and can_change:
         out.print(change_text(answer), markup=False, highlight=False)
 
 
@@ -120,7 +121,11 @@ def _jobs(answer: FleetAnswer) -> list[tuple[str, str, str]]:
     if isinstance(jobs, InfeasibleAnswer):
         return [("jobs", "do not fit", str(jobs.infeasible))]
     texts = [f"${figures(s.usd)} and {figures(s.carbon_g / 1e3)} kg of CO2" for s in (jobs.best, jobs.early)]
-    return [("jobs", texts[0], f"in the best hours; as early as possible {texts[1]}")]
+    rows = [("jobs", texts[0], f"in the best hours; as early as possible {texts[1]}")]
+    for name, parts in job_regions(jobs, answer.run).items():
+        where = ", ".join(f"{text(joules, 'j')} in {region}" for region, joules in parts.items() if joules > 1.0)
+        rows.append((f"job {name}", where, "by region"))
+    return rows
 
 
 def change_text(answer: FleetAnswer) -> str:

@@ -92,7 +92,7 @@ def shift(**settings: Any) -> ShiftAnswer | InfeasibleAnswer:
 
 def placed(inputs: ShiftQuestion, hours: Hours) -> ShiftAnswer | InfeasibleAnswer:
     """The jobs of a question in some hours, as early as they can and where they cost least."""
-    jobs = tuple(_job(text, hours.base_w.size) for text in inputs.job)
+    jobs = tuple(_job(text, hours.num_hours) for text in inputs.job)
     limit, pue = inputs.row_limit_w or inf, inputs.pue or 1.0
     best = shifted(hours, jobs, limit, pue, (inputs.usd_per_tonne or 0.0) / G_PER_TONNE)
     early = at_once(hours, jobs, limit, pue)
@@ -184,7 +184,7 @@ def _job(text: str, count: int) -> Job:
 
 def _too_much(hours: Hours, jobs: tuple[Job, ...], limit: float) -> Infeasible:
     """The jobs' need of the row's spare power, against its supply."""
-    room = np.maximum(limit - hours.base_w, 0.0) * hours.length_s
+    room = (np.maximum(limit - hours.base_w, 0.0) * hours.length_s).reshape(hours.num_sites, -1).sum(axis=0)
     need = sum(job.energy_j for job in jobs)
     has = [min(room[j.first : j.last].sum(), j.limit_w * (j.last - j.first) * hours.length_s) for j in jobs]
     return Infeasible(

@@ -261,6 +261,26 @@ def test_the_report_has_regions_and_what_the_router_changes():
     assert "network to them are not simulated" in fleet_report(simulate_fleet(**BASE)).limits[-1]
 
 
+def test_jobs_go_to_the_cheap_region_hours():
+    """3 kWh at most 2 kW over all regions: two hours cost 30 and 10 cents in eu, 20 and 40 in us, whose site takes 1.5
+    times the energy. 2 kWh at 10 cents and 1 at 30 (in us 1.5 x 20 is as much) are 50 cents; as early as possible, 2 at
+    30 and 1 at 10 in eu, 70."""
+    eu = ",".join(["0"] + ["0.3", "0.1"] + ["0"] * 21)
+    us = ",".join(["0"] * 19 + ["0.2", "0.4"] + ["0"] * 3)
+    regions = [{**TWO[0], "usd_per_kwh": eu}, {**TWO[1], "usd_per_kwh": us, "pue": 1.5}]
+    more = {"region": regions, "rate": 0.01, "days": 2 / 24, "slo": []}
+    answer = asked(**more, job="train=3,most=2")
+    assert answer.jobs.best.usd == pytest.approx(0.5)
+    assert answer.jobs.early.usd == pytest.approx(0.7)
+    assert (answer.jobs.best.job_w.reshape(2, 2).sum(axis=0) <= 2000.0 + 1e-6).all()
+    assert sum(answer.to_json()["job_regions"]["train"].values()) == pytest.approx(3 * 3.6e6)
+    far = asked(**{**more, "region": [regions[0], {**regions[1], "pue": 1.0}]}, job="train=3,most=2")
+    assert far.to_json()["job_regions"]["train"] == pytest.approx({"eu": 2 * 3.6e6, "us": 3.6e6})
+    assert far.jobs.best.usd == pytest.approx(2 * 0.1 + 0.2)
+    with pytest.raises(ScenarioError, match="in region us as in the others"):
+        asked(**{**more, "region": [regions[0], {**TWO[1], "carbon_g_per_kwh": 3}]}, job="train=3")
+
+
 # -- sizes that survive -----------------------------------------------------------------------------------------------
 
 

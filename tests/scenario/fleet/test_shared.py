@@ -3,6 +3,7 @@
 import pytest
 
 from orrery.base.errors import ScenarioError
+from orrery.cli.fleet_more_views import print_more
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.fleet.ask import simulate_fleet
 from orrery.serving.simulation.tables import _kernel as tables
@@ -97,3 +98,10 @@ def test_sharing_is_of_several_services():
         simulate_fleet(**TOP, model="llama-3.1-8b", rate=1.0, share="time")
     with pytest.raises(ScenarioError, match="write share"):
         simulate_fleet(**TOP, model="llama-3.1-8b", rate=1.0, turn_s=3.0)
+
+
+def test_a_missed_slo_of_models_that_share_offers_no_search_that_sharing_refuses(capsys):
+    missed = ask({**CHAT, "slo": ["ttft:0.001"]}, DRAFTS)
+    assert missed.is_met is False
+    print_more(missed)
+    assert "--change" not in capsys.readouterr().out

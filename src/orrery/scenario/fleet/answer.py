@@ -19,7 +19,7 @@ from orrery.scenario.attainment import needed_frac
 from orrery.scenario.fleet.beside_api import BesideApi, beside_api
 from orrery.scenario.fleet.by_hour import ByHour, by_hour_of_run, electricity_usd, pue_ratio
 from orrery.scenario.fleet.by_region import AgainstNearest, ByRegion, by_region_of
-from orrery.scenario.fleet.jobs import jobs_of, peak_power_w
+from orrery.scenario.fleet.jobs import job_regions, jobs_of, peak_power_w, region_jobs_of
 from orrery.scenario.fleet.power import power_json
 from orrery.scenario.fleet.read import FleetInputs
 from orrery.scenario.fleet.regret import Regret
@@ -141,6 +141,8 @@ class FleetAnswer:
     @cached_property
     def jobs(self) -> ShiftAnswer | InfeasibleAnswer | None:
         """Batch work in the hours of the run; None where there is none."""
+        if self.run.setup.regions is not None:
+            return region_jobs_of(self.inputs, self.run)
         return jobs_of(self.inputs, self.by_hour)
 
     @property
@@ -213,6 +215,7 @@ class FleetAnswer:
                 **({} if self.nearest is None else {"against_nearest": self.nearest}),
                 **({} if self.api is None else {"api": self.api.to_json()}),
                 **({} if self.jobs is None else {"jobs": self.jobs.to_json()}),
+                **self._job_regions(),
                 "peak_power_w": peak_power_w(run),
                 **power_json(run),
                 "energy_j": run.energy_j,
@@ -257,6 +260,12 @@ class FleetAnswer:
                 "notes": list(self.notes),
             }
         )
+
+    def _job_regions(self) -> dict[str, Any]:
+        """Energy of the jobs by region; nothing without jobs or regions."""
+        if not isinstance(self.jobs, ShiftAnswer) or self.run.setup.regions is None:
+            return {}
+        return {"job_regions": job_regions(self.jobs, self.run)}
 
     def tenants(self) -> list[dict[str, Any]]:
         """Outcome of each tenant's requests."""
