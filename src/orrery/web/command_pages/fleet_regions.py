@@ -10,7 +10,7 @@ S_PER_HOUR = 3600.0
 
 
 def region_sections(plain: Plain) -> tuple[Section, ...]:
-    """Who serves whom, and when; nothing without regions."""
+    """Tables of regions and origins, and requests by region over the run; nothing without regions."""
     if "regions" not in plain:
         return ()
     share = plain["elsewhere_frac"]
