@@ -12,6 +12,8 @@ from orrery.network import Collective, predict, spread
 from orrery.network.collective import coefficients
 from orrery.network.group import Group, group_of
 from orrery.network.plan import Candidate, _candidate, candidates, undominated
+from orrery.network.resolve import VENDOR_LIBRARY, _is_same
+from orrery.network.routing import Routing
 from orrery.network.techniques import hierarchical, in_switch, one_shot, pairwise, torus_ring, tree
 from orrery.network.traffic import Traffic
 
@@ -269,3 +271,33 @@ def test_what_sends_nothing_inside_costs_nothing_inside():
     chain = 3 * 2.0 + 5 * 0.1
     assert inside.latency_s == pytest.approx(1.0 + 0.7 + chain)
     assert inside.root_s2_per_bytes == pytest.approx(4 * 0.2 * chain * 0.15)
+
+
+def test_a_switch_that_adds_in_one_node_and_in_two():
+    """Two nodes of four: one S of the pair's trees, a quarter by each device, in two steps out; one node sends none."""
+    one, two = (in_switch.rule(Group(kind="all_reduce", num_devices=n, per_node=4, has_reduction=True)) for n in (4, 8))
+    assert (one.out_ratio, one.num_out_steps, one.wire_ratio) == (0.0, 0, 1.25)
+    assert (two.out_ratio, two.num_out_steps, two.wire_ratio) == (0.25, 2, 1.25)
+
+
+@pytest.mark.parametrize(
+    ("experts", "each", "places", "hit"),
+    [
+        (8, 1, 4, 1.0),  # one expert lies on one place
+        (8, 8, 4, 4.0),  # all lie on all
+        (8, 7, 4, 4.0),  # one left out leaves no place of two empty
+        (8, 6, 4, 4 * (1 - 1 / 28)),  # both of its two are the two left out, one pair of 28
+        (4, 2, 2, 2 * (1 - 1 / 6)),
+    ],
+)
+def test_places_that_a_token_s_experts_lie_on(experts, each, places, hit):
+    routing = Routing(group=Group(kind="x", num_devices=8, per_node=8), num_experts=experts, experts_per_token=each)
+    assert routing.places_hit(places) == pytest.approx(hit)
+
+
+def test_whose_constants_are_one_s_own():
+    """A library's own, and the vendor's for what engines do not write themselves: sums they do."""
+    assert _is_same("all_reduce", "vllm", "vllm")
+    assert _is_same("all_gather", "vllm", VENDOR_LIBRARY)
+    assert not _is_same("all_reduce", "vllm", VENDOR_LIBRARY)
+    assert not _is_same("all_gather", "vllm", "sglang")
