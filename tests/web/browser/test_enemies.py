@@ -67,7 +67,7 @@ def test_an_uploads_name_and_content_are_only_words(profile, name):
     page.get_by_label("File").set_input_files(
         {"name": name, "mimeType": "application/json", "buffer": json.dumps(CONFIG).encode()}
     )
-    page.get_by_label("Call it").fill(EVIL[:40])
+    page.get_by_label("Name (optional)").fill(EVIL[:40])
     page.get_by_role("button", name="Upload").click()
     expect(page.locator("#uploads [data-say]").first).to_be_visible()
     assert nodes(page) == 0

@@ -91,7 +91,7 @@ def test_a_models_config_is_uploaded_used_and_deleted(tab):
     tab.get_by_label("File").set_input_files(
         {"name": "config.json", "mimeType": "application/json", "buffer": json.dumps(CONFIG).encode()}
     )
-    tab.get_by_label("Call it").fill("small one")
+    tab.get_by_label("Name (optional)").fill("small one")
     tab.get_by_role("button", name="Upload").click()
     file = tab.locator(".upload", has_text="small-one")
     expect(file).to_contain_text("16 layers")
