@@ -136,3 +136,13 @@ def test_a_model_takes_milliseconds() -> None:
     for name in names:
         _load.__wrapped__(name)
     assert (time.process_time() - start_s) / len(names) < 0.005
+
+
+@pytest.mark.parametrize(
+    ("word", "near"),
+    [("whisper", "openai/whisper-tiny"), ("bge", "BAAI/bge-m3"), ("vit", "vit-b-16"), ("flux", "FLUX.1-dev")],
+)
+def test_a_beginning_names_what_begins_so(word, near):
+    with pytest.raises(UnknownName, match="Did you mean") as found:
+        get_model(word)
+    assert any(name.endswith(near) for name in found.value.near)

@@ -158,6 +158,14 @@ def test_what_to_write_is_said_in_flags_to_who_typed_flags(tmp_path, describe):
     assert "such as input_tokens = 1024." in describe("estimate", "--scenario", str(path))[2]
 
 
+def test_what_is_lacking_is_said_in_flags_too(tmp_path, describe):
+    words = ("--model", "dlrm-dcnv2", "--device", "l4", "--weights", "fp32")
+    assert "Narrower weights (--weights fp16)" in describe("estimate", *words)[2]
+    path = tmp_path / "mine.toml"
+    path.write_text('model = "dlrm-dcnv2"\ndevice = "l4"\nweights = "fp32"\n')
+    assert 'Narrower weights (weights = "fp16")' in describe("estimate", "--scenario", str(path))[2]
+
+
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
@@ -171,6 +179,9 @@ def test_what_to_write_is_said_in_flags_to_who_typed_flags(tmp_path, describe):
         ("mix: write mix = false.", "--mix: write --no-mix."),
         ("zebra: write zebra = 3.", "zebra: write zebra = 3."),
         ("rate: got 0.5.", "--rate: got 0.5."),
+        ("rate, tp: missing.", "--rate, --tp: missing."),
+        ("rate and tp: missing.", "--rate and --tp: missing."),
+        ("rate and zebra: missing.", "rate and zebra: missing."),
     ],
 )
 def test_a_setting_becomes_its_flag(message, expected):

@@ -6,7 +6,7 @@ import pytest
 from battery import over
 
 import orrery
-from orrery.base.errors import OrreryError
+from orrery.base.errors import OrreryError, ScenarioError
 from orrery.catalog.models import get_model
 from orrery.cli.main import run
 from orrery.scenario.embeddings import EmbeddingAnswer, is_encoder
@@ -76,3 +76,10 @@ def test_what_makes_tokens_is_refused():
 
 def test_rerankers_are_the_encoders_that_they_are_made_of():
     assert get_model("bge-reranker-v2-m3").num_layers == get_model("bge-m3").num_layers == 24
+
+
+def test_an_input_longer_than_the_encoder_reads_is_refused():
+    with pytest.raises(
+        ScenarioError, match=r"5,000 tokens are more than .*bge-large-en-v1.5 reads.* input_tokens = 512"
+    ):
+        orrery.estimate(model="bge-large-en-v1.5", device="l4", input_tokens=5000)

@@ -85,3 +85,8 @@ def test_refusals_say_what_to_write():
         settings = {k: v for k, v in {"model": "vit-b-16", "device": "l4", **change}.items() if v is not None}
         with pytest.raises(ScenarioError, match=words):
             orrery.estimate(**settings)
+
+
+def test_spellings_of_a_network_are_one():
+    one, other = (orrery.estimate(model=name, device="l4") for name in ("resnet-50", "ResNet50"))
+    assert (one.network.name, one.latency_s) == (other.network.name, other.latency_s)

@@ -12,6 +12,7 @@ Infeasible is not an error: planner and scenario return it as a result with numb
 """
 
 import difflib
+import re
 from collections.abc import Iterable
 
 MAX_LETTERS = 60
@@ -46,7 +47,7 @@ class UnknownName(OrreryError, LookupError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str], lister: str = "") -> None:
         known, lister = tuple(known), lister or f"orrery show {kind}s"
-        self.kind, self.name, self.near = kind, name, nearest(name, known)
+        self.kind, self.name, self.near = kind, name, nearest(name, known) or _beginning(name, known)
         hint = f" Did you mean {' or '.join(map(repr, self.near))}?" if self.near else ""
         names = sorted(known)
         rest = f"Known: {', '.join(names)}." if len(names) <= MAX_LISTED else f"`{lister}` lists all."
@@ -64,6 +65,13 @@ def shown(value: object) -> str:
     except Exception as error:  # a number of too many digits, or whatever somebody's class does
         return f"a value without words ({type(error).__name__})"
     return text if len(text) <= MAX_LETTERS else f"{text[: MAX_LETTERS - 3]}…"
+
+
+def _beginning(word: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:
+    """The shortest known names one of whose words begins with ``word``."""
+    begins = re.compile(rf"(?:^|[^a-z0-9]){re.escape(word.casefold())}") if word else None
+    found = (name for name in known if begins and begins.search(name.casefold()))
+    return tuple(sorted(found, key=lambda name: (len(name), name))[:count])
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3, cutoff: float = 0.5) -> tuple[str, ...]:

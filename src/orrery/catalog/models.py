@@ -9,13 +9,18 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from orrery.base.arguments import typed
 from orrery.base.errors import FactError, UnknownName
 from orrery.base.sources import Fact, Source, parse_fact, read_toml
+from orrery.catalog.diffusion import diffusion_names
+from orrery.catalog.recommendation import recommendation_names
+from orrery.catalog.speech import speech_names
 from orrery.models.config import parse
+from orrery.models.image_networks import BUILDERS
 from orrery.models.model import Model
 from orrery.models.quantization import ALWAYS, GGUF, IN_NAMES, format_in_name
 from orrery.models.read import read_model
@@ -50,6 +55,16 @@ TUNED = frozenset(
 def model_names() -> tuple[str, ...]:
     """Every catalogued model, as model hubs name it."""
     return tuple(_files())
+
+
+def other_models() -> dict[str, tuple[str, ...]]:
+    """Return models of other kinds than text, which ``orrery estimate`` answers for, by kind."""
+    return {
+        "pictures and videos that it makes": diffusion_names(),
+        "pictures that it reads": tuple(BUILDERS),
+        "speech": speech_names(),
+        "items that it ranks": recommendation_names(),
+    }
 
 
 @cache
@@ -153,7 +168,7 @@ def resolve(name: str) -> tuple[str, str]:
         key = _stripped(reading)
         if key and (found := _exact().get(key) or _loose().get(key) or _dotless().get(key.replace(".", ""))):
             return found, format_in_name(name)
-    raise UnknownName("model", name, model_names())
+    raise UnknownName("model", name, (*model_names(), *chain(*other_models().values())))
 
 
 @typed

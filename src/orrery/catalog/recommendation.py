@@ -23,6 +23,11 @@ def _fields(table: Mapping[str, Any]) -> dict[str, Any]:
     return {key: tuple(value) if key in lists else value for key, value in table.items() if key != "from"}
 
 
+def recommendation_names() -> tuple[str, ...]:
+    """Return every model."""
+    return tuple(_models())
+
+
 def is_recommendation(name: str | None) -> bool:
     """Whether a name is of a model that ranks items."""
     return name is not None and name.casefold() in _models()

@@ -7,7 +7,8 @@ import click
 
 VALUE = r"""(?:\["(?P<listed>[^"\]]+)"\]|"(?P<double>[^"]+)"|'(?P<single>[^']+)'|(?P<bare>[\w./-]+(?<![.])))"""
 ASSIGNMENT = re.compile(r"(?<!= )\b(?P<name>[a-z][a-z0-9_]*) = " + VALUE + r"(?!\S* = )")
-SUBJECT = re.compile(r"^(?P<name>[a-z][a-z0-9_]*):")
+SUBJECT = re.compile(r"^(?P<names>[a-z][a-z0-9_]*(?:(?:, | and )[a-z][a-z0-9_]*)*):")
+NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def in_flags(message: str, cli: click.Group, arguments: Sequence[str]) -> str:
@@ -15,6 +16,11 @@ def in_flags(message: str, cli: click.Group, arguments: Sequence[str]) -> str:
     command = _command(cli, arguments)
     if command is None or any(a.partition("=")[2].endswith(".toml") or a.endswith(".toml") for a in arguments):
         return message
+    return in_flags_of(message, command)
+
+
+def in_flags_of(message: str, command: click.Command) -> str:
+    """``message`` with ``field = value`` as ``--field value``, where the command has that flag."""
     flags = {p.name: p for p in command.params if isinstance(p, click.Option) and p.name}
 
     def written(found: re.Match[str]) -> str:
@@ -28,8 +34,10 @@ def in_flags(message: str, cli: click.Group, arguments: Sequence[str]) -> str:
         return f"{option.opts[0]} {value}"
 
     def subject(found: re.Match[str]) -> str:
-        option = flags.get(found["name"])
-        return f"{option.opts[0]}:" if option else found[0]
+        names = [name for name in NAME.findall(found["names"]) if name != "and"]
+        if not all(name in flags for name in names):
+            return found[0]
+        return NAME.sub(lambda name: flags[name[0]].opts[0] if name[0] in flags else name[0], found[0])
 
     return ASSIGNMENT.sub(written, SUBJECT.sub(subject, message))
 

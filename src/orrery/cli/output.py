@@ -6,6 +6,10 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import click
+
+from orrery.cli.in_flags import in_flags_of
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -40,5 +44,13 @@ def print_infeasible(answer: "InfeasibleAnswer", is_json: bool) -> int:
     if is_json:
         print_json(answer.to_json())
     print_notes(answer.notes)
-    print(f"Infeasible: {answer.infeasible}", file=sys.stderr)
+    print(f"Infeasible: {_as_typed(str(answer.infeasible))}", file=sys.stderr)
     return 3
+
+
+def _as_typed(message: str) -> str:
+    """The message in flags, unless settings were read from a file."""
+    context = click.get_current_context(silent=True)
+    if context is None or any(str(value).endswith(".toml") for value in context.params.values()):
+        return message
+    return in_flags_of(message, context.command)

@@ -6,6 +6,7 @@ table 2), ViT-B/16 and ViT-L/16 (Dosovitskiy et al. 2020, arXiv 2010.11929, tabl
 DeiT is (Touvron et al. 2020, arXiv 2012.12877, table 1).
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
@@ -148,6 +149,19 @@ BUILDERS: Mapping[str, Callable[[], Iterator[Unit]]] = {
 }
 
 
+def _squeezed(name: str) -> str:
+    return re.sub(r"[\s_.-]+", "", name.casefold())
+
+
+SPELLINGS: Mapping[str, str] = {_squeezed(name): name for name in BUILDERS}
+
+
+def find_network(name: str) -> str | None:
+    """Return the name of ``BUILDERS`` behind a spelling; None where there is none."""
+    return SPELLINGS.get(_squeezed(name))
+
+
 def network_of(name: str) -> Network:
     """The network of that name, one of ``BUILDERS``."""
+    name = find_network(name) or name
     return Network(name=name, units=tuple(BUILDERS[name]()), num_elements=SIDE**2 * COLOURS)

@@ -8,7 +8,7 @@ from orrery.base.errors import ScenarioError
 from orrery.catalog.diffusion import find_diffusion
 from orrery.catalog.recommendation import is_recommendation
 from orrery.catalog.speech import find_speech
-from orrery.models.image_networks import BUILDERS
+from orrery.models.image_networks import find_network
 from orrery.scenario.fields_diffusion import DIFFUSION_NAMES
 from orrery.scenario.schema import Scenario
 
@@ -30,7 +30,7 @@ def kind_of(model: str | None) -> ModelKind:
         return ModelKind.TEXT
     if find_diffusion(model) or model.endswith(".toml"):
         return ModelKind.DIFFUSION
-    if model in BUILDERS:
+    if find_network(model):
         return ModelKind.IMAGE
     if is_recommendation(model):
         return ModelKind.RANKING

@@ -168,8 +168,7 @@ def check_context(scenario: Scenario, model: Model) -> None:
     whose = "max_model_len" if scenario.max_model_len else f"the context of {model.name}"
     raise ScenarioError(
         f"input_tokens and output_tokens: {inputs:,} tokens a request are more than {whose}, {longest:,}; "
-        f"write shorter "
-        f"ones, or max_model_len = {inputs} (--max-model-len) where the server is started with it."
+        f"write shorter ones, or max_model_len = {inputs} where the server is started with it."
     )
 
 

@@ -12,7 +12,7 @@ from orrery.catalog.api_prices import api_price_names, get_api_price
 from orrery.catalog.devices import describe, device_names, get_device
 from orrery.catalog.engines import engine_names, get_engine
 from orrery.catalog.frameworks import framework_names, get_framework
-from orrery.catalog.models import get_model, model_names, published_parameters, resolve
+from orrery.catalog.models import get_model, model_names, other_models, published_parameters, resolve
 from orrery.catalog.places import get_place, least_round_trip_s, place_names, published_round_trip_s
 from orrery.catalog.prices import price_of
 from orrery.catalog.terms import get_term, terms
@@ -96,7 +96,12 @@ def _models() -> Table:
         "weights_format",
     )
     rows = [_shown(m, *names) for m in map(get_model, model_names())]
-    return Table(kind="models", title="Models", rows=tuple(rows), notes=("Any config.json works in place of a name.",))
+    return Table(kind="models", title="Models", rows=tuple(rows), notes=_beside_text())
+
+
+def _beside_text() -> tuple[str, ...]:
+    other = [f"{kind}: {', '.join(names)}" for kind, names in other_models().items()]
+    return ("Any config.json works in place of a name.", "`orrery estimate` answers for others, too.", *other)
 
 
 def _model(name: str) -> Table:

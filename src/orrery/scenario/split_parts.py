@@ -6,7 +6,7 @@ from pathlib import Path
 from orrery.base.errors import OutOfRange, ScenarioError, UnknownName
 from orrery.catalog.models import get_model
 from orrery.execution.edge.exits import Exit
-from orrery.models.image_networks import BUILDERS, network_of
+from orrery.models.image_networks import BUILDERS, find_network, network_of
 from orrery.models.language_network import language_network
 from orrery.models.network_file import read_network
 from orrery.models.networks import Network
@@ -17,10 +17,10 @@ MAX_RATES, MAX_PARTS, MAX_WIDTHS, MAX_WIDTH = 1000, 100, 20, 10**6
 
 def network_named(name: str, input_tokens: int | None) -> Network:
     """An image network by name, a network file, or a language model for a prompt of so many tokens."""
-    if name in BUILDERS or name.endswith(".toml"):
+    if find_network(name) or name.endswith(".toml"):
         if input_tokens is not None:
             raise ScenarioError(f"input_tokens: {name[:80]} takes no tokens; leave it out.")
-        return network_of(name) if name in BUILDERS else read_network(Path(name))
+        return network_of(name) if find_network(name) else read_network(Path(name))
     try:
         model = get_model(name)
     except UnknownName:

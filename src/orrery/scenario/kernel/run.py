@@ -9,6 +9,7 @@ from orrery.hardware.device import Device
 from orrery.scenario.fields_kernel import ALIASES, KERNEL_BY_NAME, SIZES
 from orrery.scenario.inputs import read_asked
 from orrery.scenario.kernel.answer import Declined, KernelAnswer, KernelRow
+from orrery.scenario.kernel.assumed import assumed_roof
 from orrery.scenario.kernel.operator import NOT_MEASURED, Found, Operator, Size, Way, Work, listed
 from orrery.scenario.kernel.operators import OPERATORS
 from orrery.scenario.kernel.question import KernelQuestion
@@ -97,7 +98,9 @@ def predict_kernel(question: KernelQuestion) -> tuple[KernelAnswer, list[tuple[K
                         device=device.name, variant=way.variant, format=way.format, engine=way.engine, reason=str(error)
                     )
                     continue
-                found.append((_row(operator, work, way, answer, varied), answer))
+                row = _row(operator, work, way, answer, varied)
+                notes += assumed_roof(row, device)
+                found.append((row, answer))
     if not found:
         reasons = dict.fromkeys(f"{d.variant or d.format}: {d.reason}" for d in declined.values())
         raise OutOfRange(f"{operator.name}: nothing can be said. " + "\n".join(reasons))
