@@ -138,6 +138,12 @@ def test_a_model_takes_milliseconds() -> None:
     assert (time.process_time() - start_s) / len(names) < 0.005
 
 
+@pytest.mark.parametrize("name", ["whisper-tiny", "openai/whisper-tiny", "ResNet-50", "dlrm"])
+def test_models_of_other_kinds_are_told_from_unknown_ones(name):
+    with pytest.raises(UnknownName, match=f"{name} is no model of text"):
+        get_model(name)
+
+
 @pytest.mark.parametrize(
     ("word", "near"),
     [("whisper", "openai/whisper-tiny"), ("bge", "BAAI/bge-m3"), ("vit", "vit-b-16"), ("flux", "FLUX.1-dev")],

@@ -86,6 +86,8 @@ def test_refusals_say_what_to_write():
         ({"engine": "nemo"}, "no runtime of speech .nemo."),
         ({"weights": "int4"}, "weights: got 'int4'; write fp32"),
         ({"weights": "int8", "device": "m4-max"}, "multiplies no int8"),
+        ({"engine": "faster-whisper", "device": "m4-max"}, 'no kernels for m4-max; write engine = "whisper.cpp"'),
+        ({"engine": "tensorrt-llm", "device": "mi300x"}, 'no kernels for mi300x; write engine = "faster-whisper"'),
         ({"model": "llama-3.1-8b", "output_tokens": 5, "input_tokens": 5}, "takes no speech"),
     ):
         settings = {k: v for k, v in {**ASKED, **change}.items() if v is not None}

@@ -5,7 +5,8 @@ OrreryError
 ├── ScenarioError   user input that makes no sense
 │   └── WrongType   an argument of another type than the function takes (also a TypeError)
 ├── UnknownName     a name that is not in the catalogue (also a LookupError)
-│   └── UnknownTechnique   a technique that does not exist (also a ScenarioError)
+│   ├── UnknownTechnique   a technique that does not exist (also a ScenarioError)
+│   └── OtherKind   a model that is not of text where one of text is read (also a ScenarioError)
 └── OutOfRange      a question outside the range where a rule means anything
 
 Infeasible is not an error: planner and scenario return it as a result with numbers.
@@ -56,6 +57,14 @@ class UnknownName(OrreryError, LookupError):
 
 class UnknownTechnique(UnknownName, ScenarioError):
     """A setting that names no technique of its extension point."""
+
+
+class OtherKind(UnknownName, ScenarioError):
+    """A model of pictures, speech or ranking where one of text is read."""
+
+    def __init__(self, name: str) -> None:
+        OrreryError.__init__(self, f"model: {name} is no model of text; `orrery estimate` alone answers for it.")
+        self.kind, self.name, self.near = "model", name, ()
 
 
 def shown(value: object) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from orrery.base.arguments import typed
-from orrery.base.errors import FactError, UnknownName
+from orrery.base.errors import FactError, OtherKind, UnknownName
 from orrery.base.sources import Fact, Source, parse_fact, read_toml
 from orrery.catalog.diffusion import diffusion_names
 from orrery.catalog.recommendation import recommendation_names
@@ -168,7 +168,10 @@ def resolve(name: str) -> tuple[str, str]:
         key = _stripped(reading)
         if key and (found := _exact().get(key) or _loose().get(key) or _dotless().get(key.replace(".", ""))):
             return found, format_in_name(name)
-    raise UnknownName("model", name, (*model_names(), *chain(*other_models().values())))
+    others = tuple(chain(*other_models().values()))
+    if _squeeze(name) in {_squeeze(spelled) for other in others for spelled in (other, _without_organisation(other))}:
+        raise OtherKind(name)
+    raise UnknownName("model", name, (*model_names(), *others))
 
 
 @typed

@@ -15,12 +15,13 @@ from orrery.hardware.device import Device
 
 FILE = Path(__file__).parent / "facts" / "speech_runtimes.toml"
 FITTED = FILE.with_name("speech_host.toml")
-DEFAULT = "faster-whisper"
+DEFAULTS = ("faster-whisper", "whisper.cpp")
+"""Runtimes that are meant where none is named: the first that has kernels for the device."""
 
 KINDS = {"eager": ("eager_operator_s", ""), "native": ("native_operator_s", "native_step_s"), "served": ("", "")}
 """By kind of runtime: the fitted seconds of an operator, and those between two steps."""
 
-WORDS = frozenset({"title", "aliases", "kind", "served_by"})
+WORDS = frozenset({"title", "aliases", "kind", "served_by", "gpu_vendors"})
 COUNTED = frozenset(f.name for f in fields(SpeechRuntime)) - {"name", "title", "facts", "spread"}
 
 
@@ -59,6 +60,17 @@ def _spellings() -> Mapping[str, str]:
     return {spelled: name for name, all_of_it in named.items() for spelled in all_of_it} | {
         KERNELS_ALONE.name: KERNELS_ALONE.name
     }
+
+
+def runs_on(runtime: str, device: Device) -> bool:
+    """Whether a runtime has kernels for a device: for its vendor's GPUs, or for any processor that is none."""
+    vendors = _tables().get(runtime, {}).get("gpu_vendors")
+    return vendors is None or device.kind != "gpu" or device.vendor in vendors
+
+
+def default_runtime(device: Device) -> str:
+    """Return the runtime that is meant where none is named."""
+    return next(name for name in DEFAULTS if runs_on(name, device))
 
 
 def get_runtime(name: str, device: Device, constants: Mapping[str, float] | None = None) -> SpeechRuntime:

@@ -9,7 +9,7 @@ from orrery.base.cost import Interval
 from orrery.base.errors import ScenarioError, UnknownName
 from orrery.catalog.devices import get_device
 from orrery.catalog.speech import get_speech
-from orrery.catalog.speech_runtimes import DEFAULT, get_runtime
+from orrery.catalog.speech_runtimes import default_runtime, get_runtime, runs_on
 from orrery.execution.formats import can_multiply
 from orrery.execution.memory import USABLE_FRAC, Infeasible
 from orrery.execution.speech import TOKENS_PER_S, WORD_BYTES, Transcribed, Windows, transcribe
@@ -211,9 +211,13 @@ def speech(scenario: Scenario) -> SpeechAnswer | InfeasibleAnswer:
 
 def _runtime(scenario: Scenario, device: Device) -> SpeechRuntime:
     try:
-        return get_runtime(scenario.engine or DEFAULT, device)
+        found = get_runtime(scenario.engine or default_runtime(device), device)
     except UnknownName as error:
         raise ScenarioError(f"engine: {error}") from None
+    if not runs_on(found.name, device):
+        instead = default_runtime(device)
+        raise ScenarioError(f'engine: {found.title} has no kernels for {device.name}; write engine = "{instead}".')
+    return found
 
 
 def _format(scenario: Scenario, device: Device) -> str:
