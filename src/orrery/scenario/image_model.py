@@ -169,7 +169,7 @@ def _notes(scenario: Scenario, runtime: NetworkRuntime, numbers: Numbers) -> tup
     apart = "run with them" if runtime.fuses else "are kernels of their own"
     found = [f"convolutions are timed as products; norms of batches and activations {apart} ({runtime.title})"]
     if numbers.is_integer_only and not scenario.integer_only:
-        found.append(f"codes of {numbers.format} pass between convolutions, as {runtime.title} does")
+        found.append(f"codes of {numbers.format} pass between convolutions ({runtime.title})")
     return tuple(found)
 
 
