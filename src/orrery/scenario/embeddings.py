@@ -126,10 +126,10 @@ def embeddings(scenario: Scenario) -> EmbeddingAnswer | InfeasibleAnswer:
         if getattr(scenario, name) is not None:
             raise ScenarioError(f"{name}: got {getattr(scenario, name)}; pooling makes no tokens; leave it out.")
     if scenario.model is not None and scenario.max_model_len is None:
-        model, asked = _model(scenario), scenario.input_tokens or 0
-        if is_encoder(model) and 0 < model.max_context_tokens < asked:
+        model, tokens = _model(scenario), scenario.input_tokens or 0
+        if is_encoder(model) and 0 < model.max_context_tokens < tokens:
             raise ScenarioError(
-                f"input_tokens: {asked:,} tokens are more than {model.name} reads at once; write "
+                f"input_tokens: {tokens:,} tokens are more than {model.name} reads at once; write "
                 f"input_tokens = {model.max_context_tokens}, or less."
             )
     settings = {name: value for name, value in scenario.written().items() if name != "pooling"}
