@@ -215,6 +215,7 @@ RUN = {"engine": "vllm", "version": "0.9", "mode": "open", "generation": "hopper
         ({"on": ("hopper",)}, {"generation": "ampere"}),
         ({"from": "0.9"}, {"version": "0.8"}),
         ({"publisher": "me"}, {"published": "you"}),
+        ({"publishers": ("him", "me")}, {"published": "you"}),
         ({"models": "meta/*"}, {"model": "qwen/x"}),
         ({}, {"engine": "sglang"}),
         ({}, {"mode": "closed"}),

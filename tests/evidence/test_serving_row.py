@@ -37,6 +37,7 @@ def read(**cells):
         ({"num_devices": "", "tp": "4"}, "tp4"),
         ({"num_devices": "4", "engine": "llama.cpp"}, "tp1 pp4"),
         ({"num_devices": "8", "tp": "8", "dp": "8", "ep": "8", "model": "deepseek-v3"}, "tp1 dp8 ep8"),
+        ({"num_devices": "8", "tp": "8", "dp": "8", "model": "deepseek-v3"}, "tp1 dp8 etp8"),  # a part of each expert
     ],
 )
 def test_devices_are_cut_as_stated_or_by_the_default(cells, layout):
@@ -74,6 +75,16 @@ def test_a_closed_loop_runs_ten_times_its_concurrency():
 
 def test_a_prompt_chunk_is_the_token_budget():
     assert read(prompt_chunk_tokens="64")[0].max_num_batched_tokens == 64
+
+
+SIZED, OTHER = "SemiAnalysisAI/InferenceX, a table", "https://blog.example/post"
+CLOSED = {"mode": "closed", "concurrency": "16", "batch_size": "", "engine_version": "0.10.0"}
+
+
+@pytest.mark.parametrize(("source", "budget"), [("", 128 + 16), (SIZED, 128 + 16), (OTHER, 0)])
+def test_only_scripts_that_size_the_token_budget_by_the_traffic_are_taken_to(source, budget):
+    """The longest prompt and a token of each of 16; others' runs have the engine's default, which 0 stands for."""
+    assert read(**CLOSED, source=source)[0].max_num_batched_tokens == budget
 
 
 def test_the_same_cells_give_the_same_deployment():

@@ -31,6 +31,7 @@ def deployed(capacity=100_000.0, frac=0.0, tp=1, pp=1, dp=1, ep=1, cp=1, **engin
     usual = {
         "name": "vllm",
         "max_num_seqs": 8,
+        "max_num_server_seqs": {},
         "max_num_batched_tokens": 10,
         "num_steps_per_recv": 3,
         "memory_utilization_frac": 0.9,
@@ -44,7 +45,7 @@ def deployed(capacity=100_000.0, frac=0.0, tp=1, pp=1, dp=1, ep=1, cp=1, **engin
     return SimpleNamespace(
         cluster=SimpleNamespace(device=SimpleNamespace(name="d", memory_capacity_bytes=capacity)),
         engine=SimpleNamespace(**(usual | engine)),
-        model=SimpleNamespace(name="m", hidden_size=7, vocab_size=100),
+        model=SimpleNamespace(name="m", family="f", hidden_size=7, vocab_size=100),
         formats=SimpleNamespace(weights="bf16", activations="bf16"),
         layout=Layout(tp=tp, pp=pp, dp=dp, ep=ep, cp=cp),
         memory_utilization_frac=frac,
@@ -137,6 +138,18 @@ def test_the_widest_layer_and_sampling(monkeypatch):
         3,
         1,
     )
+
+
+def test_ranks_share_a_limit_that_an_engine_sets_for_a_family():
+    """12 of a server on 4 attention ranks: 3 each, never fewer than one, nor more than a rank's own."""
+    limited = {"max_num_server_seqs": {"f": 12}}
+    assert max_num_seqs(deployed(dp=4, **limited)) == 3
+    assert max_num_seqs(deployed(dp=16, **limited)) == 1
+    assert max_num_seqs(deployed(**limited)) == 8
+    assert max_num_seqs(deployed(dp=4, max_num_server_seqs={"g": 12})) == 8
+    asked = deployed(dp=4, **limited)
+    asked.max_num_seqs = 5
+    assert max_num_seqs(asked) == 5
 
 
 def test_buffers_of_collectives():

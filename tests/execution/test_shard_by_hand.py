@@ -1,6 +1,6 @@
 """A model of three layers, 64 wide, cut by hand; mixers of every kind in a step; draft trees of two levels."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,6 +9,7 @@ import pytest
 from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
 from orrery.catalog.engines import get_engine
+from orrery.catalog.models import get_model
 from orrery.execution import draft_trees, mixing
 from orrery.execution.draft_head import DraftHead
 from orrery.execution.draft_trees import best_of, checked_ranks, ranked, ratios, tree_heads, widened
@@ -18,6 +19,7 @@ from orrery.execution.shard import Cache, MixerShard, cache_of, connection_width
 from orrery.hardware.cluster import Cluster
 from orrery.models.config import parse
 from orrery.models.model import CompressedAttention, LatentAttention, RecurrentMixer, SoftmaxAttention
+from orrery.numerics.registry import get_format
 
 H100 = get_device("h100-sxm")
 LLAMA = {
@@ -325,3 +327,30 @@ def test_maps_that_are_drawn():
     assert maps[0, 0, 937:].sum() == 0.0  # the first of the window stands at 936
     assert maps[0, 0, 936] > 0.0
     assert maps[:, :, :].transpose(1, 0, 2)[:, heavy].mean() > 20 * maps.mean()
+
+
+@pytest.mark.parametrize(
+    ("model", "weights", "file_bytes"),
+    [
+        ("meta-llama/Meta-Llama-3-8B", "q4_k_m", 4.92e9),
+        ("meta-llama/Meta-Llama-3-8B", "q8_0", 8.54e9),
+        ("meta-llama/Meta-Llama-3-70B", "q4_k_m", 42.52e9),
+        ("openai/gpt-oss-20b", "mxfp4", 11.27 * 2**30),
+        ("openai/gpt-oss-120b", "mxfp4", 59.02 * 2**30),
+    ],
+)
+def test_files_of_llama_cpp_have_their_published_sizes(model, weights, file_bytes):
+    deployment = replace(cut(weights=weights), model=get_model(model), engine=get_engine("llama.cpp", "", H100))
+    assert shard(deployment).weight_bytes == pytest.approx(file_bytes, rel=0.015)
+
+
+def test_files_of_llama_cpp_round_the_head_and_the_embedding_too():
+    """Q4_K_M beside a head in Q6_K of 6.5625 bits; in 16 bits, elsewhere. An embedding has the format of the layers."""
+    wide, ggml = cut(weights="int4"), cut(weights="q4_k_m")
+    assert shapes(wide)["head"][-1] == 2 * 64 * 1000
+    assert shapes(ggml)["head"][-1] == pytest.approx(64 * 1000 * get_format("q6_k").bytes_per_element)
+    layers_bytes = sum(count * each for name, (_, _, count, each) in shapes(ggml).items() if name != "head")
+    norms_bytes = 7 * 2 * 64
+    embedding_bytes = 64 * 1000 * get_format("q4_k_m").bytes_per_element
+    total = layers_bytes + norms_bytes + embedding_bytes + shapes(ggml)["head"][-1]
+    assert shard(ggml).weight_bytes == pytest.approx(total)

@@ -166,6 +166,10 @@ def _engine(name: str, version: str, generation: str) -> Engine:
     if unknown := facts.keys() - known.keys():
         raise FactError(f"{name}.toml: Engine has no {', '.join(sorted(unknown))}.")
     values = {key: _typed(fact.value, known[key]) for key, fact in facts.items()}
+    limits = {
+        entry["family"]: parse_fact(f"{name}.toml", "max_num_seqs", entry["max_num_seqs"], sources)
+        for entry in raw.get("limit", ())
+    }
     spreads = {
         k: _spread(table, fitted["at"])
         for k, table in (_pooled_spreads() | fitted.get("spread", {}) | raw.get("spread", {})).items()
@@ -178,7 +182,8 @@ def _engine(name: str, version: str, generation: str) -> Engine:
             has_eras=_has_eras(name),
             backends=rules_of(name, version),
             spreads=spreads,
-            facts=facts,
+            facts=facts | {f"max_num_seqs of {family}": fact for family, fact in limits.items()},
+            max_num_server_seqs={family: int(fact.value) for family, fact in limits.items()},
             **values,
         )
     except TypeError as error:

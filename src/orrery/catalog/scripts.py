@@ -15,10 +15,14 @@ from orrery.catalog.releases import is_past
 
 FILE = Path(__file__).parent / "facts" / "scripts.toml"
 
-SETTINGS = ("scheduler_recv_interval", "num_distinct_prompts", "gpu_memory_utilization_frac")
-KEYS = frozenset(
-    {"publisher", "models", "engine", "mode", "from", "on", "ranks", "concurrency", "source", "at", *SETTINGS}
+SETTINGS = (
+    "scheduler_recv_interval",
+    "num_distinct_prompts",
+    "gpu_memory_utilization_frac",
+    "is_budget_of_traffic",
 )
+CONDITIONS = ("publisher", "publishers", "models", "engine", "mode", "from", "on", "ranks", "concurrency")
+KEYS = frozenset({*CONDITIONS, "source", "at", *SETTINGS})
 ANY = (0.0, inf)
 
 
@@ -45,7 +49,10 @@ def script_setting(
     model: str = "",
 ) -> Fact | None:
     """Value of a setting in public scripts, by concurrency and attention ranks; None where they set none.
-    ``published``: where the run was, for rules about one publisher's scripts; ``model``: for rules about one model's.
+    ``published``: where the run was, for rules about publishers' scripts; ``model``: for rules about one model's.
+
+    A rule with a ``publisher`` is about that one's runs; one with ``publishers`` is about runs of theirs and those that
+    do not say whose they are, for somebody else's script leaves the engine's default.
     """
     for rule in _rules():
         if (
@@ -57,6 +64,7 @@ def script_setting(
             and _holds(rule.get("ranks", ANY), ranks)
             and _holds(rule.get("concurrency", ANY), concurrency)
             and published.startswith(rule.get("publisher", ""))
+            and (not published or published.startswith(tuple(rule.get("publishers", ("",)))))
             and fnmatchcase(model.casefold(), rule.get("models", "*"))
         ):
             return Fact(name=setting, value=rule[setting], basis=Basis.STATED, source=rule["source"], at=rule["at"])

@@ -86,7 +86,7 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
         layout,
         Formats(weights=weights, activations=activations, kv=kv, expert_activations=stated),
         row.count("max_num_seqs"),
-        budget or _budget(row, engine, layout, workload),
+        budget or _budget(row, engine, version, device, layout, workload),
         share,
         _backends(row),
         workload.mode,
@@ -200,21 +200,27 @@ def _layout(row: Row, engine: Engine, device: Device) -> Layout:
         dp = max(1, devices // (tp * pp))
         if dp > 1:
             row.default("dp", str(dp))
+    etp = row.count("etp")
     if tp * pp == devices and dp > 1 and tp % dp == 0:
+        if not (ep or etp):
+            etp = int(row.default("etp", str(tp)))  # all ranks hold a part of every expert
         tp //= dp  # data-parallel attention inside the tensor-parallel ranks, as SGLang counts it
     if tp * pp * dp != devices:
         raise ScenarioError("num_devices is not tp x pp x dp")
-    return Layout(tp=tp, pp=pp, dp=dp, ep=max(ep, 1), etp=row.count("etp"))
+    return Layout(tp=tp, pp=pp, dp=dp, ep=max(ep, 1), etp=etp)
 
 
-def _budget(row: Row, engine: Engine, layout: Layout, workload: Workload) -> int:
+def _budget(row: Row, engine: Engine, version: str, device: Device, layout: Layout, workload: Workload) -> int:
     """The step's token budget of a closed loop that does not state it; 0 = the engine's default.
 
-    Scripts of published closed loops size it to the traffic, one prompt beside an answer's token of every other
-    request (NVIDIA's and InferenceMAX's set max_num_tokens to input + concurrency, and a little), because
-    a larger one only makes running answers wait for several prompts at a time.
+    Some publishers' scripts size it to the traffic, one prompt beside an answer's token of every other request
+    (NVIDIA's and InferenceMAX's set max_num_tokens to input + concurrency, and a little), because a larger one only
+    makes running answers wait for several prompts at a time.
     """
     if workload.mode != "closed" or not engine.has_mixed_steps:
+        return 0
+    published = row.word("source")
+    if _scripted("is_budget_of_traffic", engine.name, version, device, workload, published=published) is None:
         return 0
     sized = longest_tokens(workload) + ceil(workload.concurrency / layout.dp)
     if sized >= engine.max_num_batched_tokens:
@@ -231,7 +237,10 @@ def _recv_interval(row: Row, engine: Engine, version: str, device: Device, layou
             raise ScenarioError(f"scheduler_recv_interval is {stated}, and {engine.name} has no such setting")
         return stated
     ranks = layout.dp if layout.shares_experts else 1
-    found = _scripted("scheduler_recv_interval", engine.name, version, device, workload, ranks=ranks)
+    published = row.word("source")
+    found = _scripted(
+        "scheduler_recv_interval", engine.name, version, device, workload, ranks=ranks, published=published
+    )
     if found is None or found.value == engine.num_steps_per_recv:
         return 0
     row.default("scheduler_recv_interval", f"{found.value} ({found.at})")

@@ -98,7 +98,9 @@ class Engine:
     sampling_logit_bytes: float = 4.0  # alive at the peak of sampling; 4: one FP32 logit
     is_static_share: bool = False  # the share is of weights and cache; activations live in what it leaves
     has_eras: bool = True  # False: its releases are not told apart, in defaults or in constants
+    kept_format: str = ""  # of weights that a quantised checkpoint keeps in 16 bits, where its files round those too
     usual_weights: str = ""  # format of the weights that it loads where nobody says; "" = the checkpoint's own
+    max_num_server_seqs: Mapping[str, int] = field(default_factory=dict[str, int])  # by family, over all ranks
     backends: tuple[BackendRule, ...] = ()  # what it chooses by default, the first that holds decides
     num_steps_per_recv: int = 0  # decode steps between two looks for new requests; 0 = it cannot be told
     cache_pieces: str = "layers"  # what is sent in one piece: "layers", "blocks" of all layers, or "layer-blocks"

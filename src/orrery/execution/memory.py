@@ -65,8 +65,14 @@ class Infeasible:
 
 
 def max_num_seqs(deployment: Deployment) -> int:
-    """The batch limit: the deployment's, or the engine's default."""
-    return deployment.max_num_seqs or deployment.engine.max_num_seqs
+    """The batch limit of each attention rank: the deployment's, or the engine's default. For some families an engine
+    takes a limit of the whole server, which its ranks share."""
+    engine = deployment.engine
+    if deployment.max_num_seqs:
+        return deployment.max_num_seqs
+    if limit := engine.max_num_server_seqs.get(deployment.model.family):
+        return min(engine.max_num_seqs, max(1, limit // deployment.layout.dp))
+    return engine.max_num_seqs
 
 
 def max_num_batched_tokens(deployment: Deployment) -> int:

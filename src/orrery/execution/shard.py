@@ -24,6 +24,7 @@ from orrery.models.model import (
     RecurrentMixer,
     SoftmaxAttention,
 )
+from orrery.numerics.registry import get_format
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,11 +154,21 @@ def has_exchange(deployment: Deployment) -> bool:
 
 
 def stored_format(deployment: Deployment, role: str) -> str:
-    """The format that the weights of a role are stored in: quantised, or kept in 16 bits by the recipe."""
+    """The format that the weights of a role are stored in: quantised, or what the recipe keeps in 16 bits."""
     weights = deployment.formats.weights
     if is_16bit(weights) or role not in deployment.model.kept_16bit_roles:
         return weights
-    return deployment.formats.activations if is_16bit(deployment.formats.activations) else "bf16"
+    return (get_format(weights).head_format if role == "head" else "") or kept_format(deployment)
+
+
+def kept_format(deployment: Deployment) -> str:
+    """The format of weights that are not quantised with the others: 16 bits, but files of some engines round all."""
+    formats, is_plain = deployment.formats, is_16bit(deployment.formats.weights)
+    if not is_plain and get_format(formats.weights).head_format:
+        return formats.weights
+    if not is_plain and deployment.engine.kept_format:
+        return deployment.engine.kept_format
+    return formats.activations if is_16bit(formats.activations) else "bf16"
 
 
 def _linear(deployment: Deployment, block: Block | None, linear: Linear) -> LinearShard:
@@ -267,9 +278,9 @@ def _weight_bytes(
     """Stored weights on the fullest device: its stage's layers, and the embedding or the head."""
     model, tp = deployment.model, deployment.layout.tp
     layers = sum(x.count * x.weight_bytes for x in linears) + sum(x.count * x.weight_bytes for x in experts)
-    plain = wide_bytes(deployment.formats.activations)
+    plain, rows = wide_bytes(deployment.formats.activations), bytes_per_element(kept_format(deployment))
     other = plain * (sum(b.count * b.other_parameters for b in model.blocks) + model.other_parameters)
-    embedding = plain * (model.embedding_parameters / tp + model.tower_parameters)
+    embedding = rows * model.embedding_parameters / tp + plain * model.tower_parameters
     top = sum(x.weight_bytes for x in head) if not model.is_head_tied or deployment.layout.pp > 1 else 0.0
     encoder = sum(b.num_parameters for b in model.encoder) * bytes_per_element(deployment.formats.weights) / tp
     ends = embedding + top if deployment.layout.pp == 1 else max(embedding, top)

@@ -26,6 +26,7 @@ class Format:
     stored_bits: float = 0.0  # of one element in memory, where that is not the element's own width
     rates: tuple[str, ...] = ()
     weight_only: bool = False
+    head_format: str = ""  # of the output matrix beside weights of this format, where a container rounds it too
     aliases: tuple[str, ...] = ()
     source: str = ""  # who defines it
 
