@@ -7,6 +7,7 @@ from typing import Any
 
 from orrery.base.errors import ScenarioError
 from orrery.execution.memory import Infeasible
+from orrery.execution.shard import shard
 from orrery.fleet.service.result import FleetRun
 from orrery.fleet.service.run import run_fleet
 from orrery.fleet.service.sharing import part_of, shared_setup, together
@@ -35,7 +36,8 @@ NEEDS_CAPACITY = ("slo-planner", "predictive")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SharedAnswer(ServicesAnswer):
-    """Services on the same replicas. Each one's part of rent and idle power is that of the computing time."""
+    """Services on the same replicas. Each one's part of rent and idle power is that of the computing time, in which a
+    step that waits for its model to wake counts as a whole."""
 
     run: FleetRun
     own_notes: tuple[str, ...]
@@ -78,7 +80,8 @@ def shared_fleet(settings: Mapping[str, Any], where: str) -> SharedAnswer | Infe
     wake_s = [_wake_s(found[name], one) for name, one in parts.items()]
     if way == "sleep":
         notes = tuple(
-            f"{name}: its weights take {s:.3g} s to come back from the host's memory"
+            f"{name}: its weights take {s:.3g} s to come back from the host's memory, of which they hold "
+            f"{_weight_bytes(parts[name]) / 1e9:.3g} GB a replica"
             for name, s in zip(found, wake_s, strict=True)
         )
     setups = [one.setup for one in parts.values()]
@@ -154,6 +157,12 @@ def _too_large(
     if len(found) > 1:
         more += ' Or let one be awake at a time (share = "sleep"), or give it replicas of its own.'
     return InfeasibleAnswer(infeasible=replace(why, smallest_change=more), notes=notes, settings=dict(settings))
+
+
+def _weight_bytes(one: Built) -> float:
+    """Weights of one replica, all its devices together."""
+    deployment = one.setup.service.pools[0].deployment
+    return shard(deployment).weight_bytes * deployment.layout.num_devices
 
 
 def _wake_s(inputs: FleetInputs, one: Built) -> float:
