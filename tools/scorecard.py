@@ -215,16 +215,9 @@ def counts_of(checked: Checked, side: Words) -> Counts:
     return count
 
 
-def accuracy(
-    scored: list[Scored],
-    counts: dict[str, Counts],
-    left_out: dict[str, Any],
-    truth: dict[str, Any],
-    campaigns: dict[str, Any],
-    pictures: dict[str, Any],
-    unseen: dict[str, Any],
-) -> dict[str, Any]:
-    """The checked-in numbers: one table for each metric of each measured table, with its groups."""
+def accuracy(scored: list[Scored], counts: dict[str, Counts], retained: dict[str, Any]) -> dict[str, Any]:
+    """The checked-in numbers: one table for each metric of each measured table, with its groups; and of ``retained``
+    what other tools found."""
     entries: dict[str, Any] = {}
     for s in scored:
         table = entries.setdefault(
@@ -237,15 +230,7 @@ def accuracy(
         )
         by = next(word for word in ("op", "mode", "framework") if word in s.words)
         table[s.metric] = {str(word): _entry(s.take(s.words[by] == word)) for word in np.unique(s.words[by])}
-    if left_out:
-        entries[LEFT_OUT] = {STEP: left_out}
-    if truth:
-        entries[GROUND_TRUTH] = truth
-    if campaigns:
-        entries[BY_CAMPAIGN] = campaigns
-    if pictures:
-        entries[PICTURES] = pictures
-    return entries | unseen
+    return entries | {key: table for key, table in retained.items() if ".csv" not in key}
 
 
 def _entry(s: Scored) -> dict[str, float | int]:
@@ -287,7 +272,7 @@ def main() -> None:
     left_out, truth = retained.get(LEFT_OUT, {}).get(STEP, {}), retained.get(GROUND_TRUTH, {})
     campaigns, pictures = retained.get(BY_CAMPAIGN, {}), retained.get(PICTURES, {})
     unseen = {key: retained[key] for key in (UNSEEN, FIRST) if key in retained}
-    write_tables(accuracy(scored, counts, left_out, truth, campaigns, pictures, unseen))
+    write_tables(accuracy(scored, counts, retained))
     write_atomically(ROOT / "docs" / "scorecard.svg", draw(scored))
     afterwards = section(unseen) if unseen else ""
     page = write_page(scored, counts, left_out, truth, campaigns, pictures, afterwards)
