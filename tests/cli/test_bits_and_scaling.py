@@ -178,7 +178,7 @@ def test_a_wrong_line_is_named(capsys, tmp_path, line, words):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--device", "b200", "--formats", "bf16,fp8"), "model, checkpoint and layers: all missing"),
+        (("--device", "b200", "--formats", "bf16,fp8"), "--model, --checkpoint and --layers: all missing"),
         (("--model", "llama-3.2-1b", "--formats", "bf16,fp8"), "device: is missing"),
         (("--model", "llama-3.2-1b", "--device", "b200", "--formats", "bf16"), "write two or more"),
         (("--model", "llama-3.2-1b", "--device", "b200", "--formats", "bf16,fp88"), "no format 'fp88'"),

@@ -17,7 +17,7 @@ PACKED = Path(__file__).parent / "docs"
 """The documentation of an installed package; a checkout has its own."""
 
 NAME = re.compile(r"([a-z0-9-]{1,40}/)?[a-z0-9-]{1,60}")
-PICTURE = re.compile(r"(images/)?[a-z0-9-]{1,60}\.(png|svg)")
+PICTURE = re.compile(r"(images/([a-z0-9-]{1,40}/)?)?[a-z0-9-]{1,60}\.(png|svg|webp)")
 NUM_KEPT = 64
 """Finished pages that are kept."""
 

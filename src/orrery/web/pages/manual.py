@@ -12,12 +12,15 @@ from orrery.web.render import page
 
 MENU = (70, "/docs", "Docs")
 
+PICTURES = {".png": "image/png", ".svg": "image/svg+xml", ".webp": "image/webp"}
+"""Media types by the ending of a file; older systems do not know the last."""
+
 
 async def manual(request: Request) -> Response:
     """One page, or a picture of one."""
     name = str(request.path_params.get("name", "index"))
     if found := picture(name):
-        return FileResponse(found)
+        return FileResponse(found, media_type=PICTURES[found.suffix])
     if name.endswith(".md"):
         return RedirectResponse(f"/docs/{name.removesuffix('.md')}", 301)
     text = await asyncio.to_thread(manual_page, name)
