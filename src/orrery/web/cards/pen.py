@@ -1,6 +1,7 @@
 """A drawing that becomes a PNG: words in the one face that Pillow brings, rectangles and lines."""
 
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cache
 from io import BytesIO
@@ -88,7 +89,7 @@ class Pen:
     def png(self) -> bytes:
         """The picture as a file."""
         written = BytesIO()
-        self._picture.quantize(palette=_palette(), dither=Image.Dither.NONE).save(written, "PNG", optimize=True)
+        self._picture.quantize(palette=_palette(), dither=Image.Dither.NONE).save(written, "PNG")
         return written.getvalue()
 
 
@@ -102,9 +103,8 @@ def fitted(words: str, most_px: float, sizes_px: Sequence[int]) -> tuple[str, in
     for size_px in sizes_px:
         if width_px(words, size_px) <= most_px:
             return words, size_px
-    while words and width_px(f"{words}…", sizes_px[-1]) > most_px:
-        words = words[:-1].rstrip()
-    return f"{words}…", sizes_px[-1]
+    most = bisect_right(range(len(words)), most_px, key=lambda n: width_px(f"{words[: n + 1].rstrip()}…", sizes_px[-1]))
+    return f"{words[:most].rstrip()}…", sizes_px[-1]
 
 
 def wrapped(words: str, most_px: float, size_px: int, num_lines: int) -> list[str]:
