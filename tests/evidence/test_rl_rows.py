@@ -95,6 +95,7 @@ def test_a_table_of_steps_is_scored(tmp_path):
     assert step.score.mean_abs_error_frac < 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not TABLE.exists(), reason=f"no measured tables at {TABLE.parent}")
 def test_published_steps_are_near():
     """Some 20 % on average, by constants that saw none of them; a fit of training moves it by a few per cent."""
