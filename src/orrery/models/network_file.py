@@ -99,7 +99,8 @@ def _layers(table: Mapping[str, Any], key: str, where: str) -> tuple[Convolution
 def _layer(raw: Any, where: str) -> Convolution:
     table = checked_table(raw, where, f", such as {EXAMPLE}")
     check_keys(table, LAYER_KEYS, where)
-    found = Convolution(**{key: _count(table, key, where, default) for key, default in LAYER_KEYS.items()})
+    sizes: dict[str, Any] = {key: _count(table, key, where, default) for key, default in LAYER_KEYS.items()}
+    found = Convolution(**sizes)
     if found.inputs % found.groups or found.outputs % found.groups:
         raise ScenarioError(f"{where}: groups {found.groups} must divide inputs and outputs.")
     return found

@@ -187,7 +187,7 @@ def report(w: SimulationState, i: int, now_s: float, tokens: int, end: int) -> N
 
 def way_back_s(w: SimulationState, i: int) -> float:
     """Time until the client of a request has what its region sends."""
-    return w.regions.back_s[w.req[i, ORIGIN], w.req[i, REGION]] if w.req[i, REGION] >= 0 else 0.0
+    return float(w.regions.back_s[w.req[i, ORIGIN], w.req[i, REGION]]) if w.req[i, REGION] >= 0 else 0.0
 
 
 def leave_run(w: SimulationState, i: int, now_s: float) -> None:
