@@ -130,8 +130,10 @@ def entries(
         path = path_of(*key)[: 1 + sum(bool(w) for w in key)]
         logs = logs_at(tree, path, is_scaled=key in scaled and key not in own)
         name, era, generation = key
-        unsaid = {UNIT for x in (logs[CONSTANTS.index(UNIT)],) if x >= HIGH[CONSTANTS.index(UNIT)] - MARGIN}
-        unsaid |= set() if key in handed else {"handover_s"}
+        is_said = {
+            UNIT: logs[CONSTANTS.index(UNIT)] < START[CONSTANTS.index(UNIT)] - MARGIN,
+            "handover_s": key in handed,
+        }
         out.append(
             {
                 "name": name,
@@ -142,7 +144,7 @@ def entries(
                 "campaigns": len(campaigns[key]),
                 "at_bound": at_bound(logs),
                 "at": f"{count[key]} rows of {len(campaigns[key])} campaigns to fit; intervals from campaigns left out",
-                "constants": {n: v for n, v in constants_of(logs).items() if n not in unsaid},
+                "constants": {n: v for n, v in constants_of(logs).items() if is_said.get(n, True)},
                 "spread": {f"{m}.{f}": widths.spread(m, path) for m in modes for f, widths in by_factor.items()},
             }
         )

@@ -89,10 +89,10 @@ def on_device(constants: Mapping[str, float], device: Device) -> dict[str, float
 
 
 @lru_cache(maxsize=1024)
-def _on_device(engine: Engine, host_ratio: float, bandwidth_ratio: float) -> Engine:
+def _on_device(engine: Engine, host_ratio: float, reading_ratio: float) -> Engine:
     """The engine where a host's work and memory-bound kernels take so many times as long."""
     values: dict[str, Any] = {name: getattr(engine, name) * host_ratio for name in HOST_WORK}
-    values["memory_ratio"] = engine.memory_ratio * bandwidth_ratio
+    values["memory_ratio"] = engine.memory_ratio * reading_ratio
     facts = {k: replace(engine.facts[k], value=v) for k, v in values.items() if k in engine.facts}
     return replace(engine, facts={**engine.facts, **facts}, **values)
 
