@@ -144,7 +144,7 @@ def test_the_result_of_a_simulation(client: TestClient, store: Store, parts: dic
         assert f">{head}</th>" in text
     assert "<dd>40<small>0 refused" in text
     assert f"{answer['p99_ttft_ms']:.3g} ms" in text
-    assert text.count("<svg") == 2 + 5 + 1, "latencies and goodput, what happened over time, the steps"
+    assert text.count("at-desk") == 2 + 5 + 1, "latencies and goodput, what happened over time, the steps"
     assert "replica 2" in text
     assert "2 taken together" in text, "the closed form is of one replica"
     assert '<span class="badge good">met</span>' in text

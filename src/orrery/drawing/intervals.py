@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from orrery.drawing.axis import Axis, Scale, scale
 from orrery.drawing.captions import left_out, not_shown
 from orrery.drawing.marks import mark
-from orrery.drawing.paper import SIDE_PX, WIDTH_PX, finish, heading, label, legend, nothing, path
+from orrery.drawing.paper import SIDE_PX, finish, heading, is_narrow, label, legend, nothing, path, sheet_px
 from orrery.drawing.plane import foot_ticks
-from orrery.drawing.words import clean, px, safe, width_px
+from orrery.drawing.rows import RowNames, row_names
+from orrery.drawing.words import px, safe
 
 MAX_ROWS = 80
-_ROW_PX, _VALUE_PX = 26.0, 110.0
+_ROW_PX, _VALUE_PX, _NARROW_VALUE_PX = 26.0, 110.0, 70.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +45,21 @@ def intervals(
     if any(_other(r, axis) is not None for r in shown):
         keys, top = legend([(_value(0, 0), names[0]), (_hollow(0, 0), names[1])], top)
         body += keys
-    left = SIDE_PX + min(220.0, max(width_px(clean(r.name)) for r in shown)) + 14.0
+    rows_of = row_names((r.name for r in shown), 220.0, 10.0, 4.0)
+    value_px = _NARROW_VALUE_PX if is_narrow() else _VALUE_PX
     along = scale(
         axis,
         [v for r in shown for v in (r.value, *_ends(r, axis), _other(r, axis)) if v is not None],
-        left,
-        WIDTH_PX - SIDE_PX - _VALUE_PX,
+        rows_of.left_px,
+        sheet_px() - SIDE_PX - value_px,
     )
-    foot = top + _ROW_PX * len(shown) + 4.0
+    row_px = _ROW_PX + rows_of.above_px
+    foot = top + row_px * len(shown) + 4.0
     lines = "".join(f"M{px(along.at(v))} {px(top)}V{px(foot)}" for v, _ in along.ticks(72.0))
     body.append(path(lines, "g"))
     for row, r in enumerate(shown):
-        body += _row(r, along, top + row * _ROW_PX + 15.0, names)
-    ticks, end = foot_ticks(along, foot, _VALUE_PX)
+        body += _row(r, along, rows_of, top + row * row_px + rows_of.above_px + 15.0, names)
+    ticks, end = foot_ticks(along, foot, value_px)
     many = not_shown(len(inside) - len(shown), len(inside), "rows")
     return finish([*body, *ticks], end, title, [says, *_describe(axis, shown, names[1]), many, missing])
 
@@ -77,9 +80,9 @@ def _hollow(x: float, y: float) -> str:
     return f'<g class="orr-k6">{mark(3, x, y, 4.2, "w")}</g>'
 
 
-def _row(r: Reading, along: Scale, y: float, names: tuple[str, str]) -> Iterator[str]:
+def _row(r: Reading, along: Scale, rows_of: RowNames, y: float, names: tuple[str, str]) -> Iterator[str]:
     axis, ends, other = along.axis, _ends(r, along.axis), _other(r, along.axis)
-    yield label(along.start_px - 10, y + 4, r.name, "e", along.start_px - SIDE_PX - 10)
+    yield rows_of.label(r.name, y - 10, y + 4)
     between = f" ({axis.describe(ends[0])} to {axis.describe(ends[1])})" if ends else ""
     beside = f"; {names[1]} {axis.describe(other)}" if other is not None else ""
     yield f"<g><title>{safe(f'{r.name}: {axis.describe(r.value)}{between}{beside}')}</title>"
@@ -91,7 +94,7 @@ def _row(r: Reading, along: Scale, y: float, names: tuple[str, str]) -> Iterator
     if other is not None:
         yield _hollow(along.at(other), y)
     yield "</g>"
-    yield label(along.end_px + 12, y + 4, axis.describe(r.value), "n", _VALUE_PX - 4)
+    yield label(along.end_px + 12, y + 4, axis.describe(r.value), "n", sheet_px() - SIDE_PX - along.end_px - 4)
 
 
 def _describe(axis: Axis, rows: Sequence[Reading], other_name: str) -> Iterator[str]:

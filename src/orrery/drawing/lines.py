@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from orrery.drawing.axis import Axis
 from orrery.drawing.captions import left_out, span
 from orrery.drawing.marks import mark as marker
-from orrery.drawing.paper import SIDE_PX, WIDTH_PX, finish, heading, hue, label, legend, nothing, path
+from orrery.drawing.paper import SIDE_PX, finish, heading, hue, is_narrow, label, legend, nothing, path, sheet_px
 from orrery.drawing.plane import Plane, plane
 from orrery.drawing.words import clean, px, safe, width_px
 
@@ -55,7 +55,7 @@ def lines(
     if not curves:
         return nothing(title, says, [left_out(missing)])
     body, top = heading(title, says)
-    is_beside = len(curves) <= _NAMES_BESIDE
+    is_beside = len(curves) <= _NAMES_BESIDE and not is_narrow()
     if is_beside:
         room = 20.0 + min(150.0, max(width_px(clean(c.of.name)) for c in curves))
     else:
@@ -129,10 +129,12 @@ def _key(c: _Curve) -> str:
 
 def _mark(p: Plane, mark: tuple[float, str]) -> str:
     """A line across; the group carries the scale, so that a script can move it."""
-    x, is_left = p.x.at(mark[0]), p.x.at(mark[0]) > 0.6 * WIDTH_PX
+    x, turn = p.x.at(mark[0]), 0.6 * sheet_px()
+    is_left = x > turn
     line = path(f"M{px(x)} {px(p.y.start_px)}V{px(p.y.end_px - 4)}", "a d")
     caption = label(x - 5 if is_left else x + 5, p.y.end_px + 4, mark[1], "o e" if is_left else "o", 220.0)
     scale = {"start": p.x.start_px, "end": p.x.end_px, "low": p.x.low, "high": p.x.high, "log": p.x.axis.is_log}
+    scale["turn"] = turn
     return f'<g data-at="{px(x)}" data-scale="{safe(json.dumps(scale))}">{line}{caption}</g>'
 
 
@@ -149,7 +151,7 @@ def _names(p: Plane, curves: Sequence[_Curve]) -> list[str]:
     out: list[str] = []
     for place, (_, number, c) in zip(places, label_places, strict=True):
         key = f'<g class="orr-{hue(number)}">{marker(number, p.x.end_px + 8, place, 3.4, "r")}</g>'
-        out += [key, label(p.x.end_px + 15, place + 4, c.of.name, "", WIDTH_PX - p.x.end_px - 19)]
+        out += [key, label(p.x.end_px + 15, place + 4, c.of.name, "", sheet_px() - p.x.end_px - 19)]
     return out
 
 

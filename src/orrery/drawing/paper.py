@@ -1,7 +1,9 @@
 """The sheet that every chart is drawn on: heading, message, what screen readers are told, style, and size."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from hashlib import sha256
 
 from orrery.drawing.palette import NUM_HUES, sheet
@@ -9,6 +11,11 @@ from orrery.drawing.words import px, safe, sentences, shortened, wrapped
 from orrery.drawing.words import width_px as width_of
 
 WIDTH_PX = 680.0
+"""Width of a sheet, where none is chosen with ``drawn_at``."""
+
+NARROW_PX = 480.0
+"""Below this width names stand above their rows, and in a legend in place of beside their curves."""
+
 SIDE_PX = 14.0
 """Free on both sides."""
 
@@ -16,6 +23,27 @@ SCOPE = "\x00"
 """Stands for the drawing's own class until its name is known; no user's text can hold it."""
 
 _HEADING_PX, _LINE_PX, _SAYS_PX = 15.0, 17.0, 12.0
+_width_px = ContextVar("width_px", default=WIDTH_PX)
+
+
+@contextmanager
+def drawn_at(width_px: float) -> Generator[None]:
+    """Charts drawn inside are this wide: their text keeps its size, and what stood beside moves above."""
+    token = _width_px.set(width_px)
+    try:
+        yield
+    finally:
+        _width_px.reset(token)
+
+
+def sheet_px() -> float:
+    """Width of the sheet that is drawn on."""
+    return _width_px.get()
+
+
+def is_narrow() -> bool:
+    """Whether the sheet is a phone's."""
+    return _width_px.get() < NARROW_PX
 
 
 def label(x: float, y: float, text: str, kind: str = "", room_px: float = 0.0, more: str = "") -> str:
@@ -42,11 +70,11 @@ def path(d: str, kind: str) -> str:
 
 
 def heading(title: str, says: str) -> tuple[list[str], float]:
-    """The title and up to two lines of message, and where the free room below begins."""
-    room = WIDTH_PX - 2 * SIDE_PX
+    """The title and up to two lines of message (four on a narrow sheet), and where the free room below begins."""
+    room = sheet_px() - 2 * SIDE_PX
     y = 26.0
     out = [label(SIDE_PX, y, shortened(title, room, _HEADING_PX), "h")]
-    for line in wrapped(says, room, _SAYS_PX, 2):
+    for line in wrapped(says, room, _SAYS_PX, 4 if is_narrow() else 2):
         y += _LINE_PX
         out.append(label(SIDE_PX, y, line, "s"))
     return out, y + 12.0
@@ -71,7 +99,7 @@ def legend(entries: Sequence[tuple[str, str]], top_px: float) -> tuple[list[str]
     for key, name in entries:
         shown = shortened(name, 200.0)
         needed = 20.0 + width_of(shown) + 16.0
-        if x > SIDE_PX and x + needed > WIDTH_PX:
+        if x > SIDE_PX and x + needed > sheet_px():
             x, y = SIDE_PX, y + 18.0
         out.append(f'<g transform="translate({px(x + 6)} {px(y)})">{key}{label(12, 4, name, "s", 200.0)}</g>')
         x += needed
@@ -85,14 +113,14 @@ def finish(
     captions: Iterable[str],
     *,
     is_interactive: bool = False,
-    width_px: float = WIDTH_PX,
+    width_px: float | None = None,
 ) -> str:
     """The whole drawing. One with links is a group for screen readers, or they would pass over what is in it."""
     inside = "".join(body)
     used = frozenset({"h", "q", *re.findall(r"orr-(\w+)", inside)})
     text = sentences(captions)
     scope = f"orr-{sha256(f'{title}{text}{inside}'.encode()).hexdigest()[:8]}"
-    width, height = px(width_px), px(height_px)
+    width, height = px(width_px or sheet_px()), px(height_px)
     role = "group" if is_interactive else "img"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="100%" role="{role}">'
@@ -105,5 +133,5 @@ def finish(
 def nothing(title: str, says: str, captions: Iterable[str]) -> str:
     """A chart of no values says so."""
     head, top = heading(title, says)
-    words = label(WIDTH_PX / 2, top + 30, "nothing to draw", "s m")
+    words = label(sheet_px() / 2, top + 30, "nothing to draw", "s m")
     return finish([*head, words], top + 56, title, ["Nothing to draw", says, *captions])

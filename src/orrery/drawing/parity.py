@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from orrery.drawing.axis import Axis, Scale, scale
 from orrery.drawing.captions import left_out
 from orrery.drawing.marks import mark
-from orrery.drawing.paper import SIDE_PX, finish, heading, hue, label, legend, nothing, path, rect
+from orrery.drawing.paper import SIDE_PX, finish, heading, hue, is_narrow, label, legend, nothing, path, rect, sheet_px
 from orrery.drawing.words import counted, px, safe
 
 _SQUARE_PX, _GAP_PX, _NUM_CELLS, _NUM_SHADES = 210.0, 52.0, 42, 5
@@ -55,12 +55,13 @@ def parity(
     keys, top = legend(_keys(panels, tolerance_ratio), top)
     body += keys
     step = _SQUARE_PX + _GAP_PX
+    num_columns = 1 if is_narrow() else num_columns
     for n, (p, found, predicted, index) in enumerate(placed):
         corner = (SIDE_PX + 36 + n % num_columns * step, top + 24 + n // num_columns * (step + 22))
         body += _panel(p, (found, predicted, index), corner, names, tolerance_ratio)
     height = top + 14 - -len(panels) // num_columns * (step + 22)
     caption = (_describe(p, found, predicted) for p, found, predicted, _ in placed)
-    width = 2 * SIDE_PX + num_columns * step
+    width = sheet_px() if is_narrow() else 2 * SIDE_PX + num_columns * step
     return finish(body, height, title, [says, *caption, missing], width_px=width)
 
 

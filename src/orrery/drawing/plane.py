@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from orrery.drawing.axis import Axis, Scale, scale
-from orrery.drawing.paper import SIDE_PX, WIDTH_PX, label, path
+from orrery.drawing.paper import SIDE_PX, label, path, sheet_px
 from orrery.drawing.words import px, width_px
 
 HEIGHT_PX = 300.0
@@ -33,8 +33,8 @@ def plane(
     y_axis = scale(axes[1], ys, foot, top)
     ticks = y_axis.ticks(_TICK_Y_PX)
     left = SIDE_PX + max((width_px(text, 11) for _, text in ticks), default=0.0) + 8.0
-    along = scale(axes[0], xs, left, WIDTH_PX - max(right_px, SIDE_PX + 8))
-    out = [label(SIDE_PX, top_px + 8, axes[1].name(), "s", WIDTH_PX - 2 * SIDE_PX)]
+    along = scale(axes[0], xs, left, sheet_px() - max(right_px, SIDE_PX + 8))
+    out = [label(SIDE_PX, top_px + 8, axes[1].name(), "s", sheet_px() - 2 * SIDE_PX)]
     out += [label(left - 6, y_axis.at(v) + 4, text, "n e") for v, text in ticks]
     lines = "".join(f"M{px(left)} {px(y_axis.at(v))}H{px(along.end_px)}" for v, _ in ticks)
     out.append(path(lines, "g"))
@@ -48,7 +48,7 @@ def foot_ticks(along: Scale, foot_px: float, right_px: float = SIDE_PX) -> tuple
     out = [path(f"M{px(along.start_px)} {px(foot_px)}H{px(along.end_px)}" + _notches(along, ticks, foot_px), "a")]
     for v, text in ticks:
         half = width_px(text, 11) / 2
-        at = min(max(along.at(v), half + 2), WIDTH_PX - half - 2)
+        at = min(max(along.at(v), half + 2), sheet_px() - half - 2)
         out.append(label(at, foot_px + 17, text, "n m"))
     out.append(label(along.end_px, foot_px + 35, along.axis.name(), "s e", along.end_px - SIDE_PX))
     return out, foot_px + 46.0

@@ -8,7 +8,7 @@ from orrery.base.units import si
 from orrery.drawing.axis import Axis
 from orrery.drawing.captions import left_out, not_shown
 from orrery.drawing.marks import mark
-from orrery.drawing.paper import classes, finish, heading, hue, kinds_of, label, legend, nothing, path
+from orrery.drawing.paper import classes, finish, heading, hue, is_narrow, kinds_of, label, legend, nothing, path
 from orrery.drawing.plane import Plane, plane
 from orrery.drawing.reach import reached
 from orrery.drawing.words import listed, px, shortened
@@ -108,7 +108,7 @@ def _roofs(p: Plane, slopes: list[Slope], roofs: list[Roof]) -> Iterator[str]:
         caption = f"{shortened(r.name, 220)} {si(r.ops_per_s, 'OP/s')}"
         beside = sum(abs(y - other) < 15 for other in places)
         places.append(y)
-        yield line + (label(p.x.end_px - beside * _LABEL_PX, y - 6, caption, "e o") if beside < 3 else "")
+        yield line + _roof_name(p.x.end_px, y, caption, beside)
     turn = math.degrees(math.atan2(p.y.at(10 * p.y.low) - p.y.start_px, p.x.at(10 * p.x.low) - p.x.start_px))
     for s in slopes:
         low = max(p.x.low, p.y.low / s.bytes_per_s)
@@ -121,6 +121,13 @@ def _roofs(p: Plane, slopes: list[Slope], roofs: list[Roof]) -> Iterator[str]:
         at = f"rotate({px(turn)} {px((x0 + x1) / 2)} {px((y0 + y1) / 2)})"
         caption = f"{shortened(s.name, 160)} {si(s.bytes_per_s, 'B/s')}"
         yield label((x0 + x1) / 2, (y0 + y1) / 2 - 6, caption, "m o", more=f' transform="{at}"')
+
+
+def _roof_name(end_px: float, y: float, caption: str, beside: int) -> str:
+    """Names of near roofs stand side by side; on a narrow sheet above and below their lines."""
+    if is_narrow():
+        return label(end_px, y + 15 if beside else y - 6, caption, "e o") if beside < 2 else ""
+    return label(end_px - beside * _LABEL_PX, y - 6, caption, "e o") if beside < 3 else ""
 
 
 def _radius_px(share: float) -> float:

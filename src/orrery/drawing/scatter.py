@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from orrery.drawing.axis import Axis
 from orrery.drawing.captions import left_out, not_shown, span
 from orrery.drawing.marks import mark
-from orrery.drawing.paper import WIDTH_PX, classes, finish, heading, hue, kinds_of, label, legend, nothing, path
+from orrery.drawing.paper import classes, finish, heading, hue, kinds_of, label, legend, nothing, path, sheet_px
 from orrery.drawing.plane import Plane, plane
 from orrery.drawing.reach import reached
 from orrery.drawing.words import clean, counted, listed, px, safe, shortened, width_px
@@ -118,7 +118,7 @@ def _names(on: Plane, named: list[Point], seen: list[Point]) -> list[str]:
         x, y, width = on.x.at(p.x), on.y.at(p.y), width_px(text, 11)
         for left, foot in ((x + 8, y - 5), (x + 8, y + 12), (x - 8 - width, y + 12), (x - 8 - width, y - 5)):
             box = (left, foot - 10, left + width, foot + 2)
-            is_inside = box[0] > on.x.start_px and box[2] < WIDTH_PX and box[1] > on.y.end_px - 12
+            is_inside = box[0] > on.x.start_px and box[2] < sheet_px() and box[1] > on.y.end_px - 12
             if is_inside and box[3] < on.y.start_px and not any(_overlap(box, other) for other in taken):
                 taken.append(box)
                 out.append(label(left, foot, text, "n o", more=' aria-hidden="true"'))

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from orrery.drawing.axis import Axis, Scale, scale
 from orrery.drawing.captions import left_out, not_shown
 from orrery.drawing.hatch import fill, hatches, key
-from orrery.drawing.paper import SIDE_PX, WIDTH_PX, finish, heading, hue, kinds_of, label, legend, nothing, path, rect
+from orrery.drawing.paper import SIDE_PX, finish, heading, hue, kinds_of, label, legend, nothing, path, rect, sheet_px
 from orrery.drawing.plane import foot_ticks
+from orrery.drawing.rows import RowNames, row_names
 from orrery.drawing.words import clean, counted, listed, px, shortened, width_px
 
 MAX_BARS = 60
@@ -52,17 +53,19 @@ def stacked(bars: Sequence[Bar], axis: Axis, *, title: str, says: str = "") -> s
     kinds = kinds_of(p.kind or p.name for b in shown for p in b.parts if _is_drawn(p))
     body, top = heading(title, says)
     keys, top = legend([(key(n), kind) for kind, n in list(kinds.items())[:_MAX_KEYS]], top)
-    left = SIDE_PX + min(190.0, max(width_px(clean(b.name)) for b in shown)) + 10.0
+    names = row_names((b.name for b in shown), 190.0, 8.0)
     ends = [end for b in shown for end in (b.total(), _mark(b) or 0.0)]
-    along = scale(axis, ends, left, WIDTH_PX - SIDE_PX - max(width_px(_end(axis, b), 11) for b in shown) - 8)
+    behind = max(width_px(_end(axis, b), 11) for b in shown) + 8
+    along = scale(axis, ends, names.left_px, sheet_px() - SIDE_PX - behind)
     shared = {(_mark(b), b.mark_name) for b in shown}
     common = shared.pop() if len(shared) == 1 else (None, "")
     top += 8.0 if common[0] is None else 22.0
-    foot = top + _ROW_PX * len(shown) + 2.0
+    row_px = _ROW_PX + names.above_px
+    foot = top + row_px * len(shown) + 2.0
     lines = "".join(f"M{px(along.at(v))} {px(top)}V{px(foot)}" for v, _ in along.ticks(72.0))
     body += [hatches(kinds.values()), *keys, path(lines, "g")]
     for row, b in enumerate(shown):
-        body += _bar(b, along, kinds, top + row * _ROW_PX + 4.0)
+        body += _bar(b, along, kinds, names, top + row * row_px + names.above_px + 4.0)
     if common[0] is not None:
         body += _common(common[0], common[1], along, top)
     ticks, end = foot_ticks(along, foot)
@@ -82,8 +85,8 @@ def _mark(b: Bar) -> float | None:
     return b.mark if b.mark is not None and Axis("").takes(b.mark) and b.mark >= 0 else None
 
 
-def _bar(b: Bar, along: Scale, kinds: dict[str, int], y: float) -> Iterator[str]:
-    yield label(along.start_px - 8, y + 15, b.name, "e", along.start_px - SIDE_PX - 8)
+def _bar(b: Bar, along: Scale, kinds: dict[str, int], names: RowNames, y: float) -> Iterator[str]:
+    yield names.label(b.name, y, y + 15)
     total, so_far, edge = b.total(), 0.0, along.start_px
     for p in b.parts:
         if not _is_drawn(p):
@@ -119,7 +122,7 @@ def _common(mark: float, name: str, along: Scale, top: float) -> Iterator[str]:
     at = min(along.at(mark), along.end_px)
     caption = f"{clean(name)} {along.axis.describe(mark)}".strip()
     half = width_px(caption, 11) / 2
-    yield label(min(at, WIDTH_PX - SIDE_PX - half), top - 8, caption, "n m")
+    yield label(min(at, sheet_px() - SIDE_PX - half), top - 8, caption, "n m")
 
 
 def _describe(axis: Axis, bars: Sequence[Bar]) -> Iterator[str]:

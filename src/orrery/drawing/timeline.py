@@ -12,9 +12,10 @@ from orrery.base.units import si
 from orrery.drawing.axis import Axis, Scale, scale
 from orrery.drawing.captions import left_out, not_shown
 from orrery.drawing.hatch import fill, hatches, key
-from orrery.drawing.paper import SIDE_PX, WIDTH_PX, finish, heading, kinds_of, label, legend, nothing, path, rect
+from orrery.drawing.paper import SIDE_PX, finish, heading, kinds_of, legend, nothing, path, rect, sheet_px
 from orrery.drawing.plane import foot_ticks
-from orrery.drawing.words import counted, listed, px, width_px
+from orrery.drawing.rows import RowNames, row_names
+from orrery.drawing.words import counted, listed, px
 
 MAX_TRACKS, MAX_RECTS, MAX_TOLD = 64, 1500, 250
 """Tracks and rectangles that are drawn, and rectangles up to which each tells what it is."""
@@ -53,18 +54,19 @@ def timeline(tracks: Sequence[Track], *, title: str, says: str = "") -> str:
     kinds = kinds_of(s.kind for s in spans)
     body, top = heading(title, says)
     keys, top = legend([(key(n), kind or "busy") for kind, n in list(kinds.items())[:16]], top)
-    left = SIDE_PX + min(150.0, max(width_px(t.name) for t in shown)) + 10.0
+    names = row_names((t.name for t in shown), 150.0, 8.0)
     ends = [s.start_s for s in spans] + [s.end_s for s in spans]
     axis = Axis(_TIME.label, _TIME.unit, low=min(ends), high=max(ends))
-    along = scale(axis, ends, left, WIDTH_PX - SIDE_PX - 8, zero_below=0.0)
+    along = scale(axis, ends, names.left_px, sheet_px() - SIDE_PX - 8, zero_below=0.0)
     row_px = min(26.0, max(9.0, 560.0 / len(shown)))
-    foot = top + row_px * len(shown) + 4.0
+    step_px = row_px + names.above_px
+    foot = top + step_px * len(shown) + 4.0
     lines = "".join(f"M{px(along.at(v))} {px(top)}V{px(foot)}" for v, _ in along.ticks(72.0))
     merged = [_merged(t.spans, along, MAX_RECTS // len(shown)) for t in shown]
     is_told = sum(map(len, merged)) <= MAX_TOLD
     body += [hatches(kinds.values()), *keys, path(lines, "g")]
     for row, (t, rects) in enumerate(zip(shown, merged, strict=True)):
-        body += _track(t, rects, along, kinds, (top + row * row_px + 1, row_px), is_told)
+        body += _track(t, rects, along, kinds, names, (top + row * step_px + names.above_px + 1, row_px), is_told)
     ticks, end = foot_ticks(along, foot)
     num_spans = sum(len(t.spans) for t in shown)
     joined = f"{num_spans:,} spans are drawn as {sum(map(len, merged)):,}" if sum(map(len, merged)) < num_spans else ""
@@ -119,10 +121,16 @@ def _in_turn(busy: dict[str, Floats], columns: int) -> Iterator[str | None]:
 
 
 def _track(
-    t: Track, spans: list[Span], along: Scale, kinds: dict[str, int], place: tuple[float, float], is_told: bool
+    t: Track,
+    spans: list[Span],
+    along: Scale,
+    kinds: dict[str, int],
+    names: RowNames,
+    place: tuple[float, float],
+    is_told: bool,
 ) -> Iterator[str]:
     y, row_px = place
-    yield label(along.start_px - 8, y + row_px / 2 + 3, t.name, "n e", along.start_px - SIDE_PX - 8)
+    yield names.label(t.name, y, y + row_px / 2 + 3, "n")
     for kind, number in kinds.items():
         drawn = [_rect(s, along, y, row_px - 3, is_told) for s in spans if s.kind == kind]
         if drawn:

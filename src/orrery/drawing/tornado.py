@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from orrery.drawing.axis import Axis, Scale, scale
 from orrery.drawing.captions import left_out, not_shown
-from orrery.drawing.paper import SIDE_PX, WIDTH_PX, finish, heading, label, nothing, path, rect
+from orrery.drawing.paper import SIDE_PX, finish, heading, label, nothing, path, rect, sheet_px
 from orrery.drawing.plane import foot_ticks
-from orrery.drawing.words import px, width_px
+from orrery.drawing.rows import RowNames, row_names
+from orrery.drawing.words import px
 
 MAX_SWINGS = 40
 _ROW_PX, _BAR_PX, _SAYS_PX = 28.0, 16.0, 88.0
@@ -33,15 +34,16 @@ def tornado(swings: Sequence[SensitivityBar], base: float, axis: Axis, *, title:
     ordered = sorted(inside, key=lambda s: (-abs(s.high - s.low), s.name))
     shown = ordered[:MAX_SWINGS]
     body, top = heading(title, says)
-    left = SIDE_PX + min(190.0, max(width_px(s.name) for s in shown)) + 10.0
+    names = row_names((s.name for s in shown), 190.0, 8.0)
     ends = [base, *(end for s in shown for end in (s.low, s.high))]
-    along = scale(axis, ends, left + _SAYS_PX, WIDTH_PX - SIDE_PX - _SAYS_PX, zero_below=0.0)
+    along = scale(axis, ends, names.left_px + _SAYS_PX, sheet_px() - SIDE_PX - _SAYS_PX, zero_below=0.0)
     top += 16.0
-    foot = top + _ROW_PX * len(shown) + 4.0
+    row_px = _ROW_PX + names.above_px
+    foot = top + row_px * len(shown) + 4.0
     lines = "".join(f"M{px(along.at(v))} {px(top)}V{px(foot)}" for v, _ in along.ticks(72.0))
     body.append(path(lines, "g"))
     for row, s in enumerate(shown):
-        body += _swing(s, base, along, top + row * _ROW_PX + 4.0, left)
+        body += _swing(s, base, along, names, top + row * row_px + names.above_px + 4.0)
     at = px(along.at(base))
     body += [
         path(f"M{at} {px(top - 4)}V{px(foot)}", "a"),
@@ -52,9 +54,9 @@ def tornado(swings: Sequence[SensitivityBar], base: float, axis: Axis, *, title:
     return finish([*body, *ticks], end, title, [says, *_describe(axis, base, shown), many, missing])
 
 
-def _swing(s: SensitivityBar, base: float, along: Scale, y: float, left_px: float) -> Iterator[str]:
+def _swing(s: SensitivityBar, base: float, along: Scale, names: RowNames, y: float) -> Iterator[str]:
     """The bar of the low end is filled, that of the high end is hollow; what the input is stands outside."""
-    yield label(left_px - 8, y + 12, s.name, "e", left_px - SIDE_PX - 8)
+    yield names.label(s.name, y, y + 12)
     zero = along.at(base)
     outer = {True: zero, False: zero}
     for value, kind, hue, text in ((s.low, "f", "k1", s.low_says), (s.high, "w", "k2", s.high_says)):

@@ -1,6 +1,7 @@
 """``orrery cache-size`` as a page: how much cache the turns of agents need, tier by tier."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from orrery.base.units import figures, text
@@ -11,6 +12,7 @@ from orrery.scenario.fields import SETTINGS
 from orrery.scenario.jobs import AGENTS
 from orrery.scenario.setting import CACHE
 from orrery.web.address import Query, settings_of
+from orrery.web.both_widths import at_both_widths
 from orrery.web.command_pages.command_page import CommandPage, Plain, Section, Table, flags, form_of
 from orrery.web.export import Cell
 
@@ -52,7 +54,7 @@ def _sections(plain: Plain) -> Iterator[Section]:
         title="Result",
         verdict=f"{text(plain['needed_bytes'], 'bytes')} of KV cache: {plain['cache_hit_frac']:.0%} of the turns find "
         f"all that they share ({figures(plain['needed_tokens'], 4)} tokens)",
-        svg=_curve(plain),
+        svg=at_both_widths(partial(_curve, plain)),
         table=_tiers(plain),
         reasons=(
             f"{shape['num_turns']:,} requests of {shape['num_sessions']:,} sessions; "

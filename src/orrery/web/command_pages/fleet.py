@@ -1,6 +1,7 @@
 """``orrery fleet`` as a page: a service over hours or days, with replicas that start, stop and fail."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from orrery.drawing import Axis, Series, lines
@@ -10,6 +11,7 @@ from orrery.scenario.fields_fleet import FLEET_SETTINGS
 from orrery.scenario.fleet.ask import simulate_fleet
 from orrery.scenario.jobs import DAY
 from orrery.web.address import Query, settings_of
+from orrery.web.both_widths import at_both_widths
 from orrery.web.command_pages.command_page import CommandPage, Plain, Section, Table, fields_from, flags
 from orrery.web.command_pages.fleet_regions import region_sections
 from orrery.web.export import Cell
@@ -92,13 +94,13 @@ def sections(plain: Plain) -> tuple[Section, ...]:
             title="Result",
             verdict=_verdict(plain),
             table=_figures(plain),
-            svg=_curve(plain, "Replicas", ("serving", "paid")),
+            svg=_at_both(plain, "Replicas", ("serving", "paid")),
         ),
-        Section(title="Pools", table=_pools(plain), svg=_curve(plain, "Requests/s", ("arrivals_per_s",))),
+        Section(title="Pools", table=_pools(plain), svg=_at_both(plain, "Requests/s", ("arrivals_per_s",))),
         *region_sections(plain),
         Section(
             title="Time to first token, 99th percentile",
-            svg=_curve(plain, "TTFT", ("p99_ttft_s",), "s"),
+            svg=_at_both(plain, "TTFT", ("p99_ttft_s",), "s"),
             table=_slo(plain),
         ),
     )
@@ -184,7 +186,11 @@ def _slo(plain: Plain) -> Table | None:
     )
 
 
-def _curve(plain: Plain, title: str, names: Sequence[str], unit: str = "") -> str:
+def _at_both(plain: Plain, title: str, names: Sequence[str], unit: str = "") -> str:
+    return at_both_widths(partial(_curve, plain, title, names, unit))
+
+
+def _curve(plain: Plain, title: str, names: Sequence[str], unit: str) -> str:
     hours = [s / S_PER_HOUR for s in plain["series"]["start_s"]]
     found: list[Series] = []
     for name in names:

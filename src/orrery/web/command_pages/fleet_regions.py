@@ -1,9 +1,11 @@
 """Regions and origins on the page of a fleet."""
 
+from functools import partial
 from typing import Any
 
 from orrery.drawing import Axis, Series, lines
 from orrery.reports.words import format_value
+from orrery.web.both_widths import at_both_widths
 from orrery.web.command_pages.command_page import Plain, Section, Table
 
 S_PER_HOUR = 3600.0
@@ -19,7 +21,7 @@ def region_sections(plain: Plain) -> tuple[Section, ...]:
             title="Regions",
             verdict=f"{share:.1%} of the requests were not served in their nearest region ({plain['region_router']})",
             table=_regions(plain["regions"]),
-            svg=_picture(plain),
+            svg=at_both_widths(partial(_picture, plain)),
         ),
         Section(title="Origins", table=_origins(plain["origins"])),
     )

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from orrery.base.errors import ScenarioError
@@ -10,6 +11,7 @@ from orrery.drawing import Axis, Series, lines
 from orrery.reports.words import format_value
 from orrery.scenario.fields_kernel import KERNEL_BY_NAME, OPERATORS, SIZES, SWEEP
 from orrery.web.address import Query, without_groups
+from orrery.web.both_widths import at_both_widths
 from orrery.web.command_pages.command_page import CommandPage, Plain, Section, Table, fields_from, flags
 from orrery.web.export import Cell
 from orrery.web.forms import Field
@@ -81,7 +83,7 @@ def sections(plain: Plain) -> tuple[Section, ...]:
         title=f"{plain['op']} on {', '.join(dict.fromkeys(r['device'] for r in found))}",
         verdict=_verdict(fastest) if not swept else "",
         table=table,
-        svg=_curves(plain, swept[0]) if swept else "",
+        svg=at_both_widths(partial(_curves, plain, swept[0])) if swept else "",
         reasons=tuple(dict.fromkeys(f"{r['device']} {r['variant']} {r['format']}: {r['because']}" for r in found))[:12],
     )
     declined = tuple(

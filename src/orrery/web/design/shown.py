@@ -1,6 +1,7 @@
 """Content of the page of a design: all that it says of an answer."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from orrery.drawing import Axis, Bar, Part, stacked
@@ -12,6 +13,7 @@ from orrery.scenario.ask import Answer, InfeasibleAnswer
 from orrery.scenario.schema import Scenario
 from orrery.scenario.why import paths
 from orrery.web.address import query_of
+from orrery.web.both_widths import at_both_widths
 from orrery.web.command import command
 from orrery.web.design import capacity, cost, times
 from orrery.web.design.changes import changes
@@ -39,13 +41,13 @@ def shown_of(scenario: Scenario, answer: Answer | InfeasibleAnswer, settings: Ma
             "techniques": facts_tables(answer.tables),
         }
     e, memory = answer.estimate, capacity.figure(answer)
-    drawn = {name: svg for name, draw in DRAWINGS.items() if name != "memory" and (svg := draw(answer))}
+    drawn = {name: svg for name, draw in DRAWINGS.items() if (svg := at_both_widths(partial(draw, answer)))}
     return common | {
         "infeasible": None,
         "summary": "; ".join(f"{f.label}: {f.text}" for f in list(figures(answer))[:NUM_SUMMED]),
         "headline": headline(answer),
         "figures": tuple(figures(answer)),
-        "drawings": drawn | {"memory": memory.svg},
+        "drawings": drawn,
         "chart_names": TITLES,
         "limit": BOUND_BY.get(e.bound_by) or e.bound_by,
         "steps": [(STEPS[step], times.rows(e, step)) for step in STEPS],
@@ -87,4 +89,4 @@ def links(settings: Mapping[str, Any]) -> dict[str, str]:
 def shortage(infeasible: Infeasible) -> str:
     """The need, against the supply."""
     bar = Bar("needed", [Part("needed", infeasible.need)], mark=infeasible.have, mark_name="there is")
-    return stacked([bar], Axis("", infeasible.unit), title="What is missing")
+    return at_both_widths(lambda: stacked([bar], Axis("", infeasible.unit), title="What is missing"))

@@ -1,6 +1,7 @@
 """Two designs side by side."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -8,6 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from orrery.base.errors import ScenarioError
+from orrery.web.both_widths import at_both_widths
 from orrery.web.compare.figures import Compared, compared
 from orrery.web.compare.pictures import DRAWINGS, drawing
 from orrery.web.compare.sides import Side, differences, settings_of_both, side_of
@@ -48,7 +50,7 @@ async def compare(request: Request) -> Response:
     if kind := request.query_params.get("format"):
         return _file(kind, request.query_params.get("show", ""), (a, b), rows)
     query = f"{a.prefixed()}&{b.prefixed()}"
-    drawn = {name: text for name in DRAWINGS if (text := drawing(name, a, b))}
+    drawn = {name: text for name in DRAWINGS if (text := at_both_widths(partial(drawing, name, a, b)))}
     answer = page(
         request,
         "compare.html",

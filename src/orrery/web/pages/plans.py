@@ -9,6 +9,7 @@ from starlette.routing import Route
 from orrery.base.errors import OrreryError
 from orrery.scenario.schema import read_scenario
 from orrery.web.address import query_of
+from orrery.web.both_widths import at_both_widths
 from orrery.web.command import command
 from orrery.web.export import as_csv, as_json, as_svg
 from orrery.web.named import grounded
@@ -75,7 +76,7 @@ def _shown(request: Request, answer: Plain) -> dict[str, Any]:
         "y": y,
         "along": front.X_AXES,
         "up": front.Y_AXES,
-        "drawing": front.drawn(answer, x, y),
+        "drawing": at_both_widths(lambda: front.drawn(answer, x, y)),
         "points": front.front_points(answer),
         "spot_columns": front.SPOT_COLUMNS,
         "kinds": rejected.kinds(answer),

@@ -1,5 +1,6 @@
 """One setting from end to end, as curves, with a slider."""
 
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -9,6 +10,7 @@ from starlette.routing import Route
 from orrery.base.errors import OrreryError, ScenarioError
 from orrery.base.units import si
 from orrery.web.address import query_of, settings_of
+from orrery.web.both_widths import at_both_widths
 from orrery.web.export import as_csv, as_json, as_svg
 from orrery.web.forms import fields, others, suggestions
 from orrery.web.named import without_place
@@ -97,7 +99,7 @@ def _form(request: Request, inputs: SweepInputs | None) -> dict[str, Any]:
 def _shown(inputs: SweepInputs, found: Swept) -> dict[str, Any]:
     return {
         "inputs": inputs,
-        "charts": [(m, chart(found, inputs, m)) for m in METRICS],
+        "charts": [(m, at_both_widths(partial(chart, found, inputs, m))) for m in METRICS],
         "gaps": list(gaps(found)),
         "crossings": [c.describe(inputs.vary.unit) for c in crossings(found, inputs)],
         "words": [inputs.vary.describe(v) for v in inputs.values],

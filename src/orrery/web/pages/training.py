@@ -8,6 +8,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from orrery.base.errors import ScenarioError
+from orrery.drawing.paper import drawn_at
+from orrery.reports.report import Section
 from orrery.reports.train import describe, headline, numbers, where
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.schema import Scenario
@@ -15,6 +17,7 @@ from orrery.scenario.train import TrainAnswer, train
 from orrery.scenario.train_offload import OffloadAnswer
 from orrery.web.address import query_of
 from orrery.web.answered import Answering, answer_page
+from orrery.web.both_widths import PHONE_PX, paired
 from orrery.web.command import command
 from orrery.web.design.shown import shortage
 from orrery.web.export import as_csv, as_json, as_svg
@@ -82,13 +85,22 @@ def _shown(_: Scenario, answer: Answered, settings: Mapping[str, Any]) -> dict[s
             "shortage": shortage(infeasible),
             "headline": "Infeasible configuration",
         }
+    shown = _where(answer)
+    with drawn_at(PHONE_PX):
+        narrow = _where(answer)
+    drawings = [paired(one.svg, other.svg) for one, other in zip(shown.figures, narrow.figures, strict=True)]
     return common | {
         "infeasible": None,
         "headline": headline(answer),
         "description": describe(answer),
         "numbers": numbers(answer),
-        "where": where([("this layout", answer)]),
+        "where": shown,
+        "drawings": drawings,
     }
+
+
+def _where(answer: TrainAnswer | OffloadAnswer) -> Section:
+    return where([("this layout", answer)])
 
 
 def _file(kind: str, drawing: str, answer: Answered, settings: Mapping[str, Any]) -> Response:
@@ -99,7 +111,7 @@ def _file(kind: str, drawing: str, answer: Answered, settings: Mapping[str, Any]
         raise ScenarioError(str(answer.infeasible))
     if kind == "csv":
         return as_csv(name, ("part", "time_s"), answer.parts.items())
-    figures = where([("this layout", answer)]).figures
+    figures = _where(answer).figures
     if kind == "svg" and drawing in map(str, range(len(figures))):
         return as_svg(f"{name}-{figures[int(drawing)].title}", figures[int(drawing)].svg)
     raise ScenarioError(

@@ -1,6 +1,7 @@
 """A paper's drawings: where it helps and where it hurts, and its claims beside what is predicted for them."""
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 
 from orrery.drawing import Axis, Series, intervals, lines
@@ -9,6 +10,7 @@ from orrery.evidence.amounts import amount, input_name, input_text, metric_name
 from orrery.evidence.find.crossing import LOGARITHMIC_RATIO, Reading
 from orrery.evidence.judge.claim_result import ClaimResult
 from orrery.evidence.verdict import accepted
+from orrery.web.both_widths import at_both_widths
 from orrery.web.papers.messages import describe
 
 MIN_ROWS, MAX_ROWS = 2, 24
@@ -73,7 +75,7 @@ def claims(judged: Sequence[ClaimResult]) -> tuple[str, ...]:
         if j.predicted is not None:
             units.setdefault(j.claim.unit, []).append(j)
     by_size = sorted(units.items(), key=lambda pair: -len(pair[1]))
-    return tuple(_claims(unit, rows) for unit, rows in by_size if len(rows) >= MIN_ROWS)
+    return tuple(at_both_widths(partial(_claims, unit, rows)) for unit, rows in by_size if len(rows) >= MIN_ROWS)
 
 
 def _claims(unit: str, judged: Sequence[ClaimResult]) -> str:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from orrery.evidence.amounts import amount, metric_name
 from orrery.evidence.find.citation import bibtex
@@ -11,6 +12,7 @@ from orrery.evidence.judge.claim_result import ClaimResult
 from orrery.evidence.judge.page import reported
 from orrery.evidence.paper_file import Paper
 from orrery.evidence.verdict import VERDICTS
+from orrery.web.both_widths import at_both_widths
 from orrery.web.papers import drawn
 from orrery.web.papers.index import Index
 from orrery.web.papers.messages import describe, link
@@ -76,7 +78,7 @@ def view_of(paper: Paper, index: Index) -> View:
         links=tuple(links),
         cited=cited,
         counts=tuple((verdict, count[verdict]) for verdict in VERDICTS if count[verdict]),
-        curve=drawn.curve(entry.curve) if entry.curve else "",
+        curve=at_both_widths(partial(drawn.curve, entry.curve)) if entry.curve else "",
         pictures=drawn.claims(entry.claims),
         claims=rows[:FIRST_CLAIMS],
         more_claims=rows[FIRST_CLAIMS:],

@@ -13,6 +13,7 @@ from orrery.evidence.judge.plot import draw
 from orrery.evidence.judge.scorecard import recorded
 from orrery.evidence.paper_file import get_paper
 from orrery.evidence.verdict import VERDICTS, Verdict
+from orrery.web.both_widths import at_both_widths
 from orrery.web.papers.entry_view import ClaimRow, claim_row
 from orrery.web.papers.index import Index
 
@@ -86,7 +87,7 @@ def score(claims: Sequence[ClaimResult], page: int) -> Score:
     return Score(
         says=totals(papers, by_paper),
         layers=layers,
-        picture=draw(claims),
+        picture=at_both_widths(lambda: draw(claims)),
         claims=tuple((j.paper, claim_row(j)) for j in claims[start : start + PAGE_CLAIMS]),
         num_claims=len(claims),
         num_pages=max(1, -(-len(claims) // PAGE_CLAIMS)),

@@ -1,13 +1,15 @@
 """The result of a run: what its page shows, and the files that it hands out."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from orrery.web.address import Query
+from orrery.web.both_widths import at_both_widths
 from orrery.web.export import as_csv, as_html, as_json, as_svg
 from orrery.web.runs import pictures, served, tables
 from orrery.web.work import Work
@@ -24,22 +26,27 @@ def result_of(work: Work, run: Run, query: Query) -> dict[str, Any]:
         return found
     if run.kind == "sweep":
         rows = part(work, run, "rows")
-        drawn = {name: svg for name in tables.CURVES if (svg := tables.swept_chart(rows, name))}
+        drawn = _charts(tables.CURVES, partial(tables.swept_chart, rows))
         return found | {"tables": (tables.swept(rows),), "drawings": drawn}
     if run.kind == "plan":
         launch: Plain = answer["plans"][0]["launch"] if answer["plans"] else {}
         return found | {"tables": (tables.held(answer),), "drawings": {}, "launch": launch}
     if run.kind == "train-plan":
-        drawn = {"front": tables.layout_front(answer)}
+        drawn = {"front": at_both_widths(partial(tables.layout_front, answer))}
         return found | {"tables": (tables.layouts(answer),), "drawings": drawn, "launch": answer["launch"]}
     return found | {"look": "served"} | _served(work, run, answer, query)
+
+
+def _charts(names: Iterable[str], draw: Callable[[str], str]) -> dict[str, str]:
+    """Charts by their names; those of nothing are left out."""
+    return {name: svg for name in names if (svg := at_both_widths(partial(draw, name)))}
 
 
 def _served(work: Work, run: Run, answer: Plain, query: Query) -> dict[str, Any]:
     closed, steps = part(work, run, "closed"), part(work, run, "steps")
     heads, spread = served.spread(answer)
-    drawn = {name: svg for name in pictures.OVER_TIME if (svg := pictures.over_time(answer, name))}
-    about = {name: svg for name in ("latencies", "goodput") if (svg := pictures.chart(answer, name))}
+    drawn = _charts(pictures.OVER_TIME, partial(pictures.over_time, answer))
+    about = _charts(("latencies", "goodput"), partial(pictures.chart, answer))
     return {
         "figures": served.figures(answer),
         "load": served.load(answer),
@@ -63,7 +70,7 @@ def _capacity(answer: Plain) -> dict[str, Any] | None:
     return found and {
         **found,
         "table": tables.probes(answer),
-        "drawing": pictures.probes(answer),
+        "drawing": at_both_widths(partial(pictures.probes, answer)),
         "rate": served.format_value(found["requests_per_s"], "requests_per_s"),
         "each": served.format_value(found["requests_per_s_per_device"], "requests_per_s"),
     }
@@ -74,7 +81,7 @@ def _steps(steps: Plain, query: Query) -> dict[str, Any] | None:
     if not steps or not steps["start_s"]:
         return None
     start_s, end_s = pictures.steps_shown(steps, _number(query.get("from")), _number(query.get("to")))
-    drawing = pictures.steps_drawn(steps, start_s, end_s)
+    drawing = at_both_widths(partial(pictures.steps_drawn, steps, start_s, end_s))
     num_shown = len(steps["start_s"])
     text = f"{num_shown:,} steps are kept" + (
         "" if num_shown == steps["num_steps"] else f", the first of {steps['num_steps']:,}"

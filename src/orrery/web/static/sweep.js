@@ -29,10 +29,10 @@ function moved(slider) {
   slider.setAttribute("aria-valuetext", words);
   document.getElementById("sweep-value").textContent = words;
   for (const mark of document.querySelectorAll("#sweep [data-scale]")) {
-    const { start, end, low, high, log } = JSON.parse(mark.dataset.scale), as = log ? Math.log : Number;
+    const { start, end, low, high, log, turn } = JSON.parse(mark.dataset.scale), as = log ? Math.log : Number;
     const x = start + (end - start) * (as(value) - as(low)) / (as(high) - as(low));
     if (!Number.isFinite(x)) { continue; }
-    const text = mark.querySelector("text"), isLeft = x > 408;
+    const text = mark.querySelector("text"), isLeft = x > turn;
     mark.querySelector("path").setAttribute("transform", `translate(${x - Number(mark.dataset.at)} 0)`);
     text.textContent = words;
     text.setAttribute("x", isLeft ? x - 5 : x + 5);
