@@ -8,7 +8,7 @@ from orrery.drawing.words import clean, width_px
 
 _ABOVE_PX = 17.0
 _MAX_SHARE = 0.25
-"""Of a narrow sheet that names may take beside their rows."""
+"""Largest share of a narrow sheet that names take beside their rows."""
 
 
 @dataclass(frozen=True, slots=True)
