@@ -235,6 +235,32 @@ def test_a_body_that_is_announced_too_large_is_not_waited_for(fast):
         assert time.perf_counter() - begun_s < 10
 
 
+def test_a_body_that_is_refused_is_thrown_away_until_it_ends(fast):
+    """Whoever sends it all before it reads finds the refusal in its words, whether the connection stays or ends."""
+    for close in (True, False):
+        with socket.create_connection(address(fast), timeout=10) as link:
+            link.sendall(post(b" " * 20_000_000, close=close))
+            assert b"larger than 10,000,000 bytes" in link.recv(65_536)
+
+
+def test_a_refused_body_without_an_end_is_cut_off(fast, monkeypatch):
+    monkeypatch.setattr("orrery.base.connection.MAX_MESSAGE_BYTES", 20_000_000)
+    head = post(b" ", close=True).replace(b"content-length: 1\r\n", b"transfer-encoding: chunked\r\n")
+    piece = b"10000\r\n" + b" " * 65_536 + b"\r\n"
+    with socket.create_connection(address(fast), timeout=10) as link:
+        link.sendall(head.removesuffix(b" "))
+        with pytest.raises((ConnectionResetError, BrokenPipeError)):
+            link.sendall(piece * 1500)
+
+
+def test_nothing_is_done_behind_the_last_answer(fast):
+    """A request behind one that ends the connection is not served, though it came at once."""
+    first = post(b" " * 11_000_000, close=True)
+    got = raw(fast, first + post(CHAT, "/v1/chat/completions"))
+    assert got.count(b"HTTP/1.1 ") == 1
+    assert got.startswith(b"HTTP/1.1 413")
+
+
 def test_many_headers_are_refused(fast):
     flood = b"GET /health HTTP/1.1\r\nhost: localhost\r\n" + b"a: b\r\n" * 60_000
     assert raw(fast, *[flood[k : k + 50_000] for k in range(0, len(flood), 50_000)])[:12] in (b"HTTP/1.1 431", b"")

@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 
 from orrery.base.listening import listening
 from orrery.web.app import application
-from orrery.web.guard import HEADERS, MAX_ADDRESS_BYTES, MAX_BODY_BYTES
+from orrery.web.guard import HEADERS, MAX_ADDRESS_BYTES, MAX_BODY_BYTES, TOO_LARGE
 from orrery.web.place import place_at
 from orrery.web.serve import server_for
 
@@ -359,6 +359,15 @@ def test_a_request_names_one_host_in_time(tmp_path, monkeypatch):
             b"HTTP/1.1 431",
             b"",
         )
+
+
+def test_a_form_that_is_too_large_is_refused_in_words_that_arrive(tmp_path):
+    """The client sends all of it before it reads."""
+    head = "POST /uploads HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 20000000\r\n\r\n"
+    with served(tmp_path) as address:
+        got = describe(address, head.encode() + b"x" * 20_000_000)
+    assert got.startswith(b"HTTP/1.1 413")
+    assert TOO_LARGE.encode() in got
 
 
 @pytest.mark.parametrize("name", ["model", "device", "engine", "trace", "weights", "load"])

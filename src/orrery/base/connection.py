@@ -1,11 +1,13 @@
 """A connection with limits that the parser does not have: on headers, and on clients that are too slow.
 
 Who sends a header a letter at a time, or takes an answer a byte at a time, would hold a place for ever; many of them
-hold all places. Needs uvicorn and httptools, which the windows that listen bring.
+hold all places. Who is answered before its body has come and closed upon would lose the answer: the system resets a
+connection whose bytes nobody has read. So only the way out is closed, and the rest of the body is thrown away, within
+the same limits. Needs uvicorn and httptools, which the windows that listen bring.
 """
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -22,12 +24,33 @@ BODY_PATIENCE_S = 40.0
 TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
+class WayOut:
+    """Transport of one answer, whose end is that of the connection only when the whole request has come."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: "Connection") -> None:
+        self._connection = connection
+
+    def write(self, data: bytes) -> None:
+        """Send a part of the answer."""
+        self._connection.transport.write(data)
+
+    def is_closing(self) -> bool:
+        """Whether nothing can be sent any more."""
+        return self._connection.transport.is_closing()
+
+    def close(self) -> None:
+        """End the answer."""
+        self._connection.end()
+
+
 class Connection(HttpToolsProtocol):
     """A client that sends no whole request in time, or reads nothing of its answer, is cut off; nobody waits for it."""
 
     _late: asyncio.TimerHandle | None = None
     _stalled: asyncio.TimerHandle | None = None
-    _bytes, _reads_headers = 0, True
+    _bytes, _reads_headers, _has_ended = 0, True, False
 
     def connection_made(self, transport: Any) -> None:
         """The clock runs from the start."""
@@ -51,15 +74,30 @@ class Connection(HttpToolsProtocol):
             self.transport.abort()
 
     def on_headers_complete(self) -> None:
-        """The rest has to come in time, too."""
+        """The rest has to come in time, too. Nothing is answered behind the last answer."""
         self._reads_headers = False
         self._expect(BODY_PATIENCE_S)
+        if self.transport.is_closing():
+            return
         super().on_headers_complete()
+        if self.cycle:
+            self.cycle.transport = cast(asyncio.Transport, WayOut(self))
 
     def on_message_complete(self) -> None:
         """It came in time."""
         self._in_time()
         super().on_message_complete()
+        if self._has_ended:
+            self.transport.close()
+
+    def end(self) -> None:
+        """The last answer is out: what is left of its request is read and thrown away."""
+        if not self.cycle.more_body:
+            self.transport.close()
+        elif not self._has_ended:
+            self._has_ended = True
+            if self.transport.can_write_eof():
+                self.transport.write_eof()
 
     def pause_writing(self) -> None:
         """The client does not read."""
