@@ -185,7 +185,14 @@ def test_rules_of_back_ends(monkeypatch):
             rule(
                 backend="cutlass", **{"from": "0.9", "until": "1.0", "on": ["hopper"], "ep": [2, 8], "tokens": [1, 64]}
             ),
-            rule(formats=["fp8"], activations="fp8", tuned_by="x", mixers=["latent"], modes=["closed"]),
+            rule(
+                formats=["fp8"],
+                activations="fp8",
+                tuned_by="x",
+                mixers=["latent"],
+                modes=["closed"],
+                families=["llama"],
+            ),
             rule(engine="other"),
         ],
     }
@@ -195,6 +202,10 @@ def test_rules_of_back_ends(monkeypatch):
     assert [r.backend for r in backends._rules("moe", "e", "0.8")] == ["triton"]
     assert (first.backend, first.generations, first.formats, first.tokens) == ("cutlass", ("hopper",), (), (1.0, 64.0))
     assert (first.spans, first.activations, first.tuned_by) == ({"ep": (2.0, 8.0)}, "", "")
+    assert (first.families, second.families) == ((), ("llama",))
+    at = Situation(generation="hopper", format="fp8", mixer="latent", mode="closed")
+    for family, accepted in (("llama", True), ("qwen3", False), ("", True)):  # a kernel without a model asks for none
+        assert second.accepts(replace(at, family=family)) is accepted
     assert (second.formats, second.activations, second.tuned_by) == (("fp8",), "fp8", "x")
     assert (second.mixers, second.modes, second.tokens, second.spans) == (
         ("latent",),

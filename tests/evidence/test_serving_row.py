@@ -44,6 +44,14 @@ def test_devices_are_cut_as_stated_or_by_the_default(cells, layout):
     assert str(read(**cells)[0].layout) == layout
 
 
+@pytest.mark.parametrize(("engine", "each"), [("sglang", 64), ("vllm", 256)])
+def test_a_limit_of_sequences_is_as_the_engines_flag_states_it(engine, each):
+    """256 of a server of four attention ranks with SGLang, of each rank with vLLM."""
+    cells = {"num_devices": "4", "tp": "4", "dp": "4", "ep": "4", "model": "deepseek-v3", "device": "b200"}
+    deployment, _, _ = read(engine=engine, max_num_seqs="256", **cells)
+    assert (str(deployment.layout), deployment.max_num_seqs) == ("tp1 dp4 ep4", each)
+
+
 def test_a_note_may_say_that_attention_ran_data_parallel():
     note = "MoE models ran with attention DP switched on"
     experts = read(model="qwen3-30b-a3b", num_devices="4", tp="4", note=note)

@@ -32,6 +32,9 @@ def deployed(capacity=100_000.0, frac=0.0, tp=1, pp=1, dp=1, ep=1, cp=1, **engin
         "name": "vllm",
         "max_num_seqs": 8,
         "max_num_server_seqs": {},
+        "max_num_drafted_seqs": 0,
+        "window_room_frac": 0.0,
+        "window_room_fracs": {},
         "max_num_batched_tokens": 10,
         "num_steps_per_recv": 3,
         "memory_utilization_frac": 0.9,
@@ -150,6 +153,44 @@ def test_ranks_share_a_limit_that_an_engine_sets_for_a_family():
     asked = deployed(dp=4, **limited)
     asked.max_num_seqs = 5
     assert max_num_seqs(asked) == 5
+
+
+def test_ranks_share_a_limit_of_drafted_answers():
+    """20 of a server on 4 attention ranks, where answers are drafted; a family's own limit goes first."""
+    drafted = deployed(dp=4, max_num_drafted_seqs=20)
+    assert max_num_seqs(drafted) == 8
+    drafted.draft_head = object()
+    assert max_num_seqs(drafted) == 5
+    family = deployed(dp=4, max_num_drafted_seqs=20, max_num_server_seqs={"f": 12})
+    family.draft_head = object()
+    assert max_num_seqs(family) == 3
+    none = deployed(dp=4)
+    none.draft_head = object()
+    assert max_num_seqs(none) == 8
+    asked = deployed(max_num_drafted_seqs=2)
+    asked.draft_head, asked.max_num_seqs = object(), 5
+    assert max_num_seqs(asked) == 5
+
+
+def test_layers_with_a_window_have_a_pool_of_their_own(held):
+    """52,600 bytes; 2 a token of layers that keep all, 5 of those with a window of 100: at a half of the room 4.5 a
+    token of the first. 200 tokens take 200 of them and 100 of the others, 150 and 100 what 200 do, 50 what 100 do."""
+    held["cache"] = replace(CACHE, windows=((100, 5.0),), bytes_per_sequence=100.0)
+    parted = memory_of(deployed(window_room_frac=0.5))
+    assert [parted.taken_bytes(n) for n in (50, 100, 150, 200, 1000)] == [550.0, 1000.0, 1000.0, 1000.0, 4600.0]
+    assert parted.sequences(1000.0) == pytest.approx(52_600 / 4600)
+    assert parted.kv_capacity_tokens == 729 * 16  # 52,500 bytes are 729.17 blocks of 72
+    whole = memory_of(deployed(window_room_frac=1.0))
+    assert [whole.taken_bytes(n) for n in (50, 200)] == [450.0, 1500.0]  # every layer keeps every token
+    asneeded = memory_of(deployed())
+    assert [asneeded.taken_bytes(n) for n in (50, 200)] == [450.0, 1000.0]
+    other = memory_of(deployed(window_room_frac=1.0, window_room_fracs={"f": 0.5}))
+    assert other.taken_bytes(200) == 1000.0
+    assert memory_of(deployed(window_room_frac=1.0, window_room_fracs={"g": 0.5})).taken_bytes(200) == 1500.0
+    held["cache"] = CACHE
+    assert memory_of(deployed(window_room_frac=0.5)).taken_bytes(200) == 400.0  # no windows
+    held["cache"] = Cache(bytes_per_token=0.0, windows=((100, 5.0),), bytes_per_sequence=0.0)
+    assert memory_of(deployed(window_room_frac=0.5)).taken_bytes(200) == 500.0  # windows alone
 
 
 def test_buffers_of_collectives():

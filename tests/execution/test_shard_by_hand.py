@@ -78,6 +78,10 @@ def test_sums_over_a_pass():
     assert num_kernels(cut()) == 3 * (4 + 2 + 2 + 1) + 1
     assert num_kernels(cut(tp=2)) == 3 * (4 + 2 + 2 + 1 + 2) + 1
     assert num_pieces(cut()) == 9.0
+    assert whole.num_norm_reduces == 0.0
+    over_all = cut(tp=2, config={"model_type": "olmo2"})  # one more all-reduce a layer, of what heads on both sum up
+    assert shard(over_all).num_norm_reduces == 3.0
+    assert num_kernels(over_all) == num_kernels(cut(tp=2)) + 3
     assert whole.connection_width == 0
     assert connection_width(64, SimpleNamespace(connection_elements=2 * 4 * 64)) == 2 * 4 * 64 + 64
 

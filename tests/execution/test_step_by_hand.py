@@ -54,6 +54,25 @@ def test_every_reduction_carries_whole_tokens(deploy):
     assert sum(float(p.time_s[0]) for p in parts) == pytest.approx(160 * each_s, rel=1e-12)
 
 
+def test_norms_over_all_heads_sum_two_numbers_of_a_token(deploy):
+    """MiniMax-M2.5: one more all-reduce in each of 62 layers, of 64 tokens x 2 sums x 4 bytes; none on one device, and
+    none where every head has its own norm."""
+    deployment = deploy(tp=4, model="MiniMaxAI/MiniMax-M2.5")
+    work = network.Collective(
+        kind="all_reduce",
+        num_devices=4,
+        message_bytes=np.array([64 * 2 * 4.0]),
+        library=deployment.engine.kernels,
+        has_peer_to_peer=True,
+        devices_per_node=8,
+    )
+    each_s = float(network.predict(work, deployment.cluster.device).time_s[0])
+    found = part_of(deployment, decodes(64), "sums of norms")
+    assert float(found.time_s[0]) == pytest.approx(62 * each_s, rel=1e-12)
+    for other in (deploy(tp=1, model="MiniMaxAI/MiniMax-M2.5"), deploy(tp=4), deploy(tp=4, model="Qwen/Qwen3-32B")):
+        assert "sums of norms" not in [p.name for p in step(other, decodes(64)).parts]
+
+
 @pytest.mark.parametrize("tp", [1, 4])
 def test_embedding_and_head_are_on_the_first_and_the_last_stage(deploy, tp):
     """Llama 3.1 70B, BF16, untied: embedding and head are 128,256 x 8192 each and never on one stage of a pipeline.

@@ -149,6 +149,10 @@ def test_parts_of_attention():
     assert attention(8, 4, 2, 3, qk_norm="head").other_parameters == 6
     assert attention(8, 4, 2, 3, qk_norm="head", owns_cache=False).other_parameters == 3
     assert attention(8, 4, 2, 3, qk_norm="whole", qk_norm_parameters=2).other_parameters == 36
+    own = attention(8, 4, 2, 3, qk_norm="heads")  # 12 + 6 weights, a norm of each head: no rank needs another's sum
+    assert (own.other_parameters, own.norm_elements, own.num_norm_reduces) == (18, 18, 0)
+    over_all = attention(8, 4, 2, 3, qk_norm="whole")
+    assert (over_all.other_parameters, over_all.norm_elements, over_all.num_norm_reduces) == (18, 18, 1)
     assert attention(8, 4, 2, 3, qk_norm="whole", has_sinks=True).other_parameters == 22
     assert attention(8, 4, 2, 3, qk_norm="head").norm_elements == 18
 

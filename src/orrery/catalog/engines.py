@@ -170,6 +170,11 @@ def _engine(name: str, version: str, generation: str) -> Engine:
         entry["family"]: parse_fact(f"{name}.toml", "max_num_seqs", entry["max_num_seqs"], sources)
         for entry in raw.get("limit", ())
     }
+    rooms = {
+        family: parse_fact(f"{name}.toml", "window_room_frac", entry["room"], sources)
+        for entry in raw.get("windows", ())
+        for family in entry["families"]
+    }
     spreads = {
         k: _spread(table, fitted["at"])
         for k, table in (_pooled_spreads() | fitted.get("spread", {}) | raw.get("spread", {})).items()
@@ -182,7 +187,10 @@ def _engine(name: str, version: str, generation: str) -> Engine:
             has_eras=_has_eras(name),
             backends=rules_of(name, version),
             spreads=spreads,
-            facts=facts | {f"max_num_seqs of {family}": fact for family, fact in limits.items()},
+            facts=facts
+            | {f"max_num_seqs of {family}": fact for family, fact in limits.items()}
+            | {f"window_room_frac of {family}": fact for family, fact in rooms.items()},
+            window_room_fracs={family: float(fact.value) for family, fact in rooms.items()},
             max_num_server_seqs={family: int(fact.value) for family, fact in limits.items()},
             **values,
         )

@@ -33,6 +33,9 @@ MODES: dict[str, Mode] = {"static": "static", "offline": "offline", "closed": "c
 POOLS = ("prefill_workers", "decode_workers")
 """Columns that, when filled, say that prompts and answers had machines of their own; see ``serving_pools``."""
 
+POOL_SIZES = ("prefill_batch_size", "decode_batch_size")
+"""Columns with the sequences of each attention rank of such a machine."""
+
 NARROWEST_SLICE = 128
 """Columns of the narrowest part of an expert: a tile of the kernels, and the block that FP8's weights share a scale
 over; engines refuse to load narrower ones."""
@@ -85,7 +88,7 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
         version,
         layout,
         Formats(weights=weights, activations=activations, kv=kv, expert_activations=stated),
-        row.count("max_num_seqs"),
+        _sequences(row, engine, layout),
         budget or _budget(row, engine, version, device, layout, workload),
         share,
         _backends(row),
@@ -208,6 +211,14 @@ def _layout(row: Row, engine: Engine, device: Device) -> Layout:
     if tp * pp * dp != devices:
         raise ScenarioError("num_devices is not tp x pp x dp")
     return Layout(tp=tp, pp=pp, dp=dp, ep=max(ep, 1), etp=etp)
+
+
+def _sequences(row: Row, engine: Engine, layout: Layout) -> int:
+    """The batch limit of each attention rank: what the engine's flag states, or a pool's own size, which is a rank's; 0
+    where the row states none."""
+    stated = row.count("max_num_seqs")
+    is_of_server = engine.shares_max_num_seqs and not any(row.word(size) for size in POOL_SIZES)
+    return max(1, stated // layout.dp) if stated and is_of_server else stated
 
 
 def _budget(row: Row, engine: Engine, version: str, device: Device, layout: Layout, workload: Workload) -> int:

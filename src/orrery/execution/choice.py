@@ -30,6 +30,7 @@ def choices(deployment: Deployment, kind: Kind, format: str, mixer: str = "") ->
         format=format,
         mixer=mixer,
         mode=deployment.mode,
+        family=deployment.model.family,
         degrees={"tp": layout.tp, "dp": layout.dp, "ep": layout.ep},
     )
     rules = tuple(r for r in deployment.engine.backends if r.kind == kind and r.accepts(at))

@@ -22,6 +22,7 @@ class Situation:
     format: str  # of the stored weights; of the cache, for attention
     mixer: str = ""  # "softmax", "sinks", "latent", "sparse-latent"
     mode: str = ""  # the kind of traffic that it is set up for
+    family: str = ""  # of the model (config's model_type); blank = a kernel without a model, which any rule may run
     degrees: Mapping[str, int] = field(default_factory=dict[str, int])  # tp, dp, ep
 
 
@@ -36,6 +37,7 @@ class BackendRule:
     formats: tuple[str, ...] = ()
     mixers: tuple[str, ...] = ()
     modes: tuple[str, ...] = ()
+    families: tuple[str, ...] = ()  # where the engine chooses by the model's architecture
     spans: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])  # of degrees
     tokens: tuple[float, float] = (0.0, ENDLESS)  # of a step on one rank, where the kernel is chosen by them
     activations: str = ""  # what the kernel multiplies the weights with, where the engine decides it
@@ -48,6 +50,7 @@ class BackendRule:
             (self.formats, at.format),
             (self.mixers, at.mixer),
             (self.modes, at.mode),
+            (self.families if at.family else (), at.family),
         )
         return all(not known or word in known for known, word in words) and all(
             low <= at.degrees.get(degree, 1) <= high for degree, (low, high) in self.spans.items()
@@ -101,6 +104,12 @@ class Engine:
     kept_format: str = ""  # of weights that a quantised checkpoint keeps in 16 bits, where its files round those too
     usual_weights: str = ""  # format of the weights that it loads where nobody says; "" = the checkpoint's own
     max_num_server_seqs: Mapping[str, int] = field(default_factory=dict[str, int])  # by family, over all ranks
+    shares_max_num_seqs: bool = False  # its flag is of a whole server, whose attention ranks share it out
+    max_num_drafted_seqs: int = 0  # of a server whose answers are drafted, over all ranks; 0 = as without drafts
+    window_room_frac: float = 0.0  # room of layers with a window, as a share of the others'; 0 = each keeps its window
+    window_room_fracs: Mapping[str, float] = field(
+        default_factory=dict[str, float]
+    )  # the same by family, where it differs
     backends: tuple[BackendRule, ...] = ()  # what it chooses by default, the first that holds decides
     num_steps_per_recv: int = 0  # decode steps between two looks for new requests; 0 = it cannot be told
     cache_pieces: str = "layers"  # what is sent in one piece: "layers", "blocks" of all layers, or "layer-blocks"

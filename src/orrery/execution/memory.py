@@ -41,10 +41,26 @@ class Memory:
     kv_capacity_tokens: float  # tokens of one sequence that fit; infinite where nothing grows with length
     max_num_seqs: int
     max_num_batched_tokens: int
+    window_room_frac: float = (
+        0.0  # tokens that layers with a window have room for, over those of the others; 0 = as needed
+    )
+
+    def taken_bytes(self, tokens: float) -> float:
+        """Memory that one sequence of that many tokens takes: its cache, or its part of pools of fixed sizes.
+
+        Where the memory is parted beforehand into room for F tokens of layers that keep all, and for r F of those with
+        a window w, a sequence takes n of the first and min(n, w) of the second, and so max(n, min(n, w) / r) of F.
+        """
+        windows = self.cache.windows
+        if not (self.window_room_frac and windows and self.cache.bytes_per_token):
+            return self.cache.sequence_bytes(tokens)
+        least = max(min(tokens, window) for window, _ in windows) / self.window_room_frac
+        each = self.cache.bytes_per_token + self.window_room_frac * sum(wide for _, wide in windows)
+        return max(tokens, least) * each + self.cache.bytes_per_sequence
 
     def sequences(self, tokens: float) -> float:
         """How many sequences of that many cached tokens fit at once."""
-        each = self.cache.sequence_bytes(tokens)
+        each = self.taken_bytes(tokens)
         return self.kv_capacity_bytes / each if each > 0 else float("inf")
 
 
@@ -65,14 +81,15 @@ class Infeasible:
 
 
 def max_num_seqs(deployment: Deployment) -> int:
-    """The batch limit of each attention rank: the deployment's, or the engine's default. For some families an engine
-    takes a limit of the whole server, which its ranks share."""
+    """The batch limit of each attention rank: the deployment's, or the engine's default. For some families, and where
+    answers are drafted, an engine takes a limit of the whole server, which its ranks share."""
     engine = deployment.engine
     if deployment.max_num_seqs:
         return deployment.max_num_seqs
-    if limit := engine.max_num_server_seqs.get(deployment.model.family):
-        return min(engine.max_num_seqs, max(1, limit // deployment.layout.dp))
-    return engine.max_num_seqs
+    limit = engine.max_num_server_seqs.get(deployment.model.family, 0)
+    if not limit and deployment.draft_head:
+        limit = engine.max_num_drafted_seqs
+    return min(engine.max_num_seqs, max(1, limit // deployment.layout.dp)) if limit else engine.max_num_seqs
 
 
 def max_num_batched_tokens(deployment: Deployment) -> int:
@@ -102,11 +119,7 @@ def memory_of(deployment: Deployment) -> Memory | Infeasible:
     left = frac * (capacity - fixed) if engine.is_utilization_of_free else frac * capacity - fixed
     if left <= cache.sequence_bytes(engine.block_tokens):
         return _does_not_fit(deployment, fixed, capacity if engine.is_utilization_of_free else frac * capacity)
-    bounded = cache.bytes_per_sequence + sum(window * each for window, each in cache.windows)
-    tokens = float("inf")
-    if cache.bytes_per_token > 0:
-        blocks = max(0.0, left - bounded) / (cache.bytes_per_token * engine.block_tokens)
-        tokens = floor(blocks) * float(engine.block_tokens)
+    room = engine.window_room_fracs.get(deployment.model.family, engine.window_room_frac)
     return Memory(
         capacity_bytes=device.memory_capacity_bytes,
         usable_bytes=left + fixed + (activations if engine.is_static_share else 0.0),
@@ -116,10 +129,23 @@ def memory_of(deployment: Deployment) -> Memory | Infeasible:
         context_bytes=engine.context_bytes,
         kv_capacity_bytes=left,
         cache=cache,
-        kv_capacity_tokens=tokens,
+        kv_capacity_tokens=_longest_tokens(cache, room, left, engine.block_tokens),
         max_num_seqs=max_num_seqs(deployment),
         max_num_batched_tokens=max_num_batched_tokens(deployment),
+        window_room_frac=room,
     )
+
+
+def _longest_tokens(cache: Cache, window_room_frac: float, left: float, block_tokens: int) -> float:
+    """Tokens of one sequence that fit, in whole blocks; infinite where nothing grows with length."""
+    if cache.bytes_per_token == 0.0:
+        return float("inf")
+    room, each = left - cache.bytes_per_sequence, cache.bytes_per_token
+    if window_room_frac:
+        each += window_room_frac * sum(wide for _, wide in cache.windows)
+    else:
+        room -= sum(window * wide for window, wide in cache.windows)
+    return floor(max(0.0, room) / (each * block_tokens)) * float(block_tokens)
 
 
 def activation_bytes(deployment: Deployment) -> float:

@@ -83,6 +83,7 @@ class Shard:
     activation_elements: float  # elements leaving activations on one device, per token, over the pass
     num_activations: float
     num_reduces: float  # all-reduces over tp in a pass
+    num_norm_reduces: float  # and of the sums of squares of norms that are over all heads
     weight_bytes: float  # stored on the fullest device
     stage_share: float  # of all layers, on the fullest pipeline stage
 
@@ -108,6 +109,7 @@ def shard(deployment: Deployment) -> Shard:
         activation_elements=sum(b.count * b.activation_elements for b in model.blocks) / layout.tp,
         num_activations=float(sum(b.count for b in model.blocks if b.activation_elements)),
         num_reduces=float(sum(b.count * b.num_reduces for b in model.blocks)),
+        num_norm_reduces=float(sum(b.count * b.num_norm_reduces for b in model.blocks)),
         weight_bytes=_weight_bytes(deployment, linears, head, experts, stage_share),
         stage_share=stage_share,
     )
@@ -131,7 +133,7 @@ experts do (fused_moe.py of 0.22)."""
 def num_kernels(deployment: Deployment) -> float:
     """Kernels that a pass through all layers launches on each device."""
     cut = shard(deployment)
-    reduces = cut.num_reduces if deployment.layout.tp > 1 else 0.0
+    reduces = cut.num_reduces + cut.num_norm_reduces if deployment.layout.tp > 1 else 0.0
     return (
         sum(x.count for x in cut.linears)
         + MIXER_KERNELS * sum(x.count for x in cut.mixers)

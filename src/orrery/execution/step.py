@@ -36,6 +36,12 @@ traffic does: of 128 experts with 8 a token 32 tokens hit 80 % here, 55 % were r
 """
 
 
+NORM_SUM_BYTES = 8.0
+"""What ranks add up for a norm over all heads: for every token the sums of squares of its queries and of its keys, in
+FP32, as SGLang's and vLLM's models of MiniMax do in one all-reduce (minimax_m2.py, MiniMaxM2RMSNormTP). OLMo 2, whose
+queries and keys engines gather whole, takes at least as long."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Step:
     """A step's time on the device, per entry of the batch."""
@@ -236,6 +242,9 @@ def _network_parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator
     tokens = batch.num_tokens
     if layout.tp > 1:
         yield _collective(deployment, "all_reduce", layout.tp, tokens * token_bytes, cut.num_reduces)
+        if cut.num_norm_reduces:
+            sums = tokens * NORM_SUM_BYTES
+            yield _collective(deployment, "all_reduce", layout.tp, sums, cut.num_norm_reduces, name="sums of norms")
         logits = batch.num_rows * float(model.vocab_size) * wide
         yield _collective(deployment, "all_gather", layout.tp, logits, 1.0, name="gather logits")
     for experts in cut.experts if has_exchange(deployment) else ():

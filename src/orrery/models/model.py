@@ -168,6 +168,7 @@ class Block:
         0  # elements that leave the (gated) activation, per token and layer, shared experts included
     )
     num_reduces: int = 2  # all-reduces that tensor parallelism needs a layer
+    num_norm_reduces: int = 0  # and of sums of squares, for a norm over what the ranks share out
     connection_elements: int = 0  # of all residual streams at a layer's two hyper-connections, per token
 
     @property

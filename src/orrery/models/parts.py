@@ -12,8 +12,9 @@ from typing import Literal, TypeVar
 from orrery.base.errors import ScenarioError
 from orrery.models.model import Block, Experts, Linear, Mixer, Role, SoftmaxAttention
 
-QkNorm = Literal["", "head", "whole"]
-"""Norms of queries and keys: none, one weight per head element shared by the heads, or over all heads at once."""
+QkNorm = Literal["", "head", "heads", "whole"]
+"""Norms of queries and keys: none; of each head, with weights that the heads share or with its own; or over all heads
+at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,7 @@ class Part:
     other_parameters: int = 0
     norm_elements: int = 0
     activation_elements: int = 0
+    num_norm_reduces: int = 0
 
 
 def attention(
@@ -66,7 +68,7 @@ def attention(
         k = v = 0
     elif shares_projection:
         v = 0
-    normed = {"": 0, "head": (2 if k else 1) * head_size, "whole": q + k}[qk_norm]
+    normed = {"": 0, "head": (2 if k else 1) * head_size, "heads": q + k, "whole": q + k}[qk_norm]
     return Part(
         linears=(
             Linear(
@@ -101,6 +103,7 @@ def attention(
         ),
         other_parameters=normed * qk_norm_parameters + (num_heads if has_sinks else 0),
         norm_elements=q + k if qk_norm else 0,
+        num_norm_reduces=1 if qk_norm == "whole" else 0,
     )
 
 
@@ -218,6 +221,7 @@ def layer(
         norm_elements=sum(p.norm_elements for p in parts) + num_norms * hidden_size,
         activation_elements=sum(p.activation_elements for p in parts),
         num_reduces=num_reduces,
+        num_norm_reduces=sum(p.num_norm_reduces for p in parts),
     )
 
 

@@ -32,7 +32,7 @@ def drafted(deployment: Deployment, memory: Memory, input_tokens: float, output_
     each = head.tokens_per_step
     steps = 1.0 + (output_tokens - 1.0) / each
     longer = replace(deployment, draft_head=replace(head, ahead_tokens=(output_tokens - steps) / 2))
-    real, seen = (memory.cache.sequence_bytes(input_tokens + n / 2) for n in (output_tokens, steps))
+    real, seen = (memory.taken_bytes(input_tokens + n / 2) for n in (output_tokens, steps))
     room = replace(memory, kv_capacity_bytes=memory.kv_capacity_bytes * (seen / real if real else 1.0))
     return Drafted(deployment=longer, memory=room, output_steps=steps, tokens_per_step=each)
 

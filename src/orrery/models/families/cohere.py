@@ -21,7 +21,7 @@ def _build(c: Fields, name: str) -> Model:
         num_norms=1,
         num_reduces=1,
         is_tied=True,
-        qk_norm="whole" if c.flag("use_qk_norm") else "",
+        qk_norm="heads" if c.flag("use_qk_norm") else "",
         default_context=8192,
     )
     return decoder(c, name, recipe, kinds=kinds)

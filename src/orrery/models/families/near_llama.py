@@ -16,7 +16,7 @@ def _stablelm(c: Fields, name: str) -> Model:
         norm_parameters=2,
         num_norms=1 if parallel else 2,
         num_reduces=1 if parallel else 2,
-        qk_norm="whole" if c.flag("qk_layernorm") else "",
+        qk_norm="heads" if c.flag("qk_layernorm") else "",
         default_context=4096,
     )
     return decoder(c.with_defaults(num_key_value_heads=s.heads), name, recipe)

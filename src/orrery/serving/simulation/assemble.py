@@ -305,8 +305,8 @@ def _held(service: Service, deployments: list[Deployment], memories: Sequence[Me
     rows: list[list[float]] = []
     for k in range(len(deployments)):
         memory = memories[k * len(memories) // len(deployments)]
-        cache = compressed(memory.cache, service.compression)
-        rows.append([0.0, *(cache.sequence_bytes(b * sizes.block_tokens) for b in range(1, most + 1))])
+        memory = replace(memory, cache=compressed(memory.cache, service.compression))
+        rows.append([0.0, *(memory.taken_bytes(b * sizes.block_tokens) for b in range(1, most + 1))])
     return np.rint(np.array(rows)).astype(np.int64)
 
 
