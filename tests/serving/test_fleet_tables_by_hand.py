@@ -1,6 +1,6 @@
 """From a service to the loop's tables: machines, lanes, links and splits of deployments that a test makes up."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,6 +8,8 @@ import pytest
 
 from orrery.base.errors import ScenarioError
 from orrery.execution.compression import NOTHING
+from orrery.execution.memory import Memory
+from orrery.execution.shard import Cache
 from orrery.execution.surface._kernel import CHANNELS, MATRIX_WORK, MEMORY_WORK, TIME, Surface
 from orrery.serving.live.world import sizes_of
 from orrery.serving.requests import Requests
@@ -127,17 +129,16 @@ def test_pools_of_different_roles(shards):
 def test_bytes_of_sequences_by_blocks():
     """A sequence of 33 tokens is three blocks of 16, and two more; half of 3 bytes a token, rounded."""
 
-    @dataclass(frozen=True)
-    class Cache:
-        bytes_per_token: float = 3.01
-        windows: tuple = ()
-        bytes_per_sequence: float = 7.0
-
-    memory = SimpleNamespace(cache=Cache())
+    cache = Cache(bytes_per_token=3.01, windows=(), bytes_per_sequence=7.0)
+    zeros = dict.fromkeys((f.name for f in fields(Memory)), 0)
+    memory = Memory(**(zeros | {"cache": cache}))
     sizes = Sizes(block_tokens=16, longest_prompt_tokens=9, longest_tokens=33, mean_context_tokens=9.0)
     found = _held(service(), [1, 2], [memory], sizes)
     assert found.shape == (2, 6)
     assert found[1].tolist() == [0] + [round(7 + 16 * b * 3.01) for b in range(1, 6)]
+    windowed = replace(memory, cache=replace(cache, windows=((8, 2.0),)), window_room_frac=0.5)
+    parted = _held(service(), [1], [windowed], sizes)  # 8 of the window are 16 of the room
+    assert parted[0].tolist() == [0] + [round(7 + 16 * b * 4.01) for b in range(1, 6)]
 
 
 def test_sizes_of_requests():

@@ -1,6 +1,6 @@
 """Runs with an end on a machine whose steps take round times: waves, fills and drains, worked out by hand."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
@@ -161,7 +161,10 @@ def test_an_answer_takes_a_step_for_the_first_token_and_then_what_a_step_yields(
     @dataclass(frozen=True)
     class Cached:
         kv_capacity_bytes: float = 1000.0
-        cache: object = field(default_factory=lambda: SimpleNamespace(sequence_bytes=lambda tokens: 10 * tokens))
+        token_bytes: float = 10.0
+
+        def taken_bytes(self, tokens):
+            return self.token_bytes * tokens
 
     monkeypatch.setattr(drafting, "room_for_kept", lambda deployment, memory, *_: (deployment, memory))
     found = drafted(Deployment(Head()), Cached(), 100, 101)
@@ -172,7 +175,7 @@ def test_an_answer_takes_a_step_for_the_first_token_and_then_what_a_step_yields(
     assert (none.output_steps, none.tokens_per_step, none.memory.kv_capacity_bytes) == (101, 1, 1000)
     assert drafted(Deployment(Head()), Cached(), 100, 1).output_steps == 1
     assert drafted(Deployment(Head()), Cached(), 100, 2).output_steps == 1.4
-    free = Cached(cache=SimpleNamespace(sequence_bytes=lambda tokens: 0.0))
+    free = Cached(token_bytes=0.0)
     assert drafted(Deployment(Head()), free, 100, 101).memory.kv_capacity_bytes == 1000
 
 
