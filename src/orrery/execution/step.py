@@ -37,9 +37,9 @@ traffic does: of 128 experts with 8 a token 32 tokens hit 80 % here, 55 % were r
 
 
 NORM_SUM_BYTES = 8.0
-"""What ranks add up for a norm over all heads: for every token the sums of squares of its queries and of its keys, in
-FP32, as SGLang's and vLLM's models of MiniMax do in one all-reduce (minimax_m2.py, MiniMaxM2RMSNormTP). OLMo 2, whose
-queries and keys engines gather whole, takes at least as long."""
+"""Bytes that ranks add up for a norm over all heads: for every token the sums of squares of its queries and of its
+keys, in FP32, as SGLang's and vLLM's models of MiniMax do in one all-reduce (minimax_m2.py, MiniMaxM2RMSNormTP). OLMo
+2, whose queries and keys engines gather whole, takes at least as long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
