@@ -9,6 +9,7 @@ from orrery.base.files import write_atomically
 from orrery.base.units import figures, text
 from orrery.cli.fleet_views import print_fleet
 from orrery.cli.output import console
+from orrery.cli.power_limit_views import steady_limit_table
 from orrery.cli.sheet import Sheet
 from orrery.fleet.service.steady import Hour
 from orrery.scenario.fleet.ask import OtherAnswer
@@ -165,6 +166,8 @@ def _print_hours(answer: SteadyAnswer) -> None:
         rate, replicas = figures(_mean(group, "rate_requests_per_s")), figures(_mean(group, "num_replicas"))
         table.add_row(str(k), rate, replicas, *latencies, power, cost)
     out.print(table)
+    if (limits := steady_limit_table(answer.to_json())) is not None:
+        out.print(limits)
     out.print(
         f"{answer.num_requests:,.0f} requests, ${figures(answer.cost_usd)}, {text(answer.energy_j, 'j')} and "
         f"{text(answer.host_energy_j, 'j')} of the hosts, mean TTFT {text(answer.mean('ttft_s'), 's')}"

@@ -1,6 +1,8 @@
 """The draw at every power limit of a fleet, as a person reads it."""
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -41,5 +43,24 @@ def limit_table(run: FleetRun) -> Sheet | None:
             f"{one.over_frac:.1%}" if has_limit else "-",
             text(one.throttled_s(run.end_s), "s"),
             f"{run.hurt_at(number):,}",
+        )
+    return table
+
+
+def steady_limit_table(plain: Mapping[str, Any]) -> Sheet | None:
+    """The fleet's, rows' and racks' limits over steady hours, a line each; None where there are none."""
+    if "power" not in plain:
+        return None
+    table = Sheet("", "replicas", "limit", "rated", "mean", "peak hour", "hours above it", "throttled", left=1)
+    for one in plain["power"]["limits"]:
+        has_limit = one["limit_w"] is not None
+        table.add_row(
+            one["kind"] if one["kind"] == one["name"] else f"{one['kind']} {one['name']}",
+            str(one["replicas"]),
+            text(one["limit_w"], "w") if has_limit else "-",
+            text(one["rated_w"], "w") + (f" ({one['oversubscribed_frac']:+.0%})" if has_limit else ""),
+            *(text(one[name], "w") for name in ("mean_w", "peak_hour_w")),
+            f"{one['over_limit_frac']:.1%}" if has_limit else "-",
+            text(one["throttled_s"], "s"),
         )
     return table

@@ -145,7 +145,7 @@ def test_command_and_file_answer_as_python_does(tmp_path, capsys):
         ({"power_priority": "low"}, "write power_budget_w too, or limit_w"),
         ({"power_budget_w": 4000, "power_priority": "least"}, "write low or high"),
         ({"power_budget_w": 4000, "power_priority": "low", "power_low_frac": 0.2}, "leave one of both out"),
-        ({"row": [{"name": "a", "limit_w": 1000}], "steady": True}, "leave steady out"),
+        ({"row": [{"name": "a", "limit_w": 1000}], "survive": "zone"}, "leave survive out"),
     ],
 )
 def test_rows_that_contradict_themselves_are_refused(more, words):

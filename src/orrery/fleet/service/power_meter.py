@@ -13,6 +13,7 @@ import numpy as np
 
 from orrery.fleet.power.capping import Clocks, Reading
 from orrery.fleet.power.phases import span_frac
+from orrery.fleet.service.power_places import places_of
 from orrery.fleet.service.power_readings import Flags, LimitReadings, PowerCap, PowerLimit, PowerReadings
 from orrery.fleet.service.replicas import DRAINING, SERVING, STARTING, ReplicaStates
 from orrery.fleet.service.setup import FleetService
@@ -44,24 +45,17 @@ class PowerMeter:
     """Meters and clocks of a run as it goes on."""
 
     def __init__(self, cap: PowerCap, setup: FleetService, states: ReplicaStates) -> None:
-        self.cap, self._setup, self._states = cap, setup, states
-        replicas, terms = states.replicas, setup.terms
-        numbered = [(t, k) for t in terms for k in range(t.replicas_max)]  # as replicas are: pool after pool
-        racks = [t.racks[k % len(t.racks)] for t, k in numbered]
-        self.is_low = np.array([_is_low(t.power_priority, k, cap) for t, k in numbered], np.bool_)
+        self.cap, self._states = cap, states
+        self._places = places_of(cap, setup.terms)
         self.metered = [
-            _Metered(limit, np.array([limit.racks is None or rack in limit.racks for rack in racks], np.bool_))
-            for limit in cap.limits
+            _Metered(limit, is_behind) for limit, is_behind in zip(cap.limits, self._places.is_behind, strict=True)
         ]
         self._replica_of_lane = np.zeros(states.rows.world.lanes.shape[0], dtype=np.int64)
         self._replica_of_machine = np.zeros(states.rows.world.clocks.size, dtype=np.int64)
-        for k, replica in enumerate(replicas):
+        for k, replica in enumerate(states.replicas):
             self._replica_of_lane[replica.lanes] = k
             self._replica_of_machine[replica.machines] = k
-        self._rated_w = np.array([t.rated_power_w for t, _ in numbered])
-        self._standing_w = np.array([t.idle_power_w + t.host_power_w for t, _ in numbered])
-        self._is_owned = np.array([t.purchase == "owned" for t, _ in numbered], np.bool_)
-        self._read_s, self._spent_j = 0.0, np.zeros(len(replicas))
+        self._read_s, self._spent_j = 0.0, np.zeros(len(states.replicas))
         self.last_w = np.zeros(len(cap.limits))  # the latest reading of each limit
         self.readings: list[tuple[float, Floats]] = []
         self.changes: list[tuple[float, Floats]] = []
@@ -81,17 +75,14 @@ class PowerMeter:
     def _idle_w(self) -> Floats:
         """Watts by replica of what runs, idle, with the machines around it; owned ones always draw."""
         runs = np.array([r.state in (STARTING, SERVING, DRAINING) for r in self._states.replicas], np.bool_)
-        return np.where(self._is_owned | runs, self._standing_w, 0.0)
+        return np.where(self._places.is_owned | runs, self._places.standing_w, 0.0)
 
     def set(self, which: int, number: int, now_s: float) -> None:
         """The clocks that a limit's rule asked for come into force."""
         one = self.metered[which]
         one.clocks = one.ordered[number]
         one.changes.append((now_s, one.clocks))
-        clock = np.ones(self.is_low.size)
-        for m in self.metered:
-            target = np.where(self.is_low, m.clocks.low_ratio, m.clocks.high_ratio)
-            clock = np.where(m.is_behind, np.minimum(clock, target), clock)
+        clock = self._places.clocks([m.clocks for m in self.metered])
         self.changes.append((now_s, clock))
         world = self._states.rows.world
         world.clocks[:] = clock[self._replica_of_machine]
@@ -111,7 +102,7 @@ class PowerMeter:
             limits=tuple(
                 LimitReadings(
                     limit=one.limit,
-                    rated_w=float(self._rated_w[one.is_behind].sum()),
+                    rated_w=float(self._places.rated_w[one.is_behind].sum()),
                     is_behind=one.is_behind,
                     drawn_w=drawn_w[:, k],
                     changed_s=np.array([at for at, _ in one.changes]),
@@ -119,16 +110,8 @@ class PowerMeter:
                 )
                 for k, one in enumerate(self.metered)
             ),
-            is_low=self.is_low,
+            is_low=self._places.is_low,
             replica_of_machine=self._replica_of_machine,
             changed_s=np.array([at for at, _ in self.changes]),
-            clock_frac=np.array([c for _, c in self.changes]).reshape(-1, self.is_low.size),
+            clock_frac=np.array([c for _, c in self.changes]).reshape(-1, self._places.is_low.size),
         )
-
-
-def _is_low(priority: str, number: int, cap: PowerCap) -> bool:
-    """Whether a replica is of low priority: as its pool says, else spread evenly over the pool."""
-    if priority:
-        return priority == "low"
-    share = cap.low_priority_frac
-    return int((number + 1) * share + 1e-9) > int(number * share + 1e-9)

@@ -5,7 +5,7 @@ A budget is of all replicas; ``[[row]]`` and ``[[rack]]`` are breakers of their 
 replicas stand.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,20 +14,22 @@ from orrery.base.errors import ScenarioError
 from orrery.base.extension_points import knobs_from
 from orrery.fleet.power import POWER_CAPS
 from orrery.fleet.power.capping import Clocks, Reading
+from orrery.fleet.service.power_places import places_of
 from orrery.fleet.service.power_readings import LimitReadings, PowerCap, PowerLimit
 from orrery.fleet.service.result import FleetRun
-from orrery.fleet.service.setup import PoolTerms
+from orrery.fleet.service.setup import FleetService, PoolTerms
+from orrery.fleet.service.steady import Hour
 from orrery.scenario.fleet.blocks import RowBlock
 from orrery.scenario.fleet.racks import racks_by_row
 from orrery.scenario.fleet.read import FleetInputs, knobs_written
 from orrery.scenario.power_row import DEFAULT_CAP
+from orrery.serving.requests import Floats
 
 NEEDS_LIMIT = ("power_cap", "power_low_frac", "power_reading_s", "power_delay_s", "power_cap_knob", "power_priority")
 
 SIMULATED = {
     "graph": "a graph's calls are placed, not simulated",
     "mix": "a mix has no row of its own",
-    "steady": "clocks follow readings, which are simulated",
     "survive": "clocks follow readings, which are simulated",
     "service": "each service has limits of its own: write it in every [[service]]",
 }
@@ -36,6 +38,8 @@ SIMULATED = {
 
 def check_power(settings: Mapping[str, Any]) -> None:
     """Refuse a power limit where nothing would follow it."""
+    if settings.get("oversubscribe") and settings.get("steady"):
+        raise ScenarioError("oversubscribe: how late requests are is simulated; leave steady out.")
     for name in ("power_budget_w", "row", "rack", "oversubscribe", "power_late", *NEEDS_LIMIT):
         for way, why in SIMULATED.items():
             if settings.get(name) and settings.get(way):
@@ -134,6 +138,35 @@ def power_json(run: FleetRun) -> dict[str, Any]:
             "limits": [_limit_json(run, k, one) for k, one in enumerate(found.limits)],
         }
     }
+
+
+def steady_power_json(setup: FleetService, hours: Sequence[Hour], lengths_s: Floats) -> dict[str, Any]:
+    """The hours of a fleet at every limit as plain data, in the words of a run's readings; nothing without limits."""
+    capped = [h.capped for h in hours]
+    cap, found = setup.power_cap, [c for c in capped if c is not None]
+    if cap is None or len(found) < len(capped):
+        return {}
+    places, part = places_of(cap, setup.terms), lengths_s / lengths_s.sum()
+    rows: list[dict[str, Any]] = []
+    for k, limit in enumerate(cap.limits):
+        drawn_w = np.array([c.drawn_w[k] for c in found])
+        rated_w, is_finite = float(places.rated_w[places.is_behind[k]].sum()), np.isfinite(limit.limit_w)
+        rows.append(
+            {
+                "name": limit.name,
+                "kind": limit.kind,
+                "limit_w": _finite(limit.limit_w),
+                "replicas": int(places.is_behind[k].sum()),
+                "rated_w": rated_w,
+                "oversubscribed_frac": rated_w / limit.limit_w - 1.0 if is_finite else None,
+                "mean_w": float(drawn_w @ part),
+                "peak_hour_w": float(drawn_w.max()),
+                "over_limit_frac": float((drawn_w > limit.limit_w) @ part),
+                "throttled_s": float(np.array([c.throttled_frac[k] for c in found]) @ lengths_s),
+            }
+        )
+    lowest = min(c.clock_frac for c in found)
+    return {"power": {"budget_w": rows[0]["limit_w"], "lowest_mean_clock_frac": lowest, "limits": rows}}
 
 
 def _limit_json(run: FleetRun, number: int, one: LimitReadings) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """A fleet hour by hour in steady state: the answer of ``steady = true``, and how far it is from a simulated run."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ from orrery.scenario.fleet.build import built
 from orrery.scenario.fleet.by_hour import ByHour, by_hour_of_steady, check_hours, electricity_usd, pue_ratio
 from orrery.scenario.fleet.by_region import nearest_of
 from orrery.scenario.fleet.origins import origin_curves
+from orrery.scenario.fleet.power import steady_power_json
 from orrery.scenario.fleet.read import FleetInputs
 from orrery.scenario.fleet.steady_regions import RegionalHours, all_regions, regional_by_hour, regional_hours
 from orrery.scenario.fleet.traffic import mean_rate
@@ -122,7 +123,8 @@ class SteadyAnswer:
                     }
                 ),
                 **self._regions_json(),
-                "hours": [asdict(h) for h in self.hours],
+                **steady_power_json(self.setup, self.hours, self.lengths_s),
+                "hours": [_hour_json(h) for h in self.hours],
                 "settings": dict(self.inputs.written),
                 "notes": list(self.notes),
             }
@@ -145,7 +147,7 @@ class SteadyAnswer:
                     "energy_j": own.energy_j + own.host_energy_j,
                     "carbon_g": None if priced is None else float(priced.carbon_g.sum()),
                     "num_replicas": own.total("num_replicas") / self.length_s,
-                    "hours": [asdict(h) for h in hours],
+                    "hours": [_hour_json(h) for h in hours],
                 }
             )
         nearest = nearest_of(self.setup.regions)
@@ -154,6 +156,12 @@ class SteadyAnswer:
             "elsewhere_frac": self.regional.elsewhere_frac(nearest),
             "regions": rows,
         }
+
+
+def _hour_json(hour: Hour) -> dict[str, Any]:
+    """An hour as plain data; its clock where something limits or meters power."""
+    clock = {} if hour.capped is None else {"clock_frac": hour.capped.clock_frac}
+    return {f.name: getattr(hour, f.name) for f in fields(hour) if f.name != "capped"} | clock
 
 
 def steady_answer(inputs: FleetInputs, running: Floats | None = None) -> SteadyAnswer | InfeasibleAnswer:
@@ -179,6 +187,8 @@ def steady_answer(inputs: FleetInputs, running: Floats | None = None) -> SteadyA
     else:
         hours = steady_hours(found.setup, hourly[0], *means, None if running is None else running[0])
     text = "steady: every hour at its mean rate; queues that outlast it, bursts, cold starts and failures are left out"
+    if found.setup.power_cap is not None:
+        text += ", and so are readings of power that vary around an hour's mean"
     return SteadyAnswer(
         inputs=inputs,
         setup=found.setup,

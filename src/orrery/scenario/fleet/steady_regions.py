@@ -1,6 +1,6 @@
 """Steady hours of a fleet in regions: each hour's requests are a flow, and each region is a service of its own."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from orrery.fleet.regions.region_map import RegionMap
 from orrery.fleet.service.rate_curve import HOUR_S
 from orrery.fleet.service.setup import FleetService
 from orrery.fleet.service.steady import Hour, steady_hours
+from orrery.fleet.service.steady_power import CappedHour, ReplicaState
 from orrery.scenario.fleet.by_hour import ByHour, Clock, steady_by_hour, together
 from orrery.serving.requests import Floats
 
@@ -87,6 +88,27 @@ def _together(hours: list[Hour], ways: float) -> Hour:
         host_power_w=sum(h.host_power_w for h in hours),
         usd_per_s=sum(h.usd_per_s for h in hours),
         used_frac=max(h.used_frac for h in hours),
+        capped=_capped(hours),
+    )
+
+
+def _capped(hours: list[Hour]) -> CappedHour | None:
+    """One hour under the limits of all regions, each of which stands in one; None where nothing is limited or
+    metered."""
+    parts = [(h.num_replicas, h.capped) for h in hours if h.capped is not None]
+    if not parts:
+        return None
+    running = max(sum(count for count, _ in parts), 1e-12)
+
+    def mean(values: list[float]) -> float:
+        return sum(count * v for (count, _), v in zip(parts, values, strict=True)) / running
+
+    names = [f.name for f in fields(ReplicaState)]
+    return CappedHour(
+        replica=ReplicaState(**{name: mean([getattr(c.replica, name) for _, c in parts]) for name in names}),
+        clock_frac=mean([c.clock_frac for _, c in parts]),
+        drawn_w=tuple(map(sum, zip(*(c.drawn_w for _, c in parts), strict=True))),
+        throttled_frac=tuple(map(max, zip(*(c.throttled_frac for _, c in parts), strict=True))),
     )
 
 

@@ -111,8 +111,8 @@ def _other_sections(plain: Plain) -> tuple[Section, ...]:
     replicas under a budget."""
     figures = tuple((name.replace("_", " "), f"{v:.6g}") for name, v in plain.items() if _is_number(v))
     found = [Section(title="Result", table=Table(caption="In SI units", columns=("", "Value"), rows=figures))]
-    for name in ("mix", "stages", "regions", "hours", "oversubscribe", "clusters"):
-        rows: list[dict[str, Any]] = plain.get(name) or []
+    for name in ("mix", "stages", "regions", "limits", "hours", "oversubscribe", "clusters"):
+        rows: list[dict[str, Any]] = (plain.get("power", {}) if name == "limits" else plain).get(name) or []
         if rows:
             columns = tuple(c for c, value in rows[0].items() if not isinstance(value, list | dict))
             cells = tuple(tuple(_cell(row[c]) for c in columns) for row in rows)
