@@ -98,7 +98,7 @@ def _turns(cap: PowerCap, drawn: Callable[[InForce], Floats]) -> Counter[InForce
 
 
 def _asked(cap: PowerCap, drawn_w: Floats, ordered: list[Clocks], due: int) -> list[tuple[int, int, Clocks]]:
-    """What the rules ask for at a reading, and when it comes into force; ``ordered`` is kept up to date."""
+    """Clocks that the rules ask for at a reading, and when they come into force; ``ordered`` is kept up to date."""
     found: list[tuple[int, int, Clocks]] = []
     for k, (limit, watts) in enumerate(zip(cap.limits, drawn_w.tolist(), strict=True)):
         target = limit.rule(Reading(drawn_frac=watts / limit.limit_w, clocks=ordered[k]))
