@@ -43,6 +43,32 @@ def test_one_replica_that_is_needed_all_the_time_leaves_nothing_to_regret(scaler
     assert found.regret.paid_s == pytest.approx(found.run.end_s)
 
 
+def regions(**shares):
+    """Two regions with a pool of no to two replicas each, and an origin beside each with its part of the requests."""
+    return {
+        "region": [{"name": "eu", "place": "swedencentral"}, {"name": "us", "place": "eastus"}],
+        "origin": [
+            {"name": name, "place": place, "share": share}
+            for (name, share), place in zip(shares.items(), ("swedencentral", "eastus"), strict=True)
+        ],
+        "pool": [
+            {"name": n, "region": n, "replicas_min": 0, "replicas_max": 2, "cold_start_s": 60} for n in ("eu", "us")
+        ],
+        "autoscaler": "keda-queue",
+        "days": 0.01,
+    }
+
+
+def test_each_region_has_a_cheapest_schedule_of_its_own_for_what_was_sent_there():
+    """One replica carries all requests, and half of them too: one to the end in each region that has any."""
+    for shares, needed in (({"a": 0.5, "b": 0.5}, 2), ({"a": 1.0, "b": 1e-9}, 1)):
+        found = simulate_fleet(**SERVED, **regions(**shares), rate=2.0)
+        assert found.run.setup.capacities(0)[0] > 2.0
+        assert found.regret.cheapest_s == pytest.approx(needed * found.run.end_s, rel=0.08)
+        assert found.regret.paid_s == pytest.approx(sum(found.run.paid_s), rel=0.05)
+        assert found.regret.regret_frac > -0.2
+
+
 def check_regret(scaler):
     """More was paid for than by the cheapest schedule, or requests were late that it would have served in time."""
     found = day(scaler)

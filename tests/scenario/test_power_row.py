@@ -40,6 +40,7 @@ def test_every_rule_is_compared_and_the_chosen_one_over_busy_shares(found):
     plain = row.to_json()
     assert plain["caps"][0]["replicas"] >= plain["caps"][0]["rated_replicas"]
     assert found[0].to_json()["power_row"]["power_budget_w"] == row.power_budget_w
+    assert any("orrery fleet simulates every request" in note for note in row.notes)
 
 
 def test_busier_replicas_never_fit_more(found):

@@ -201,12 +201,12 @@ TRAINING_SETTINGS: tuple[Setting, ...] = grouped(
     ),
     number(
         "host_memory_bytes",
-        "Host memory of one node, for what is offloaded.",
+        "Host memory of one node, for what is offloaded, and for weights that sleep.",
         1e12,
         most=1e18,
         excludes_least=False,
         metavar="BYTES",
-        commands=TRAIN,
+        commands=TRAIN | {"fleet"},
     ),
     number(
         "host_memory_bytes_per_s",

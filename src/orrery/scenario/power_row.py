@@ -158,7 +158,9 @@ def power_row_of(scenario: Scenario, plan: Plan) -> PowerRow:
     )
     notes = [
         f"power: half of the replicas may wait, peak {PEAK_TO_TROUGH_RATIO:g} times the trough, clocks follow after "
-        f"{DELAY_S:g} s (assumed)"
+        f"{DELAY_S:g} s (assumed)",
+        "power: one row of whole batches; orrery fleet simulates every request behind it, and racks and rows with "
+        "limits of their own (--power-budget-w with --oversubscribe, [[row]], [[rack]])",
     ]
     if not host_w:
         notes.append(f"power: what the host of {device.name} draws is not known; devices alone are counted")

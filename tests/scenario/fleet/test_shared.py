@@ -65,6 +65,28 @@ def test_two_models_that_do_not_fit_are_refused_in_words():
     assert not isinstance(ask(CHAT, {**DRAFTS, "model": "qwen3-32b", "rate": 0.1}, share="sleep"), InfeasibleAnswer)
 
 
+def test_weights_that_sleep_must_fit_into_the_hosts_memory():
+    """8.03 and 8.19 billion weights of 2 bytes: 32.44 GB a replica of one of eight devices, so a node of 8 x 32.44 GB
+    holds them and one of 250 GB does not; nor does a tenth more than that with 5 GB of cache beside them."""
+    asleep = {"share": "sleep", "days": 0.001}
+    need = 2 * (8_030_261_248 + 8_190_735_360)
+    enough = ask(CHAT, DRAFTS, **asleep, host_memory_bytes=8.001 * need)
+    assert any(n.startswith("host_memory_bytes: 32.4 GB of weights") for n in enough.notes)
+    for more in ({"host_memory_bytes": "250GB"}, {"host_memory_bytes": 8.8 * need, "host_cache_bytes": "5GB"}):
+        found = ask(CHAT, DRAFTS, **asleep, **more)
+        assert isinstance(found, InfeasibleAnswer)
+        cache = 5e9 if "host_cache_bytes" in more else 0.0
+        assert found.infeasible.need == pytest.approx(need + cache, rel=1e-3)
+        assert "write host_memory_bytes" in found.infeasible.smallest_change
+    assumed = ask(CHAT, DRAFTS, **asleep)
+    assert any("128 GB of the host's memory a replica (assumed" in n for n in assumed.notes)
+
+
+def test_host_memory_is_of_sleeping_models_alone():
+    with pytest.raises(ScenarioError, match='host_memory_bytes: is for weights that sleep; write share = "sleep"'):
+        simulate_fleet(**TOP, **{k: v for k, v in CHAT.items() if k != "name"}, host_memory_bytes=1e12)
+
+
 def test_lost_replicas_give_every_request_back_to_a_replica_of_its_model():
     outage = [{"zone": "a", "start_s": 100.0, "length_s": 60.0}]
     answer = ask(CHAT, DRAFTS, outage=outage, zones="a")
@@ -81,6 +103,8 @@ def test_lost_replicas_give_every_request_back_to_a_replica_of_its_model():
         ((CHAT, {**DRAFTS, "replicas": 3}), {}, "write it at the top"),
         ((CHAT, {**DRAFTS, "tp": 2}), {}, "the same tp"),
         ((CHAT, DRAFTS), {"turn_s": 3.0}, 'share = "sleep"'),
+        ((CHAT, DRAFTS), {"host_memory_bytes": 1e12}, 'share = "sleep"'),
+        ((CHAT, {**DRAFTS, "host_memory_bytes": 1e12}), {"share": "sleep"}, "write it at the top"),
         ((CHAT, DRAFTS), {"autoscaler": "slo-planner"}, "keda-queue"),
         ((CHAT, DRAFTS), {"survive": "zone"}, "share replicas"),
         ((CHAT, {**DRAFTS, "turns": 3}), {}, "leave out turns"),

@@ -37,6 +37,7 @@ WITHOUT_USE = {
     "batch": "a fleet takes rate or trace",
     "concurrency": "a fleet takes rate or trace: a closed loop sends nothing while nothing is served",
     "users": "a fleet takes rate or trace: a closed loop sends nothing while nothing is served",
+    "host_memory_bytes": 'is for weights that sleep; write share = "sleep" beside it, or leave it out',
 }
 """Settings of a deployment that a fleet has no use for, and why."""
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from orrery.base.errors import ScenarioError
+from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible
-from orrery.execution.shard import shard
 from orrery.fleet.service.result import FleetRun
 from orrery.fleet.service.run import run_fleet
 from orrery.fleet.service.sharing import part_of, shared_setup, together
@@ -18,6 +18,8 @@ from orrery.scenario.fleet.build import Built, built
 from orrery.scenario.fleet.curve import TRAFFIC_ALONE
 from orrery.scenario.fleet.read import TOP, FleetInputs, read_fleet
 from orrery.scenario.fleet.services import ServicesAnswer, service_settings
+from orrery.scenario.fleet.sleeping import NAME as HOST_MEMORY
+from orrery.scenario.fleet.sleeping import host_fit, weight_bytes
 from orrery.scenario.fleet.traffic import traffic_for
 from orrery.scenario.resolve import find, one_device
 from orrery.scenario.schema import merged
@@ -26,7 +28,9 @@ WAYS = ("time", "sleep")
 TURN_S = 10.0
 """Time that a model stays awake while others wait, where nobody says."""
 
-OF_REPLICAS = frozenset({*TOP, "pool", "autoscaler", "faults", "outage", "device", "replicas"} - set(TRAFFIC_ALONE))
+OF_REPLICAS = frozenset(
+    {*TOP, HOST_MEMORY, "pool", "autoscaler", "faults", "outage", "device", "replicas"} - set(TRAFFIC_ALONE)
+)
 """Settings of the replicas that all services share."""
 
 WITHOUT_USE = ("prefill_replicas", "prefill_autoscaler", "survive", "steady", "mix", "graph", "job", "hours", "change")
@@ -64,8 +68,10 @@ def shared_fleet(settings: Mapping[str, Any], where: str) -> SharedAnswer | Infe
     way = str(settings["share"]).strip()
     if way not in WAYS:
         raise ScenarioError(f"share: got {way!r}; write {' or '.join(WAYS)}.")
-    if way != "sleep" and settings.get("turn_s") is not None:
-        raise ScenarioError('turn_s: with share = "time" every model is awake; write share = "sleep", or leave it out.')
+    if way != "sleep" and (given := [name for name in ("turn_s", HOST_MEMORY) if settings.get(name) is not None]):
+        raise ScenarioError(
+            f'{given[0]}: with share = "time" every model is awake; write share = "sleep", or leave it out.'
+        )
     if "service" not in settings:
         raise ScenarioError("share: is about several models; write each as [[service]], with its model and traffic.")
     found = _read(settings, where)
@@ -79,11 +85,11 @@ def shared_fleet(settings: Mapping[str, Any], where: str) -> SharedAnswer | Infe
         parts[name] = one
     wake_s = [_wake_s(found[name], one) for name, one in parts.items()]
     if way == "sleep":
-        notes = tuple(
-            f"{name}: its weights take {s:.3g} s to come back from the host's memory, of which they hold "
-            f"{_weight_bytes(parts[name]) / 1e9:.3g} GB a replica"
-            for name, s in zip(found, wake_s, strict=True)
-        )
+        deployments = {name: one.setup.service.pools[0].deployment for name, one in parts.items()}
+        too_large, note = host_fit(settings, deployments, parts[next(iter(parts))].setup.service.host_cache_bytes)
+        notes = (*(_asleep(name, d, s) for (name, d), s in zip(deployments.items(), wake_s, strict=True)), note)
+        if too_large:
+            return InfeasibleAnswer(infeasible=too_large, notes=notes, settings=dict(settings))
     setups = [one.setup for one in parts.values()]
     setup = shared_setup(setups, way, float(settings.get("turn_s") or TURN_S) if way == "sleep" else 0.0, wake_s)
     requests, which = together([t.split.requests for t in traffic.values()])
@@ -109,7 +115,9 @@ def _read(settings: Mapping[str, Any], where: str) -> dict[str, FleetInputs]:
         raise ScenarioError(f"{given[0]}: is not of models that share replicas; leave it or share out.")
     found: dict[str, FleetInputs] = {}
     for name, (own, place) in service_settings(settings, where).items():
-        inputs = read_fleet({key: value for key, value in own.items() if key not in ("share", "turn_s")}, place)
+        inputs = read_fleet(
+            {key: value for key, value in own.items() if key not in ("share", "turn_s", HOST_MEMORY)}, place
+        )
         if len(inputs.pools) > 1:
             raise ScenarioError("share: the replicas that models share are of one pool; leave out [[pool]].")
         if inputs.autoscaler in NEEDS_CAPACITY:
@@ -159,10 +167,12 @@ def _too_large(
     return InfeasibleAnswer(infeasible=replace(why, smallest_change=more), notes=notes, settings=dict(settings))
 
 
-def _weight_bytes(one: Built) -> float:
-    """Weights of one replica, all its devices together."""
-    deployment = one.setup.service.pools[0].deployment
-    return shard(deployment).weight_bytes * deployment.layout.num_devices
+def _asleep(name: str, deployment: Deployment, wake_s: float) -> str:
+    """A note on a model that sleeps."""
+    return (
+        f"{name}: its weights take {wake_s:.3g} s to come back from the host's memory, of which they hold "
+        f"{weight_bytes(deployment) / 1e9:.3g} GB a replica"
+    )
 
 
 def _wake_s(inputs: FleetInputs, one: Built) -> float:
