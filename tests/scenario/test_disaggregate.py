@@ -252,3 +252,22 @@ def test_each_device_may_have_a_price_of_its_own():
 def test_prices_that_are_none_are_refused(text):
     with pytest.raises(OrreryError, match="h100-sxm"):
         plan(model="llama-3.1-8b", device="h100-sxm", input_tokens=9, output_tokens=9, device_usd_per_hour=text)
+
+
+HELPED = {"layerwise_transfer": True, "max_prefill_queue": 2}
+
+
+@pytest.mark.parametrize("name", HELPED)
+def test_what_pools_do_for_each_other_needs_pools(name, capsys):
+    served = {"model": "llama-3.1-8b", "device": "a100-sxm-80gb", "input_tokens": 1000, "output_tokens": 10, "rate": 1}
+    with pytest.raises(OrreryError, match=f"{name}: there are no separate replicas for prompts"):
+        simulate(**served, **{name: HELPED[name]})
+    plain = plan(**served, max_devices=1, **{name: HELPED[name]})
+    assert f"{name}: not used; add --disaggregate" in plain.notes
+
+
+def test_only_separate_pools_have_them():
+    small = SERVED | {"max_devices": 2, "num_requests": 100, "slo": ["ttft:2000"]}
+    found = plan_disaggregated(**small, **HELPED, input_tokens=2000, output_tokens=20)
+    assert {d.way for d in found.designs if set(HELPED) <= set(d.settings)} == {"separate"}
+    assert all(d.infeasible is None for d in found.designs)

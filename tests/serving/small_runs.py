@@ -204,6 +204,8 @@ def setting(draw):
         ),
         "lends_cache": fleet in ("three", "pools") and draw(st.booleans()),
         "load_hides": draw(st.booleans()),
+        "is_layerwise": draw(st.booleans()),
+        "max_prefill_queue": draw(st.sampled_from([0, 1, 3])),
     }
 
 

@@ -20,7 +20,7 @@ LOAD = [k.N_PROMPTS, k.N_NEW, k.N_PAIRS, k.N_DECODES, k.N_CONTEXT, k.N_EXTRA]
 
 def rules(**given):
     """Every switch off but those given."""
-    off = dict.fromkeys(k.Rules._fields, 0) | {"guess_knob": -1}
+    off = dict.fromkeys(k.Rules._fields, 0) | {"guess_knob": -1, "transfer_layers": 1}
     return k.Rules(**(off | given))
 
 

@@ -14,12 +14,12 @@ from orrery.serving.simulation.admission._kernel import (
     _group_layers,
     _grow_decodes,
     _place_for,
-    _seated,
     _take_place,
     book_arrival,
     cached_ids_of,
     join_batch,
     reserves_at,
+    seated,
 )
 from orrery.serving.simulation.memory._kernel import publish, release, take
 from orrery.serving.simulation.tables import _kernel as k
@@ -82,17 +82,34 @@ def test_the_block_of_a_swapped_answers_next_token_is_taken_too():
     assert (w.req[1, k.BLOCKS], w.totals[k.SWAPPED_BYTES]) == (3, 20.0)
 
 
-def test_caches_cross_a_link_one_after_the_other():
-    """20 bytes at 4 a second after 1 s are 6 s, half of which the prompt's computing hid; the link is free at 2 s."""
-    w = state(rules=rules(transfer_hidden_frac=0.5))
+@pytest.mark.parametrize(
+    ("layers", "made", "ends"), [(1, 1, (11.0, 17.0)), (2, 1, (9.0, 16.0)), (2, 2, (12.0, 19.0)), (40, 1, (47.0, 92.0))]
+)
+def test_caches_cross_a_link_one_after_the_other(layers, made, ends):
+    """20 bytes at 4 a second after 1 s are 6 s, or in two layers 3.5 s each; the link is free at 2 s. Prompts were
+    computed from 0 to 4 s, so a first layer is there at 2 s (of 40: 0.1 s, each 1.125 s), unless they were computed
+    again."""
+    w = state(rules=rules(transfer_layers=layers))
     w.rates[1, [k.LINK_BYTES_PER_S, k.LINK_LATENCY_S, k.LINK_S]] = [4.0, 1.0, 2.0]
     for i in (0, 1):
-        put(w, i, status=k.WAITING, source=1, input=30, output=9, made=1, computed=31)
+        put(w, i, status=k.WAITING, source=1, input=30, output=9, made=made, computed=31)
+        w.when[i, [k.ADMITTED_S, k.LAST]] = [0.0, 4.0]
     assert _admit_ready(w, copied_s, copied_s, 0, 0, 5.0)
     assert _admit_ready(w, copied_s, copied_s, 1, 0, 6.0)
-    assert (w.due_s[:2].tolist(), w.rates[1, k.LINK_S]) == ([8.0, 11.0], 11.0)
-    assert (w.totals[k.MOVED], w.totals[k.MOVED_S], w.lanes[0, k.RESERVED]) == (40.0, 6.0, 2)
+    assert (w.due_s[:2].tolist(), w.rates[1, k.LINK_S]) == (list(ends), ends[1])
+    assert (w.totals[k.MOVED], w.totals[k.MOVED_S], w.lanes[0, k.RESERVED]) == (40.0, ends[1] - 5.0, 2)
     assert w.req[:2, k.STATUS].tolist() == [k.MOVING] * 2
+
+
+def test_the_last_layer_goes_over_after_the_prompt():
+    """A fast link, 0.5 s and 10 bytes at 20 a second a layer, is done with the first layer when the second one is
+    computed, at 4 s; nothing was free before 5 s."""
+    w = state(rules=rules(transfer_layers=2))
+    w.rates[1, [k.LINK_BYTES_PER_S, k.LINK_LATENCY_S, k.LINK_S]] = [20.0, 0.5, 0.0]
+    put(w, 0, status=k.WAITING, source=1, input=30, output=9, made=1, computed=31)
+    w.when[0, [k.ADMITTED_S, k.LAST]] = [0.0, 4.0]
+    assert _admit_ready(w, copied_s, copied_s, 0, 0, 5.0)
+    assert w.due_s[0] == 6.0
 
 
 @pytest.mark.parametrize(("made", "streams", "first_s"), [(1, False, 5.0), (2, False, 3.0), (1, True, 3.0)])
@@ -202,9 +219,9 @@ def test_seats_are_shared_by_the_lanes_of_a_split_machine():
     w = state(lanes=3)
     lane_of(w, 0, num_decoding=1, num_prompts=2, reserved=3, twin=1)
     lane_of(w, 1, num_decoding=10, num_prompts=20, reserved=30)
-    assert (_seated(w, 0), _seated(w, 1), _seated(w, 2)) == (66, 60, 0)
+    assert (seated(w, 0), seated(w, 1), seated(w, 2)) == (66, 60, 0)
     lane_of(w, 1, twin=0)
-    assert _seated(w, 1) == 66
+    assert seated(w, 1) == 66
 
 
 def test_the_queue_is_admitted_while_tokens_last():

@@ -66,7 +66,7 @@ def shards(monkeypatch):
 
 def service(**given):
     usual = {"pools": (), "split": None, "overlaps_sends": False, "speculation": None, "filling": None}
-    usual |= {"compression": NOTHING, "is_same_node": True, "sharing": ""}
+    usual |= {"compression": NOTHING, "is_same_node": True, "is_layerwise": False, "sharing": ""}
     return SimpleNamespace(**(usual | given))
 
 
@@ -279,7 +279,7 @@ def test_the_way_to_machines_for_answers(monkeypatch):
     """The slower rate, divided among the holders of a sequence, and the longer latency."""
     links = {"fast": (100.0, 1.0), "slow": (60.0, 5.0), "own": (400.0, 0.5)}
 
-    def between(d, other, same_node):
+    def between(d, other, same_node, parts=1):
         rate, latency = links[other.name]
         return SimpleNamespace(bandwidth_bytes_per_s=rate, latency_s=latency)
 

@@ -102,3 +102,47 @@ def test_a_first_token_comes_with_the_cache():
     moved_s = apart.counters["moved_s"]
     assert moved_s > 0
     assert apart.first_token_s[0] - together.first_token_s[0] == pytest.approx(moved_s + handover_s, rel=1e-6)
+
+
+def pooled(**given):
+    """Two replicas for prompts and one for answers."""
+    plain = deployment()
+    pools = (Pool(deployment=plain, replicas=2, role="prompts"), Pool(deployment=plain, role="answers"))
+    return Service(pools=pools, prefix_caching=False, **given)
+
+
+def test_of_a_cache_that_goes_over_by_layers_the_last_one_is_left():
+    """A lone prompt computes for longer than its cache takes, so the time left is that of one layer in 32."""
+    one = Requests(arrive_s=np.zeros(1), input_tokens=np.array([4096]), output_tokens=np.array([8]))
+    whole, layered = (simulate(pooled(is_layerwise=x), one) for x in (False, True))
+    saved_s = whole.counters["moved_s"] - layered.counters["moved_s"]
+    assert 0.02 * whole.counters["moved_s"] < layered.counters["moved_s"] < 0.2 * whole.counters["moved_s"]
+    assert whole.first_token_s[0] - layered.first_token_s[0] == pytest.approx(saved_s)
+    assert whole.counters["moved_bytes"] == layered.counters["moved_bytes"]
+
+
+@pytest.mark.parametrize(("limit", "moved"), [(0, 12), (1, 8), (100, 12)])
+def test_prompts_that_find_a_queue_are_computed_where_answers_are(limit, moved):
+    """Twelve prompts at once: where one may wait, each third one finds a queue at both machines for prompts and none as
+    long at the one for answers, which keeps it: eight caches move."""
+    burst = Requests(arrive_s=np.full(12, 0.0), input_tokens=np.full(12, 4096), output_tokens=np.full(12, 4))
+    run = simulate(pooled(max_prefill_queue=limit), burst)
+    each = simulate(
+        pooled(), Requests(arrive_s=np.zeros(1), input_tokens=np.array([4096]), output_tokens=np.array([4]))
+    )
+    assert run.counters["moved_bytes"] / each.counters["moved_bytes"] == pytest.approx(moved)
+    assert not np.isnan(run.finish_s).any()
+
+
+def test_a_full_machine_for_answers_leaves_them_where_their_prompts_were():
+    """It has one seat: of three prompts that end one after the other the second and third stay where they are, and all
+    answers are made at the same time instead of in turn."""
+    plain = deployment()
+    pools = (
+        Pool(deployment=plain, replicas=3, role="prompts"),
+        Pool(deployment=replace(plain, max_num_seqs=1), role="answers"),
+    )
+    three = Requests(arrive_s=np.array([0.0, 0.1, 0.2]), input_tokens=np.full(3, 512), output_tokens=np.full(3, 400))
+    apart, helped = (simulate(Service(pools=pools, max_prefill_queue=x), three) for x in (0, 9))
+    assert helped.counters["moved_bytes"] == pytest.approx(apart.counters["moved_bytes"] / 3)
+    assert helped.finish_s.max() < 0.5 * apart.finish_s.max()

@@ -11,6 +11,7 @@ from orrery.serving.simulation.step_results._kernel import (
     _end_seats,
     _gap,
     _is_sent_on,
+    _stays,
     _uniform,
     book_decodes,
     book_prompts,
@@ -127,6 +128,21 @@ def test_the_lane_with_fewest_tokens_to_come_takes_over():
     for lane in (2, 4):
         lane_of(w, lane, pooled=80)
     assert exit_lane(w, 0, 0, 0.0) == -1
+
+
+@pytest.mark.parametrize(
+    ("queue", "free", "seats", "blocks", "stays"),
+    [(0, 10, 8, 10, False), (1, 30, 8, 10, False), (1, 29, 8, 10, True), (1, 30, 0, 10, True), (1, 10, 8, 2, False)],
+)
+def test_an_answer_stays_where_its_prompt_was_where_no_place_is_free(queue, free, seats, blocks, stays):
+    """33 tokens and the next one take 3 blocks of 10 bytes there; 30 and 9 take 3 here, which has to hold so many."""
+    w = state(exit=np.array([1]), rules=rules(prefill_queue=queue))
+    lane_of(w, 0, role=k.PROMPTS, pooled=10 * blocks)
+    lane_of(w, 1, max_seqs=seats)
+    w.memory.free[1] = free
+    put(w, 0, input=30, output=9, made=1, computed=33)
+    assert bool(_stays(w, 0, 0, 1)) == stays
+    assert not _stays(w, 0, 0, -1)
 
 
 def test_granted_tokens_are_booked():

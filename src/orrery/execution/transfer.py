@@ -70,18 +70,20 @@ def num_parallel(deployment: Deployment) -> int:
     return layout.tp * layout.pp * layout.cp
 
 
-def link_between(deployment: Deployment, other: Deployment, *, same_node: bool) -> Transfer:
+def link_between(deployment: Deployment, other: Deployment, *, same_node: bool, parts: int = 1) -> Transfer:
     """The way of a cache from a replica of ``deployment`` to one of ``other``: all pairs of devices at once.
 
     Each pair runs at the slower device's scale-up link inside a node, else at its network card; as many pairs as the
     smaller replica has devices. Rates are those that point-to-point sends were measured to reach, less what starting
-    each piece takes: s/byte = 1 / rate + PIECE_S / piece, and one piece of every layer at least.
+    each piece takes: s/byte = 1 / rate + PIECE_S / piece, and one piece of every layer at least. The start is that of
+    one of so many ``parts`` of the cache.
     """
     pairs = min(num_parallel(deployment), num_parallel(other))
     ends = [_point_to_point(d.cluster.device, same_node) for d in (deployment, other)]
     pieces, piece_bytes = pieces_of(deployment)
     each_s = 1.0 / min(e.bandwidth_bytes_per_s for e in ends) + PIECE_S / piece_bytes
-    return Transfer(bandwidth_bytes_per_s=pairs / each_s, latency_s=max(e.latency_s for e in ends) + pieces * PIECE_S)
+    start_s = max(e.latency_s for e in ends) + pieces / parts * PIECE_S
+    return Transfer(bandwidth_bytes_per_s=pairs / each_s, latency_s=start_s)
 
 
 def pieces_of(deployment: Deployment) -> tuple[float, float]:

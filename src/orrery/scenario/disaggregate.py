@@ -65,6 +65,9 @@ PLANNED = (
 )
 """Settings of the plan that each design says for itself."""
 
+OF_POOLS = ("layerwise_transfer", "max_prefill_queue")
+"""Settings of separate pools alone."""
+
 TRICKLE_FRAC = 0.01
 """Share of the analytical rate: where the SLOs hold below this alone, they hold for hardly any traffic."""
 
@@ -448,7 +451,8 @@ def _describe(replicas: int, candidate: Candidate) -> str:
 
 def _measured(scenario: Scenario, design: Design) -> Design:
     """The design with the highest rate at which the SLOs hold."""
-    retained = {name: value for name, value in scenario.written().items() if name not in PLANNED}
+    others = PLANNED if design.way == "separate" else (*PLANNED, *OF_POOLS)
+    retained = {name: value for name, value in scenario.written().items() if name not in others}
     settings = {**retained, **design.settings}
     try:
         found = find_capacity(read_scenario(settings))

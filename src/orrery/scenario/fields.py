@@ -419,6 +419,19 @@ SETTINGS: tuple[Setting, ...] = grouped(
         commands=PLAN,
     ),
     switch("same_node", "Both kinds stand in one node: caches go over its links."),
+    switch(
+        "layerwise_transfer",
+        "Caches go over layer by layer, while their prompt is computed.",
+        commands=STEPS | PLAN,
+    ),
+    count(
+        "max_prefill_queue",
+        "Prompts that wait at a prefill replica, at which decode replicas compute the next ones; where those are full, "
+        "answers stay with their prompts.",
+        2,
+        most=1_000_000,
+        commands=STEPS | PLAN,
+    ),
     word(
         "split",
         "Part of each device's compute units for answers, beside prompts; several: the first to start with.",

@@ -160,7 +160,13 @@ def loads_of(types: tuple[Type, ...], sizes: tuple[Bucket, ...], rate: float, li
 
 def limit_of(inputs: Scenario) -> float:
     """The limit on the mean time per output token."""
-    for name in ("max_usd_per_hour", "prefill_device", "decode_device"):
+    for name in (
+        "max_usd_per_hour",
+        "prefill_device",
+        "decode_device",
+        "layerwise_transfer",
+        "max_prefill_queue",
+    ):
         if getattr(inputs, name) is not None:
             raise ScenarioError(f"{name}: a mix finds the least dollars and has no pools; leave it out.")
     limits = {o.metric: o for o in read_objectives(inputs.slo)}

@@ -307,7 +307,7 @@ def _scope_notes(scenario: Scenario, goal: Goal, is_simulated: bool) -> tuple[st
         notes.append("power_budget_w: not used where plans are simulated")
     if scenario.spare_frac is not None:
         notes.append("spare_frac: not used; add --mix")
-    for name in ("prefill_device", "decode_device"):
+    for name in ("prefill_device", "decode_device", "layerwise_transfer", "max_prefill_queue"):
         if getattr(scenario, name) is not None:
             notes.append(f"{name}: not used; add --disaggregate")
     for name in ("attainment", "num_requests"):

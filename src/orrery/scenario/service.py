@@ -45,6 +45,9 @@ DRAFT_TOKENS = 4
 PREFILL_DEGREES = ("prefill_tp", "prefill_pp", "prefill_dp", "prefill_ep")
 """Parallel degrees of replicas for prompts alone; without any, they are those of the others."""
 
+OF_PREFILL = (*PREFILL_DEGREES, "prefill_device", "prefill_clock_frac", "layerwise_transfer", "max_prefill_queue")
+"""Settings of separate replicas for prompts."""
+
 
 def service_for(scenario: Scenario) -> tuple[Service, tuple[str, ...]]:
     """The service, and a note for every default that it took."""
@@ -84,6 +87,8 @@ def service_for(scenario: Scenario) -> tuple[Service, tuple[str, ...]]:
         lends_cache=bool(scenario.lend_cache),
         overlaps_sends=overlaps_sends(scenario),
         is_same_node=bool(scenario.same_node),
+        is_layerwise=bool(scenario.layerwise_transfer),
+        max_prefill_queue=scenario.max_prefill_queue or 0,
         **given,
     )
     return service, (
@@ -125,7 +130,7 @@ def _steady(scenario: Scenario) -> Workload | None:
 def _pools(scenario: Scenario, deployment: Deployment) -> tuple[Pool, ...]:
     replicas = scenario.replicas or 1
     if scenario.prefill_replicas is None:
-        for name in (*PREFILL_DEGREES, "prefill_device", "prefill_clock_frac"):
+        for name in OF_PREFILL:
             if getattr(scenario, name) is not None:
                 raise ScenarioError(f"{name}: there are no separate replicas for prompts; write prefill_replicas = 1.")
         return (Pool(deployment=deployment, replicas=replicas),)

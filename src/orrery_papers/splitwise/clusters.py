@@ -54,13 +54,12 @@ def apart(setup: Setup, *, is_layerwise: bool = True) -> Service:
         machine(setup, setup.word(f"{side}_device"), role, int(setup.number(f"num_{side}_machines")))
         for side, role in sides
     )
-    layers = pools[0].deployment.model.num_layers
     return Service(
         prompts_stream_first=True,
         pools=pools,
         policy="prefill-first",
         policy_knobs=MIXED,
-        transfer_hidden_frac=1.0 - 1.0 / layers if is_layerwise else 0.0,
+        is_layerwise=is_layerwise,
     )
 
 

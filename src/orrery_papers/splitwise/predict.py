@@ -1,8 +1,8 @@
 """Splitwise: clusters of prompt machines and token machines against clusters of machines that do both.
 
 A rate counts when every request's slowdown against itself, alone on a DGX-A100, stays within nine limits. The cache
-moves layer by layer beside the prompt's own computing: only the last layer's part is left over. Power-capped token
-machines run at full speed, which holds while steps of answers draw less than the cap; what they draw is printed.
+moves layer by layer beside the prompt's own computing, and machines of one kind help the other where its queue is long
+or its memory full. A power cap is a clock.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from orrery.base.errors import OutOfRange
 from orrery.evidence.paper_file import Claim, Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.execution.transfer import kv_bytes, link_between
 from orrery.scenario.capacity import Capacity, find_capacity
 from orrery.scenario.disaggregate import Disaggregated
 from orrery.scenario.schema import read_scenario
@@ -98,14 +97,18 @@ def _mismatched(chat: Sized, code: Sized, fits: Disaggregated) -> Prediction:
     own, other = fits.best("separate"), code.for_watts(70, A100, H100, A100).best("separate")
     if own is None or other is None:
         raise OutOfRange("splitwise: no pools hold the limits.")
-    found = find_capacity(read_scenario({**other.settings, **chat.served, "slo": chat.limits}))
+    again = {**other.settings, **chat.served, "slo": chat.limits, "max_prefill_queue": chat.queue}
+    found = find_capacity(read_scenario(again))
     rate = found.requests_per_s if isinstance(found, Capacity) else 0.0
     words = f"{rate:.3g} requests/s with {other.prefill} and {other.decode}, the best for coding, against "
     words += f"{own.requests_per_s:.3g} with {own.prefill} and {own.decode}"
     return Prediction(claim="mismatched-pools", predicted=1.0 - rate / own.requests_per_s, because=words, differs=LENT)
 
 
-LENT = "the pool between the two: machines of the idle side are lent to the other in the paper, and stay idle here"
+LENT = (
+    "what machines are lent by: prompts that wait and room for answers, where the paper also counts what is under way; "
+    "and steps of answers as above"
+)
 
 
 def _prices(setups: Mapping[str, Setup]) -> Iterator[Prediction]:
@@ -121,37 +124,33 @@ def _prices(setups: Mapping[str, Setup]) -> Iterator[Prediction]:
     yield Prediction(claim="iso-cost-aa-power", predicted=watts, because="1.75 DGX-A100 draw what a DGX-H100 does")
 
 
-SIGNALS = "the signals of a layer-wise copy: what it costs to start 80 of them is in no link's rate"
+SIGNALS = (
+    "the transport: MSCCL++ of 2023, whose time to start and signal a layer is not written, where each start here is a "
+    "send's of NCCL and each piece a block's of NIXL"
+)
 
 
 def _moves(paper: Paper) -> Iterator[Prediction]:
     """Hand-overs between two machines, and what they add to a lone request."""
     for name in ("a100", "h100"):
         setup = paper.setups[f"two-machines-{name}"]
-        hidden = moved_s(setup) / apart(setup).pools[0].deployment.model.num_layers
-        yield Prediction(claim=f"kv-transfer-{name}", predicted=hidden, because="one layer's cache", differs=SIGNALS)
+        left = must(simulate(apart(setup), median(setup))).counters["moved_s"]
+        yield Prediction(claim=f"kv-transfer-{name}", predicted=left, because="the last layer's cache", differs=SIGNALS)
     setup = paper.setups["two-machines-a100"]
     sent = median(setup)
     alone = times(must(simulate(together(setup, setup.word("decode_device")), sent)))
-    runs = {x: times(must(simulate(apart(setup, is_layerwise=x), sent))) for x in (True, False)}
+    runs = {x: must(simulate(apart(setup, is_layerwise=x), sent)) for x in (True, False)}
+    left_s = {x: run.counters["moved_s"] for x, run in runs.items()}
     gap = float(alone["tbt"][0])
-    whole_s, layers = moved_s(setup), apart(setup).pools[0].deployment.model.num_layers
-    words = f"{1e3 * whole_s:.3g} ms for the whole cache"
-    share = whole_s / layers / float(alone["ttft"][0])
+    words = f"{1e3 * left_s[False]:.3g} ms for the whole cache"
+    share = left_s[True] / float(alone["ttft"][0])
     yield Prediction(claim="kv-transfer-share-of-prompt", predicted=share, because=words)
     for claim, layerwise in (("kv-transfer-e2e", True), ("kv-transfer-e2e-serial", False)):
-        more = float(runs[layerwise]["e2e"][0] / alone["e2e"][0]) - 1.0
+        more = float(times(runs[layerwise])["e2e"][0] / alone["e2e"][0]) - 1.0
         yield Prediction(claim=claim, predicted=more, because=words, differs=SIGNALS)
-    for claim, parts in (("second-token", layers), ("second-token-serial", 1)):
-        more = whole_s / parts / gap
-        yield Prediction(claim=claim, predicted=more, because=f"{words}, a gap is {1e3 * gap:.3g} ms", differs=SIGNALS)
-
-
-def moved_s(setup: Setup) -> float:
-    """Time of a median prompt's cache over the link between two machines."""
-    source, target = (p.deployment for p in apart(setup).pools)
-    link = link_between(source, target, same_node=False)
-    return link.latency_s + kv_bytes(source, setup.number("input_p50_tokens")) / link.bandwidth_bytes_per_s
+    for claim, layerwise in (("second-token", True), ("second-token-serial", False)):
+        more, because = left_s[layerwise] / gap, f"{words}, a gap is {1e3 * gap:.3g} ms"
+        yield Prediction(claim=claim, predicted=more, because=because, differs=SIGNALS)
 
 
 HOST = "the engine: late 2023, when vLLM ran without CUDA graphs; measured constants are of later releases"

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cached_property
+from math import ceil
 from typing import Any
 
 from orrery.base.errors import OutOfRange
@@ -29,6 +30,11 @@ class Sized:
         """Price a second of a machine, by device."""
         self.setup, self.usd_per_s = setup, machine_usd_per_s
         self.num_each = layout_of(setup.word("layout")).num_devices
+
+    @property
+    def queue(self) -> int:
+        """Prompts that wait before a machine of the other pool is lent, a batch: [unstated] mixed_pool_threshold."""
+        return ceil(self.setup.number("prefill_max_num_batched_tokens") / self.setup.number("input_mean_tokens"))
 
     @cached_property
     def served(self) -> dict[str, Any]:
@@ -74,6 +80,8 @@ class Sized:
             decode_device=decode,
             slo=self.limits,
             device_usd_per_hour=",".join(prices),
+            layerwise_transfer=True,
+            max_prefill_queue=self.queue,
             **budget,
         )
 

@@ -150,6 +150,14 @@ def _route(w: SimulationState, route: RouteRule, i: int, now_s: float) -> int:
     return w.routed[chosen]
 
 
+def _relieved(w: SimulationState, i: int, lane: int, now_s: float) -> int:
+    """The lane for answers that computes a prompt itself, where prompts wait at the one for them and not there."""
+    other = exit_lane(w, lane, i, now_s)
+    if other < 0 or w.lanes[other, NUM_WAITING] >= w.lanes[lane, NUM_WAITING]:
+        return lane
+    return other
+
+
 def _turn_of(w: SimulationState, i: int) -> int:
     """Requests that have come before to where this one is routed: to its region, or to the service."""
     return w.counts[ARRIVED] if w.req[i, REGION] < 0 else w.regions.arrived[w.req[i, REGION]]
@@ -211,6 +219,8 @@ def _arrive(w: SimulationState, order: OrderRule, route: RouteRule, i: int, now_
     if w.regions.replicas.size > 0 and not _is_there(w, i, now_s):
         return
     lane = _route(w, route, i, now_s)
+    if lane >= 0 and w.rules.prefill_queue > 0 and w.lanes[lane, NUM_WAITING] >= w.rules.prefill_queue:
+        lane = _relieved(w, i, lane, now_s)
     w.counts[ARRIVED] += 1
     if w.req[i, REGION] >= 0:
         w.regions.arrived[w.req[i, REGION]] += 1

@@ -386,8 +386,13 @@ def _demand_frac(d: Deployment, is_prompts: bool, sizes: Sizes, device: Device) 
 def _link(service: Service, d: Deployment) -> tuple[float, float]:
     """The way from a replica to the pools for answers, for the bytes of its fullest device."""
     targets = [p.deployment for p in service.pools if p.role == "answers"] or [d]
-    links = [link_between(d, t, same_node=service.is_same_node) for t in targets]
+    links = [link_between(d, t, same_node=service.is_same_node, parts=parts_of(service)) for t in targets]
     return min(x.bandwidth_bytes_per_s for x in links) / holders(d), max(x.latency_s for x in links)
+
+
+def parts_of(service: Service) -> int:
+    """Parts in which a cache goes over: its layers, or all at once."""
+    return service.pools[0].deployment.model.num_layers if service.is_layerwise else 1
 
 
 def _lending_s(service: Service) -> float:

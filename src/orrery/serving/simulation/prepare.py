@@ -14,7 +14,7 @@ from orrery.execution.techniques.encrypted_pipelined import HIT_FRAC
 from orrery.execution.transfer import TRANSFERS
 from orrery.serving.batching import EVICTS_BY_KEY, READS_ADAPTERS, READS_PREFIXES, Batching
 from orrery.serving.requests import Floats
-from orrery.serving.simulation.assemble import Assembled, Sizes, assemble
+from orrery.serving.simulation.assemble import Assembled, Sizes, assemble, parts_of
 from orrery.serving.simulation.rules import (
     POLICIES,
     QUEUES,
@@ -140,7 +140,8 @@ def _switches(
         fill_until_s=filling.until_s if filling else 0.0,
         target_s=service.split.target_s if service.split else 0.0,
         load_hides=service.load_hides,
-        transfer_hidden_frac=service.transfer_hidden_frac,
+        transfer_layers=parts_of(service),
+        prefill_queue=service.max_prefill_queue,
         has_overlap=service.overlap != "sequential",
         overlaps_sends=service.overlaps_sends,
         prompts_stream_first=service.prompts_stream_first,

@@ -85,7 +85,8 @@ class Service:
     filling: Filling | None = None
     lends_cache: bool = False  # replicas keep each other's blocks, and attend to them where they are
     is_same_node: bool = False  # pools are in one node: caches go over its links
-    transfer_hidden_frac: float = 0.0  # of a hand-over, layer by layer beside the prompt's own computing
+    is_layerwise: bool = False  # caches go over layer by layer, while the prompt is computed
+    max_prefill_queue: int = 0  # prompts that wait at machines of their own, at which each kind helps the other; 0: any
     overlaps_sends: bool = False  # pipeline stages compute on while they send
     max_queue: int = 0  # requests that may wait at one replica, beyond which new ones are refused; 0: any number
     prompts_stream_first: bool = False  # first tokens leave from the machines of the prompts (DistServe, Splitwise)

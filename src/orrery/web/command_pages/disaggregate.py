@@ -26,6 +26,7 @@ FIRST = ("model", "device", "max_devices", "input_tokens", "output_tokens", "tra
 FOLDED = (
     *("rate", "num_requests", "attainment", "prefill_device", "decode_device", "weights", "kv", "engine"),
     *("usd_per_hour", "max_usd_per_hour", "power_budget_w", "clock_frac"),
+    *("layerwise_transfer", "max_prefill_queue"),
 )
 LATENCIES = {"ttft": "Time to first token, ms", "tpot": "Time per output token, ms"}
 

@@ -155,18 +155,28 @@ def _admit_ready(
         move_over_host(w, swap, lane, amount)
         join_batch(w, i, lane)
         return True
-    whole_s = transfer(
-        float(amount), w.rates[source, LINK_BYTES_PER_S], w.rates[source, LINK_LATENCY_S], w.knobs[TRANSFER]
-    )
-    time_s = whole_s * (1.0 - w.rules.transfer_hidden_frac)
     start_s = max(now_s, w.rates[source, LINK_S])
-    w.rates[source, LINK_S] = start_s + time_s
+    end_s = _moved_s(w, transfer, i, source, float(amount), start_s)
+    w.rates[source, LINK_S] = end_s
     w.totals[MOVED] += amount
-    w.totals[MOVED_S] += time_s
+    w.totals[MOVED_S] += end_s - start_s
     w.lanes[lane, RESERVED] += 1
     w.req[i, STATUS] = MOVING
-    schedule_event(w, i, start_s + time_s)
+    schedule_event(w, i, end_s)
     return True
+
+
+def _moved_s(w: SimulationState, transfer: TransferRule, i: int, source: int, amount: float, start_s: float) -> float:
+    """When a cache has come: after all of it, or, sent layer by layer since the first one was computed, after what is
+    left of it, the last layer at least."""
+    layers = w.rules.transfer_layers
+    each_s = transfer(
+        amount / layers, w.rates[source, LINK_BYTES_PER_S], w.rates[source, LINK_LATENCY_S], w.knobs[TRANSFER]
+    )
+    if layers == 1 or w.req[i, MADE] > 1:
+        return start_s + layers * each_s
+    first_s = w.when[i, ADMITTED_S] + (w.when[i, LAST] - w.when[i, ADMITTED_S]) / layers
+    return max(max(first_s, w.rates[source, LINK_S]) + layers * each_s, start_s + each_s)
 
 
 def _guess_return(w: SimulationState, i: int) -> None:
@@ -280,7 +290,7 @@ def _admit(
     """Fill free seats from the queue, in its order, while tokens and blocks last; the prompt tokens granted in all."""
     all_tokens, aside = w.lanes[lane, BUDGET], -1
     while w.lanes[lane, WAITING_ROOT] >= 0:
-        if _seated(w, lane) >= w.lanes[lane, MAX_SEQS]:
+        if seated(w, lane) >= w.lanes[lane, MAX_SEQS]:
             break
         i = w.lanes[lane, WAITING_ROOT]
         if w.slots.shape[2] and _place_for(w, i, w.lanes[lane, POOL]) < 0:
@@ -353,7 +363,7 @@ def _take_place(w: SimulationState, swap: TransferRule, i: int, lane: int) -> No
     w.slots[pool, SLOT_TURN, place] = w.counts[ADMITTED]
 
 
-def _seated(w: SimulationState, lane: int) -> int:
+def seated(w: SimulationState, lane: int) -> int:
     """Requests in a lane's batch or on their way to it; the two lanes of a split machine share their seats."""
     twin = w.lanes[lane, TWIN]
     seats = w.lanes[lane, NUM_DECODING] + w.lanes[lane, NUM_PROMPTS] + w.lanes[lane, RESERVED]

@@ -9,6 +9,7 @@ from orrery.engine.queue._kernel import (
 from orrery.serving.simulation.admission._kernel import (
     join_batch,
     reserves_at,
+    seated,
 )
 from orrery.serving.simulation.ahead._kernel import tokens_to_come
 from orrery.serving.simulation.allocation._kernel import (
@@ -26,6 +27,7 @@ from orrery.serving.simulation.allocation._kernel import (
     touch_lane,
     use_adapter,
 )
+from orrery.serving.simulation.memory._kernel import room
 from orrery.serving.simulation.tables._kernel import (
     ACCEPT,
     ACCEPTED,
@@ -64,6 +66,7 @@ from orrery.serving.simulation.tables._kernel import (
     LOAD_TOKENS,
     LOGGED,
     MADE,
+    MAX_SEQS,
     MOVING,
     N_DECODES,
     N_NEW,
@@ -135,7 +138,7 @@ def _emit(w: SimulationState, target: int, i: int, lane: int, now_s: float) -> N
     w.tally[lane, T_ANSWERED] += 1
     if w.rules.reports and not _is_sent_on(w, target, i, lane):
         report(w, i, now_s, 1, 0)
-    if w.lanes[lane, ROLE] != PROMPTS and (w.rules.holds_batch or w.req[i, MADE] < w.req[i, OUTPUT]):
+    if target == lane and (w.rules.holds_batch or w.req[i, MADE] < w.req[i, OUTPUT]):
         use_adapter(w, i, lane, 1)
         join_batch(w, i, lane)
     elif w.req[i, MADE] >= w.req[i, OUTPUT]:
@@ -207,6 +210,18 @@ def exit_lane(w: SimulationState, lane: int, i: int, now_s: float) -> int:
     return best
 
 
+def _stays(w: SimulationState, i: int, lane: int, target: int) -> bool:
+    """Whether an answer is made where its prompt was computed, since no place is free where it would go."""
+    if w.rules.prefill_queue == 0 or target < 0 or w.lanes[lane, TWIN] >= 0:
+        return False
+    if not fits_lane(w, lane, w.req[i, INPUT] + w.req[i, OUTPUT]):
+        return False
+    held = w.held[w.lanes[target, DEPLOYMENT]]
+    blocks = w.req[i, COMPUTED] // w.block_tokens + 1
+    is_full = seated(w, target) >= w.lanes[target, MAX_SEQS]
+    return is_full or room(w.memory, w.lanes[target, POOL]) < held[blocks]
+
+
 def book_prompts(w: SimulationState, lane: int, now_s: float) -> None:
     """Book the granted prompt tokens; finished prompts move on."""
     if w.lanes[lane, LAYERS_LEFT] > 0:
@@ -226,6 +241,8 @@ def book_prompts(w: SimulationState, lane: int, now_s: float) -> None:
         if w.req[i, DROPPED] > 0:
             _drop(w, i)
         target = exit_lane(w, lane, i, now_s)
+        if _stays(w, i, lane, target):
+            target = lane
         _emit(w, target, i, lane, now_s)
         if target >= 0 and target != lane:
             wake_lane(w, target, now_s)

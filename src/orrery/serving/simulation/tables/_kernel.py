@@ -374,7 +374,8 @@ class Rules(NamedTuple):
     fill_until_s: float  # while a step stays below
     target_s: float  # split machines: step time to hold by moving compute units
     load_hides: bool  # blocks from the host arrive while the step computes
-    transfer_hidden_frac: float  # of a hand-over that the prompt's own computing hides
+    transfer_layers: int  # parts of a hand-over, each sent once its layer is computed; 1 = all after the prompt
+    prefill_queue: int  # prompts that wait at machines for them, at which those for answers take more; 0 = any number
     has_overlap: bool
     overlaps_sends: bool  # pipeline stages send while they compute the next batch
     prompts_stream_first: bool  # the machines that computed a prompt send its first token to the client themselves
