@@ -9,6 +9,7 @@ from orrery.execution.host_experts import HostExperts
 from orrery.execution.kept_cache import NOTHING, Compression
 from orrery.execution.routes import BY_ROUTES, Routes
 from orrery.hardware.cluster import Cluster
+from orrery.hardware.sparsity import Sparsity
 from orrery.kernels.ops import Popularity
 from orrery.models.model import Model
 
@@ -196,6 +197,7 @@ class Deployment:
     online_rotation: OnlineRotation | None = None  # None: nothing turns as the model serves
     wide_frac: float = 0.0  # share of the features of every narrow product that run in a wider format
     wide_format: str = "bf16"  # of those features, weights and inputs
+    sparsity: Sparsity | None = None  # of the layers' weights; None: all are there
     adapters: Adapters | None = None  # None: every request takes the model as it is
 
     @property

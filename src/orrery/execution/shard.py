@@ -39,6 +39,8 @@ class LinearShard:
     count: float
     format: str  # of the arithmetic
     weight_bytes: float  # stored, of one layer, on one device
+    kept_frac: float = 1.0  # of its weights, in a pattern that the device skips
+    index_bits: float = 0.0  # stored beside each of them
     is_head: bool = False  # rows are sampled sequences, not tokens
     is_shared: bool = False  # of an expert that every token passes
 
@@ -185,6 +187,8 @@ def _linear(deployment: Deployment, block: Block | None, linear: Linear) -> Line
         k = ceil(k / tp)
     active = deployment.formats.activations if stored == deployment.formats.weights else stored
     bias_bytes = wide_bytes(active) * n * groups if linear.has_bias else 0.0
+    pattern = deployment.sparsity if block and linear.role != "router" else None
+    kept_frac, index_bits = (pattern.kept_frac, float(pattern.index_bits)) if pattern else (1.0, 0.0)
     return LinearShard(
         name=linear.name,
         block=block.name if block else "",
@@ -193,7 +197,9 @@ def _linear(deployment: Deployment, block: Block | None, linear: Linear) -> Line
         groups=groups,
         count=float(block.count if block else 1),
         format=compute_format(stored, active, deployment.cluster.device),
-        weight_bytes=groups * n * k * bytes_per_element(stored) + bias_bytes,
+        weight_bytes=groups * n * k * kept_frac * (bytes_per_element(stored) + index_bits / 8.0) + bias_bytes,
+        kept_frac=kept_frac,
+        index_bits=index_bits,
         is_head=block is None,
         is_shared=linear.role == "shared_expert",
     )

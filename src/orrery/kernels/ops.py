@@ -20,7 +20,8 @@ class Gemm:
     usually fuse it into the norm before). ``is_cold``: the weights come from memory, as in a model with many layers;
     False is the condition of stand-alone measurements, which repeat a few weight matrices that a large cache may keep.
     ``result_bytes``: moved for one element of C where that is not the usual 16 bits written once, such as 8 for a sum
-    kept in FP32 that is read, added to and written.
+    kept in FP32 that is read, added to and written. ``kept_frac``, ``index_bits``: share of B that is not zero in a
+    pattern that the device's matrix units skip, and what is stored beside each kept element.
     """
 
     m: Size
@@ -31,6 +32,8 @@ class Gemm:
     quantises_input: bool = True
     is_cold: bool = True
     result_bytes: float = 0.0
+    kept_frac: float = 1.0
+    index_bits: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -34,6 +34,7 @@ from orrery.execution.layout import (
 from orrery.execution.routes import Routes
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
+from orrery.hardware.sparsity import Sparsity
 from orrery.kernels.ops import Popularity
 from orrery.models.model import Model
 from orrery.numerics.registry import get_format
@@ -77,6 +78,7 @@ class Fixed:
     weight_offload: WeightOffload | None = None
     online_rotation: OnlineRotation | None = None
     wide_frac: float = 0.0
+    sparsity: Sparsity | None = None
     wide_format: str = "bf16"
 
 
@@ -151,6 +153,7 @@ def _deployment(
         weight_offload=fixed.weight_offload,
         online_rotation=fixed.online_rotation,
         wide_frac=fixed.wide_frac,
+        sparsity=fixed.sparsity,
         wide_format=fixed.wide_format,
     )
 

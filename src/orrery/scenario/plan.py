@@ -45,6 +45,7 @@ from orrery.scenario.resolve import (
     words,
 )
 from orrery.scenario.schema import Scenario
+from orrery.scenario.sparse_weights import sparsity_notes, sparsity_of
 from orrery.scenario.traffic import traffic_of
 from orrery.scenario.users import think_s, users_rate
 from orrery.scenario.weight_offload import weight_offload_of
@@ -145,7 +146,7 @@ def searched_for(
         raise ScenarioError(_empty(scenario, goal))
     notes = [n for p in found_parts for n in p.notes] + [*traffic_notes, *_scope_notes(scenario, goal, is_simulated)]
     notes += [n for option in space.options for n in option.tariff.notes]
-    notes += _draft_notes(scenario, space, found)
+    notes += [*_draft_notes(scenario, space, found), *sparsity_notes(space.fixed.sparsity)]
     return Searched(
         scenario=scenario, goal=goal, space=space, found=found, notes=tuple(dict.fromkeys(notes)), started_s=started_s
     )
@@ -256,6 +257,7 @@ def space_of(scenario: Scenario, parts: Sequence[Parts], max_devices: int) -> Sp
         weight_offload=weight_offload_of(scenario, parts[0].device),
         online_rotation=online_rotation_of(scenario, held),
         wide_frac=wide_frac_of(scenario, held, parts[0].model),
+        sparsity=sparsity_of(scenario, parts[0].model, [p.device for p in parts]),
         wide_format=wide_format_of(scenario, held),
         scheduler_recv_interval=recv_interval_of(scenario, parts[0].engine),
         dispatcher=get_dispatcher(scenario.all2all_backend or ""),

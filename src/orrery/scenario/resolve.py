@@ -35,6 +35,7 @@ from orrery.scenario.kept_cache import KEPT_CACHE, Selected, compression_notes, 
 from orrery.scenario.model_kind import ModelKind, kind_of
 from orrery.scenario.narrow_products import WIDE, online_rotation_of, wide_format_of, wide_frac_of
 from orrery.scenario.schema import Scenario
+from orrery.scenario.sparse_weights import sparsity_notes, sparsity_of
 from orrery.scenario.traffic import traffic_of
 from orrery.scenario.weight_offload import WEIGHT_OFFLOAD, weight_offload_note, weight_offload_of
 from orrery.serving.workload import Mode, Workload
@@ -325,6 +326,7 @@ def deploy(scenario: Scenario, parts: Parts, layout: Layout, formats: Formats) -
         host_experts=host_experts_of(scenario, parts.model, layout) if scenario.asks(*HOST_EXPERTS) else None,
         weight_offload=weight_offload_of(scenario, parts.device) if scenario.asks(*WEIGHT_OFFLOAD) else None,
         online_rotation=online_rotation_of(scenario, (formats.weights,)) if scenario.online_rotation else None,
+        sparsity=sparsity_of(scenario, parts.model, [parts.device]) if scenario.sparsity else None,
         wide_frac=wide_frac_of(scenario, (formats.weights,), parts.model) if scenario.wide_frac else 0.0,
         wide_format=wide_format_of(scenario, (formats.weights,)) if scenario.wide_format else WIDE,
         expert_placement=placement_of(scenario, parts.model),
@@ -387,7 +389,7 @@ def backend_notes(deployment: Deployment) -> tuple[str, ...]:
         notes.append(host_experts_note(deployment))
     if deployment.weight_offload:
         notes.append(weight_offload_note(deployment))
-    return tuple(note for note in notes if note)
+    return (*(note for note in notes if note), *sparsity_notes(deployment.sparsity))
 
 
 def mode_of(scenario: Scenario) -> Mode:

@@ -28,6 +28,7 @@ class ServingScenario(Settings, table=BY_NAME):
     online_rotation: Word = None
     wide_frac: Number = None
     wide_format: Word = None
+    sparsity: Word = None
     engine: Word = None
     engine_version: Word = None
     moe_backend: Word = None

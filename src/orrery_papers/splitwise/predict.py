@@ -129,6 +129,11 @@ SIGNALS = (
     "send's of NCCL and each piece a block's of NIXL"
 )
 
+GAPS = (
+    "the answer around the transfer, whose steps are those of an engine of late 2023 in the paper: of its 52 ms, 64 % "
+    "are the time that is computed here"
+)
+
 
 def _moves(paper: Paper) -> Iterator[Prediction]:
     """Hand-overs between two machines, and what they add to a lone request."""
@@ -147,10 +152,10 @@ def _moves(paper: Paper) -> Iterator[Prediction]:
     yield Prediction(claim="kv-transfer-share-of-prompt", predicted=share, because=words)
     for claim, layerwise in (("kv-transfer-e2e", True), ("kv-transfer-e2e-serial", False)):
         more = float(times(runs[layerwise])["e2e"][0] / alone["e2e"][0]) - 1.0
-        yield Prediction(claim=claim, predicted=more, because=words, differs=SIGNALS)
+        yield Prediction(claim=claim, predicted=more, because=words, differs=SIGNALS if layerwise else GAPS)
     for claim, layerwise in (("second-token", True), ("second-token-serial", False)):
         more, because = left_s[layerwise] / gap, f"{words}, a gap is {1e3 * gap:.3g} ms"
-        yield Prediction(claim=claim, predicted=more, because=because, differs=SIGNALS)
+        yield Prediction(claim=claim, predicted=more, because=because, differs=SIGNALS if layerwise else GAPS)
 
 
 HOST = "the engine: late 2023, when vLLM ran without CUDA graphs; measured constants are of later releases"

@@ -20,7 +20,7 @@ from orrery.numerics.registry import get_format
 
 Floats = NDArray[np.float64]
 
-RESULT = kernel.MACHINE.index("c_bytes")
+RATE, WEIGHT, RESULT = (kernel.MACHINE.index(name) for name in ("flops", "b_bytes", "c_bytes"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -82,10 +82,7 @@ def time_on(op: Gemm, machine: Floats, found: Calibration) -> Floats:
 def _rows(op: Gemm, ready: _Ready) -> Floats:
     """The kernel's columns, first axis; further axes are the op's broadcast shape."""
     quantises = ready.quantises and op.quantises_input
-    machine = ready.machine
-    if op.result_bytes:
-        machine = machine.copy()
-        machine[RESULT] = op.result_bytes
+    machine = _machine_for(op, ready.machine)
     fixed = (ready.constants, machine, ready.tiles, op.is_cold, quantises)
     trees = ready.calibration.residual
     shape: tuple[int, ...] = ()
@@ -101,6 +98,19 @@ def _rows(op: Gemm, ready: _Ready) -> Floats:
         roof = np.maximum(out[:, kernel.COMPUTE], out[:, kernel.MEMORY] if op.is_cold else 0.0)
         out[:, kernel.TIME] = np.maximum(out[:, kernel.TIME] * _learned(flat, ready, trees), roof)
     return out.T.reshape(kernel.COLUMNS, *shape)
+
+
+def _machine_for(op: Gemm, machine: Floats) -> Floats:
+    """The machine as an op sees it: bytes of its results and of sparse weights, and a rate that counts weights which
+    are skipped as if they were multiplied."""
+    if not op.result_bytes and op.kept_frac == 1.0:
+        return machine
+    machine = machine.copy()
+    if op.result_bytes:
+        machine[RESULT] = op.result_bytes
+    machine[RATE] /= op.kept_frac
+    machine[WEIGHT] = op.kept_frac * (machine[WEIGHT] + op.index_bits / 8.0)
+    return machine
 
 
 def _learned(flat: list[Floats], ready: _Ready, trees: ResidualTrees) -> Floats:
@@ -119,7 +129,15 @@ def _learned(flat: list[Floats], ready: _Ready, trees: ResidualTrees) -> Floats:
 
 def predict(op: Gemm, device: Device, engine: str = "") -> Timing:
     """Time of ``op`` on ``device``; arrays of the op's broadcast shape."""
-    return timing(_rows(op, _ready(device, op.format, engine)))
+    found = timing(_rows(op, _ready(device, op.format, engine)))
+    return found if op.kept_frac == 1.0 else _sparse(op, found, device, engine)
+
+
+def _sparse(op: Gemm, found: Timing, device: Device, engine: str) -> Timing:
+    """What is skipped is no operation, and nothing shrinks by more than what is left out."""
+    whole = timing(_rows(replace(op, kept_frac=1.0), _ready(device, op.format, engine)))
+    time_s = np.maximum(found.time_s, op.kept_frac * whole.time_s)
+    return replace(found, time_s=time_s, flops=op.kept_frac * found.flops)
 
 
 def explain(op: Gemm, device: Device, engine: str = "") -> Terms:
