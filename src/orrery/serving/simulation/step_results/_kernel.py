@@ -217,9 +217,9 @@ def _stays(w: SimulationState, i: int, lane: int, target: int) -> bool:
     if not fits_lane(w, lane, w.req[i, INPUT] + w.req[i, OUTPUT]):
         return False
     held = w.held[w.lanes[target, DEPLOYMENT]]
-    blocks = w.req[i, COMPUTED] // w.block_tokens + 1
-    is_full = seated(w, target) >= w.lanes[target, MAX_SEQS]
-    return is_full or room(w.memory, w.lanes[target, POOL]) < held[blocks]
+    need = int(held[w.req[i, COMPUTED] // w.block_tokens + 1])
+    is_full = seated(w, target) >= int(w.lanes[target, MAX_SEQS])
+    return is_full or room(w.memory, w.lanes[target, POOL]) < need
 
 
 def book_prompts(w: SimulationState, lane: int, now_s: float) -> None:
