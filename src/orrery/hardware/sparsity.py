@@ -23,7 +23,7 @@ class Sparsity:
         return (self.num_of - 1).bit_length() if self.num_kept < self.num_of else 0
 
     def __str__(self) -> str:
-        """As it is written: 2:4."""
+        """Text of the pattern: 2:4."""
         return f"{self.num_kept}:{self.num_of}"
 
 
@@ -33,7 +33,7 @@ def read_sparsity(text: str) -> Sparsity:
     >>> read_sparsity("2:4").kept_frac, read_sparsity("2:4").index_bits
     (0.5, 2)
     """
-    kept, _, of = text.partition(":")
-    if not (kept.isdecimal() and of.isdecimal() and 1 <= int(kept) <= int(of) <= 64):
+    left, _, of = text.partition(":")
+    if not (left.isdecimal() and of.isdecimal() and 1 <= int(left) <= int(of) <= 64):
         raise ScenarioError(f"sparsity: got {text!r}; write how many of how many weights are kept, such as 2:4.")
-    return Sparsity(num_kept=int(kept), num_of=int(of))
+    return Sparsity(num_kept=int(left), num_of=int(of))

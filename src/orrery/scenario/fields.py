@@ -15,6 +15,7 @@ from orrery.scenario.fields_diffusion import (
 from orrery.scenario.fields_experts import EXPERT_SETTINGS
 from orrery.scenario.fields_formats import FORMAT_SETTINGS
 from orrery.scenario.fields_money import MONEY_SETTINGS
+from orrery.scenario.fields_pools import POOL_SETTINGS
 from orrery.scenario.fields_reasoning import REASONING_SETTINGS
 from orrery.scenario.fields_rl import RL_SETTINGS
 from orrery.scenario.fields_training import TRAINING_SETTINGS
@@ -393,52 +394,7 @@ SETTINGS: tuple[Setting, ...] = grouped(
     ),
     number("weight_offload_frac", "Share of the layers that lie there.", 0.25, most=1.0, metavar="FRAC"),
     "Disaggregation",
-    count(
-        "prefill_replicas", "Separate replicas for prompts; the others only answer.", 1, most=100_000, commands=STEPS
-    ),
-    count("prefill_tp", "Tensor-parallel degree of those.", 2, most=4096, commands=STEPS),
-    count("prefill_pp", "Pipeline stages of those.", 1, most=4096, commands=STEPS),
-    count("prefill_dp", "Attention ranks of those, which share their experts.", 2, most=4096, commands=STEPS),
-    count("prefill_ep", "Ranks that their experts are spread over.", 8, most=4096, commands=STEPS),
-    word("prefill_device", "Their device, where it is another one.", "h100-sxm", "NAME|PATH", commands=STEPS | PLAN),
-    number(
-        "prefill_clock_frac",
-        "Part of their full clock at which they run, where it is another one.",
-        0.8,
-        most=1.0,
-        least=0.1,
-        excludes_least=False,
-        metavar="FRAC",
-        commands=STEPS,
-    ),
-    word(
-        "decode_device",
-        "--disaggregate: device of the decode pool, where it is another one.",
-        "a100-sxm-80gb",
-        "NAME|PATH",
-        commands=PLAN,
-    ),
-    switch("same_node", "Both kinds stand in one node: caches go over its links."),
-    switch(
-        "layerwise_transfer",
-        "Caches go over layer by layer, while their prompt is computed.",
-        commands=STEPS | PLAN,
-    ),
-    count(
-        "max_prefill_queue",
-        "Prompts that wait at a prefill replica, at which decode replicas compute the next ones; where those are full, "
-        "answers stay with their prompts.",
-        2,
-        most=1_000_000,
-        commands=STEPS | PLAN,
-    ),
-    word(
-        "split",
-        "Part of each device's compute units for answers, beside prompts; several: the first to start with.",
-        "0.4,0.6",
-        "FRAC[,FRAC]",
-        commands=STEPS,
-    ),
+    *POOL_SETTINGS,
     "Replicas and scheduling",
     word(
         "overlap",

@@ -14,19 +14,19 @@ def sparsity_of(scenario: Scenario, model: Model, devices: Sequence[Device]) -> 
     """The pattern that is asked for, where every device skips it."""
     if scenario.sparsity is None:
         return None
-    asked = read_sparsity(scenario.sparsity)
+    wanted = read_sparsity(scenario.sparsity)
     for device in devices:
         pattern = pattern_of(device.generation)
-        if asked.kept_frac < 1.0 and pattern not in (ANY, str(asked)):
-            raise ScenarioError(_refusal(device, asked, pattern))
+        if wanted.kept_frac < 1.0 and pattern not in (ANY, str(wanted)):
+            raise ScenarioError(_refusal(device, wanted, pattern))
     if any(b.experts for b in model.blocks):
         raise ScenarioError(f"sparsity: no kernel is known for sparse experts of {model.name}; leave sparsity out.")
-    return asked
+    return wanted
 
 
-def _refusal(device: Device, asked: Sparsity, pattern: str) -> str:
+def _refusal(device: Device, wanted: Sparsity, pattern: str) -> str:
     if pattern:
-        return f"sparsity: got {asked}; {device.name} skips {pattern} alone, write sparsity = {pattern!r}."
+        return f"sparsity: got {wanted}; {device.name} skips {pattern} alone, write sparsity = {pattern!r}."
     return (
         f"sparsity: {device.name} ({device.generation}) has no unit that is known for sparse weights; generations that "
         f"have one: {', '.join(sparse_facts())}. Leave sparsity out."
@@ -34,7 +34,7 @@ def _refusal(device: Device, asked: Sparsity, pattern: str) -> str:
 
 
 def sparsity_notes(sparsity: Sparsity | None) -> tuple[str, ...]:
-    """What is not known of sparse products."""
+    """Notes on what no measurement says of sparse products."""
     if sparsity is None or sparsity.kept_frac == 1.0:
         return ()
     return (

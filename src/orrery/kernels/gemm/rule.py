@@ -134,7 +134,7 @@ def predict(op: Gemm, device: Device, engine: str = "") -> Timing:
 
 
 def _sparse(op: Gemm, found: Timing, device: Device, engine: str) -> Timing:
-    """What is skipped is no operation, and nothing shrinks by more than what is left out."""
+    """Timing of a sparse product: skipped weights are no operations, and no time shrinks by more than their share."""
     whole = timing(_rows(replace(op, kept_frac=1.0), _ready(device, op.format, engine)))
     time_s = np.maximum(found.time_s, op.kept_frac * whole.time_s)
     return replace(found, time_s=time_s, flops=op.kept_frac * found.flops)
