@@ -14,19 +14,19 @@ def sparsity_of(scenario: Scenario, model: Model, devices: Sequence[Device]) -> 
     """The pattern that is asked for, where every device skips it."""
     if scenario.sparsity is None:
         return None
-    wanted = read_sparsity(scenario.sparsity)
+    sparsity = read_sparsity(scenario.sparsity)
     for device in devices:
         pattern = pattern_of(device.generation)
-        if wanted.kept_frac < 1.0 and pattern not in (ANY, str(wanted)):
-            raise ScenarioError(_refusal(device, wanted, pattern))
+        if sparsity.kept_frac < 1.0 and pattern not in (ANY, str(sparsity)):
+            raise ScenarioError(_refusal(device, sparsity, pattern))
     if any(b.experts for b in model.blocks):
         raise ScenarioError(f"sparsity: no kernel is known for sparse experts of {model.name}; leave sparsity out.")
-    return wanted
+    return sparsity
 
 
-def _refusal(device: Device, wanted: Sparsity, pattern: str) -> str:
+def _refusal(device: Device, sparsity: Sparsity, pattern: str) -> str:
     if pattern:
-        return f"sparsity: got {wanted}; {device.name} skips {pattern} alone, write sparsity = {pattern!r}."
+        return f"sparsity: got {sparsity}; {device.name} skips {pattern} alone, write sparsity = {pattern!r}."
     return (
         f"sparsity: {device.name} ({device.generation}) has no unit that is known for sparse weights; generations that "
         f"have one: {', '.join(sparse_facts())}. Leave sparsity out."
