@@ -175,6 +175,23 @@ def test_what_compressed_attention_keeps(monkeypatch):
     )
 
 
+@pytest.mark.parametrize(("caches", "kept_bytes"), [(False, 3 * 16 * 16), (True, 5 * 16 * 16)])
+def test_layers_that_share_keys_have_room_of_their_own_where_an_engine_gives_it(monkeypatch, caches, kept_bytes):
+    """Keys and values of one head of 4, in two bytes: 16 a token and layer; three layers make them, two reuse them."""
+    from orrery.execution import shard as shards
+
+    plain = SoftmaxAttention(num_heads=4, num_kv_heads=1, head_size=4, value_head_size=4)
+    made = [
+        MixerShard(block="", mixer=mixer, num_heads=4, num_kv_heads=1, count=count)
+        for mixer, count in ((plain, 3.0), (replace(plain, owns_cache=False), 2.0))
+    ]
+    monkeypatch.setattr(shards, "shard", lambda deployment: SimpleNamespace(stage_share=1.0, mixers=made))
+    deployment = cut()
+    engine = replace(deployment.engine, caches_shared_layers=caches)
+    found = cache_of.__wrapped__(replace(deployment, engine=engine))
+    assert found.sequence_bytes(16) == kept_bytes
+
+
 def of(mixer, heads=4, kv=2):
     return MixerShard(block="b", mixer=mixer, num_heads=heads, num_kv_heads=kv, count=3.0)
 

@@ -104,6 +104,9 @@ class Engine:
     kept_format: str = ""  # of weights that a quantised checkpoint keeps in 16 bits, where its files round those too
     usual_weights: str = ""  # format of the weights that it loads where nobody says; "" = the checkpoint's own
     max_num_server_seqs: Mapping[str, int] = field(default_factory=dict[str, int])  # by family, over all ranks
+    caches_shared_layers: bool = (
+        False  # layers that reuse another's keys and values have room of their own all the same
+    )
     shares_max_num_seqs: bool = False  # its flag is of a whole server, whose attention ranks share it out
     max_num_drafted_seqs: int = 0  # of a server whose answers are drafted, over all ranks; 0 = as without drafts
     window_room_frac: float = 0.0  # room of layers with a window, as a share of the others'; 0 = each keeps its window

@@ -317,6 +317,8 @@ def cache_of(deployment: Deployment) -> Cache:
     per_token = per_sequence = 0.0
     windows: dict[int, float] = {}
     for m in shard(deployment).mixers:
+        if deployment.engine.caches_shared_layers and isinstance(m.mixer, SoftmaxAttention):
+            m = replace(m, mixer=replace(m.mixer, owns_cache=True))
         window, each = _kept_tokens(m, kv)
         if window:
             windows[window] = windows.get(window, 0.0) + m.count * each * share
