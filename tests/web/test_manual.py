@@ -7,11 +7,12 @@ import pytest
 from starlette.testclient import TestClient
 
 from orrery.web.app import application
-from orrery.web.manual.pages import folder, manual_page, slug
+from orrery.web.manual.pages import folder, manual_page
+from orrery.web.manual.parts import LONG_BYTES, parts_of, slug
 from orrery.web.place import place_at
 
 LARGE = ("papers", "command-line", "scorecard")
-"""Generated tables, which take a second."""
+"""Pages that are read in parts."""
 
 NAMES = sorted(str(path.relative_to(folder()).with_suffix("")) for path in folder().rglob("*.md"))
 
@@ -54,6 +55,36 @@ def test_a_page_has_a_title_and_its_links_lead_somewhere(name, client):
         assert client.get(picture).headers["content-type"].startswith("image/"), picture
 
 
+@pytest.mark.parametrize("name", LARGE)
+def test_a_long_page_is_read_in_parts_and_every_link_finds_its_heading(name, client):
+    index = client.get(f"/docs/{name}")
+    assert len(index.content) < LONG_BYTES
+    read = Read(manual_page(name).content)
+    parts = parts_of((folder() / f"{name}.md").read_text())
+    assert {f"?part={part}" for part in parts.by_name} <= set(read.links)
+    for part, chapter in parts.by_name.items():
+        assert {part, *map(slug, chapter.titles)} <= read.ids  # a link into the whole page still lands somewhere
+    part = next(iter(parts.by_name))
+    page = manual_page(name, part)
+    found = Read(page.content)
+    assert part in found.ids
+    for link in found.links:
+        if link.startswith(f"?part={part}#"):
+            assert link.partition("#")[2] in found.ids, link
+    assert client.get(f"/docs/{name}?part={part}").text.count("<h1") == 1
+    assert client.get(f"/docs/{name}?part=nothing").status_code == 404
+    assert client.get(f"/docs/what-if?part={part}").status_code == 404
+
+
+def test_a_heading_in_code_begins_no_part():
+    text = "# T\n\n## one\n\n```\n## no\n```\n\n### two\n\n## three\n" + "x" * LONG_BYTES
+    parts = parts_of(text)
+    assert list(parts.by_name) == ["one", "three"]
+    assert parts.by_name["one"].titles == ("two",)
+    assert parts.name_of("two") == "one"
+    assert parts.name_of("no") == ""
+
+
 def test_tables_say_their_columns_on_a_phone(client):
     page = client.get("/docs/metrics").text
     assert '<table class="cards">' in page
@@ -84,5 +115,5 @@ def test_pages_that_fewer_come_for_unfold_from_the_menu(client):
     shown, more = head.split("<details")
     assert '<a href="/what-if">What if</a>' in shown
     assert '<a href="/kernel" aria-current="page">Kernel</a>' in more
-    assert "More: Kernel</summary>" in more
-    assert ">More</summary>" in client.get("/plan").text
+    assert "More: Kernel</span>" in more
+    assert ">More</span>" in client.get("/plan").text

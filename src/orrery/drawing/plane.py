@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from orrery.drawing.axis import Axis, Scale, scale
-from orrery.drawing.paper import SIDE_PX, label, path, sheet_px
+from orrery.drawing.paper import SIDE_PX, is_narrow, label, path, sheet_px
 from orrery.drawing.words import px, width_px
 
-HEIGHT_PX = 300.0
+HEIGHT_PX, _NARROW_HEIGHT_PX = 300.0, 230.0
 _TICK_X_PX, _TICK_Y_PX = 72.0, 38.0
 
 
@@ -29,7 +29,7 @@ def plane(
     axes: tuple[Axis, Axis], xs: Iterable[float], ys: Iterable[float], top_px: float, right_px: float = SIDE_PX
 ) -> Plane:
     """The plane that holds ``xs`` and ``ys`` below ``top_px``; ``right_px`` stays free for labels."""
-    top, foot = top_px + 22.0, top_px + 22.0 + HEIGHT_PX
+    top, foot = top_px + 22.0, top_px + 22.0 + (_NARROW_HEIGHT_PX if is_narrow() else HEIGHT_PX)
     y_axis = scale(axes[1], ys, foot, top)
     ticks = y_axis.ticks(_TICK_Y_PX)
     left = SIDE_PX + max((width_px(text, 11) for _, text in ticks), default=0.0) + 8.0

@@ -23,9 +23,9 @@ def test_from_the_question_to_a_point_of_the_front_by_keyboard(tab):
     expect(tab).to_have_url(
         re.compile(r"/plans\?model=llama-3\.1-8b&device=h100-sxm&max_devices=2&trace=chat&slo=tpot")
     )
-    expect(tab.locator("#front svg a").first).to_be_visible()
+    expect(tab.locator("#front .at-desk svg a").first).to_be_visible()
     expect(tab.locator("#said")).to_have_text(re.compile(r"^\d+ plans found$"))
-    points = tab.locator("#front svg a")
+    points = tab.locator("#front .at-desk svg a")
     assert points.count() >= 5
     tab.get_by_role("link", name="Cost ($/1M output tokens)").focus()
     tab.keyboard.press("Tab")
@@ -44,7 +44,7 @@ def test_the_front_turns_its_axes_and_the_table_its_order(tab, views):
     tab.goto(views["plans"].replace("&whole=1", ""))
     tab.get_by_role("link", name="Time to first token").click()
     expect(tab).to_have_url(re.compile("x=ttft"))
-    expect(tab.locator("#front svg")).to_contain_text("Time to first token")
+    expect(tab.locator("#front .at-desk svg")).to_contain_text("Time to first token")
     first = tab.locator("table.plans tbody th").first.inner_text()
     for order in ("ascending", "descending"):
         tab.locator("table.plans thead a").first.click()

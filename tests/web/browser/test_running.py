@@ -24,7 +24,7 @@ def test_a_run_is_done_and_handed_out(tab, finished_run):
     assert rows[0].startswith("input_lens,output_lens,ttfts")
     answer = tab.request.get(f"{finished_run}?format=json").json()
     assert "ttft" in str(answer)
-    expect(tab.locator("#chart-steps svg")).to_be_visible()
+    expect(tab.locator("#chart-steps .at-desk svg")).to_be_visible()
 
 
 def test_a_run_goes_on_while_its_page_is_reloaded_and_can_be_cancelled(profile):

@@ -41,7 +41,7 @@ def test_a_design_is_handed_out_as_tables_and_pictures(tab, views):
     assert name.endswith(".svg")
     assert ElementTree.fromstring(drawing).tag == "{http://www.w3.org/2000/svg}svg"
     picture, name = saved(tab, tab.get_by_role("button", name="PNG of time breakdown").click)
-    assert name == "time.png"
+    assert name == "time-breakdown.png"
     assert picture.startswith(b"\x89PNG\r\n\x1a\n")
     assert int.from_bytes(picture[16:20], "big") >= 1000  # wide, twice as fine as on the page
     assert len(picture) > 5_000  # not blank
@@ -50,13 +50,15 @@ def test_a_design_is_handed_out_as_tables_and_pictures(tab, views):
 @pytest.mark.slow
 def test_plans_and_sweeps_are_handed_out(tab, views):
     tab.goto(views["plans"])
+    tab.get_by_text("Export", exact=True).click()
     table, _ = saved(tab, tab.get_by_role("link", name="Plans as CSV").click)
     assert len(table.splitlines()) == tab.locator("table.plans tbody tr").count() + 1
     picture, name = saved(tab, tab.get_by_role("button", name="PNG").click)
-    assert (picture[:4], name) == (b"\x89PNG", "front.png")
+    assert (picture[:4], name) == (b"\x89PNG", "pareto-front.png")
     tab.goto(views["sweep"])
+    tab.get_by_text("Export", exact=True).click()
     table, _ = saved(tab, tab.get_by_role("link", name="CSV").click)
-    assert len(table.splitlines()) - 1 == int(tab.get_by_text(" estimates: ").inner_text().split()[0])
+    assert len(table.splitlines()) - 1 == int(tab.get_by_text(" estimates").inner_text().split()[0])
 
 
 def test_a_shared_address_shows_the_same_to_somebody_else(profile, views):
@@ -122,7 +124,7 @@ def test_without_script_a_plan_is_found_and_opened(bare):
     bare.locator("table.plans tbody a").first.click()
     expect(bare.locator("#design .figures")).to_be_visible()
     bare.locator("#f-tp").fill("2")
-    bare.get_by_role("button", name="Answer").click()
+    bare.get_by_role("button", name="Estimate").click()
     expect(bare.locator("#design .answer h2")).to_contain_text("tp2")
     bare.get_by_role("link", name="Explain the time per output token").click()
     expect(bare.locator("h1")).to_contain_text("tpot_s")
@@ -139,7 +141,7 @@ def test_without_script_pages_compare_sweep_read_and_mark(bare):
     expect(bare.locator("tr.compare-differs").first).to_contain_text("b200-sxm")
     bare.goto("/sweep")
     bare.locator("#sweep-to").fill("64")
-    bare.get_by_role("button", name="Draw").click()
+    bare.get_by_role("button", name="Plot").click()
     expect(bare.locator("#sweep figure svg").first).to_be_visible()
     bare.goto("/papers")
     bare.locator("#q").fill("snapkv")

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from orrery.base.units import si
+from orrery.scenario.compare import in_words
+from orrery.scenario.what_if.difference import Difference
 from orrery.serving.extrapolation import shared_frac
 from orrery.serving.intervals import difference_interval
 from orrery.web.compare.sides import Side
@@ -78,6 +80,14 @@ class Compared:
         if self.overlaps is None:
             return "no interval is known" if self.measure.more else "counted"
         return "within the 80 % intervals" if self.overlaps else f"B likely {self._word()}"
+
+    @property
+    def change(self) -> str:
+        """How far B is from A, with its 80 % interval where one is known: ``16 % lower (80 %: 8 to 24)``."""
+        if self.ratio is None or self.ratio_80 is None:
+            return self.verdict
+        low, high = self.ratio_80
+        return in_words(Difference(frac=self.ratio - 1.0, low_80=low - 1.0, high_80=high - 1.0))
 
     @property
     def is_sure(self) -> bool:

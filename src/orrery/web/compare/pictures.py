@@ -72,6 +72,14 @@ def _roofline(step: StepKind) -> Callable[[Known], str]:
     return drawn
 
 
+TITLES: Mapping[str, str] = {
+    "token": "Time per output token",
+    "first": "Time to first token",
+    "memory": "Memory",
+    "decode-roof": "Roofline of a decode step",
+    "prompts-roof": "Roofline of a prefill step",
+}
+
 DRAWINGS: Mapping[str, Callable[[Known], str]] = {
     "token": _times("decode", "Time per output token", "tpot_s"),
     "first": _times("prompts", "Time to first token", "ttft_s"),

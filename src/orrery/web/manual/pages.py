@@ -12,6 +12,7 @@ from markdown_it.token import Token
 from markupsafe import Markup
 
 import orrery
+from orrery.web.manual.parts import ALL, Parts, parts_of, plain, slug
 
 PACKED = Path(__file__).parent / "docs"
 """The documentation of an installed package; a checkout has its own."""
@@ -42,19 +43,37 @@ def picture(name: str) -> Path | None:
 
 
 @lru_cache(maxsize=NUM_KEPT)
-def manual_page(name: str) -> ManualPage | None:
-    """The page of that name, such as ``what-if`` or ``models/moe``; None where there is none."""
+def manual_page(name: str, part: str = "") -> ManualPage | None:
+    """The page of that name, such as ``what-if`` or ``models/moe``; None where there is none.
+
+    Of a long page its beginning and its contents, the ``part`` that is named, or with ``all`` the whole.
+    """
     path = folder() / f"{name}.md"
     if not NAME.fullmatch(name) or not path.is_file():
         return None
+    text = path.read_text(encoding="utf-8")
+    parts = parts_of(text)
+    if parts is None or part == ALL:
+        return _rendered(text, name) if part in ("", ALL) else None
+    if not part:
+        page = _rendered(parts.begin, name)
+        return ManualPage(title=page.title, content=page.content + parts.contents())
+    if part not in parts.by_name:
+        return None
+    heading = next(line for line in parts.begin.splitlines() if line.startswith("# "))
+    back = f"[All parts](/docs/{name})"
+    return _rendered(f"{heading}\n\n{back}\n\n{parts.by_name[part].text}", name, parts)
+
+
+def _rendered(text: str, name: str, parts: Parts | None = None) -> ManualPage:
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
-    tokens = markdown.parse(path.read_text(encoding="utf-8"))
+    tokens = markdown.parse(text)
     title = next((t.content for before, t in pairwise(tokens) if before.tag == "h1"), name)
-    text = markdown.renderer.render(list(_adapted(tokens, name)), markdown.options, {})
-    return ManualPage(title=re.sub(r"[`*]", "", title), content=Markup(text))
+    html = markdown.renderer.render(list(_adapted(tokens, name, parts)), markdown.options, {})
+    return ManualPage(title=plain(title), content=Markup(html))
 
 
-def _adapted(tokens: Sequence[Token], name: str) -> Iterator[Token]:
+def _adapted(tokens: Sequence[Token], name: str, parts: Parts | None) -> Iterator[Token]:
     """The tokens with headings that can be linked to, tables that unfold into cards, and blocks that take the focus."""
     labels: list[str] = []
     column = 0
@@ -76,7 +95,7 @@ def _adapted(tokens: Sequence[Token], name: str) -> Iterator[Token]:
         elif token.type == "fence":
             token.type, token.tag, token.content = "html_block", "", _block(token)
         if token.children:
-            _lead(token.children, name)
+            _lead(token.children, name, parts)
         yield token
 
 
@@ -84,12 +103,12 @@ def _block(token: Token) -> str:
     return str(Markup('<pre tabindex="0"><code>{}</code></pre>\n').format(token.content))
 
 
-def _lead(tokens: Sequence[Token], name: str) -> None:
+def _lead(tokens: Sequence[Token], name: str, parts: Parts | None) -> None:
     """Lead links to the pages that they mean; one that leads out of the documentation is its words alone."""
     is_outside = False
     for token in tokens:
         if token.type == "link_open":
-            address = _address(str(token.attrGet("href") or ""), name)
+            address = _address(str(token.attrGet("href") or ""), name, parts)
             token.attrSet("href", address)
             is_outside = not address
         elif token.type == "image":
@@ -100,8 +119,12 @@ def _lead(tokens: Sequence[Token], name: str) -> None:
             token.type = "text"
 
 
-def _address(address: str, name: str) -> str:
+def _address(address: str, name: str, parts: Parts | None) -> str:
     """Where a link leads; nothing where that is no page."""
+    if parts and address.startswith("#") and (part := parts.name_of(address[1:])):
+        return f"?part={part}{address}"
+    if address.startswith("/docs/"):
+        return address
     if address.startswith(("https://", "http://", "#")):
         return address
     path, mark, part = address.partition("#")
@@ -120,8 +143,3 @@ def _joined(path: str, name: str) -> str:
         at = parts.index("..")
         del parts[at - 1 : at + 1]
     return "/".join(parts)
-
-
-def slug(heading: str) -> str:
-    """The name by which a heading is linked to: small letters, digits and hyphens."""
-    return re.sub(r"[^\w -]", "", heading.casefold()).strip().replace(" ", "-")

@@ -11,13 +11,16 @@ from starlette.routing import Route
 from orrery.base.errors import ScenarioError
 from orrery.web.both_widths import at_both_widths
 from orrery.web.compare.figures import Compared, compared
-from orrery.web.compare.pictures import DRAWINGS, drawing
+from orrery.web.compare.pictures import DRAWINGS, TITLES, drawing
 from orrery.web.compare.sides import Side, differences, settings_of_both, side_of
 from orrery.web.export import as_csv, as_json, as_svg
 from orrery.web.forms import fields, others, suggestions
 from orrery.web.render import page
 
 MENU = (20, "/compare", "Compare")
+
+OPEN = ("model", "device", "tp", "weights", "input_tokens", "output_tokens", "concurrency")
+"""Fields that stand open; the others are folded away until one has a value."""
 
 FIELDS = (
     "model",
@@ -57,22 +60,43 @@ async def compare(request: Request) -> Response:
         sides=(a, b),
         rows=rows,
         pictures=drawn,
+        titles=TITLES,
+        lead=lead(rows),
         differences=differences(a, b),
         query=query,
         swapped=f"{b.prefixed('a')}&{a.prefixed('b')}",
         copied=f"{a.prefixed()}&{a.prefixed('b')}",
         suggestions=suggestions(place.uploads),
-        forms=[(s, fields(s.settings, FIELDS, p), others(s.settings, FIELDS, p)) for s, p in ((a, "a."), (b, "b."))],
+        forms=[_form(a), _form(b)],
         summary=summary(rows),
     )
     answer.headers["hx-push-url"] = f"/compare?{query}"
     return answer
 
 
+def _form(side: Side) -> dict[str, Any]:
+    prefix = f"{side.letter.lower()}."
+    every = fields(side.settings, FIELDS, prefix)
+    shown = [f for f in every if f.name.removeprefix(prefix) in OPEN]
+    folded = [f for f in every if f not in shown]
+    hidden = others(side.settings, FIELDS, prefix)
+    return {"side": side, "open": shown, "folded": folded, "hidden": hidden}
+
+
+LEADS = ("tpot_s", "output_tokens_per_s", "usd_per_million_tokens", "ttft_s")
+"""Figures that stand first."""
+
+
+def lead(rows: tuple[Compared, ...]) -> tuple[Compared, ...]:
+    """The figures that stand first, as far as both have them."""
+    by_path = {row.measure.path: row for row in rows if row.ratio is not None}
+    return tuple(by_path[path] for path in LEADS if path in by_path)
+
+
 def summary(rows: tuple[Compared, ...]) -> str:
     """The significant differences, in a line."""
-    sure = [f"{row.measure.name.lower()}: {row.verdict}" for row in rows if row.is_sure]
-    return "; ".join(sure) if sure else "No difference is larger than what is unsure."
+    sure = [f"{row.measure.name}: {row.verdict}, {row.change}" for row in rows if row.is_sure]
+    return ". ".join(sure) + "." if sure else "No difference is larger than what is unsure."
 
 
 def _file(kind: str, show: str, sides: tuple[Side, Side], rows: tuple[Compared, ...]) -> Response:

@@ -47,9 +47,9 @@ FIELDS = (
 
 TAKEN = {
     **dict.fromkeys(("tp", "pp", "dp", "ep"), "1"),
-    "weights": "as the checkpoint",
+    "weights": "from checkpoint",
     "activations": "to match",
-    "kv": "the engine's own",
+    "kv": "engine default",
     "engine": "vllm, or as measured",
     "usd_per_hour": "published",
     "electricity": "inside",

@@ -23,7 +23,7 @@ async def manual(request: Request) -> Response:
         return FileResponse(found, media_type=PICTURES[found.suffix])
     if name.endswith(".md"):
         return RedirectResponse(f"/docs/{name.removesuffix('.md')}", 301)
-    text = await asyncio.to_thread(manual_page, name)
+    text = await asyncio.to_thread(manual_page, name, request.query_params.get("part", ""))
     if text is None:
         raise HTTPException(404, f"There is no page {name[:80]!r} in the docs; /docs lists them.")
     return page(request, "manual.html", title=text.title, content=text.content)

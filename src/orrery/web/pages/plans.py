@@ -66,9 +66,12 @@ def _sides(request: Request) -> tuple[front.Side, front.Side]:
 def _shown(request: Request, answer: Plain) -> dict[str, Any]:
     """Context of the template."""
     sort, (x, y) = request.query_params.get("sort", ""), _sides(request)
+    first = next(iter(table.rows(answer, "")), None)
     return {
         "answer": answer,
         "rows": table.rows(answer, sort),
+        "first": first,
+        "figures": table.figures(first) if first else (),
         "columns": table.COLUMNS,
         "sort": sort,
         "next_sort": table.next_sort,

@@ -1,6 +1,5 @@
 """One setting from end to end, as curves, with a slider."""
 
-from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -9,8 +8,8 @@ from starlette.routing import Route
 
 from orrery.base.errors import OrreryError, ScenarioError
 from orrery.base.units import si
+from orrery.drawing.paper import drawn_at
 from orrery.web.address import query_of, settings_of
-from orrery.web.both_widths import at_both_widths
 from orrery.web.export import as_csv, as_json, as_svg
 from orrery.web.forms import fields, others, suggestions
 from orrery.web.named import without_place
@@ -19,10 +18,13 @@ from orrery.web.sweep.cache import SweepCache
 from orrery.web.sweep.curves import Swept
 from orrery.web.sweep.ends import crossings, gaps
 from orrery.web.sweep.inputs import DEFAULT_POINTS, DEFAULTS, SweepInputs, asked_of
-from orrery.web.sweep.metrics import BY_KEY, METRICS
+from orrery.web.sweep.metrics import BY_KEY, METRICS, Metric
 from orrery.web.sweep.parameter import PARAMETERS
 from orrery.web.sweep.pictures import chart
 from orrery.web.sweep.table import HEADER, rows, to_json
+
+CHART_PX = 380.0
+"""Width of a chart of the page; the file of one is as wide as any other."""
 
 MENU = (30, "/sweep", "Sweep")
 
@@ -99,12 +101,18 @@ def _form(request: Request, inputs: SweepInputs | None) -> dict[str, Any]:
 def _shown(inputs: SweepInputs, found: Swept) -> dict[str, Any]:
     return {
         "inputs": inputs,
-        "charts": [(m, at_both_widths(partial(chart, found, inputs, m))) for m in METRICS],
+        "charts": _charts(inputs, found),
         "gaps": list(gaps(found)),
         "crossings": [c.describe(inputs.vary.unit) for c in crossings(found, inputs)],
         "words": [inputs.vary.describe(v) for v in inputs.values],
         "num_estimates": len(inputs.values) * len(inputs.lines),
     } | _point(inputs, found)
+
+
+def _charts(inputs: SweepInputs, found: Swept) -> list[tuple[Metric, str]]:
+    """One of each metric, narrow enough that three stand side by side, and one on a phone."""
+    with drawn_at(CHART_PX):
+        return [(metric, chart(found, inputs, metric)) for metric in METRICS]
 
 
 def _point(inputs: SweepInputs, found: Swept) -> dict[str, Any]:

@@ -84,6 +84,7 @@ def _shown(_: Scenario, answer: Answered, settings: Mapping[str, Any]) -> dict[s
             "infeasible": infeasible,
             "shortage": shortage(infeasible),
             "headline": "Infeasible configuration",
+            "title": "Infeasible configuration",
         }
     shown = _where(answer)
     with drawn_at(PHONE_PX):
@@ -92,11 +93,19 @@ def _shown(_: Scenario, answer: Answered, settings: Mapping[str, Any]) -> dict[s
     return common | {
         "infeasible": None,
         "headline": headline(answer),
+        "title": _title(answer),
         "description": describe(answer),
         "numbers": numbers(answer),
         "where": shown,
         "drawings": drawings,
     }
+
+
+def _title(answer: TrainAnswer | OffloadAnswer) -> str:
+    """The model, its devices, layout and precision."""
+    job = answer.job
+    devices = f"{job.cluster.num_devices} x {job.cluster.device.name}"
+    return f"{job.model.name} on {devices}: {answer.layout}, {job.recipe.name.upper()}"
 
 
 def _where(answer: TrainAnswer | OffloadAnswer) -> Section:

@@ -32,6 +32,18 @@ COLUMNS = (
 )
 
 
+KEY_FIGURES = (
+    "usd_per_million_tokens",
+    "num_devices",
+    "usd_per_hour",
+    "ttft_s",
+    "tpot_s",
+    "output_tokens_per_s",
+    "highest_requests_per_s",
+)
+"""Keys of the columns that stand first, for the best plan."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """A plan: its place among the best, its name, and (figure, 80 % interval) of each column."""
@@ -68,6 +80,12 @@ def _row(answer: Plain, number: int, plan: Plain) -> Row:
         limit=BOUND_BY.get(plan["bound_by"]) or str(plan["bound_by"]),
         cells=tuple((format_value(plan[c.key], c.unit), between(around.get(c.key), c.unit)) for c in COLUMNS),
     )
+
+
+def figures(plan: Row) -> tuple[tuple[str, str, str], ...]:
+    """Name, value and 80 % interval of the key figures of a plan; the cost of a token first, where it is known."""
+    by_key = {column.key: (column.name, *cell) for column, cell in zip(COLUMNS, plan.cells, strict=True)}
+    return tuple(by_key[key] for key in KEY_FIGURES)
 
 
 def between(interval: Plain | None, unit: str) -> str:

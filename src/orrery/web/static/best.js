@@ -58,8 +58,15 @@ function ranking() {
   let place = 0;
   $("rows").innerHTML = rows.map(({ one, best: p }) => !p ? `<tr><td></td>${name(one)}<td class="why" colspan="6">${missing(one.key)}</td></tr>` : `<tr class="${one.key === state.device ? "on" : ""}"><td class="dim">${place += 1}</td>${name(one)}<td class="lines">${layoutOf(p)} · concurrency ${p.concurrency} · TPOT ${short(p.tpot_ms)} ms · TTFT ${short(p.ttft_ms)} ms</td><td class="hide">${layoutOf(p)}</td><td class="number hide">${p.concurrency}</td><td class="number hide">${short(p.tpot_ms)} ms</td><td class="number hide">${short(p.ttft_ms)} ms</td><td class="number bars${state.y === "rate" ? "" : " off"}"><div class="cell" title="80 %: ${interval(short(p.rateLow), short(p.rateHigh))}">${bar(p.rateLow, p.rate, p.rateHigh, mostRate)}<span>${short(p.rate)}</span></div></td><td class="number bars${state.y === "usd" ? "" : " off"}">${p.usd === null ? '<span class="dim">no price known</span>' : `<div class="cell" title="80 %: ${interval(dollars(p.usdLow), dollars(p.usdHigh))}">${bar(p.usdLow, p.usd, p.usdHigh, mostUsd)}<span>${dollars(p.usd)}</span></div>`}</td></tr>`).join("");
   $("ranked-by").textContent = `${state.y === "rate" ? "Most tokens/s per device" : "Least $ per M output tokens"} with mean TTFT ≤ ${state.ttft} ms and mean TPOT ≤ ${state.tpot} ms; bars are 80 % intervals.`;
+  const isLong = rows.length > 12;
+  $("ranking").classList.toggle("short", isLong && !isEveryRowShown);
+  $("all-rows").hidden = !isLong;
+  $("all-rows").textContent = isEveryRowShown ? "Show the first 10" : `Show all ${rows.length}`;
   answer(met, priced);
 }
+
+let isEveryRowShown = false;
+$("all-rows").addEventListener("click", () => { isEveryRowShown = !isEveryRowShown; ranking(); });
 
 function answer(met, priced) {
   const cell = (title, p, value, unit, low, high) => `<div><dt>${title}: <b>${escaped(DEVICES[p.device].title)}</b></dt><dd class="v">${value} <span>${unit}</span></dd><dd>${interval(low, high)}, 80 % · ${layoutOf(p)} · TPOT ${short(p.tpot_ms)} ms${p.borrowed > 50 ? ' · <span class="warn">thin evidence</span>' : ""}</dd></div>`;
