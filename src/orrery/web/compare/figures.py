@@ -83,7 +83,7 @@ class Compared:
 
     @property
     def change(self) -> str:
-        """How far B is from A, with its 80 % interval where one is known: ``16 % lower (80 %: 8 to 24)``."""
+        """Difference of B from A, with its 80 % interval where one is known: ``16 % lower (80 %: 8 to 24)``."""
         if self.ratio is None or self.ratio_80 is None:
             return self.verdict
         low, high = self.ratio_80

@@ -74,7 +74,7 @@ def _inside(name: str, part: Part) -> Markup:
 
 
 def _chapters(text: str) -> Iterator[str]:
-    """What stands before the first heading of the second level, then from each to the next; code is no heading."""
+    """The text before the first heading of the second level, then from each to the next; code is no heading."""
     lines: list[str] = []
     is_code = False
     for line in text.splitlines(keepends=True):
