@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from orrery.cli.sheet import Sheet
     from orrery.scenario.quantize_answer import QuantizeAnswer
     from orrery.scenario.quantize_layers import Measurement
+    from orrery.scenario.quantize_pairs import Pair
     from orrery.scenario.rotation_fit import RotationFit
 
 EXAMPLES = """\b
@@ -122,7 +123,10 @@ def print_quantized(answer: "QuantizeAnswer") -> None:
         out.print(lettered(points, ("bits", "SQNR, dB"), min(out.width, 100), HEIGHT), markup=False, highlight=False)
     if len({(r.source, r.tensor) for r in answer.results}) > 1:
         out.print(_tensors(answer))
-    for tensor in list(dict.fromkeys(m.tensor for m in answer.layers))[:LAYERS_SHOWN]:
+    for tensor in list(dict.fromkeys(p.tensor for p in answer.pairs))[:LAYERS_SHOWN]:
+        out.print(_pairs(tensor, [p for p in answer.pairs if p.tensor == tensor]))
+    layers = [] if answer.pairs else list(dict.fromkeys(m.tensor for m in answer.layers))
+    for tensor in layers[:LAYERS_SHOWN]:
         out.print(_layer(tensor, [m for m in answer.layers if m.tensor == tensor]))
     if fit := answer.fitting:
         out.print(_fitting(fit), markup=False)
@@ -187,6 +191,23 @@ def _tensors(answer: "QuantizeAnswer") -> "Sheet":
     for key in worst[:TENSORS_SHOWN]:
         found = rows[key]
         drawn.add_row(key[1], *(decibels(found[f]).removesuffix(" dB") if f in found else "-" for f in formats))
+    return drawn
+
+
+def _pairs(tensor: str, pairs: "Sequence[Pair]") -> "Sheet":
+    """Pairs of formats on one layer, each with its best recipe; marked where none keeps more at its cost."""
+    from orrery.cli.sheet import Sheet
+
+    title = f"Output of {tensor} by formats; b: keeps most at its bits, t: at its tables"
+    drawn = Sheet("", "weights", "activations", "bits", "tables", "recipe", "output SQNR", title=title, left=3)
+    shown = [p for p in pairs if p.is_best_of_bits or p.is_best_of_luts] if len(pairs) > TENSORS_SHOWN else pairs
+    for p in shown:
+        marks, tables = (
+            "b" * p.is_best_of_bits + "t" * p.is_best_of_luts,
+            "-" if p.num_luts is None else str(p.num_luts),
+        )
+        sqnr = decibels(p.output_sqnr_db)
+        drawn.add_row(marks, p.weights, p.activations, f"{p.bits:.4g}", tables, p.recipe, sqnr)
     return drawn
 
 

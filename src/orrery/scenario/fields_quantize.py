@@ -14,6 +14,14 @@ QUANTIZE_SETTINGS: tuple[Setting, ...] = (
     ),
     word("activations", "What flows into the layers, for recipes: a file of (tokens, features).", "x.npy", "FILE"),
     word(
+        "activation_formats",
+        "With --recipes: formats of the activations, each beside every format of the weights (default: theirs).",
+        "int8/tensor,e4m3/tensor",
+        "F,F,…",
+    ),
+    word("cost", "With --activation-formats: also lookup tables of a multiply-accumulate on an FPGA.", "lut", "lut"),
+    count("sum_terms", "With --cost: products that an accumulator takes up (default 1024).", 1024, most=1 << 40),
+    word(
         "model",
         "With --recipes kurtail: memory that learning this model's rotations needs.",
         "llama-3-70b",

@@ -20,10 +20,12 @@ from orrery.numerics.parse import parse_format
 from orrery.numerics.quantise import codec_of
 from orrery.numerics.rounding import Rounding
 from orrery.scenario.fields_quantize import QUANTIZE_BY_NAME
+from orrery.scenario.format_circuits import check_cost
 from orrery.scenario.inputs import Inputs, read_asked
 from orrery.scenario.kinds import Count, Number, Word
 from orrery.scenario.quantize_answer import Declined, QuantizeAnswer, Result, Total
 from orrery.scenario.quantize_layers import Layers, Measurement, read_recipes
+from orrery.scenario.quantize_pairs import Pair, pairs_of
 from orrery.scenario.resolve import words
 from orrery.scenario.rotation_fit import rotation_fit
 from orrery.scenario.signal import Survey, on_front, pool, stored_bytes, survey, tensors_of, why_not
@@ -48,6 +50,9 @@ class QuantizeQuestion(Inputs, table=QUANTIZE_BY_NAME):
     formats: Word = None
     recipes: Word = None
     activations: Word = None
+    activation_formats: Word = None
+    cost: Word = None
+    sum_terms: Count = None
     model: Word = None
     device: Word = None
     calibration_tokens: Count = None
@@ -74,18 +79,41 @@ def quantize(*sources: Source, on_progress: Progress = lambda done, total: None,
     inputs = read_asked(QuantizeQuestion, named, QUANTIZE_BY_NAME)
     if not (sources or inputs.sources):
         raise ScenarioError("sources: are missing; write files or distributions, such as weights or model.safetensors.")
+    _check_pairs(inputs)
     formats, rounding = formats_in(inputs.formats), _rounding(inputs.rounding)
     recipes = read_recipes(inputs.recipes)
     fitting = rotation_fit(inputs.model, inputs.device, inputs.calibration_tokens, inputs.sequence_tokens, recipes)
     tensors = _chosen(sources if sources else inputs.sources, inputs)
-    layers = Layers(recipes=recipes, activations=inputs.activations, rounding=rounding, seed=inputs.seed or 0)
+    layers = Layers(
+        recipes=recipes,
+        activations=inputs.activations,
+        activation_formats=formats_in(inputs.activation_formats) if inputs.activation_formats else (),
+        rounding=rounding,
+        seed=inputs.seed or 0,
+    )
     work = _Work(formats=formats, rounding=rounding, seed=inputs.seed or 0, layers=layers, wide_above=inputs.wide_above)
     steps = len(tensors) * len(formats)
     for i, (source, tensor) in enumerate(tensors):
         on_progress(i * len(formats), steps)
         for done in work.do(source, tensor):
             on_progress(i * len(formats) + done, steps)
-    return replace(work.answer(_notes(inputs, tensors)), fitting=fitting)
+    answer = work.answer(_notes(inputs, tensors))
+    return replace(answer, fitting=fitting, pairs=_pairs(inputs, answer.layers))
+
+
+def _check_pairs(inputs: QuantizeQuestion) -> None:
+    """Refuse costs of pairs where no pairs are asked for."""
+    if inputs.cost is not None and inputs.activation_formats is None:
+        raise ScenarioError('cost: is of pairs of formats; write activation_formats = "int4/tensor" beside it.')
+    if inputs.cost not in (None, "lut"):
+        raise ScenarioError(f"cost: got {inputs.cost!r}; pairs of formats are counted in lut alone.")
+    check_cost(inputs.cost, inputs.sum_terms)
+
+
+def _pairs(inputs: QuantizeQuestion, measured: Sequence[Measurement]) -> tuple[Pair, ...]:
+    if inputs.activation_formats is None:
+        return ()
+    return pairs_of(measured, counts_luts=inputs.cost is not None, sum_terms=inputs.sum_terms)
 
 
 def wide_columns(numbers: NDArray[Any], above: float | None) -> NDArray[np.bool_]:

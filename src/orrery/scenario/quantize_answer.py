@@ -6,6 +6,7 @@ from typing import Any
 from orrery.numerics.error import ErrorReport
 from orrery.scenario.answer import to_json
 from orrery.scenario.quantize_layers import Measurement
+from orrery.scenario.quantize_pairs import Pair
 from orrery.scenario.rotation_fit import RotationFit
 from orrery.scenario.signal import Pooled
 
@@ -67,6 +68,7 @@ class QuantizeAnswer:
     layers: tuple[Measurement, ...]
     declined: tuple[Declined, ...]
     notes: tuple[str, ...]
+    pairs: tuple[Pair, ...] = ()  # of formats of weights and of activations
     fitting: RotationFit | None = None  # memory of learning a model's rotations
 
     def to_json(self) -> dict[str, Any]:
@@ -76,6 +78,7 @@ class QuantizeAnswer:
                 "results": [r.to_json() for r in self.results],
                 "totals": [t.to_json() for t in self.totals],
                 "layers": self.layers,
+                "pairs": self.pairs,
                 "declined": self.declined,
                 "fitting": self.fitting,
                 "notes": self.notes,

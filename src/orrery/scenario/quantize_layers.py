@@ -15,7 +15,8 @@ from orrery.numerics.draws import draw
 from orrery.numerics.format import Format
 from orrery.numerics.recipes.format_grid import grid
 from orrery.numerics.recipes.layer import Layer, Scheme
-from orrery.numerics.recipes.prepare import RECIPES, measure, prepare
+from orrery.numerics.recipes.prepare import RECIPES, Measured, measure, prepare
+from orrery.numerics.recipes.prepared import Prepared
 from orrery.numerics.rounding import Rounding
 from orrery.scenario.resolve import words
 from orrery.scenario.tensor_file import tensors_in
@@ -39,6 +40,7 @@ class Measurement:
     source: str
     tensor: str
     format: str
+    activations: str  # their format; blank: as they are
     recipe: str
     bits_per_element: float
     output_sqnr_db: float
@@ -60,11 +62,19 @@ class Layers:
     """Recipes and the activations that they are judged on."""
 
     def __init__(
-        self, *, recipes: Sequence[tuple[str, ...]], activations: str | None, rounding: Rounding, seed: int
+        self,
+        *,
+        recipes: Sequence[tuple[str, ...]],
+        activations: str | None,
+        activation_formats: Sequence[Format],
+        rounding: Rounding,
+        seed: int,
     ) -> None:
-        if activations and not recipes:
-            raise ScenarioError('activations: serve recipes alone; write some too, such as recipes = "gptq".')
+        for name, value in (("activations", activations), ("activation_formats", activation_formats)):
+            if value and not recipes:
+                raise ScenarioError(f'{name}: serve recipes alone; write some too, such as recipes = "gptq".')
         self._recipes, self._rounding, self._seed = recipes, rounding, seed
+        self._activation_formats = tuple(activation_formats)
         self._file = tensors_in(Path(activations)) if activations else ()
         self.notes: list[str] = []
 
@@ -76,34 +86,32 @@ class Layers:
             return []
         if weights.shape[1] > MAX_FEATURES:
             raise ScenarioError(f"recipes take at most {MAX_FEATURES:,} columns; it has {weights.shape[1]:,}")
-        self._say("recipes: activations are rounded like the weights, except for weight-only formats")
         layer = self._layer(tensor, weights)
         on = grid(format, rounding=self._rounding, seed=self._seed)
-        scheme = Scheme(weights=on, activations=None if format.weight_only else on)
+        seen = self._activation_formats or (() if format.weight_only else (format,))
+        if self._activation_formats:
+            self._say("recipes: each is made on exact activations, and judged on those of every activation format")
+        else:
+            self._say("recipes: activations are rounded like the weights, except for weight-only formats")
+        scheme = Scheme(weights=on, activations=on if seen == (format,) and not self._activation_formats else None)
         found: list[Measurement] = []
         for recipe in self._recipes:
             name = "+".join(recipe)
             rng = stream(self._seed, f"recipe/{tensor}/{format.name}/{name}")
             try:
-                measured = measure(prepare(layer, scheme, recipe, rng), layer)
+                prepared = prepare(layer, scheme, recipe, rng)
+                ways = self._ways(prepared, seen)
+                found += [_measurement(source, tensor, format, x, name, measure(p, layer)) for x, p in ways]
             except OrreryError as error:
                 self._say(f"recipes: {name} was left out of {tensor} in {format.name}: {error}")
-                continue
-            found.append(
-                Measurement(
-                    source=source,
-                    tensor=tensor,
-                    format=format.name,
-                    recipe=name,
-                    bits_per_element=format.bits_per_element,
-                    output_sqnr_db=measured.output_sqnr_db,
-                    output_error_frac=measured.output_error_frac,
-                    weights_error_frac=measured.weights_error_frac,
-                    extra_bytes=measured.extra_bytes,
-                    extra_flops_per_token=measured.extra_flops_per_token,
-                )
-            )
         return found
+
+    def _ways(self, prepared: Prepared, seen: Sequence[Format]) -> list[tuple[str, Prepared]]:
+        """The prepared layer by the format of its activations."""
+        if not self._activation_formats:
+            return [(seen[0].name if seen else "", prepared)]
+        grids = [(f.name, grid(f, rounding=self._rounding, seed=self._seed)) for f in seen]
+        return [(name, prepared.with_activations(on)) for name, on in grids]
 
     def _layer(self, tensor: str, weights: NDArray[Any]) -> Layer:
         """Rows spread over the matrix, and the two halves of the activations."""
@@ -141,3 +149,21 @@ class Layers:
     def _say(self, note: str) -> None:
         if note not in self.notes:
             self.notes.append(note)
+
+
+def _measurement(
+    source: str, tensor: str, format: Format, activations: str, recipe: str, measured: Measured
+) -> Measurement:
+    return Measurement(
+        source=source,
+        tensor=tensor,
+        format=format.name,
+        activations=activations,
+        recipe=recipe,
+        bits_per_element=format.bits_per_element,
+        output_sqnr_db=measured.output_sqnr_db,
+        output_error_frac=measured.output_error_frac,
+        weights_error_frac=measured.weights_error_frac,
+        extra_bytes=measured.extra_bytes,
+        extra_flops_per_token=measured.extra_flops_per_token,
+    )

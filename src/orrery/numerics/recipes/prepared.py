@@ -106,6 +106,10 @@ class Prepared:
             return self.with_rounded(self.weights)
         return self.with_rounded(grid.fit(self.weights).round(self.weights))
 
+    def with_activations(self, grid: Grid | None) -> "Prepared":
+        """The same weights, run on activations that are rounded to another grid."""
+        return replace(self, scheme=Scheme(weights=self.scheme.weights, activations=grid))
+
     def with_correction(
         self, *, bias: Floats | None = None, low_rank: tuple[Floats, Floats] | None = None
     ) -> "Prepared":
