@@ -79,7 +79,7 @@ def _marked(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def front(pairs: Sequence[Pair], cost: Callable[[Pair], float]) -> list[Pair]:
-    """Those that keep more than every cheaper one."""
+    """Pairs that keep more than every cheaper one, cheapest first."""
     best, found = float("-inf"), list[Pair]()
     for pair in sorted(pairs, key=lambda p: (cost(p), -p.output_sqnr_db)):
         if pair.output_sqnr_db > best:
