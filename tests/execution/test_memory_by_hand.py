@@ -35,6 +35,8 @@ def deployed(capacity=100_000.0, frac=0.0, tp=1, pp=1, dp=1, ep=1, cp=1, **engin
         "max_num_drafted_seqs": 0,
         "window_room_frac": 0.0,
         "window_room_fracs": {},
+        "state_room_frac": 0.0,
+        "num_states_each": 1,
         "max_num_batched_tokens": 10,
         "num_steps_per_recv": 3,
         "memory_utilization_frac": 0.9,
@@ -191,6 +193,23 @@ def test_layers_with_a_window_have_a_pool_of_their_own(held):
     assert memory_of(deployed(window_room_frac=0.5)).taken_bytes(200) == 400.0  # no windows
     held["cache"] = Cache(bytes_per_token=0.0, windows=((100, 5.0),), bytes_per_sequence=0.0)
     assert memory_of(deployed(window_room_frac=0.5)).taken_bytes(200) == 500.0  # windows alone
+
+
+def test_recurrent_states_have_a_pool_of_their_own(held):
+    """52,600 bytes parted 1 to 0.25: 42,080 for 2 a token, 10,520 for states of 100 of which a sequence takes two. 53
+    sequences fit, and 21 of 1,000 tokens."""
+    held["cache"] = replace(CACHE, bytes_per_sequence=100.0)
+    parted = memory_of(deployed(state_room_frac=0.25, num_states_each=2))
+    assert parted.sequences(100.0) == pytest.approx(10_520 / 200)
+    assert parted.sequences(1000.0) == pytest.approx(42_080 / 2000)
+    assert memory_of(deployed()).sequences(1000.0) == pytest.approx(52_600 / 2100)  # as needed
+    held["cache"] = replace(CACHE, bytes_per_sequence=100.0, windows=((100, 5.0),))
+    both = memory_of(deployed(state_room_frac=0.25, num_states_each=2, window_room_frac=0.5))
+    assert both.taken_bytes(1000.0) == 1.25 * 4500
+    held["cache"] = CACHE
+    assert memory_of(deployed(state_room_frac=0.25)).taken_bytes(100.0) == 200.0  # no states
+    held["cache"] = Cache(bytes_per_token=0.0, windows=(), bytes_per_sequence=100.0)
+    assert memory_of(deployed(state_room_frac=0.25)).taken_bytes(100.0) == 100.0  # states alone
 
 
 def test_buffers_of_collectives():

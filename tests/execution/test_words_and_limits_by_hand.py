@@ -96,6 +96,7 @@ AT = (10, 20, 40, 80, 90)
             Engine,
             {
                 "max_num_graph_seqs": 512,
+                "num_states_each": 1,
                 "memory_ratio": 1.0,
                 "compute_ratio": 1.0,
                 "has_eras": True,

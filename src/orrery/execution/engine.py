@@ -104,6 +104,8 @@ class Engine:
     kept_format: str = ""  # of weights that a quantised checkpoint keeps in 16 bits, where its files round those too
     usual_weights: str = ""  # format of the weights that it loads where nobody says; "" = the checkpoint's own
     max_num_server_seqs: Mapping[str, int] = field(default_factory=dict[str, int])  # by family, over all ranks
+    state_room_frac: float = 0.0  # room of recurrent states, as a share of the keys' and values'; 0 = as needed
+    num_states_each: int = 1  # states of a sequence: its own, and what a prefix cache keeps and copies from
     caches_shared_layers: bool = (
         False  # layers that reuse another's keys and values have room of their own all the same
     )

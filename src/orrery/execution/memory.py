@@ -41,22 +41,33 @@ class Memory:
     kv_capacity_tokens: float  # tokens of one sequence that fit; infinite where nothing grows with length
     max_num_seqs: int
     max_num_batched_tokens: int
-    window_room_frac: float = (
-        0.0  # tokens that layers with a window have room for, over those of the others; 0 = as needed
-    )
+    window_room_frac: float = 0.0  # room of layers with a window, over that of the others; 0 = as needed
+    state_room_frac: float = 0.0  # room of recurrent states, over that of keys and values; 0 = as needed
+    num_states_each: int = 1
 
     def taken_bytes(self, tokens: float) -> float:
         """Memory that one sequence of that many tokens takes: its cache, or its part of pools of fixed sizes.
 
-        Where the memory is parted beforehand into room for F tokens of layers that keep all, and for r F of those with
-        a window w, a sequence takes n of the first and min(n, w) of the second, and so max(n, min(n, w) / r) of F.
+        Of memory that is parted beforehand into 1 for keys and values and s for states, a sequence that keeps b bytes
+        of the first and c of the second takes b (1 + s) or c (1 + s) / s of the whole, whichever is more.
+        """
+        states, kept = self.cache.bytes_per_sequence, self._token_bytes(tokens)
+        part = self.state_room_frac
+        if not (part and states and self.cache.bytes_per_token):
+            return kept + states
+        return (1.0 + part) * max(kept, states * self.num_states_each / part)
+
+    def _token_bytes(self, tokens: float) -> float:
+        """Keys and values of one sequence, or its part of two pools: with room for F tokens of layers that keep all,
+        and for r F of those with a window w, a sequence takes n of the first and min(n, w) of the second, and so
+        max(n, min(n, w) / r) of F.
         """
         windows = self.cache.windows
         if not (self.window_room_frac and windows and self.cache.bytes_per_token):
-            return self.cache.sequence_bytes(tokens)
+            return self.cache.sequence_bytes(tokens) - self.cache.bytes_per_sequence
         least = max(min(tokens, window) for window, _ in windows) / self.window_room_frac
         each = self.cache.bytes_per_token + self.window_room_frac * sum(wide for _, wide in windows)
-        return max(tokens, least) * each + self.cache.bytes_per_sequence
+        return max(tokens, least) * each
 
     def sequences(self, tokens: float) -> float:
         """How many sequences of that many cached tokens fit at once."""
@@ -133,6 +144,8 @@ def memory_of(deployment: Deployment) -> Memory | Infeasible:
         max_num_seqs=max_num_seqs(deployment),
         max_num_batched_tokens=max_num_batched_tokens(deployment),
         window_room_frac=room,
+        state_room_frac=engine.state_room_frac,
+        num_states_each=engine.num_states_each,
     )
 
 
