@@ -51,11 +51,11 @@ class Memory:
         Of memory that is parted beforehand into 1 for keys and values and s for states, a sequence that keeps b bytes
         of the first and c of the second takes b (1 + s) or c (1 + s) / s of the whole, whichever is more.
         """
-        states, kept = self.cache.bytes_per_sequence, self._token_bytes(tokens)
+        states, tokens_bytes = self.cache.bytes_per_sequence, self._token_bytes(tokens)
         part = self.state_room_frac
         if not (part and states and self.cache.bytes_per_token):
-            return kept + states
-        return (1.0 + part) * max(kept, states * self.num_states_each / part)
+            return tokens_bytes + states
+        return (1.0 + part) * max(tokens_bytes, states * self.num_states_each / part)
 
     def _token_bytes(self, tokens: float) -> float:
         """Keys and values of one sequence, or its part of two pools: with room for F tokens of layers that keep all,
