@@ -7,11 +7,18 @@ weight-only kernels (Marlin and its kin), so the bytes stay small and the arithm
 from functools import cache
 
 from orrery.hardware.device import Device
+from orrery.numerics.one_bit_pairs import pair_of
 from orrery.numerics.registry import get_format
 
 SIXTEEN_BIT_BYTES = 2.0
 WEIGHT_ONLY_BY_BITS = ((2, "ternary_weight_only"), (4, "int4_weight_only"), (8, "int8_weight_only"))
 """Weight-only kernels by the bits that they move; a format takes the narrowest that is no narrower than itself."""
+
+
+def dense_format(weights: str, activations: str, device: Device) -> str:
+    """The same of a dense layer, whose bipolar operands meet bit by bit; experts have no such kernel."""
+    pair = pair_of(get_format(weights).name, get_format(activations).name)
+    return pair or compute_format(weights, activations, device)
 
 
 def compute_format(weights: str, activations: str, device: Device) -> str:

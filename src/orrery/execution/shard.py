@@ -11,7 +11,7 @@ from functools import lru_cache
 from math import ceil
 
 from orrery.execution.choice import Choice, choices, stored_experts
-from orrery.execution.formats import bytes_per_element, compute_format, is_16bit, wide_bytes
+from orrery.execution.formats import bytes_per_element, compute_format, dense_format, is_16bit, wide_bytes
 from orrery.execution.host_experts import room_of
 from orrery.execution.layout import Deployment
 from orrery.models.model import (
@@ -196,7 +196,7 @@ def _linear(deployment: Deployment, block: Block | None, linear: Linear) -> Line
         k=k,
         groups=groups,
         count=float(block.count if block else 1),
-        format=compute_format(stored, active, deployment.cluster.device),
+        format=dense_format(stored, active, deployment.cluster.device),
         weight_bytes=groups * n * k * kept_frac * (bytes_per_element(stored) + index_bits / 8.0) + bias_bytes,
         kept_frac=kept_frac,
         index_bits=index_bits,

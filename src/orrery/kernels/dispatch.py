@@ -14,6 +14,7 @@ from orrery.kernels.elementwise import rule as elementwise_rule
 from orrery.kernels.latent import absorb as latent_absorb
 from orrery.kernels.latent import decode as latent_decode
 from orrery.kernels.latent import prefill as latent_prefill
+from orrery.kernels.lowbit import served as one_bit
 from orrery.kernels.near_memory import placed
 from orrery.kernels.ops import (
     AttentionDecode,
@@ -48,6 +49,7 @@ def _elementwise(op: Elementwise, device: Device, engine: str) -> Calibration:
     return elementwise_rule.calibration(op.kind, device, engine)
 
 
+_ONE_BIT = Rule(one_bit.predict, one_bit.calibration)
 _ENCODER = Rule(encoder.predict, encoder.calibration)
 _HOST = Rule(host.predict, host.calibration)
 _RULES: dict[type, Rule] = {
@@ -66,6 +68,8 @@ _RULES: dict[type, Rule] = {
 def _rule(op: Op, device: Device, engine: str) -> Rule:
     if device.kind == "cpu" and host.serves(op, device, engine):
         return _HOST
+    if isinstance(op, Gemm) and one_bit.serves(op):
+        return _ONE_BIT
     if isinstance(op, AttentionPrefill) and encoder.serves(op):
         return _ENCODER
     return _RULES[type(op)]

@@ -9,6 +9,7 @@ from orrery.base.errors import UnknownName
 from orrery.base.sources import read_toml
 from orrery.numerics.format import Format
 from orrery.numerics.names import get_element
+from orrery.numerics.one_bit_pairs import one_bit_pair
 from orrery.numerics.scaling import Level, Scaling, read_share
 from orrery.numerics.weights_alone import weights_alone
 
@@ -53,6 +54,6 @@ def get_format(name: str) -> Format:
     the nearest ones."""
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise wrong_type("get_format", "name", name, "text")
-    if found := find_format(name) or weights_alone(name):
+    if found := find_format(name) or weights_alone(name) or one_bit_pair(name):
         return found
     raise UnknownName("format", name, known_formats())

@@ -20,7 +20,9 @@ from orrery.execution.routes import BY_ROUTES, IN_ORDER
 from orrery.execution.shard import has_exchange
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
+from orrery.kernels.lowbit.served import has_units
 from orrery.models.model import Model
+from orrery.numerics.one_bit_pairs import pair_of
 from orrery.numerics.registry import get_format
 from orrery.planner.space import tensor_degrees
 from orrery.scenario.clock import at_clock, clock_notes
@@ -265,7 +267,7 @@ def formats_of(scenario: Scenario, parts: Parts) -> tuple[Formats, tuple[str, ..
         activations = activations_for(weights, parts.device)
         notes.append(f"activations: {activations} (what {weights} weights run with on {parts.device.name})")
     else:
-        activations = _possible(get_format(scenario.activations).name, parts.device, notes)
+        activations = _possible(get_format(scenario.activations).name, weights, parts, notes)
     kv = get_format(scenario.kv).name if scenario.kv else cache_beside(weights, activations, parts.engine, parts.device)
     if scenario.kv is None:
         notes.append(f"kv: {kv} (engines' default)")
@@ -273,9 +275,14 @@ def formats_of(scenario: Scenario, parts: Parts) -> tuple[Formats, tuple[str, ..
     return Formats(weights=weights, activations=activations, kv=kv, expert_activations=stated), tuple(notes)
 
 
-def _possible(activations: str, device: Device, notes: list[str]) -> str:
+def _possible(activations: str, weights: str, parts: Parts, notes: list[str]) -> str:
     """The activations that were asked for; 16 bits, and a note, where the device cannot multiply such ones."""
+    device = parts.device
+    if pair_of(weights, activations):
+        return _one_bit(activations, parts, notes)
     if get_format(activations).element_bits >= 16 or can_multiply(activations, device):
+        if get_format(weights).weight_only and get_format(activations).element_bits < 16:
+            notes.append(f"activations: {activations} is not used in products: {weights} weights meet 16 bits")
         return activations
     wide = wide_format(device)
     why = f"{device.name} cannot multiply it"
@@ -283,6 +290,20 @@ def _possible(activations: str, device: Device, notes: list[str]) -> str:
         why = "engines have it for weights alone (orrery kernel gemm times products of both)"
     notes.append(f"activations: {wide}, not {activations}: {why}, weights are unpacked")
     return wide
+
+
+def _one_bit(activations: str, parts: Parts, notes: list[str]) -> str:
+    """Bipolar activations beside bipolar weights; refused without one-bit units."""
+    if not has_units(parts.device):
+        raise ScenarioError(
+            f"activations: {activations} beside bipolar weights runs on one-bit units, and none of {parts.device.name} "
+            "are known; leave activations out, and weights are unpacked beside 16 bits."
+        )
+    notes.append(
+        "activations: dense products run bit by bit on one-bit units, fused (Ma et al., arXiv 2409.17870), experts "
+        "unpacked; no engine was measured with them, and what is lost in quality must be measured"
+    )
+    return activations
 
 
 def held_format(inputs: str, model: Model) -> str:
