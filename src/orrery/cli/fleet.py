@@ -81,7 +81,7 @@ def command(
     if isinstance(answer, InfeasibleAnswer):
         return print_infeasible(answer, is_json)
     if not isinstance(answer, FleetAnswer):
-        _refuse_report(report)
+        _report_other(answer, report)
         return _print_other(answer, out, is_csv, is_json)
     if report is not None:
         from orrery.reports.fleet import fleet_report
@@ -100,11 +100,21 @@ def command(
     return 0
 
 
-def _refuse_report(report: Path | None) -> None:
+def _report_other(answer: Any, report: Path | None) -> None:
+    """Write the report of several services; other answers have none."""
+    if report is None:
+        return
     from orrery.base.errors import ScenarioError
+    from orrery.reports.fleet_services import services_report
+    from orrery.reports.write import write
+    from orrery.scenario.fleet.mixed import MixedAnswer
+    from orrery.scenario.fleet.services import ServicesAnswer
 
-    if report is not None:
-        raise ScenarioError("report: is of one simulated service; leave out steady, survive and [[service]].")
+    if not isinstance(answer, ServicesAnswer | MixedAnswer):
+        raise ScenarioError(
+            "report: is of simulated services; leave out steady, survive, oversubscribe, graph and owned."
+        )
+    write(services_report(answer), (report,))
 
 
 def _print_other(answer: Any, out: tuple[Path, ...], is_csv: bool, is_json: bool) -> int:

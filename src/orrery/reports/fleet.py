@@ -1,6 +1,9 @@
 """The report of a fleet over its days: the answer, the money and the risk first, then the pictures of the run."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 
@@ -34,40 +37,59 @@ def fleet_report(answer: FleetAnswer) -> Report:
     """Return the report of a simulated run."""
     model = answer.run.setup.service.pools[0].deployment.model.name
     days = format_value(answer.run.end_s / 3600.0, "")
-    return Report(
-        kind="fleet",
+    return replace(
+        fleet_frame(answer.inputs.written, answer.notes),
         title=f"Serving {model}: a fleet over {days} hours",
-        author="",
-        made=f"{datetime.now(UTC):%Y-%m-%d}",
-        version=__version__,
         question=(f"How many replicas of {model} run when, what do they cost, and whom do they serve in time?",),
-        settings=dict(answer.inputs.written),
-        infeasible=None,
         headline=_headline(answer),
         summary=_summary(answer),
         numbers=_numbers(answer),
+        where=_where(answer),
+        facts=answer.facts,
+        limits=(*LIMITS, NO_NETWORK if answer.by_region is None else NETWORK),
+    )
+
+
+def fleet_frame(settings: Mapping[str, Any], notes: tuple[str, ...]) -> Report:
+    """A report of a fleet to be filled in: its settings and assumptions, and the command that asks again."""
+    again = Command(about="Ask the same question again, with the settings below", line="orrery fleet FLEET.toml")
+    return Report(
+        kind="fleet",
+        title="",
+        author="",
+        made=f"{datetime.now(UTC):%Y-%m-%d}",
+        version=__version__,
+        question=(),
+        settings=dict(settings),
+        infeasible=None,
+        headline="",
+        summary=(),
+        numbers=(),
         alternatives=None,
         sensitivity=None,
-        where=_where(answer),
-        assumptions=answer.notes,
-        facts=answer.facts,
+        where=None,
+        assumptions=notes,
+        facts=(),
         accuracy=None,
-        limits=(*LIMITS, NO_NETWORK if answer.by_region is None else NETWORK),
-        commands=(
-            Command(about="Ask the same question again, with the settings below", line="orrery fleet FLEET.toml"),
-        ),
+        limits=LIMITS,
+        commands=(again,),
     )
 
 
 def _headline(answer: FleetAnswer) -> str:
     """Whether the SLOs are met, with how many replicas, for how much."""
     verdict = {True: "Every SLO is met", False: "An SLO is missed", None: "No SLO is given"}
-    mean = sum(answer.run.paid_s) / answer.run.end_s if answer.run.end_s else 0.0
+    mean = mean_replicas(answer)
     peak = int(answer.run.paid.sum(axis=1).max())
     return (
         f"{verdict[answer.is_met]}; replicas paid for: {format_value(mean, '')} on average, {peak} at most, "
         f"for {format_value(answer.cost_usd, 'usd')}."
     )
+
+
+def mean_replicas(answer: FleetAnswer) -> float:
+    """Replicas that were paid for, on average over the run."""
+    return sum(answer.run.paid_s) / answer.run.end_s if answer.run.end_s else 0.0
 
 
 def _summary(answer: FleetAnswer) -> tuple[str, ...]:
@@ -107,9 +129,9 @@ def _numbers(answer: FleetAnswer) -> tuple[Number, ...]:
     return (*known, *region_numbers(answer))
 
 
-def _where(answer: FleetAnswer) -> Section:
-    """Pools, objectives and events, and the run over its hours."""
-    pools = [
+def pool_rows(answer: FleetAnswer) -> tuple[tuple[str, ...], ...]:
+    """A row a pool: what it is, how many replicas ran, and their cost."""
+    return tuple(
         (
             f"{p['name']} ({p['purchase']}, {p['devices_per_replica']} x {p['device']})",
             f"{p['replicas_min']} to {p['replicas_max']}",
@@ -119,8 +141,12 @@ def _where(answer: FleetAnswer) -> Section:
             format_value(p["cost_usd"], "usd"),
         )
         for p in answer.to_json()["pools"]
-    ]
-    slo = [
+    )
+
+
+def slo_rows(answer: FleetAnswer) -> tuple[tuple[str, ...], ...]:
+    """A row an SLO: whether it is met, its limit, and what was reached."""
+    return tuple(
         (
             name.replace("_", " "),
             "met" if o["is_met"] else "missed",
@@ -129,18 +155,22 @@ def _where(answer: FleetAnswer) -> Section:
             format_value(o["attained_frac"], "frac"),
         )
         for name, o in answer.slo.items()
-    ]
+    )
+
+
+def _where(answer: FleetAnswer) -> Section:
+    """Pools, objectives and events, and the run over its hours."""
     events = tuple((what, f"{count:,}") for what, count in event_counts(answer.run).items())
     listed = (
         Table(
             title="Pools",
             columns=("pool", "replicas", "mean", "peak", "cold start", "cost"),
-            rows=tuple(pools),
+            rows=pool_rows(answer),
         ),
         Table(
             title="SLOs",
             columns=("SLO", "verdict", "limit", "reached", "requests within"),
-            rows=tuple(slo),
+            rows=slo_rows(answer),
             num_words=2,
         ),
         *region_tables(answer),

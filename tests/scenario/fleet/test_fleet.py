@@ -4,11 +4,13 @@ import json
 
 import numpy as np
 import pytest
+import tomli_w
 
 from orrery.base.errors import OrreryError
 from orrery.catalog.faults import fault_facts
 from orrery.cli.main import run
 from orrery.fleet.service.disruptions import Disruptions, Exposure, drawn
+from orrery.reports.fleet_services import services_report
 from orrery.scenario.amounts import amount
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.fields_fleet import BLOCKS, FLEET_SETTINGS
@@ -323,6 +325,47 @@ def test_a_link_is_of_replicas_over_several_nodes():
     found = drawn(law, [inside, across], 1e5, seed=0)
     assert {(d.replica, d.cause) for d in found} == {(1, "link")}
     assert len(found) == pytest.approx(8 * 1e5 / 100.0, rel=0.05)  # eight links, a failure each 100 s
+
+
+SERVICES = {
+    "device": "h100-sxm",
+    "days": 0.004,
+    "cold_start_s": 60,
+    "service": [
+        {"name": n, "model": m, "rate": r, "input_tokens": 500, "output_tokens": 60, "slo": [f"p99_ttft:{limit}"]}
+        for n, m, r, limit in (("chat", "llama-3.1-8b", 6, 5000), ("drafts", "qwen3-8b", 2, 1))
+    ],
+}
+
+
+def test_a_report_of_several_services_has_all_of_them_and_each():
+    apart = simulate_fleet(**SERVICES)
+    report = services_report(apart)
+    assert report.title.startswith("Serving chat and drafts")
+    assert report.headline.startswith("drafts misses an SLO")
+    assert report.numbers[0].value == pytest.approx(sum(a.cost_usd for a in apart.services.values()))
+    tables = {t.title: t.rows for t in report.where.tables}
+    assert [row[:2] for row in tables["Services"]] == [("chat", "meta-llama/Llama-3.1-8B"), ("drafts", "Qwen/Qwen3-8B")]
+    assert [row[:3] for row in tables["SLOs"]] == [("chat", "p99 ttft", "met"), ("drafts", "p99 ttft", "missed")]
+    assert all(f.summary.endswith("a line for each service.") for f in report.where.figures)
+    assert [s["name"] for s in report.settings["service"]] == ["chat", "drafts"]
+
+
+def test_a_report_of_shared_replicas_draws_them_once_and_says_who_computed(tmp_path):
+    path = tmp_path / "shared.toml"
+    path.write_text(tomli_w.dumps(SERVICES))
+    page = tmp_path / "shared.html"
+    assert run(["fleet", str(path), "--share", "time", "--report", str(page)]) == 0
+    text = page.read_text()
+    assert text.count("of all services.") == 2  # replicas and queue
+    assert "All stand on the same replicas, which computed for chat" in text
+
+
+def test_a_report_of_a_mix_lists_what_is_rented():
+    asked = {k: v for k, v in SERVICES["service"][0].items() if k not in ("name", "slo")}
+    mixed = simulate_fleet(**asked, device="l4,h100-sxm", days=0.003, slo=["tpot:100"], mix=True)
+    rows = {t.title: t.rows for t in services_report(mixed).where.tables}["Rented replicas"]
+    assert [(row[1], row[3]) for row in rows] == [(r["device"], str(r["replicas"])) for r in mixed.rows]
 
 
 def test_a_report_says_what_the_answer_says(tmp_path, capsys):
