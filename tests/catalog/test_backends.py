@@ -5,8 +5,8 @@ import pytest
 from orrery.base.errors import UnknownName
 from orrery.catalog.backends import backend_names, backend_of_kernel, get_backend
 from orrery.catalog.devices import get_device
-from orrery.catalog.engines import get_engine
-from orrery.catalog.models import get_model
+from orrery.catalog.engines import engine_names, get_engine
+from orrery.catalog.models import get_model, model_names
 from orrery.execution.choice import by_tokens, choices, chosen
 from orrery.execution.engine import BackendRule
 from orrery.execution.layout import Backends, Deployment, Formats, Layout
@@ -65,6 +65,40 @@ def test_experts_run_what_the_release_chooses(engine, version, device, format, l
     assert found[0].fact.source is not None
 
 
+FAMILIES = [
+    ("sglang", "0.5.8", "deepseek-r1", "b200", "fp8_block", "trtllm-gen"),
+    ("sglang", "0.5.8", "MiniMaxAI/MiniMax-M2.5", "b200", "fp8_block", "triton"),
+    ("sglang", "0.5.12", "qwen3-30b-a3b", "b200", "bf16", "trtllm-gen"),
+    ("sglang", "0.5.12", "gpt-oss-120b", "b200", "bf16", "triton"),
+    ("sglang", "0.5.15", "deepseek-ai/DeepSeek-V4-Flash", "h100-sxm", "mxfp4", "marlin"),
+    ("sglang", "0.5.15", "gpt-oss-120b", "h100-sxm", "mxfp4", "triton-kernels"),
+    ("vllm", "0.33.0", "deepseek-ai/DeepSeek-V4-Flash", "h100-sxm", "mxfp4", "marlin"),
+    ("vllm", "0.33.0", "gpt-oss-120b", "h100-sxm", "mxfp4", "triton-kernels"),
+]
+
+
+@pytest.mark.parametrize(("engine", "version", "model", "device", "format", "expected"), FAMILIES)
+def test_experts_run_what_the_release_chooses_for_a_family(engine, version, model, device, format, expected):
+    found = choices(deployed(engine, version, device, model), "moe", format)
+    assert [c.backend for c in found] == [expected]
+
+
+def test_families_that_engines_ask_for_are_models_known_here():
+    """A mistyped family would hold for no model, and be seen by nobody."""
+    known = {get_model(name).family for name in model_names()}
+    asked = {f for e in engine_names() for rule in get_engine(e).backends for f in rule.families}
+    asked |= {f for e in engine_names() for f in (*get_engine(e).max_num_server_seqs, *get_engine(e).window_room_fracs)}
+    assert "deepseek_v4" in asked
+    assert asked <= known
+
+
+def test_rooms_of_windows_by_family():
+    rooms = get_engine("sglang").window_room_fracs
+    assert (rooms["deepseek_v4"], rooms["gpt_oss"], rooms["gemma4_text"]) == (0.1, 0.8, 0.8)
+    assert "gemma3_text" not in rooms
+    assert (get_engine("sglang").window_room_frac, get_engine("vllm").window_room_frac) == (1.0, 0.0)
+
+
 def test_the_number_of_tokens_chooses_where_the_release_looks_at_it():
     """vLLM 0.11 to 0.14 on Hopper: Triton below 128 tokens, DeepGEMM from there on."""
     few, many = choices(deployed("vllm", "0.13.0", "h200-sxm", tp=4), "moe", "fp8_block")
@@ -98,6 +132,8 @@ ATTENTION = [
     ("sglang", "0.5.12", "qwen3-30b-a3b", "b200", "trtllm-gen"),
     ("sglang", "0.5.2", "qwen3-30b-a3b", "b200", "flashinfer"),
     ("sglang", "0.5.12", "deepseek-r1", "h200-sxm", "flash-attention-3"),
+    ("sglang", "0.5.16", "google/gemma-4-E4B-it", "h200-sxm", "triton"),
+    ("sglang", "0.5.16", "google/gemma-4-E4B-it", "b200", "trtllm-gen"),
 ]
 
 

@@ -202,6 +202,7 @@ def test_recurrent_states_have_a_pool_of_their_own(held):
     parted = memory_of(deployed(state_room_frac=0.25, num_states_each=2))
     assert parted.sequences(100.0) == pytest.approx(10_520 / 200)
     assert parted.sequences(1000.0) == pytest.approx(42_080 / 2000)
+    assert parted.kv_capacity_tokens == 1315 * 16  # 42,080 bytes are 1,315 blocks of 32
     assert memory_of(deployed()).sequences(1000.0) == pytest.approx(52_600 / 2100)  # as needed
     held["cache"] = replace(CACHE, bytes_per_sequence=100.0, windows=((100, 5.0),))
     both = memory_of(deployed(state_room_frac=0.25, num_states_each=2, window_room_frac=0.5))

@@ -16,6 +16,7 @@ from math import floor
 from orrery.base.units import text
 from orrery.execution.adapters import slots_bytes
 from orrery.execution.draft_head import both, head_memory
+from orrery.execution.engine import Engine
 from orrery.execution.formats import wide_bytes
 from orrery.execution.layout import Deployment
 from orrery.execution.shard import Cache, cache_of, shard
@@ -140,7 +141,7 @@ def memory_of(deployment: Deployment) -> Memory | Infeasible:
         context_bytes=engine.context_bytes,
         kv_capacity_bytes=left,
         cache=cache,
-        kv_capacity_tokens=_longest_tokens(cache, room, left, engine.block_tokens),
+        kv_capacity_tokens=_longest_tokens(cache, engine, room, left),
         max_num_seqs=max_num_seqs(deployment),
         max_num_batched_tokens=max_num_batched_tokens(deployment),
         window_room_frac=room,
@@ -149,16 +150,17 @@ def memory_of(deployment: Deployment) -> Memory | Infeasible:
     )
 
 
-def _longest_tokens(cache: Cache, window_room_frac: float, left: float, block_tokens: int) -> float:
+def _longest_tokens(cache: Cache, engine: Engine, window_room_frac: float, left: float) -> float:
     """Tokens of one sequence that fit, in whole blocks; infinite where nothing grows with length."""
     if cache.bytes_per_token == 0.0:
         return float("inf")
-    room, each = left - cache.bytes_per_sequence, cache.bytes_per_token
+    parts = engine.state_room_frac if cache.bytes_per_sequence else 0.0
+    room, each = left / (1.0 + parts) if parts else left - cache.bytes_per_sequence, cache.bytes_per_token
     if window_room_frac:
         each += window_room_frac * sum(wide for _, wide in cache.windows)
     else:
         room -= sum(window * wide for window, wide in cache.windows)
-    return floor(max(0.0, room) / (each * block_tokens)) * float(block_tokens)
+    return floor(max(0.0, room) / (each * engine.block_tokens)) * float(engine.block_tokens)
 
 
 def activation_bytes(deployment: Deployment) -> float:
