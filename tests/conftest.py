@@ -18,6 +18,19 @@ settings.register_profile("random", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "orrery"))
 
 
+LONG = ("tests/docs/", "tests/web/browser/", "tests/web/", "tests/scenario/what_if/", "tests/scenario/fleet/")
+LONG += ("tests/calibrate/", "tests/every/", "tests/cli/", "tests/fleet/", "tests/numerics/", "tests/training/")
+"""Folders whose tests take longest, the longest first."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the folders of long tests, so that a run ends with short ones, which workers share out evenly."""
+    places = {folder: place for place, folder in enumerate(LONG)}
+    items.sort(
+        key=lambda item: next((at for folder, at in places.items() if item.nodeid.startswith(folder)), len(LONG))
+    )
+
+
 def pytest_collection() -> None:
     """Look for no garbage while tests are collected: nearly everything made lives as long as the run."""
     gc.disable()

@@ -11,7 +11,7 @@ import pytest
 
 import orrery
 from orrery.base.errors import FactError, ScenarioError
-from orrery.calibrate.runs import reference_predictions
+from orrery.calibrate.runs import calibrate, reference_predictions
 from orrery.calibrate.runs.calibrate import calibrate_runs
 from orrery.calibrate.runs.fit import errors_of
 from orrery.calibrate.runs.read import read_runs
@@ -351,12 +351,16 @@ def test_intervals_are_those_of_student():
 
 def test_nothing_is_overwritten_without_being_told(slow_host, tmp_path):
     answer, _, path, _ = slow_host
-    content = answer.written.read_bytes()
+    own = tmp_path / "box.toml"
+    own.write_bytes(answer.written.read_bytes())
+    content = own.read_bytes()
     with pytest.raises(ScenarioError, match="--replace"):
-        calibrate_runs([path], name=str(answer.written), **SAID)
-    assert answer.written.read_bytes() == content
-    again = calibrate_runs([path], name=str(answer.written), replace=True, **SAID)
-    assert again.written == answer.written
+        calibrate_runs([path], name=str(own), **SAID)
+    assert own.read_bytes() == content
+    few, _ = measure(static_rows()[:4], tmp_path, step_s=20.0, memory_ratio=1.2)
+    again = calibrate_runs([few], name=str(own), replace=True, **SAID)
+    assert again.written == own
+    assert own.read_bytes() != content
     with pytest.raises(ScenarioError, match="no folder"):
         calibrate_runs([path], name=str(tmp_path / "missing" / "box"), **SAID)
     with pytest.raises(ScenarioError, match="name: is blank"):
@@ -419,8 +423,11 @@ def test_files_that_are_no_corrections_are_refused_in_words(slow_host, tmp_path)
             get_engine(str(bad), "", device)
 
 
-def test_the_command_prints_a_table_and_a_line_a_measurement(slow_host, tmp_path, capsys):
-    path = slow_host[2]
+def test_the_command_prints_a_table_and_a_line_a_measurement(slow_host, tmp_path, capsys, monkeypatch):
+    """The answer is the fixture's, so that it is computed once; the command passes on what was written."""
+    answer, _, path, _ = slow_host
+    received = {}
+    monkeypatch.setattr(calibrate, "calibrate_runs", lambda files, **rest: received.update(rest, files=files) or answer)
     arguments = [
         str(path),
         "--name",
@@ -440,6 +447,9 @@ def test_the_command_prints_a_table_and_a_line_a_measurement(slow_host, tmp_path
     assert "not identified" in message
     assert message.count("[") == 24
     assert "8 more; --json lists every one" in message
+    assert [str(file) for file in received["files"]] == [str(path)]
+    assert received["name"] == str(tmp_path / "box")
+    assert {name: received[name] for name in SAID} == SAID
 
 
 def test_with_json_the_command_prints_one_object(tmp_path, capsys):

@@ -30,6 +30,9 @@ SLOW = {
 }
 """Blocks that take many seconds: they train, search or wait for a quiet machine."""
 
+ELSEWHERE = {"docs/web.md-1"}
+"""Blocks whose command another test runs as it is printed: tests/web/test_site.py."""
+
 
 def blocks(language):
     """(page and number, text) of every fenced block in that language."""
@@ -37,6 +40,8 @@ def blocks(language):
         found = [text for word, text in FENCE.findall(page.read_text(encoding="utf-8")) if word == language]
         for number, text in enumerate(found, start=1):
             name = f"{page.relative_to(ROOT)}-{number}"
+            if name in ELSEWHERE:
+                continue
             yield pytest.param(text, id=name, marks=[pytest.mark.slow] if name in SLOW else [])
 
 

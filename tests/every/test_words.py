@@ -2,10 +2,12 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from battery import over
+
+from checks.reached import nodes
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 FILES = sorted(SOURCE.rglob("*.py"))
@@ -41,8 +43,8 @@ def _place(path: Path) -> str:
     return str(path.relative_to(SOURCE))
 
 
-def _names(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(tree):
+def _names(found: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
+    for node in found:
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 yield node.lineno, name
@@ -52,8 +54,8 @@ def _names(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 pass
 
 
-def _texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(tree):
+def _texts(found: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
+    for node in found:
         match node:
             case ast.Expr(value=ast.Constant(value=str(text))):
                 yield node.lineno, text.strip()
@@ -63,10 +65,10 @@ def _texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 @over(FILES, named=_place)
 def test_names_and_docstrings_are_in_the_words_of_the_field(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    every = [*nodes(ast.parse(path.read_text(encoding="utf-8")))]
     found = [
         f"line {line}: {text[:60]!r}: write {instead}"
-        for texts, rules in ((_names(tree), NAMES), (_texts(tree), OPENINGS))
+        for texts, rules in ((_names(every), NAMES), (_texts(every), OPENINGS))
         for line, text in texts
         for instead, retired in rules.items()
         if retired.search(text)
@@ -78,8 +80,8 @@ def test_names_and_docstrings_are_in_the_words_of_the_field(path: Path) -> None:
 
 def test_retired_words_are_seen() -> None:
     tree = ast.parse('"""Of a step, in words."""\ndef told(asked): MOST_ROWS = 1\nclass CannotBe: pass')
-    names = [name for _, name in _names(tree) if any(retired.search(name) for retired in NAMES.values())]
+    names = [name for _, name in _names(nodes(tree)) if any(retired.search(name) for retired in NAMES.values())]
     assert sorted(names) == ["CannotBe", "MOST_ROWS", "asked", "told"]
-    assert [sum(bool(retired.search(text)) for retired in OPENINGS.values()) for _, text in _texts(tree)] == [2]
+    assert [sum(bool(retired.search(text)) for retired in OPENINGS.values()) for _, text in _texts(nodes(tree))] == [2]
     assert MODULES.search("orrery.drawing.told")
     assert not MODULES.search("orrery.drawing.captions")

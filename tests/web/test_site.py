@@ -1,14 +1,19 @@
 """The static site: every link leads to a file of it, nothing leads to a server, and no other folder is touched."""
 
+import contextlib
+import io
 import json
 import re
+import shlex
 from html.parser import HTMLParser
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
 
 from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import device_names
+from orrery.cli.main import run
 from orrery.web.landing.choices import ENGINES, MODELS
 from orrery.web.site.address import root_of, slug
 from orrery.web.site.content import best_path
@@ -34,9 +39,14 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("exported") / "site"
-    assert export(folder, "https://example.org/orrery/") == len(list(folder.rglob("*.html")))
-    return folder
+    """What the command of the docs writes, as it is printed there (tests/docs leaves it to this fixture)."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "web.md").read_text("utf-8")
+    command = re.search(r"^\$ orrery (web --export site .*)$", page, re.MULTILINE)[1]
+    folder, message = tmp_path_factory.mktemp("exported"), io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(message):
+        assert run(shlex.split(command)) == 0
+    assert message.getvalue().startswith(f"{len(list(folder.rglob('*.html')))} pages in site; ")
+    return folder / "site"
 
 
 def test_every_link_leads_to_a_file_of_the_site_or_to_another_site(site):

@@ -8,6 +8,7 @@ may only shrink (tests/every/test_reached.py).
 """
 
 import ast
+import gc
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -29,7 +30,7 @@ def modules(source: Path) -> dict[str, Path]:
 
 def named_in(tree: ast.Module) -> Iterator[str]:
     """Dotted names that a module imports, or writes as a word to import later; none that only types need."""
-    for node in _parts(tree):
+    for node in nodes(tree, without_types=True):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -39,14 +40,21 @@ def named_in(tree: ast.Module) -> Iterator[str]:
             yield node.value
 
 
-def _parts(tree: ast.Module) -> Iterator[ast.AST]:
-    """All parts of a tree but what stands under TYPE_CHECKING."""
-    waiting: list[ast.AST] = [tree]
+def nodes(tree: ast.AST, *, without_types: bool = False) -> Iterator[ast.AST]:
+    """All of a tree's nodes but those that say whether a name is read or written, in half the time of ``ast.walk``.
+
+    ``without_types`` leaves out what stands under TYPE_CHECKING.
+    """
+    waiting: list[object] = [tree]
     while waiting:
         node = waiting.pop()
-        if not (isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")):
+        if isinstance(node, list):
+            waiting += node
+        elif isinstance(node, ast.AST) and not isinstance(node, ast.expr_context):
+            if without_types and isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+                continue
             yield node
-            waiting += ast.iter_child_nodes(node)
+            waiting += node.__dict__.values()
 
 
 def reached(trees: Mapping[str, ast.Module], roots: tuple[str, ...]) -> set[str]:
@@ -71,7 +79,7 @@ def unnamed(trees: Mapping[str, ast.Module]) -> Iterator[str]:
     """Public functions and classes that no module names but in defining them, as ``module.name``."""
     names: set[str] = set()
     for tree in trees.values():
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if isinstance(node, ast.Name):
                 names.add(node.id)
             elif isinstance(node, ast.Attribute):
@@ -99,9 +107,20 @@ def _is_command(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> 
 def unreached() -> tuple[list[str], list[str]]:
     """Modules of the house that nothing leads to, and the unnamed definitions of the others."""
     paths = modules(ROOT / "src" / HOUSE)
-    house = {f"{HOUSE}.{name}".rstrip("."): ast.parse(path.read_text(encoding="utf-8")) for name, path in paths.items()}
+    house = _parsed({f"{HOUSE}.{name}".rstrip("."): path for name, path in paths.items()})
     kept = reached(house, (HOUSE, f"{HOUSE}.__main__", f"{HOUSE}.cli"))
     return sorted(house.keys() - kept), sorted(unnamed({name: house[name] for name in kept}))
+
+
+def _parsed(paths: Mapping[str, Path]) -> dict[str, ast.Module]:
+    """Trees by name. None of their million nodes is garbage: looking for some takes longer than making them."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in paths.items()}
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def main() -> None:
