@@ -48,8 +48,10 @@ TEXT = """
 Published runs that were collected after every constant and interval had been fitted, from sources that no fit reads:
 [data/unseen-serving.csv](data/unseen-serving.csv) and [data/unseen-training.csv](data/unseen-training.csv), each row
 with its source and conditions. No constant is fitted to them. Their first score, before anything was changed on their
-account, stays in the table; what was mended since are mechanisms and facts, which the changelog names. A group is a
-campaign: one source's runs of one engine, of one era, on one generation of devices.
+account, stays in the table; what was mended since are mechanisms and facts, which the changelog names. One source has
+joined the fits since (SGLang's cookbook, 38 runs: [data/later-serving.csv](data/later-serving.csv)) and is scored as
+every fitted campaign is, by constants that never saw it; it is in the first score of groups over all sources and not
+in the present one. A group is a campaign: one source's runs of one engine, of one era, on one generation of devices.
 `python tools/scorecard_unseen.py` finds these numbers.
 """
 

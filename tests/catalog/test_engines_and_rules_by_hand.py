@@ -80,6 +80,61 @@ def test_the_nearest_entry_speaks(monkeypatch):
     assert engines._pooled_spreads() == {}
 
 
+def test_an_engine_has_on_new_devices_what_any_engine_shows_there(monkeypatch):
+    """Gaps of 10 us of any engine and 30 us of any on the vendor's devices: an engine's 20 us are 60 us there; what was
+    fitted on a generation beats what was on its vendor's; host work, and what the engine showed itself, stay."""
+
+    def kernels(per_layer_s, memory_ratio=1.0):
+        return {"per_layer_s": per_layer_s, "memory_ratio": memory_ratio, "compute_ratio": 1.0, "step_s": 1e-3}
+
+    found = [
+        entry("") | {"constants": kernels(1e-5)},
+        entry("", "", "AMD") | {"constants": kernels(3e-5, 1.5)},
+        entry("", "", "cdna3") | {"constants": kernels(4e-5, 2.0)},
+        entry("e") | {"constants": kernels(2e-5)},
+        entry("e", "", "hopper") | {"constants": kernels(7e-5)},
+    ]
+    monkeypatch.setattr(engines, "_fitted_entries", lambda: (found, {"runs": SOURCE}))
+    monkeypatch.setattr(engines, "_has_eras", lambda name: False)
+
+    def constants(*asked):
+        return engines._fitted(*asked)[0]["constants"]
+
+    assert constants("e", "", "cdna4", "AMD") == pytest.approx(kernels(6e-5, 1.5))
+    assert constants("e", "", "cdna3", "AMD") == pytest.approx(kernels(8e-5, 2.0))
+    assert constants("e", "", "hopper", "NVIDIA") == kernels(7e-5)
+    assert constants("e", "", "ada", "NVIDIA") == kernels(2e-5)
+    assert constants("other", "", "cdna4", "AMD") == pytest.approx(kernels(3e-5, 1.5))
+
+
+@pytest.mark.parametrize(
+    ("device", "tokens", "seqs", "wide"),
+    [
+        ("rtx-4090", 2048, 24, 80),
+        ("l40s", 4096, 32, 160),
+        ("h100-sxm", 8192, 256, 512),
+        ("h200-sxm", 8192, 256, 512),
+        ("b200", 16384, 512, 0),
+        ("mi300x", 16384, 512, 0),
+    ],
+)
+def test_what_goes_by_memory(device, tokens, seqs, wide):
+    """24, 48, 80, 141, 180 and 192 GB: below 35, 60, 160 and 160 GiB, and above."""
+    engine = get_engine("sglang", "0.5.9", get_device(device))
+    assert (engine.max_num_batched_tokens, engine.max_num_graph_seqs, engine.max_num_wide_graph_seqs) == (
+        tokens,
+        seqs,
+        wide,
+    )
+    assert get_engine("sglang", "0.5.9").max_num_batched_tokens == 8192  # no device: what the version says
+
+
+def test_pieces_are_for_cuda_alone():
+    assert get_engine("sglang", "0.5.10", get_device("b200")).max_num_graph_tokens == 16384
+    assert get_engine("sglang", "0.5.10", get_device("mi300x")).max_num_graph_tokens == 0
+    assert get_engine("sglang", "0.5.9", get_device("b200")).max_num_graph_tokens == 0
+
+
 def test_a_slow_host_takes_longer_for_its_own_work_alone():
     slow = SimpleNamespace(host_time_ratio=2.0)
     constants = {"step_s": 1e-3, "launch_s": 4e-6, "sampling_s": 1e-6, "per_layer_s": 8e-6, "memory_ratio": 1.5}

@@ -40,7 +40,10 @@ def engine(**more):
         "overlap_frac": 0.0,
         "has_cuda_graphs": True,
         "max_num_graph_seqs": 8,
+        "max_num_wide_graph_seqs": 0,
         "max_num_graph_tokens": 16,
+        "max_num_latent_graph_tokens": 0,
+        "has_plain_pieces": False,
     }
     return SimpleNamespace(**(plain | more))
 
@@ -65,12 +68,13 @@ def test_a_step_without_launches():
     assert float(wall_s(engine(overlap_frac=1.0), 1.0, 4)) == 3
 
 
-def test_steps_that_a_graph_replays():
+def test_steps_that_a_graph_replays(deploy):
     """Decodes of up to 8 sequences whole; up to 16 tokens in pieces; without graphs neither."""
     batch = replace(decodes(8, 9, 16, 17, 8), prompt_sequences=np.array([0, 0, 0, 0, 1]))
-    assert is_graph(engine(), batch).tolist() == [True, False, False, False, False]
-    assert is_in_pieces(engine(), batch).tolist() == [True, True, True, False, True]
-    none = engine(has_cuda_graphs=False)
+    plain = replace(deploy(model="llama-3.1-8b"), engine=engine())
+    assert is_graph(plain, batch).tolist() == [True, False, False, False, False]
+    assert is_in_pieces(plain, batch).tolist() == [True, True, True, False, True]
+    none = replace(plain, engine=engine(has_cuda_graphs=False))
     assert not is_graph(none, replace(batch, decode_sequences=np.zeros(5, int))).any()
     assert not is_in_pieces(none, replace(batch, decode_sequences=np.zeros(5, int))).any()
 

@@ -1,12 +1,13 @@
 """From the device's time of a step to the wall's: the host's work and its launches, worked out by hand."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from orrery.execution.batch import Batch
-from orrery.execution.host import is_graph, launches_s, pieces_s, wall_s
+from orrery.execution.host import graph_seqs, graph_tokens, is_graph, launches_s, pieces_s, wall_s
 from orrery.execution.memory import Infeasible
 from orrery.execution.shard import num_kernels
 from orrery.execution.speculation import Speculation
@@ -75,10 +76,32 @@ def steps(prompts, decodes):
     )
 
 
-def test_decodes_alone_are_a_graph_up_to_the_largest_captured(engine):
+def test_decodes_alone_are_a_graph_up_to_the_largest_captured(deploy, engine):
     batch = steps([0, 0, 0, 1, 1], [1, 512, 513, 0, 8])
-    assert is_graph(engine, batch).tolist() == [True, True, False, False, False]
-    assert not is_graph(replace(engine, has_cuda_graphs=False), batch).any()
+    assert is_graph(replace(deploy(), engine=engine), batch).tolist() == [True, True, False, False, False]
+    assert not is_graph(replace(deploy(), engine=replace(engine, has_cuda_graphs=False)), batch).any()
+
+
+@pytest.mark.parametrize(("tp", "seqs"), [(1, 512), (2, 512), (4, 1024), (8, 1024)])
+def test_graphs_may_be_larger_where_four_devices_share_tensors(deploy, engine, tp, seqs):
+    made = deploy(tp=tp, device="h200-sxm")
+    assert graph_seqs(replace(made, engine=replace(engine, max_num_wide_graph_seqs=1024))) == seqs
+    assert graph_seqs(replace(made, engine=engine)) == 512
+    assert graph_seqs(replace(made, engine=replace(engine, has_cuda_graphs=False))) == -1
+
+
+def test_pieces_of_plain_steps_alone(deploy, engine):
+    """Of latent attention fewer tokens; none where a step has drafts, or ranks of attention beside experts."""
+    plain = replace(engine, max_num_graph_tokens=8192, max_num_latent_graph_tokens=2048, has_plain_pieces=True)
+    dense = replace(deploy(tp=4), engine=plain)
+    latent = replace(deploy(model="deepseek-ai/DeepSeek-V3", tp=8, device="h200-sxm"), engine=plain)
+    assert (graph_tokens(dense), graph_tokens(latent)) == (8192, 2048)
+    assert graph_tokens(replace(latent, engine=replace(plain, max_num_latent_graph_tokens=0))) == 8192
+    ranks = replace(latent.layout, tp=1, dp=8)
+    assert graph_tokens(replace(latent, layout=ranks)) == -1
+    assert graph_tokens(replace(latent, layout=ranks, engine=replace(plain, has_plain_pieces=False))) == 2048
+    assert graph_tokens(replace(dense, layout=replace(dense.layout, pp=2))) == -1
+    assert graph_tokens(replace(dense, draft_head=SimpleNamespace(num_tokens=3))) == -1
 
 
 def test_kernels_of_a_pass_are_counted(deploy):

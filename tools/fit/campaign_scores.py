@@ -9,7 +9,7 @@ import numpy as np
 from campaign_folds import NOTHING
 from engine_rows import Measured, kind_of
 from engine_scores import REPORTED, PredictedValue
-from engine_widths import FACTORS, Widths, errors_of, widths
+from engine_widths import FACTORS, Widths, calibrated, errors_of, widths
 
 from orrery.base.cost import Spread
 from orrery.base.errors import OrreryError
@@ -78,13 +78,17 @@ def _entry(
 
 
 def intervals(description: Sequence[PredictedValue]) -> tuple[np.ndarray, np.ndarray]:
-    """Whether each 80 % interval holds its measurement, and half its width, by widths that never saw its campaign."""
+    """Whether each 80 % interval holds its measurement, and half its width, by widths that never saw its campaign; only
+    the one factor on all levels is of all campaigns."""
     errors = {factor: errors_of(description, factor) for factor in FACTORS}
-    everything = {factor: widths(e) for factor, e in errors.items()}
+    everything = {factor: calibrated(e) for factor, e in errors.items()}
     inside, half = np.zeros(len(description)), np.zeros(len(description))
     for campaign in sorted({t.row.campaign for t in description}):
         mine = {f: e.campaign == campaign for f, e in errors.items()}
-        learned = {f: widths(e.take(~mine[f])) if mine[f].any() else everything[f] for f, e in errors.items()}
+        learned = {
+            f: widths(e.take(~mine[f]), everything[f].stretch) if mine[f].any() else everything[f]
+            for f, e in errors.items()
+        }
         for i, t in enumerate(description):
             if t.row.campaign == campaign:
                 ratio = ratios_of(t.figures, factors_by(learned, t), t.bounds).get(t.metric)

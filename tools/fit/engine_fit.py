@@ -18,7 +18,7 @@ from engine_rows import Measured, predicted_values
 from engine_tree import (
     CONSTANTS,
     HOST,
-    ROOT,
+    LAUNCHES,
     UNIT,
     UNITS,
     Floats,
@@ -31,6 +31,7 @@ from engine_tree import (
     pull_sd,
     row_constants,
     row_path,
+    with_launch,
     with_unit,
 )
 
@@ -175,6 +176,9 @@ def fit(
     known = start or {}
     best: Tree = {key: known.get(key, np.zeros(len(CONSTANTS))) for key in nodes_of(rows)}
     slopes = slopes_at(rows, best, sizes)
+    if rounds and (tried := best_launches(rows, slopes, best)) is not best:
+        best = tried
+        slopes = slopes_at(rows, best, sizes)
     least, farthest, fresh, is_fresh = cost(slopes, slopes.error, best), FARTHEST, 0, True
     for number in range(rounds):
         if number == AGAIN and not is_fresh:
@@ -202,6 +206,20 @@ def fit(
     return pooled(best), slopes
 
 
+def best_launches(rows: Sequence[Measured], slopes: Slopes, tree: Tree) -> Tree:
+    """The tree with the launches of ``LAUNCHES`` that serve each engine's rows best, everything else as it is."""
+    names = sorted({key[0] for key in tree if key[0]})
+    costs: dict[float, dict[str, float]] = {}
+    for factor in LAUNCHES:
+        tried = with_launch(tree, dict.fromkeys(names, factor))
+        found = errors_at(rows, tried)
+        error = [found[i].get(m, e) for i, m, e in zip(slopes.row, slopes.metric, slopes.error, strict=True)]
+        costs[factor] = costs_by_engine(rows, slopes, np.array(error), tried)
+    chosen = {name: min(LAUNCHES, key=lambda f: costs[f].get(name, 0.0)) for name in names if name in costs[1.0]}
+    print("launches begin at, times as long: " + ", ".join(f"{n} {f:g}" for n, f in chosen.items()), flush=True)
+    return with_launch(tree, chosen) if any(f != 1.0 for f in chosen.values()) else tree
+
+
 def fit_unit(
     rows: Sequence[Measured], sizes: Mapping[str, int], engine: str, rounds: int = ROUNDS
 ) -> tuple[Tree, Slopes]:
@@ -217,9 +235,9 @@ def fit_unit(
 
 
 def by_engine(rows: Sequence[Measured], slopes: Slopes, tried: Tree, best: Tree) -> tuple[Slopes, Tree] | None:
-    """The nodes of those engines whose own rows are served better by them, with the root where it was; None if no
-    engine's are. Given the root, engines say nothing of one another, so one that turns a corner stops no other."""
-    alone = {k: best[k] if k == ROOT else v for k, v in tried.items()}
+    """The nodes of those engines whose own rows are served better by them, with those of any engine where they were;
+    None if no engine's are. Given these, engines say nothing of one another: one that turns a corner stops no other."""
+    alone = {k: v if k[0] else best[k] for k, v in tried.items()}
     moved = slopes_after(rows, slopes, alone)
     before, after = (costs_by_engine(rows, slopes, e, t) for e, t in ((slopes.error, best), (moved.error, alone)))
     better = {name for name in before if after[name] < before[name]}
@@ -245,7 +263,7 @@ def costs_by_engine(rows: Sequence[Measured], slopes: Slopes, error: Floats, tre
 
 def engine_of(row: Measured) -> str:
     """The engine of a row's nodes."""
-    return row_path(row)[1][0]
+    return row_path(row)[-1][0]
 
 
 def slopes_after(rows: Sequence[Measured], slopes: Slopes, tree: Tree) -> Slopes:

@@ -1,14 +1,14 @@
 """Every campaign predicted by constants that saw none of it, and by the shipped ones: what widths are learned from."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from campaign_folds import CAMPAIGN, NOTHING, folds
 from engine_fit import Slopes, without
 from engine_rows import METRICS, Measured, answer_of, value_of
-from engine_tree import Key, Tree, row_constants, row_path
+from engine_tree import Key, Tree, row_constants, row_path, spoken_for
 
 from orrery.evidence.serving_simulated import Ran
 from orrery.serving.estimate import Estimate
@@ -34,7 +34,7 @@ class PredictedValue:
     shipped: float
     what: str
     doubt: ExtrapolationShare
-    path: tuple[Key, ...]
+    path: tuple[Key, ...]  # the nodes that other campaigns speak for
     figures: Figures
     bounds: Bounds
     fold: int  # that held it
@@ -75,14 +75,15 @@ def describe(rows: Sequence[Measured], used: Sequence[Measured], slopes: Slopes,
             elif fold.what != NOTHING:
                 held[n] = (row.campaign, row.model, row.deployment.engine.version) in names
         own = without(used, slopes, held) if held.any() else tree
+        seen = spoken_for([r for r, h in zip(used, held, strict=True) if not h])
         for row in mine:
-            found += _describe(row, own, tree, fold.what, number)
+            found += _describe(row, own, tree, seen, fold.what, number)
     for row in (r for r in rows if r.excluded):
-        found += _describe(row, tree, tree, REPORTED, -1)
+        found += _describe(row, tree, tree, spoken_for(used), REPORTED, -1)
     return found
 
 
-def _describe(row: Measured, own: Tree, tree: Tree, what: str, fold: int) -> list[PredictedValue]:
+def _describe(row: Measured, own: Tree, tree: Tree, seen: Container[Key], what: str, fold: int) -> list[PredictedValue]:
     without_it, with_it = row_constants(own, row), row_constants(tree, row)
     answer = answer_of(row, without_it)
     if answer is None:
@@ -97,7 +98,7 @@ def _describe(row: Measured, own: Tree, tree: Tree, what: str, fold: int) -> lis
             measured=v,
             left_out=value_of(row, answer, m),
             what=what,
-            path=row_path(row),
+            path=tuple(key for key in row_path(row) if key in seen),
             shipped=value_of(row, shipped, m) if shipped is not None else float("nan"),
             doubt=doubt,
             figures=figures,

@@ -1,13 +1,18 @@
 """Engines, their eras and the generations that they ran on, as a tree along which constants are pooled.
 
-A row's constants are the product of what its nodes say: any engine, this engine, this era of it (the [[version]] tables
-of its fact file; ``unknown`` for runs that do not say), this generation of devices in it. Each node but the root only
-says how far it is from its parent, and is pulled towards saying nothing: the fewer rows speak for a node, the nearer it
-stays to its parent. A node with fewer than ``FEWEST`` rows has no say at all.
+A row's constants are the product of what its nodes say: any engine, any engine on this vendor's devices and on this
+generation of them, this engine, this era of it (the [[version]] tables of its fact file; ``unknown`` for runs that do
+not say), this generation of devices in it. Each node but the root only says how far it is from its parent, and is
+pulled towards saying nothing: the fewer rows speak for a node, the nearer it stays to its parent. A node with fewer
+than ``FEWEST`` rows has no say at all.
+
+Nodes of any engine on some devices speak of what their kernels cost alone: the gap of a layer, and the ratios where no
+kernel of theirs was measured. So an engine that nobody ran on a generation has what others show there.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +20,7 @@ from engine_rows import Measured
 from numpy.typing import NDArray
 
 from orrery.catalog.calibrations import is_measured
+from orrery.catalog.devices import device_names, get_device
 from orrery.catalog.engines import era_of, host_of, on_device
 
 Key = tuple[str, str, str]
@@ -54,8 +60,14 @@ PULL_SD = {0: 1.5, 1: 0.7, 2: 0.5, 3: 0.7}
 """Standard deviation of a node's logarithms around its parent's, by depth; of the root's around ``START``. The host
 constants of engines that were fitted each on their own lie 0.4 to 0.8 apart."""
 
-LAUNCH_SD = 0.3
-"""The same for a launch, at every depth: what one costs is known better than what queues in front of it make of it."""
+LAUNCH_SD = {0: 0.3, 1: 3.0, 2: 0.5, 3: 0.3}
+"""The same for a launch: what one costs a compiled runtime is known, what an engine does in Python before each is not
+(a call of an operator, shapes, memory, a Triton kernel's arguments: several times as long), nor how many small
+kernels it launches for one that is counted here. Devices and releases change it less than engines do."""
+
+LAUNCHES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+"""Times the launch of a node of an engine that are tried where a fit begins: launches bind or do not, and where none
+binds slopes do not tell what longer ones would do."""
 
 GAP_SD = {0: 1.5, 1: 0.7, 2: 0.7, 3: 1.5}
 """The same for the gap of a layer: which small kernels an engine fuses, and whether a device starts one before the last
@@ -63,6 +75,9 @@ has ended (programmatic dependent launches, from Hopper on), moves it by several
 
 RATIO_SD = {0: 1e-6, 1: 0.35, 2: 0.35, 3: 0.7}
 """The same for the ratios: kernels that nobody measured differ most by generation. Any engine has none."""
+
+OF_ANY_SD = 0.7
+"""The same for what is said of any engine on some devices."""
 
 UNIT_SD = {1: 3.0}
 """The same for what a compute unit reads: it is one number of an engine's kernels, and of any size."""
@@ -75,15 +90,31 @@ FEWEST = 10
 """Rows below which a node has no constants of its own."""
 
 
-def path_of(engine: str, era: str, generation: str) -> tuple[Key, ...]:
-    """From the root to the node of one kind of run."""
-    return ROOT, (engine, "", ""), (engine, era, ""), (engine, era, generation)
+@cache
+def vendors() -> Mapping[str, str]:
+    """The vendor of every generation of devices."""
+    return {device.generation: device.vendor for device in map(get_device, device_names())}
+
+
+def path_of(key: Key) -> tuple[Key, ...]:
+    """From the root to a node: what is said of any engine on its devices, then what is said of its engine."""
+    engine, era, devices = key
+    words = [vendors()[devices], devices] if devices in vendors() else [devices] if devices else []
+    crossing = [("", "", word) for word in words]
+    own = [(engine, "", ""), (engine, era, ""), key] if engine else []
+    return tuple(dict.fromkeys([ROOT, *crossing, *own]))
 
 
 def row_path(row: Measured) -> tuple[Key, ...]:
     """The nodes that speak for a row."""
     engine = row.deployment.engine
-    return path_of(host_of(engine.name), era_of(engine.name, engine.version), row.deployment.cluster.device.generation)
+    era = era_of(engine.name, engine.version)
+    return path_of((host_of(engine.name), era, row.deployment.cluster.device.generation))
+
+
+def is_of_any(key: Key) -> bool:
+    """Whether a node speaks of any engine on some devices."""
+    return not key[0] and bool(key[2])
 
 
 def has_ratio(row: Measured) -> bool:
@@ -92,20 +123,38 @@ def has_ratio(row: Measured) -> bool:
     return engine.kernels != engine.name or not is_measured(row.deployment.cluster.device.generation)
 
 
+def spoken_for(rows: Sequence[Measured]) -> Counter[Key]:
+    """The nodes that enough rows speak for, with how many do."""
+    count = Counter(key for row in rows for key in row_path(row))
+    return Counter({key: n for key, n in count.items() if n >= FEWEST})
+
+
 def nodes_of(rows: Sequence[Measured]) -> tuple[Key, ...]:
     """The nodes that enough rows speak for; one that has the same rows as its parent says nothing more."""
-    count = Counter(key for row in rows for key in row_path(row))
-    parent = {key: path[i] for row in rows for path in (row_path(row),) for i, key in enumerate(path[1:])}
-    retained = [k for k, n in count.items() if n >= FEWEST]
-    return tuple(sorted(k for k in retained if k == ROOT or (k[0] and not (k[2] and count[parent[k]] == count[k]))))
+    count = spoken_for(rows)
+    return tuple(sorted(k for k in count if k == ROOT or not (k[2] and count[path_of(k)[-2]] == count[k])))
 
 
 def pull_sd(key: Key) -> Floats:
     """How far each constant of a node may easily be from its parent's. The root has no say on ratios."""
+    if is_of_any(key):
+        generations = [g for g, vendor in vendors().items() if key[2] in (g, vendor)]
+        ratio = 1e-6 if any(map(is_measured, generations)) else OF_ANY_SD
+        said = {"per_layer_s": OF_ANY_SD} | dict.fromkeys(RATIOS, ratio)
+        return np.array([said.get(name, 1e-6) for name in CONSTANTS])
     depth = sum(bool(word) for word in key)
-    special = {"launch_s": LAUNCH_SD, "per_layer_s": GAP_SD[depth]}
+    special = {"launch_s": LAUNCH_SD[depth], "per_layer_s": GAP_SD[depth]}
     host = [special.get(name, PULL_SD[depth]) for name in HOST]
     return np.array([*host, *[RATIO_SD[depth]] * len(RATIOS), UNIT_SD.get(depth, 1e-6)])
+
+
+def with_launch(tree: Tree, engines: Mapping[str, float]) -> Tree:
+    """The tree where launches of some engines take so many times as long."""
+    found = {key: text.copy() for key, text in tree.items()}
+    for engine, factor in engines.items():
+        if (engine, "", "") in found:
+            found[engine, "", ""][CONSTANTS.index("launch_s")] += np.log(factor)
+    return found
 
 
 def with_unit(tree: Tree, engine: str, unit_bytes_per_s: float) -> Tree:
@@ -124,9 +173,8 @@ def units_of(tree: Tree) -> Tree:
 def pooled(tree: Tree) -> Tree:
     """The tree without what takes a constant to a bound: there a node says nothing and has its parent's."""
     out = {key: text.copy() for key, text in tree.items()}
-    for key in sorted(out, key=lambda k: sum(bool(word) for word in k)):
-        path = path_of(*key)[: 1 + sum(bool(word) for word in key)]
-        logs = START + sum((out[k] for k in path if k in out), np.zeros(len(CONSTANTS)))
+    for key in sorted(out, key=lambda k: len(path_of(k))):
+        logs = START + sum((out[k] for k in path_of(key) if k in out), np.zeros(len(CONSTANTS)))
         out[key][(logs <= LOW + MARGIN) | (logs >= HIGH - MARGIN)] = 0.0
     return out
 
@@ -151,9 +199,10 @@ def tree_from(entries: Sequence[Mapping[str, Any]]) -> Tree:
         known = entry["constants"]
         key = entry["name"], entry["version"], entry["generation"]
         logs[key] = np.array([np.log(known.get(c, np.exp(s))) for c, s in zip(CONSTANTS, START, strict=True)])
-    paths = {key: path_of(*key)[: 1 + sum(bool(word) for word in key)] for key in logs}
-    above = {key: [logs[k] for k in path[:-1] if k in logs] for key, path in paths.items()}
-    return {key: own - (above[key][-1] if above[key] else START) for key, own in logs.items()}
+    tree: dict[Key, Floats] = {}
+    for key in sorted(logs, key=lambda k: len(path_of(k))):
+        tree[key] = logs[key] - START - sum((tree[k] for k in path_of(key) if k in tree), np.zeros(len(CONSTANTS)))
+    return tree
 
 
 def row_constants(tree: Tree, row: Measured) -> dict[str, float]:

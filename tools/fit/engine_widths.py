@@ -5,17 +5,20 @@ factor's error in one kind of run is
 
     log size = of the mode + of having experts + of the engine + of its era + of the generation in it
 
+        + of constants that had seen nothing of the engine, or nothing of it on this generation of devices
+
 where each part is pulled towards nothing, so a kind of few campaigns takes the size of its parent. What is least is the
 sum over values of log(size) + |error| / size (errors of a Laplace law), each campaign counting the same. Errors are
 first divided by what their answers borrow and extrapolate, which the answer itself puts back (``wider_by``).
 
 Levels are quantiles of error / size over all campaigns, each counting the same: so the errors that a campaign's rows
-have in common, which a hash of rows cannot show, are in them.
+have in common, which a hash of rows cannot show, are in them. At last all levels are stretched by the one factor with
+which widths that never saw a campaign hold as much of it as they say, over all campaigns.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from engine_rows import kind_of
@@ -34,8 +37,13 @@ FACTOR_OF = {
 }
 """Which factor the error of a metric shows, by mode."""
 
-LEVELS = {"low_80": 0.12, "high_80": 0.88, "low_95": 0.03, "high_95": 0.97}
-"""A little inside: sizes are pulled towards their parents', which leaves the well known ones too wide."""
+LEVELS = {"low_80": 0.1, "high_80": 0.9, "low_95": 0.025, "high_95": 0.975}
+SHARES = {"80": 0.8, "95": 0.95}
+STRETCHES = np.geomspace(0.5, 4.0, 121)
+"""Factors on all levels that are tried."""
+
+NEW_ENGINE, NEW_GENERATION = ("new engine", ROOT), ("new generation", ROOT)
+"""Parts of sizes where no constants of the engine, or none of it on this generation, were fitted."""
 
 LEAST = {"low_80": 0.97, "high_80": 1.03, "low_95": 0.95, "high_95": 1.05}
 """No interval is narrower: the same run, repeated, is as far apart."""
@@ -85,6 +93,7 @@ class Widths:
 
     parts: dict[tuple[str, Key], float]  # ("mode", ROOT), ("", node)
     levels: dict[str, dict[str, float]]  # by mode; blank: of any
+    stretch: dict[str, float]  # by share, in %
 
     def size(self, mode: str, path: Iterable[Key]) -> float:
         """Of one kind of run."""
@@ -93,13 +102,16 @@ class Widths:
     def spread(self, mode: str, path: Iterable[Key]) -> dict[str, float]:
         """Truth / prediction at four quantiles; 1 is always inside."""
         size, levels = self.size(mode, path), self.levels.get(mode.partition(" ")[0], self.levels[""])
-        ends = {name: float(np.exp(level * size)) for name, level in levels.items()}
+        ends = {name: float(np.exp(level * size * self.stretch[name[-2:]])) for name, level in levels.items()}
         return {k: float(f"{(min if v < 1 else max)(ends[k], v):.4g}") for k, v in LEAST.items()}
 
 
 def _names(kind: str, path: tuple[Key, ...]) -> list[tuple[str, Key]]:
     mode, _, experts = kind.partition(" ")
-    return [("", ROOT), (mode, ROOT), *([(experts, ROOT)] if experts else []), *(("", k) for k in path if k != ROOT)]
+    found = [("", ROOT), (mode, ROOT), *([(experts, ROOT)] if experts else []), *(("", k) for k in path if k != ROOT)]
+    if not any(name for name, _, _ in path):
+        return [*found, NEW_ENGINE]
+    return found if any(name and generation for name, _, generation in path) else [*found, NEW_GENERATION]
 
 
 def errors_of(description: Sequence[PredictedValue], factor: str) -> Errors:
@@ -118,7 +130,32 @@ def errors_of(description: Sequence[PredictedValue], factor: str) -> Errors:
     )
 
 
-def widths(errors: Errors) -> Widths:
+def calibrated(errors: Errors) -> Widths:
+    """The widths of all errors, stretched until widths that had not seen a campaign hold what they say of it."""
+    left_out: list[tuple[np.ndarray, Widths]] = []
+    for campaign in np.unique(errors.campaign):
+        mine = errors.campaign == campaign
+        left_out.append((np.flatnonzero(mine), widths(errors.take(~mine))))
+    return replace(widths(errors), stretch={name: stretch_of(errors, left_out, name) for name in SHARES})
+
+
+def stretch_of(errors: Errors, left_out: Sequence[tuple[np.ndarray, Widths]], name: str) -> float:
+    """The least factor on the levels of one share with which that share of the errors' weight is inside."""
+    low, high = np.zeros(errors.error.size), np.zeros(errors.error.size)
+    for places, found in left_out:
+        for i in places:
+            size = found.size(errors.mode[i], errors.path[i])
+            levels = found.levels.get(errors.mode[i].partition(" ")[0], found.levels[""])
+            low[i], high[i] = size * levels[f"low_{name}"], size * levels[f"high_{name}"]
+    weight = errors.weight / errors.weight.sum()
+    for factor in STRETCHES:
+        inside = (errors.error >= low * factor) & (errors.error <= high * factor)
+        if weight[inside].sum() >= SHARES[name]:
+            return float(factor)
+    return float(STRETCHES[-1])
+
+
+def widths(errors: Errors, stretch: Mapping[str, float] | None = None) -> Widths:
     """The sizes that make the errors likeliest, and the levels of what is left."""
     names = sorted({n for m, p in zip(errors.mode, errors.path, strict=True) for n in _names(m, p)})
     place = {name: i for i, name in enumerate(names)}
@@ -145,7 +182,8 @@ def widths(errors: Errors) -> Widths:
         }
         for mode in ("", *sorted(set(modes.tolist())))
     }
-    return Widths(parts=dict(zip(names, found.tolist(), strict=True)), levels=levels)
+    parts = dict(zip(names, found.tolist(), strict=True))
+    return Widths(parts=parts, levels=levels, stretch=dict(stretch or dict.fromkeys(SHARES, 1.0)))
 
 
 def weighted_quantile(values: Floats, weight: Floats, share: float) -> float:
@@ -153,19 +191,6 @@ def weighted_quantile(values: Floats, weight: Floats, share: float) -> float:
     order = np.argsort(values)
     below = np.cumsum(weight[order]) - weight[order] / 2
     return float(np.interp(share * weight.sum(), below, values[order]))
-
-
-def unseen(errors: Errors) -> Floats:
-    """By value, whether the 80 % interval held it, with widths that had not seen its campaign; then its half-width."""
-    held, half = np.zeros(errors.error.size), np.zeros(errors.error.size)
-    for campaign in np.unique(errors.campaign):
-        mine = errors.campaign == campaign
-        found = widths(errors.take(~mine))
-        for i in np.flatnonzero(mine):
-            spread = found.spread(errors.mode[i], errors.path[i])
-            held[i] = spread["low_80"] <= np.exp(errors.error[i]) <= spread["high_80"]
-            half[i] = (spread["high_80"] - spread["low_80"]) / 2
-    return np.stack([held, half])
 
 
 def shared_fracs(description: Sequence[PredictedValue]) -> tuple[float, float]:

@@ -30,6 +30,7 @@ from engine_tree import (
     HIGH,
     LOW,
     MARGIN,
+    ROOT,
     START,
     UNIT,
     Tree,
@@ -41,7 +42,7 @@ from engine_tree import (
     tree_from,
     units_of,
 )
-from engine_widths import FACTORS, Widths, errors_of, shared_fracs, widths
+from engine_widths import FACTORS, Widths, calibrated, errors_of, shared_fracs
 
 from orrery.base.files import write_atomically
 from orrery.catalog.engines import FITTED, POOLED, host_of
@@ -82,7 +83,9 @@ def main() -> None:
     found = describe(thin(rows, MOST), used, slopes, tree)
     print(f"campaigns left out after {time.perf_counter() - started:.0f} s", flush=True)
     errors = {factor: errors_of(found, factor) for factor in FACTORS}
-    by_factor = {factor: widths(those) for factor, those in errors.items() if those.error.size}
+    by_factor = {factor: calibrated(those) for factor, those in errors.items() if those.error.size}
+    for factor, those in by_factor.items():
+        print(f"{factor}: levels stretched by " + ", ".join(f"{v:.2f} ({k} %)" for k, v in those.stretch.items()))
     print("shared: {:.2f} of one model's squared error, {:.2f} of all of a campaign".format(*shared_fracs(found)))
     made = entries(used, tree, by_factor, found)
     if arguments.only is not None:
@@ -126,8 +129,8 @@ def entries(
     handed = {key for row in used if len(row.service.pools) > 1 for key in row_path(row) if key[1]}
     modes = sorted({kind_of(t.row) for t in found})
     out: list[dict[str, Any]] = []
-    for key in sorted(tree, key=lambda k: (k != ("", "", ""), k)):
-        path = path_of(*key)[: 1 + sum(bool(w) for w in key)]
+    for key in sorted(tree, key=lambda k: (k != ROOT, k)):
+        path = path_of(key)
         logs = logs_at(tree, path, is_scaled=key in scaled and key not in own)
         name, era, generation = key
         is_said = {

@@ -1,7 +1,8 @@
 """Serving engines by name and version: documented defaults, and what measured runs say their host costs.
 
 ``facts/engines/<name>.toml`` holds the defaults, one ``[[version]]`` table for each release that changed them, oldest
-first; a later table only says what it changes; ``runs_on`` names the engine whose library it starts, and so whose host
+first; a later table only says what it changes; ``[[by_memory]]`` tables say what goes by the memory of the device;
+``runs_on`` names the engine whose library it starts, and so whose host
 constants it has. ``facts/calibrations/engines.toml`` holds the fitted host constants and
 the error of each kind of run. A name that ends in ``.toml`` is a correction by a user's own runs; see ``corrected``.
 """
@@ -24,6 +25,8 @@ from orrery.hardware.device import Device
 
 FOLDER = Path(__file__).parent / "facts" / "engines"
 FITTED = Path(__file__).parent / "facts" / "calibrations" / "engines.toml"
+
+GIB = 2.0**30
 
 SATURATION = 4
 """Sharpness of the turn from reading as fast as compute units ask to as fast as the memory gives."""
@@ -61,7 +64,9 @@ def get_engine(name: str, version: str = "", device: Device | None = None) -> En
             )
         base = get_engine(own.base, version or own.version, device)
         return _with_own(base, own) if own.holds_on(device) else base
-    found = _engine(file_called(FOLDER, "engine", name), version, device.generation if device else "")
+    devices = (device.generation, device.vendor) if device else ("", "")
+    file = file_called(FOLDER, "engine", name)
+    found = _engine(file, version, *devices, _size_of(file, device))
     if device is None:
         return found
     ratio = bandwidth_ratio(found.unit_bytes_per_s, device)
@@ -70,6 +75,10 @@ def get_engine(name: str, version: str = "", device: Device | None = None) -> En
 
 HOST_WORK = ("step_s", "per_sequence_s", "launch_s", "request_s", "per_prompt_token_s")
 """Constants that are one host thread's work: fitted as seconds of a usual x86 server."""
+
+
+DEVICE_WORK = ("per_layer_s", "memory_ratio", "compute_ratio")
+"""Constants of an engine's kernels, which any engine's runs on some devices say something about."""
 
 
 def bandwidth_ratio(unit_bytes_per_s: float, device: Device) -> float:
@@ -145,8 +154,14 @@ def newest_release(name: str) -> str:
     return f"{last['from']} ({last['released']}) or later" if "released" in last else ""
 
 
+def _size_of(name: str, device: Device | None) -> int:
+    """Which of the file's ``[[by_memory]]`` tables a device falls under: the first that it stays below; -1 = none."""
+    below = [float(t["below_gib"]) for t in read_file(FOLDER, name).get("by_memory", ())] if device else []
+    return next((i for i, gib in enumerate(below) if device and device.memory_capacity_bytes < gib * GIB), -1)
+
+
 @lru_cache(maxsize=4096)
-def _engine(name: str, version: str, generation: str) -> Engine:
+def _engine(name: str, version: str, generation: str, vendor: str = "", size: int = -1) -> Engine:
     raw = read_file(FOLDER, name)
     sources = {key: Source(**table) for key, table in raw["sources"].items()}
     facts: dict[str, Fact] = {}
@@ -157,7 +172,9 @@ def _engine(name: str, version: str, generation: str) -> Engine:
                     facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
             for key, entry in table.get("on", {}).get(generation, {}).items():
                 facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
-    fitted, fact = _fitted(raw.get("runs_on", name), version, generation)
+    sized = raw["by_memory"][size] if size >= 0 else {}
+    facts |= {k: parse_fact(f"{name}.toml", k, v, sources) for k, v in sized.items() if k != "below_gib"}
+    fitted, fact = _fitted(raw.get("runs_on", name), version, generation, vendor)
     host = ASSUMED_HOST | fitted["constants"]
     facts |= {
         k: Fact(name=k, value=host[k], basis=fact.basis, source=fact.source, at=fact.at) for k in host if k not in facts
@@ -243,9 +260,9 @@ def _pooled_spreads() -> dict[str, Any]:
     return entries[0]["spread"] if entries else {}
 
 
-def _fitted(name: str, version: str, generation: str) -> tuple[Mapping[str, Any], Fact]:
+def _fitted(name: str, version: str, generation: str, vendor: str = "") -> tuple[Mapping[str, Any], Fact]:
     """The nearest entry: this era of the engine, else the newest older one, else all of the engine, else any engine;
-    of an era what was fitted on this generation, else on all."""
+    of an era what was fitted on this generation, else on all, and then times what any engine shows on such devices."""
     entries, sources = _fitted_entries()
     own = [e for e in entries if e["name"] == name and e["generation"] in ("", generation)]
     mine = [e for e in own if _covers(e, version)] if _has_eras(name) else own
@@ -257,9 +274,21 @@ def _fitted(name: str, version: str, generation: str) -> tuple[Mapping[str, Any]
             source=sources[entry["source"]],
             at=entry["at"],
         )
-        return entry, fact
+        return entry if entry["generation"] else _on_devices(entry, generation, vendor), fact
     assumed: dict[str, Any] = {"constants": ASSUMED_HOST, "at": "assumed"}
     return assumed, Fact(name="host constants", value="assumed", basis=Basis.ASSUMED)
+
+
+def _on_devices(entry: Mapping[str, Any], generation: str, vendor: str) -> Mapping[str, Any]:
+    """An entry over all generations, times what entries of any engine say of this generation, else of this vendor."""
+    entries, _ = _fitted_entries()
+    of_any = [e for e in entries if not e["name"] and e["generation"] in (vendor, generation) and e["generation"]]
+    if not of_any:
+        return entry
+    nearest = max(of_any, key=lambda e: e["generation"] == generation)
+    base, found = entries[0]["constants"], nearest["constants"]
+    constants = {k: v * found[k] / base[k] if k in DEVICE_WORK else v for k, v in entry["constants"].items()}
+    return {**entry, "constants": constants, "at": f"{entry['at']}; any engine on {nearest['generation']}"}
 
 
 def _has_eras(name: str) -> bool:

@@ -88,7 +88,10 @@ class Engine:
     sampling_s: float = 0.0  # of a sequence, between its logits and the next step: nothing hides it
     launch_s: float = 0.0  # the host's work for one kernel, in a step that is no CUDA graph
     max_num_graph_seqs: int = 512  # the largest captured batch of decodes; larger ones are launched kernel by kernel
+    max_num_wide_graph_seqs: int = 0  # the same where tensors are cut over four devices or more; 0 = as on fewer
     max_num_graph_tokens: int = 0  # the largest step with prompts that is replayed in pieces, attention between them
+    max_num_latent_graph_tokens: int = 0  # the same of models with latent attention; 0 = as of others
+    has_plain_pieces: bool = False  # pieces are for plain steps alone (``execution.host.is_plain``)
     per_prompt_token_s: float = 0.0  # front end: reading one token of a prompt (text into tokens, and on to the engine)
     handover_s: float = 0.0  # the second front end, where prompts and outputs have servers of their own
     memory_ratio: float = 1.0  # how much longer memory-bound kernels take than constants borrowed from others say

@@ -16,34 +16,53 @@ from orrery.execution.batch import Batch, Floats, Ints
 from orrery.execution.engine import Engine
 from orrery.execution.layout import Deployment
 from orrery.execution.shard import num_kernels, num_pieces
+from orrery.models.model import LatentAttention
+
+WIDE_TP = 4
+"""Devices that share tensors, from which on an engine may capture larger graphs."""
 
 
 def launched_s(deployment: Deployment, batch: Batch) -> Floats:
     """The host's launches of each step: none of a CUDA graph, fewer of one that is replayed in pieces."""
-    engine = deployment.engine
-    by_kernel_s = np.where(is_graph(engine, batch), 0.0, launches_s(deployment))
-    return np.where(is_in_pieces(engine, batch), np.minimum(by_kernel_s, pieces_s(deployment)), by_kernel_s)
+    by_kernel_s = np.where(is_graph(deployment, batch), 0.0, launches_s(deployment))
+    return np.where(is_in_pieces(deployment, batch), np.minimum(by_kernel_s, pieces_s(deployment)), by_kernel_s)
 
 
-def is_graph(engine: Engine, batch: Batch) -> NDArray[np.bool_]:
+def is_graph(deployment: Deployment, batch: Batch) -> NDArray[np.bool_]:
     """Whether each step is replayed as one CUDA graph: decodes only, no more than the largest that was captured."""
-    few = batch.decode_sequences <= graph_seqs(engine)
+    few = batch.decode_sequences <= graph_seqs(deployment)
     return np.asarray(few & (batch.prompt_sequences == 0))
 
 
-def is_in_pieces(engine: Engine, batch: Batch) -> NDArray[np.bool_]:
+def is_in_pieces(deployment: Deployment, batch: Batch) -> NDArray[np.bool_]:
     """Whether each step is replayed piece by piece: few enough tokens, prompts among them or not."""
-    return np.asarray(batch.num_tokens <= graph_tokens(engine))
+    return np.asarray(batch.num_tokens <= graph_tokens(deployment))
 
 
-def graph_tokens(engine: Engine) -> int:
+def graph_tokens(deployment: Deployment) -> int:
     """The most tokens of a step that is replayed in pieces; below 0 where there are no graphs."""
-    return engine.max_num_graph_tokens if engine.has_cuda_graphs else -1
+    engine = deployment.engine
+    if not engine.has_cuda_graphs or (engine.has_plain_pieces and not is_plain(deployment)):
+        return -1
+    is_latent = any(isinstance(b.mixer, LatentAttention) for b in deployment.model.blocks)
+    return (engine.max_num_latent_graph_tokens if is_latent else 0) or engine.max_num_graph_tokens
 
 
-def graph_seqs(engine: Engine) -> int:
+def is_plain(deployment: Deployment) -> bool:
+    """Whether a step with prompts has nothing that only some of its kernels know of: drafts, adapters, images, further
+    stages, or other ranks' tokens at the experts."""
+    layout, has_experts = deployment.layout, any(b.experts for b in deployment.model.blocks)
+    more = deployment.draft_head or deployment.adapters or deployment.images
+    return not more and layout.pp == 1 and not (layout.dp > 1 and has_experts)
+
+
+def graph_seqs(deployment: Deployment) -> int:
     """The most sequences that a CUDA graph holds; below 0 where there are no graphs."""
-    return engine.max_num_graph_seqs if engine.has_cuda_graphs else -1
+    engine = deployment.engine
+    if not engine.has_cuda_graphs:
+        return -1
+    wide = engine.max_num_wide_graph_seqs if deployment.layout.tp >= WIDE_TP else 0
+    return wide or engine.max_num_graph_seqs
 
 
 def captured(sizes: Ints) -> Ints:

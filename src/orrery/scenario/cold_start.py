@@ -7,6 +7,7 @@ from typing import Any
 from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError, UnknownName
 from orrery.catalog.cold_start import LOADERS, PATHS, cold_start_facts, constants, path_of, rates_of
+from orrery.execution.host import graph_seqs
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible, max_num_seqs, memory_of
 from orrery.execution.shard import shard
@@ -138,7 +139,7 @@ def held_by(deployment: Deployment) -> ReplicaWeights:
 def engine_of(inputs: Scenario, deployment: Deployment) -> Engine:
     """The engine's start after weights: compilation, and capture of batch sizes up to twice the sequences of a step."""
     engine, eager = deployment.engine, bool(inputs.enforce_eager)
-    largest = min(engine.max_num_graph_seqs, 2 * max_num_seqs(deployment))
+    largest = min(graph_seqs(deployment), 2 * max_num_seqs(deployment))
     return Engine(
         num_layers=deployment.model.num_layers,
         num_captured=num_captured(largest) if engine.has_cuda_graphs and not eager else 0,
