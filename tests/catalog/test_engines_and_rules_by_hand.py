@@ -107,6 +107,15 @@ def test_an_engine_has_on_new_devices_what_any_engine_shows_there(monkeypatch):
     assert constants("other", "", "cdna4", "AMD") == pytest.approx(kernels(3e-5, 1.5))
 
 
+def test_ratios_are_of_kernels_that_nobody_timed():
+    """An era of vLLM whose runs are all on MI300X says nothing of its kernels on an A100, which were timed; llama.cpp
+    has other kernels than those that were timed anywhere."""
+    for device, has_ratio in (("a100-sxm-80gb", False), ("h100-sxm", False), ("mi300x", True)):
+        engine = get_engine("vllm", "0.6.0", get_device(device))
+        assert ((engine.memory_ratio, engine.compute_ratio) != (1.0, 1.0)) == has_ratio, device
+    assert get_engine("llama.cpp", "", get_device("a100-sxm-80gb")).compute_ratio != 1.0
+
+
 @pytest.mark.parametrize(
     ("device", "tokens", "seqs", "wide"),
     [

@@ -17,6 +17,7 @@ from orrery.base.cost import Spread
 from orrery.base.errors import FactError, ScenarioError
 from orrery.base.sources import Basis, Fact, Source, parse_fact, read_toml
 from orrery.catalog.backends import rules_of
+from orrery.catalog.calibrations import is_measured
 from orrery.catalog.corrected import Corrected, read_corrected
 from orrery.catalog.named_files import file_called, file_names, is_own_file, read_file
 from orrery.catalog.releases import UNVERSIONED, is_past, newest_at, numbers, release_day
@@ -77,7 +78,8 @@ HOST_WORK = ("step_s", "per_sequence_s", "launch_s", "request_s", "per_prompt_to
 """Constants that are one host thread's work: fitted as seconds of a usual x86 server."""
 
 
-DEVICE_WORK = ("per_layer_s", "memory_ratio", "compute_ratio")
+RATIOS = ("memory_ratio", "compute_ratio")
+DEVICE_WORK = ("per_layer_s", *RATIOS)
 """Constants of an engine's kernels, which any engine's runs on some devices say something about."""
 
 
@@ -176,6 +178,8 @@ def _engine(name: str, version: str, generation: str, vendor: str = "", size: in
     facts |= {k: parse_fact(f"{name}.toml", k, v, sources) for k, v in sized.items() if k != "below_gib"}
     fitted, fact = _fitted(raw.get("runs_on", name), version, generation, vendor)
     host = ASSUMED_HOST | fitted["constants"]
+    if raw["kernels"] == name and is_measured(generation):
+        host |= dict.fromkeys(RATIOS, 1.0)  # its own kernels were timed there; an era's runs may all be on others
     facts |= {
         k: Fact(name=k, value=host[k], basis=fact.basis, source=fact.source, at=fact.at) for k in host if k not in facts
     }
