@@ -174,7 +174,7 @@ def _engine(name: str, version: str, generation: str, vendor: str = "", size: in
                     facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
             for key, entry in table.get("on", {}).get(generation, {}).items():
                 facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
-    sized = raw["by_memory"][size] if size >= 0 else {}
+    sized: dict[str, Any] = raw["by_memory"][size] if size >= 0 else {}
     facts |= {k: parse_fact(f"{name}.toml", k, v, sources) for k, v in sized.items() if k != "below_gib"}
     fitted, fact = _fitted(raw.get("runs_on", name), version, generation, vendor)
     host = ASSUMED_HOST | fitted["constants"]
