@@ -190,6 +190,8 @@ def test_what_to_know_of_several_nodes_replicas_and_heads(monkeypatch):
         (0, 9000.0, 0.0, 4096),  # what the model reads
         (0, 9000.0, 1025.0, 2048),  # the longest request, in whole steps
         (0, 9000.0, 1024.0, 1024),
+        (0, 1.0, 0.0, 1),
+        (0, 0.5, 0.0, 0),
         (512, 9000.0, 0.0, 512),  # as the user says
         (0, None, 0.0, 0),
     ],

@@ -57,6 +57,15 @@ def test_without_a_rate_all_devices_work_as_hard_as_they_may():
     assert (found.ttft_s, found.tpot_s) == (pytest.approx(4.0), pytest.approx(0.4))
 
 
+def test_a_single_output_token_has_no_time_between_tokens():
+    two, one = (replace(goal(), traffic=Traffic(input_tokens=30, output_tokens=n)) for n in (2, 1))
+    found = operate(one, curve())
+    assert (found.tpot_s, found.e2el_s) == (0.0, pytest.approx(4.0))
+    assert found.output_tokens_per_s == pytest.approx(32.0)
+    found = operate(two, curve())
+    assert (found.tpot_s, found.e2el_s) == (pytest.approx(0.4), pytest.approx(4.4))
+
+
 def test_a_rate_takes_as_few_replicas_as_carry_it():
     """8/s each: 16/s take exactly two, a little more three; three of 5.33/s are between 4 and 8 on logarithms."""
     assert operate(goal(16.0), curve()).replicas == 2

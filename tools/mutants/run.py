@@ -156,16 +156,18 @@ def preload(source: Path, floor: str) -> None:
                 importlib.import_module(name)
 
 
-def drawn(floor: str, count: int, seed: int) -> list[Change]:
-    """Changes of a floor: those planted there, and others drawn."""
+def drawn(floor: str, count: int, seed: int, under: str = "") -> list[Change]:
+    """Changes of a floor: those planted there, and others drawn; only of files whose path begins with ``under``."""
     folder = ROOT / "src" / "orrery"
     every: list[Change] = []
     if floor in PLANTED_ALONE:
         return [*planted(floor)]
     for path in sorted((folder / floor).rglob("*.py")):
-        every += changes_of(str(path.relative_to(folder)), path.read_text(encoding="utf-8"))
+        if (name := str(path.relative_to(folder))).startswith(under):
+            every += changes_of(name, path.read_text(encoding="utf-8"))
     picked = random.Random(f"{floor} {seed}").sample(every, min(count, len(every)))
-    return [*planted(floor), *sorted(picked, key=lambda change: (change.path, change.start))]
+    old = [change for change in planted(floor) if change.path.startswith(under)]
+    return [*old, *sorted(picked, key=lambda change: (change.path, change.start))]
 
 
 def planted(floor: str) -> Iterator[Change]:
@@ -253,7 +255,7 @@ def _tested(arguments: list[str], tree: Tree, scratch: Path, limit_s: float) -> 
     return None
 
 
-def survey(floor: str, count: int, seed: int, scratch: Path, seen: frozenset[str]) -> list[Outcome]:
+def survey(floor: str, count: int, seed: int, scratch: Path, seen: frozenset[str], under: str = "") -> list[Outcome]:
     """What comes of every change drawn for a floor; those in ``seen`` were killed before."""
     known = tomllib.loads((HERE / "equivalent.toml").read_text(encoding="utf-8"))
     tree = Tree(scratch)
@@ -272,7 +274,7 @@ def survey(floor: str, count: int, seed: int, scratch: Path, seen: frozenset[str
         )
     plain = plain.without(whole.failed)
     outcomes: list[Outcome] = []
-    for change in drawn(floor, count, seed):
+    for change in drawn(floor, count, seed, under):
         if change.name in known:
             outcome = Outcome(change=change, fate="equivalent", num_tests=0, seconds=0.0)
         elif change.name in seen:
@@ -298,6 +300,12 @@ def main() -> None:
     )
     parser.add_argument("--count", type=int, default=60, help="changes drawn of each floor (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=SEED, help="of the draw (default: %(default)s)")
+    parser.add_argument(
+        "--under",
+        default="",
+        metavar="PATH",
+        help="draw only from files of a floor whose path begins so, such as serving/simulation/sleeping/",
+    )
     parser.add_argument("--json", type=Path, help="file for what came of each change")
     parser.add_argument("--again", type=Path, help="such a file of the same draw: only its survivors are tried again")
     arguments = parser.parse_args()
@@ -308,7 +316,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="orrery-mutants-") as folder:
             fates = {fate: {one["change"] for one in before.get(floor, ()) if one["fate"] == fate} for fate in FATES}
             seen = frozenset(fates["killed"] - fates["survived"])  # two changes of a line may read alike
-            outcomes = survey(floor, arguments.count, arguments.seed, Path(folder), seen)
+            outcomes = survey(floor, arguments.count, arguments.seed, Path(folder), seen, arguments.under)
         ends = [outcome.fate for outcome in outcomes]
         rejected, counted = ends.count("killed"), len(ends) - ends.count("equivalent")
         frac = rejected / max(counted, 1)
