@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from orrery.base.units import figures, text
 from orrery.cli.output import console, print_infeasible, print_json, print_notes
 from orrery.cli.progress import bar, patience
+from orrery.cli.report_file import write_report
 from orrery.cli.serving_result import print_serving_result
 from orrery.cli.sheet import Sheet
 from orrery.cli.simulate_report import write_result
@@ -19,7 +20,7 @@ LIKELY_PROBES = 9
 """Expected number of probes of a search, for the progress bar; it may take more."""
 
 
-def run_capacity(scenario: "Scenario", is_json: bool, out: tuple[Path, ...]) -> int:
+def run_capacity(scenario: "Scenario", is_json: bool, out: tuple[Path, ...], report: Path | None) -> int:
     """Search, write, print; the exit code."""
     with bar("rates tried") as tell:
         tried: list[object] = []
@@ -29,9 +30,10 @@ def run_capacity(scenario: "Scenario", is_json: bool, out: tuple[Path, ...]) -> 
             tell(len(tried), max(LIKELY_PROBES, len(tried)))
 
         found = find_capacity(scenario, patience=patience(), on_probe=on_probe)
+    plain = found.to_json()
+    write_report(report, "capacity", scenario, plain)
     if isinstance(found, InfeasibleAnswer):
         return print_infeasible(found, is_json)
-    plain = found.to_json()
     for path in out:
         write_result(found.answer.simulated, plain, path)
     if is_json:

@@ -7,6 +7,7 @@ import click
 
 from orrery.base.errors import ScenarioError
 from orrery.cli.options import deployment_flags, typed_flags
+from orrery.cli.report_file import check_report, with_report, write_made
 
 if TYPE_CHECKING:
     from orrery.scenario.compare import Design, DesignsAnswer
@@ -15,7 +16,7 @@ EXAMPLES = """\b
 Examples:
   orrery compare --model llama-3.1-70b --device h100-sxm --tp 4 --input-tokens 1024 --output-tokens 256
       --concurrency 32 --with device=h200-sxm --with "weights=fp8 kv=fp8"
-  orrery compare mine.toml theirs.toml --json
+  orrery compare mine.toml theirs.toml --report compared.html
   orrery compare mine.toml --with tp=8 --with "tp=8 concurrency=64" --simulated"""
 
 
@@ -29,11 +30,13 @@ Examples:
     help="One more design: the first with these settings, several in quotes; repeat for more designs.",
 )
 @click.option("--simulated", "is_simulated", is_flag=True, help="Simulate each design, on the same requests.")
+@with_report
 @deployment_flags
 def command(
     files: tuple[Path, ...],
     variants: tuple[str, ...],
     is_simulated: bool,
+    report: Path | None,
     scenario_file: Path | None,
     save_scenario: Path | None,
     is_json: bool,
@@ -52,6 +55,7 @@ def command(
     from orrery.scenario.merge import merged
     from orrery.scenario.schema import read_scenario
 
+    check_report(report, scenario_file)
     if scenario_file:
         files = (scenario_file, *files)
     own = typed_flags(flags)
@@ -69,8 +73,12 @@ def command(
     if save_scenario:
         save(read_scenario(bases[0]), save_scenario)
     names = [*(file.stem for file in files), *variants] if len(files) > 1 else []
-    with patience(), bar("designs") as report:
-        answer = compare(designs, names=names, is_simulated=is_simulated, on_progress=report)
+    with patience(), bar("designs") as tell:
+        answer = compare(designs, names=names, is_simulated=is_simulated, on_progress=tell)
+    if report is not None:
+        from orrery.reports.compared import compare_report
+
+        write_made(report, compare_report(answer))
     if is_json:
         print_json(answer.to_json())
     else:

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from orrery.cli.options import as_json, in_jobs, on_ray, setting_flags, typed_flags
+from orrery.cli.report_file import check_report, with_report, write_made
 from orrery.scenario.fields import SETTINGS
 from orrery.scenario.fields_fleet import FLEET_SETTINGS
 
@@ -41,12 +42,7 @@ def _fleet_flags(function: Any) -> Any:
     metavar="FILE",
     help="Write the answer to .json, the curves to .csv, or the pictures of the run to .svg; repeat for more.",
 )
-@click.option(
-    "--report",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write a report to .html or .pdf: the answer, money and risk on its first page, then the run.",
-)
+@with_report
 @in_jobs
 @on_ray
 @as_json
@@ -64,10 +60,7 @@ def command(
 ) -> int:
     """Serve traffic over days: replicas that start, stop and fail; money, energy, attainment, and what hurt whom."""
     _check_suffixes(out)
-    if report is not None:
-        from orrery.reports.write import check_paths
-
-        check_paths((report,), file, is_needed=False)
+    check_report(report, file)
     if is_csv and is_json:
         raise click.UsageError("--csv and --json both write to standard output; keep one, or use --out.")
     from orrery.cli.fleet_views import print_fleet, series_csv, write_fleet
@@ -85,9 +78,8 @@ def command(
         return _print_other(answer, out, is_csv, is_json)
     if report is not None:
         from orrery.reports.fleet import fleet_report
-        from orrery.reports.write import write
 
-        write(fleet_report(answer), (report,))
+        write_made(report, fleet_report(answer))
     for path in out:
         write_fleet(answer, path)
     if is_json:
@@ -104,17 +96,16 @@ def _report_other(answer: Any, report: Path | None) -> None:
     """Write the report of several services; other answers have none."""
     if report is None:
         return
-    from orrery.base.errors import ScenarioError
     from orrery.reports.fleet_services import services_report
-    from orrery.reports.write import write
     from orrery.scenario.fleet.mixed import MixedAnswer
     from orrery.scenario.fleet.services import ServicesAnswer
 
-    if not isinstance(answer, ServicesAnswer | MixedAnswer):
-        raise ScenarioError(
-            "report: is of simulated services; leave out steady, survive, oversubscribe, graph and owned."
+    if isinstance(answer, ServicesAnswer | MixedAnswer):
+        write_made(report, services_report(answer))
+    else:
+        check_report(
+            report, refused="is of simulated services; leave out steady, survive, oversubscribe, graph and owned."
         )
-    write(services_report(answer), (report,))
 
 
 def _print_other(answer: Any, out: tuple[Path, ...], is_csv: bool, is_json: bool) -> int:

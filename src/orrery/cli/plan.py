@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from orrery.cli.options import in_jobs, on_ray, scenario_flags, scenario_from
+from orrery.cli.report_file import check_report, with_report, write_report
 
 EXAMPLES = """\b
 Examples:
@@ -48,6 +49,7 @@ Examples:
     help="Folder that --manifest writes to (default: print them).",
 )
 @click.option("--all-plans", is_flag=True, help="Every plan that works, not only the best of each device.")
+@with_report
 @in_jobs
 @on_ray
 @scenario_flags("plan")
@@ -63,6 +65,7 @@ def command(
     all_plans: bool,
     jobs: int,
     ray: str,
+    report: Path | None,
     **flags: Any,
 ) -> int:
     """The best serving configurations of a model on some devices, for your traffic and SLOs.
@@ -70,6 +73,9 @@ def command(
     Every layout, format and token budget that fits is evaluated; plans are ranked by dollars an hour for the traffic
     (or by throughput), and what was rejected says what is missing.
     """
+    check_report(
+        report, scenario_file, refused="is of plans; leave --mix and --disaggregate out." if mix or disaggregate else ""
+    )
     scenario = scenario_from(flags, scenario_file, save_scenario)
     if manifest and (mix or disaggregate or simulate):
         raise click.UsageError("--manifest starts a plan of the closed form; leave --mix, --disaggregate, --simulate.")
@@ -92,13 +98,14 @@ def command(
     if simulate:
         from orrery.cli.plan_simulated import run_plan_simulated
 
-        return run_plan_simulated(scenario, is_json)
+        return run_plan_simulated(scenario, is_json, report)
     from orrery.cli.output import print_json, print_notes
     from orrery.cli.progress import bar
     from orrery.scenario.ask import plan
 
     with bar("layouts and formats evaluated") as tell:
         answer = plan(scenario, all_plans=all_plans, on_progress=tell, jobs=jobs, ray=ray)
+    write_report(report, "plan", scenario)
     files: Mapping[str, str] = {}
     deploy_notes: tuple[str, ...] = ()
     if manifest and not answer.infeasible:

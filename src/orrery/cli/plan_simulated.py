@@ -1,10 +1,12 @@
 """``orrery plan --simulate``: what the simulation says of each plan, beside what the closed form said."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orrery.base.units import figures, text
 from orrery.cli.output import console, print_json, print_notes
 from orrery.cli.progress import bar, patience
+from orrery.cli.report_file import write_report
 from orrery.cli.sheet import Sheet
 from orrery.cli.views import print_plans
 from orrery.scenario.plan_simulated import SimulatedPlan, plan_simulated
@@ -13,12 +15,14 @@ if TYPE_CHECKING:
     from orrery.scenario.schema import Scenario
 
 
-def run_plan_simulated(scenario: "Scenario", is_json: bool) -> int:
+def run_plan_simulated(scenario: "Scenario", is_json: bool, report: Path | None) -> int:
     """Search, simulate, print; the exit code."""
     with bar("plans simulated") as tell:
         found = plan_simulated(scenario, patience=patience(), on_plan=tell)
+    plain = found.to_json()
+    write_report(report, "plan", scenario, plain)
     if is_json:
-        print_json(found.to_json())
+        print_json(plain)
     else:
         print_plans(found.answer, is_every=True)
         if found.simulated:

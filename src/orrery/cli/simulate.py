@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from orrery.cli.options import on_ray, scenario_flags, scenario_from
+from orrery.cli.report_file import ONLY_SERVING, check_report, with_report, write_report
 
 EXAMPLES = """\b
 Examples:
@@ -58,6 +59,7 @@ Examples:
     help="Write the run: .parquet, .csv, .json, .html (a report) or .trace.json (a timeline); of a sweep, a "
     "row a run. Repeat for more.",
 )
+@with_report
 @click.option("--window", metavar="START:END", help="Seconds of the run to keep step by step, for .trace.json.")
 @scenario_flags("simulate")
 def command(
@@ -72,6 +74,7 @@ def command(
     resume: Path | None,
     carry_over: bool,
     ray: str,
+    report: Path | None,
     **flags: Any,
 ) -> int:
     """Serve requests step by step: latencies with percentiles, queues, cache, energy and money."""
@@ -80,6 +83,7 @@ def command(
             raise click.UsageError(f"{name} is about sweeps; write --sweep KEY=V1,V2 beside it.")
     if window is not None and (over or find_capacity):
         raise click.UsageError("--window is about one run; leave out --sweep and --find-capacity.")
+    check_report(report, scenario_file)
     scenario = scenario_from(flags, scenario_file, save_scenario)
     if over:
         from orrery.cli.sweep import run_sweep
@@ -94,6 +98,7 @@ def command(
             carry_over=carry_over,
             resume=resume,
             ray=ray,
+            report=report,
         )
     from orrery.cli.simulate_report import check_suffix
 
@@ -102,11 +107,13 @@ def command(
     if find_capacity:
         from orrery.cli.capacity import run_capacity
 
-        return run_capacity(scenario, is_json, out)
-    return _run_once(scenario, is_json, out, _window(window, out))
+        return run_capacity(scenario, is_json, out, report)
+    return _run_once(scenario, is_json, out, _window(window, out), report)
 
 
-def _run_once(scenario: Any, is_json: bool, out: tuple[Path, ...], window: tuple[float, float] | None) -> int:
+def _run_once(
+    scenario: Any, is_json: bool, out: tuple[Path, ...], window: tuple[float, float] | None, report: Path | None
+) -> int:
     """One run: simulate, write, print."""
     from orrery.cli.output import print_infeasible, print_json, print_notes
     from orrery.cli.progress import patience
@@ -118,11 +125,13 @@ def _run_once(scenario: Any, is_json: bool, out: tuple[Path, ...], window: tuple
 
     with ExitStack() as stack:
         answer = simulate(scenario, window=window, patience=patience(), watch=_watch(stack))
-    if isinstance(answer, InfeasibleAnswer):
-        return print_infeasible(answer, is_json)
     if isinstance(answer, (HostAttentionAnswer, CompositionAnswer)):
+        check_report(report, refused=ONLY_SERVING)
         return _print_apart(answer, is_json, out)
     plain = answer.to_json()
+    write_report(report, "simulate", scenario, plain)
+    if isinstance(answer, InfeasibleAnswer):
+        return print_infeasible(answer, is_json)
     for path in out:
         write_result(answer.simulated, plain, path)
     if is_json:

@@ -15,6 +15,7 @@ from orrery.base.files import write_atomically
 from orrery.base.units import figures
 from orrery.cli.output import console, print_json
 from orrery.cli.progress import bar, patience
+from orrery.cli.report_file import write_report
 from orrery.cli.sheet import Sheet
 from orrery.cli.simulate_report import report_html
 from orrery.cli.simulate_report.parquet import parquet_bytes
@@ -70,6 +71,7 @@ def run_sweep(
     carry_over: bool,
     resume: Path | None,
     ray: str,
+    report: Path | None,
 ) -> int:
     """Run the grid, write, print; 0 where a run came out, 3 where all are infeasible, else 2."""
     for path in out:
@@ -91,6 +93,7 @@ def run_sweep(
         )
     plain = found.to_json()
     rows = rows_of(found.runs)
+    write_report(report, "sweep", scenario, plain, over)
     for path in out:
         write_atomically(path, _content(found, plain, rows, path))
     if is_json:

@@ -7,6 +7,7 @@ import click
 
 from orrery.base.errors import ScenarioError
 from orrery.cli.options import in_jobs, on_ray, scenario_flags, scenario_from
+from orrery.cli.report_file import check_report, with_report, write_report
 
 if TYPE_CHECKING:
     from orrery.scenario.schema import Scenario
@@ -25,6 +26,9 @@ Examples:
   orrery train --scenario job.toml --train-tokens 15e12 --node-mtbf-s 2e8 --checkpoint lazy --json"""
 
 
+ONLY_TRAINING = "is of a training job of one model; leave --rl and --graph out."
+
+
 @click.command("train", epilog=EXAMPLES)
 @click.option("--plan", "is_plan", is_flag=True, help="Search everything that is left open for the fastest layouts.")
 @click.option(
@@ -33,6 +37,7 @@ Examples:
     metavar="FILE.json",
     help="Write one step of the pipeline as a trace for ui.perfetto.dev or chrome://tracing.",
 )
+@with_report
 @in_jobs
 @on_ray
 @scenario_flags("train")
@@ -44,6 +49,7 @@ def command(
     timeline: Path | None,
     jobs: int,
     ray: str,
+    report: Path | None,
     **flags: Any,
 ) -> int:
     """Training: step time by part, utilisation, memory by rank, energy, money, and days to so many tokens.
@@ -56,6 +62,7 @@ def command(
 
     if (jobs > 1 or ray) and (not is_plan or scenario.rl):
         raise click.UsageError("--jobs and --ray share out the search of --plan; leave them out.")
+    check_report(report, scenario_file, refused=ONLY_TRAINING if scenario.rl or scenario.graph is not None else "")
     if scenario.rl:
         from orrery.cli.train_rl import answer_rl
 
@@ -70,8 +77,9 @@ def command(
         from orrery.cli.progress import bar
         from orrery.scenario.train_plan import train_plan
 
-        with bar("families of layouts") as report:
-            answer = train_plan(scenario, progress=report, jobs=jobs, ray=ray)
+        with bar("families of layouts") as tell:
+            answer = train_plan(scenario, progress=tell, jobs=jobs, ray=ray)
+        write_report(report, "train-plan", scenario)
         if is_json:
             print_json(answer.to_json())
         else:
@@ -83,6 +91,7 @@ def command(
     from orrery.scenario.train import train
 
     one = train(scenario)
+    write_report(report, "train", scenario)
     if isinstance(one, InfeasibleAnswer):
         _print_tables(() if is_json else one.tables)
         return print_infeasible(one, is_json)

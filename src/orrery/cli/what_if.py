@@ -7,6 +7,7 @@ import click
 
 from orrery.base.errors import ScenarioError
 from orrery.cli.options import deployment_flags, scenario_from
+from orrery.cli.report_file import check_report, with_report, write_made
 
 if TYPE_CHECKING:
     from orrery.scenario.what_if import WhatIf
@@ -41,6 +42,7 @@ Examples:
     "--all none); repeat for more.",
 )
 @click.option("--simulated", "is_simulated", is_flag=True, help="Simulate where a closed form would answer too.")
+@with_report
 @deployment_flags
 def command(
     techniques: tuple[str, ...],
@@ -48,6 +50,7 @@ def command(
     metric: str,
     inputs: tuple[str, ...],
     is_simulated: bool,
+    report: Path | None,
     scenario_file: Path | None,
     save_scenario: Path | None,
     is_json: bool,
@@ -61,20 +64,25 @@ def command(
     """
     if is_all == bool(techniques):
         raise ScenarioError("what-if: name techniques (`orrery show techniques`), or write --all.")
+    check_report(report, scenario_file)
     scenario = scenario_from(flags, scenario_file, save_scenario)
     from orrery.cli.output import print_json, print_notes
     from orrery.cli.progress import bar, patience
     from orrery.scenario.what_if import EVERY, what_if
 
-    with patience(), bar("techniques") as report:
+    with patience(), bar("techniques") as tell:
         answer = what_if(
             EVERY if is_all else techniques,
             scenario,
             metric=metric,
             is_simulated=is_simulated,
             break_even=tuple(name.replace("-", "_") for name in inputs) or None,
-            on_progress=report,
+            on_progress=tell,
         )
+    if report is not None:
+        from orrery.reports.compared import what_if_report
+
+        write_made(report, what_if_report(answer))
     if is_json:
         print_json(answer.to_json())
     else:

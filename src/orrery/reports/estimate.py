@@ -46,7 +46,7 @@ def estimate_report(source: Source, frame: Frame) -> Report:
         question=(estimate_question(answer),),
         headline=headline(answer),
         summary=describe(answer),
-        money=_money(answer),
+        money=money_of(answer),
         numbers=numbers(answer),
         alternatives=alternatives(scenario, answer),
         sensitivity=with_figures(sensitivity(scenario, answer)),
@@ -91,7 +91,8 @@ def describe(answer: Answer) -> tuple[str, ...]:
     return tuple(out)
 
 
-def _money(answer: Answer) -> Section | None:
+def money_of(answer: Answer) -> Section | None:
+    """The bill of a configuration at its load; None where it makes no output tokens."""
     e, workload = answer.estimate, answer.question.workload
     usd_per_s = answer.tariff.usd_per_s(e.num_devices, e.power_w)
     if workload.output_tokens <= 0 or not e.output_tokens_per_s:

@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from orrery.evidence.feed.entry import Entry
+from orrery.evidence.feed.lists import add_papers, make_list
 from orrery.evidence.feed.saved_entries import save_entries
 from orrery.evidence.feed.store import Store
+from orrery.evidence.understanding.paper_lookup import marked_as
 from orrery.scenario.jobs import AGENTS, DAY, OWN_DEVICE, SLOW
 from orrery.web.address import query_of
 
@@ -68,6 +70,13 @@ VIEWS = {
     "filled fleet": f"/fleet?{query_of(DAY)}",
     "docs": "/docs",
     "docs of metrics": "/docs/metrics",
+    "docs of a long page": "/docs/papers",
+    "docs of a part": "/docs/papers?part=serving",
+    "gallery": "/docs/gallery",
+    "fleet in regions": f"/fleet?{query_of(DAY)}&regions=westeurope,eastus&origins=uksouth%3D0.5,centralus%3D0.5",
+    "report of an estimate": "/report?as=estimate&model=llama-3.1-8b&device=h100-sxm&input_tokens=1024&output_tokens=256"
+    "&concurrency=32",
+    "report of a plan": "/report?as=plan&model=llama-3.1-8b&device=h100-sxm&max_devices=2&trace=chat&slo=tpot:50",
     "split": "/split?model=vgg-16&device=raspberry-pi-4-8gb&server=rtx-4090&link_rates=0.5,5,50",
     "search": "/search?space=cells&device=t4,l4&latency_ratio=0.5",
     "sweep": "/sweep?by=device&lines=h100-sxm,h200-sxm",
@@ -80,6 +89,7 @@ VIEWS = {
     "month without papers": "/papers/day/2017-05",
     "trending": "/papers/trending",
     "lists": "/papers/lists",
+    "filled list": "/papers/lists/to%20read",
     "lists of a paper": "/papers/lists?key=distserve",
     "paper": "/papers/distserve",
     "new paper": "/papers/2611.00001",
@@ -138,6 +148,10 @@ def server(tmp_path_factory, browser, pictures):
     home = tmp_path_factory.mktemp("orrery-web")
     with Store(home / "library.sqlite") as store:
         save_entries(store, PAPERS, date.today())
+        name = make_list(store, "to read")
+        add_papers(
+            store, name, [marked_as(store, key) for key in ("distserve", "splitwise", "2611.00001")], date.today()
+        )
     with pictures.served(home) as address:
         yield address
 
