@@ -74,8 +74,8 @@ VIEWS = {
     "docs of a part": "/docs/papers?part=serving",
     "gallery": "/docs/gallery",
     "fleet in regions": f"/fleet?{query_of(DAY)}&regions=westeurope,eastus&origins=uksouth%3D0.5,centralus%3D0.5",
-    "report of an estimate": "/report?as=estimate&model=llama-3.1-8b&device=h100-sxm&input_tokens=1024&output_tokens=256"
-    "&concurrency=32",
+    "report of an estimate": "/report?as=estimate&model=llama-3.1-8b&device=h100-sxm&input_tokens=1024"
+    "&output_tokens=256&concurrency=32",
     "report of a plan": "/report?as=plan&model=llama-3.1-8b&device=h100-sxm&max_devices=2&trace=chat&slo=tpot:50",
     "split": "/split?model=vgg-16&device=raspberry-pi-4-8gb&server=rtx-4090&link_rates=0.5,5,50",
     "search": "/search?space=cells&device=t4,l4&latency_ratio=0.5",
