@@ -96,6 +96,7 @@ def test_rooms_of_windows_by_family():
     rooms = get_engine("sglang").window_room_fracs
     assert (rooms["deepseek_v4"], rooms["gpt_oss"], rooms["gemma4_text"]) == (0.1, 0.8, 0.8)
     assert "gemma3_text" not in rooms
+    assert "gpt_oss" not in get_engine("sglang", "0.5.6").window_room_fracs
     assert (get_engine("sglang").window_room_frac, get_engine("vllm").window_room_frac) == (1.0, 0.0)
 
 

@@ -184,8 +184,8 @@ def test_layers_with_a_window_have_a_pool_of_their_own(held):
     assert parted.kv_capacity_tokens == 729 * 16  # 52,500 bytes are 729.17 blocks of 72
     whole = memory_of(deployed(window_room_frac=1.0))
     assert [whole.taken_bytes(n) for n in (50, 200)] == [450.0, 1500.0]  # every layer keeps every token
-    asneeded = memory_of(deployed())
-    assert [asneeded.taken_bytes(n) for n in (50, 200)] == [450.0, 1000.0]
+    as_needed = memory_of(deployed())
+    assert [as_needed.taken_bytes(n) for n in (50, 200)] == [450.0, 1000.0]
     other = memory_of(deployed(window_room_frac=1.0, window_room_fracs={"f": 0.5}))
     assert other.taken_bytes(200) == 1000.0
     assert memory_of(deployed(window_room_frac=1.0, window_room_fracs={"g": 0.5})).taken_bytes(200) == 1500.0

@@ -194,6 +194,7 @@ def _engine(name: str, version: str, generation: str, vendor: str = "", size: in
     rooms = {
         family: parse_fact(f"{name}.toml", "window_room_frac", entry["room"], sources)
         for entry in raw.get("windows", ())
+        if is_past(entry.get("from", "0"), version)
         for family in entry["families"]
     }
     spreads = {
