@@ -26,5 +26,6 @@ TECHNIQUE = Technique(
     rule=rule,
     gains="One synchronisation in all: the fastest for small messages.",
     costs="Sends (n - 1) S: n/2 times what a ring sends.",
+    command=("orrery kernel all-reduce --device NAME --devices N --message-bytes BYTES --engine vllm --variant {name}"),
     claims=("tensorrt-llm", "vllm"),
 )

@@ -30,5 +30,6 @@ TECHNIQUE = Technique(
     rule=rule,
     gains="As few bytes as a ring, in two steps for any number of devices.",
     costs="One synchronisation more than one-shot; all devices must see each other.",
+    command=("orrery kernel all-reduce --device NAME --devices N --message-bytes BYTES --engine vllm --variant {name}"),
     claims=("tensorrt-llm", "vllm"),
 )

@@ -34,7 +34,7 @@ def of_service(service: Service, summary: Summary, given: Mapping[str, Any]) -> 
         replicas=sum(p.replicas for p in pools),
         has_pools=len(pools) > 1,
         has_experts=any(b.experts for b in pools[-1].deployment.model.blocks),
-        has_host_cache="host_cache_bytes" in given,
+        has_host_cache="host_cache_bytes" in given or "lora_adapters" in given,
         swaps=given.get("preemption") == "swap",
         waiting_requests=summary.waiting_mean_requests,
         preemptions=summary.preemptions,

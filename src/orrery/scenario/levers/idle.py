@@ -39,6 +39,7 @@ NOTED = (
     "router",
     "lend_cache",
     "transfer",
+    "swap",
     "queue",
     "preemption",
     "tensor_overlap",
@@ -76,7 +77,11 @@ def _transfer(value: str, f: Found) -> str:
 
 
 def _swap(value: str, f: Found) -> str:
-    return "" if f.swaps or f.has_host_cache else "nothing leaves the device: write --preemption swap or a host cache"
+    if f.has_host_cache or (f.swaps and f.preemptions):
+        return ""
+    return (
+        "no request is preempted" if f.swaps else "nothing leaves the device: write --preemption swap or a host cache"
+    )
 
 
 def _queue(value: str, f: Found) -> str:

@@ -101,7 +101,8 @@ def _read(name: str, table: Mapping[str, Any]) -> Lever:
     taken = dict.fromkeys(table.get("without", ()))
     on, needs, command = table.get("on", {}), tuple(table.get("needs", ())), table.get("command", "")
     questions = () if command else tuple(table.get("questions", _questions(on or needs)))
-    inputs = on or {key: BY_NAME[key].metavar for key in needs[:1]}
+    beside = table.get("beside", needs[:1])
+    inputs = on | {key: BY_NAME[key].metavar for key in beside if key not in on}
     return Lever(
         name=name,
         command=command or _command(questions, inputs, ""),
