@@ -136,3 +136,15 @@ BESIDE = {
     "distserve": ("way", "separate", "joint"),
 }
 """Commands that answer with the technique and without it: the column, and what stands there."""
+
+IN_ITSELF = {
+    "dissecting-hopper": "instructions of three devices side by side",
+    "fp-quant-scaling-law": "a law: its widths are rows",
+    "frontier-llm": "a search: the plain layout is one of those ranked",
+    "minifloat-fpga-ptq": "pairs of formats side by side",
+    "nn-jit-web": "each row has the shipped time and the tuned one",
+    "quartet-fp4": "a law: its formats are rows",
+    "vllm-hyperparameters": "a sweep over what is tuned",
+    "zaya1-amd": "a search: the model's own shape stands beside the best",
+}
+"""Commands that are a comparison in themselves."""

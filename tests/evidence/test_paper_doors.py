@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from off_words import BESIDE, DO_NOT_FIT, OFF, STUDIES
+from off_words import BESIDE, DO_NOT_FIT, IN_ITSELF, OFF, STUDIES
 
 from orrery.cli.main import run
 from orrery.evidence.paper_file import get_paper, paper_keys
@@ -130,6 +130,11 @@ def test_recipes_do_not_round_to_nearest(key, monkeypatch):
     nearest = rows.pop("round-to-nearest")
     assert rows
     assert [name for name, sqnr_db in rows.items() if not differ(sqnr_db, nearest)] == []
+
+
+def test_every_core_paper_is_held_against_itself_without_its_technique():
+    compared = [*OFF, *STUDIES, *DO_NOT_FIT, *BESIDE, *RECIPES, *IN_ITSELF]
+    assert sorted(compared) == sorted(CORE)
 
 
 def test_every_paper_of_a_list_beside_the_data_has_a_command():
