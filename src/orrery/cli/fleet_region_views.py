@@ -5,6 +5,7 @@ from orrery.cli.output import console
 from orrery.cli.sheet import Sheet
 from orrery.scenario.fleet.answer import FleetAnswer
 from orrery.scenario.fleet.by_region import Latencies
+from orrery.scenario.fleet.moved_cache import sentences
 
 
 def print_regions(answer: FleetAnswer) -> None:
@@ -48,8 +49,8 @@ def print_regions(answer: FleetAnswer) -> None:
         markup=False,
         highlight=False,
     )
-    if answer.nearest is not None:
-        out.print(answer.nearest.sentence, markup=False, highlight=False)
+    for sentence in (*sentences(found.moved), *([answer.nearest.sentence] if answer.nearest else [])):
+        out.print(sentence, markup=False, highlight=False)
 
 
 def _share(value: float | None) -> str:

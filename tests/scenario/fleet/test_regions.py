@@ -11,6 +11,7 @@ from orrery.fleet.service.rate_curve import RateCurve
 from orrery.reports.fleet import fleet_report
 from orrery.scenario.fleet.ask import simulate_fleet
 from orrery.scenario.fleet.loss_tries import RegionTries
+from orrery.scenario.fleet.moved_cache import sentences
 from orrery.scenario.fleet.origins import origin_curves
 from orrery.scenario.fleet.placed import EVERYWHERE
 from orrery.scenario.fleet.read import read_fleet
@@ -54,6 +55,26 @@ def test_the_published_way_is_added_and_each_origin_is_served_nearest():
     assert far == pytest.approx(fastest + 0.067, abs=1e-9)
     assert answer.run.paid.shape[1] == 2
     assert sum(r.num_requests for r in found.regions) == answer.num_sent
+
+
+def test_what_moving_a_cache_would_have_to_beat():
+    """Llama 3.1 8B keeps 32 layers x 8 heads x 128 x 2 x 2 bytes a token: 131,072, so 300 tokens are 39.3 MB. The rate
+    is that over the time to the first token, the price the rent of so long over so many gigabytes."""
+    answer = asked(region=[{**TWO[0], "prices": "h100-sxm=3.6"}, TWO[1]])
+    first, second = answer.by_region.moved
+    assert (first.region, first.context_tokens, first.cache_bytes) == ("eu", 300.0, 300 * 131_072)
+    alone_s = answer.run.setup.regions.served.ttft_s[0]
+    assert first.recompute_s == alone_s
+    assert first.quicker_above_bytes_per_s == pytest.approx(300 * 131_072 / alone_s)
+    assert first.recompute_usd == pytest.approx(alone_s * 3.6 / 3600)
+    assert first.cheaper_below_usd_per_gb == pytest.approx(alone_s * 3.6 / 3600 / 0.0393216)
+    assert second.recompute_usd != first.recompute_usd
+    assert [m["region"] for m in answer.to_json()["moved_cache"]] == ["eu", "us"]
+    told = sentences(answer.by_region.moved)
+    assert [("(eu);" in line, "(us);" in line) for line in told] == [(True, False), (False, True)]
+    assert told[0].startswith("A cache of 300 tokens (39.3 MB) is computed again in ")
+    assert "(eu, us);" in sentences(asked().by_region.moved)[0]
+    assert "moved_cache" not in simulate_fleet(**BASE).to_json()
 
 
 def test_devices_cost_what_they_cost_in_their_region():

@@ -1,7 +1,7 @@
 """Answers by region and by origin: who was served where, how well, and what that cost and emitted."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from orrery.fleet.regions.region_map import RegionMap
 from orrery.fleet.service.result import Flags, FleetRun
 from orrery.scenario.fleet.by_hour import ByHour, by_region_of_run, drawn_until_j
+from orrery.scenario.fleet.moved_cache import MovedCache, moved_caches
 from orrery.serving.requests import Floats
 from orrery.serving.simulation.tables import _kernel as tables
 
@@ -64,6 +65,7 @@ class ByRegion:
     regions: tuple[RegionAnswer, ...]
     origins: tuple[OriginAnswer, ...]
     elsewhere_frac: float  # of the served requests: not in their nearest region
+    moved: tuple[MovedCache, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Tables as plain data."""
@@ -72,6 +74,7 @@ class ByRegion:
             "elsewhere_frac": self.elsewhere_frac,
             "regions": [_plain(r) | {"cost_usd": r.cost_usd} for r in self.regions],
             "origins": [_plain(o) for o in self.origins],
+            "moved_cache": [asdict(m) for m in self.moved],
         }
 
 
@@ -97,6 +100,7 @@ def by_region_of(run: FleetRun) -> ByRegion | None:
         ),
         origins=tuple(_origin(run, found, k, origin == k, is_done, is_away) for k in range(len(found.origins))),
         elsewhere_frac=float(is_away.sum()) / num,
+        moved=moved_caches(run),
     )
 
 
