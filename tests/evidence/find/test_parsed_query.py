@@ -5,9 +5,10 @@ import time
 import pytest
 
 from orrery.base.errors import ScenarioError
+from orrery.evidence.find.conditions import meeting
 from orrery.evidence.find.document import Document, Number
 from orrery.evidence.find.filters import Filters
-from orrery.evidence.find.parsed_query import Figure, parse_query
+from orrery.evidence.find.parsed_query import Figure, ParsedQuery, parse_query
 from orrery.evidence.find.search import Finder
 
 SHELF = (
@@ -100,6 +101,29 @@ def test_signs_and_units(query, sign, value, unit):
 )
 def test_what_meets_a_condition_is_found_and_nothing_else(small, query, found):
     assert keys(small.search(query)) == found
+
+
+@pytest.mark.parametrize(
+    ("metric", "low", "high", "unit", "found"),
+    [
+        ("latency_reduction", 0.5, 0.6, "frac", {"a": (2.5, ("latency ratio 2 to 2.5",))}),  # 1 / (1 - 0.6)
+        ("latency_reduction", 0.5, 0.5, "frac", {}),  # exactly half is not less than half
+        ("ttft_ratio", 3.0, 3.0, "ratio", {"a": (3.0, ("ttft ratio 3",))}),
+        ("tpot", 3.0, 3.0, "s", {}),  # seconds say nothing of a ratio
+        ("power_reduction", 0.9, 0.9, "frac", {}),
+        ("baseline_latency_ratio", 3.0, 3.0, "ratio", {}),
+    ],
+)
+def test_a_latency_by_its_own_name_or_as_a_reduction_is_a_ratio_of_latencies(metric, low, high, unit, found):
+    number = Number(metric=metric, low=low, high=high, unit=unit)
+    figure = Figure(metric=("latency",), sign=">", value=2.0, unit="ratio")
+    claimed = meeting(
+        ParsedQuery(text="", figures=(figure,)), [Document(key="a", title="A", text="", numbers=(number,))], []
+    )
+    assert claimed.keys() == found.keys()
+    for key, (reach, because) in found.items():
+        assert claimed[key][0] == pytest.approx(reach)
+        assert claimed[key][1] == because
 
 
 def test_the_answer_says_how_it_was_understood(small):

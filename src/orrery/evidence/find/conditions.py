@@ -1,6 +1,7 @@
 """Conditions of a query, held against papers: phrases in their words, numbers in their claims."""
 
 from collections.abc import Sequence, Set
+from dataclasses import replace
 
 from orrery.evidence.amounts import amount
 from orrery.evidence.find.document import Document, Number
@@ -10,6 +11,9 @@ from orrery.evidence.find.terms import words
 
 SAME_FRAC = 0.01
 """Relative difference up to which two numbers count as the same."""
+
+LATENCIES = frozenset({"ttft", "tpot", "itl", "tbt"})
+"""Latencies of their own name, which "latency" means too."""
 
 Found = dict[str, tuple[float, tuple[str, ...]]]
 
@@ -41,14 +45,30 @@ def _has(document: Document, phrases: Sequence[str]) -> bool:
 def _meeting(document: Document, figure: Figure, devices: Set[str]) -> list[Number]:
     """The claims of a paper that meet a number; what a baseline did counts only where it is asked for."""
     return [
-        number
+        held
         for number in document.numbers
-        if (names := set(number.metric.split("_"))).issuperset(figure.metric)
+        if (names := _names(number.metric)).issuperset(figure.metric)
         and ("baseline" not in names or "baseline" in figure.metric)
-        and number.unit == figure.unit
-        and _holds(number, figure)
+        and (held := _in_unit(number, names, figure.unit)) is not None
+        and _holds(held, figure)
         and (not figure.device or devices & set(number.devices))
     ]
+
+
+def _names(metric: str) -> set[str]:
+    """Words of a metric; a latency of its own name is a latency."""
+    names = set(metric.split("_"))
+    return names | {"latency"} if names & LATENCIES else names
+
+
+def _in_unit(number: Number, names: Set[str], unit: str) -> Number | None:
+    """The claim in a unit: reduced by 60 % is 2.5 times less; None where the one says nothing of the other."""
+    if number.unit == unit:
+        return number
+    if unit == "ratio" and number.unit == "frac" and "reduction" in names and number.high < 1.0:
+        metric = number.metric.replace("reduction", "ratio")
+        return replace(number, metric=metric, low=1.0 / (1.0 - number.low), high=1.0 / (1.0 - number.high), unit=unit)
+    return None
 
 
 def _holds(number: Number, figure: Figure) -> bool:
