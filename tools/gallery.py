@@ -17,7 +17,8 @@ IMAGES = "images/gallery"
 HEAD = """# Ten questions, each with its answer
 
 Each picture is drawn from what the command below it prints with `--json`, on this version's constants; nothing is
-measured here. `python tools/gallery.py` (`make docs`) asks all of them again and writes this page: do so whenever constants move.
+measured here. `python tools/gallery.py` (`make docs`) asks all of them again and writes this page:
+do so whenever constants move.
 """
 
 
