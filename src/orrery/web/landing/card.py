@@ -9,7 +9,7 @@ from orrery.web.landing.view import MS, Choice, best_of
 def card(choice: Choice) -> bytes:
     """The picture as PNG."""
     priced = [b for b in best_of(choice) if b.usd_per_million][:MAX_ROWS]
-    scale_usd = 1.25 * max((b.usd_per_million or 0.0 for b in priced), default=1.0)
+    scale_usd = 1.05 * max((_ends_usd(b)[1] for b in priced), default=1.0)
     first = priced[0] if priced else None
     rate = f"on {first.device.title}, {first.row['rate']:,.0f} tokens/s per device" if first else ""
     return picture(
@@ -30,7 +30,7 @@ def card(choice: Choice) -> bytes:
 def _bar(best: Best, scale_usd: float) -> CardBar:
     """One accelerator: its cost with the 80 % interval."""
     usd = best.usd_per_million or 0.0
-    low_usd, high_usd = usd * 100 / best.row["rate_high"], usd * 100 / best.row["rate_low"]
+    low_usd, high_usd = _ends_usd(best)
     return CardBar(
         name=best.device.title,
         value_frac=usd / scale_usd,
@@ -38,3 +38,9 @@ def _bar(best: Best, scale_usd: float) -> CardBar:
         high_frac=high_usd / scale_usd,
         text=f"${usd:.3g}",
     )
+
+
+def _ends_usd(best: Best) -> tuple[float, float]:
+    """The ends of the cost's 80 % interval: those of the rate are in percent of it."""
+    usd = best.usd_per_million or 0.0
+    return usd * 100 / best.row["rate_high"], usd * 100 / best.row["rate_low"]
