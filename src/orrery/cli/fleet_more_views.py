@@ -110,7 +110,8 @@ def _print_services(answer: ServicesAnswer) -> None:
         out.print(f"Shared replicas computed for {parts}; {answer.run.wakes:,} wakes.", markup=False, highlight=False)
     verdict = {True: "every SLO is met", False: "an SLO is missed", None: "no SLO is given"}[answer.is_met]
     out.print(
-        f"All services: {int(answer.total('num_sent')):,} requests, ${figures(answer.total('cost_usd'))}; {verdict}.",
+        f"All services: {int(answer.total('num_sent')):,} requests, ${figures(answer.total('cost_usd'))}, "
+        f"{text(answer.peak_power_w, 'w')} at most; {verdict}.",
         markup=False,
         highlight=False,
     )

@@ -78,6 +78,7 @@ def _numbers(parts: ServicesAnswer) -> tuple[Number, ...]:
         ("cost_usd", "Cost of all services", cost, "usd"),
         ("usd_per_million_output_tokens", "Cost of a million output tokens", per, "usd"),
         ("energy_j", "Energy of devices and hosts", joules, "j"),
+        ("peak_power_w", "Most that all draw at once", parts.peak_power_w, "w"),
     )
     return tuple(Number(name=n, label=label, value=v, unit=unit) for n, label, v, unit in rows if v is not None)
 

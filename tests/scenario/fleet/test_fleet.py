@@ -16,6 +16,7 @@ from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.fields_fleet import BLOCKS, FLEET_SETTINGS
 from orrery.scenario.fleet.ask import simulate_fleet
 from orrery.scenario.fleet.blocks import CLASSES, FleetTop
+from orrery.scenario.fleet.jobs import peak_power_w
 from orrery.scenario.simulate import simulate
 
 LOAD = {"model": "llama-3.1-8b", "device": "h100-sxm", "input_tokens": 500, "output_tokens": 60, "rate": 20.0}
@@ -336,6 +337,21 @@ SERVICES = {
         for n, m, r, limit in (("chat", "llama-3.1-8b", 6, 5000), ("drafts", "qwen3-8b", 2, 1))
     ],
 }
+
+
+def test_services_draw_at_once_what_they_draw_together():
+    """The same service twice, with the same requests, draws twice as much; of different ones the sum is at most that of
+    the peaks, and at least the higher one with the other's idle replica."""
+    asked = {k: v for k, v in SERVICES["service"][0].items() if k != "name"}
+    twice = simulate_fleet(**{**SERVICES, "service": [{**asked, "name": n} for n in "ab"]})
+    assert twice.peak_power_w == pytest.approx(2.0 * peak_power_w(twice.services["a"].run))
+    apart = simulate_fleet(**SERVICES)
+    peaks = [peak_power_w(a.run) for a in apart.services.values()]
+    idle_w = apart.services["chat"].run.setup.terms[0].idle_power_w
+    assert max(peaks) + idle_w <= apart.peak_power_w <= sum(peaks)
+    assert apart.to_json()["peak_power_w"] == apart.peak_power_w
+    shared = simulate_fleet(**SERVICES, share="time")
+    assert shared.peak_power_w == peak_power_w(shared.run)
 
 
 def test_a_report_of_several_services_has_all_of_them_and_each():

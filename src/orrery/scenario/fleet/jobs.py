@@ -98,10 +98,14 @@ def jobs_of(inputs: FleetInputs, by_hour: ByHour | None) -> ShiftAnswer | Infeas
     return placed(question, hours)
 
 
-def peak_power_w(run: FleetRun) -> float:
-    """The highest mean power of devices and hosts between two samples of a run."""
-    at_s = np.unique(np.append(run.frames[:, FRAME.index("now_s")], run.end_s))
-    at_s = at_s[at_s <= run.end_s]
+def peak_power_w(*runs: FleetRun) -> float:
+    """The highest mean power of devices and hosts between two samples of a run, or of several at once: between samples
+    of the one that is sampled least."""
+    end_s = max(run.end_s for run in runs)
+    sampled = min((run.frames[:, FRAME.index("now_s")] for run in runs), key=len)
+    at_s = np.unique(np.append(sampled, end_s))
+    at_s = at_s[at_s <= end_s]
     lengths_s = np.diff(at_s)
-    watts = np.diff(drawn_until_j(run, at_s)) / lengths_s if lengths_s.size else np.zeros(1)
+    joules = sum(drawn_until_j(run, at_s) for run in runs)
+    watts = np.diff(joules) / lengths_s if lengths_s.size else np.zeros(1)
     return float(watts.max())

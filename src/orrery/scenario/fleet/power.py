@@ -31,7 +31,7 @@ SIMULATED = {
     "graph": "a graph's calls are placed, not simulated",
     "mix": "a mix has no row of its own",
     "survive": "clocks follow readings, which are simulated",
-    "service": "each service has limits of its own: write it in every [[service]]",
+    "service": "each service has limits of its own: write it in every [[service]]; the answer has what all draw",
 }
 """Ways of asking that have no use for a power limit at the top, and why."""
 

@@ -13,6 +13,7 @@ from orrery.base.tasks import LostTask, results
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.fleet.answer import FleetAnswer
+from orrery.scenario.fleet.jobs import peak_power_w
 
 Ask = Callable[[Mapping[str, Any], str], FleetAnswer | InfeasibleAnswer]
 
@@ -39,6 +40,11 @@ class ServicesAnswer:
         found = [a.is_met for a in self.services.values() if a.is_met is not None]
         return all(found) if found else None
 
+    @property
+    def peak_power_w(self) -> float:
+        """The most that devices and hosts of all services draw at once, as a mean between two samples."""
+        return peak_power_w(*(a.run for a in self.services.values()))
+
     def total(self, value: str) -> float:
         """A figure of all services together."""
         return float(sum(getattr(a, value) for a in self.services.values()))
@@ -53,6 +59,7 @@ class ServicesAnswer:
                 "output_tokens": int(self.total("output_tokens")),
                 "energy_j": sum(a.run.energy_j for a in self.services.values()),
                 "host_energy_j": sum(a.run.host_energy_j for a in self.services.values()),
+                "peak_power_w": self.peak_power_w,
                 **self.more,
                 "services": {name: answer.to_json() for name, answer in self.services.items()},
                 "notes": list(self.notes),

@@ -16,6 +16,7 @@ from orrery.scenario.cold_start import cold_start_of
 from orrery.scenario.fleet.answer import FleetAnswer, answer_of
 from orrery.scenario.fleet.build import Built, built
 from orrery.scenario.fleet.curve import TRAFFIC_ALONE
+from orrery.scenario.fleet.jobs import peak_power_w
 from orrery.scenario.fleet.read import TOP, FleetInputs, read_fleet
 from orrery.scenario.fleet.services import ServicesAnswer, service_settings
 from orrery.scenario.fleet.sleeping import NAME as HOST_MEMORY
@@ -54,6 +55,11 @@ class SharedAnswer(ServicesAnswer):
             "computed_s": dict(zip(self.services, self.run.model_busy_s, strict=True)),
             "wakes": self.run.wakes,
         }
+
+    @property
+    def peak_power_w(self) -> float:
+        """The most that the shared replicas draw."""
+        return peak_power_w(self.run)
 
     @property
     def notes(self) -> tuple[str, ...]:
