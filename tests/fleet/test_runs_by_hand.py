@@ -169,6 +169,7 @@ def hours(monkeypatch):
     def of(rates, running=None, scaler=True, capacity=10.0, router="round-robin"):
         setup = SimpleNamespace(
             terms=POOLS,
+            power_cap=None,
             capacity_requests_per_s=capacity,
             scaler=scaler,
             service=SimpleNamespace(

@@ -17,6 +17,8 @@ WEIGHT_ONLY_BY_BITS = ((2, "ternary_weight_only"), (4, "int4_weight_only"), (8, 
 
 def dense_format(weights: str, activations: str, device: Device) -> str:
     """The same of a dense layer, whose bipolar operands meet bit by bit; experts have no such kernel."""
+    if not weights.startswith("bipolar"):
+        return compute_format(weights, activations, device)
     pair = pair_of(get_format(weights).name, get_format(activations).name)
     return pair or compute_format(weights, activations, device)
 

@@ -68,7 +68,7 @@ _RULES: dict[type, Rule] = {
 def _rule(op: Op, device: Device, engine: str) -> Rule:
     if device.kind == "cpu" and host.serves(op, device, engine):
         return _HOST
-    if isinstance(op, Gemm) and one_bit.serves(op):
+    if isinstance(op, Gemm) and op.format.startswith("bipolar") and one_bit.serves(op):
         return _ONE_BIT
     if isinstance(op, AttentionPrefill) and encoder.serves(op):
         return _ENCODER

@@ -34,7 +34,7 @@ FORMAT_SETTINGS: tuple[Setting, ...] = (
         excludes_least=False,
         metavar="FRAC",
     ),
-    word("sparsity", "Layers keep N of every M weights, in a pattern that the device's units skip.", "2:4", "N:M"),
     word("wide_format", "Format of those features, weights and inputs (default: bf16).", "int4_int8", "FORMAT"),
+    word("sparsity", "Layers keep N of every M weights, in a pattern that the device's units skip.", "2:4", "N:M"),
 )
 """In the order of the help page."""

@@ -278,7 +278,7 @@ def formats_of(scenario: Scenario, parts: Parts) -> tuple[Formats, tuple[str, ..
 def _possible(activations: str, weights: str, parts: Parts, notes: list[str]) -> str:
     """The activations that were asked for; 16 bits, and a note, where the device cannot multiply such ones."""
     device = parts.device
-    if pair_of(weights, activations):
+    if weights.startswith("bipolar") and pair_of(weights, activations):
         return _one_bit(activations, parts, notes)
     if get_format(activations).element_bits >= 16 or can_multiply(activations, device):
         if get_format(weights).weight_only and get_format(activations).element_bits < 16:
@@ -410,7 +410,9 @@ def backend_notes(deployment: Deployment) -> tuple[str, ...]:
         notes.append(host_experts_note(deployment))
     if deployment.weight_offload:
         notes.append(weight_offload_note(deployment))
-    return (*(note for note in notes if note), *sparsity_notes(deployment.sparsity))
+    if deployment.sparsity:
+        notes += sparsity_notes(deployment.sparsity)
+    return tuple(note for note in notes if note)
 
 
 def mode_of(scenario: Scenario) -> Mode:

@@ -133,8 +133,9 @@ def _at(
     if rate <= 0.0:
         return ReplicaState(ttft_s=0.0, tpot_s=0.0, power_w=0.0, used_frac=0.0)
     deployment = setup.service.pools[0].deployment
-    device = clocked(deployment.cluster.device, clock_ratio)
-    deployment = replace(deployment, cluster=replace(deployment.cluster, device=device))
+    if clock_ratio != 1.0:
+        device = clocked(deployment.cluster.device, clock_ratio)
+        deployment = replace(deployment, cluster=replace(deployment.cluster, device=device))
     workload = Workload(mode="open", input_tokens=input_tokens, output_tokens=output_tokens, request_rate_per_s=rate)
     answer = estimate(deployment, workload)
     if isinstance(answer, Infeasible):
