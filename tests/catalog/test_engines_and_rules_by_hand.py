@@ -87,12 +87,15 @@ def test_an_engine_has_on_new_devices_what_any_engine_shows_there(monkeypatch):
     def kernels(per_layer_s, memory_ratio=1.0):
         return {"per_layer_s": per_layer_s, "memory_ratio": memory_ratio, "compute_ratio": 1.0, "step_s": 1e-3}
 
+    def ends(far):
+        return {"spread": {"closed.tpot_s": {"low_80": 1.0 / far, "high_80": far}}}
+
     found = [
-        entry("") | {"constants": kernels(1e-5)},
-        entry("", "", "AMD") | {"constants": kernels(3e-5, 1.5)},
-        entry("", "", "cdna3") | {"constants": kernels(4e-5, 2.0)},
-        entry("e") | {"constants": kernels(2e-5)},
-        entry("e", "", "hopper") | {"constants": kernels(7e-5)},
+        entry("") | {"constants": kernels(1e-5)} | ends(2.0),
+        entry("", "", "AMD") | {"constants": kernels(3e-5, 1.5)} | ends(4.0),
+        entry("", "", "cdna3") | {"constants": kernels(4e-5, 2.0)} | ends(8.0),
+        entry("e") | {"constants": kernels(2e-5)} | ends(1.1),
+        entry("e", "", "hopper") | {"constants": kernels(7e-5)} | ends(1.2),
     ]
     monkeypatch.setattr(engines, "_fitted_entries", lambda: (found, {"runs": SOURCE}))
     monkeypatch.setattr(engines, "_has_eras", lambda name: False)
@@ -105,6 +108,9 @@ def test_an_engine_has_on_new_devices_what_any_engine_shows_there(monkeypatch):
     assert constants("e", "", "hopper", "NVIDIA") == kernels(7e-5)
     assert constants("e", "", "ada", "NVIDIA") == kernels(2e-5)
     assert constants("other", "", "cdna4", "AMD") == pytest.approx(kernels(3e-5, 1.5))
+    for device, far in ((("cdna4", "AMD"), 1.1**2), (("cdna3", "AMD"), 1.1**3), (("ada", "NVIDIA"), 1.1)):
+        spread = engines._fitted("e", "", *device)[0]["spread"]["closed.tpot_s"]
+        assert spread == pytest.approx({"low_80": 1.0 / far, "high_80": far})  # log 4 is twice log 2
 
 
 def test_ratios_are_of_kernels_that_nobody_timed():

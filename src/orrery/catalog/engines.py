@@ -10,6 +10,7 @@ the error of each kind of run. A name that ends in ``.toml`` is a correction by 
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from functools import cache, lru_cache
+from math import log
 from pathlib import Path
 from typing import Any
 
@@ -293,7 +294,18 @@ def _on_devices(entry: Mapping[str, Any], generation: str, vendor: str) -> Mappi
     nearest = max(of_any, key=lambda e: e["generation"] == generation)
     base, found = entries[0]["constants"], nearest["constants"]
     constants = {k: v * found[k] / base[k] if k in DEVICE_WORK else v for k, v in entry["constants"].items()}
-    return {**entry, "constants": constants, "at": f"{entry['at']}; any engine on {nearest['generation']}"}
+    spread = {k: _as_far(table, entries[0]["spread"], nearest["spread"], k) for k, table in entry["spread"].items()}
+    at = f"{entry['at']}; any engine on {nearest['generation']}"
+    return {**entry, "constants": constants, "spread": spread, "at": at}
+
+
+def _as_far(
+    table: Mapping[str, float], anywhere: Mapping[str, Any], there: Mapping[str, Any], key: str
+) -> Mapping[str, float]:
+    """An interval whose ends lie as much further out as any engine's do on some devices over those anywhere."""
+    if key not in anywhere or key not in there:
+        return table
+    return {end: v ** (log(there[key][end]) / log(anywhere[key][end])) for end, v in table.items()}
 
 
 def _has_eras(name: str) -> bool:
