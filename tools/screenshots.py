@@ -151,7 +151,7 @@ def take(browser: "Browser", address: str, picture: Picture) -> bytes:
     with context:
         page = context.new_page()
         page.goto(picture.address)
-        page.locator(picture.shows).first.wait_for(timeout=60_000)
+        page.locator(f"{picture.shows}:visible").first.wait_for(timeout=60_000)
         _scroll(page, picture.top)
         return page.screenshot()
 
