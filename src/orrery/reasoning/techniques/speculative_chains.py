@@ -81,4 +81,5 @@ TECHNIQUE = Technique(
     gains="Most tokens are written by the small model; the large one mostly reads, which it does many at a time.",
     costs="Rejected blocks are written twice, and in step all chains wait for the slowest of them every round.",
     claims=("atts-2025",),
+    command="orrery estimate --draft-model NAME --reasoning {name}",
 )

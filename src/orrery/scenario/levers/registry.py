@@ -85,7 +85,7 @@ def _seated(technique: Technique, seat: Seat) -> Lever:
     questions, extra = seat.questions or _questions(on), dict(technique.settings)
     return Lever(
         name=technique.name,
-        command=_command(questions, on | extra, seat.beside),
+        command=technique.command.format(name=technique.written) or _command(questions, on | extra, seat.beside),
         questions=questions,
         on=on,
         off=off,

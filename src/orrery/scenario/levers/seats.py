@@ -71,7 +71,7 @@ COMMANDS: Mapping[str, str] = {
     "reasoning.prune": "orrery estimate --reasoning tree-search --reasoning-knob prune={name}",
     "training.learning_rule": "orrery experiment mono-forward",
     "execution.mapping": "orrery experiment memory-mapping",
-    "planner.rlhf": "orrery train --rl --rl-placement {name}",
+    "planner.rlhf": "orrery train --rl --prompts-per-step N --generations-per-prompt N --rl-placement {name}",
     "numerics.recipe": "orrery quantize FILE --formats FORMAT --recipes {name}",
     "predictors.cell-latency": "orrery experiment cell-latency",
     "predictors.machine-score": "orrery experiment cpu-scores",

@@ -47,6 +47,7 @@ TECHNIQUE = Technique(
     gains="Adapters are loaded less often, and a batch has fewer of them to read.",
     costs="Load is less even, and the router must know what every replica holds.",
     claims=("sheng-2023-slora",),
+    command="orrery simulate --replicas N --lora-adapters N --router {name}",
     measure="how many adapters your requests choose, and how unevenly",
     traits=frozenset({READS_ADAPTERS}),
 )
