@@ -85,7 +85,6 @@ def _shown(request: Request, answer: Plain) -> dict[str, Any]:
         "kinds": rejected.kinds(answer),
         "counts": rejected.counts(answer),
         "fewer": rejected.fewer(answer),
-        "headline": rejected.headline(answer) if answer["plans"] else "",
         "command": command("plan", plan_settings(request.query_params)),
     }
 

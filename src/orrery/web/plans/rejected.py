@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from orrery.base.units import text
 from orrery.reports.plan_alternatives import WHY
-from orrery.reports.words import counted, format_value, listed
+from orrery.reports.words import counted, format_value
 from orrery.web.plans.candidate import Plain
 
 MISSES = 4
@@ -93,14 +93,3 @@ def _excess(rejected: Plain) -> float:
     """Ratio of the need to the supply, above 1."""
     need, have = rejected["need"], rejected["have"]
     return max(need / have, have / need) if need and have else float("inf")
-
-
-def headline(answer: Plain) -> str:
-    """The first plan in a sentence."""
-    best = answer["plans"][0]
-    usd = f" for {format_value(best['usd_per_hour'], 'usd')} an hour" if best["usd_per_hour"] is not None else ""
-    what = listed([counted(best["num_devices"], best["device"] + " device")])
-    return (
-        f"{what}{usd}: first tokens in {format_value(best['ttft_s'], 's')}, each further one in "
-        f"{format_value(best['tpot_s'], 's')}."
-    )
