@@ -7,6 +7,7 @@ from training_launches import assigned, job, yaml
 
 from orrery.catalog.models import get_model
 from orrery.execution.train.layout import TrainingLayout
+from orrery.models.rotation import Rotation
 from orrery.planner.launch.training import deepspeed, fsdp, megatron_lm, slurm, torchtitan
 from orrery.planner.launch.training.fit import devices_of_node, misfit, num_nodes, shard_ranks
 from orrery.planner.launch.training.megatron_settings import beyond_megatron, settings, uneven_stages
@@ -251,6 +252,39 @@ def test_chunks_of_layers_in_megatron_s_letters():
     assert "--pipeline-model-parallel-layout" not in ends
     assert told(pp=4, vp=2)["--num-virtual-stages-per-pipeline-rank"] == 2
     assert "--num-virtual-stages-per-pipeline-rank" not in told(pp=4)
+
+
+@pytest.mark.parametrize("has_dropout", [False, True])
+def test_dropout_is_turned_off_where_the_framework_s_recipe_has_none(has_dropout):
+    layout = TrainingLayout(dp=2)
+    plain = job(DENSE, layout)
+    plain = replace(plain, framework=replace(plain.framework, has_dropout=has_dropout))
+    script = megatron_lm.write(plain, layout)
+    assert isinstance(script, Script)
+    off = {"--attention-dropout 0", "--hidden-dropout 0"}
+    assert off & set(script.arguments) == (set() if has_dropout else off)
+
+
+@pytest.mark.parametrize(
+    ("rotation", "said"),
+    [
+        (Rotation(base=500000.0), {"--rotary-base 500000"}),
+        (Rotation(base=1e4, share=0.5), {"--rotary-base 10000", "--rotary-percent 0.5"}),
+        (
+            Rotation(base=5e5, kind="llama3", stretch_ratio=8.0),
+            {"--rotary-base 500000", "--use-rope-scaling", "--rope-scaling-factor 8"},
+        ),
+        (
+            Rotation(base=1e4, kind="linear", stretch_ratio=4.0),
+            {"--rotary-base 10000", "--rotary-seq-len-interpolation-factor 4"},
+        ),
+    ],
+)
+def test_rotations_as_flags(rotation, said):
+    layout = TrainingLayout(dp=2)
+    script = megatron_lm.write(job(replace(get_model(DENSE), rotation=rotation), layout), layout)
+    assert isinstance(script, Script)
+    assert {a for a in script.arguments if "rotary" in a or "rope-" in a} == said
 
 
 def test_experts_of_several_sizes_or_with_biases_have_no_flags():
