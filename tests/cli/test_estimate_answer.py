@@ -83,7 +83,8 @@ def test_shapes_and_rules_are_shown_with_gains_and_costs(describe, shape):
     code, out, _ = describe("show", "techniques", "--json")
     rows = {row["name"]: row for row in json.loads(out)["techniques"]}
     assert code == 0
-    assert rows[shape]["use"] == f"orrery estimate --success P --reasoning {shape}"
+    beside = "--draft-model NAME" if shape == "speculative-chains" else "--success P"
+    assert rows[shape]["use"] == f"orrery estimate {beside} --reasoning {shape}"
     assert rows[shape]["gains"]
     assert rows[shape]["costs"]
     assert rows["diverse-tree"]["use"].endswith("--reasoning-knob prune=diverse-tree")
