@@ -204,7 +204,9 @@ def test_hand_overs_of_a_pipeline(monkeypatch):
     assert seconds(dp=4) == 0.0
 
 
-LAYER = many(forward_flops=10, attention_flops=2, forward_bytes=100, stream_forward_s=1, stream_backward_s=2)
+LAYER = many(
+    forward_flops=10, attention_flops=2, unmade_flops=0, forward_bytes=100, stream_forward_s=1, stream_backward_s=2
+)
 FOUND = SimpleNamespace(num_layers=12, layer=LAYER, head=many(forward_flops=5))
 
 
@@ -223,6 +225,9 @@ def test_operations_of_a_step():
     assert operations(pp=2, recompute="full", recompute_layers=3) == (once, (once + 4 * 12 * 6) / 2)
     assert operations(recompute="full", recompute_layers=99) == operations(recompute="full")
     assert operations(task="lora")[0] == 4 * (12 * (20 + 6) + 10)
+    FOUND.layer.unmade_flops = one(4)
+    assert operations(recompute="full") == (once, once + 4 * 12 * (12 - 4))
+    FOUND.layer.unmade_flops = one(0)
 
 
 def test_bytes_of_a_step():
@@ -253,6 +258,8 @@ def units_of(**given):
         context_backward_s=one(2),
         expert_forward_s=one(8),
         expert_backward_s=one(9),
+        unmade_s=one(given.pop("unmade_s", 0)),
+        unmade_tensor_frac=one(0.5),
         core_forward_s=lambda f: one(7),
         core_backward_s=lambda f: one(9),
     )
@@ -290,8 +297,12 @@ def test_seconds_of_a_layer(waits):
     assert (found["expert_beside_forward_s"], found["expert_beside_backward_s"]) == (2 * 8 - 13, 2 * 9 - 14)
     assert (found["again_selective_s"], found["again_full_s"]) == (7.0, 150.0)
     graphed = paced(has_graphed_step=True)
-    assert (graphed["host_forward_s"], graphed["host_backward_s"], graphed["again_full_s"]) == (0.0, 0.0, busy)
+    assert (graphed["host_forward_s"], graphed["host_backward_s"]) == (0.0, 0.0)
+    assert graphed["again_full_s"] == busy - 0.5 * 11
     assert paced(selective="operators")["again_selective_s"] == 0.5 * 2 * 3 + 0.5 * 6
+    stopped = paced(has_graphed_step=True, unmade_s=3)  # 2 x 3 s of products, and half of 11 s behind them
+    assert stopped["again_full_s"] == busy - 6 - 5.5
+    assert paced(unmade_s=3)["again_full_s"] == 150.0  # launches are as many
     waits["expert"] = one(-2), one(-3)  # loads that were evened out
     even = paced()
     assert (even["forward_s"], even["expert_forward_s"]) == (17.0, 0.0)

@@ -6,7 +6,8 @@ Constants are a handful of each kind: ratios of a device generation and precisio
 between nodes, contention), a framework's own (a layer's launches, backward over forward, a collective, a step; streams
 it does not fuse), and how well its attention does on a generation. They are fitted in turns, each given the others,
 with a pull towards the middle of what was found, so that what the rows leave open stays there. Rows are split by model
-and device count: 20 % fit, 20 % give the intervals, 60 % are only scored. Memory has three constants a framework.
+and device count: 20 % fit, 20 % give the intervals (see training_widths.py), 60 % are only scored. Memory has three
+constants a framework.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import tomli_w
+import training_widths
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
@@ -30,6 +32,7 @@ from orrery.evidence.tables import read_table
 from orrery.evidence.training_rows import Read, metric_of, read
 from orrery.execution.train.units import Units, units
 from orrery.training.columns import Columns, choices, columns_of
+from orrery.training.error_range import kind_of
 from orrery.training.step import Steps, step_of
 
 Floats = NDArray[np.float64]
@@ -119,7 +122,7 @@ TYPICAL = 0.1
 MAX_PER_FILE = 60
 """Fit rows of one file that enter, taken evenly, so that no table outvotes the others."""
 
-MIN_FIT, MIN_FIT_MEMORY, MIN_CALIBRATE = 4, 2, 12
+MIN_FIT, MIN_FIT_MEMORY = 4, 2
 ATTENTION_FRAC = 0.08
 """A run that spends a smaller share of its step in attention says more of everything else than of attention."""
 
@@ -127,6 +130,9 @@ HOST_BOUND_FRAC = 0.05
 """A run that waits for its host for a larger share of its step says nothing of the device."""
 
 ROUNDS = 2
+ONLY_FITTED = Path(__file__).resolve().parents[2] / "docs" / "data" / "fitted-training.csv"
+"""Runs of a framework on some devices, all of which fit: its runs on other devices, in unseen-training.csv, do not."""
+
 OTHER_COUNT = "flops counted"
 """Words of a note that says that a source counts operations in a way of its own."""
 
@@ -143,11 +149,11 @@ class Run:
 
     file: str
     side: str
-    task: str
     member: Read
     columns: Columns
     units: Units
     which: NDArray[np.int64]
+    kind: str  # of work, as intervals tell it apart
     time_s: float  # measured; NaN where the row states memory alone
     memory_bytes: float
 
@@ -159,11 +165,11 @@ class Run:
 
 
 def read_runs(folder: Path) -> list[Run]:
-    """Every row of the training tables that can be predicted."""
+    """Every row of the training tables, and of those that only serve to fit, that can be predicted."""
     out: list[Run] = []
-    for path in sorted((folder / "training").glob("*.csv*")):
+    for path in (*sorted((folder / "training").glob("*.csv*")), ONLY_FITTED):
         table = read_table(path)
-        side = sides(table, "training")
+        side = np.full(len(table), FIT) if path == ONLY_FITTED else sides(table, "training")
         answers = Answers(len(table))
         for member in read(table, np.arange(len(table)), answers):
             time_s, memory = measured_time_s(member), member.row.number("peak_memory_bytes") or np.nan
@@ -180,7 +186,17 @@ def read_runs(folder: Path) -> list[Run]:
             if not (time_s > 0 or memory > 0):
                 continue
             out.append(
-                Run(path.name, str(side[member.number]), member.job.task, member, columns, found, which, time_s, memory)
+                Run(
+                    path.name,
+                    str(side[member.number]),
+                    member,
+                    columns,
+                    found,
+                    which,
+                    kind_of(member.job),
+                    time_s,
+                    memory,
+                )
             )
     return out
 
@@ -401,29 +417,19 @@ def theta_of(run: Run, known: Known) -> Theta:
     return out
 
 
-def spread(errors: Floats, factor: float = 1.0) -> dict[str, float]:
-    """Quantiles of measured / predicted; 1 itself is always inside."""
-    q = np.exp(factor * np.quantile(errors, [0.1, 0.9, 0.025, 0.975]))
-    least = np.array([0.985, 1.015, 0.97, 1.03])
-    q = np.where(least < 1, np.minimum(q, least), np.maximum(q, least))
-    return dict(zip(("low_80", "high_80", "low_95", "high_95"), (float(f"{x:.4g}") for x in q), strict=True))
-
-
-def spreads(runs: Sequence[Run], known: Known, side: str) -> dict[tuple[str, str, str], dict]:
-    """Of every entry with rows enough on the calibration side, by task and metric; the widest pools everything."""
-    out: dict[tuple[str, str, str], dict] = defaultdict(dict)
+def spreads(runs: Sequence[Run], known: Known) -> dict[tuple[str, str, str], dict[str, dict[str, float]]]:
+    """Intervals of every entry, by kind of work and metric."""
+    out: dict[tuple[str, str, str], dict[str, dict[str, float]]] = defaultdict(dict)
     for metric, errors in (("step_time_s", time_errors), ("peak_memory_bytes", memory_errors)):
-        ok = [r for r in runs if r.side == side and (r.time_s if metric == "step_time_s" else r.memory_bytes) > 0]
-        error = errors(ok, [theta_of(r, known) for r in ok])
-        tasks = np.array(["pretrain" if r.task in ("pretrain", "forward_backward") else "finetune" for r in ok])
-        keys = {("", "", "")} | {(r.key[0], "", "") for r in ok} | {(r.key[0], r.key[1], "") for r in ok}
-        for key in sorted(keys):
-            for task in ("pretrain", "finetune"):
-                mask = np.array([all(k in ("", w) for k, w in zip(key, r.key, strict=True)) for r in ok]) & (
-                    tasks == task
-                )
-                if mask.sum() >= MIN_CALIBRATE:
-                    out[key][f"{task}.{metric}"] = spread(error[mask])
+        stated = [r for r in runs if (r.time_s if metric == "step_time_s" else r.memory_bytes) > 0]
+
+        def error(rows: Sequence[Run], theirs: Known, errors: Errors = errors) -> Floats:
+            return errors(rows, [theta_of(r, theirs) for r in rows])
+
+        for key, kinds in training_widths.spreads(stated, known, error).items():
+            out[key] |= {f"{kind}.{metric}": found for kind, found in kinds.items()}
+        for (name, kind), (rows, share) in training_widths.coverage(stated, known, error).items():
+            print(f"{metric}, {kind} with {name} left out: {100 * share:3.0f} % of {rows} rows inside 80 %")
     return out
 
 
@@ -443,7 +449,7 @@ def report(runs: Sequence[Run], known: Known, side: str) -> None:
 
 def document(runs: Sequence[Run], known: Known) -> str:
     """The fact file."""
-    found = spreads(runs, known, CALIBRATE)
+    found = spreads(runs, known)
     entries = []
     for key in sorted({*known, *found}, key=lambda k: (bool(k[0]), bool(k[1]), bool(k[2]), k)):
         mine = [r for r in runs if all(k in ("", w) for k, w in zip(key, r.key, strict=True))]
@@ -476,12 +482,16 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--out", type=Path, default=FITTED)
     parser.add_argument("--again", action="store_true", help="begin at the constants that are there, too")
+    parser.add_argument("--widths", action="store_true", help="keep the constants, find the intervals again")
     parser.add_argument("--dry", action="store_true", help="print, write nothing")
     arguments = parser.parse_args()
     runs = read_runs(arguments.data)
     print(len(runs), "rows", {s: sum(r.side == s for r in runs) for s in (FIT, CALIBRATE, TEST)}, flush=True)
-    known = fit(runs, shipped=read_known(arguments.out) if arguments.again else None)
-    fit_memory(runs, known)
+    if arguments.widths:
+        known = read_known(arguments.out)
+    else:
+        known = fit(runs, shipped=read_known(arguments.out) if arguments.again else None)
+        fit_memory(runs, known)
     for key, theta in known.items():
         print(key, {k: v for k, v in theta.items() if k in ASSUMED})
     for side in (FIT, CALIBRATE):

@@ -86,6 +86,41 @@ def find(device: Device, op: str, format: str, engine: str = "") -> Calibration:
     )
 
 
+INTEGER_RATE = "int8"
+
+
+def held_back_ratio(device: Device, format: str) -> float:
+    """Rate of a format's products over what units of this width could do: 1/2 of floats on GeForce cards, else 1.
+
+    Matrix units multiply twice as many elements of half the width, floats or integers. GeForce cards have the units of
+    their full siblings, but sum products in 32-bit floats at half that rate; their integers run at the full one.
+    """
+    number = get_format(format)
+    rate = next((r for r in number.rates if r in device.dense_flops_per_s), "")
+    full = device.dense_flops_per_s.get(INTEGER_RATE, 0.0) / round(number.bytes_per_element)
+    if number.kind != "float" or not rate or not full or number.bytes_per_element < 1.0:
+        return 1.0
+    return min(1.0, device.dense_flops_per_s[rate] / full)
+
+
+def unhindered(found: Calibration, device: Device, format: str, names: tuple[str, ...]) -> Calibration:
+    """Constants of siblings where the device's own products are held back: ``names`` are shares of the peak.
+
+    What keeps a sibling from its peak (power, operands, instructions between products) takes as long beside products
+    that are issued half as often, so it is a share of the sibling's rate, not of the device's own: the device reaches
+    that rate or its own peak, whichever is less.
+    """
+    ratio = held_back_ratio(device, format) if found.origin == "generation" else 1.0
+    if ratio > HELD_BACK:
+        return found
+    shares = {name: min(1.0, found.constants[name] / ratio) for name in names if name in found.constants}
+    return replace(found, constants={**found.constants, **shares})
+
+
+HELD_BACK = 0.75
+"""A ratio above this is rounding in a data sheet: cards are held back by half."""
+
+
 def _differs(requested: str, found: str) -> bool:
     """Whether constants are another maker's; a back end that names no caller is the same by any."""
     return requested != (found if "@" in requested else kernel_of(found))

@@ -3,11 +3,14 @@
 from orrery.base.cost import Spread
 from orrery.execution.train.job import TrainingJob
 
+SMALL_PARAMETERS = 1e9
+"""Below this many parameters steps wait for the host, for launches and for what a model of any size costs."""
+
 
 def spread_of(job: TrainingJob, metric: str) -> Spread | None:
     """The relative error of such predictions, as measured; None where nothing was."""
-    kind = "pretrain" if job.task in ("pretrain", "forward_backward") else "finetune"
-    found = job.framework.spreads.get(f"{kind}.{metric}") or job.framework.spreads.get(f"pretrain.{metric}")
+    known = job.framework.spreads
+    found = known.get(f"{kind_of(job)}.{metric}") or known.get(f"pretrain.{metric}")
     if not found:
         return None
     return Spread(
@@ -17,3 +20,10 @@ def spread_of(job: TrainingJob, metric: str) -> Spread | None:
         high_95_ratio=found["high_95"],
         because="errors of measured runs that were not used to fit",
     )
+
+
+def kind_of(job: TrainingJob) -> str:
+    """The kind of work whose errors are alike: pre-training, that of small models, or fine-tuning."""
+    if job.task not in ("pretrain", "forward_backward"):
+        return "finetune"
+    return "small" if job.model.num_parameters < SMALL_PARAMETERS else "pretrain"

@@ -70,12 +70,13 @@ def layer_pace(units: Units) -> StepTimes:
         f.host_layer_s + f.host_expert_s * _routed_frac(units) + f.host_collective_s * _collectives(units)
     )
     host = np.maximum(launch - busy, 0.0)
+    unmade = f.matrix_ratio * x.unmade_s + x.unmade_tensor_frac * tensor_forward
     return StepTimes(
         forward_s=device_forward,
         input_gradient_s=device_inputs,
         weight_gradient_s=device_weights,
         again_selective_s=again,
-        again_full_s=busy + host,
+        again_full_s=np.maximum(busy - unmade, launch),
         tensor_forward_s=tensor_forward,
         tensor_backward_s=tensor_backward,
         context_forward_s=context_forward,

@@ -418,7 +418,9 @@ def _flops(job: TrainingJob, found: Units, x: Columns, which: Ints, m: Floats) -
     per_replica = m * (found.num_layers * ((1.0 + backward) * linear + 3.0 * core) + (1.0 + backward) * ends)
     layers = found.num_layers / x.pp
     part = np.where(x.recompute_layers > 0, np.minimum(x.recompute_layers / layers, 1.0), 1.0)
-    each = np.where(x.recompute == 2, part * (linear + core), np.where(x.recompute == 1, core, 0.0))
+    each = np.where(
+        x.recompute == 2, part * (linear + core - layer.unmade_flops[which]), np.where(x.recompute == 1, core, 0.0)
+    )
     again = m * found.num_layers * each
     ways = x.tp * x.cp
     return per_replica * ways * x.dp, (per_replica + again) / x.pp

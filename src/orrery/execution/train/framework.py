@@ -62,6 +62,7 @@ class Framework:
     keeps_frozen_inputs: bool = False  # products of quantised weights keep their inputs, though nothing reads them
     loads_whole: bool = False  # ranks hold all parameters beside their shards while a checkpoint is loaded
     selective: Literal["attention", "operators"] = "attention"  # what selective recomputation makes again
+    unmade: Literal["nothing", "last product", "outputs"] = "nothing"  # what full recomputation of a layer leaves out
     dispatcher: str = "all-to-all"  # how tokens reach their experts, one of experts.DISPATCHERS
     fuses_gradient_sums: bool = False  # products add weight gradients to the sum of earlier micro-batches
     keeps_wide_layers: bool = True  # narrow recipes leave their share of layers in 16 bits; False: none

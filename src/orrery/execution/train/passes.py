@@ -2,7 +2,8 @@
 
 Words moved, per element: a norm reads one and writes one, its gradient reads two and writes one; a sum reads two and
 writes one; a gated activation reads two and writes one, its gradient reads three and writes two; a dropout also
-moves its mask. Each pass is one kernel that streams; what frameworks do not fuse is a pass of its own.
+moves its mask. Each pass is one kernel that streams; what frameworks do not fuse is a pass of its own, and an eager
+framework takes norms without a mean, rotations and gates apart into single operators.
 """
 
 from dataclasses import dataclass
@@ -25,6 +26,21 @@ PLAIN_ACTIVATION_RATIO, PLAIN_BACKWARD_RATIO = 2.0 / 3.0, 1.0
 
 DROPOUT_RATIO = 2.5 / 3.0
 """Words moved over a sum's three: one in, one out, half a word of mask."""
+
+EAGER_NORM_RATIO, EAGER_NORM_BACKWARD_RATIO = 18.0 / 3.0, 42.0 / 3.0
+"""Words moved over a sum's three by a root-mean-square norm in single operators, as ``rms_norm`` and the models'
+own classes spell it. Forward: widened to 32 bits (3), squared (4), averaged (2), times the inverse root (4), narrowed
+(3), times the weight (2). Back: to the input of that product (2) and to the weight (4), widened (3), to what was
+scaled (4) and to the scale (8), through the square (12), both summed (6), narrowed (3)."""
+
+EAGER_GATED_RATIO, EAGER_GATED_BACKWARD_RATIO = 5.0 / 3.0, 9.0 / 3.0
+"""Words moved over a sum's three by a gated activation in single operators: the activation (2) and the product (3);
+back, the product to either side (3, 3) and the activation (3)."""
+
+EAGER_TURNED_RATIO = 10.0 / 3.0
+"""Words moved over a sum's three by a rotation in single operators, each way: widened (3), multiplied as complex
+numbers (4), narrowed (3); in halves as much: both products (2, 2), a half negated (1), put before the other (2), the
+sum (3)."""
 
 TURNED_APART_RATIO, TURNED_APART_BACKWARD_RATIO = 12.0 / 2.0, 17.0 / 2.0
 """Words moved over a fused rotation's two. Half of a head is negated (1), put before the other half (2), both are
@@ -62,34 +78,66 @@ def elementwise_s(job: TrainingJob, kind: str, rows: Ints, width: int | Ints) ->
 
 def layer_streams(job: TrainingJob, block: Block, products: list[Product], choice: Choice) -> Streams:
     """Streaming work (s) of one layer."""
-    t, hidden, framework = tokens(job, choice), job.model.hidden_size, job.framework
+    t, framework = tokens(job, choice), job.framework
     rows = np.maximum(t // choice.norm_ways, 1)
-    norm = elementwise_s(job, "norm", rows, hidden) * (block.normed_elements / hidden)
-    total = elementwise_s(job, "add", rows, hidden) * block.num_reduces
-    forward, backward = norm + total, NORM_BACKWARD_RATIO * norm + total
+    total = elementwise_s(job, "add", rows, job.model.hidden_size) * block.num_reduces
+    found = _norms(job, block, products, rows) + Streams(forward_s=total, backward_s=total)
     if framework.has_dropout:
         share = DROPOUT_RATIO if not framework.is_fused else 0.5 / 3.0  # fused: only the mask is more to move
-        forward, backward = forward + share * total, backward + DROPOUT_RATIO * total
-    if not framework.is_fused:
-        biased = [p.n * p.groups for p in products if p.linear.has_bias]
-        if biased:
-            bias = elementwise_s(job, "add", t, sum(biased[1:], biased[0]))
-            forward, backward = forward + BIAS_RATIO * bias, backward + BIAS_RATIO * bias
+        found = found + Streams(forward_s=share * total, backward_s=DROPOUT_RATIO * total)
+    biased = [] if framework.is_fused else [p.n * p.groups for p in products if p.linear.has_bias]
+    if biased:
+        bias = BIAS_RATIO * elementwise_s(job, "add", t, sum(biased[1:], biased[0]))
+        found = found + Streams(forward_s=bias, backward_s=bias)
     if block.activation_elements:
-        width = np.maximum(-(-block.activation_elements // choice.tp), 1)
-        if any(p.linear.name.endswith("gate_up") for p in products):
-            once = elementwise_s(job, "gated_activation", t, width)
-            forward, backward = forward + once, backward + GATED_BACKWARD_RATIO * once
-        else:
-            once = elementwise_s(job, "add", t, width)
-            forward, backward = forward + PLAIN_ACTIVATION_RATIO * once, backward + PLAIN_BACKWARD_RATIO * once
+        found = found + _activation(job, block, products, choice)
     if isinstance(block.mixer, SoftmaxAttention) and block.mixer.rotary:
         queries, keys = heads(block.mixer, choice.tp)
-        turned = elementwise_s(job, "rope", t, (queries + keys) * block.mixer.head_size)
-        ahead, back = (TURNED_APART_RATIO, TURNED_APART_BACKWARD_RATIO) if _turns_apart(job) else (1.0, 1.0)
-        forward, backward = forward + ahead * turned, backward + back * turned
-    again = forward if job.prunes_activations else 0.0  # outputs of norms, rotations and activations are made again
-    return Streams(forward_s=forward, backward_s=backward + again)
+        found = found + _rotation(job, t, (queries + keys) * block.mixer.head_size)
+    again = found.forward_s if job.prunes_activations else 0.0  # outputs of norms, rotations and activations once more
+    return Streams(forward_s=found.forward_s, backward_s=found.backward_s + again)
+
+
+def _norms(job: TrainingJob, block: Block, products: list[Product], rows: Ints) -> Streams:
+    """The norms of a layer. Layers with a gate are normed by the root mean square, which has no kernel of its own in an
+    eager framework; the others by mean and variance, which has one.
+    """
+    hidden = job.model.hidden_size
+    is_gated = _is_gated(products) or (block.experts is not None and block.experts.is_gated)
+    is_apart = is_gated and not job.framework.is_fused
+    once = elementwise_s(job, "add" if is_apart else "norm", rows, hidden) * (block.normed_elements / hidden)
+    if is_apart:
+        return Streams(forward_s=EAGER_NORM_RATIO * once, backward_s=EAGER_NORM_BACKWARD_RATIO * once)
+    return Streams(forward_s=once, backward_s=NORM_BACKWARD_RATIO * once)
+
+
+def _activation(job: TrainingJob, block: Block, products: list[Product], choice: Choice) -> Streams:
+    """The activation between both products of a feed-forward part."""
+    t, width = tokens(job, choice), np.maximum(-(-block.activation_elements // choice.tp), 1)
+    if not _is_gated(products):
+        once = elementwise_s(job, "add", t, width)
+        return Streams(forward_s=PLAIN_ACTIVATION_RATIO * once, backward_s=PLAIN_BACKWARD_RATIO * once)
+    if job.framework.is_fused:
+        once = elementwise_s(job, "gated_activation", t, width)
+        return Streams(forward_s=once, backward_s=GATED_BACKWARD_RATIO * once)
+    once = elementwise_s(job, "add", t, width)
+    return Streams(forward_s=EAGER_GATED_RATIO * once, backward_s=EAGER_GATED_BACKWARD_RATIO * once)
+
+
+def _is_gated(products: list[Product]) -> bool:
+    """Whether a layer's dense feed-forward part has a gate."""
+    return any(p.linear.name.endswith("gate_up") for p in products)
+
+
+def _rotation(job: TrainingJob, t: Ints, width: Ints) -> Streams:
+    """The rotation of queries and keys."""
+    if not job.framework.is_fused:
+        once = EAGER_TURNED_RATIO * elementwise_s(job, "add", t, width)
+        return Streams(forward_s=once, backward_s=once)
+    once = elementwise_s(job, "rope", t, width)
+    if _turns_apart(job):
+        return Streams(forward_s=TURNED_APART_RATIO * once, backward_s=TURNED_APART_BACKWARD_RATIO * once)
+    return Streams(forward_s=once, backward_s=once)
 
 
 def _turns_apart(job: TrainingJob) -> bool:

@@ -13,6 +13,7 @@ from orrery import kernels
 from orrery.execution.train.cut import Choice, Ints, Product, tokens
 from orrery.execution.train.job import FROZEN, TrainingJob
 from orrery.kernels.ops import Gemm, Size
+from orrery.models.model import Block
 from orrery.numerics.registry import get_format
 
 Floats = NDArray[np.float64]
@@ -124,6 +125,16 @@ def _time(job: TrainingJob, m: Size, n: Size, k: Size, groups: Size, format: str
         result_bytes=result_bytes,
     )
     return kernels.predict(op, job.cluster.device, job.framework.kernels).time_s
+
+
+def is_unmade(what: str, block: Block, p: Product) -> bool:
+    """Whether full recomputation leaves a product out, since the backward pass reads its inputs alone.
+
+    ``outputs``: all products whose results join the residual stream, which is kept; ``last product``: the one that a
+    layer ends with, where recomputation stops once it has made what was saved.
+    """
+    is_last = p.linear.role == "mlp" and block.experts is None
+    return p.linear.shard == "row" and (what == "outputs" or (what == "last product" and is_last))
 
 
 def product_flops(job: TrainingJob, products: list[Product], choice: Choice) -> Floats:

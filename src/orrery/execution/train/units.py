@@ -28,6 +28,7 @@ from orrery.execution.train.placement import by_ranks, is_in_order
 from orrery.execution.train.products import (
     WIDE_BYTES,
     Passes,
+    is_unmade,
     nothing,
     product_bytes,
     product_flops,
@@ -66,6 +67,9 @@ class Layer:
     dense_parameters: Floats
     expert_parameters: Floats
     trained_parameters: Floats
+    unmade_s: Floats  # of products that full recomputation leaves out
+    unmade_flops: Floats
+    unmade_tensor_frac: Floats  # of the collectives of tensor parallelism in a forward pass, behind those products
     everything_bytes: Floats
     selective_bytes: Floats
     boundary_bytes: Floats
@@ -136,7 +140,7 @@ def units(job: TrainingJob, choice: Choice) -> Units:
     layers: list[Layer] = []
     for (seen, block), products in zip(jobs_by_block(job), cut, strict=True):
         mine, times = times[: len(products)], times[len(products) :]
-        layers.append(_layer(seen, block, products, sum(mine, nothing(choice)), choice))
+        layers.append(_layer(seen, block, products, mine, choice))
     below, above = ends_streams(job, choice)
     if behind is not job:
         above = ends_streams(behind, choice)[1]
@@ -173,8 +177,8 @@ def _shapes(blocks: tuple[Block, ...], cut: list[list[Product]], choice: Choice)
     return tuple(out)
 
 
-def _layer(job: TrainingJob, block: Block, products: list[Product], total: Passes, choice: Choice) -> Layer:
-    zero = np.zeros(choice.tp.shape)
+def _layer(job: TrainingJob, block: Block, products: list[Product], times: list[Passes], choice: Choice) -> Layer:
+    zero, total = np.zeros(choice.tp.shape), sum(times, nothing(choice))
     core = attention_times(job, block.mixer, choice) if block.mixer else (zero, zero)
     scores, context = score_times(job, block.mixer, choice), context_streams(job, block.mixer, choice)
     streams, casts = layer_streams(job, block, products, choice), cast_streams(job, products, choice)
@@ -193,6 +197,7 @@ def _layer(job: TrainingJob, block: Block, products: list[Product], total: Passe
         casts = casts + expert_casts(job, block.experts, choice) if job.recipe.rounds else casts
         moved = moved + WIDE_BYTES * parameters.expert_parameters
     seen = attention_flops(job, block.mixer, choice) if block.mixer else zero
+    unread = [i for i, p in enumerate(products) if is_unmade(job.framework.unmade, block, p)]
     trained = parameters.dense_parameters + parameters.expert_parameters
     if job.task in FROZEN:
         beside = adapted(job, products)
@@ -222,6 +227,9 @@ def _layer(job: TrainingJob, block: Block, products: list[Product], total: Passe
         dense_parameters=parameters.dense_parameters,
         expert_parameters=parameters.expert_parameters,
         trained_parameters=trained,
+        unmade_s=sum((times[i].forward_s for i in unread), zero),
+        unmade_flops=product_flops(job, [products[i] for i in unread], choice),
+        unmade_tensor_frac=len(unread) / max(block.num_reduces, 1) * np.where(choice.is_sequence_parallel, 0.5, 1.0),
         everything_bytes=kept_bytes.everything_bytes,
         selective_bytes=kept_bytes.selective_bytes,
         boundary_bytes=kept_bytes.boundary_bytes,

@@ -14,7 +14,7 @@ from functools import lru_cache
 from orrery.base.errors import OutOfRange
 from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
-from orrery.kernels.resolve import ENGINES, widened
+from orrery.kernels.resolve import ENGINES, unhindered, widened
 from orrery.numerics.format import Format
 from orrery.numerics.registry import get_format
 
@@ -23,6 +23,9 @@ _ORIGINS = ("device", "generation", "any")
 
 ALIKE: dict[str, tuple[str, ...]] = {"vllm": ("sglang",), "sglang": ("vllm",), "pytorch": ("vllm",)}
 """Engines that call the same attention library (FlashAttention, as the tables' ``kernel`` column says of both)."""
+
+PRODUCTS = tuple(f"product_{size}_frac" for size in (64, 128, 192, 256))
+"""Shares of the matrix peak that a prefill kernel reaches, by the size of its heads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,7 +58,9 @@ def choose(device: Device, op: str, format: str, kv_format: str, engine: str) ->
         runs_in = compute
     is_other_engine = bool(engine) and calibration.engine != engine
     return Choice(
-        calibration=widened(calibration, is_kin=rank > 0, is_other_engine=is_other_engine),
+        calibration=unhindered(
+            widened(calibration, is_kin=rank > 0, is_other_engine=is_other_engine), device, runs_in.name, PRODUCTS
+        ),
         peak_flops_per_s=matrix_peak_flops_per_s(device, runs_in),
         element_bytes=runs_in.bytes_per_element,
         kv_element_bytes=kv.bytes_per_element,

@@ -14,7 +14,7 @@ from orrery.kernels.gemm.machine import constants_vector, machine_vector
 from orrery.kernels.gemm.tiles import tile_set
 from orrery.kernels.ops import Gemm, Timing
 from orrery.kernels.residual import correction
-from orrery.kernels.resolve import find
+from orrery.kernels.resolve import find, unhindered
 from orrery.numerics.format import Format
 from orrery.numerics.registry import get_format
 
@@ -55,7 +55,7 @@ class _Ready:
 @lru_cache(maxsize=4096)
 def _ready(device: Device, format: str, engine: str) -> _Ready:
     number = get_format(format)
-    found = find(device, "gemm", number.name, engine)
+    found = unhindered(find(device, "gemm", number.name, engine), device, number.name, ("peak_frac",))
     if get_format(found.format).bytes_per_element != number.bytes_per_element:
         found = replace(found, residual=None)  # trees know the kernels of one width, the rule knows any
     return _with(found, device, number)
