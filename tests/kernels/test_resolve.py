@@ -9,7 +9,7 @@ from orrery.base.errors import OutOfRange
 from orrery.catalog.devices import get_device
 from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
-from orrery.kernels.resolve import find
+from orrery.kernels.resolve import find, held_back_ratio, unhindered
 
 SPREAD = Spread(low_80_ratio=0.9, high_80_ratio=1.1, low_95_ratio=0.8, high_95_ratio=1.25)
 
@@ -103,3 +103,41 @@ def test_amd_devices_have_their_own_librarys_constants(device, origin):
 @pytest.mark.parametrize("device", ["p100-pcie-16gb", "v100-sxm-16gb", "t4", "a100-sxm-40gb", "mi210", "mi100"])
 def test_fp32_products_are_not_priced_as_16_bit_ones(device):
     assert find(get_device(device), "gemm", "fp32").format == "fp32"
+
+
+@pytest.mark.parametrize(
+    ("device", "format", "expected"),
+    [
+        ("rtx-4090", "bf16", 165.2 / (660.6 / 2)),  # GeForce sums in FP32 at half the rate
+        ("rtx-4090", "fp8", 330.3 / 660.6),
+        ("rtx-4090", "int8", 1.0),  # integers at the full one
+        ("rtx-5090", "nvfp4", 1.0),
+        ("l40s", "bf16", 362 / (733 / 2)),
+        ("v100-pcie-32gb", "fp16", 1.0),  # no rate of integers to compare with
+    ],
+)
+def test_matrix_units_held_back_by_half(device, format, expected):
+    assert held_back_ratio(get_device(device), format) == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("device", "origin", "reached", "expected"),
+    [
+        ("rtx-4090", "generation", 0.3, 0.6),  # a sibling's losses are a share of the sibling's rate
+        ("rtx-4090", "generation", 0.8, 1.0),  # above half of it the device's own rate is what holds
+        ("rtx-4090", "device", 0.3, 0.3),  # its own measurements hold its own losses
+        ("rtx-4090", "any", 0.3, 0.3),
+        ("l40s", "generation", 0.3, 0.3),  # nothing is held back
+    ],
+)
+def test_a_sibling_s_losses_on_units_held_back(device, origin, reached, expected):
+    found = Calibration(
+        op="gemm",
+        format="bf16",
+        engine="vllm",
+        origin=origin,
+        constants={"peak_frac": reached, "overhead_s": 1e-6},
+        spread=SPREAD,
+    )
+    known = unhindered(found, get_device(device), "bf16", ("peak_frac", "absent_frac")).constants
+    assert known == {"peak_frac": pytest.approx(expected, rel=1e-3), "overhead_s": 1e-6}

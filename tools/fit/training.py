@@ -482,6 +482,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--out", type=Path, default=FITTED)
     parser.add_argument("--again", action="store_true", help="begin at the constants that are there, too")
+    parser.add_argument("--keep", action="store_true", help="keep the constants that are there, find what they lack")
     parser.add_argument("--widths", action="store_true", help="keep the constants, find the intervals again")
     parser.add_argument("--dry", action="store_true", help="print, write nothing")
     arguments = parser.parse_args()
@@ -490,8 +491,10 @@ def main() -> None:
     if arguments.widths:
         known = read_known(arguments.out)
     else:
-        known = fit(runs, shipped=read_known(arguments.out) if arguments.again else None)
-        fit_memory(runs, known)
+        before = read_known(arguments.out)
+        known = fit(runs, begin=before if arguments.keep else None, shipped=before if arguments.again else None)
+        if not arguments.keep:
+            fit_memory(runs, known)
     for key, theta in known.items():
         print(key, {k: v for k, v in theta.items() if k in ASSUMED})
     for side in (FIT, CALIBRATE):
