@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from orrery.calibrate.runs.calibrate import calibrate_runs as calibrate_runs
     from orrery.catalog.devices import get_device as get_device
     from orrery.catalog.models import get_model as get_model
+    from orrery.catalog.trace_requests import fit_trace as fit_trace
     from orrery.catalog.traces import load_trace as load_trace
     from orrery.evidence.check import check as check
     from orrery.numerics.quantise import round_trip as round_trip
@@ -61,6 +62,7 @@ _HOME = {
     "compare_formats": "orrery.scenario.compare_formats",
     "estimate": "orrery.scenario.estimates",
     "find_capacity": "orrery.scenario.capacity",
+    "fit_trace": "orrery.catalog.trace_requests",
     "get_device": "orrery.catalog.devices",
     "get_format": "orrery.numerics.registry",
     "get_model": "orrery.catalog.models",
@@ -101,6 +103,7 @@ __all__ = [
     "compare_formats",
     "estimate",
     "find_capacity",
+    "fit_trace",
     "get_device",
     "get_format",
     "get_model",

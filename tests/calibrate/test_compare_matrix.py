@@ -9,7 +9,7 @@ import pytest
 import orrery
 from orrery.calibrate.compare.compare import compare_runs, compare_tables
 from orrery.calibrate.compare.read import read_measured
-from orrery.calibrate.compare.registry import get_cause
+from orrery.calibrate.compare.registry import known_causes
 from orrery.calibrate.compare.run import predict
 from orrery.catalog.devices import FOLDER
 from orrery.evidence.check import check_table
@@ -17,6 +17,8 @@ from orrery.evidence.tables import Table
 from orrery.serving.metrics.latencies import latencies
 from orrery.serving.requests import Requests
 from orrery.serving.simulation.simulate import simulate
+
+CAUSES = {cause.name: cause for cause in known_causes()}
 
 METRICS = ("ttft_s", "tpot_s", "output_tokens_per_s")
 LOADS = ((1, 256, 256), (96, 256, 256), (1, 2048, 128), (48, 2048, 128))
@@ -75,7 +77,7 @@ def with_fault(plain, fault, severity, seed=0, noise=0.04):
     """Rows as a fault makes them, with noise; None where the fault cannot show in any of them."""
     rng = np.random.default_rng(seed)
     runs = read_measured([table(plain)]).runs
-    changed = [get_cause(fault).change(run, severity) for run in runs]
+    changed = [CAUSES[fault].change(run, severity) for run in runs]
     if not any(changed):
         return None
     out = []

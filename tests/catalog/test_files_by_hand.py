@@ -15,7 +15,6 @@ from orrery.catalog.calibrations import calibrations_for, is_measured, own_calib
 from orrery.catalog.corrected import read_corrected
 from orrery.catalog.devices import get_device
 from orrery.catalog.named_files import is_own_file
-from orrery.catalog.published_layouts import published_layouts
 from orrery.catalog.residuals import read_forests, read_row_spreads
 from orrery.catalog.rl_frameworks import _number, release_of
 from orrery.catalog.workloads import PublishedWorkload
@@ -386,12 +385,6 @@ def test_a_workload_stands_for_settings():
 def test_releases_of_rl_frameworks_by_number():
     assert (_number("1.20.rc3"), _number("0.4")) == ((1, 20), (0, 4))
     assert release_of("", "").updates_in_flight in (True, False)
-
-
-def test_published_layouts_state_one_speed_each():
-    for name, layout in published_layouts().items():
-        assert layout.name == name
-        assert layout.value > 0
 
 
 def test_mean_times_between_failures_by_hand(monkeypatch):

@@ -14,7 +14,7 @@ from orrery.base.arguments import is_of, typed, words_of
 from orrery.base.errors import OrreryError, WrongType
 from orrery.calibrate.compare.compare import compare_runs
 from orrery.catalog.agent_sessions import session_file
-from orrery.catalog.trace_requests import fit_trace, requests_of
+from orrery.catalog.trace_requests import requests_of
 from orrery.evidence.paper_file import get_paper
 from orrery.reports.make import report_of
 from orrery.scenario.schema import read_scenario
@@ -131,7 +131,7 @@ def bases(tmp_path_factory):
     }
 
 
-DEEPER = (compare_runs, fit_trace, get_paper, report_of, requests_of, read_scenario)
+DEEPER = (compare_runs, get_paper, report_of, requests_of, read_scenario)
 FUNCTIONS = {
     **{name: found for name in orrery.__all__ if inspect.isfunction(found := getattr(orrery, name))},
     **{function.__name__: function for function in DEEPER},

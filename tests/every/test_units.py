@@ -17,7 +17,6 @@ WITHOUT_UNIT = {
     "Fact.value": "a fact of any dimension; its own name carries the unit",
     "Row.value": "a fact of any dimension; its own name carries the unit",
     "Reason.value": "a step of an explanation; its own name carries the unit",
-    "PublishedLayout.value": "in the unit that its metric names",
     "Circuit.dsps": "multiplier blocks, counted: a part of one that forms several products",
     "DspCount.slices": "likewise",
     "Rotation.base": "a pure number, the base of a power",

@@ -11,8 +11,9 @@ from orrery.execution.draft_head import head_memory, head_of, usual_acceptances,
 from orrery.execution.layout import DraftHead
 from orrery.execution.memory import memory_of
 from orrery.execution.shard import cache_of
-from orrery.execution.speculation import expected_tokens, of_head
+from orrery.execution.speculation import of_head
 from orrery.execution.step import step
+from orrery_papers.cloudmatrix384.guesses import expected_tokens
 
 
 def _head(method: str = "eagle", *chances: float) -> DraftHead:

@@ -20,16 +20,17 @@ from orrery.execution.finetune_memory import activations, adapter_bytes
 from orrery.execution.formats import can_multiply, compute_format, is_16bit, wide_bytes
 from orrery.execution.host import captured
 from orrery.execution.layout import Layout
-from orrery.execution.overlapped import Pass, halved, with_network
+from orrery.execution.overlapped import Pass, halved
 from orrery.execution.speculation import (
     Speculation,
     drafting_s,
-    expected_tokens,
     level_chances,
     level_nodes,
     verified_tokens,
 )
 from orrery.execution.surface.nodes import dense, ladder, tokens
+from orrery_papers.cloudmatrix384.guesses import expected_tokens
+from orrery_papers.shared.passes import with_network
 
 # --- guesses
 

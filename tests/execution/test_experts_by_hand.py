@@ -7,7 +7,7 @@ import pytest
 
 from orrery.execution.experts import placed as placement
 from orrery.execution.experts.host_cache import HostCached, bound_by, finite_s, limit_tokens_per_s, phased_s, played
-from orrery.execution.experts.hybrid import Shares, Trace, decoded_fixed, decoded_greedy, fixed, greedy
+from orrery.execution.experts.hybrid import Shares, fixed, greedy
 from orrery.execution.experts.offloaded import Machine, _bound_s, _Cache, _counts, _shared, _shares, split_s
 from orrery.execution.experts.placed import way_scales
 
@@ -116,47 +116,6 @@ def test_an_idle_host_helps_with_the_smallest_while_that_is_sooner_done():
     assert four.time_s == 3
     three = greedy(dict.fromkeys(range(3), 1), frozenset(range(3)), SHARES)
     assert three.time_s == 3  # 3 s on the host are not sooner
-
-
-class Told(Trace):
-    """A trace whose scores are given."""
-
-    def scores(self, seed=0):
-        return np.array(self.told, dtype=float)
-
-
-def trace(scores):
-    made = object.__new__(Told)
-    array = np.array(scores, dtype=float)
-    for name, value in (
-        ("num_tokens", array.shape[0]),
-        ("num_layers", array.shape[1]),
-        ("num_experts", array.shape[2]),
-        ("experts_per_token", 1),
-        ("repeat_frac", 0.0),
-    ):
-        object.__setattr__(made, name, value)
-    object.__setattr__(made, "told", scores)
-    return made
-
-
-def test_tokens_decoded_with_the_same_experts_kept():
-    """Half of 4 experts are kept, 0 and 1; tokens want 0, 2 and 1: 1, 3 and 1 s."""
-    wanted = trace([[[9, 0, 0, 0]], [[0, 0, 9, 0]], [[0, 9, 0, 0]]])
-    assert decoded_fixed(wanted, SHARES, 0.5) == 5
-
-
-def test_tokens_decoded_with_experts_that_come():
-    """Tokens want 0 (kept), 2, 2 again and 1. Loads of 1 s: while a token computes for 1 s the link is idle for as long
-    and brings the next one's expert in the place of the lowest score. With nothing kept each is loaded and computed."""
-    quick = Shares(device_s=lambda n: 1.0, host_s=lambda n: 30.0 * n, load_s=1.0)
-    wanted = trace([[[9, 0, 1, -1]], [[5, 0, 9, 1]], [[5, 0, 9, 1]], [[5, 9, 0, 1]]])
-    assert decoded_greedy(wanted, quick, 0.5, 0.0) == 4
-    assert decoded_greedy(wanted, quick, 0.0, 0.0) == 4 * 2
-    slow = Shares(device_s=lambda n: 1.0, host_s=lambda n: 30.0 * n, load_s=100.0)
-    assert decoded_greedy(wanted, slow, 0.5, 0.0) == 1 + 30 + 30 + 1
-    # 50 s of other work a layer: after two layers the expert of the next token is brought meanwhile
-    assert decoded_greedy(wanted, slow, 0.5, 49.5) == 1 + 30 + 1 + 30
 
 
 # --- a device that loads experts

@@ -11,7 +11,7 @@ from orrery.execution.batch import decodes_of
 from orrery.execution.experts.affinity import Affinity, loads, transitions
 from orrery.execution.experts.placed import busiest_ratio, crowded, placed, way_scales
 from orrery.execution.experts.placement import distances, in_order
-from orrery.execution.experts.routes import drawn_trace, routes_of_law, routes_of_trace
+from orrery.execution.experts.routes import routes_of_law, routes_of_trace
 from orrery.execution.experts.tuned import tuned
 from orrery.execution.shard import cache_of
 from orrery.execution.step import step
@@ -45,14 +45,6 @@ def test_routes_are_counted_by_hand():
     assert found.loads_frac.tolist() == [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25]]
     assert found.moves_frac[0].tolist() == [[0.0, 0.5, 0.5], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     assert found.judged_frac[0].tolist() == [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.5, 0.5, 0.0]]
-
-
-def test_a_drawn_trace_has_the_affinity_of_its_law():
-    law = Affinity(num_experts=4, num_layers=3, followed_frac=0.8)
-    chosen = drawn_trace(law, 2000, 2, seed=3)
-    assert (chosen[..., 0] != chosen[..., 1]).all()
-    first = np.bincount((chosen[:, 0, 0] * 4 + chosen[:, 1, 0]), minlength=16).reshape(4, 4) / 2000
-    assert first == pytest.approx(transitions(law, 3)[0], abs=0.03)
 
 
 def _cost(moves, where, per_node):

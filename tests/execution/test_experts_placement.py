@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from orrery.base.errors import ScenarioError
-from orrery.execution.experts.affinity import Affinity, followed_frac_of, loads, transitions
+from orrery.execution.experts.affinity import Affinity, loads, transitions
 from orrery.execution.experts.placement import balanced, distances, fullest, hops, in_order, near_followed
+from orrery_papers.exflow.affinity import followed_frac_of
 
 EVEN = Affinity(num_experts=16, num_layers=6, followed_frac=0.6)
 SKEWED = Affinity(num_experts=8, num_layers=5, followed_frac=0.3, num_followers=2, skew_ratio=0.8)

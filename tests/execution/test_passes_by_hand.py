@@ -17,7 +17,7 @@ from orrery.execution.draft_trees import tried_on, uneven_heads
 from orrery.execution.eager_layers import DECODER, ENCODER, EagerLayer, kernels_s, layer_of
 from orrery.execution.explain import bound_by, explain, limit_of
 from orrery.execution.layout import DraftHead, WeightOffload
-from orrery.execution.overlapped import SHARED_PARTS, Pass, halved, overlapped, overlapped_s, pass_of
+from orrery.execution.overlapped import SHARED_PARTS, Pass, halved, overlapped, overlapped_s
 from orrery.execution.speculation import of_head
 from orrery.execution.step import Step, step
 from orrery.execution.surface._kernel import MATRIX_WORK, MEMORY, MEMORY_WORK, NETWORK, TIME
@@ -27,6 +27,7 @@ from orrery.kernels.elementwise.rule import calibration
 from orrery.kernels.energy import weighted_s
 from orrery.kernels.ops import AttentionPrefill, Gemm, Timing
 from orrery.models.model import Block, RecurrentMixer, SoftmaxAttention
+from orrery_papers.shared.passes import pass_of
 
 # --- overlaps
 

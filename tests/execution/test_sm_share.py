@@ -2,14 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from orrery.base.errors import ScenarioError
 from orrery.execution.batch import Batch
 from orrery.execution.sm_share import (
-    contended_s,
-    memory_bound_s,
     memory_demand_frac,
     saturation_frac,
     with_share,
@@ -86,16 +82,3 @@ def test_demand_is_what_moves_over_what_could(small):
     done = steps(small)
     device = small.cluster.device
     assert memory_demand_frac(device, done, PROMPT) < memory_demand_frac(device, done, DECODE) < 1.0
-    assert memory_bound_s(done, DECODE) > 0.7 * done.time_s[DECODE]
-    assert memory_bound_s(done, PROMPT) < 0.3 * done.time_s[PROMPT]
-
-
-@given(st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.floats(0.0, 1.0))
-def test_two_at_once_never_draw_more_than_all(memory, rest, own, other):
-    total = memory + rest
-    found = contended_s(total, memory, own, other)
-    assert total <= found <= total + memory
-    if own + other <= 1.0:
-        assert found == total
-    elif memory > 0.0 and rest == 0.0:
-        assert found == pytest.approx(total * (own + other)), "each gets its demand's share"

@@ -14,7 +14,6 @@ from orrery.execution.shard import cache_of
 from orrery.execution.speculation import (
     Speculation,
     drafting_s,
-    expected_tokens,
     verified_tokens,
     with_draft,
 )
@@ -28,6 +27,7 @@ from orrery.execution.transfer import (
     pieces_of,
 )
 from orrery.serving.simulation.tables import _kernel as tables
+from orrery_papers.cloudmatrix384.guesses import expected_tokens
 
 
 def seconds(name, moved, rate=50e9, latency=1e-6, **knobs):

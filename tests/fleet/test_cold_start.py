@@ -7,11 +7,11 @@ import statistics
 from pathlib import Path as File
 
 import pytest
+from two_paths import TwoPaths, two_paths
 
 from orrery.catalog.cold_start import LOADERS, constants, path_of, published_starts, rates_of
 from orrery.catalog.devices import get_device
 from orrery.fleet.cold_start.start import STARTS, Engine, cold_start, num_captured
-from orrery.fleet.cold_start.two_paths import TwoPaths, two_paths
 from orrery.fleet.cold_start.weights import Loader, Path, Rates, ReplicaWeights, load
 from orrery.scenario.cold_start import ColdStart
 from orrery.scenario.cold_start import cold_start as asked

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from two_paths import TwoPaths, two_paths
 
 from orrery.base.errors import ScenarioError
 from orrery.fleet.cold_start.start import (
@@ -15,7 +16,6 @@ from orrery.fleet.cold_start.start import (
     cold_start,
     num_captured,
 )
-from orrery.fleet.cold_start.two_paths import TwoPaths, two_paths
 from orrery.fleet.cold_start.weights import Loader, Path, Rates, ReplicaWeights, load
 from orrery.fleet.money import ApiPrice, Demand, Machines, Terms, compare, first_month_cheaper
 from orrery.fleet.service.disruptions import Disruptions, Exposure, Outage, drawn

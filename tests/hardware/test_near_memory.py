@@ -4,7 +4,8 @@ import pytest
 
 from orrery.base.errors import OutOfRange
 from orrery.hardware.banked_memory import BankedMemory
-from orrery.hardware.roofs import Roofs, shared_s, takeover_flops_per_byte
+from orrery.hardware.roofs import Roofs, shared_s
+from orrery_papers.duplex_logic_pim.takeover import takeover_flops_per_byte
 
 FAR, NEAR = Roofs(flops_per_s=1000e12, bytes_per_s=3e12), Roofs(flops_per_s=96e12, bytes_per_s=12e12)
 BANKS = BankedMemory(

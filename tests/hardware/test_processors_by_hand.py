@@ -11,8 +11,9 @@ from orrery.hardware.cluster import Cluster
 from orrery.hardware.dependence import Core, counter_bits, scoreboard_bits
 from orrery.hardware.device import Device, Link
 from orrery.hardware.lut_count import mac_luts
-from orrery.hardware.roofs import Roofs, shared_s, takeover_flops_per_byte
+from orrery.hardware.roofs import Roofs, shared_s
 from orrery.numerics.names import get_element
+from orrery_papers.duplex_logic_pim.takeover import takeover_flops_per_byte
 
 SIZES = {
     "num_channels": 2,

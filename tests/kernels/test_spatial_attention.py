@@ -6,13 +6,11 @@ import pytest
 
 from orrery.kernels.spatial.attention import (
     Attention,
-    Energies,
     SpatialArray,
     one_pass,
-    one_pass_j,
     three_pass,
-    three_pass_j,
 )
+from orrery_papers.fusemax.energy import Energies, one_pass_j, three_pass_j
 
 WORK = Attention(num_heads=64 * 12, num_rows=4096, num_head_features=64)
 LARGE = SpatialArray(

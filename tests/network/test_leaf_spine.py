@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orrery.network.leaf_spine import LeafFlows, assigned, hashed, parts_needed, shuffled, sprayed
+from orrery.network.leaf_spine import LeafFlows, assigned, hashed, parts_needed, sprayed
+from orrery_papers.packet_spraying.permutation import shuffled
 
 
 @settings(max_examples=40, deadline=None)

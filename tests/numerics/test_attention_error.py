@@ -10,10 +10,10 @@ from orrery.numerics.arithmetic.attention import (
     rms_error,
     rounded_attention,
     scaled_round,
-    with_outliers,
 )
 from orrery.numerics.arithmetic.extension_point import rounded_attention as by_name
 from orrery.numerics.rotations.hadamard import matrix, signs
+from orrery_papers.flashattention_3.outliers import with_outliers
 
 TENSOR, BLOCK = AttentionFormat(), AttentionFormat(block_rows=64)
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from orrery.base.errors import OutOfRange
-from orrery.numerics.crest import at_block, blocks_of_crest, clipping_bias, crossover, sqnr_by_block, sqnr_by_crest
-from orrery.numerics.rotations.tails import crest_factor
+from orrery.numerics.crest import at_block, blocks_of_crest, sqnr_by_crest
+from orrery_papers.int_vs_fp.crest import clipping_bias, crossover, sqnr_by_block
+from orrery_papers.shared.tails import crest_factor
 
 ROTATED = 256
 """Neighbours that a rotation mixes."""

@@ -11,7 +11,7 @@ from orrery.numerics.arithmetic.channel_blocks import (
     wide_blocks,
 )
 from orrery.numerics.arithmetic.computed import check_input
-from orrery.numerics.arithmetic.dyadic import Dyadic, nearest_dyadic, requantise, residual_add
+from orrery.numerics.arithmetic.dyadic import Dyadic, nearest_dyadic, requantise
 from orrery.numerics.arithmetic.matmul import FewBitWeights
 from orrery.numerics.arithmetic.techniques.matmul_group_scaled import GroupScaledKnobs
 from orrery.numerics.arithmetic.techniques.matmul_group_scaled import rule as group_scaled
@@ -73,17 +73,6 @@ def test_dyadic_scales_and_what_they_cut():
         nearest_dyadic(2.0**31)
     with pytest.raises(Exception, match="write more than 0"):
         nearest_dyadic(0.0)
-
-
-def test_branches_add_up_without_wrapping():
-    """4 x 1 + 8 x 0.5; two that fill 32 bits are cut to the most; one of each sign is 0, as both were cut alike."""
-    one, half = Dyadic(multiplier=2, shift=1), Dyadic(multiplier=1, shift=1)
-    assert residual_add(np.array([4, -4]), one, np.array([8, 9]), half).tolist() == [8, 1]
-    large = Dyadic(multiplier=1 << 30, shift=1)
-    x = np.array([1 << 20, -(1 << 20), 1 << 20])
-    y = np.array([1 << 20, -(1 << 20), -(1 << 19)])
-    assert residual_add(x, large, y, large).tolist() == [127, -127, 0]
-    assert residual_add(x, large, y, large, 4).tolist() == [7, -7, 0]
 
 
 # --- formats

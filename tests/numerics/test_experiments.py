@@ -8,10 +8,11 @@ import pytest
 from orrery.base.errors import OutOfRange, UnknownName
 from orrery.base.experiment import counter
 from orrery.cli.experiment import command
-from orrery.numerics.experiments.registry import get_experiment, known_experiments
+from orrery.numerics.experiments.registry import known_experiments
 from orrery.numerics.experiments.studies.fp4_design_space import RECIPES
 from orrery.numerics.experiments.studies.symmetric_clipping import bias_ratio
 from orrery.numerics.learning.techniques.integer_linear import IntegerKnobs
+from orrery.scenario.experiment import run_experiment
 
 OURS = (
     "fp4-design-space",
@@ -27,7 +28,7 @@ OURS = (
 @pytest.mark.parametrize("name", OURS)
 def test_every_experiment_answers_with_finite_numbers_and_counts_its_steps(name):
     description = []
-    rows = get_experiment(name)(seed=1, steps=1, progress=lambda done, total: description.append((done, total)))
+    rows = known_experiments()[name](seed=1, steps=1, progress=lambda done, total: description.append((done, total)))
     assert len(rows) > 3
     assert description[-1][0] == description[-1][1] == len(description)
     for row in rows:
@@ -35,13 +36,13 @@ def test_every_experiment_answers_with_finite_numbers_and_counts_its_steps(name)
 
 
 def test_an_experiment_repeats_itself():
-    experiment = get_experiment("integer-inference")
+    experiment = known_experiments()["integer-inference"]
     assert experiment(seed=2, steps=5) == experiment(seed=2, steps=5)
     assert experiment(seed=2, steps=5) != experiment(seed=3, steps=5)
 
 
 def test_channels_beat_tensors_and_training_on_beats_rounding_afterwards():
-    rows = get_experiment("integer-inference")(steps=150)
+    rows = known_experiments()["integer-inference"](steps=150)
     loss = {(r["weights"], r.get("scale"), r["rounded"]): r["loss"] for r in rows}
     decibels = {(r["weights"], r["scale"]): r["weights_sqnr_db"] for r in rows[1:]}
     for bits in ("int8", "int4"):
@@ -53,7 +54,7 @@ def test_channels_beat_tensors_and_training_on_beats_rounding_afterwards():
 
 
 def test_the_design_space_marks_a_front():
-    rows = get_experiment("fp4-design-space")(steps=1)
+    rows = known_experiments()["fp4-design-space"](steps=1)
     assert len(rows) == len(RECIPES) == 30
     front = [row for row in rows if row["is_on_front"]]
     assert front[0]["extra_operations"] == 0.0
@@ -64,7 +65,7 @@ def test_the_design_space_marks_a_front():
 
 @pytest.mark.slow
 def test_sharpness_loss_and_failures_rise_as_bits_go():
-    rows = {row["format"]: row for row in get_experiment("fp8-and-back")()}
+    rows = {row["format"]: row for row in known_experiments()["fp8-and-back"]()}
     for column in ("loss", "sharpness_frac"):
         assert rows["e8m7"][column] < rows["e8m2"][column] < rows["e8m1"][column]
     assert rows["e8m7"]["failed_frac"] == 0.0
@@ -79,9 +80,9 @@ def test_the_lowest_code_biases_eight_bits_in_sixteen_bit_arithmetic_only():
 
 def test_names_and_limits_are_checked():
     with pytest.raises(UnknownName, match="fp4-recipes"):
-        get_experiment("fp4-recipe")
+        run_experiment("fp4-recipe")
     with pytest.raises(OutOfRange, match="write a seed from 0"):
-        get_experiment("fp4-recipes")(seed=-1)
+        known_experiments()["fp4-recipes"](seed=-1)
     assert set(OURS) <= set(known_experiments())
     assert all(experiment.question.endswith("?") for experiment in known_experiments().values())
 
@@ -107,6 +108,6 @@ def test_the_command_lists_and_runs(capsys):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_four_bit_losses_lie_above_exact_ones_and_not_far(seed):
-    rows = {row["recipe"]: row for row in get_experiment("fp4-recipes")(seed=seed)}
+    rows = {row["recipe"]: row for row in known_experiments()["fp4-recipes"](seed=seed)}
     assert all(0.0 < row["gap"] < 0.2 for name, row in rows.items() if name != "exact")
     assert rows["nvfp4, last block exact"]["gap"] < rows["nvfp4"]["gap"]

@@ -5,7 +5,7 @@ import pytest
 
 from orrery.base.errors import ScenarioError
 from orrery.numerics.arithmetic.channel_blocks import BlockKnobs, clustered_order, wide_blocks
-from orrery.numerics.arithmetic.matmul import FewBitWeights, affine_weights, exact, ternary_weights
+from orrery.numerics.arithmetic.matmul import FewBitWeights, exact
 from orrery.numerics.arithmetic.techniques import (
     matmul_bit_decomposed,
     matmul_element_scaled,
@@ -20,6 +20,30 @@ from orrery.numerics.arithmetic.techniques.matmul_group_scaled import GroupScale
 from orrery.numerics.arithmetic.techniques.matmul_lookup import LookupKnobs
 
 BITS = range(1, 9)
+
+
+def affine_weights(weights, bits, group_elements=0):
+    """Weights (outputs, inputs) on 2^bits evenly spaced values from the least to the greatest of each group.
+
+    ``group_elements``: inputs that share a scale; 0 = all of an output.
+    """
+    outputs, inputs = weights.shape
+    size = group_elements or inputs
+    grouped = weights.astype(np.float64).reshape(outputs, inputs // size, size)
+    low, high = grouped.min(axis=-1), grouped.max(axis=-1)
+    steps = (1 << bits) - 1
+    scales = np.where(high > low, (high - low) / steps, 1.0)
+    zeros = np.rint(-low / scales)
+    codes = np.clip(np.rint(grouped / scales[..., None] + zeros[..., None]), 0, steps)
+    return FewBitWeights(codes=codes.astype(np.int64).reshape(outputs, inputs), scales=scales, zeros=zeros, bits=bits)
+
+
+def ternary_weights(weights):
+    """Weights as -1, 0 or 1 times the mean of their absolute values (BitNet b1.58, arXiv 2402.17764)."""
+    scale = max(float(np.abs(weights).mean()), np.finfo(np.float64).tiny)
+    signs = np.clip(np.rint(weights / scale), -1, 1)
+    one = np.ones((len(weights), 1))
+    return FewBitWeights(codes=(signs + 1).astype(np.int64), scales=scale * one, zeros=one, bits=2)
 
 
 def whole(shape, bits, seed=0):

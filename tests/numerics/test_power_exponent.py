@@ -6,14 +6,11 @@ import pytest
 from orrery.base.errors import OutOfRange
 from orrery.numerics.power_exponent import (
     codes_of,
-    integer_product,
-    learned_exponent,
-    product_table,
     raised,
-    round_trip_error,
     searched_exponent,
     values_of,
 )
+from orrery_papers.nupes.exponent import integer_product, learned_exponent, product_table, round_trip_error
 
 RNG = np.random.default_rng(0)
 TENSORS = {

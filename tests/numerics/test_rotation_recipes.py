@@ -18,7 +18,7 @@ from orrery.numerics.recipes.techniques.qfx import Qfx
 from orrery.numerics.recipes.techniques.rearrange import by_magnitude
 from orrery.numerics.rotations.hadamard import signs, transform
 from orrery.numerics.rotations.learned import lighter_tails
-from orrery.numerics.rotations.tails import kurtosis
+from orrery_papers.shared.tails import kurtosis
 
 WIDTH = 64
 

@@ -6,7 +6,7 @@ import pytest
 from orrery.base.errors import ScenarioError
 from orrery.numerics.rotations.hadamard import has_matrix, inverse, matrix, signs, transform
 from orrery.numerics.rotations.orthogonal import nearest_by_qr, random_orthogonal, tangent
-from orrery.numerics.rotations.tails import crest_factor, kurtosis
+from orrery_papers.shared.tails import crest_factor, kurtosis
 
 ORDERS = (1, 2, 4, 8, 64, 128, 12, 20, 28, 36, 24, 40, 48, 56, 60, 80, 108, 112, 140, 1280)
 

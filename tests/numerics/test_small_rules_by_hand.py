@@ -21,9 +21,10 @@ from orrery.numerics.experiments.studies.dfp import Counts, FixedPointProduct, _
 from orrery.numerics.experiments.tasks import classification, own_points, regression, text
 from orrery.numerics.laws.coefficients import coefficients
 from orrery.numerics.laws.fp_quantisation import Run, best_split, compute_flops
-from orrery.numerics.power_exponent import codes_of, product_table, raised, round_trip_error, values_of
+from orrery.numerics.power_exponent import codes_of, raised, values_of
 from orrery.numerics.recipes.learned import FREE_FRAC, Learning, _halves_gradient, _Problem, _rectified
 from orrery.scenario.experiment import run_experiment
+from orrery_papers.nupes.exponent import product_table, round_trip_error
 
 # --- optimisers and losses
 

@@ -21,7 +21,7 @@ from orrery.planner.rlhf.dataflow import PPO, RlhfJob
 from orrery.planner.rlhf.mesh import Mesh, mesh_sizes, meshes
 from orrery.planner.rlhf.plan import Evaluator, Placed, Plan, describe
 from orrery.planner.rlhf.reallocation import Place, reallocation_s
-from orrery.planner.rlhf.search import brute_force, search, space_of
+from orrery.planner.rlhf.search import _cost, search, space_of
 from orrery.planner.rlhf.techniques import disjoint, searched, symmetric, zero3
 from orrery.planner.rlhf.ways import CallPlacement, ways
 from orrery.training.columns import columns_of
@@ -216,6 +216,17 @@ def test_a_frozen_model_may_wait_on_the_host_and_a_trained_one_may_not(node):
     assert any(w.is_offloaded for w in node.ways[2][8])
     for call in (0, 3, 4, 5):
         assert not any(w.is_offloaded for found in node.ways[call].values() for w in found)
+
+
+def brute_force(space):
+    """The best plan that fits of all assignments: for spaces small enough to count out."""
+    evaluator = Evaluator(space.job)
+    best, best_s = None, np.inf
+    for placed in product(*(space.options(i) for i in range(len(space.ways)))):
+        cost, fits = _cost(evaluator, list(placed))
+        if fits and cost < best_s:
+            best, best_s = placed, cost
+    return evaluator.plan(best) if best else None
 
 
 def test_the_search_finds_what_counting_out_finds():

@@ -16,7 +16,8 @@ from orrery.predictors.learn.scores import score
 from orrery.predictors.registry import known_experiments
 from orrery.predictors.studies import latency_aware_search
 from orrery.predictors.studies.cell_latency import predicted
-from orrery.predictors.studies.latency_aware_search import EQUAL_FRAC, reduction_at, searched
+from orrery.predictors.studies.latency_aware_search import EQUAL_FRAC, searched
+from orrery_papers.la_dnas.reduction import reduction_at
 
 P100 = get_device("p100-pcie-16gb")
 

@@ -10,7 +10,7 @@ from orrery.reasoning.accuracy import odds
 from orrery.reasoning.budget import Split, Trial, growth
 from orrery.reasoning.choice import Choice
 from orrery.reasoning.coverage import Difficulty, coverage, gain_frac, saturation_tries
-from orrery.reasoning.frontier import best_within, cheapest, frontier
+from orrery.reasoning.frontier import cheapest, frontier
 from orrery.reasoning.vote import Checker, WrongAnswers, checked_frac, majority_frac
 from orrery_papers.meta_rl_finetuning.regret import Stream
 
@@ -143,8 +143,6 @@ def test_a_frontier_keeps_what_nothing_cheaper_reaches():
     assert front == [(1, 0.1), (2, 0.5), (4, 0.9)]
     assert cheapest(front, lambda w: w[1], 0.45) == (2, 0.5)
     assert cheapest(front, lambda w: w[1], 0.95) is None
-    assert best_within(front, lambda w: w[0], 3.5) == (2, 0.5)
-    assert best_within(front, lambda w: w[0], 0.5) is None
 
 
 def test_stopping_when_done_needs_fewer_episodes_and_regret_adds_up():

@@ -14,7 +14,7 @@ from orrery.base.knobs import NoKnobs
 from orrery.reasoning.chains import Models, Rounds, _scoring, alone_s, in_step_s, own_pace_s
 from orrery.reasoning.coverage import Difficulty, coverage, gain_frac, saturation_tries
 from orrery.reasoning.equivalent import Sparsity, _attention_flops, equivalent
-from orrery.reasoning.frontier import best_within, cheapest, frontier
+from orrery.reasoning.frontier import cheapest, frontier
 from orrery.reasoning.graph import Call, Graph, Problem
 from orrery.reasoning.shape import SHAPES, graph_of
 from orrery.reasoning.tree.grown import Front
@@ -338,9 +338,6 @@ def test_ways_that_nothing_cheaper_reaches():
     assert best == [(0, 1), (1, 2), (3, 6)]
     assert cheapest(best, lambda w: w[1], 2) == (1, 2)
     assert cheapest(best, lambda w: w[1], 7) is None
-    assert best_within(best, lambda w: w[0], 3) == (3, 6)
-    assert best_within(best, lambda w: w[0], 2.9) == (1, 2)
-    assert best_within(best, lambda w: w[0], -1) is None
 
 
 CALL = Call(name="x", count=2, context_tokens=10, distinct_tokens=15, fresh_tokens=5, output_tokens=4)

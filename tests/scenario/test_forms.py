@@ -13,12 +13,13 @@ from orrery.base.errors import ScenarioError
 from orrery.cli.main import run
 from orrery.execution.batch import decodes_of
 from orrery.execution.overlap import OVERLAPS
-from orrery.execution.overlapped import overlapped, overlapped_s, pass_of
+from orrery.execution.overlapped import overlapped, overlapped_s
 from orrery.execution.step import step
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.file import load_scenario
 from orrery.scenario.resolve import resolve
 from orrery.scenario.schema import read_scenario
+from orrery_papers.shared.passes import pass_of
 
 LLAMA = {
     "model": "llama-3.1-70b",

@@ -9,7 +9,7 @@ from orrery.base.errors import OrreryError, OutOfRange, ScenarioError
 from orrery.catalog.devices import get_device
 from orrery.kernels.gemm.rule import explain
 from orrery.kernels.ops import Gemm
-from orrery.numerics.arithmetic.attention import with_outliers
+from orrery_papers.flashattention_3.outliers import with_outliers
 
 
 def test_a_product_by_hand():

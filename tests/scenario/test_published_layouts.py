@@ -1,8 +1,8 @@
 """Layouts that practitioners published: accepted, and predicted to take as long as they took."""
 
 import pytest
+from published_layouts import published_layouts
 
-from orrery.catalog.published_layouts import published_layouts
 from orrery.planner.launch.training import SCHEDULES
 from orrery.planner.training.search import search
 from orrery.planner.training.space import FixedSettings
@@ -36,6 +36,12 @@ def costed(name):
 
 def test_there_are_eight():
     assert len(published_layouts()) >= 8
+
+
+def test_published_layouts_state_one_speed_each():
+    for name, layout in published_layouts().items():
+        assert layout.name == name
+        assert layout.value > 0
 
 
 @each

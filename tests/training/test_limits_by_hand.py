@@ -8,7 +8,6 @@ import pytest
 from orrery.base.errors import ScenarioError
 from orrery.base.experiment import Run
 from orrery.training.local_updates import LOCAL_UPDATES
-from orrery.training.recovery.strategies import StageFaults, play_steps
 from orrery.training.schedules.registry import SCHEDULES, get_schedule
 from orrery.training.studies import (
     decentralized_experts,
@@ -166,11 +165,6 @@ def test_rows_of_lost_stages(monkeypatch):
     assert average["run_s"] == pytest.approx(12_000 * 90 + 12_000 * q * 30)
     assert by_way["neighbour-average-swapped"]["good_steps_ratio"] == 1.5
     assert by_way["redundant"]["step_s"] == pytest.approx(120.0)
-
-
-def test_as_many_runs_as_are_drawn_where_nobody_says():
-    faults = StageFaults(num_stages=6, hourly_failure_frac=0.5)
-    assert play_steps(faults, 3, 600.0, interval_steps=1).size == 200
 
 
 def test_pipelines_whose_ranks_start_and_end_one_after_the_other():

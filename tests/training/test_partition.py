@@ -1,7 +1,7 @@
 """State cut at several levels: bytes and groups by hand, memory by hand, and the limits that plans must meet."""
 
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 from hypothesis import given, settings
@@ -29,7 +29,7 @@ from orrery.training.partition import (
     traffic_of,
 )
 from orrery.training.partition.traffic import exchange_s
-from orrery.training.state_plan import Plan, Wire, every_plan
+from orrery.training.state_plan import Plan, Wire
 from orrery.training.step import step_of
 
 H100 = get_device("h100-sxm")
@@ -219,6 +219,22 @@ def test_between_nodes_the_three_level_plan_sends_nothing_but_once_a_step():
     assert fast_step.parts["gathering again, reducing"] == slow_step.parts["gathering again, reducing"]
     name = "once a step, between groups"
     assert slow_step.parts[name] > 5 * fast_step.parts[name]
+
+
+def every_plan(topology, like):
+    """All levels for all states, with the wires of ``like``."""
+    names = topology.names
+    for weights, gradients, optimizer, secondary in product(names, repeat=4):
+        plan = replace(
+            like,
+            name=f"{weights}/{secondary}/{gradients}/{optimizer}",
+            weights=weights,
+            gradients=gradients,
+            optimizer=optimizer,
+            secondary=secondary,
+        )
+        if not plan.refusal(topology):
+            yield plan
 
 
 def test_every_sensible_plan_is_tried_and_the_fastest_that_fits_comes_first():

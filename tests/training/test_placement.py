@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from placed_ends import embedding, output_head
+from placed_slices import convert, gather, place, run
 
 from orrery.catalog.devices import get_device
 from orrery.execution.memory import Infeasible
 from orrery.network import predict
 from orrery.training.placement.conversion import COLLECTIVES, cheapest, conversion_s, orders, steps_s
 from orrery.training.placement.eliminate import Table, minimise
-from orrery.training.placement.execute import convert, gather, place, run
-from orrery.training.placement.graph import Graph, Sizes, embedding, output_head, transformer_layer
+from orrery.training.placement.graph import Graph, Sizes, transformer_layer
 from orrery.training.placement.mesh import Mesh
 from orrery.training.placement.search import Plan, Problem, account, cheapest_plan
 from orrery.training.placement.signature import mesh_signatures, signatures

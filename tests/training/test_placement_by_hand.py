@@ -4,10 +4,11 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
+import placed_slices
 import pytest
 
 from orrery.models.model import SoftmaxAttention
-from orrery.training.placement import cost, execute, mesh, redco, search
+from orrery.training.placement import cost, mesh, redco, search
 from orrery.training.placement.conversion import Step, orders, steps_s
 from orrery.training.placement.cost import OpCost, _inner_s, op_cost, update_s
 from orrery.training.placement.graph import Graph, Heads, Op, Sizes, Tensor, norm, transformer_layer
@@ -205,20 +206,20 @@ def test_bytes_at_a_price():
 
 def test_operators_by_hand():
     """GELU of 0 and of large numbers; a norm of (1, 3); a row of a table that another member holds."""
-    gelu = execute.RULES["activation"](None, [[np.array([0.0, 1.0, 30.0, -30.0])]])[0]
+    gelu = placed_slices.RULES["activation"](None, [[np.array([0.0, 1.0, 30.0, -30.0])]])[0]
     assert gelu.tolist() == pytest.approx([0.0, 0.841192, 30.0, 0.0], abs=1e-6)
-    pieces = execute.RULES["norm"](None, [[np.array([[1.0]])], [np.array([[3.0]])]])
+    pieces = placed_slices.RULES["norm"](None, [[np.array([[1.0]])], [np.array([[3.0]])]])
     assert [p.item() for p in pieces] == pytest.approx([-1.0, 1.0], rel=1e-4)
-    assert execute.RULES["add"](None, [[np.ones(1), np.ones(1)]])[0].item() == 2.0
+    assert placed_slices.RULES["add"](None, [[np.ones(1), np.ones(1)]])[0].item() == 2.0
     tables = [np.array([[1.0], [2.0]]), np.array([[3.0], [4.0]])]
-    rows = execute.RULES["embedding"](None, [[t, np.array([0, 2, 3])] for t in tables])
+    rows = placed_slices.RULES["embedding"](None, [[t, np.array([0, 2, 3])] for t in tables])
     assert [r.ravel().tolist() for r in rows] == [[1.0, 0.0, 0.0], [0.0, 3.0, 4.0]]
 
 
 def test_a_loss_over_members():
     """Logits 0, 1 on one member and 2 on the other; labels 1 and 2."""
     left, right, labels = np.array([[0.0, 1.0]] * 2), np.array([[2.0]] * 2), np.array([1, 2])
-    losses = execute.RULES["cross_entropy"](None, [[left, labels], [right, labels]])
+    losses = placed_slices.RULES["cross_entropy"](None, [[left, labels], [right, labels]])
     total = np.log(1 + np.exp(1) + np.exp(2))
     assert all(x.tolist() == pytest.approx([total - 1.0, total - 2.0]) for x in losses)
 
@@ -227,13 +228,13 @@ def test_causal_attention_of_a_head():
     """Two tokens of one head of one: the first sees itself, the second both, by its scores 0 and 6."""
     op = replace(ATTENTION, heads=Heads(sequence_tokens=2, head_size=1))
     qkv = np.array([[1.0, 0.0, 5.0], [2.0, 3.0, 9.0]])
-    found = execute.RULES["attention"](op, [[qkv]])[0].ravel()
+    found = placed_slices.RULES["attention"](op, [[qkv]])[0].ravel()
     weight = np.exp(6.0) / (1 + np.exp(6.0))
     assert found.tolist() == pytest.approx([5.0, 5.0 * (1 - weight) + 9.0 * weight])
     wide = replace(ATTENTION, heads=Heads(sequence_tokens=2, head_size=4))
     qkv = np.zeros((2, 12))
     qkv[1, :4], qkv[1, 4:8], qkv[:, 8:] = 1.0, 1.0, [[5.0], [9.0]]
-    found = execute.RULES["attention"](wide, [[qkv]])[0]
+    found = placed_slices.RULES["attention"](wide, [[qkv]])[0]
     weight = np.exp(2.0) / (1 + np.exp(2.0))  # four over the root of four
     assert found[1].tolist() == pytest.approx([5.0 * (1 - weight) + 9.0 * weight] * 4)
 

@@ -4,11 +4,12 @@ import itertools
 
 import numpy as np
 import pytest
+from even_pieces import even_seconds
 
 from orrery.base.errors import ScenarioError
 from orrery.training.schedules.registry import SCHEDULES, get_schedule, refusal
 from orrery.training.schedules.schedule import numbered
-from orrery.training.schedules.timeline import even_seconds, play_schedule
+from orrery.training.schedules.timeline import play_schedule
 
 NAMES = sorted(SCHEDULES.techniques)
 SIZES = list(itertools.product(range(1, 7), range(1, 4), (1, 2, 3, 4, 5, 7, 8, 11, 12, 14)))

@@ -14,7 +14,7 @@ from orrery.training.sequences.balance import RankGroup, finish_s, packed, sprea
 from orrery.training.sequences.degree import least_degree
 from orrery.training.sequences.lengths import LongTail
 from orrery.training.sequences.step import StepTime, hybrid_step, static_step
-from orrery.training.sequences.trainer import Trainer, attention_s, group_work, products_s, ring_step_s, split_work
+from orrery.training.sequences.trainer import Trainer, attention_s, products_s, ring_step_s, split_work
 
 K = 1024
 TRAINER = Trainer(model=get_model("llama-7b"), device=get_device("h100-sxm"), num_devices=256)
@@ -46,7 +46,8 @@ def test_a_token_keeps_what_its_layer_needs():
 
 
 def test_ranks_share_products_and_attention_evenly():
-    one, four = (group_work(TRAINER, ints(64 * K), c) for c in (1, 4))
+    alone_s = float(attention_s(TRAINER, ints(64 * K)).sum())
+    one, four = (split_work(TRAINER, 64 * K, alone_s, c) for c in (1, 4))
     assert one.ring_s == 0.0
     assert four.attention_s == pytest.approx(one.attention_s / 4)
     assert four.products_s == pytest.approx(one.products_s / 4, rel=0.05)

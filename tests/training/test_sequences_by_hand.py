@@ -88,9 +88,6 @@ def test_work_of_a_group(monkeypatch):
     assert told[3] == 256
     hidden = split_work(TRAINER, 1000, 80.0, 4)
     assert hidden.ring_s == 0.0
-    monkeypatch.setattr(trainer, "attention_s", lambda of, lengths: lengths / 100)
-    both = trainer.group_work(TRAINER, ints(300, 500), 4)
-    assert both.attention_s == pytest.approx(3.5 * 2.0)
 
 
 def test_products_of_a_model(monkeypatch):

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from even_pieces import even_seconds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orrery.base.errors import ScenarioError
 from orrery.training.schedules.registry import SCHEDULES, get_schedule, refusal
 from orrery.training.schedules.schedule import Piece
-from orrery.training.schedules.timeline import PieceSeconds, even_seconds, play, play_schedule
+from orrery.training.schedules.timeline import PieceSeconds, play, play_schedule
 from orrery.training.schedules.trace_events import trace_events
 
 NAMES = sorted(SCHEDULES.techniques)

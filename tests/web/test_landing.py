@@ -25,7 +25,7 @@ from orrery.web.landing.best import Limits, best_row, front_of
 from orrery.web.landing.card import card
 from orrery.web.landing.chart import BOTTOM_PX, apart, chart
 from orrery.web.landing.choices import DEVICES, ENGINES, MODELS, TRAFFIC, formats_on, keys_of
-from orrery.web.landing.points import COLUMNS, points_of, settings_of_row
+from orrery.web.landing.points import COLUMNS, points_of
 from orrery.web.landing.published import runs_of
 from orrery.web.landing.version import version
 from orrery.web.landing.view import Choice, best_of, chart_data, summary
@@ -56,6 +56,23 @@ def test_every_popular_model_is_computed_ahead(model):
         assert set(rows) == set(keys_of(engine))
         assert any(points for found in rows.values() for points in found.values())
         assert all(len(row) == len(COLUMNS) for found in rows.values() for points in found.values() for row in points)
+
+
+def settings_of_row(model, device, engine, lengths, bits, row):
+    """The settings of a row, as the page of its estimate takes them."""
+    weights, cache = formats_on(model, device)[bits]
+    degrees = {way: int(row[way]) for way in ("tp", "pp", "dp", "ep") if row[way] > 1 or way == "tp"}
+    return {
+        "model": model,
+        "device": device,
+        **degrees,
+        **({"weights": weights} if weights else {}),
+        "kv": cache,
+        "engine": engine,
+        "input_tokens": lengths[0],
+        "output_tokens": lengths[1],
+        "concurrency": int(row["concurrency"]),
+    }
 
 
 @pytest.mark.parametrize(("model", "device", "bits"), SAMPLE)

@@ -5,7 +5,7 @@ what two halves take beyond the whole: weights read twice, waves filled worse, c
 ranks share stay in turn, as in the simulation.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -14,7 +14,7 @@ from orrery.execution.batch import Batch, Floats, Part
 from orrery.execution.layout import Deployment
 from orrery.execution.overlap import OVERLAPS, device_knobs, knob_array
 from orrery.execution.shard import has_exchange
-from orrery.execution.step import Step, step
+from orrery.execution.step import Step
 from orrery.execution.surface._kernel import MEMORY, NETWORK, TIME
 from orrery.execution.surface.channels import channels
 
@@ -60,26 +60,18 @@ def halved(batch: Batch) -> Batch:
     )
 
 
-def pass_of(deployment: Deployment, batch: Batch) -> Pass:
-    """The passes that ``batch`` asks for."""
-    size = batch.num_tokens.size
-    whole = channels(deployment, step(deployment, batch).parts, size)
-    half = channels(deployment, step(deployment, halved(batch)).parts, size)
+def pass_of(deployment: Deployment, parts: Sequence[Part], half_parts: Sequence[Part], size: int) -> Pass:
+    """The passes whose parts, and those of their halves, are given; ``size`` of them."""
+    whole, half = (channels(deployment, x, size) for x in (parts, half_parts))
     more_network_s = np.maximum(0.0, 2.0 * half[:, NETWORK] - whole[:, NETWORK])
-    more_s = np.maximum(0.0, 2.0 * half[:, TIME] - whole[:, TIME] - more_network_s)
     return Pass(
         deployment=deployment,
         total_s=whole[:, TIME],
         network_s=whole[:, NETWORK],
         memory_s=whole[:, MEMORY],
-        split_extra_s=more_s,
+        split_extra_s=np.maximum(0.0, 2.0 * half[:, TIME] - whole[:, TIME] - more_network_s),
         halves_network_extra_s=more_network_s,
     )
-
-
-def with_network(done: Pass, network_s: Floats) -> Pass:
-    """The same kernels over another link, whose collectives take ``network_s``."""
-    return replace(done, total_s=done.kernels_s + network_s, network_s=network_s)
 
 
 def overlapped_s(done: Pass, name: str, **knobs: float) -> Floats:
@@ -103,18 +95,8 @@ def overlapped(deployment: Deployment, done: Step, batch: Batch, cost: Callable[
     """The step with its parts as long as they show under the deployment's overlap; itself where it has none."""
     if deployment.overlap in ("", SEQUENTIAL):
         return done
-    size = batch.num_tokens.size
     whole, half = (_own(deployment, x.parts) for x in (done, cost(deployment, halved(batch))))
-    one, other = (channels(deployment, x, size) for x in (whole, half))
-    more_network_s = np.maximum(0.0, 2.0 * other[:, NETWORK] - one[:, NETWORK])
-    passed = Pass(
-        deployment=deployment,
-        total_s=one[:, TIME],
-        network_s=one[:, NETWORK],
-        memory_s=one[:, MEMORY],
-        split_extra_s=np.maximum(0.0, 2.0 * other[:, TIME] - one[:, TIME] - more_network_s),
-        halves_network_extra_s=more_network_s,
-    )
+    passed = pass_of(deployment, whole, half, batch.num_tokens.size)
     shown_s = overlapped_s(passed, deployment.overlap, **dict(deployment.overlap_knobs))
     share = shown_s / np.where(passed.total_s > 0.0, passed.total_s, 1.0)
     parts = tuple(replace(p, time_s=p.time_s * share) if any(p is x for x in whole) else p for p in done.parts)

@@ -13,7 +13,6 @@ from dataclasses import replace
 from functools import lru_cache
 
 from orrery.base.errors import ScenarioError
-from orrery.execution.batch import Part
 from orrery.execution.layout import Deployment
 from orrery.execution.step import Step
 from orrery.hardware.calibration import Calibration
@@ -85,21 +84,3 @@ def memory_demand_frac(device: Device, done: Step, entry: int) -> float:
     time_s = float(done.time_s[entry])
     moved = sum(p.work(entry)[1] for p in done.parts)
     return moved / (time_s * device.memory_bandwidth_bytes_per_s) if time_s > 0.0 else 0.0
-
-
-def memory_bound_s(done: Step, entry: int) -> float:
-    """Time of a step's kernels that wait for memory."""
-    return sum(float(p.time_s[entry]) for p in done.parts if _waits_for_memory(p, entry))
-
-
-def _waits_for_memory(p: Part, entry: int) -> bool:
-    compute_s, memory_s, _ = p.roofs_s(entry)
-    return memory_s > compute_s
-
-
-def contended_s(total_s: float, memory_s: float, demand_frac: float, other_frac: float) -> float:
-    """Time of a step beside another process: its memory-bound part stretches by what both ask for beyond the whole.
-
-    total + memory x max(0, own demand + other demand - 1): each gets its demand's share of the bandwidth.
-    """
-    return total_s + memory_s * max(0.0, demand_frac + other_frac - 1.0)

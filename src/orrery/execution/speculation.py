@@ -72,15 +72,6 @@ def level_chances(speculation: Speculation) -> tuple[float, ...]:
     return tuple(1.0 - (1.0 - a) ** width for a, width in zip(accepted, widths, strict=True))
 
 
-def expected_tokens(speculation: Speculation) -> float:
-    """Tokens that one checking step yields on average: 1 + the chances that level 1, 2, … are reached and hold."""
-    total = reach = 1.0
-    for chance in level_chances(speculation):
-        reach *= chance
-        total += reach
-    return total
-
-
 def level_nodes(speculation: Speculation) -> tuple[int, ...]:
     """Guesses at each level of the tree; 1 each in a row."""
     nodes, found = 1, list[int]()

@@ -37,10 +37,3 @@ def shared_s(here: Roofs, there: Roofs, flops: float, moved_bytes: float) -> flo
     """Both at work on parts that they finish together."""
     first, second = here.time_s(flops, moved_bytes), there.time_s(flops, moved_bytes)
     return first * second / (first + second) if first + second else 0.0
-
-
-def takeover_flops_per_byte(near: Roofs, far: Roofs) -> float:
-    """Operations a byte above which the far processor is the faster one; ``near`` reads faster and computes slower."""
-    if near.bytes_per_s <= far.bytes_per_s or near.flops_per_s >= far.flops_per_s:
-        raise OutOfRange(f"{near} against {far}: neither takes over; the near one must read faster, the far compute.")
-    return near.flops_per_s / far.bytes_per_s

@@ -32,14 +32,6 @@ class LeafFlows:
         return int(max(sent.max(), np.bincount(self.targets, minlength=self.num_leaves).max()))
 
 
-def shuffled(num_leaves: int, num_spines: int, num_hosts_per_leaf: int, random: np.random.Generator) -> LeafFlows:
-    """Every host sends to one other, every host receives from one; flows that stay below a leaf use no spine."""
-    hosts = np.repeat(np.arange(num_leaves, dtype=np.int64), num_hosts_per_leaf)
-    targets = random.permutation(hosts)
-    away = hosts != targets
-    return LeafFlows(num_leaves=num_leaves, num_spines=num_spines, sources=hosts[away], targets=targets[away])
-
-
 def ring(num_leaves: int, num_spines: int, num_hosts_per_leaf: int, random: np.random.Generator | None) -> LeafFlows:
     """Every host sends to the next one of a ring: in the order of places, or in one that is drawn."""
     hosts = np.repeat(np.arange(num_leaves, dtype=np.int64), num_hosts_per_leaf)

@@ -18,8 +18,3 @@ def frontier(ways: Iterable[Way], cost: Callable[[Way], float], worth: Callable[
 def cheapest(ways: Sequence[Way], worth: Callable[[Way], float], goal: float) -> Way | None:
     """The first of a frontier that is worth as much as the goal; None where none is."""
     return next((way for way in ways if worth(way) >= goal), None)
-
-
-def best_within(ways: Sequence[Way], cost: Callable[[Way], float], budget: float) -> Way | None:
-    """The last of a frontier that the budget pays for; None where it pays for none."""
-    return next((way for way in reversed(ways) if cost(way) <= budget), None)

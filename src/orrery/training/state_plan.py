@@ -1,8 +1,6 @@
 """A plan says at which level each kind of state is cut, and what it travels in."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from itertools import product
+from dataclasses import dataclass
 
 from orrery.base.knobs import check_range
 from orrery.training.levels import DEVICE, Topology
@@ -87,19 +85,3 @@ class Plan:
         if self.secondary != DEVICE and topology.size(self.secondary) >= w:
             return f"secondary: {self.secondary} is no nearer than {self.weights}; write a level inside it."
         return ""
-
-
-def every_plan(topology: Topology, like: Plan) -> Iterator[Plan]:
-    """All levels for all states, with the wires of ``like``."""
-    names = topology.names
-    for weights, gradients, optimizer, secondary in product(names, repeat=4):
-        plan = replace(
-            like,
-            name=f"{weights}/{secondary}/{gradients}/{optimizer}",
-            weights=weights,
-            gradients=gradients,
-            optimizer=optimizer,
-            secondary=secondary,
-        )
-        if not plan.refusal(topology):
-            yield plan

@@ -12,10 +12,11 @@ from orrery.evidence.prediction import Prediction
 from orrery.execution.batch import Batch, Floats, Ints
 from orrery.execution.host import wall_s
 from orrery.execution.layout import Deployment, Layout
-from orrery.execution.speculation import Speculation, expected_tokens
+from orrery.execution.speculation import Speculation
 from orrery.execution.step import step
 from orrery.kernels.ops import Gemm
 from orrery.models.model import Block, Experts, Model
+from orrery_papers.cloudmatrix384.guesses import expected_tokens
 from orrery_papers.shared.passes import decodes, halved, prompts
 from orrery_papers.shared.setup import deployment
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.numerics.experiments.registry import get_experiment
 from orrery.numerics.parse import parse_format
+from orrery.scenario.experiment import run_experiment
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
@@ -17,7 +17,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         predicted=parse_format("fp32").bytes_per_element / parse_format(word).bytes_per_element,
         because="32 bits over 8; scales of channels are not counted",
     )
-    rows = get_experiment("integer-inference")(steps=int(networks.number("num_steps")))
+    rows = run_experiment("integer-inference", steps=int(networks.number("num_steps"))).rows
     loss = {(r["weights"], r.get("scale"), r["rounded"]): float(r["loss"]) for r in rows}
     float_loss = loss["fp32", None, "never"]
     pairs = {

@@ -6,11 +6,12 @@ from orrery.catalog.devices import FOLDER, get_device
 from orrery.catalog.models import get_model
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.hardware.roofs import Roofs, takeover_flops_per_byte
+from orrery.hardware.roofs import Roofs
 from orrery.kernels import predict as timed
 from orrery.kernels.ops import AttentionDecode
 from orrery.models.model import SoftmaxAttention
 from orrery.scenario.ask import Answer, estimate
+from orrery_papers.duplex_logic_pim.takeover import takeover_flops_per_byte
 from orrery_papers.shared.described import written
 from orrery_papers.shared.setup import layout_of
 

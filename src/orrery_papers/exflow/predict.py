@@ -7,7 +7,7 @@ import numpy as np
 
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.execution.experts.affinity import Affinity, followed_frac_of, transitions
+from orrery.execution.experts.affinity import Affinity, transitions
 from orrery.execution.experts.dispatch import ALL_TO_ALL
 from orrery.execution.experts.placed import placed
 from orrery.execution.experts.placement import distances, hops, near_followed
@@ -17,6 +17,7 @@ from orrery.execution.step import step
 from orrery.kernels.ops import Popularity
 from orrery.models.config import parse
 from orrery.models.model import Model
+from orrery_papers.exflow.affinity import followed_frac_of
 from orrery_papers.shared.passes import decodes
 from orrery_papers.shared.setup import deployment
 

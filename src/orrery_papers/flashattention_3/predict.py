@@ -9,9 +9,10 @@ from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.hardware.device import Device
 from orrery.kernels.attention.overlapped import Shape, run
-from orrery.numerics.arithmetic.attention import AttentionFormat, attention, rounded_attention, with_outliers
+from orrery.numerics.arithmetic.attention import AttentionFormat, attention, rounded_attention
 from orrery.numerics.registry import get_format
 from orrery.numerics.rotations.hadamard import matrix, signs
+from orrery_papers.flashattention_3.outliers import with_outliers
 
 ROOF = "a roof of the design: loads, addresses, and clocks under the power limit are left out"
 NUM_HEADS, NUM_QUERIES, SEED = 2, 256, 0

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from orrery.base.experiment import Row
 from orrery.evidence.paper_file import Paper
 from orrery.evidence.prediction import Prediction
-from orrery.numerics.experiments.registry import get_experiment
+from orrery.scenario.experiment import run_experiment
 
 STOCHASTIC = "stochastic"
 
@@ -17,7 +17,7 @@ DIFFERS = (
 
 def predict(paper: Paper) -> Iterator[Prediction]:
     """Points of the front, and the value of the three stabilisers and of a wider scale."""
-    rows = get_experiment("fp4-design-space")(steps=int(paper.setups["regression"].number("num_steps")))
+    rows = run_experiment("fp4-design-space", steps=int(paper.setups["regression"].number("num_steps"))).rows
     front = [row for row in rows if row["is_on_front"]]
     yield Prediction(
         claim="trio-on-front",

@@ -6,7 +6,7 @@ from functools import cache
 from orrery.base.experiment import Row
 from orrery.evidence.paper_file import Paper
 from orrery.evidence.prediction import Prediction
-from orrery.numerics.experiments.registry import get_experiment
+from orrery.scenario.experiment import run_experiment
 
 BASE, FEW_MANTISSA, FEW_EXPONENT = "e8m7", "e8m1", "e3m7"
 
@@ -14,7 +14,7 @@ BASE, FEW_MANTISSA, FEW_EXPONENT = "e8m7", "e8m1", "e3m7"
 @cache
 def rows_of(steps: int) -> Mapping[str, Row]:
     """Result of every format after so many steps."""
-    return {str(row["format"]): row for row in get_experiment("fp8-and-back")(steps=steps)}
+    return {str(row["format"]): row for row in run_experiment("fp8-and-back", steps=steps).rows}
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.numerics.experiments.registry import get_experiment
+from orrery.scenario.experiment import run_experiment
 from orrery_papers.shared.trained import Trained, trained, training_job, training_layout
 
 PASSES_FLOPS = 6.0
@@ -30,7 +30,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         predicted=times[BF16] / times[FP8],
         because=f"steps of {runs[BF16].step_s:.1f} and {runs[FP8].step_s:.1f} s; million hours of H100 in all: {text}",
     )
-    found = get_experiment("fp8-and-bf16")(steps=int(paper.setups["decoder"].number("num_steps")))
+    found = run_experiment("fp8-and-bf16", steps=int(paper.setups["decoder"].number("num_steps"))).rows
     rows = {row["recipe"]: float(row["loss"]) for row in found}
     yield Prediction(
         claim="loss-gap",

@@ -10,14 +10,11 @@ from orrery.evidence.prediction import Prediction
 from orrery.kernels.spatial.attention import (
     ArrayRun,
     Attention,
-    Energies,
     SpatialArray,
     one_pass,
-    one_pass_j,
-    products_j,
     three_pass,
-    three_pass_j,
 )
+from orrery_papers.fusemax.energy import Energies, one_pass_j, products_j, three_pass_j
 
 MODELS = ("bert", "trxl", "t5", "xlm")
 PROJECTIONS = 4

@@ -6,8 +6,8 @@ import numpy as np
 
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.numerics.crest import clipping_bias, crossover, sqnr_by_block
 from orrery.numerics.parse import parse_format
+from orrery_papers.int_vs_fp.crest import clipping_bias, crossover, sqnr_by_block
 
 LAWS = ("normal", "student_t", "laplace")
 HEAVY_LAWS = ("student_t", "laplace")

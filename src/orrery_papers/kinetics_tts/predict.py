@@ -8,7 +8,7 @@ from orrery.catalog.models import get_model
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.models.model import Model
-from orrery.reasoning.frontier import best_within, cheapest, frontier
+from orrery.reasoning.frontier import cheapest, frontier
 from orrery_papers.shared.answered import reasoned, study
 
 LOW_COST_RATIO = 10.0
@@ -86,14 +86,19 @@ def _gains(dense: list[Strategy], sparse: list[Strategy]) -> Iterator[Prediction
     low = [s.total_flops for s in fronts[0] if s.total_flops <= LOW_COST_RATIO * fronts[0][0].total_flops]
     for claim, budgets in (("gain-low-cost", low), ("gain-high-cost", [max(s.total_flops for s in dense)])):
         gain, at, pair = max((_gain(fronts, budget), budget, claim) for budget in budgets)
-        best = [best_within(front, _total, at) for front in fronts]
+        best = [_best_within(front, at) for front in fronts]
         words = " against ".join(f"{s.model.name} x {s.num_tries}: {s.covered_frac:.1%}" for s in best[::-1] if s)
         yield Prediction(claim=pair, predicted=gain, because=f"at {at:.2g} equivalent flops {words}", differs=DIFFERS)
 
 
 def _gain(fronts: list[list[Strategy]], budget: float) -> float:
-    dense, sparse = (best_within(front, _total, budget) for front in fronts)
+    dense, sparse = (_best_within(front, budget) for front in fronts)
     return (sparse.covered_frac if sparse else 0.0) - (dense.covered_frac if dense else 0.0)
+
+
+def _best_within(front: list[Strategy], budget: float) -> Strategy | None:
+    """The last of a frontier that the budget pays for."""
+    return next((way for way in reversed(front) if _total(way) <= budget), None)
 
 
 def _recorded(setup: Setup) -> Iterator[Prediction]:

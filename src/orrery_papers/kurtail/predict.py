@@ -11,8 +11,8 @@ from orrery.numerics.error import compare
 from orrery.numerics.quantise import round_trip
 from orrery.numerics.rotations.hadamard import signs, transform
 from orrery.numerics.rotations.learned import lighter_tails
-from orrery.numerics.rotations.tails import kurtosis
 from orrery.scenario.quantize import quantize
+from orrery_papers.shared.tails import kurtosis
 
 Floats = NDArray[np.float64]
 

@@ -11,7 +11,8 @@ from orrery.predictors.cells.darts import darts
 from orrery.predictors.cells.learned import Bench, ignore
 from orrery.predictors.cells.pool import bench
 from orrery.predictors.studies.cell_latency import PERCEPTRON, predicted
-from orrery.predictors.studies.latency_aware_search import EQUAL_FRAC, reduction_at, searched
+from orrery.predictors.studies.latency_aware_search import EQUAL_FRAC, searched
+from orrery_papers.la_dnas.reduction import reduction_at
 
 DRAWN = 50_000
 NEAR_FRAC = 0.01

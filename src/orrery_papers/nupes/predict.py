@@ -10,13 +10,10 @@ from orrery.evidence.prediction import Prediction
 from orrery.numerics.draws import draw
 from orrery.numerics.power_exponent import (
     codes_of,
-    integer_product,
-    learned_exponent,
-    product_table,
-    round_trip_error,
     searched_exponent,
     values_of,
 )
+from orrery_papers.nupes.exponent import integer_product, learned_exponent, product_table, round_trip_error
 
 Floats = NDArray[np.floating]
 

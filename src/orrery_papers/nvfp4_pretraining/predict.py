@@ -19,8 +19,8 @@ from orrery.numerics.learning import linear
 from orrery.numerics.learning.casts import random_hadamard
 from orrery.numerics.learning.techniques.nvfp4_linear import Nvfp4Knobs
 from orrery.numerics.quantise import round_trip
-from orrery.numerics.rotations.tails import crest_factor
 from orrery.numerics.rounding import Rounding
+from orrery_papers.shared.tails import crest_factor
 from orrery_papers.shared.trained import Trained, trained, training_device, training_layout
 
 DAY_S = 86400.0

@@ -6,7 +6,8 @@ import numpy as np
 
 from orrery.evidence.paper_file import Paper
 from orrery.evidence.prediction import Prediction
-from orrery.network.leaf_spine import assigned, hashed, parts_needed, shuffled, sprayed
+from orrery.network.leaf_spine import assigned, hashed, parts_needed, sprayed
+from orrery_papers.packet_spraying.permutation import shuffled
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:

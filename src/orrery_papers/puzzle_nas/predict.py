@@ -1,13 +1,15 @@
 """Puzzle: blocks chosen for Llama-3.1-70B within one H100 by orrery search, and the published child beside it."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from orrery.base.errors import OutOfRange
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.scenario.ask import InfeasibleAnswer, estimate
+from orrery.scenario.resolve import resolve
+from orrery.scenario.schema import read_scenario
 from orrery.scenario.search import blocks
 from orrery.scenario.search.answer import DeviceResult
 from orrery.scenario.search.ask import search
@@ -90,9 +92,16 @@ def rates(setup: Setup, found: DeviceResult) -> dict[str, float]:
         "child": served.child_tokens_per_s,
         "parent": served.parent_tokens_per_s,
         "tp": float(served.parent_tp),
-        "single": blocks.offline_tokens_per_s(settings),
-        "published": blocks.offline_tokens_per_s(settings | {"model": PUBLISHED}),
+        "single": offline_tokens_per_s(settings),
+        "published": offline_tokens_per_s(settings | {"model": PUBLISHED}),
     }
+
+
+def offline_tokens_per_s(settings: Mapping[str, Any]) -> float:
+    """Answer tokens a second and device of the scenario's own model on its own layout; 0 where it does not fit."""
+    question = resolve(read_scenario(settings))
+    at = question.deployment
+    return blocks.rate(at, question.workload, at.model, at.layout.tp)
 
 
 def mixture(found: DeviceResult) -> str:

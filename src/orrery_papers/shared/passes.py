@@ -1,11 +1,27 @@
 """Batches of one step for reproductions: whole prompts, and answers; what overlaps make of them is the engine's own."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from orrery.execution.batch import Batch, Ints
-from orrery.execution.overlapped import Pass, halved, overlapped_s, pass_of, with_network
+from orrery.execution import overlapped
+from orrery.execution.batch import Batch, Floats, Ints
+from orrery.execution.layout import Deployment
+from orrery.execution.overlapped import Pass, halved, overlapped_s
+from orrery.execution.step import step
 
 __all__ = ["Pass", "decodes", "halved", "overlapped_s", "pass_of", "prompts", "with_network"]
+
+
+def pass_of(deployment: Deployment, batch: Batch) -> Pass:
+    """The passes that ``batch`` asks for."""
+    whole, half = (step(deployment, x).parts for x in (batch, halved(batch)))
+    return overlapped.pass_of(deployment, whole, half, batch.num_tokens.size)
+
+
+def with_network(done: Pass, network_s: Floats) -> Pass:
+    """The same kernels over another link, whose collectives take ``network_s``."""
+    return replace(done, total_s=done.kernels_s + network_s, network_s=network_s)
 
 
 def prompts(tokens: Ints, sequences: int = 1) -> Batch:

@@ -9,7 +9,7 @@ import pytest
 from orrery.base.errors import OutOfRange, ScenarioError
 from orrery.training.faults import simulate as playing
 from orrery.training.faults.goodput import _overheads, expected, expected_two_level
-from orrery.training.faults.interval import best_s, best_steps, daly_s, young_s
+from orrery.training.faults.interval import best_s, best_steps, young_s
 from orrery.training.faults.model import CheckpointPlan, FaultModel, RunPlan, check_fracs, erlang_loss_frac
 
 
@@ -56,12 +56,8 @@ def test_plans():
 
 
 def test_rules_for_the_interval():
-    """C = 2 and M = 100: Young 20; Daly 20 (1 + 0.1 / 3 + 0.01 / 9) - 2. From C = 2 M on a life."""
+    """C = 2 and M = 100: 20."""
     assert young_s(2.0, 100.0) == pytest.approx(20.0)
-    assert daly_s(2.0, 100.0) == pytest.approx(20.0 * (1 + 0.1 / 3 + 0.01 / 9) - 2.0)
-    assert daly_s(200.0, 100.0) == 100.0
-    assert daly_s(300.0, 100.0) == 100.0
-    assert daly_s(199.0, 100.0) != 100.0
 
 
 @pytest.mark.parametrize("blocked_s", [1e-6, 2.0, 50.0, 500.0])

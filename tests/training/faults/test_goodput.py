@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from orrery.base.errors import OutOfRange, ScenarioError
 from orrery.training.faults.goodput import expected
-from orrery.training.faults.interval import best_s, best_steps, daly_s, young_s
+from orrery.training.faults.interval import best_s, best_steps, young_s
 from orrery.training.faults.model import CheckpointPlan, FaultModel, RunPlan, erlang_loss_frac
 from orrery.training.faults.simulate import simulate
 
@@ -142,6 +142,14 @@ def test_the_best_interval_beats_its_neighbours(blocked, mtbf):
 
     best = best_s(blocked, mtbf)
     assert per_work(best) <= min(per_work(best * 0.97), per_work(best * 1.03))
+
+
+def daly_s(blocked_s, mtbf_s):
+    """Work between saves with the higher-order terms, a rule near the exact one. [daly-2006]"""
+    half = blocked_s / (2.0 * mtbf_s)
+    if half >= 1.0:
+        return mtbf_s
+    return young_s(blocked_s, mtbf_s) * (1.0 + math.sqrt(half) / 3.0 + half / 9.0) - blocked_s
 
 
 @pytest.mark.parametrize(("ratio", "near"), [(1e-6, 1e-3), (1e-8, 1e-4)])

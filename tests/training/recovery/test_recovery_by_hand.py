@@ -4,17 +4,18 @@ from math import exp, log, sqrt
 from types import SimpleNamespace
 
 import numpy as np
+import played_stages
 import pytest
+from played_stages import play_steps
 
 from orrery.base.errors import OutOfRange, ScenarioError
-from orrery.training.recovery import measured, network, strategies
-from orrery.training.recovery.measured import StageLoss, mean_setback_steps, replace_stage
+from orrery.training.recovery import measured, network
+from orrery.training.recovery.measured import replace_stage
 from orrery.training.recovery.network import Model, Shape, Text, _rms, _rms_back
 from orrery.training.recovery.strategies import (
     StageFaults,
     computed_twice,
     from_neighbours,
-    play_steps,
     rolled_back,
 )
 
@@ -214,11 +215,6 @@ def test_random_weights_of_the_same_spread(monkeypatch):
             replace_stage(model, stage, "mean")
 
 
-def test_mean_setbacks():
-    found = [StageLoss(stage=1, after_steps=1, num_steps=n, loss_jump_ratio=1.0) for n in (2, 6)]
-    assert mean_setback_steps(found) == 4.0
-
-
 class Falling:
     """A model whose loss is so many below ten as it has made steps, and four more after it lost a stage."""
 
@@ -349,11 +345,8 @@ def test_losses_drawn_one_by_one(monkeypatch):
         assert q == pytest.approx(0.5)
         return np.array(draws.pop(0), float)
 
-    monkeypatch.setattr(strategies, "stream", lambda seed, name: SimpleNamespace(geometric=geometric))
+    monkeypatch.setattr(played_stages, "stream", lambda seed, name: SimpleNamespace(geometric=geometric))
     assert play_steps(FAULTS, 10, 600.0, interval_steps=4, num_runs=2).tolist() == [7 + 6, 5 + 3 + 6]
     draws += [[7, 11], [99]]
     # a setback of 3: 6 good ones and the lost one, less 3, leave 6 to go; 10 good ones are enough
     assert play_steps(FAULTS, 10, 600.0, setback_steps=3.0, num_runs=2).tolist() == [7 + 6, 10]
-    for both in ({}, {"interval_steps": 2, "setback_steps": 1.0}):
-        with pytest.raises(ScenarioError, match="either"):
-            play_steps(FAULTS, 10, 600.0, **both)

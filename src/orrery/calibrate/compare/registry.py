@@ -4,7 +4,6 @@ import pkgutil
 from functools import cache
 from importlib import import_module
 
-from orrery.base.errors import UnknownName
 from orrery.calibrate.compare import causes
 from orrery.calibrate.compare.cause import Cause
 
@@ -14,11 +13,3 @@ def known_causes() -> tuple[Cause, ...]:
     """All causes, by name."""
     modules = (import_module(f"{causes.__name__}.{m.name}") for m in pkgutil.iter_modules(causes.__path__))
     return tuple(sorted((m.CAUSE for m in modules), key=lambda c: c.name))
-
-
-def get_cause(name: str) -> Cause:
-    """The cause called ``name``."""
-    known = {c.name: c for c in known_causes()}
-    if name not in known:
-        raise UnknownName("cause", name, known)
-    return known[name]

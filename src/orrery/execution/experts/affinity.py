@@ -68,8 +68,3 @@ def transitions(affinity: Affinity, seed: int = 0) -> Floats:
 def loads(moves: Floats) -> Floats:
     """Share of the tokens that each expert of each layer gets; layers x experts."""
     return np.concatenate([moves[:1].sum(axis=2), moves.sum(axis=1)])
-
-
-def followed_frac_of(hops_frac: float, num_devices: int) -> float:
-    """The share followed that a best placement of single favourites shows: hops = (1 - share) (n - 1) / n."""
-    return float(np.clip(1.0 - hops_frac * num_devices / (num_devices - 1.0), 0.0, 1.0))

@@ -8,7 +8,6 @@ judged on the other, so that chance does not pass for affinity.
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from orrery.execution.experts.affinity import Affinity, Floats, Ints, loads, transitions
 from orrery.execution.routes import Routes
@@ -47,21 +46,3 @@ def _counted(chosen: Ints, num_experts: int) -> Floats:
         pair = chosen[:, layer, :1] * num_experts + chosen[:, layer + 1]
         moves[layer] = np.bincount(pair.ravel(), minlength=num_experts**2).reshape(num_experts, num_experts)
     return moves / (tokens * each)
-
-
-def drawn_trace(affinity: Affinity, num_tokens: int, experts_per_token: int, seed: int = 0) -> NDArray[np.int64]:
-    """A synthetic trace: tokens x layers x choices by a law; the further choices are drawn by their popularity."""
-    generator = np.random.default_rng(seed)
-    moves = transitions(affinity, seed)
-    load = loads(moves)
-    chosen = np.empty((num_tokens, affinity.num_layers, experts_per_token), dtype=np.int64)
-    for token in range(num_tokens):
-        for layer in range(affinity.num_layers):
-            row = load[0] if layer == 0 else moves[layer - 1][chosen[token, layer - 1, 0]]
-            main = int(generator.choice(affinity.num_experts, p=row / row.sum()))
-            rest = np.where(np.arange(affinity.num_experts) == main, 0.0, load[layer])
-            others = generator.choice(
-                affinity.num_experts, size=experts_per_token - 1, replace=False, p=rest / rest.sum()
-            )
-            chosen[token, layer] = [main, *others.tolist()]
-    return chosen

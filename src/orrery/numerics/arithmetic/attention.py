@@ -33,14 +33,6 @@ class AttentionFormat:
         check_range(self, "block_rows", 0, 1 << 20)
 
 
-def with_outliers(
-    shape: tuple[int, ...], rng: np.random.Generator, *, outlier_frac: float = 0.001, outlier_std_ratio: float = 10.0
-) -> Floats:
-    """Standard normal entries, a few of which get a normal outlier on top: N(0, 1) + N(0, 100) Bernoulli(0.001)."""
-    outliers = rng.normal(0.0, outlier_std_ratio, shape) * (rng.random(shape) < outlier_frac)
-    return rng.normal(0.0, 1.0, shape) + outliers
-
-
 def attention(q: Array, k: Array, v: Array) -> Floats:
     """softmax(Q K^T / sqrt(d)) V in double precision, for (…, tokens, d)."""
     weights, total = _weights(q.astype(np.float64), k.astype(np.float64))

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from orrery.base.errors import OutOfRange, ScenarioError
 from orrery.base.knobs import check_range
-from orrery.numerics.arithmetic.integer import INT32_MOST
 
 Array = NDArray[Any]
 Int32 = NDArray[np.int32]
@@ -67,54 +66,3 @@ def requantise(sums: Array, scale: Dyadic, num_bits: int = 8) -> Int32:
     most = (1 << (num_bits - 1)) - 1
     product = sums.astype(np.int64) * scale.multiplier
     return np.clip((product + (1 << (scale.shift - 1))) >> scale.shift, -most, most).astype(np.int32)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class IntegerLinear:
-    """A linear layer with its batch norm folded in: integer weights and bias, and the dyadic scale of its sums."""
-
-    weights: Int32  # (out, in)
-    bias: Int32  # in steps of input step * weight step
-    scale: Dyadic  # input step * weight step / output step
-    num_bits: int = 8
-
-    def __call__(self, x: Int32) -> Int32:
-        """Codes of the outputs for codes (tokens, in)."""
-        return requantise(int32_sums(x, self.weights) + self.bias, self.scale, self.num_bits)
-
-
-def folded_linear(
-    weights: Array,
-    bias: Array,
-    norm_ratio: Array,
-    norm_shift: Array,
-    *,
-    input_step_ratio: float,
-    output_step_ratio: float,
-    num_bits: int = 8,
-) -> IntegerLinear:
-    """A float layer y = norm_ratio * (W x + bias) + norm_shift as integers: batch norm goes into weights and bias."""
-    folded = weights * norm_ratio[:, None]
-    step = float(np.abs(folded).max()) / ((1 << (num_bits - 1)) - 1)
-    sum_step = step * input_step_ratio
-    return IntegerLinear(
-        weights=np.rint(folded / step).astype(np.int32),
-        bias=np.rint((bias * norm_ratio + norm_shift) / sum_step).astype(np.int32),
-        scale=nearest_dyadic(sum_step / output_step_ratio),
-        num_bits=num_bits,
-    )
-
-
-def residual_add(x: Int32, x_scale: Dyadic, y: Int32, y_scale: Dyadic, num_bits: int = 8) -> Int32:
-    """Two branches of different steps in the step of their sum: each gets its own dyadic scale, then integers add."""
-    most = (1 << (num_bits - 1)) - 1
-    sums = requantise(x, x_scale, 32).astype(np.int64) + requantise(y, y_scale, 32)  # two of 32 bits need one more
-    return np.clip(sums, -most, most).astype(np.int32)
-
-
-def int32_sums(x: Int32, weights: Int32) -> Int32:
-    """x W^T in 32-bit accumulators; OutOfRange where one could overflow, whatever the order of its sum."""
-    widest = int((np.abs(x.astype(np.int64)) @ np.abs(weights.astype(np.int64)).T).max())
-    if widest > INT32_MOST:
-        raise OutOfRange(f"Sums reach {widest}, beyond a 32-bit accumulator; use narrower codes or shorter sums.")
-    return x.astype(np.int32) @ weights.astype(np.int32).T

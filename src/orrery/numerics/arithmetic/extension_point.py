@@ -45,12 +45,6 @@ def rounded_attention(
     return technique.rule(q, k, v, technique.knobs(**knobs))
 
 
-def requantised(name: str, sums: NDArray[Any], scale_ratio: float, **knobs: float) -> NDArray[Any]:
-    """INT32 sums times a scale, as codes."""
-    technique = REQUANTISATION.get(name)
-    return technique.rule(sums, scale_ratio, technique.knobs(**knobs))
-
-
 def _run(at: ExtensionPoint, name: str, x: NDArray[Any], step_ratio: float, knobs: dict[str, float]) -> Computed:
     technique = at.get(name)
     return technique.rule(x, step_ratio, technique.knobs(**knobs))

@@ -80,32 +80,6 @@ class Product:
     counts: Counts
 
 
-def affine_weights(weights: Floats, bits: int, group_elements: int = 0) -> FewBitWeights:
-    """Weights (outputs, inputs) on 2^bits evenly spaced values from the least to the greatest of each group.
-
-    ``group_elements``: inputs that share a scale; 0 = all of an output.
-    """
-    outputs, inputs = weights.shape
-    size = group_elements or inputs
-    if inputs % size:
-        raise ScenarioError(f"weights: groups of {size} do not divide {inputs} inputs; write a divisor.")
-    grouped = weights.astype(np.float64).reshape(outputs, inputs // size, size)
-    low, high = grouped.min(axis=-1), grouped.max(axis=-1)
-    steps = (1 << bits) - 1
-    scales = np.where(high > low, (high - low) / steps, 1.0)
-    zeros = np.rint(-low / scales)
-    codes = np.clip(np.rint(grouped / scales[..., None] + zeros[..., None]), 0, steps)
-    return FewBitWeights(codes=codes.astype(np.int64).reshape(outputs, inputs), scales=scales, zeros=zeros, bits=bits)
-
-
-def ternary_weights(weights: Floats) -> FewBitWeights:
-    """Weights as -1, 0 or 1 times the mean of their absolute values (BitNet b1.58, arXiv 2402.17764)."""
-    scale = max(float(np.abs(weights).mean()), np.finfo(np.float64).tiny)
-    signs = np.clip(np.rint(weights / scale), -1, 1)
-    one = np.ones((len(weights), 1))
-    return FewBitWeights(codes=(signs + 1).astype(np.int64), scales=scale * one, zeros=one, bits=2)
-
-
 def exact(activations: Floats, weights: FewBitWeights) -> Floats:
     """The product in double precision, one multiplication after the other."""
     return checked(activations, weights) @ weights.dequantised().T

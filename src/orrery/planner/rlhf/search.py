@@ -8,7 +8,6 @@ that do not fit cost more the more they lack, so the chain may cross them.
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 from orrery.base.units import text
 from orrery.engine.streams import stream
@@ -128,17 +127,6 @@ def _cost(evaluator: Evaluator, placed: list[Placed]) -> tuple[float, bool]:
     time_s = max(t.end_s for t in evaluator.turns(placed))
     over = evaluator.memory_bytes(placed) / evaluator.capacity_bytes - 1.0
     return time_s * (1.0 + OVERFULL_RATIO * max(over, 0.0)), over <= 0.0
-
-
-def brute_force(space: Space) -> Plan | None:
-    """The best plan that fits of all assignments: for spaces small enough to count out."""
-    evaluator = Evaluator(space.job)
-    best, best_s = None, math.inf
-    for placed in product(*(space.options(i) for i in range(len(space.ways)))):
-        cost, fits = _cost(evaluator, list(placed))
-        if fits and cost < best_s:
-            best, best_s = placed, cost
-    return evaluator.plan(best) if best else None
 
 
 def _nothing_fits(space: Space, evaluator: Evaluator) -> Infeasible:

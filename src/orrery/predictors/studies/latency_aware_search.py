@@ -5,7 +5,6 @@ whose quality is a stated stand-in (``cells.proxy``). The same search with multi
 Latencies in the rows are the machine's own, not the perceptron's. [xu-2020-latency-aware-nas]
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -108,13 +107,6 @@ def _rows(machine: Bench, cells: Cells, runs: Proxy, drawn: Floats) -> tuple[Row
         for t, term in enumerate(TERMS)
         for w, weight in enumerate(WEIGHTS)
     )
-
-
-def reduction_at(rows: Sequence[Row], term: str, quality_lost_frac: float) -> float:
-    """How much lower latency is where so much quality is lost, between the weights that lie around it."""
-    found = [row for row in rows if row["term"] == term]
-    lost = np.maximum.accumulate([float(row["quality_lost_frac"]) for row in found])
-    return float(np.interp(quality_lost_frac, lost, [float(row["latency_reduction_frac"]) for row in found]))
 
 
 EXPERIMENT = Experiment(

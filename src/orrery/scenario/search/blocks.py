@@ -90,13 +90,6 @@ def served(settings: Mapping[str, Any], network: Networks) -> Served | None:
     return Served(child_tokens_per_s=child_tokens_per_s, parent_tokens_per_s=rates[tp], parent_tp=tp)
 
 
-def offline_tokens_per_s(settings: Mapping[str, Any]) -> float:
-    """Answer tokens a second and device of the scenario's own model on its own layout; 0 where it does not fit."""
-    question = resolve(read_scenario(settings))
-    at = question.deployment
-    return rate(at, question.workload, at.model, at.layout.tp)
-
-
 def network_of(alternatives: Mapping[str, str]) -> Networks:
     """The network whose layers are called so."""
     places = {word(variant): i for i, variant in enumerate(variants())}

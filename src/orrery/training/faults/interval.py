@@ -1,7 +1,6 @@
-"""How often to save: rules of thumb of the first and a higher order, and the interval that is best exactly.
+"""How often to save: a rule of thumb, and the interval that is best exactly.
 
     Young     sqrt(2 C M)                                                   [young-1974]
-    Daly      sqrt(2 C M) (1 + sqrt(C/2M)/3 + (C/2M)/9) - C, or M from C = 2M on   [daly-2006]
     exact     the t with (rt - 1) e^(rt - 1) = -e^(-1 - rC), so rt = 1 + W(-e^(-1 - rC))
 
 C is what one save stops, M = 1/r the mean time between failures of the job. The exact one makes the mean time for a
@@ -18,14 +17,6 @@ from orrery.training.faults.model import CheckpointPlan, FaultModel, RunPlan, ch
 def young_s(blocked_s: float, mtbf_s: float) -> float:
     """Work between saves, to first order."""
     return math.sqrt(2.0 * blocked_s * mtbf_s)
-
-
-def daly_s(blocked_s: float, mtbf_s: float) -> float:
-    """Work between saves, with the higher-order terms."""
-    half = blocked_s / (2.0 * mtbf_s)
-    if half >= 1.0:
-        return mtbf_s
-    return young_s(blocked_s, mtbf_s) * (1.0 + math.sqrt(half) / 3.0 + half / 9.0) - blocked_s
 
 
 def best_s(blocked_s: float, mtbf_s: float) -> float:

@@ -123,11 +123,6 @@ def setbacks(
     return found
 
 
-def mean_setback_steps(found: Sequence[StageLoss]) -> float:
-    """Over all losses that were tried."""
-    return sum(s.num_steps for s in found) / len(found)
-
-
 def steps_with_losses(
     shape: Shape,
     num_steps: int,

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.base.errors import OutOfRange, ScenarioError
-from orrery.engine.streams import stream
+from orrery.base.errors import OutOfRange
 from orrery.training.faults.model import check_fracs, check_not_negative, check_positive
 
 Floats = NDArray[np.float64]
@@ -97,30 +96,3 @@ def from_neighbours(
 def _outcome(faults: StageFaults, steps: float, step_s: float, failures: float, saving_s: float) -> Outcome:
     time_s = steps * step_s + failures * faults.replace_s + saving_s
     return Outcome(steps=steps, step_s=step_s, num_failures=failures, time_s=time_s)
-
-
-def play_steps(
-    faults: StageFaults,
-    num_steps: int,
-    step_s: float,
-    *,
-    interval_steps: int = 0,
-    setback_steps: float = 0.0,
-    num_runs: int = 200,
-    seed: int = 0,
-) -> Floats:
-    """Steps of runs drawn loss by loss: back to the last save (``interval_steps``), or by ``setback_steps``."""
-    if bool(interval_steps) == bool(setback_steps):
-        raise ScenarioError("play_steps: write either interval_steps or setback_steps, above 0.")
-    q, draws = faults.step_failure_frac(step_s), stream(seed, "training/stages")
-    done, steps = np.zeros(num_runs), np.zeros(num_runs)
-    open_runs = np.arange(num_runs)
-    while open_runs.size:
-        good = draws.geometric(q, open_runs.size) - 1.0
-        ends = done[open_runs] + good >= num_steps
-        steps[open_runs] += np.where(ends, num_steps - done[open_runs], good + 1.0)
-        reached = done[open_runs] + good
-        back = np.floor(reached / interval_steps) * interval_steps if interval_steps else reached + 1.0 - setback_steps
-        done[open_runs] = back
-        open_runs = open_runs[~ends]
-    return steps

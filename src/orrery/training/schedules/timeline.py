@@ -50,25 +50,6 @@ class Timeline:
     in_flight_ratio: Floats  # most micro-batches held at once, from forward to weight gradient, all chunks counted as 1
 
 
-def even_seconds(
-    schedule: Schedule,
-    pp: int,
-    vp: int,
-    forward_s: float,
-    backward_s: float,
-    weight_s: float,
-    hand_over_s: float = 0.0,
-) -> PieceSeconds:
-    """Ranks that take F, B and W for a micro-batch, shared out evenly over the chunks that it visits."""
-    shape = (pp, schedule.num_chunks(vp))
-    return PieceSeconds(
-        forward_s=np.full(shape, forward_s / vp),
-        backward_s=np.full(shape, backward_s / vp),
-        weight_s=np.full(shape, weight_s / vp),
-        hand_over_s=hand_over_s,
-    )
-
-
 def play_schedule(schedule: Schedule, pp: int, vp: int, num_micro_batches: int, seconds: PieceSeconds) -> Timeline:
     """A step of ``schedule``; ScenarioError where it does not take these sizes."""
     if why := schedule.sizes.refusal(pp, vp, num_micro_batches):

@@ -110,11 +110,6 @@ class Work:
         return self.products_s / (1.0 + PRODUCTS_BACKWARD_RATIO) + self.attention_s / (1.0 + ATTENTION_BACKWARD_RATIO)
 
 
-def group_work(trainer: Trainer, lengths: Ints, degree: int) -> Work:
-    """Sequences together on a group of ``degree`` ranks."""
-    return split_work(trainer, int(lengths.sum()), float(attention_s(trainer, lengths).sum()), degree)
-
-
 def split_work(trainer: Trainer, tokens: int, forward_attention_s: float, degree: int) -> Work:
     """The same, from the sequences' tokens and what their attention takes on one rank."""
     local = max(1, ceil(tokens / degree))

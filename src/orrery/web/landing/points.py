@@ -62,25 +62,6 @@ def points_of(model: str, device: str, engine: str, lengths: tuple[int, int]) ->
     return found
 
 
-def settings_of_row(
-    model: str, device: str, engine: str, lengths: tuple[int, int], bits: str, row: Mapping[str, float]
-) -> dict[str, Any]:
-    """The settings of a row, as the page of its estimate takes them."""
-    weights, cache = formats_on(model, device)[bits]
-    degrees = {way: int(row[way]) for way in ("tp", "pp", "dp", "ep") if row[way] > 1 or way == "tp"}
-    return {
-        "model": model,
-        "device": device,
-        **degrees,
-        **({"weights": weights} if weights else {}),
-        "kv": cache,
-        "engine": engine,
-        "input_tokens": lengths[0],
-        "output_tokens": lengths[1],
-        "concurrency": int(row["concurrency"]),
-    }
-
-
 def _row(point: FrontEstimate) -> list[float]:
     e = point.answer.estimate
     layout = e.deployment.layout

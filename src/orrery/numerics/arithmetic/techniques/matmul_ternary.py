@@ -15,7 +15,7 @@ def rule(activations: Floats, weights: FewBitWeights, knobs: NoKnobs) -> Product
     """The sum of activations under a 1 less the sum of those under a -1, scaled once an output."""
     a = checked(activations, weights)
     if weights.scales.shape[1] != 1 or np.any(weights.zeros != 1) or weights.codes.max(initial=0) > 2:
-        raise ScenarioError("weights: not ternary with one scale an output; write ternary_weights(…).")
+        raise ScenarioError("weights: not ternary with one scale an output; round them to -1, 0 or 1 times a scale.")
     signs = weights.codes - 1
     sums = np.stack([np.where(row > 0, a, 0.0).sum(axis=1) - np.where(row < 0, a, 0.0).sum(axis=1) for row in signs])
     results = len(a) * len(signs)

@@ -60,11 +60,6 @@ def start(job: TrainingJob, layout: TrainingLayout, script: Script) -> str:
     return " \\\n  ".join((f"torchrun {_rendezvous(job, layout)} {script.program}", *script.arguments))
 
 
-def torchrun_flags(job: TrainingJob, layout: TrainingLayout) -> tuple[str, ...]:
-    """Flags of torchrun itself."""
-    return tuple(word for word in _rendezvous(job, layout).split() if word.startswith("--"))
-
-
 def _rendezvous(job: TrainingJob, layout: TrainingLayout) -> str:
     nodes, devices = num_nodes(job, layout), devices_of_node(job, layout)
     if nodes == 1:

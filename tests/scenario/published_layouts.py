@@ -1,4 +1,4 @@
-"""Layouts that practitioners published, with how fast they ran: ``facts/published_layouts.toml``."""
+"""Layouts that practitioners published, with how fast they ran: ``published_layouts.toml``."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from typing import Any
 from orrery.base.errors import FactError
 from orrery.base.sources import Source, read_toml
 
-FILE = Path(__file__).parent / "facts" / "published_layouts.toml"
+FILE = Path(__file__).with_suffix(".toml")
 
 MEASURED = (
     "tokens_per_s_per_device",
