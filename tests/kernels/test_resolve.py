@@ -112,6 +112,7 @@ def test_fp32_products_are_not_priced_as_16_bit_ones(device):
         ("rtx-4090", "fp8", 330.3 / 660.6),
         ("rtx-4090", "int8", 1.0),  # integers at the full one
         ("rtx-5090", "nvfp4", 1.0),
+        ("rtx-4090", "ternary_weight_only", 1.0),  # unpacked beside 16 bits
         ("l40s", "bf16", 362 / (733 / 2)),
         ("v100-pcie-32gb", "fp16", 1.0),  # no rate of integers to compare with
     ],

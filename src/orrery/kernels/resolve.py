@@ -97,10 +97,10 @@ def held_back_ratio(device: Device, format: str) -> float:
     """
     number = get_format(format)
     rate = next((r for r in number.rates if r in device.dense_flops_per_s), "")
-    full = device.dense_flops_per_s.get(INTEGER_RATE, 0.0) / round(number.bytes_per_element)
-    if number.kind != "float" or not rate or not full or number.bytes_per_element < 1.0:
+    integers = device.dense_flops_per_s.get(INTEGER_RATE, 0.0)
+    if number.kind != "float" or number.bytes_per_element < 1.0 or not rate or not integers:
         return 1.0
-    return min(1.0, device.dense_flops_per_s[rate] / full)
+    return min(1.0, device.dense_flops_per_s[rate] * round(number.bytes_per_element) / integers)
 
 
 def unhindered(found: Calibration, device: Device, format: str, names: tuple[str, ...]) -> Calibration:
