@@ -15,12 +15,12 @@ def part_of(deployment, batch, name):
     return next(p for p in step(deployment, batch).parts if p.name == name)
 
 
-def sent_s(deployment, num_bytes, kind="send_recv", n=2):
+def sent_s(deployment, num_bytes, kind="send_recv", n=2, library="nccl"):
     work = network.Collective(
         kind=kind,
         num_devices=n,
         message_bytes=np.array([num_bytes]),
-        library="nccl",
+        library=library,
         has_peer_to_peer=True,
         devices_per_node=deployment.cluster.devices_per_node,
     )
@@ -42,15 +42,7 @@ def test_every_reduction_carries_whole_tokens(deploy):
     """Two all-reduces a layer, each of all tokens x 8192 x 2 bytes; 80 layers."""
     deployment = deploy(tp=4)
     parts = [p for p in step(deployment, decodes(64)).parts if p.name == "all-reduce"]
-    work = network.Collective(
-        kind="all_reduce",
-        num_devices=4,
-        message_bytes=np.array([64 * 8192 * 2.0]),
-        library=deployment.engine.kernels,
-        has_peer_to_peer=True,
-        devices_per_node=8,
-    )
-    each_s = float(network.predict(work, deployment.cluster.device).time_s[0])
+    each_s = sent_s(deployment, 64 * 8192 * 2.0, "all_reduce", 4, deployment.engine.kernels)
     assert sum(float(p.time_s[0]) for p in parts) == pytest.approx(160 * each_s, rel=1e-12)
 
 
@@ -58,15 +50,7 @@ def test_norms_over_all_heads_sum_two_numbers_of_a_token(deploy):
     """MiniMax-M2.5: one more all-reduce in each of 62 layers, of 64 tokens x 2 sums x 4 bytes; none on one device, and
     none where every head has its own norm."""
     deployment = deploy(tp=4, model="MiniMaxAI/MiniMax-M2.5")
-    work = network.Collective(
-        kind="all_reduce",
-        num_devices=4,
-        message_bytes=np.array([64 * 2 * 4.0]),
-        library=deployment.engine.kernels,
-        has_peer_to_peer=True,
-        devices_per_node=8,
-    )
-    each_s = float(network.predict(work, deployment.cluster.device).time_s[0])
+    each_s = sent_s(deployment, 64 * 2 * 4.0, "all_reduce", 4, deployment.engine.kernels)
     found = part_of(deployment, decodes(64), "sums of norms")
     assert float(found.time_s[0]) == pytest.approx(62 * each_s, rel=1e-12)
     for other in (deploy(tp=1, model="MiniMaxAI/MiniMax-M2.5"), deploy(tp=4), deploy(tp=4, model="Qwen/Qwen3-32B")):

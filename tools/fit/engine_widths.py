@@ -99,10 +99,15 @@ class Widths:
         """Of one kind of run."""
         return float(np.exp(sum(self.parts.get(name, 0.0) for name in _names(mode, tuple(path)))))
 
+    def ends(self, mode: str, path: Iterable[Key]) -> dict[str, float]:
+        """Of one kind of run, the logarithms of its four quantiles before they are stretched."""
+        size, levels = self.size(mode, path), self.levels.get(mode.partition(" ")[0], self.levels[""])
+        return {name: level * size for name, level in levels.items()}
+
     def spread(self, mode: str, path: Iterable[Key]) -> dict[str, float]:
         """Truth / prediction at four quantiles; 1 is always inside."""
-        size, levels = self.size(mode, path), self.levels.get(mode.partition(" ")[0], self.levels[""])
-        ends = {name: float(np.exp(level * size * self.stretch[name[-2:]])) for name, level in levels.items()}
+        logs = self.ends(mode, path)
+        ends = {name: float(np.exp(log * self.stretch[name[-2:]])) for name, log in logs.items()}
         return {k: float(f"{(min if v < 1 else max)(ends[k], v):.4g}") for k, v in LEAST.items()}
 
 
@@ -144,9 +149,8 @@ def stretch_of(errors: Errors, left_out: Sequence[tuple[np.ndarray, Widths]], na
     low, high = np.zeros(errors.error.size), np.zeros(errors.error.size)
     for places, found in left_out:
         for i in places:
-            size = found.size(errors.mode[i], errors.path[i])
-            levels = found.levels.get(errors.mode[i].partition(" ")[0], found.levels[""])
-            low[i], high[i] = size * levels[f"low_{name}"], size * levels[f"high_{name}"]
+            ends = found.ends(errors.mode[i], errors.path[i])
+            low[i], high[i] = ends[f"low_{name}"], ends[f"high_{name}"]
     weight = errors.weight / errors.weight.sum()
     for factor in STRETCHES:
         inside = (errors.error >= low * factor) & (errors.error <= high * factor)

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from training_runs import Run, read_runs, time_errors
 
 from orrery.catalog.frameworks import FITTED
 from orrery.evidence.accuracy import read_tables, write_tables
@@ -26,14 +27,11 @@ from training import (
     HOST_BOUND_FRAC,
     MIN_FIT,
     Known,
-    Run,
     even,
     fit,
     fitted,
     launch_share,
-    read_runs,
     theta_of,
-    time_errors,
 )
 
 LEFT_OUT, STEP = "training, a device left out", "step"

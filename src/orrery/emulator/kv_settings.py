@@ -6,7 +6,6 @@ from importlib.util import find_spec
 
 from orrery.base.errors import ScenarioError
 from orrery.execution.layout import Deployment
-from orrery.models.model import LatentAttention
 
 ADDRESS = re.compile(r"tcp://(?P<host>\*|[\w.-]+|\[[\w:.%]+\]):(?P<port>[1-9]\d{0,4})|ipc://.+")
 MAX_PORT = 65_535
@@ -35,7 +34,7 @@ class KVEventSettings:
             _check(name, address)
         if replay == endpoint:
             raise ScenarioError(f"kv-events-replay: {replay} is where events go; write another port.")
-        is_latent = any(isinstance(block.mixer, LatentAttention) for block in deployment.model.blocks)
+        is_latent = deployment.model.has_latent_attention
         return KVEventSettings(
             endpoint=endpoint,
             replay=replay,

@@ -16,7 +16,6 @@ from orrery.execution.batch import Batch, Floats, Ints
 from orrery.execution.engine import Engine
 from orrery.execution.layout import Deployment
 from orrery.execution.shard import num_kernels, num_pieces
-from orrery.models.model import LatentAttention
 
 WIDE_TP = 4
 """Devices that share tensors, from which on an engine may capture larger graphs."""
@@ -44,8 +43,8 @@ def graph_tokens(deployment: Deployment) -> int:
     engine = deployment.engine
     if not engine.has_cuda_graphs or (engine.has_plain_pieces and not is_plain(deployment)):
         return -1
-    is_latent = any(isinstance(b.mixer, LatentAttention) for b in deployment.model.blocks)
-    return (engine.max_num_latent_graph_tokens if is_latent else 0) or engine.max_num_graph_tokens
+    latent = engine.max_num_latent_graph_tokens if deployment.model.has_latent_attention else 0
+    return latent or engine.max_num_graph_tokens
 
 
 def is_plain(deployment: Deployment) -> bool:

@@ -238,6 +238,11 @@ class Model:
         return blocks + self.embedding_parameters + head + self.other_parameters + self.tower_parameters
 
     @property
+    def has_latent_attention(self) -> bool:
+        """Whether any layer caches one latent vector a token."""
+        return any(isinstance(b.mixer, LatentAttention) for b in self.blocks)
+
+    @property
     def num_active_parameters(self) -> int:
         """Parameters that one token passes through; embeddings look up one row and do not count, the head does."""
         head = self.head.num_parameters if self.head else 0
