@@ -36,8 +36,7 @@ from scorecard_plot import draw
 from scorecard_rl import rl_metrics
 from scorecard_rows import Counts, Mask, Scored, Words
 from scorecard_training import STEP, training_metrics, training_tables
-from scorecard_unseen import FIRST, section
-from scorecard_unseen import KEY as UNSEEN
+from scorecard_unseen import BATCHES, section
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -271,10 +270,10 @@ def main() -> None:
     retained = read_tables()
     left_out, truth = retained.get(LEFT_OUT, {}).get(STEP, {}), retained.get(GROUND_TRUTH, {})
     campaigns, pictures = retained.get(BY_CAMPAIGN, {}), retained.get(PICTURES, {})
-    unseen = {key: retained[key] for key in (UNSEEN, FIRST) if key in retained}
+    unseen = {key: entry for key, entry in retained.items() if key.startswith("unseen")}
     write_tables(accuracy(scored, counts, retained))
     write_atomically(ROOT / "docs" / "scorecard.svg", draw(scored))
-    afterwards = section(unseen) if unseen else ""
+    afterwards = "".join(section(batch, unseen) for batch in BATCHES if batch.key in unseen)
     page = write_page(scored, counts, left_out, truth, campaigns, pictures, afterwards)
     write_atomically(ROOT / "docs" / "scorecard.md", page)
     table = "\n".join([summary(scored), *diffusion_summary(pictures), "", *campaign_summary(campaigns, scored)])

@@ -2,13 +2,15 @@
 
     python tools/scorecard_unseen.py
 
-reads docs/data/unseen-serving.csv and docs/data/unseen-training.csv, and writes its part of docs/scorecard.md and of
-src/orrery/evidence/accuracy.toml. The first score, made before anything was changed on account of these runs, stays
-beside the present one.
+reads the tables of every batch (docs/data/unseen-*.csv), and writes its part of docs/scorecard.md and of
+src/orrery/evidence/accuracy.toml. The first score of a batch, made before anything was changed on account of its runs,
+stays beside the present one.
 """
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +26,9 @@ from orrery.evidence.score import score_errors
 from orrery.evidence.tables import read_table
 
 ROOT = Path(__file__).resolve().parents[1]
-TABLES = (ROOT / "docs" / "data" / "unseen-serving.csv", ROOT / "docs" / "data" / "unseen-training.csv")
+DATA = ROOT / "docs" / "data"
 SCORECARD = ROOT / "docs" / "scorecard.md"
 
-KEY, FIRST = "unseen", "unseen, first score"
 DECLINED = "declined"
 
 COLUMNS = (
@@ -42,9 +43,23 @@ COLUMNS = (
     "80 %",
 )
 
-HEADING = "## Measurements collected afterwards"
 
-TEXT = """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Runs that were collected together, and the heading and words of their section."""
+
+    key: str
+    tables: tuple[Path, ...]
+    heading: str
+    text: str
+
+
+BATCHES = (
+    Batch(
+        key="unseen",
+        tables=(DATA / "unseen-serving.csv", DATA / "unseen-training.csv"),
+        heading="## Measurements collected afterwards",
+        text="""
 Published runs that were collected after every constant and interval had been fitted, from sources that no fit reads:
 [data/unseen-serving.csv](data/unseen-serving.csv) and [data/unseen-training.csv](data/unseen-training.csv), each row
 with its source and conditions. No constant is fitted to them. Their first score, before anything was changed on their
@@ -53,13 +68,27 @@ joined the fits since (SGLang's cookbook, 38 runs: [data/later-serving.csv](data
 every fitted campaign is, by constants that never saw it; it is in the first score of groups over all sources and not
 in the present one. A group is a campaign: one source's runs of one engine, of one era, on one generation of devices.
 `python tools/scorecard_unseen.py` finds these numbers.
-"""
+""",
+    ),
+    Batch(
+        key="unseen, second batch",
+        tables=(DATA / "unseen-serving-second.csv",),
+        heading="## A second batch, collected in November 2026",
+        text="""
+Serving runs that their authors published in issues and pull requests of some thirty projects, collected after the
+batch above had been worked on: [data/unseen-serving-second.csv](data/unseen-serving-second.csv). Their first score is
+a blind one: every row was written down before any was predicted, none was left out for its error, and what a source
+does not say (often the release, sometimes the memory share) is blank, as it would be for a user. Rows of one source
+that were no first prompts have no time to first token, since their prompts share a prefix.
+""",
+    ),
+)
 
 Entry = Mapping[str, float]
 """Rows, median, mean, p90, bias and the share of measurements in the 80 % interval."""
 
 
-def entries(tables: tuple[Path, ...] = TABLES) -> dict[str, Any]:
+def entries(tables: tuple[Path, ...]) -> dict[str, Any]:
     """What became of every row of the tables, by metric and group, and how many were declined for which reason."""
     found: dict[str, Any] = {}
     declined: dict[str, int] = {}
@@ -107,11 +136,11 @@ def _scores(
             yield str(group), {"rows": score.rows} | kept
 
 
-def lines(now: Mapping[str, Any], first: Mapping[str, Any]) -> list[str]:
+def lines(batch: Batch, now: Mapping[str, Any], first: Mapping[str, Any]) -> list[str]:
     """The section's tables: every metric and campaign, with the first score beside the present one."""
     out = [
-        HEADING + "\n",
-        TEXT.strip() + "\n",
+        batch.heading + "\n",
+        batch.text.strip() + "\n",
         f"| {' | '.join(COLUMNS)} |",
         "|" + "---|" * len(COLUMNS),
     ]
@@ -135,23 +164,33 @@ def _cells(entry: Entry) -> list[str]:
     return [errors, f"{100 * entry['bias']:+.1f}", covered]
 
 
-def section(retained: Mapping[str, Any]) -> str:
+def _first(key: str) -> str:
+    return f"{key}, first score"
+
+
+def section(batch: Batch, retained: Mapping[str, Any]) -> str:
     """The section of the page, from the numbers in the accuracy file."""
-    return "\n".join([*lines(retained[KEY], retained.get(FIRST, {})), "", ""])
+    return "\n".join([*lines(batch, retained[batch.key], retained.get(_first(batch.key), {})), "", ""])
 
 
 def main() -> None:
     """Score, and write both places."""
     retained = dict(read_tables())
-    retained[KEY] = entries()
-    retained.setdefault(FIRST, retained[KEY])
-    write_tables(retained)
     page = SCORECARD.read_text(encoding="utf-8")
-    place = rf"(?ms)^{HEADING}\n.*?(?=^## )"
-    if not re.search(place, page):
-        page = page.replace("## Training runs\n", f"{HEADING}\n\n## Training runs\n", 1)
-    write_atomically(SCORECARD, re.sub(place, lambda _: section(retained), page))
+    for batch in BATCHES:
+        retained[batch.key] = entries(batch.tables)
+        retained.setdefault(_first(batch.key), retained[batch.key])
+        place = rf"(?ms)^{re.escape(batch.heading)}\n.*?(?=^## )"
+        if not re.search(place, page):
+            page = page.replace("## Training runs\n", f"{batch.heading}\n\n## Training runs\n", 1)
+        page = re.sub(place, partial(_text, section(batch, retained)), page)
+    write_tables(retained)
+    write_atomically(SCORECARD, page)
     print("wrote docs/scorecard.md and src/orrery/evidence/accuracy.toml")
+
+
+def _text(text: str, _: object) -> str:
+    return text
 
 
 if __name__ == "__main__":
