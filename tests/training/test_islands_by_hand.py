@@ -123,7 +123,7 @@ def test_the_slowest_hop(monkeypatch):
 
 def test_operations_of_all_devices():
     """Six layers of three passes of 10 + 4 operations, the head of three of 5; for five micro-batches of 16 devices."""
-    layer = SimpleNamespace(forward_flops=np.array([10.0]), attention_flops=np.array([4.0]))
+    layer = SimpleNamespace(forward_flops=np.array([10.0]), attention_flops=np.array([4.0]), padded_flops=np.zeros(1))
     found = SimpleNamespace(layer=layer, num_layers=6, head=SimpleNamespace(forward_flops=np.array([5.0])))
     for recompute, again in (("none", 0.0), ("selective", 4.0), ("full", 14.0)):
         expected = (6 * (42.0 + again) + 15.0) * 5 * 16

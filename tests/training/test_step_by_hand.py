@@ -205,7 +205,13 @@ def test_hand_overs_of_a_pipeline(monkeypatch):
 
 
 LAYER = many(
-    forward_flops=10, attention_flops=2, unmade_flops=0, forward_bytes=100, stream_forward_s=1, stream_backward_s=2
+    forward_flops=10,
+    padded_flops=0,
+    attention_flops=2,
+    unmade_flops=0,
+    forward_bytes=100,
+    stream_forward_s=1,
+    stream_backward_s=2,
 )
 FOUND = SimpleNamespace(num_layers=12, layer=LAYER, head=many(forward_flops=5))
 

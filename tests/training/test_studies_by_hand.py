@@ -232,7 +232,7 @@ def test_a_ring_sums_what_its_stage_holds(monkeypatch, stage, dense, ends, overl
 @pytest.mark.parametrize(("recompute", "again"), [("none", 0), ("selective", 5), ("full", 12)])
 def test_operations_of_stages(recompute, again):
     """Products of 7 and attention of 5 in each of 6 layers three times, and again; a head of 11; 4 micro-batches."""
-    layer = SimpleNamespace(forward_flops=np.array([7.0]), attention_flops=np.array([5.0]))
+    layer = SimpleNamespace(forward_flops=np.array([7.0]), attention_flops=np.array([5.0]), padded_flops=np.zeros(1))
     found = SimpleNamespace(layer=layer, num_layers=6, head=SimpleNamespace(forward_flops=np.array([11.0])))
     job = SimpleNamespace(num_micro_batches=lambda layout: 4)
     flops = islands._flops(job, TrainingLayout(tp=2, dp=3, recompute=recompute), found)

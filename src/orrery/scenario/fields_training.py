@@ -151,6 +151,20 @@ TRAINING_SETTINGS: tuple[Setting, ...] = grouped(
         most=10_000_000,
         commands=TRAIN,
     ),
+    number(
+        "expert_capacity_factor",
+        "Most tokens that a rank sends to one expert, over those of the mean expert; more are dropped (default: none "
+        "are).",
+        1.25,
+        most=1000.0,
+        metavar="X",
+        commands=TRAIN,
+    ),
+    switch(
+        "pad_experts",
+        "With expert_capacity_factor: every expert computes as many rows as it may take, empty ones too.",
+        commands=TRAIN,
+    ),
     word(
         "dispatcher",
         "How tokens reach their experts: all-gather, all-to-all, deepep, hybridep (default: the framework's).",

@@ -11,7 +11,7 @@ from orrery.catalog.devices import get_device
 from orrery.catalog.frameworks import DEFAULT_FRAMEWORK, Use, framework_notes, get_framework
 from orrery.catalog.models import get_model
 from orrery.execution.finetune_memory import activations
-from orrery.execution.train.experts import dispatcher_of
+from orrery.execution.train.experts import SEND, dispatcher_of
 from orrery.execution.train.framework import Framework
 from orrery.execution.train.hidden import EXPERT, GRADIENT, TENSOR
 from orrery.execution.train.job import LOW_RANK, PLACEMENT_INTERVAL_STEPS, Islands, Task, TrainingJob
@@ -68,6 +68,8 @@ def training_question(scenario: Scenario) -> TrainingQuestion:
     devices = cast(int, scenario.devices)
     if scenario.node_link_bytes_per_s is not None:
         device = with_node_link(device, scenario.node_link_bytes_per_s, min(per_node, devices))
+        if devices <= per_node:
+            notes.append("node_link_bytes_per_s: no effect on this deployment: all devices are in one node")
     cluster = Cluster(device=device, num_devices=devices, devices_per_node=min(per_node, devices))
     notes += read_as(model)
     job = TrainingJob(
@@ -90,6 +92,7 @@ def training_question(scenario: Scenario) -> TrainingQuestion:
         dispatcher=scenario.dispatcher or "",
         expert_loads=expert_loads(scenario.expert_loads, model),
         **_placement(scenario, model, notes),
+        **_capacity(scenario, model, scenario.dispatcher or framework.dispatcher, notes),
     )
     return TrainingQuestion(job=job, given=_given(scenario), notes=tuple(notes))
 
@@ -151,6 +154,21 @@ def _placement(scenario: Scenario, model: Model, notes: list[str]) -> dict[str, 
         notes.append(f"placement_interval_steps: {interval} (assumed)")
     knobs = (("num_replicas", float(copies)),) if copies is not None else ()
     return {"expert_placement": name, "placement_knobs": knobs, "placement_interval_steps": interval}
+
+
+def _capacity(scenario: Scenario, model: Model, dispatcher: str, notes: list[str]) -> dict[str, Any]:
+    """Limit on an expert's tokens; ScenarioError where it means nothing beside the others."""
+    factor, pads = scenario.expert_capacity_factor, scenario.pad_experts
+    if factor is None:
+        if pads:
+            raise ScenarioError("pad_experts: needs to know up to what; write expert_capacity_factor, such as 1.25.")
+        return {}
+    if not any(b.experts for b in model.blocks):
+        raise ScenarioError(f"expert_capacity_factor: {model.name} has no experts; leave expert_capacity_factor out.")
+    if pads and dispatcher != SEND:
+        raise ScenarioError(f"pad_experts: {dispatcher} sends no empty rows; write dispatcher = {SEND}.")
+    notes.append("expert_capacity_factor: what dropped tokens cost in loss is not predicted")
+    return {"expert_capacity_ratio": factor, "pads_experts": bool(pads)}
 
 
 def _usual_precision(device: Device) -> str:

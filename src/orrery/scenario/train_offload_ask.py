@@ -26,6 +26,9 @@ PRECISIONS = ("bf16", "fp16", "fp32", "tf32")
 ALONE = {"pp": 1, "cp": 1, "ep": 1, "etp": 1, "vp": 1}
 """Degrees that offloading is not known with."""
 
+OF_RANKS = ("expert_placement", "expert_overlap", "dispatcher")
+"""Settings of experts that stand on other ranks."""
+
 OWN_WAY = (
     "first_stage_layers",
     "last_stage_layers",
@@ -110,6 +113,9 @@ def chosen_rule(ready: Prepared) -> tuple[Rule, OffloadedStep]:
 
 def _question(scenario: Scenario, technique: Technique) -> tuple[TrainingQuestion, tuple[str, ...]]:
     """The job, with the task that the technique is for."""
+    of_ranks = (*OF_RANKS, *(("expert_loads",) if scenario.expert_capacity_factor is None else ()))
+    if other := next((n for n in of_ranks if getattr(scenario, n) is not None), None):
+        raise ScenarioError(f"{other}: every rank has all experts with --offload {technique.name}; leave {other} out.")
     question = training_question(scenario)
     job, notes = question.job, list[str]()
     if job.recipe.name not in PRECISIONS:

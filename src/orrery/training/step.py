@@ -410,20 +410,22 @@ def _moves_s(job: TrainingJob, x: Columns, stage: Stage) -> Floats:
 
 
 def _flops(job: TrainingJob, found: Units, x: Columns, which: Ints, m: Floats) -> tuple[Floats, Floats]:
-    """Operations of a step: the model's over all devices, and one mean device's with recomputation."""
+    """Operations of a step: the model's over all devices, and one mean device's with recomputation and padding."""
     layer = found.layer
-    linear, core = layer.forward_flops[which], layer.attention_flops[which]
+    linear, core, padded = layer.forward_flops[which], layer.attention_flops[which], layer.padded_flops[which]
     ends = found.head.forward_flops[which]
     backward = 1.0 if job.task in FROZEN else 2.0
     per_replica = m * (found.num_layers * ((1.0 + backward) * linear + 3.0 * core) + (1.0 + backward) * ends)
     layers = found.num_layers / x.pp
     part = np.where(x.recompute_layers > 0, np.minimum(x.recompute_layers / layers, 1.0), 1.0)
     each = np.where(
-        x.recompute == 2, part * (linear + core - layer.unmade_flops[which]), np.where(x.recompute == 1, core, 0.0)
+        x.recompute == 2,
+        part * (linear + padded + core - layer.unmade_flops[which]),
+        np.where(x.recompute == 1, core, 0.0),
     )
-    again = m * found.num_layers * each
+    beside = m * found.num_layers * (each + (1.0 + backward) * padded)
     ways = x.tp * x.cp
-    return per_replica * ways * x.dp, (per_replica + again) / x.pp
+    return per_replica * ways * x.dp, (per_replica + beside) / x.pp
 
 
 def _moved(job: TrainingJob, found: Units, x: Columns, which: Ints, m: Floats, update: Floats) -> Floats:

@@ -7,9 +7,10 @@ experts a token
     rows = (t / tp) k etp,  rows of one expert = rows ep / E,  columns = ffn / etp
 
 on the mean rank; with uneven loads the fullest rank is what counts, and techniques of placement change both it and the
-experts that a rank holds. Where tensor-parallel ranks hold the same tokens
-(no sequence parallelism) each routes its share of them, so that none is computed twice. Operations of a rank are those
-of its tokens, whatever etp and ep are: 2 (t / tp) k (parameters of an expert). MoE Parallel Folding, arXiv 2504.14960.
+experts that a rank holds. A capacity of the experts drops copies, or pads every expert's rows to it. Where
+tensor-parallel ranks hold the same tokens (no sequence parallelism) each routes its share of them, so that none is
+computed twice. Operations of a rank are those of its tokens, whatever etp and ep are: 2 (t / tp) k (parameters of an
+expert). MoE Parallel Folding, arXiv 2504.14960.
 """
 
 from dataclasses import dataclass
@@ -56,7 +57,8 @@ class Routed:
     """Tokens and experts of one layer on one rank; arrays of the choices."""
 
     own_tokens: Floats  # that this rank routes
-    rows: Floats  # assignments that the fullest rank computes
+    copies: Floats  # of them that it sends out, one to each of their experts
+    rows: Floats  # that the fullest rank computes
     local_experts: Ints
     ffn_size: Ints  # columns of one expert on this rank
 
@@ -69,10 +71,11 @@ class Routed:
 def routed(job: TrainingJob, experts: Experts, choice: Choice, cuts: int = 1) -> Routed:
     """Routing of one micro-batch, or of one of ``cuts`` pieces of it."""
     own = tokens(job, choice) / (choice.tp * cuts)
-    ratio = by_ranks(job, experts, choice.ep, "fullest_ratio")
+    asked = own * experts.experts_per_token
     return Routed(
         own_tokens=own,
-        rows=own * experts.experts_per_token * choice.etp * ratio,
+        copies=asked * by_ranks(job, experts, choice.ep, "sent_ratio"),
+        rows=asked * choice.etp * by_ranks(job, experts, choice.ep, "fullest_ratio"),
         local_experts=np.maximum(by_ranks(job, experts, choice.ep, "slots_each").astype(np.int64), 1),
         ffn_size=np.maximum(-(-experts.ffn_size // choice.etp), 1),
     )
@@ -95,9 +98,8 @@ def expert_streams(job: TrainingJob, experts: Experts, choice: Choice) -> Stream
     arrive once for each device are spread over its experts, and summed there.
     """
     x, way = routed(job, experts, choice), dispatcher_of(job)
-    sent = x.own_tokens * experts.experts_per_token
     sorts = (choice.ep > 1) & (x.local_experts > 1)
-    moved = 2.0 * x.rows if way != SEND else 2.0 * sent + np.where(sorts, 2.0, 0.0) * x.rows
+    moved = 2.0 * x.rows if way != SEND else 2.0 * x.copies + np.where(sorts, 2.0, 0.0) * x.rows
     moved_s = PERMUTE_RATIO * _add_s(job, moved, experts.hidden_size)
     if job.framework.fuses_experts:  # activated where the products leave them
         return Streams(forward_s=moved_s, backward_s=moved_s)

@@ -64,6 +64,8 @@ class TrainingJob:
     gradient_overlap: str = ""  # what their sums run beside; "" = what the framework does
     dispatcher: str = ""  # how tokens reach their experts; "" = as the framework does
     expert_loads: Popularity | None = None  # None: balanced
+    expert_capacity_ratio: float = 0.0  # most of a rank's tokens for one expert, over the mean expert's; 0 = no limit
+    pads_experts: bool = False  # every expert gets as many rows as that limit, empty ones too
     expert_placement: str = ""  # what moves or copies experts; "" = they stand in order
     placement_knobs: tuple[tuple[str, float], ...] = ()
     placement_interval_steps: int = PLACEMENT_INTERVAL_STEPS  # from one placement of experts to the next

@@ -4,6 +4,10 @@ Loads are even unless told otherwise: routers are trained with a loss or a bias 
 says how often each expert is chosen, not where it stands: the mean over random placements counts. A list of shares is
 in the order of the experts, which stand on the ranks in that order, as frameworks place them; so is a routing trace's,
 layer by layer.
+
+Frameworks may limit what a rank sends to one expert in a micro-batch: to a factor times what the mean expert gets. The
+tokens above that are dropped, and with padding every expert gets exactly that many rows. (Switch Transformers, arXiv
+2101.03961, section 2.2.)
 """
 
 from functools import lru_cache
@@ -36,6 +40,17 @@ def shares_of(num_experts: int, experts_per_token: int, law: Popularity) -> Floa
         return standing[None]
     generator = np.random.default_rng(SEED)
     return generator.permuted(np.tile(falling, (NUM_PLACEMENTS, 1)), axis=1)
+
+
+def within_capacity(share: Floats, capacity_ratio: float, is_padded: bool) -> Floats:
+    """Rows of each expert over all assignments, where none takes more than ``capacity_ratio`` times the mean expert's.
+
+    What is above that is dropped; padded, every expert has as many rows as it may take. A ratio of 0 limits nothing.
+    """
+    if not capacity_ratio:
+        return share
+    capacity = capacity_ratio / share.shape[1]
+    return np.full_like(share, capacity) if is_padded else np.minimum(share, capacity)
 
 
 def fullest(share: Floats, num_ranks: int) -> Floats:

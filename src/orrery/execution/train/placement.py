@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from orrery.base.extension_points import ExtensionPoint, knob_array
 from orrery.execution.train import techniques
 from orrery.execution.train.job import TrainingJob
-from orrery.execution.train.loads import Floats, Ints, fullest, shares_of
+from orrery.execution.train.loads import Floats, Ints, fullest, shares_of, within_capacity
 from orrery.kernels.ops import Popularity
 from orrery.models.model import Experts
 
@@ -30,9 +30,11 @@ class Standing:
     """Slots of one layer over ``num_ranks`` ranks, the first rank's first: a row for each way loads may fall."""
 
     expert: Ints  # of each slot; (rows, slots)
-    share: Floats  # of the layer's assignments that each slot gets; (rows, slots)
+    share: Floats  # rows that each slot gets, over the layer's assignments; (rows, slots)
     num_experts: int
     num_ranks: int
+    sent_ratio: float = 1.0  # rows of all slots over the layer's assignments
+    kept_frac: float = 1.0  # of the assignments, those that no capacity drops
 
     @property
     def slots_each(self) -> int:
@@ -41,8 +43,8 @@ class Standing:
 
     @cached_property
     def fullest_ratio(self) -> float:
-        """Assignments of the fullest rank over those of the mean rank."""
-        return max(self.num_ranks * float(fullest(self.share, self.num_ranks).mean()), 1.0)
+        """Rows of the fullest rank over the assignments of the mean rank."""
+        return max(self.num_ranks * float(fullest(self.share, self.num_ranks).mean()), self.sent_ratio)
 
     @cached_property
     def _is_here(self) -> NDArray[np.bool_]:
@@ -75,7 +77,8 @@ def standing(job: TrainingJob, experts: Experts, num_ranks: int) -> Standing:
     """Standing of the experts of one layer, dealt over ``num_ranks`` ranks."""
     law = job.expert_loads or Popularity(is_dealt=True)
     name, knobs = job.expert_placement or IN_ORDER, job.placement_knobs
-    return _standing(experts.num_experts, experts.experts_per_token, law, num_ranks, name, knobs)
+    limit = job.expert_capacity_ratio, job.pads_experts
+    return _standing(experts.num_experts, experts.experts_per_token, law, limit, num_ranks, name, knobs)
 
 
 @lru_cache(maxsize=1024)
@@ -83,11 +86,13 @@ def _standing(
     num_experts: int,
     experts_per_token: int,
     law: Popularity,
+    limit: tuple[float, bool],
     num_ranks: int,
     name: str,
     knobs: tuple[tuple[str, float], ...],
 ) -> Standing:
-    share = shares_of(num_experts, experts_per_token, law)
+    asked = shares_of(num_experts, experts_per_token, law)
+    share = within_capacity(asked, *limit)
     if num_ranks == 1:
         name, knobs = IN_ORDER, ()
     technique = PLACEMENTS.get(name)
@@ -95,8 +100,14 @@ def _standing(
     row = np.arange(len(share))[:, None]
     copies = np.zeros(share.shape)
     np.add.at(copies, (np.broadcast_to(row, expert.shape), expert), 1.0)
+    is_limited = limit[0] > 0.0
     return Standing(
-        expert=expert, share=share[row, expert] / copies[row, expert], num_experts=num_experts, num_ranks=num_ranks
+        expert=expert,
+        share=share[row, expert] / copies[row, expert],
+        num_experts=num_experts,
+        num_ranks=num_ranks,
+        sent_ratio=float(share.sum(axis=1).mean()) if is_limited else 1.0,
+        kept_frac=float(within_capacity(asked, limit[0], False).sum(axis=1).mean()) if is_limited else 1.0,
     )
 
 

@@ -62,6 +62,7 @@ class Layer:
     expert_forward_s: Floats
     expert_backward_s: Floats
     forward_flops: Floats  # on this device, as a model's operations are counted
+    padded_flops: Floats  # of rows of experts that no token fills
     attention_flops: Floats
     forward_bytes: Floats  # through memory, by products
     dense_parameters: Floats
@@ -190,9 +191,12 @@ def _layer(job: TrainingJob, block: Block, products: list[Product], times: list[
         parameters = replace(parameters, expert_parameters=slots * parameters.expert_parameters)
     widened = widening_s(job, parameters.dense_parameters + parameters.expert_parameters)
     flops, extra, moved = product_flops(job, products, choice), zero, product_bytes(job, products, choice)
+    padded = zero
     if block.experts:
         extra = 2.0 * tokens(job, choice) * block.experts.experts_per_token * block.experts.num_parameters_each
-        extra = extra / choice.tp
+        kept = by_ranks(job, block.experts, choice.ep, "kept_frac")
+        padded = extra / choice.tp * (by_ranks(job, block.experts, choice.ep, "sent_ratio") - kept)
+        extra = extra / choice.tp * kept
         streams = streams + expert_streams(job, block.experts, choice)
         casts = casts + expert_casts(job, block.experts, choice) if job.recipe.rounds else casts
         moved = moved + WIDE_BYTES * parameters.expert_parameters
@@ -222,6 +226,7 @@ def _layer(job: TrainingJob, block: Block, products: list[Product], times: list[
         expert_forward_s=sent_s,
         expert_backward_s=sent_s,
         forward_flops=flops + extra,
+        padded_flops=padded,
         attention_flops=np.asarray(seen, dtype=np.float64),
         forward_bytes=moved,
         dense_parameters=parameters.dense_parameters,

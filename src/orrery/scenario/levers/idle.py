@@ -45,6 +45,8 @@ NOTED = (
     "tensor_overlap",
     "local_updates",
     "gradient_overlap",
+    "expert_overlap",
+    "expert_placement",
 )
 """Settings of which the plain commands say that they change no number, where one of the reasons below holds."""
 
@@ -105,6 +107,8 @@ def _tensor_overlap(value: str, f: Found) -> str:
 
 
 def _experts(value: str, f: Found) -> str:
+    if value in ("expert-serial", "in-order"):
+        return ""
     if not f.has_experts:
         return "the model has no experts"
     return "ep is 1: no token leaves its rank for an expert" if f.ep == 1 else ""

@@ -4,6 +4,7 @@ from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
 from orrery.scenario.schema import Scenario
 from orrery.scenario.train_with.changed import Changed
+from orrery.scenario.train_with.expert_capacity import with_expert_capacity
 from orrery.scenario.train_with.fabric import with_fabric
 from orrery.scenario.train_with.local_updates import with_local_updates
 from orrery.scenario.train_with.network_cards import with_network_cards
@@ -21,6 +22,7 @@ from orrery.training.step import Steps
 IN_ORDER = (
     with_fabric,
     with_slices,
+    with_expert_capacity,
     with_local_updates,
     with_partition,
     with_sequences,

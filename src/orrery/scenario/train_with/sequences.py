@@ -36,7 +36,8 @@ def with_sequences(scenario: Scenario, plain: Changed) -> Changed:
     refuse_without(scenario, "seq_lengths", ("sequence_balancing",))
     if scenario.seq_lengths is None:
         return plain
-    others = ("partition", "local_updates", "sites", "worker_times", "recovery", "expert_overlap", "gradient_overlap")
+    others = ("partition", "local_updates", "sites", "worker_times", "recovery", "gradient_overlap")
+    others = (*others, "expert_overlap", "expert_capacity_factor")
     refuse_beside(scenario, "seq_lengths", others, "its step has parts of its own")
     layout, job = plain.layout, plain.job
     if layout.pp > 1 or layout.ep > 1:

@@ -120,6 +120,17 @@ def _experts(job: TrainingJob, layout: TrainingLayout) -> Iterator[Setting]:
     yield Setting(flag="--moe-token-dispatcher-type", keys=("model.moe_token_dispatcher_type",), value=kind)
     if backend:
         yield Setting(flag="--moe-flex-dispatcher-backend", keys=("model.moe_flex_dispatcher_backend",), value=backend)
+    yield Setting(
+        flag="--moe-expert-capacity-factor",
+        keys=("model.moe_expert_capacity_factor",),
+        value=job.expert_capacity_ratio or None,
+    )
+    yield Setting(
+        flag="--moe-pad-expert-input-to-capacity",
+        keys=("model.moe_pad_expert_input_to_capacity",),
+        value=job.pads_experts,
+        default=False,
+    )
 
 
 def _sharding(job: TrainingJob, layout: TrainingLayout) -> Iterator[Setting]:
