@@ -185,3 +185,13 @@ def test_told_ends_are_flags_of_their_own() -> None:
     layout = TrainingLayout(tp=4, pp=8, vp=2, dp=4, sharding="zero1", first_stage_layers=4, last_stage_layers=4)
     found = options(launches(job("llama-3.1-70b", layout, "bf16"), layout)["megatron-lm"])
     assert (found["--decoder-first-pipeline-num-layers"], found["--num-virtual-stages-per-pipeline-rank"]) == ("4", "2")
+
+
+def test_experts_with_a_capacity_say_it_and_others_do_not() -> None:
+    layout = TrainingLayout(dp=8, ep=8, sharding="zero1")
+    limited = job("mixtral-8x7b", layout, expert_capacity_ratio=1.25, pads_experts=True)
+    said = options(launches(limited, layout)["megatron-lm"])
+    assert said["--moe-expert-capacity-factor"] == "1.25"
+    assert said["--moe-pad-expert-input-to-capacity"] == ""
+    plain = options(launches(job("mixtral-8x7b", layout), layout)["megatron-lm"])
+    assert not {"--moe-expert-capacity-factor", "--moe-pad-expert-input-to-capacity"} & plain.keys()
