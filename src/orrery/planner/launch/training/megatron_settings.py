@@ -123,7 +123,7 @@ def _experts(job: TrainingJob, layout: TrainingLayout) -> Iterator[Setting]:
     yield Setting(
         flag="--moe-expert-capacity-factor",
         keys=("model.moe_expert_capacity_factor",),
-        value=job.expert_capacity_ratio or None,
+        value=f"{job.expert_capacity_ratio:g}" if job.expert_capacity_ratio else None,
     )
     yield Setting(
         flag="--moe-pad-expert-input-to-capacity",
