@@ -57,7 +57,7 @@ class Routed:
     """Tokens and experts of one layer on one rank; arrays of the choices."""
 
     own_tokens: Floats  # that this rank routes
-    copies: Floats  # of them that it sends out, one to each of their experts
+    sent_tokens: Floats  # copies of them that it sends out, one to each of their experts
     rows: Floats  # that the fullest rank computes
     local_experts: Ints
     ffn_size: Ints  # columns of one expert on this rank
@@ -71,11 +71,11 @@ class Routed:
 def routed(job: TrainingJob, experts: Experts, choice: Choice, cuts: int = 1) -> Routed:
     """Routing of one micro-batch, or of one of ``cuts`` pieces of it."""
     own = tokens(job, choice) / (choice.tp * cuts)
-    asked = own * experts.experts_per_token
+    assignments = own * experts.experts_per_token
     return Routed(
         own_tokens=own,
-        copies=asked * by_ranks(job, experts, choice.ep, "sent_ratio"),
-        rows=asked * choice.etp * by_ranks(job, experts, choice.ep, "fullest_ratio"),
+        sent_tokens=assignments * by_ranks(job, experts, choice.ep, "sent_ratio"),
+        rows=assignments * choice.etp * by_ranks(job, experts, choice.ep, "fullest_ratio"),
         local_experts=np.maximum(by_ranks(job, experts, choice.ep, "slots_each").astype(np.int64), 1),
         ffn_size=np.maximum(-(-experts.ffn_size // choice.etp), 1),
     )
@@ -99,7 +99,7 @@ def expert_streams(job: TrainingJob, experts: Experts, choice: Choice) -> Stream
     """
     x, way = routed(job, experts, choice), dispatcher_of(job)
     sorts = (choice.ep > 1) & (x.local_experts > 1)
-    moved = 2.0 * x.rows if way != SEND else 2.0 * x.copies + np.where(sorts, 2.0, 0.0) * x.rows
+    moved = 2.0 * x.rows if way != SEND else 2.0 * x.sent_tokens + np.where(sorts, 2.0, 0.0) * x.rows
     moved_s = PERMUTE_RATIO * _add_s(job, moved, experts.hidden_size)
     if job.framework.fuses_experts:  # activated where the products leave them
         return Streams(forward_s=moved_s, backward_s=moved_s)

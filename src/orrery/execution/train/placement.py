@@ -91,8 +91,8 @@ def _standing(
     name: str,
     knobs: tuple[tuple[str, float], ...],
 ) -> Standing:
-    asked = shares_of(num_experts, experts_per_token, law)
-    share = within_capacity(asked, *limit)
+    chosen = shares_of(num_experts, experts_per_token, law)
+    share = within_capacity(chosen, *limit)
     if num_ranks == 1:
         name, knobs = IN_ORDER, ()
     technique = PLACEMENTS.get(name)
@@ -107,7 +107,7 @@ def _standing(
         num_experts=num_experts,
         num_ranks=num_ranks,
         sent_ratio=float(share.sum(axis=1).mean()) if is_limited else 1.0,
-        kept_frac=float(within_capacity(asked, limit[0], False).sum(axis=1).mean()) if is_limited else 1.0,
+        kept_frac=float(within_capacity(chosen, limit[0], False).sum(axis=1).mean()) if is_limited else 1.0,
     )
 
 

@@ -143,7 +143,7 @@ def _inputs(
     if block.experts:
         e, x = block.experts, routed(job, block.experts, choice)
         narrow = narrow + x.rows * (e.hidden_size + x.ffn_size)
-        wide = wide + x.copies * e.hidden_size
+        wide = wide + x.sent_tokens * e.hidden_size
     return narrow, wide
 
 

@@ -194,9 +194,9 @@ def _layer(job: TrainingJob, block: Block, products: list[Product], times: list[
     padded = zero
     if block.experts:
         extra = 2.0 * tokens(job, choice) * block.experts.experts_per_token * block.experts.num_parameters_each
-        kept = by_ranks(job, block.experts, choice.ep, "kept_frac")
-        padded = extra / choice.tp * (by_ranks(job, block.experts, choice.ep, "sent_ratio") - kept)
-        extra = extra / choice.tp * kept
+        kept_frac = by_ranks(job, block.experts, choice.ep, "kept_frac")
+        padded = extra / choice.tp * (by_ranks(job, block.experts, choice.ep, "sent_ratio") - kept_frac)
+        extra = extra / choice.tp * kept_frac
         streams = streams + expert_streams(job, block.experts, choice)
         casts = casts + expert_casts(job, block.experts, choice) if job.recipe.rounds else casts
         moved = moved + WIDE_BYTES * parameters.expert_parameters

@@ -42,7 +42,7 @@ def widths(job: TrainingJob, block: Block, products: list[Product], choice: Choi
         x = routed(job, e, choice)
         routed_out = x.rows * x.ffn_size
         routed_in = (2.0 if e.is_gated else 1.0) * routed_out
-        received, returned = x.rows * e.hidden_size, x.copies * e.hidden_size
+        received, returned = x.rows * e.hidden_size, x.sent_tokens * e.hidden_size
     return Widths(
         stream_elements=stream,
         dense_in_elements=gated * out,

@@ -41,9 +41,9 @@ def with_expert_capacity(scenario: Scenario, plain: Changed) -> Changed:
 
 def _row(plain: Changed, way: str, job: TrainingJob) -> dict[str, Any]:
     experts: Experts = next(b.experts for b in job.model.blocks if b.experts)
-    asked = routed(job, experts, choice_of([plain.layout])).own_tokens[0] * experts.experts_per_token
+    assignments = routed(job, experts, choice_of([plain.layout])).own_tokens[0] * experts.experts_per_token
     found = standing(job, experts, plain.layout.ep)
-    capacity = ceil(job.expert_capacity_ratio * asked / experts.num_experts)
+    capacity = ceil(job.expert_capacity_ratio * assignments / experts.num_experts)
     return {
         "way": way,
         "capacity_tokens": capacity or None,
