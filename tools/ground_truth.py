@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 import tomli_w
 
+from fit.accuracy_tables import write_tables
 from orrery.base.files import write_atomically
 from orrery.calibrate.device.answer import DeviceAnswer
 from orrery.calibrate.device.calibrate import calibrate_device
 from orrery.calibrate.truth.verify import GROUPS, Verified, VerifiedRow, verify_device
-from orrery.evidence.accuracy import ACCURACY, read_tables, write_tables
+from orrery.evidence.accuracy import ACCURACY, read_tables
 from orrery.scenario.answer import to_json
 from scorecard_page import GROUND_TRUTH, truth_lines
 

@@ -10,11 +10,11 @@ import json
 import sys
 import time
 
+from landing_runs import runs_of
+from landing_version import version
 from orrery.web.landing.choices import ENGINES, MODELS, TRAFFIC, keys_of
 from orrery.web.landing.points import points_of
-from orrery.web.landing.published import runs_of
 from orrery.web.landing.shipped import FOLDER, file_of
-from orrery.web.landing.version import version
 
 LENGTHS = next(iter(TRAFFIC.values()))
 

@@ -1,4 +1,4 @@
-"""Copy the published closed-loop runs that the landing page draws: from the measured tables to published.csv.
+"""Copy the published closed-loop runs that the landing page draws: from the measured tables to landing_runs.csv.
 
     ORRERY_DATA=FOLDER tools/published_runs.py
 
@@ -11,13 +11,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from landing_runs import FILE, traffic_of
 from orrery.base.errors import OrreryError
 from orrery.catalog.devices import get_device
 from orrery.catalog.models import get_model
 from orrery.evidence.row import Row
 from orrery.evidence.tables import read_table, table_text
 from orrery.web.landing.choices import DEVICES, ENGINES, MODELS
-from orrery.web.landing.published import FILE, traffic_of
 
 COLUMNS = (
     "model_key",

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
+from judged_queries import Query, mean_reciprocal_rank, read_queries, reciprocal_rank
 from orrery.evidence.find.library_cache import library
-from orrery.evidence.find.ranking import Query, mean_reciprocal_rank, read_queries, reciprocal_rank
 from orrery.evidence.find.search import Finder, Kind
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baselines import FEWEST, ROOFLINE, Run, fit_runs, kernel_baselines, read_run, run_metric
+from fit.accuracy_tables import write_tables
 from orrery.base.errors import OrreryError
 from orrery.base.files import write_atomically
 from orrery.catalog.devices import get_device
-from orrery.evidence.accuracy import read_tables, write_tables
+from orrery.evidence.accuracy import read_tables
 from orrery.evidence.check import check_table
 from orrery.evidence.checked import Checked
 from orrery.evidence.columns import states_anything

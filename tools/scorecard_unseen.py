@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from fit.accuracy_tables import write_tables
 from orrery.base.files import write_atomically
-from orrery.evidence.accuracy import read_tables, write_tables
+from orrery.evidence.accuracy import read_tables
 from orrery.evidence.campaign import campaign_of, source_of
 from orrery.evidence.check import check_table
 from orrery.evidence.checked import Checked

@@ -19,9 +19,7 @@ from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
 from orrery.kernels.gemm import _kernel as kernel
 from orrery.kernels.gemm import explain, predict
-from orrery.kernels.gemm.few_shot import refit
 from orrery.kernels.gemm.machine import constants_vector, machine_vector
-from orrery.kernels.gemm.rule import time_with
 from orrery.kernels.gemm.tiles import TILE_SETS, tile_set
 from orrery.kernels.ops import Gemm
 from orrery.numerics.registry import get_format
@@ -237,24 +235,6 @@ def test_every_tile_set_is_reachable_and_every_constant_named():
 def test_a_big_matrix_unit_counts_as_several():
     units = machine_vector(get_device("tpu-v6e"), get_format("bf16"))[0]
     assert units > get_device("tpu-v6e").num_compute_units
-
-
-def test_forty_timings_move_the_constants_to_a_device_of_another_speed():
-    device = with_constants(get_device("h100-sxm"))
-    inherited = device.calibrations["gemm", "bf16", "tensorrt-llm"]
-    truth = replace(inherited, constants={**inherited.constants, "bandwidth_frac": 0.6, "overhead_s": 4e-6})
-    random = np.random.default_rng(0)
-    op = Gemm(
-        m=random.integers(1, 4096, 40),
-        n=random.integers(64, 16384, 40),
-        k=random.integers(64, 16384, 40),
-        format="bf16",
-    )
-    measured = time_with(op, device, truth) * np.exp(random.normal(0, 0.01, 40))
-    found = refit(op, measured, device, inherited)
-    after = time_with(op, device, replace(inherited, constants=found))
-    assert np.median(np.abs(after / measured - 1)) < 0.02
-    assert found["bandwidth_frac"] == pytest.approx(0.6, rel=0.1)
 
 
 @pytest.mark.bench

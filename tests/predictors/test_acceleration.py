@@ -6,6 +6,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
+from fit.accelerations import write_history
 from orrery.base.errors import FactError, OrreryError, ScenarioError
 from orrery.execution.memory import Infeasible
 from orrery.predictors.acceleration.choice import which_acceleration
@@ -13,7 +14,7 @@ from orrery.predictors.acceleration.features import FEATURES, features
 from orrery.predictors.acceleration.history import drawn_tasks, latency_s, simulated
 from orrery.predictors.acceleration.methods import METHODS, PLAIN, service
 from orrery.predictors.acceleration.selector import best_for_all, regret
-from orrery.predictors.acceleration.stored import SEED, read_history, stored_history, write_history
+from orrery.predictors.acceleration.stored import SEED, read_history, stored_history
 from orrery.predictors.acceleration.task import Task
 from orrery.predictors.registry import known_experiments
 from orrery.predictors.studies.which_acceleration import choosers

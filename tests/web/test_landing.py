@@ -11,6 +11,8 @@ import pytest
 from PIL import Image, ImageColor
 from starlette.testclient import TestClient
 
+from landing_runs import runs_of
+from landing_version import version
 from orrery.catalog.api_prices import get_api_price
 from orrery.catalog.devices import get_device
 from orrery.catalog.models import get_model
@@ -26,8 +28,6 @@ from orrery.web.landing.card import card
 from orrery.web.landing.chart import BOTTOM_PX, apart, chart
 from orrery.web.landing.choices import DEVICES, ENGINES, MODELS, TRAFFIC, formats_on, keys_of
 from orrery.web.landing.points import COLUMNS, points_of
-from orrery.web.landing.published import runs_of
-from orrery.web.landing.version import version
 from orrery.web.landing.view import Choice, best_of, chart_data, summary
 from orrery.web.pages.best import _built
 from orrery.web.place import place_at

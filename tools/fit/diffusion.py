@@ -12,11 +12,12 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
+from accuracy_tables import write_tables
 from kernel_scores import quantiles, write_calibrations
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from orrery.evidence.accuracy import read_tables, write_tables
+from orrery.evidence.accuracy import read_tables
 from orrery.evidence.diffusion_rows import job_of, rows_of, translated
 from orrery.evidence.tables import Table, read_table
 from orrery.execution.diffusion import FORMAT, Job, Work, decoder_work, encoder_work, pass_work, seconds

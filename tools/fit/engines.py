@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import tomli_w
+from accuracy_tables import write_tables
 from campaign_scores import BY_CAMPAIGN, scores
 from engine_fit import ROUNDS, fit, fit_unit
 from engine_rows import Measured, kind_of, read_rows, remember_steps, remember_surfaces
@@ -46,7 +47,7 @@ from engine_widths import FACTORS, Widths, calibrated, errors_of, shared_fracs
 
 from orrery.base.files import write_atomically
 from orrery.catalog.engines import FITTED, POOLED, host_of
-from orrery.evidence.accuracy import read_tables, write_tables
+from orrery.evidence.accuracy import read_tables
 from orrery.evidence.split import TEST
 
 USED = {"static": 16, "offline": 10, "open": 12, "closed": 12}

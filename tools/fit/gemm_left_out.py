@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 from gemm import figures, fit_pool
+from gemm_few_shot import refit
 from gemm_learn import SIZES, corrected, stacked
 from gemm_rows import FIT, TEST, Key, Rows, read_rows
 from residual import train
@@ -19,7 +20,6 @@ from residual import train
 from orrery.base.cost import Spread
 from orrery.catalog.calibrations import calibrations_for
 from orrery.hardware.calibration import Calibration
-from orrery.kernels.gemm.few_shot import refit
 from orrery.kernels.ops import Gemm
 
 NUM_SHAPES = (10, 40)

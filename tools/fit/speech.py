@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 import tomli_w
+from accuracy_tables import write_tables
 from diffusion import cell
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from orrery.base.files import write_atomically
 from orrery.catalog.speech_runtimes import FITTED, get_runtime
-from orrery.evidence.accuracy import read_tables, write_tables
+from orrery.evidence.accuracy import read_tables
 from orrery.evidence.row import Row
 from orrery.evidence.tables import read_table
 from orrery.evidence.workload_rows import PUBLISHED, settings_of

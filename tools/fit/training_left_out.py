@@ -16,10 +16,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from accuracy_tables import write_tables
 from training_runs import Run, read_runs, time_errors
 
 from orrery.catalog.frameworks import FITTED
-from orrery.evidence.accuracy import read_tables, write_tables
+from orrery.evidence.accuracy import read_tables
 from orrery.evidence.score import score_errors
 from orrery.evidence.split import FIT, TEST
 from training import (

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 import tomli_w
+from accuracy_tables import write_tables
 from diffusion import cell
 from numpy.typing import NDArray
 
 from orrery.base.files import write_atomically
 from orrery.catalog.workload_spreads import FILE
-from orrery.evidence.accuracy import read_tables, write_tables
+from orrery.evidence.accuracy import read_tables
 from orrery.evidence.check import check_table
 from orrery.evidence.tables import read_table
 from orrery.evidence.workload_rows import PUBLISHED

@@ -177,7 +177,7 @@ def _engine(name: str, version: str, generation: str, vendor: str = "", size: in
                 facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
     sized: dict[str, Any] = raw["by_memory"][size] if size >= 0 else {}
     facts |= {k: parse_fact(f"{name}.toml", k, v, sources) for k, v in sized.items() if k != "below_gib"}
-    fitted, fact = _fitted(raw.get("runs_on", name), version, generation, vendor)
+    fitted, fact = _fitted(host_of(name), version, generation, vendor)
     host = ASSUMED_HOST | fitted["constants"]
     if raw["kernels"] == name and is_measured(generation):
         host |= dict.fromkeys(RATIOS, 1.0)  # its own kernels were timed there; an era's runs may all be on others

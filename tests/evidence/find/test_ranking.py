@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from orrery.evidence.find.ranking import Query, gain_ratio, mean_reciprocal_rank, read_queries
+from judged_queries import Query, gain_ratio, mean_reciprocal_rank, read_queries
 
 QUERIES = read_queries(Path(__file__).with_name("queries.toml"))
 SETTING, OTHERS = QUERIES[::2], QUERIES[1::2]

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from fit.accuracy_tables import TABLES, write_tables
 from orrery.base.sources import Basis, Fact
-from orrery.evidence.accuracy import PAPERS, TABLES, read_tables, write_tables
+from orrery.evidence.accuracy import PAPERS, read_tables
 from orrery.evidence.judge import claim_result as judging
 from orrery.evidence.judge import run as running
 from orrery.evidence.judge.claim_result import ClaimResult, IncompleteReproduction, judge

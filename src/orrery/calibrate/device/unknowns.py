@@ -19,7 +19,7 @@ from orrery.hardware.device import Device
 from orrery.kernels import host
 from orrery.kernels.attention.decode import CHOICES as DECODE_CHOICES
 from orrery.kernels.attention.prefill import CHOICES as PREFILL_CHOICES
-from orrery.kernels.gemm.few_shot import CHOICES as GEMM_CHOICES
+from orrery.kernels.gemm.machine import CHOICES as GEMM_CHOICES
 from orrery.kernels.host.amounts import CHOICES as HOST_CHOICES
 
 Floats = NDArray[np.float64]

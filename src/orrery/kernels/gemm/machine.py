@@ -28,6 +28,9 @@ OFF: Mapping[str, float] = {
 }
 """Values at which a mechanism takes no time: constants that a group does not have."""
 
+CHOICES = frozenset({"tile_set", "max_splits", "min_rows", "gemv_rows"})
+"""Constants that are whole numbers: another device keeps them as they are."""
+
 SIXTEEN_BIT_BYTES = 2.0
 
 UNIT_FLOPS_PER_CYCLE = 2.0 * 8192

@@ -15,7 +15,6 @@ from orrery.kernels.gemm.tiles import tile_set
 from orrery.kernels.ops import Gemm, Timing
 from orrery.kernels.residual import correction
 from orrery.kernels.resolve import find, unhindered
-from orrery.numerics.format import Format
 from orrery.numerics.registry import get_format
 
 Floats = NDArray[np.float64]
@@ -58,18 +57,9 @@ def _ready(device: Device, format: str, engine: str) -> _Ready:
     found = unhindered(find(device, "gemm", number.name, engine), device, number.name, ("peak_frac",))
     if get_format(found.format).bytes_per_element != number.bytes_per_element:
         found = replace(found, residual=None)  # trees know the kernels of one width, the rule knows any
-    return _with(found, device, number)
-
-
-def _with(found: Calibration, device: Device, number: Format) -> _Ready:
     vector, tiles = constants_vector(found.constants), tile_set(found.constants["tile_set"])
     quantises = "quantise_s" in found.constants and not number.weight_only
     return _Ready(found, vector, machine_vector(device, number), tiles, quantises)
-
-
-def time_with(op: Gemm, device: Device, found: Calibration) -> Floats:
-    """Time of ``op`` with constants that are not the device's own (yet)."""
-    return _rows(op, _with(found, device, get_format(op.format)))[kernel.TIME]
 
 
 def time_on(op: Gemm, machine: Floats, found: Calibration) -> Floats:

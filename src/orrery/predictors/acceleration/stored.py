@@ -4,7 +4,6 @@
 """
 
 import csv
-import io
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -13,14 +12,12 @@ from typing import Any
 import numpy as np
 
 from orrery.base.errors import FactError
-from orrery.base.files import write_atomically
 from orrery.predictors.acceleration.history import History
 from orrery.predictors.acceleration.methods import METHODS, PLAIN
 from orrery.predictors.acceleration.task import Task
 
 FILE = Path(__file__).parent / "history.csv"
 SEED = 0
-NUM_TASKS = 600
 TASK = {f.name: f.type for f in fields(Task)}
 
 
@@ -31,7 +28,7 @@ def stored_history() -> History:
 
 
 def read_history(path: Path) -> History:
-    """A table that ``write_history`` wrote."""
+    """A table of runs."""
     with path.open(encoding="utf-8", newline="") as lines:
         table = csv.DictReader(lines)
         targets = [*TASK, PLAIN, *METHODS]
@@ -45,20 +42,5 @@ def read_history(path: Path) -> History:
     )
 
 
-def write_history(history: History, path: Path) -> None:
-    """The table, whole or not at all."""
-    out = io.StringIO()
-    table = csv.writer(out, lineterminator="\n")
-    table.writerow([*TASK, PLAIN, *METHODS])
-    for task, plain_s, latency_s in zip(history.tasks, history.plain_s, history.latency_s, strict=True):
-        description = [getattr(task, name) for name in TASK]
-        table.writerow([_short(value) for value in (*description, float(plain_s), *map(float, latency_s))])
-    write_atomically(path, out.getvalue())
-
-
 def _typed(kind: object, text: str) -> Any:
     return int(text) if kind is int else float(text) if kind is float else text
-
-
-def _short(value: str | int | float) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -12,7 +12,7 @@ import numpy as np
 from orrery.catalog.devices import device_names, get_device
 from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
-from orrery.kernels.gemm.few_shot import CHOICES
+from orrery.kernels.gemm.machine import CHOICES
 from orrery.predictors.cells.latency import NUM_CLASSES, machine
 from orrery.predictors.cells.learned import Bench
 from orrery.predictors.cells.space import Space

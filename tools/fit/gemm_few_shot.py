@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
-from orrery.kernels.gemm.rule import time_with
+from orrery.kernels.gemm import predict
+from orrery.kernels.gemm.machine import CHOICES
 from orrery.kernels.ops import Gemm
+from orrery.numerics.registry import get_format
 
 Floats = NDArray[np.float64]
 
-CHOICES = frozenset({"tile_set", "max_splits", "min_rows", "gemv_rows"})  # whole numbers stay as inherited
 STIFFNESS = 0.5  # a constant is expected within a factor of 1.6 of the inherited one
 SCALE = 0.03  # repeat noise of a timing, relative
 ROUNDS = 12
@@ -54,6 +55,13 @@ class _Search:
         curvature = slope.T @ (weight[:, None] * slope) + np.eye(len(x)) / STIFFNESS**2
         downhill = slope.T @ (weight * error) + (x - self.start) / STIFFNESS**2
         return np.asarray(-np.linalg.solve(curvature, downhill), dtype=np.float64)
+
+
+def time_with(op: Gemm, device: Device, found: Calibration) -> Floats:
+    """Time of products with constants that are not the device's own (yet)."""
+    own = replace(found, format=get_format(op.format).name, origin="device")
+    tried = replace(device, calibrations={**device.calibrations, (own.op, own.format, own.engine): own})
+    return predict(op, tried, own.engine).time_s
 
 
 def refit(op: Gemm, time_s: Floats, device: Device, found: Calibration) -> Mapping[str, float]:

@@ -13,7 +13,7 @@ from orrery.numerics.registry import get_format
 from orrery.serving.estimate import estimate
 from orrery.web.landing.choices import TRAFFIC
 
-FILE = Path(__file__).parent / "published.csv"
+FILE = Path(__file__).parent / "landing_runs.csv"
 NEAR = 0.25
 """Lengths this near to those of a kind of traffic, as a share, are taken as that kind."""
 
