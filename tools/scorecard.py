@@ -25,7 +25,7 @@ from orrery.evidence.check import check_table
 from orrery.evidence.checked import Checked
 from orrery.evidence.columns import states_anything
 from orrery.evidence.metrics import FITS
-from orrery.evidence.split import FIT, SHAPE_COLUMNS, TEST, sides
+from orrery.evidence.split import FIT, TEST, sides_of
 from orrery.evidence.tables import read_table
 from scorecard_campaigns import BY_CAMPAIGN
 from scorecard_campaigns import summary as campaign_summary
@@ -48,25 +48,6 @@ GROUND_TRUTH = "ground truth"
 tools/fit/engines.py found of campaigns."""
 
 Floats = NDArray[np.float64]
-
-LIKE = {"grouped_gemm": "gemm"}
-ELEMENTWISE = ("norm", "rope", "gated_activation", "add", "embedding", "softmax")
-EXCHANGES = ("moe_dispatch", "moe_combine", "moe_prepare")
-
-
-def side_of(checked: Checked) -> Words:
-    """The side of every row, by what its op or kind calls a shape."""
-    table = checked.table
-    kinds, out = table.words("kind"), np.full(len(table), TEST, dtype="U9")
-    ops = np.where(kinds == "kernel", table.words("op"), np.where(kinds == "collective", "collective", kinds))
-    ops = np.where(np.isin(table.words("collective"), EXCHANGES), "moe_dispatch", ops)
-    ops = np.where(np.isin(ops, ELEMENTWISE), "elementwise", ops)
-    for op in np.unique(ops):
-        what = LIKE.get(str(op), str(op))
-        if what in SHAPE_COLUMNS:
-            rows = np.flatnonzero(ops == op)
-            out[rows] = sides(table.take(rows), what)
-    return out
 
 
 def kernel_metrics(checked: Checked, side: Words, counts: Counts) -> Iterator[Scored]:
@@ -191,7 +172,7 @@ def score_tables(data: Path) -> tuple[list[Scored], dict[str, Counts]]:
             print(f"{path.name}: no column of it is a measurement that is predicted", flush=True)
             continue
         checked = check_table(table)
-        side = side_of(checked)
+        side = sides_of(checked.table)
         count = counts[path.name] = counts_of(checked, side)
         if checked.answers.predicted:
             of = serving_metrics if "serving" in checked.table.words("kind") else kernel_metrics

@@ -19,7 +19,7 @@ import numpy as np
 from fit.accuracy_tables import write_tables
 from orrery.base.files import write_atomically
 from orrery.evidence.accuracy import read_tables
-from orrery.evidence.campaign import campaign_of, source_of
+from orrery.evidence.campaign import campaign_of
 from orrery.evidence.check import check_table
 from orrery.evidence.checked import Checked
 from orrery.evidence.row import Row
@@ -96,7 +96,7 @@ def entries(tables: tuple[Path, ...]) -> dict[str, Any]:
     for path in tables:
         checked = check_table(read_table(path))
         rows = [Row({c: v[n] for c, v in checked.table.columns.items()}) for n in range(len(checked.table))]
-        groups = [np.array([group(row) for row in rows]) for group in (_kind, _campaign)]
+        groups = [np.array([group(row) for row in rows]) for group in (_kind, campaign_of)]
         for reason in checked.answers.declined.values():
             declined[reason] = declined.get(reason, 0) + 1
         for metric in checked.measured:
@@ -108,13 +108,6 @@ def entries(tables: tuple[Path, ...]) -> dict[str, Any]:
 def _kind(row: Row) -> str:
     """The mode of a serving run, the framework of a training run."""
     return row.word("mode") or row.word("framework")
-
-
-def _campaign(row: Row) -> str:
-    """The campaign of a run."""
-    if row.word("kind") == "serving":
-        return campaign_of(row)
-    return f"{source_of(row.word('source'))}: {row.word('framework')}, {row.word('device')}"
 
 
 def _scores(

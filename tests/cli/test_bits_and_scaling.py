@@ -9,6 +9,7 @@ import pytest
 
 import orrery.cli.main as terminal
 from orrery.cli.main import BAD_INPUT, DONE, INFEASIBLE, run
+from orrery.numerics.laws import quartet
 from orrery.scenario.bits import BitsQuestion
 from orrery.scenario.bits_files import read_layers
 from orrery.scenario.fields_bits import BITS_BY_NAME, BITS_SETTINGS
@@ -73,9 +74,79 @@ def test_fp4_against_fp8_takes_the_device_s_rates(capsys):
         assert word in text
 
 
+QUARTET = ("scaling", "--law", "quartet", "--parameters", "8e9", "--tokens", "2e12", "--fp4-ratio", "2")
+
+
+def runs_file(folder, text):
+    path = folder / "runs.csv"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_own_runs_say_the_shares_of_a_method(capsys, tmp_path):
+    """Losses that the law gives for 0.7 of the parameters and 0.9 of the tokens give both back."""
+    losses = float(quartet.loss(1e8, 1e10, 0.7, 1.0)), float(quartet.loss(4e8, 2e10, 1.0, 0.9))
+    text = f"loss,parameters,tokens,fp4\n{losses[0]!r},1e8,1e10,forward\n{losses[1]!r},4e8,2e10,backward\n"
+    path = runs_file(tmp_path, text)
+    found = answer(capsys, *QUARTET, "--runs", path)
+    assert found["method"] == pytest.approx({"parameters_frac": 0.7, "tokens_frac": 0.9}, rel=1e-6)
+    by_hand = answer(capsys, *QUARTET, "--parameters-frac", "0.7", "--tokens-frac", "0.9")
+    assert [o["loss"] for o in found["outcomes"]] == pytest.approx([o["loss"] for o in by_hand["outcomes"]])
+    notes = describe(capsys, *QUARTET, "--runs", path).err
+    assert "parameters_frac: 0.7 (fitted to 1 of the runs, at most 0.00% off)" in notes
+    assert "tokens_frac: 0.9 (fitted to 1 of the runs, at most 0.00% off)" in notes
+
+
+def test_runs_of_one_pass_leave_the_other_share_as_it_is(capsys, tmp_path):
+    loss = float(quartet.loss(1e8, 1e10, 1.0, 0.8))
+    path = runs_file(tmp_path, f"parameters,tokens,loss,fp4\n1e8,1e10,{loss!r},backward\n")
+    known = quartet.known_method().parameters_frac
+    assert answer(capsys, *QUARTET, "--runs", path)["method"] == pytest.approx(
+        {"parameters_frac": known, "tokens_frac": 0.8}, rel=1e-6
+    )
+    told = answer(capsys, *QUARTET, "--runs", path, "--parameters-frac", "0.5")["method"]
+    assert told == pytest.approx({"parameters_frac": 0.5, "tokens_frac": 0.8}, rel=1e-6)
+    error = describe(capsys, *QUARTET, "--runs", path, "--tokens-frac", "0.5", code=BAD_INPUT).err
+    assert "--tokens-frac: the runs say it, too" in error
+
+
+def test_losses_that_no_share_explains_are_said(capsys, tmp_path):
+    path = runs_file(tmp_path, "parameters,tokens,loss,fp4\n1e8,1e10,9.9,forward\n")
+    notes = describe(capsys, *QUARTET, "--runs", path).err
+    assert "parameters_frac: 0.01 (fitted to 1 of the runs, at most" in notes
+    assert "the end of the range: the law cannot explain these runs" in notes
+
+
+def test_the_authors_runs_say_what_the_authors_say(capsys):
+    found = answer(capsys, *QUARTET, "--runs", str(DATA / "fp4-runs.csv"))["method"]
+    known = quartet.known_method()
+    assert found["parameters_frac"] == pytest.approx(known.parameters_frac, rel=0.05)
+    assert found["tokens_frac"] == pytest.approx(known.tokens_frac, rel=0.05)
+
+
+HEAD = "parameters,tokens,loss,fp4\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (HEAD, "lists no run"),
+        ("parameters,tokens\n1,2\n", "columns are parameters, tokens; write parameters, tokens, loss, fp4"),
+        (HEAD + "1e8,1e10,3,both\n", "row 2: fp4: got 'both'"),
+        (HEAD + "1e8,1e10,3,forward\n1e8,0,3,forward\n", "row 3: tokens: got '0'"),
+        (HEAD + "1e8,1e10,many,forward\n", "row 2: loss: got 'many'"),
+        (HEAD + "inf,1e10,3,forward\n", "row 2: parameters: got 'inf'"),
+    ],
+)
+def test_runs_that_cannot_be_read_are_refused(capsys, tmp_path, text, words):
+    assert words in describe(capsys, *QUARTET, "--runs", runs_file(tmp_path, text), code=BAD_INPUT).err
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (("--runs", "no.csv"), "runs: the law fp-quantisation does not ask"),
+        (("--law", "quartet", "--runs", "no.csv"), "no.csv"),
         (("--law", "quartt"), "write 'quartet'"),
         (("--law", "quartet", "--block", "32"), "block: the law quartet does not ask"),
         (("--tokens", "-5"), "tokens: got '-5'; write a number"),

@@ -1,12 +1,12 @@
-"""Which campaign a row belongs to, and which rows are only reported."""
+"""Which campaign a row belongs to."""
 
 import pytest
 
-from orrery.base.errors import ScenarioError
-from orrery.evidence.campaign import campaign_of, excluded, read_exclusions, source_of
+from orrery.evidence.campaign import campaign_of, source_of
 from orrery.evidence.row import Row
 
 CELLS = {
+    "kind": "serving",
     "source": "NVIDIA/TensorRT-LLM@258c7540:docs/perf.md",
     "mode": "offline",
     "engine": "tensorrt-llm",
@@ -67,13 +67,14 @@ def test_a_source_is_who_published():
     assert [source_of(w) for w in ("a/b@c:d", "a/b (remark)", "a: b", "")] == ["a/b", "a/b", "a", "unknown source"]
 
 
-def test_exclusions_need_every_column_and_say_why(tmp_path):
-    path = tmp_path / "excluded.toml"
-    path.write_text('[[excluded]]\nwhere = { mode = "closed", measured_date = "2025-11-*" }\nwhy = "stalled"\n')
-    found = read_exclusions(path)
-    assert excluded(Row(cells={"mode": "closed", "measured_date": "2025-11-02"}), found) == "stalled"
-    assert excluded(Row(cells={"mode": "open", "measured_date": "2025-11-02"}), found) == ""
-    assert excluded(Row(cells={"mode": "closed"}), found) == ""
-    path.write_text('[[excluded]]\nwhere = { mode = "closed" }\n')
-    with pytest.raises(ScenarioError, match="why"):
-        read_exclusions(path)
+@pytest.mark.parametrize(
+    ("cells", "campaign"),
+    [
+        ({"kind": "training", "source": "a/b@1", "framework": "nemo", "device": "gb200"}, "a/b: nemo, gb200"),
+        ({"kind": "kernel", "source": "c (page)", "engine": "vllm", "device": "l40s"}, "c: vllm, l40s"),
+        ({"kind": "collective", "library": "nccl", "device": "b200"}, "unknown source: nccl, b200"),
+        ({"kind": "diffusion", "source": "d", "device": "h200"}, "d: h200"),
+    ],
+)
+def test_other_kinds_go_by_source_program_and_device(cells, campaign):
+    assert campaign_of(Row(cells=cells)) == campaign

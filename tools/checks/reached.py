@@ -3,8 +3,8 @@
     python tools/checks/reached.py
 
 prints modules that no import leads to from the commands, pages and the package's front door, and public functions and
-classes that nothing in the package names: only the papers' predictions, the tools or the tests do. Both are lists that
-may only shrink (tests/every/test_reached.py).
+classes that nothing in the package names: only the papers' predictions, the tools or the tests do. There are none
+(tests/every/test_reached.py): what serves papers, tools or tests alone stands with them.
 """
 
 import ast

@@ -5,9 +5,10 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
+from exclusions import excluded, read_exclusions
 
 from orrery.base.errors import OrreryError
-from orrery.evidence.campaign import campaign_of, excluded, read_exclusions
+from orrery.evidence.campaign import campaign_of
 from orrery.evidence.metrics import base_metric
 from orrery.evidence.row import Row
 from orrery.evidence.serving_pools import read_service

@@ -14,17 +14,26 @@ EXAMPLES = """\b
 Examples:
   orrery check runs.csv
   orrery check runs.csv more.csv.gz --by device,engine --out scored.csv
+  orrery check runs.csv --by campaign --exclude 'campaign=spring*' --exclude engine=trtllm
 The columns are those of the documentation's page on measured tables; unknown columns are carried through."""
 
 
 @click.command("check", epilog=EXAMPLES)
 @click.argument("tables", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="TABLE...")
-@click.option("--by", default="", metavar="COLUMN,...", help="Group the errors by these columns too.")
+@click.option(
+    "--by",
+    default="",
+    metavar="COLUMN,...",
+    help="Group the errors by these columns too, or by campaign (source, load, engine, device) and side (fit, test).",
+)
+@click.option(
+    "--exclude", multiple=True, metavar="COLUMN=PATTERN", help="Leave out rows whose column is so; may be repeated."
+)
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="FILE.csv", help="Write the rows with their predictions."
 )
 @as_json
-def command(tables: tuple[Path, ...], by: str, out: Path | None, is_json: bool) -> int:
+def command(tables: tuple[Path, ...], by: str, exclude: tuple[str, ...], out: Path | None, is_json: bool) -> int:
     """Score tables of measured runs (CSV, CSV.GZ): predict every row and print the error of each metric."""
     import sys
 
@@ -36,7 +45,7 @@ def command(tables: tuple[Path, ...], by: str, out: Path | None, is_json: bool) 
         if sys.stderr.isatty():
             print(f"\r{done:,} of {total:,} rows", end="" if done < total else "\n", file=sys.stderr, flush=True)
 
-    report = check(tables, by=words(by), on_progress=tell, out=out)
+    report = check(tables, by=words(by), on_progress=tell, out=out, exclude=exclude)
     if is_json:
         print_json(report.to_json())
     else:
@@ -61,6 +70,8 @@ def print_report(report: "Report") -> None:
         errors = (score.median_abs_error_frac, score.mean_abs_error_frac, score.p90_abs_error_frac, score.bias_frac)
         table.add_row(text, group.metric, f"{score.rows:,}", *(_percent(e) for e in (*errors, score.covered_80_frac)))
     out.print(table)
+    for where, rows in report.excluded.items():
+        out.print(f"excluded {rows:,}: {where}", markup=False)
     for reason, rows in most_first(report.declined):
         out.print(f"declined {rows:,}: {reason}", markup=False)
     for what, rows in most_first(report.assumed):

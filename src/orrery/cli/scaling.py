@@ -16,7 +16,8 @@ Examples:
   orrery scaling --law fp-quantisation --parameters 1e9 --tokens 100e9 --exponent-bits 4 --mantissa-bits 3 --block 32
   orrery scaling --parameters 7e9 --tokens 2e12 --exponent-bits 2 --mantissa-bits 1 --compute-flops 1e24
   orrery scaling --law quartet --parameters 8e9 --tokens 2e12 --device b200
-  orrery scaling --law quartet --parameters 8e9 --tokens 2e12 --fp4-ratio 1.6 --same-size --json"""
+  orrery scaling --law quartet --parameters 8e9 --tokens 2e12 --fp4-ratio 1.6 --same-size --json
+  orrery scaling --law quartet --parameters 8e9 --tokens 2e12 --runs fp4-runs.csv"""
 
 
 @click.command("scaling", epilog=EXAMPLES)

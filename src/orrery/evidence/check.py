@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,8 @@ from orrery.evidence import (
 )
 from orrery.evidence.answers import Answers, Rows
 from orrery.evidence.checked import Checked
-from orrery.evidence.columns import check_by, check_columns, kinds_of
+from orrery.evidence.columns import check_columns, kinds_of
+from orrery.evidence.grouping import check_by, without, words_of
 from orrery.evidence.metrics import (
     FITS,
     OUT_OF_MEMORY,
@@ -38,18 +40,24 @@ Progress = Callable[[int, int], None]
 
 @typed
 def check(
-    paths: Sequence[Path | str], by: Sequence[str] = (), on_progress: Progress | None = None, out: Path | None = None
+    paths: Sequence[Path | str],
+    by: Sequence[str] = (),
+    on_progress: Progress | None = None,
+    out: Path | None = None,
+    exclude: Sequence[str] = (),
 ) -> Report:
     """Predict every row of the tables and score each metric, over all rows and by the words of ``by``.
 
     ``out`` names a CSV file for the rows with their predictions; ``on_progress`` is told (rows done, rows in all).
+    ``exclude`` leaves out rows by conditions such as ``device=h100*``. Columns may also be ``campaign`` and ``side``.
     """
     tables = [diffusion_rows.translated(read_table(Path(p))) for p in paths]
     check_by(by, tables)
+    tables, excluded = without(tables, exclude)
     checked = [check_table(table, on_progress) for table in tables]
     if out is not None:
         write_rows(Path(out), checked)
-    return report(checked, by)
+    return replace(report(checked, by), excluded=excluded)
 
 
 def check_table(table: Table, on_progress: Progress | None = None, *, is_learned: bool = True) -> Checked:
@@ -155,35 +163,36 @@ def _beat_bound(t: Checked) -> int:
 def _groups(tables: Sequence[Checked], metrics: Sequence[str], by: Sequence[str]) -> list[Group]:
     """One group for each metric and each combination of words that occurs."""
     out: list[Group] = []
+    columns = [[words_of(t.table, c) for c in by] for t in tables]
     for metric in metrics:
         parts: dict[tuple[str, ...], list[tuple[Floats, Floats, Floats]]] = {}
-        for t in tables:
-            rows = t.scored(metric)
-            for key, mask in _split(t.table, rows, by):
+        for t, words in zip(tables, columns, strict=True):
+            for key, mask in _split(t.scored(metric), words):
                 measured = t.measured[metric]
                 inside = [t.answers.inside(metric, measured, percent)[mask] for percent in (80, 95)]
                 parts.setdefault(key, []).append((t.error(metric, mask), inside[0], inside[1]))
         for key in sorted(parts):
             error, inside_80, inside_95 = (np.concatenate(column) for column in zip(*parts[key], strict=True))
-            words = dict(zip(by, key, strict=True))
-            out.append(Group(by=words, metric=metric, score=score_errors(error, inside_80, inside_95)))
+            score = score_errors(error, inside_80, inside_95)
+            out.append(Group(by=dict(zip(by, key, strict=True)), metric=metric, score=score))
     return out
 
 
-def _split(table: Table, rows: NDArray[np.bool_], by: Sequence[str]) -> list[tuple[tuple[str, ...], NDArray[np.bool_]]]:
-    """The chosen rows by the words of ``by``, as (words, mask)."""
+def _split(
+    rows: NDArray[np.bool_], columns: Sequence[NDArray[np.str_]]
+) -> list[tuple[tuple[str, ...], NDArray[np.bool_]]]:
+    """The chosen rows by their words in some columns, as (words, mask)."""
     index = np.flatnonzero(rows)
     if not index.size:
         return []
-    if not by:
+    if not columns:
         return [((), rows)]
-    columns = [table.words(c) for c in by]
     members: dict[tuple[str, ...], list[int]] = {}
     for row in index.tolist():
         members.setdefault(tuple(str(c[row]) for c in columns), []).append(row)
     out: list[tuple[tuple[str, ...], NDArray[np.bool_]]] = []
     for key, chosen in members.items():
-        mask = np.zeros(len(table), dtype=np.bool_)
+        mask = np.zeros(len(rows), dtype=np.bool_)
         mask[chosen] = True
         out.append((key, mask))
     return out

@@ -65,14 +65,14 @@ def states_anything(table: Table, kind: str) -> bool:
     return bool(measured_columns(kind, list(table.columns))) or any(c in table.columns for c in OUTCOME_COLUMNS)
 
 
-def check_by(by: Sequence[str], tables: Sequence[Table]) -> None:
-    """Refuse a grouping column that no table has, with the nearest one that some table has."""
-    known = list(dict.fromkeys(c for t in tables for c in t.columns))
-    for column in by:
+def check_known(flag: str, columns: Sequence[str], tables: Sequence[Table], made: Sequence[str]) -> None:
+    """Refuse a column that no table has and that is not made either, with the nearest known one."""
+    known = list(dict.fromkeys((*(c for t in tables for c in t.columns), *made)))
+    for column in columns:
         if column not in known:
             near = nearest(column, known, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"the columns are {_listed(known)}."
-            raise ScenarioError(f"--by: no table has a column {column!r}; {hint}")
+            raise ScenarioError(f"{flag}: no table has a column {column!r}; {hint}")
 
 
 def _listed(columns: list[str], most: int = 12) -> str:

@@ -36,7 +36,8 @@ class Report:
     """Result of ``check``. ``rows`` counts the rows that state a metric of the schema, declined ones included.
 
     ``assumed`` counts the rows for which a blank took a documented default; ``left_out`` the cells whose metric or
-    percentile is not predicted; ``beat_bound`` the rows measured faster than the datasheet allows (they are scored).
+    percentile is not predicted; ``beat_bound`` the rows measured faster than the datasheet allows (they are scored);
+    ``excluded`` the rows that were left out, by condition.
     """
 
     rows: int
@@ -45,6 +46,7 @@ class Report:
     assumed: Mapping[str, int] = field(default_factory=Counter[str])
     left_out: Mapping[str, int] = field(default_factory=Counter[str])
     beat_bound: int = 0
+    excluded: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def to_json(self) -> dict[str, Any]:
         """The object that ``orrery check --json`` prints."""
@@ -55,6 +57,7 @@ class Report:
             "assumed": [{"what": what, "rows": rows} for what, rows in most_first(self.assumed)],
             "left_out": [{"column": column, "rows": rows} for column, rows in most_first(self.left_out)],
             "beat_bound_rows": self.beat_bound,
+            "excluded": [{"where": where, "rows": rows} for where, rows in self.excluded.items()],
         }
 
 

@@ -30,6 +30,13 @@ SHAPE_COLUMNS: dict[str, tuple[str, ...]] = {
 }
 """Columns that identify a shape, by op or kind of table."""
 
+LIKE = {
+    "grouped_gemm": "gemm",
+    **dict.fromkeys(("norm", "rope", "gated_activation", "add", "embedding", "softmax"), "elementwise"),
+    **dict.fromkeys(("moe_combine", "moe_prepare"), "moe_dispatch"),
+}
+"""Ops whose shapes are another's."""
+
 FIT, CALIBRATE, TEST = "fit", "calibrate", "test"
 
 
@@ -51,3 +58,21 @@ def sides(table: Table, what: str) -> NDArray[np.str_]:
             known[words] = side(words)
         out.append(known[words])
     return np.array(out)
+
+
+def sides_of(table: Table) -> NDArray[np.str_]:
+    """The side of every row of a table of any kinds, by what its op, collective or kind calls a shape.
+
+    Rows of ops whose shapes were never divided are on the side of tests.
+    """
+    kinds, collectives = table.words("kind"), table.words("collective")
+    ops = np.where(kinds == "kernel", table.words("op"), kinds)
+    is_exchange = np.array([LIKE.get(str(c), str(c)) == "moe_dispatch" for c in collectives], dtype=np.bool_)
+    ops = np.where(is_exchange, "moe_dispatch", ops)
+    out = np.full(len(table), TEST, dtype="U9")
+    for op in np.unique(ops):
+        what = LIKE.get(str(op), str(op))
+        if what in SHAPE_COLUMNS:
+            rows = np.flatnonzero(ops == op)
+            out[rows] = sides(table.take(rows), what)
+    return out

@@ -37,6 +37,13 @@ SCALING_SETTINGS: tuple[Setting, ...] = (
         most=2.0,
         metavar="FRAC",
     ),
+    word(
+        "runs",
+        "A CSV table of your own FP4 runs (parameters, tokens, loss, fp4 = forward or backward): eff_N and eff_D of "
+        "your method (quartet).",
+        "fp4-runs.csv",
+        "FILE",
+    ),
     switch("same_size", "The model keeps its size and sees more tokens (default: it grows with the forward speed)."),
 )
 """In the order of the help page."""

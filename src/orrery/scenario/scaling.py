@@ -15,6 +15,7 @@ from orrery.scenario.answer import to_json
 from orrery.scenario.fields_scaling import SCALING_BY_NAME
 from orrery.scenario.inputs import Inputs, read_asked
 from orrery.scenario.kinds import Count, Number, Switch, Word
+from orrery.scenario.scaling_runs import fitted_shares
 
 LAWS = (fp_quantisation.LAW, quartet.LAW)
 
@@ -42,6 +43,7 @@ class ScalingQuestion(Inputs, table=SCALING_BY_NAME):
     fp4_ratio: Number = None
     parameters_frac: Number = None
     tokens_frac: Number = None
+    runs: Word = None
     same_size: Switch = None
 
 
@@ -159,7 +161,7 @@ def scaling(**settings: Any) -> FormatAnswer | WidthAnswer:
 
 _READ = {
     LAWS[0]: frozenset({"exponent_bits", "mantissa_bits", "block", "compute_flops"}),
-    LAWS[1]: frozenset({"device", "fp4_ratio", "parameters_frac", "tokens_frac", "same_size"}),
+    LAWS[1]: frozenset({"device", "fp4_ratio", "parameters_frac", "tokens_frac", "runs", "same_size"}),
 }
 """Settings that only one law asks for."""
 
@@ -191,11 +193,7 @@ def _formats(inputs: ScalingQuestion, notes: list[str]) -> FormatAnswer:
 def _widths(inputs: ScalingQuestion, notes: list[str]) -> WidthAnswer:
     size, tokens = inputs.parameters or PARAMETERS, inputs.tokens or TOKENS
     ratio = _fp4_ratio(inputs, notes)
-    known = quartet.known_method()
-    method = quartet.Method(
-        parameters_frac=inputs.parameters_frac or known.parameters_frac,
-        tokens_frac=inputs.tokens_frac or known.tokens_frac,
-    )
+    method = _method(inputs, notes)
     is_resized = not inputs.same_size
     sizes = np.array(MAP_PARAMETERS)[:, None]
     data = sizes * np.array(MAP_TOKENS_PER_PARAMETER)
@@ -216,6 +214,23 @@ def _widths(inputs: ScalingQuestion, notes: list[str]) -> WidthAnswer:
         choices=tuple(map(tuple, quartet.best_choice(sizes, data, ratio, method, is_resized=is_resized).tolist())),
         notes=tuple(notes),
     )
+
+
+def _method(inputs: ScalingQuestion, notes: list[str]) -> quartet.Method:
+    """Quartet's own shares, where neither a number nor the user's runs say others."""
+    known = quartet.known_method()
+    shares = {"parameters_frac": known.parameters_frac, "tokens_frac": known.tokens_frac}
+    stated = {name: value for name in shares if (value := getattr(inputs, name)) is not None}
+    fitted = fitted_shares(inputs.runs) if inputs.runs else {}
+    for name, found in fitted.items():
+        if name in stated:
+            raise ScenarioError(f"{name}: the runs say it, too; leave it or these runs out.")
+        end = ", the end of the range: the law cannot explain these runs" if found.is_at_an_end else ""
+        notes.append(
+            f"{name}: {found.share:.3g} (fitted to {found.num_runs} of the runs, at most {found.worst_frac:.2%} off"
+            f"{end})"
+        )
+    return quartet.Method(**shares | stated | {name: found.share for name, found in fitted.items()})
 
 
 def _fp4_ratio(inputs: ScalingQuestion, notes: list[str]) -> float:

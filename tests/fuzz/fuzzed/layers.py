@@ -1,4 +1,4 @@
-"""Lists of layers and sensitivities, experts' loads, corrections by own runs, and papers of one's own."""
+"""Lists of layers and sensitivities, experts' loads, runs in FP4, corrections by own runs, and papers of one's own."""
 
 from pathlib import Path
 
@@ -8,6 +8,7 @@ from orrery.catalog.corrected import read_corrected
 from orrery.evidence.feed.own import add_paper
 from orrery.scenario.bits_files import read_layers, read_sensitivity
 from orrery.scenario.expert_loads import read_loads
+from orrery.scenario.scaling_runs import read_runs
 
 NAME = "list"
 SEEDS = (
@@ -18,6 +19,7 @@ SEEDS = (
     b"0.5,0.25\n0.25\n",
     b"token,layer,expert\n0,0,1\n0,1,0\n1,0,1\n1,1,1\n",
     b"name,weight\na,0.5\n",
+    b"parameters,tokens,loss,fp4\n3e7,7e8,3.4,forward\n3e7,6e9,3.1,backward\n",
     b'kind = "engine"\nbase = "vllm"\nversion = "0.11.0"\ndevice = "h100-sxm"\nat = "12 runs"\n[sources.runs]\n'
     b'title = "Mine"\n[constants]\nstep_s = 0.002\n[spread."closed.tpot_s"]\nlow_80 = 0.9\nhigh_80 = 1.1\nlow_95 = 0.8\n'
     b"high_95 = 1.2\n",
@@ -52,6 +54,7 @@ def read(path: Path) -> str:
         *(lambda place=place: read_layers(place, ("int8", "fp16")) for place in named.values()),
         *(lambda place=place: read_sensitivity(place, ("int8", "fp16")) for place in named.values()),
         lambda: read_loads(str(path)),
+        lambda: read_runs(path),
         lambda: read_corrected(str(named[".toml"]), "engine", ("step_s",)),
         lambda: add_paper(named[".toml"], path.parent / "library.sqlite", replaces=True),
     )

@@ -24,6 +24,10 @@ TOKENS_PER_PARAMETER = 10.0 ** np.linspace(0.0, 6.0, 4001)
 Floats = NDArray[np.float64]
 Value = float | Floats
 Width = Literal["fp4", "fp8"]
+Share = Literal["parameters", "tokens"]
+
+LEAST_SHARE, MOST_SHARE = 0.01, 2.0
+"""Between which the effective share of a method is looked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +144,7 @@ def least_tokens(parameters: float, fp4_ratio: float, method: Method, *, is_resi
     return (float(wins[0]), float(wins[-1])) if wins.size else (float("nan"), float("nan"))
 
 
-def fitted_frac(runs: Sequence[tuple[float, float, float]], of: Literal["parameters", "tokens"]) -> float:
+def fitted_frac(runs: Sequence[tuple[float, float, float]], of: Share) -> float:
     """The effective share of a method of your own: least squares in log loss over runs (parameters, tokens, loss)."""
     sizes, data, seen = (np.array(column, dtype=np.float64) for column in zip(*runs, strict=True))
 
@@ -148,7 +152,7 @@ def fitted_frac(runs: Sequence[tuple[float, float, float]], of: Literal["paramet
         fracs = (share, 1.0) if of == "parameters" else (1.0, share)
         return float(np.sum((np.log(seen) - np.log(loss(sizes, data, *fracs))) ** 2))
 
-    return _least(error, 0.01, 2.0)
+    return _least(error, LEAST_SHARE, MOST_SHARE)
 
 
 def _least(error: Callable[[float], float], low: float, high: float) -> float:
