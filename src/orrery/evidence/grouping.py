@@ -52,19 +52,19 @@ def without(tables: Sequence[Table], conditions: Sequence[str]) -> tuple[list[Ta
     """
     known = dict(_parsed(condition) for condition in conditions)
     check_known("--exclude", [column for column, _ in known.values()], tables, (*MADE,))
-    kept, counts = list(tables), dict.fromkeys(known, 0)
+    left, counts = list(tables), dict.fromkeys(known, 0)
     for condition, (column, pattern) in known.items():
         found: set[str] = set()
-        for number, table in enumerate(kept):
+        for number, table in enumerate(left):
             words = words_of(table, column)
             mask = np.array([fnmatchcase(word, pattern) for word in words.tolist()], dtype=np.bool_)
             found.update(words.tolist())
             counts[condition] += int(mask.sum())
-            kept[number] = table.take(~mask)
+            left[number] = table.take(~mask)
         if not counts[condition]:
             listed = "; ".join(sorted(found)[:8])
             raise ScenarioError(f"--exclude: no row has {condition}; words of {column}: {listed}.")
-    return kept, counts
+    return left, counts
 
 
 def _parsed(condition: str) -> tuple[str, tuple[str, str]]:

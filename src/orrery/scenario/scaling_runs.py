@@ -29,7 +29,7 @@ class Fitted:
     @property
     def is_at_an_end(self) -> bool:
         """Whether no share in the range explains the runs."""
-        return not quartet.LEAST_SHARE * 1.001 < self.share < quartet.MOST_SHARE / 1.001
+        return not quartet.MIN_SHARE * 1.001 < self.share < quartet.MAX_SHARE / 1.001
 
 
 def fitted_shares(text: str) -> dict[str, Fitted]:

@@ -26,7 +26,7 @@ Value = float | Floats
 Width = Literal["fp4", "fp8"]
 Share = Literal["parameters", "tokens"]
 
-LEAST_SHARE, MOST_SHARE = 0.01, 2.0
+MIN_SHARE, MAX_SHARE = 0.01, 2.0
 """Between which the effective share of a method is looked for."""
 
 
@@ -152,7 +152,7 @@ def fitted_frac(runs: Sequence[tuple[float, float, float]], of: Share) -> float:
         fracs = (share, 1.0) if of == "parameters" else (1.0, share)
         return float(np.sum((np.log(seen) - np.log(loss(sizes, data, *fracs))) ** 2))
 
-    return _least(error, LEAST_SHARE, MOST_SHARE)
+    return _least(error, MIN_SHARE, MAX_SHARE)
 
 
 def _least(error: Callable[[float], float], low: float, high: float) -> float:
