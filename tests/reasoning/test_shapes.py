@@ -77,6 +77,8 @@ def test_speculative_chains_write_again_what_is_rejected():
     graph = graph_of("speculative-chains", PROBLEM, num_chains=10, num_blocks=5, rejected_frac=0.3)
     drafts, large = (sum(call.written_tokens for call in graph.of(model)) for model in ("draft", "solver"))
     assert (drafts, large) == (10_000, 3_000)
+    alone = graph_of("speculative-chains", PROBLEM, num_chains=1, num_blocks=5, rejected_frac=0.4)
+    assert [c.name for c in alone.calls if c.name.startswith("redo")] == ["redo 1", "redo 3"], "two blocks of five"
     none = graph_of("speculative-chains", PROBLEM, num_chains=10, rejected_frac=0.0)
     assert sum(call.written_tokens for call in none.of("solver")) == 0
 

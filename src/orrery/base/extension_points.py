@@ -1,7 +1,7 @@
 """Extension points with their techniques, and knobs as the plain array that compiled and vectorised rules take."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib import import_module
@@ -82,7 +82,7 @@ def _known_knobs(technique: Technique, given: Iterable[str]) -> Mapping[str, Any
     names = {f.name: f.type for f in fields(technique.knobs)}
     for name in given:
         if name not in names:
-            raise ScenarioError(f"{technique.name} has no knob {name!r}; {_hint(name, names)}")
+            raise ScenarioError(f"{technique.name} has no knob {name!r}; {knob_hint(name, names)}")
     return names
 
 
@@ -98,7 +98,7 @@ def knob_array(technique: Technique, **given: float) -> NDArray[np.float64]:
     return np.array([float(getattr(knobs, f.name)) for f in fields(knobs)], dtype=np.float64)
 
 
-def _hint(name: str, known: Mapping[str, Any]) -> str:
+def knob_hint(name: str, known: Collection[str]) -> str:
     """Suggestion for an unknown name: the nearest names, or all of them."""
     if near := nearest(name, known):
         return f"did you mean {' or '.join(map(repr, near))}?"

@@ -75,11 +75,11 @@ def _attended_tokens(call: Call, sparsity: Sparsity | None) -> float:
 
 
 def _read_tokens(call: Call, sparsity: Sparsity | None) -> float:
-    """Tokens whose keys and values are read; each sequence picks its own, so that no prefix is shared."""
+    """Tokens whose keys and values are read; each sequence picks its own, all no more than there is."""
     if sparsity is None:
         return call.read_tokens()
     search = call.read_tokens() / (2 * sparsity.block_tokens) if sparsity.block_tokens else 0.0
-    return call.count * _retained(call, sparsity.kept_tokens) + search
+    return min(call.count * _retained(call, sparsity.kept_tokens), call.read_tokens()) + search
 
 
 def _retained(call: Call, most: float) -> float:

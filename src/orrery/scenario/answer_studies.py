@@ -11,7 +11,7 @@ budget_tokens=B               the best split of B answers' worth of tokens betwe
 mode=asynchronous             speculative chains at their own pace (rejection_level, block_spread)
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from orrery.base.errors import ScenarioError
+from orrery.base.extension_points import knob_hint
 from orrery.engine.streams import stream
 from orrery.execution.layout import Deployment
 from orrery.numerics.registry import get_format
@@ -139,9 +140,13 @@ class Subject:
         return max((n for n in self.samples if n), default=1)
 
 
-def parted(written: Mapping[str, str], shape: str) -> tuple[dict[str, str], dict[str, str]]:
-    """Knobs of the shape, and those of studies; refused where a study is not about the shape or nothing asks for it."""
+def parted(written: Mapping[str, str], shape: str, own: Collection[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Knobs of the shape (``own``), and those of studies; refused where neither knows one, where a study is not about
+    the shape, or where nothing asks for it.
+    """
     mine = {name: value for name, value in written.items() if name in DEFAULTS}
+    if strange := sorted(written.keys() - mine.keys() - set(own)):
+        raise ScenarioError(f"{shape} has no knob {strange[0]!r}; {knob_hint(strange[0], (*own, *_readable(shape)))}")
     for name in mine:
         switch = next(s for s, others in SWITCHES.items() if name == s or name in others)
         if switch not in mine:
@@ -150,6 +155,13 @@ def parted(written: Mapping[str, str], shape: str) -> tuple[dict[str, str], dict
         if shapes and shape not in shapes:
             raise ScenarioError(f"reasoning_knob: {switch} is about {' and '.join(shapes)}, not {shape}; leave it out.")
     return {name: value for name, value in written.items() if name not in mine}, mine
+
+
+def _readable(shape: str) -> Iterator[str]:
+    """Knobs of the studies that are about a shape."""
+    for switch, others in SWITCHES.items():
+        if shape in SHAPES.get(switch, (shape,)):
+            yield from (switch, *others)
 
 
 def studies(subject: Subject, written: Mapping[str, str]) -> Iterator[Study]:
@@ -166,6 +178,16 @@ def studies(subject: Subject, written: Mapping[str, str]) -> Iterator[Study]:
     for name, study in made.items():
         if name in written:
             yield study(subject, values)
+
+
+def study_notes(written: Mapping[str, str]) -> tuple[str, ...]:
+    """Knobs that a study reads and the answer's own figures do not."""
+    if "hit_frac" not in written or float(written["hit_frac"]) >= 1:
+        return ()
+    return (
+        f"hit_frac: an answer above is to a question that was foreseen; a share {1 - float(written['hit_frac']):.0%} "
+        "costs as much as one call beside its part of the pass, which the table of costs counts",
+    )
 
 
 def _number(values: Mapping[str, str], name: str, low: float, high: float) -> float:

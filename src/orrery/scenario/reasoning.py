@@ -23,7 +23,7 @@ from orrery.reasoning.graph import Graph, Problem
 from orrery.reasoning.shape import SHAPES, drawn
 from orrery.reasoning.vote import Checker, WrongAnswers
 from orrery.scenario.answer_budget import COUNTED, COUNTS, ranked
-from orrery.scenario.answer_studies import Subject, parted, studies
+from orrery.scenario.answer_studies import Subject, parted, studies, study_notes
 from orrery.scenario.answer_ways import Budget, Reasoned, SampleCount, Spent
 from orrery.scenario.fields_reasoning import REASONING_SETTINGS
 from orrery.scenario.resolve import Question, check_layout
@@ -55,7 +55,7 @@ def reasoned(scenario: Scenario, question: Question, call: Estimate, tariff: Tar
             "reasoning: an answer is estimated for questions that are asked at once; write batch = 1 or "
             "concurrency = 8 in place of a rate."
         )
-    own, for_studies = parted(shape_knobs(scenario.reasoning_knob), shape.name)
+    own, for_studies = parted(shape_knobs(scenario.reasoning_knob), shape.name, [f.name for f in fields(shape.knobs)])
     tries = _knobs(scenario, shape, own)
     _refuse_idle(scenario, shape.name, tries[-1])
     problem = Problem(prompt_tokens=work.input_tokens, answer_tokens=work.output_tokens)
@@ -101,7 +101,7 @@ def reasoned(scenario: Scenario, question: Question, call: Estimate, tariff: Tar
         num_questions=place.num_questions,
         one_call=one,
         ways=tuple(ways),
-        notes=tuple(_notes(scenario, shape, tries[-1], graphs[-1], place)),
+        notes=(*_notes(scenario, shape, tries[-1], graphs[-1], place), *study_notes(for_studies)),
     )
 
 

@@ -34,12 +34,13 @@ def calls(problem: Problem, knobs: Knobs) -> Iterator[Call]:
     """In every round: drafts of all chains, their scores, and the rejected ones anew; all in step with each other."""
     prompt, n = problem.prompt_tokens, knobs.num_chains
     block = problem.answer_tokens / knobs.num_blocks
-    rejected = round(knobs.rejected_frac * n)
     before: tuple[str, ...] = ()
+    rejected = 0
     for i in range(knobs.num_blocks):
+        replaced = rejected * block  # blocks of the large model that the small one has to read
+        rejected = _rejected_until(knobs, i + 1) - _rejected_until(knobs, i)
         path = i * block
         retained, first = prompt + n * path, prompt if i == 0 else 0.0
-        replaced = rejected * block if i else 0.0  # blocks of the large model that the small one has to read
         yield Call(
             name=f"draft {i}",
             model="draft",
@@ -71,6 +72,11 @@ def calls(problem: Problem, knobs: Knobs) -> Iterator[Call]:
                 output_tokens=block,
             )
             before = (f"redo {i}",)
+
+
+def _rejected_until(knobs: Knobs, rounds: int) -> int:
+    """Blocks rejected in so many rounds: one chain of five loses two at 0.4, though no round of it loses 0.4."""
+    return round(knobs.rejected_frac * knobs.num_chains * rounds)
 
 
 TECHNIQUE = Technique(
