@@ -11,7 +11,8 @@ from orrery.evidence.understanding.layer import layer_of
 from orrery.evidence.understanding.techniques import described, likeness
 from orrery.evidence.understanding.weights import shipped
 
-PAPERS = tomllib.loads(Path(__file__).with_name("judged_new_papers.toml").read_text(encoding="utf-8"))["paper"]
+JUDGED = tomllib.loads(Path(__file__).with_name("judged_new_papers.toml").read_text(encoding="utf-8"))
+PAPERS = JUDGED["paper"]
 SETTING, HELD_OUT = PAPERS[::2], PAPERS[1::2]
 
 
@@ -26,14 +27,22 @@ def test_judgements_use_names_that_exist():
     names = {technique.name for technique in described()}
     assert {paper["layer"] for paper in PAPERS} <= set(shipped().layers)
     assert not [name for paper in PAPERS for name in paper["techniques"] if name not in names]
+    assert {name for pair in JUDGED["same_mechanism"] for name in pair} <= names
+    assert {name for pair in JUDGED["also_right"].items() for name in pair} <= names
 
 
 def is_layer(paper):
     return layer_of(paper["title"], paper["text"])[0] == paper["layer"]
 
 
+def right_techniques(paper):
+    judged = set(paper["techniques"])
+    same = {name for pair in JUDGED["same_mechanism"] if judged & set(pair) for name in pair}
+    return judged | same | {other for name, other in JUDGED["also_right"].items() if name in judged}
+
+
 def is_technique(paper):
-    return likeness(paper["title"], paper["text"])[0][0] in paper["techniques"]
+    return likeness(paper["title"], paper["text"])[0][0] in right_techniques(paper)
 
 
 def share(right):
