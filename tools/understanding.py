@@ -198,7 +198,7 @@ def measure_claims(papers: Sequence[Paper]) -> list[str]:
     return lines
 
 
-def measure_techniques(papers: Sequence[Paper]) -> tuple[tuple[float, float], list[str]]:
+def measure_techniques(papers: Sequence[Paper]) -> tuple[tuple[float, float, float], list[str]]:
     """How often the likest techniques are ones that a paper's own file names, when that file is left out."""
     filed = {title_key(p.title): p for key in paper_keys() if (p := get_paper(key)) and p.techniques}
     names = {d.name for d in described()}
@@ -211,7 +211,7 @@ def measure_techniques(papers: Sequence[Paper]) -> tuple[tuple[float, float], li
         description.append([(score, name in own.techniques) for name, score in likest])
     flat = np.array([pair for three in description for pair in three])
     model = LogisticRegression(C=10.0).fit(flat[:, :1], flat[:, 1])
-    curve = (float(model.coef_[0, 0]), float(model.intercept_[0]))
+    curve = (float(model.coef_[0, 0]), float(model.intercept_[0]), float(flat[:, 0].max()))
     sure = 1.0 / (1.0 + np.exp(-(curve[0] * flat[:, 0] + curve[1])))
     first = np.mean([three[0][1] for three in description])
     lines = [
@@ -230,7 +230,9 @@ def measure_techniques(papers: Sequence[Paper]) -> tuple[tuple[float, float], li
     return curve, lines
 
 
-def write_weights(papers: Sequence[Paper], layers: Sequence[str], sharpness: float, curve: tuple[float, float]) -> None:
+def write_weights(
+    papers: Sequence[Paper], layers: Sequence[str], sharpness: float, curve: tuple[float, float, float]
+) -> None:
     """Learn from all papers, and write one small file: a byte for each word of each layer."""
     model, places, rarities = _fit_layers(
         [counted(p.title, p.abstract) for p in papers], np.array([p.layer for p in papers])

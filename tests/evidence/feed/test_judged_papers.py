@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from orrery.base.sources import read_toml
 from orrery.evidence.library import paper_texts
 from orrery.evidence.understanding.claims import claims_of
 from orrery.evidence.understanding.layer import layer_of
-from orrery.evidence.understanding.techniques import described, likeness
+from orrery.evidence.understanding.techniques import OTHER_NAMES, described, likeness
 from orrery.evidence.understanding.weights import shipped
 
 JUDGED = tomllib.loads(Path(__file__).with_name("judged_new_papers.toml").read_text(encoding="utf-8"))
@@ -45,6 +46,10 @@ def is_technique(paper):
     return likeness(paper["title"], paper["text"])[0][0] in right_techniques(paper)
 
 
+def test_names_of_the_field_are_of_techniques_that_exist():
+    assert set(read_toml(OTHER_NAMES)["names"]) <= {technique.name for technique in described()}
+
+
 def share(right):
     return sum(right) / len(right)
 
@@ -55,8 +60,8 @@ def test_layers_and_techniques_are_right_as_often_as_the_page_says(part):
     assert share([is_technique(paper) for paper in part if paper["techniques"]]) >= LEAST_TECHNIQUES
 
 
-LEAST_LAYERS, LEAST_TECHNIQUES = 0.84, 0.60
-"""Measured: 0.90 and 0.84 of layers, 0.60 and 0.65 of techniques; both fall a little as techniques are added, whose
+LEAST_LAYERS, LEAST_TECHNIQUES = 0.84, 0.77
+"""Measured: 0.90 and 0.84 of layers, 0.86 and 0.79 of techniques; both fall a little as techniques are added, whose
 words are what a text is held against."""
 
 

@@ -166,18 +166,6 @@ def test_a_text_is_as_like_itself_as_can_be():
     assert not likeness.scores(["zzyzx"]).any()
 
 
-def test_cosines_of_words_by_hand():
-    """Three texts of two words, each word in one or two: weights log(1 + 3) x log(4 / n), texts of length one.
-
-    Of "alpha beta", alpha (in two) weighs log 2 and beta (in one) log 4 = 2 log 2, so the cosine with "alpha" alone is
-    1 / sqrt(5); with "beta" alone 2 / sqrt(5).
-    """
-    model = TopicModel([{"text": ["alpha", "beta"]}, {"text": ["alpha", "gamma"]}, {"text": ["delta", "epsilon"]}])
-    assert model.word_scores(["alpha"]) == pytest.approx([5**-0.5, 5**-0.5, 0.0], abs=1e-5)
-    assert model.word_scores(["beta"]) == pytest.approx([2 * 5**-0.5, 0.0, 0.0], abs=1e-5)
-    assert not model.word_scores(["zzyzx"]).any()
-
-
 def test_documents_beyond_those_fitted_are_projected(monkeypatch):
     monkeypatch.setattr("orrery.evidence.find.likeness.MAX_FITTED", 3)
     shelf = (*SHELF[:3], Document(key="late", title="Weights on devices", text="Weights of jobs stay on a device."))

@@ -57,13 +57,6 @@ class TopicModel:
         """Cosine of every document's topics with the query's; zero for a query of unknown words."""
         return self._topics @ self._query(query).topics
 
-    def word_scores(self, query: Sequence[str]) -> Array:
-        """Cosine of every document's words with the query's, without topics."""
-        vector = self._query(query)
-        weights = np.zeros(len(self._place), dtype=np.float32)
-        weights[vector.places] = vector.weights
-        return np.array([v.weights @ weights[v.places] for v in self._vectors], dtype=np.float32)
-
     def scores_like(self, place: int) -> Array:
         """Cosine of every document's topics with those of one of them."""
         return self._topics @ self._topics[place]

@@ -13,7 +13,7 @@ from orrery.evidence.understanding.layer import layer_of
 from orrery.evidence.understanding.techniques import techniques_of
 from orrery.evidence.understanding.weights import shipped
 
-RULES = "3"
+RULES = "4"
 """Changes when a rule changes, so that papers are understood anew."""
 
 BATCH_PAPERS = 100

@@ -25,7 +25,8 @@ class Weights:
     layer_biases: Array
     sharpness_ratio: float  # of scores, so that their softmax is right as often as it says
     claim_weights: Mapping[str, float]
-    technique_curve: tuple[float, float]  # slope and offset from a cosine to the odds that a technique is the paper's
+    technique_curve: tuple[float, float]  # slope and offset from a score to the odds that a technique is the paper's
+    technique_score_max: float  # the highest that the curve was read off
     mark: str  # changes with the file
 
 
@@ -47,5 +48,6 @@ def shipped() -> Weights:
             for name, weight in zip(found["claim_features"], found["claim_weights"], strict=True)
         },
         technique_curve=(float(found["technique_curve"][0]), float(found["technique_curve"][1])),
+        technique_score_max=float(found["technique_curve"][2]),
         mark=sha256(FILE.read_bytes()).hexdigest()[:16],
     )
