@@ -54,7 +54,8 @@ class Bm25:
         found = [(self._place[stem], math.log1p(n)) for stem, n in count.items() if stem in self._place]
         places = np.array([place for place, _ in found], dtype=np.intp)
         times = np.array([weight for _, weight in found], dtype=np.float32) * self._rarity[places]
-        return self._saturated[:, places] @ times / math.sqrt(max(1, len(query)))
+        total: Array = self._saturated[:, places] @ times
+        return total / np.float32(math.sqrt(max(1, len(query))))
 
     def _stemmed(self, document: Mapping[str, float]) -> dict[str, float]:
         count: dict[str, float] = {}

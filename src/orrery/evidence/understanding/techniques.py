@@ -6,7 +6,6 @@ Its chance to be the paper's own is read off how often the likest one was, for p
 """
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -85,14 +84,14 @@ def compared(known: Iterable[Described], papers: Sequence[Paper]) -> Techniques:
     return Techniques(tuple(d.name for d in every), Bm25(documents, rarities))
 
 
-def _weighted(known: Described, papers: Sequence[Paper]) -> Counter[str]:
+def _weighted(known: Described, papers: Sequence[Paper]) -> dict[str, float]:
     """The words of a technique with their weights; a concept counts once for each text that names it."""
     names = f"{known.name.replace('-', ' ')} {_other_names().get(known.name, '')}"
     papers_words = [(text, PAPER_WEIGHT) for paper in papers for text in (paper.title, paper.mechanism)]
-    found: Counter[str] = Counter()
+    found: dict[str, float] = {}
     for text, weight in ((names, NAME_WEIGHT), (known.words, DESCRIPTION_WEIGHT), *papers_words):
         for term in terms(text):
-            found[term] += weight
+            found[term] = found.get(term, 0.0) + weight
     return found
 
 
