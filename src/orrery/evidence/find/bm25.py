@@ -54,8 +54,7 @@ class Bm25:
         found = [(self._place[stem], math.log1p(n)) for stem, n in count.items() if stem in self._place]
         places = np.array([place for place, _ in found], dtype=np.intp)
         times = np.array([weight for _, weight in found], dtype=np.float32) * self._rarity[places]
-        total: Array = self._saturated[:, places] @ times
-        return total / np.float32(math.sqrt(max(1, len(query))))
+        return np.asarray(self._saturated[:, places] @ times / math.sqrt(max(1, len(query))), dtype=np.float32)
 
     def _stemmed(self, document: Mapping[str, float]) -> dict[str, float]:
         count: dict[str, float] = {}
