@@ -53,9 +53,8 @@ def likeness(title: str, abstract: str, known: "Techniques | None" = None) -> li
 
 def chance(score: float) -> float:
     """How often a technique with this score was one that the paper's own file names; at most as often as was seen."""
-    slope, offset = shipped().technique_curve
-    seen = min(score, shipped().technique_score_max)
-    return 1.0 / (1.0 + math.exp(-(slope * seen + offset)))
+    slope, offset, highest = shipped().technique_curve
+    return 1.0 / (1.0 + math.exp(-(slope * min(score, highest) + offset)))
 
 
 @dataclass(frozen=True, slots=True)

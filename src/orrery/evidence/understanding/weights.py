@@ -25,8 +25,7 @@ class Weights:
     layer_biases: Array
     sharpness_ratio: float  # of scores, so that their softmax is right as often as it says
     claim_weights: Mapping[str, float]
-    technique_curve: tuple[float, float]  # slope and offset from a score to the odds that a technique is the paper's
-    technique_score_max: float  # the highest that the curve was read off
+    technique_curve: tuple[float, float, float]  # slope and offset from a score to odds, and the highest score seen
     mark: str  # changes with the file
 
 
@@ -36,6 +35,7 @@ def shipped() -> Weights:
     with np.load(FILE, allow_pickle=False) as raw:
         found = {name: raw[name] for name in raw.files}
     scales = found["layer_scales"].astype(np.float32)[:, None]
+    slope, offset, highest = map(float, found["technique_curve"])
     return Weights(
         layers=tuple(str(name) for name in found["layers"]),
         places={str(word): i for i, word in enumerate(found["words"])},
@@ -47,7 +47,6 @@ def shipped() -> Weights:
             str(name): float(weight)
             for name, weight in zip(found["claim_features"], found["claim_weights"], strict=True)
         },
-        technique_curve=(float(found["technique_curve"][0]), float(found["technique_curve"][1])),
-        technique_score_max=float(found["technique_curve"][2]),
+        technique_curve=(slope, offset, highest),
         mark=sha256(FILE.read_bytes()).hexdigest()[:16],
     )
