@@ -132,6 +132,13 @@ def test_new_papers_are_found_beside_the_library(client, library):
 def test_an_entry_tells_all_that_is_known(client):
     page = client.get("/papers/distserve")
     heads = re.findall(r"<h2>(.*?)</h2>", page.text)
+    first = page.text[page.text.index('class="card headline"') : page.text.index("<h2>Method</h2>")]
+    assert re.findall(r"<dt>(.*?)</dt>", first) == [
+        "The paper claims",
+        "Computed here, for its set-up",
+        "On your deployment",
+    ]
+    assert "<strong>up to 4.48</strong>" in first
     assert heads == [
         "Method",
         "Use it on your deployment",
@@ -265,7 +272,8 @@ def test_an_empty_library_says_how_to_fill_it(client):
 def test_the_scorecard_counts_every_claim_and_narrows(client):
     whole = client.get("/papers/scorecard?format=json").json()["claims"]
     page = client.get("/papers/scorecard").text
-    assert f"{len(whole)} claims" in page
+    assert f"{len(whole):,} claims reproduced" in page
+    assert page.index("claims reproduced") < page.index("What the verdicts mean")  # one number first
     misses = client.get("/papers/scorecard?layer=moe&verdict=not reproduced&format=json").json()["claims"]
     assert 0 < len(misses) < len(whole)
     assert {claim["verdict"] for claim in misses} == {"not reproduced"}

@@ -17,7 +17,7 @@ from orrery.web.papers import drawn
 from orrery.web.papers.index import Index
 from orrery.web.papers.messages import describe, link
 
-FIRST_CLAIMS = 12
+FIRST_CLAIMS = 4
 """That are seen at once; the others are unfolded."""
 
 MAX_WORDS = 3000
@@ -117,9 +117,14 @@ def claim_row(j: ClaimResult, number: int = 0) -> ClaimRow:
         reported=reported(j),
         at=describe(j.claim.at, 120),
         on=describe(", ".join(word for name in ("model", "device") if (word := j.claim.setup.word(name))), 80),
-        predicted="" if j.predicted is None else amount(j.predicted, j.claim.unit),
+        predicted="" if j.predicted is None else amount(_without_noise(j.predicted), j.claim.unit),
         ratio="" if j.ratio is None else f"{round(j.ratio, 2) + 0.0:.2f}",
         verdict=j.verdict,
         because=describe(j.why, MAX_WORDS),
         note=describe(j.claim.note, MAX_WORDS),
     )
+
+
+def _without_noise(value: float) -> float:
+    """Zero for the difference of two equal numbers, which rounding leaves a little off."""
+    return 0.0 if abs(value) < 1e-12 else value

@@ -17,7 +17,7 @@ from orrery.web.both_widths import at_both_widths
 from orrery.web.papers.entry_view import ClaimRow, claim_row
 from orrery.web.papers.index import Index
 
-PAGE_CLAIMS = 40
+PAGE_CLAIMS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +43,7 @@ class Score:
     picture: str
     claims: tuple[tuple[str, ClaimRow], ...]  # key of the paper, and the claim
     num_claims: int
+    num_reproduced: int
     num_pages: int
 
 
@@ -90,6 +91,7 @@ def score(claims: Sequence[ClaimResult], page: int) -> Score:
         picture=at_both_widths(lambda: draw(claims)),
         claims=tuple((j.paper, claim_row(j)) for j in claims[start : start + PAGE_CLAIMS]),
         num_claims=len(claims),
+        num_reproduced=sum(j.verdict == "reproduced" for j in claims),
         num_pages=max(1, -(-len(claims) // PAGE_CLAIMS)),
     )
 
