@@ -47,6 +47,18 @@ def test_a_design_is_handed_out_as_tables_and_pictures(tab, views):
     assert len(picture) > 5_000  # not blank
 
 
+def test_the_menu_of_exports_copies_the_address_as_it_stands(profile, views):
+    mine = profile(permissions=["clipboard-read", "clipboard-write"]).new_page()
+    mine.goto(views["design"])
+    mine.get_by_label("Tensor parallel").fill("4")
+    mine.get_by_label("Tensor parallel").press("Tab")
+    expect(mine).to_have_url(re.compile("tp=4"))
+    mine.get_by_text("Export", exact=True).click()
+    mine.get_by_role("button", name="Copy link").click()
+    expect(mine.get_by_role("status")).to_have_text("Copied.")
+    assert mine.evaluate("navigator.clipboard.readText()") == mine.url
+
+
 @pytest.mark.slow
 def test_plans_and_sweeps_are_handed_out(tab, views):
     tab.goto(views["plans"])

@@ -45,11 +45,12 @@ function download(blob, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
-// Copy a block: <button data-copy="#id">.
+// Copy a block, <button data-copy="#id">, or the page's address, <button data-copy="">.
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy]");
   if (!button) { return; }
-  await navigator.clipboard.writeText(document.querySelector(button.dataset.copy).textContent);
+  const place = button.dataset.copy;
+  await navigator.clipboard.writeText(place ? document.querySelector(place).textContent : location.href);
   say("Copied.");
 });
 
