@@ -152,13 +152,15 @@ POOLS = (
 
 @pytest.fixture
 def hours(monkeypatch):
-    """Hours of two pools; a replica has a TTFT of its rate, ten times that power, and stands no more than 15/s."""
+    """Hours of two pools; a replica has a TTFT of its rate, ten times that power, and stands no more than 15/s but with
+    a backlog."""
     asked = []
 
     def estimate(_, workload):
         rate = workload.request_rate_per_s
-        asked.append((workload.mode, workload.input_tokens, workload.output_tokens, rate))
-        if rate > 15.0:
+        if not workload.num_requests:
+            asked.append((workload.mode, workload.input_tokens, workload.output_tokens, rate))
+        if rate > 15.0 and not workload.num_requests:
             return Infeasible(what="rate", need=rate, have=15.0, unit="1/s", smallest_change="wait")
         return SimpleNamespace(
             ttft_s=rate, tpot_s=rate / 100, power_w=rate * 10, rate_used_frac=rate / 15, concurrency=rate / 10
@@ -189,9 +191,14 @@ def test_an_hour_runs_what_its_rate_needs(hours):
     assert [h.start_s for h in found] == [0.0, 3600.0, 7200.0, 10_800.0]
     assert [h.rate_requests_per_s for h in found] == [0.0, 10.0, 24.0, 100.0]
     assert [h.ttft_s for h in found] == [0.0, 10.0, 8.0, inf]
-    assert [h.tpot_s for h in found] == [0.0, 0.1, 0.08, inf]
+    assert [h.tpot_s for h in found] == [0.0, 0.1, 0.08, 0.2]
     assert [h.used_frac for h in found] == [0.0, pytest.approx(2 / 3), pytest.approx(8 / 15), 1.0]
-    assert [h.power_w for h in found] == [20.0, 100.0, 240.0, 100.0]  # idle: the mean of 10 and 30 W each
+    assert [h.power_w for h in found] == [
+        20.0,
+        100.0,
+        240.0,
+        1000.0,
+    ]  # idle: the mean of 10 and 30 W each; five that are full
     assert [h.host_power_w for h in found] == [5.0, 5.0, 17.0, 31.0]
     assert [h.usd_per_s for h in found] == [2.0, 2.0, 4.0, 8.0]  # both of the reserved pool are paid for always
     assert hours.asked == [("open", 50.0, 7.0, 10.0), ("open", 50.0, 7.0, 8.0), ("open", 50.0, 7.0, 20.0)]

@@ -171,10 +171,21 @@ def _print_hours(answer: SteadyAnswer) -> None:
         out.print(limits)
     out.print(
         f"{answer.num_requests:,.0f} requests, ${figures(answer.cost_usd)}, {text(answer.energy_j, 'j')} and "
-        f"{text(answer.host_energy_j, 'j')} of the hosts, mean TTFT {text(answer.mean('ttft_s'), 's')}"
+        f"{text(answer.host_energy_j, 'j')} of the hosts"
+        + (", " + _ttft_words(answer))
         + ("" if answer.carbon_g is None else f", {figures(answer.carbon_g / 1000.0)} kg of CO2"),
         markup=False,
         highlight=False,
+    )
+
+
+def _ttft_words(answer: SteadyAnswer) -> str:
+    """The mean TTFT, or in how many hours queues grow without end."""
+    if not (overloaded := answer.hours_overloaded):
+        return f"mean TTFT {text(answer.mean('ttft_s'), 's')}"
+    return (
+        f"in {overloaded} of {len(answer.hours)} hours more come than the replicas carry, and their queues grow "
+        "without end"
     )
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -58,6 +59,8 @@ def print_fleet(answer: FleetAnswer, *, can_change: bool = True) -> None:
     out.print(pools)
     if (limits := limit_table(run)) is not None:
         out.print(limits)
+    if tenants := answer.tenants():
+        _print_tenants(tenants)
     print_regions(answer)
     width = max(20, min(96, out.width - 40))
     is_utf = (out.encoding or "").casefold() in ("utf-8", "utf8")
@@ -66,6 +69,16 @@ def print_fleet(answer: FleetAnswer, *, can_change: bool = True) -> None:
     out.print(f"{'':<10}0{text(run.end_s, 's'):>{width - 1}}", markup=False, highlight=False)
     if answer.is_met is False and can_change:
         out.print(change_text(answer), markup=False, highlight=False)
+
+
+def _print_tenants(tenants: list[dict[str, Any]]) -> None:
+    """Each tenant's requests: how many the gateway shed, and how the others fared."""
+    table = Sheet("tenant", "requests", "shed", "in time", "p99 TTFT", left=1)
+    for one in tenants:
+        in_time = "-" if one["attained_frac"] is None else f"{one['attained_frac']:.2%}"
+        ttft = "-" if one["p99_ttft_s"] is None else text(one["p99_ttft_s"], "s")
+        table.add_row(one["name"], f"{one['num_requests']:,}", f"{one['num_shed']:,}", in_time, ttft)
+    console().print(table)
 
 
 def _rows(answer: FleetAnswer) -> list[tuple[str, str, str]]:
@@ -100,6 +113,8 @@ def _rows(answer: FleetAnswer) -> list[tuple[str, str, str]]:
         )
     if answer.regret is not None:
         text_of = "more replica-time than the cheapest schedule that knows the future"
+        if answer.regret.regret_frac < 0.0:
+            text_of = "the cheapest schedule in which no request waits for a start takes more replica-time"
         rows.append(("regret", f"{answer.regret.regret_frac:+.1%}", text_of))
     if answer.steady is not None and answer.steady["cost_frac"] is not None:
         parts = ", ".join(
@@ -132,8 +147,11 @@ def change_text(answer: FleetAnswer) -> str:
     """The smallest change that would meet the missed SLOs."""
     if answer.change is not None:
         return f"Smallest change that meets the SLOs: {answer.change.text}, {answer.change.difference}."
+    if answer.beyond_budgets:
+        return f"No change of the fleet meets the SLOs. {answer.beyond_budgets}"
     if answer.has_searched:
-        return "No small change meets the SLOs: neither more replicas nor another setting of the autoscaler."
+        scaled = " nor another setting of the autoscaler" if answer.inputs.autoscaler else ""
+        return f"No small change meets the SLOs: {'neither' if scaled else 'not'} more replicas{scaled}."
     return "The SLOs are missed; --change searches the smallest change that meets them."
 
 

@@ -7,12 +7,15 @@ that the batch has add the time of their bytes. Routed experts carry none.
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from orrery import kernels
 from orrery.execution.batch import Batch, Part, part
 from orrery.execution.choice import kernels_for
 from orrery.execution.formats import SIXTEEN_BIT_BYTES, wide_bytes
 from orrery.execution.layout import Adapters, Deployment
 from orrery.execution.shard import LinearShard, shard
+from orrery.kernels import energy
 from orrery.kernels.ops import Gemm
 
 STACKED = {"qkv": 3, "qkv_a": 2, "gate_up": 2, "shared_gate_up": 2}
@@ -67,5 +70,16 @@ def reading_s(deployment: Deployment) -> float:
         return 0.0
     op = Gemm(m=1, n=PROBE, k=PROBE, format=_format(deployment), quantises_input=False)
     timing = kernels.predict(op, deployment.cluster.device, kernels_for(deployment, "gemm", "gemm", ""))
-    whole = adapter_bytes(deployment) / shard(deployment).stage_share  # a pass goes through every stage
-    return whole * float((timing.time_s - timing.overhead_s) / timing.bytes)
+    return _pass_bytes(deployment) * float((timing.time_s - timing.overhead_s) / timing.bytes)
+
+
+def reading_work_s(deployment: Deployment) -> float:
+    """The same as the law of power takes it: seconds of those bytes at the device's bandwidth, weighted."""
+    device, none = deployment.cluster.device, np.zeros(1)
+    moved = np.array([_pass_bytes(deployment)])
+    return float(energy.weighted_s(device, _format(deployment), none, moved)[1][0])
+
+
+def _pass_bytes(deployment: Deployment) -> float:
+    """Bytes of one adapter that a pass reads, which goes through every stage."""
+    return adapter_bytes(deployment) / shard(deployment).stage_share

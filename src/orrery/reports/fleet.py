@@ -101,6 +101,8 @@ def _summary(answer: FleetAnswer) -> tuple[str, ...]:
         found.append(f"{sum(hurt.values()):,} requests were hurt: {causes}.")
     if answer.change is not None:
         found.append(f"The smallest change that meets the SLOs: {answer.change.text}, {answer.change.difference}.")
+    elif answer.beyond_budgets:
+        found.append(f"No change of the fleet meets the SLOs. {answer.beyond_budgets}")
     elif answer.has_searched:
         found.append("No small change meets the SLOs.")
     if answer.nearest is not None:

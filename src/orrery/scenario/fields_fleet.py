@@ -65,7 +65,14 @@ POOL_SETTINGS: tuple[Setting, ...] = (
 
 FLEET_SETTINGS: tuple[Setting, ...] = (
     *POOL_SETTINGS,
-    _number("days", "Days to serve (default: as long as the requests last).", 1, most=400, metavar="DAYS"),
+    number(
+        "days",
+        "Days to serve (default: as long as the requests last).",
+        1,
+        most=400,
+        metavar="DAYS",
+        commands=FLEET,
+    ),
     _word(
         "autoscaler", "hpa, keda-queue, knative-concurrency, slo-planner, predictive (default: none).", "hpa", "NAME"
     ),

@@ -10,7 +10,7 @@ from orrery.fleet.service.replicas import ReplicaStates
 from orrery.fleet.service.result import FRAME, FleetRun
 from orrery.fleet.service.rows import BATCH, RequestRows
 from orrery.fleet.service.setup import FleetService
-from orrery.serving.requests import Requests
+from orrery.serving.requests import Floats, Requests
 from orrery.serving.simulation import _kernel
 from orrery.serving.simulation.assemble import Sizes
 from orrery.serving.simulation.prepare import blocks_of, prepare
@@ -30,9 +30,7 @@ def run_fleet(setup: FleetService, requests: Requests, *, seed: int = 0, batch: 
         return prepared
     rows = RequestRows(setup.service, requests, prepared, seed, batch)
     control = FleetController(setup, rows, ReplicaStates(setup, rows), seed)
-    arrive_s = requests.arrive_s
-    last_arrival_s = float(arrive_s.max()) if not requests.after.size else float(arrive_s.sum())
-    horizon_s = max(setup.horizon_s, last_arrival_s)
+    horizon_s = max(setup.horizon_s, float(earliest_s(requests).max()))
     control.begin(horizon_s)
     while rows.unfinished() if control.clock_s >= horizon_s else True:
         if control.next_s > horizon_s + LONGEST_AFTER_S:
@@ -41,6 +39,16 @@ def run_fleet(setup: FleetService, requests: Requests, *, seed: int = 0, batch: 
         control.pass_time(control.next_s)
         control.happen()
     return _result(control, rows, requests, horizon_s)
+
+
+def earliest_s(requests: Requests) -> Floats:
+    """When each request comes at the earliest: one that follows another its pause after that one has come."""
+    found = requests.arrive_s.copy()
+    ahead = requests.after.copy() if requests.after.size else np.full(requests.count, -1, dtype=np.int64)
+    while (waits := np.flatnonzero(ahead >= 0)).size:  # each round doubles how far back a request has looked
+        at = ahead[waits]
+        found[waits], ahead[waits] = found[waits] + found[at], ahead[at]
+    return found
 
 
 def _serve_to(rows: RequestRows, until_s: float) -> None:

@@ -17,6 +17,11 @@ COMMITTED = frozenset({"owned", "reserved"})
 """Kinds of purchase that cost the same whether a replica runs or not."""
 
 
+def label(name: str) -> str:
+    """A pool as messages and notes call it: pools without a name of their own are called pools already."""
+    return name if name.split(" ", maxsplit=1)[0] == "pool" else f"pool {name}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolTerms:
     """Terms of one pool of equal replicas, in the order of the service's pools.
@@ -42,13 +47,13 @@ class PoolTerms:
     def __post_init__(self) -> None:
         if not 0 <= self.replicas_min <= self.replicas_max:
             raise ScenarioError(
-                f"pool {self.name}: replicas_min = {self.replicas_min} and replicas_max = {self.replicas_max} exclude "
-                "each other; write a minimum that is not above the maximum."
+                f"{label(self.name)}: replicas_min = {self.replicas_min} and replicas_max = {self.replicas_max} "
+                "exclude each other; write a minimum that is not above the maximum."
             )
         if self.replicas_max < 1:
-            raise ScenarioError(f"pool {self.name}: replicas_max = 0; write at least 1, or leave the pool out.")
+            raise ScenarioError(f"{label(self.name)}: replicas_max = 0; write at least 1, or leave the pool out.")
         if not self.cold_start_s >= 0.0:
-            raise ScenarioError(f"pool {self.name}: cold_start_s = {self.cold_start_s:g}; write seconds from 0.")
+            raise ScenarioError(f"{label(self.name)}: cold_start_s = {self.cold_start_s:g}; write seconds from 0.")
 
     @property
     def is_committed(self) -> bool:
@@ -92,7 +97,7 @@ class FleetService:
         for pool, terms in zip(pools, self.terms, strict=True):
             if pool.replicas != terms.replicas_max:
                 raise ScenarioError(
-                    f"pool {terms.name}: {pool.replicas} replicas serve and replicas_max = {terms.replicas_max}."
+                    f"{label(terms.name)}: {pool.replicas} replicas serve and replicas_max = {terms.replicas_max}."
                 )
         self._check_regions()
         if self.prefill_scaler and not self.has_prefill:

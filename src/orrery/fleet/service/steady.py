@@ -14,6 +14,7 @@ from math import ceil, exp, floor
 
 import numpy as np
 
+from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible
 from orrery.fleet.power.phases import clocked
 from orrery.fleet.service.power_places import places_of
@@ -32,7 +33,7 @@ MANY = 500.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hour:
-    """One hour. Latencies are means; infinite where more requests come than all replicas sustain."""
+    """One hour. Latencies are means; TTFT is infinite where more requests come than all replicas sustain."""
 
     start_s: float
     rate_requests_per_s: float
@@ -139,7 +140,7 @@ def _at(
     workload = Workload(mode="open", input_tokens=input_tokens, output_tokens=output_tokens, request_rate_per_s=rate)
     answer = estimate(deployment, workload)
     if isinstance(answer, Infeasible):
-        return ReplicaState(ttft_s=float("inf"), tpot_s=float("inf"), power_w=0.0, used_frac=1.0)
+        return _overloaded(deployment, workload)
     idle_w, power_w = setup.terms[0].idle_power_w, answer.power_w
     if BALANCES in ROUTERS.get(setup.service.router).traits:
         ranks = deployment.layout.dp * deployment.layout.pp
@@ -147,6 +148,14 @@ def _at(
         together_frac = balanced_frac(answer.concurrency / ranks, count * ranks)
         power_w = idle_w + (power_w - idle_w) * together_frac / alone_frac
     return ReplicaState(ttft_s=answer.ttft_s, tpot_s=answer.tpot_s, power_w=power_w, used_frac=answer.rate_used_frac)
+
+
+def _overloaded(deployment: Deployment, workload: Workload) -> ReplicaState:
+    """A replica to which more requests come than it sustains: its batch is full, and its queue grows without end."""
+    full = estimate(deployment, replace(workload, num_requests=max(1, round(workload.request_rate_per_s * HOUR_S))))
+    if isinstance(full, Infeasible):
+        return ReplicaState(ttft_s=float("inf"), tpot_s=float("inf"), power_w=0.0, used_frac=1.0)
+    return ReplicaState(ttft_s=float("inf"), tpot_s=full.tpot_s, power_w=full.power_w, used_frac=1.0)
 
 
 def balanced_frac(each: float, servers: float) -> float:

@@ -97,7 +97,8 @@ class FleetAnswer:
             value = np.where(np.isnan(values := self.run.latency_s(o.metric)), np.inf, values)
             within = float((value <= o.limit_s).sum()) / self.num_sent
             need = o.share_frac or needed_frac(self.inputs.scenario)
-            at = float(np.quantile(value, need, method="inverted_cdf"))
+            everyone = np.concatenate((value, np.full(self.num_shed, np.inf)))
+            at = float(np.quantile(everyone, need, method="inverted_cdf"))
             found[o.name] = {
                 "limit_s": o.limit_s,
                 "needed_frac": need,
@@ -115,6 +116,14 @@ class FleetAnswer:
         each = [o.metric for o in read_objectives(self.inputs.scenario.slo) if not o.percent]
         is_enough = not each or (self.attained_frac or 0.0) >= needed_frac(self.inputs.scenario) or len(each) == 1
         return is_enough and all(o["is_met"] for o in self.slo.values())
+
+    @property
+    def beyond_budgets(self) -> str:
+        """A sentence where tenants' budgets alone shed too many requests for an objective; empty elsewhere."""
+        shed_frac = self.num_shed / self.num_sent
+        if not any(1.0 - shed_frac < o["needed_frac"] - 1e-12 for o in self.slo.values()):
+            return ""
+        return f"The tenants' budgets shed {shed_frac:.2%} of the requests, which no replica changes."
 
     # -- money and energy ---------------------------------------------------------------------------------------------
 

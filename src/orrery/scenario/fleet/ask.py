@@ -14,7 +14,7 @@ from orrery.fleet.service.run import run_fleet
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.file import read_settings
 from orrery.scenario.fleet.answer import FleetAnswer, answer_of
-from orrery.scenario.fleet.build import Built, built
+from orrery.scenario.fleet.build import Built, built, check_runs
 from orrery.scenario.fleet.by_hour import check_hours
 from orrery.scenario.fleet.by_region import AgainstNearest, against_nearest
 from orrery.scenario.fleet.change import smallest_change
@@ -32,6 +32,7 @@ from orrery.scenario.fleet.shared import shared_fleet
 from orrery.scenario.fleet.steady import SteadyAnswer, against_steady, steady_answer
 from orrery.scenario.fleet.survive import Survival, survival
 from orrery.scenario.fleet.traffic import FleetTraffic, traffic_for
+from orrery.scenario.fleet.unused import order_notes
 from orrery.scenario.money import api_price_of
 from orrery.scenario.schema import Scenario
 from orrery.scenario.simulate import warm_up
@@ -135,7 +136,7 @@ def with_more(
         return answer
     answer = replace(answer, regret=regret_of(answer.run), steady=against_steady(answer))
     answer = replace(answer, nearest=_beside_nearest(answer, settings))
-    if answer.is_met is not False or not has_time(answer):
+    if answer.is_met is not False or answer.beyond_budgets or not has_time(answer):
         return answer
     return replace(answer, change=smallest_change(answer, lambda more: _again({**settings, **more})), has_searched=True)
 
@@ -174,13 +175,15 @@ def simulated_fleet(
     if isinstance(prepared, InfeasibleAnswer):
         return prepared
     traffic, found = prepared
+    check_runs(found.setup)
     check = check_hours(inputs, found.setup)
     with patience or nullcontext():
         warm_up(found.setup.service)
     run = run_fleet(found.setup, traffic.split.requests, seed=inputs.scenario.seed or 0)
     if isinstance(run, Infeasible):
         return InfeasibleAnswer(infeasible=run, notes=found.notes, settings=dict(inputs.written))
-    notes = (*found.notes, *traffic.notes, *check, *paid)
+    order = order_notes(inputs, traffic.split.requests)
+    notes = (*found.notes, *traffic.notes, *check, *paid, *order)
     return answer_of(inputs, traffic, run, notes, time.perf_counter() - started)
 
 

@@ -12,7 +12,7 @@ from orrery.execution.memory import Infeasible, memory_of
 from orrery.fleet.ownership import Owned
 from orrery.fleet.service.disruptions import Disruptions, Outage
 from orrery.fleet.service.registry import scaler_of
-from orrery.fleet.service.setup import PURCHASES, FleetService, PoolTerms
+from orrery.fleet.service.setup import PURCHASES, FleetService, PoolTerms, label
 from orrery.hardware.device import Device
 from orrery.planner.money import S_PER_HOUR, tariff_of
 from orrery.scenario.cold_start import cold_start_of
@@ -93,6 +93,21 @@ def built(inputs: FleetInputs, requests: Requests, length_s: float) -> Built | I
     return Built(setup=setup, notes=tuple(dict.fromkeys(notes)))
 
 
+def check_runs(setup: FleetService) -> None:
+    """Refuse replicas that nobody starts: a minimum of none, without an autoscaler."""
+    both = list(zip(setup.service.own_pools, setup.terms, strict=True))
+    for kind, scaler, is_prefill in (
+        ("", setup.scaler, False),
+        ("prefill_", setup.prefill_scaler, True),
+    ):
+        mine = [terms for pool, terms in both if (pool.role == "prompts") == is_prefill]
+        if mine and scaler is None and not any(t.replicas_min for t in mine):
+            raise ScenarioError(
+                f"{kind}replicas_min: got 0 and no {kind}autoscaler, so nothing ever runs; write {kind}autoscaler = "
+                f"hpa, or {kind}replicas_min = 1."
+            )
+
+
 def _scaler_notes(inputs: FleetInputs, pools: list[Pool], terms: list[PoolTerms]) -> tuple[str, ...]:
     """Pools that nobody scales, although they have a range, and autoscalers of pools that have none."""
     found: list[str] = []
@@ -139,7 +154,10 @@ def _pool(
     low, high = _range(inputs, block, scenario, "replicas") or (1, 1)
     service, notes = service_for(_sized(inputs, block, scenario, high or 1))
     if service.pools[0].deployment.model.name != base.pools[0].deployment.model.name:
-        raise ScenarioError(f"pool {name}: serves another model; all pools of a service hold the same one.")
+        raise ScenarioError(
+            f"{label(name)}: serves another model; all pools of a service hold the same one. Give each model a "
+            "[[service]]."
+        )
     found: list[tuple[Pool, PoolTerms, tuple[str, ...]]] = []
     for pool in service.pools:
         if isinstance(memory := memory_of(pool.deployment), Infeasible):
@@ -159,15 +177,15 @@ def _terms(
     device, devices = deployment.cluster.device, deployment.layout.num_devices
     purchase = (block.purchase or top.purchase or "on-demand").strip()
     if purchase not in PURCHASES:
-        raise ScenarioError(f"pool {name}: purchase: got {purchase!r}; write one of {', '.join(PURCHASES)}.")
+        raise ScenarioError(f"{label(name)}: purchase: got {purchase!r}; write one of {', '.join(PURCHASES)}.")
     region = next((r for r in inputs.regions if r.name == block.region), None)
-    device_usd_per_s, notes = _device_usd_per_s(inputs, given, region, device, f"pool {name}")
+    device_usd_per_s, notes = _device_usd_per_s(inputs, given, region, device, label(name))
     start_s = block.cold_start_s if block.cold_start_s is not None else top.cold_start_s
     if start_s is None:
         found = cold_start_of(scenario, deployment)
         start_s = found.start.seconds_s
         stages = f"{found.start.start}, weights from {found.start.path}, the longest stage {found.start.longest.name}"
-        notes = (*notes, f"pool {name}: a start takes {start_s:.3g} s ({stages}); see orrery cold-start")
+        notes = (*notes, f"{label(name)}: a start takes {start_s:.3g} s ({stages}); see orrery cold-start")
     terms = PoolTerms(
         name=name,
         replicas_min=1,

@@ -87,6 +87,7 @@ class FleetInputs:
 def read_fleet(settings: Mapping[str, Any], where: str = "") -> FleetInputs:
     """The fleet that these settings describe. ScenarioError says what is wrong, where, and what to write."""
     plain = {key.replace("-", "_"): value for key, value in settings.items() if value is not None}
+    _check_tables(plain, where)
     tables = {name: plain.pop(name) for name in CLASSES if isinstance(plain.get(name), list | dict)}
     own = {name: plain.pop(name) for name in TOP if name in plain}
     for name, value in plain.items():
@@ -123,6 +124,13 @@ def read_fleet(settings: Mapping[str, Any], where: str = "") -> FleetInputs:
         hours=None if top.hours is None else read_hours(Path(top.hours)),
         written={**base.written(), **top.written(), **tables},
     )
+
+
+def _check_tables(plain: Mapping[str, Any], where: str) -> None:
+    """Refuse a value in the place of a table."""
+    for name, value in plain.items():
+        if name in CLASSES and name not in TOP and not isinstance(value, list | dict):
+            raise ScenarioError(f"{where or 'fleet'}: {name}: got {value!r}; write it as {BLOCK_EXAMPLES[name]}.")
 
 
 def _check_key(name: str, value: Any, where: str) -> None:

@@ -14,7 +14,7 @@ from orrery.fleet.service.sharing import part_of, shared_setup, together
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.cold_start import cold_start_of
 from orrery.scenario.fleet.answer import FleetAnswer, answer_of
-from orrery.scenario.fleet.build import Built, built
+from orrery.scenario.fleet.build import Built, built, check_runs
 from orrery.scenario.fleet.curve import TRAFFIC_ALONE
 from orrery.scenario.fleet.jobs import peak_power_w
 from orrery.scenario.fleet.read import TOP, FleetInputs, read_fleet
@@ -98,6 +98,7 @@ def shared_fleet(settings: Mapping[str, Any], where: str) -> SharedAnswer | Infe
             return InfeasibleAnswer(infeasible=too_large, notes=notes, settings=dict(settings))
     setups = [one.setup for one in parts.values()]
     setup = shared_setup(setups, way, float(settings.get("turn_s") or TURN_S) if way == "sleep" else 0.0, wake_s)
+    check_runs(setup)
     requests, which = together([t.split.requests for t in traffic.values()])
     run = run_fleet(setup, requests, seed=next(iter(found.values())).scenario.seed or 0)
     if isinstance(run, Infeasible):

@@ -15,7 +15,7 @@ from orrery.fleet.service.steady import Hour, steady_hours
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.fleet.answer import FleetAnswer
-from orrery.scenario.fleet.build import built
+from orrery.scenario.fleet.build import built, check_runs
 from orrery.scenario.fleet.by_hour import ByHour, by_hour_of_steady, check_hours, electricity_usd, pue_ratio
 from orrery.scenario.fleet.by_region import nearest_of
 from orrery.scenario.fleet.origins import origin_curves
@@ -93,6 +93,11 @@ class SteadyAnswer:
         """Requests that come."""
         return self.total("rate_requests_per_s")
 
+    @property
+    def hours_overloaded(self) -> int:
+        """Hours in which more requests come than the replicas sustain."""
+        return sum(not np.isfinite(h.ttft_s) for h in self.hours)
+
     def mean(self, metric: str) -> float:
         """A mean latency over all requests."""
         weights = [h.rate_requests_per_s * s for h, s in zip(self.hours, self.lengths_s.tolist(), strict=True)]
@@ -112,7 +117,7 @@ class SteadyAnswer:
                 "mean_ttft_s": self.mean("ttft_s"),
                 "mean_tpot_s": self.mean("tpot_s"),
                 "capacity_requests_per_s": self.setup.capacity_requests_per_s,
-                "hours_overloaded": sum(not np.isfinite(h.ttft_s) for h in self.hours),
+                "hours_overloaded": self.hours_overloaded,
                 **(
                     {}
                     if self.by_hour is None
@@ -175,6 +180,8 @@ def steady_answer(inputs: FleetInputs, running: Floats | None = None) -> SteadyA
     found = built(inputs, sample, length_s)
     if isinstance(found, Infeasible):
         return InfeasibleAnswer(infeasible=found, notes=(), settings=dict(inputs.written))
+    if running is None:
+        check_runs(found.setup)
     rate, notes = mean_rate(inputs.scenario)
     num_hours = int(np.ceil(length_s / HOUR_S - 1e-9))
     curves = origin_curves(inputs, length_s, inputs.scenario.seed or 0)
@@ -231,5 +238,5 @@ def against_steady(answer: FleetAnswer) -> dict[str, float | None] | None:
         "energy_frac": apart(steady.energy_j, run.energy_j),
         "mean_ttft_frac": apart(steady.mean("ttft_s"), float(ttft_s.mean())) if ttft_s.size else None,
         "mean_tpot_frac": apart(steady.mean("tpot_s"), float(tpot_s.mean())) if tpot_s.size else None,
-        "hours_overloaded": float(sum(not np.isfinite(h.ttft_s) for h in steady.hours)),
+        "hours_overloaded": float(steady.hours_overloaded),
     }

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from orrery.execution.adapters import adapter_bytes, reading_s
+from orrery.execution.adapters import adapter_bytes, reading_s, reading_work_s
 from orrery.execution.batch import Batch, decodes_of
 from orrery.execution.compression import compressed, compressing_s
 from orrery.execution.host import graph_seqs, graph_tokens, launches_s, pieces_s
@@ -220,6 +220,7 @@ def assemble(service: Service, sizes: Sizes) -> Assembled | Infeasible:
                     law.concave_power,
                     adapter_bytes(d),
                     reading_s(d),
+                    reading_work_s(d),
                     fetches_s(d),
                     d.model.num_layers * d.engine.per_layer_s,
                 ]

@@ -10,6 +10,7 @@ from orrery.execution.surface._kernel import (
 from orrery.kernels.energy._kernel import drawn_frac
 from orrery.serving.simulation.tables._kernel import (
     ADAPTER_S,
+    ADAPTER_WORK_S,
     BEGAN,
     COMPRESS_S,
     CONCAVE_POWER,
@@ -112,9 +113,9 @@ def _adapters_s(w: SimulationState, lane: int) -> float:
     for k in range(w.slots.shape[2]):
         if w.slots[pool, SLOT_REQUESTS, k] > 0:
             used += 1
-    more_s = max(0, used - 1) * w.retained[w.lanes[lane, DEPLOYMENT], ADAPTER_S]
-    w.units[w.lanes[lane, UNIT], MEMORY_WORK_S] += more_s
-    return more_s
+    more, law = max(0, used - 1), w.retained[w.lanes[lane, DEPLOYMENT]]
+    w.units[w.lanes[lane, UNIT], MEMORY_WORK_S] += more * law[ADAPTER_WORK_S]
+    return more * law[ADAPTER_S]
 
 
 def _add_work(w: SimulationState, unit: int, lanes: float) -> None:

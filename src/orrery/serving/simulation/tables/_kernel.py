@@ -262,7 +262,7 @@ STAGES, SPLIT, SHARING, AWAKE = range(4)
 the deployment whose weights are on its devices where only one's are."""
 BY_STEP, BY_SLEEP = 1, 2
 """``SHARING``: models take steps in turn; or one is awake at a time."""
-KEPT, COMPRESS_S, SPAN_W, CONCAVE_POWER, ADAPTER_BYTES, ADAPTER_S, FETCH_S, GAP_S = range(8)
+KEPT, COMPRESS_S, SPAN_W, CONCAVE_POWER, ADAPTER_BYTES, ADAPTER_S, ADAPTER_WORK_S, FETCH_S, GAP_S = range(9)
 """``kept``, by deployment: share of a token's bytes that attention reads; time to compress a prompt token; a device's
 power from idle to its limit, and the exponent of the law that says how much of it a step draws; bytes of an adapter on
 one device, and the time that the weights of each adapter but one add to a step; that of weights from elsewhere; gaps
