@@ -69,6 +69,22 @@ def test_each_region_has_a_cheapest_schedule_of_its_own_for_what_was_sent_there(
         assert found.regret.regret_frac > -0.2
 
 
+def test_each_phase_has_a_cheapest_schedule_of_its_own():
+    """One replica carries either phase all the time. Two for prompts that always run are paid for by the schedule too;
+    two that an autoscaler never gives back are twice what is needed."""
+    apart = {"rate": 2.0, "days": 0.01, "cold_start_s": 60, "replicas_max": 1, "prefill_replicas_max": 2}
+    fixed = simulate_fleet(**SERVED, **apart, prefill_replicas_min=2).regret
+    end_s = fixed.phases["decode"].paid_s
+    assert fixed.phases["prefill"].cheapest_s == pytest.approx(2.0 * end_s)
+    assert (fixed.paid_s, fixed.regret_frac) == (pytest.approx(3.0 * end_s), pytest.approx(0.0, abs=1e-12))
+    knobs = ["metric=in-flight", "target=0.001"]
+    wide = simulate_fleet(**SERVED, **apart, prefill_autoscaler="hpa", prefill_autoscaler_knob=knobs).regret
+    assert wide.phases["prefill"].cheapest_s == pytest.approx(wide.phases["decode"].paid_s, rel=0.01)
+    assert 0.8 < wide.phases["prefill"].regret_frac < 1.0
+    assert wide.phases["decode"].regret_frac == pytest.approx(0.0, abs=1e-12)
+    assert wide.to_json()["phases"]["prefill"]["paid_s"] == wide.phases["prefill"].paid_s
+
+
 def check_regret(scaler):
     """More was paid for than by the cheapest schedule, or requests were late that it would have served in time."""
     found = day(scaler)

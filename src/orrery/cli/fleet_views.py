@@ -115,6 +115,8 @@ def _rows(answer: FleetAnswer) -> list[tuple[str, str, str]]:
         text_of = "more replica-time than the cheapest schedule that knows the future"
         if answer.regret.regret_frac < 0.0:
             text_of = "the cheapest schedule in which no request waits for a start takes more replica-time"
+        if each := answer.regret.phases:
+            text_of += f" ({', '.join(f'{name} {one.regret_frac:+.1%}' for name, one in each.items())})"
         rows.append(("regret", f"{answer.regret.regret_frac:+.1%}", text_of))
     if answer.steady is not None and answer.steady["cost_frac"] is not None:
         parts = ", ".join(

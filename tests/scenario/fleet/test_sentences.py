@@ -67,3 +67,12 @@ def test_a_regret_below_nothing_says_why(capsys):
     assert answer.regret.regret_frac < 0.0
     print_fleet(answer)
     assert "no request waits for a start takes more replica-time" in capsys.readouterr().out
+
+
+def test_equal_outputs_under_a_router_that_balances_are_noted():
+    """Three replicas at 0.8 of what they sustain: the note stands where outputs are alike and the router balances."""
+    rate = 0.8 * 3 * simulate_fleet(**SMALL, days=0.05, steady=True).setup.capacity_requests_per_s
+    full = {**SMALL, "rate": rate, "replicas": 3, "days": 0.05, "steady": True}
+    for more, is_noted in (({}, True), ({"router": "round-robin"}, False), ({"output_tokens_std": 5.0}, False)):
+        assert any("waves" in note for note in simulate_fleet(**full, **more).notes) is is_noted
+    assert not any("waves" in note for note in simulate_fleet(**{**full, "rate": rate / 2}).notes)

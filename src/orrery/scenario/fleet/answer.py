@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -254,9 +254,7 @@ class FleetAnswer:
                         zip(run.setup.service.own_pools, run.setup.terms, run.paid_s, strict=True)
                     )
                 ],
-                "regret": None
-                if self.regret is None
-                else {**asdict(self.regret), "regret_frac": self.regret.regret_frac},
+                "regret": self.regret and self.regret.to_json(),
                 "against_steady": self.steady,
                 "smallest_change": self.change,
                 "tenants": self.tenants(),

@@ -25,10 +25,15 @@ from orrery.scenario.fleet.steady_regions import RegionalHours, all_regions, reg
 from orrery.scenario.fleet.traffic import mean_rate
 from orrery.scenario.requests import requests_for
 from orrery.scenario.schema import merged
-from orrery.serving.requests import Floats
+from orrery.serving.batching import BALANCES
+from orrery.serving.requests import Floats, Requests
+from orrery.serving.simulation.rules import ROUTERS
 
 SAMPLE = 4000
 """Requests that are drawn for their mean lengths."""
+
+FULL_FRAC = 0.7
+"""Share of the highest rate above which waves of equal requests have delayed first tokens by more than a tenth."""
 
 
 @dataclass(frozen=True, slots=False, kw_only=True, eq=False)
@@ -202,7 +207,22 @@ def steady_answer(inputs: FleetInputs, running: Floats | None = None) -> SteadyA
         hours=hours,
         length_s=length_s,
         regional=regional,
-        notes=(*found.notes, *check_hours(inputs, found.setup), *notes, text),
+        notes=(*found.notes, *check_hours(inputs, found.setup), *notes, text, *_wave_notes(found.setup, sample, hours)),
+    )
+
+
+def _wave_notes(setup: FleetService, sample: Requests, hours: tuple[Hour, ...]) -> tuple[str, ...]:
+    """A note where equal requests come and go in waves, which steady hours do not have: those that began together end
+    together, and a router that sends each where fewest are fills the gap that they leave with prompts at once."""
+    balances = BALANCES in ROUTERS.get(setup.service.router).traits
+    is_equal = sample.output_tokens.min() == sample.output_tokens.max()
+    full = [h for h in hours if h.used_frac > FULL_FRAC and h.num_replicas > 1.0]
+    if not (balances and is_equal and full):
+        return ()
+    return (
+        f"steady: outputs are all of {sample.output_tokens[0]} tokens, so under {setup.service.router} they come and "
+        f"go in waves; in the {len(full)} hours above {FULL_FRAC:.0%} of what the replicas sustain, mean TTFT is up to "
+        "three times what is said here; outputs that differ (output_tokens_std) have none",
     )
 
 
