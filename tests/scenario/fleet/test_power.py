@@ -100,7 +100,7 @@ def test_a_rule_of_an_installed_package_is_named_like_the_projects_own(monkeypat
         ({"power_budget_w": 4000.0, "power_cap_knob": ["first_frac=x"]}, "write a number"),
         ({"power_budget_w": 4000.0, "survive": "zone"}, "leave survive out"),
         ({"power_budget_w": 4000.0, "mix": True}, "leave mix out"),
-        ({"power_budget_w": 4000.0, "service": [{"name": "a"}]}, "every"),
+        ({"power_budget_w": 4000.0, "share": "time", "service": [{"name": "a"}]}, "leave share out"),
     ],
 )
 def test_what_has_no_effect_is_refused(settings, words):

@@ -40,7 +40,7 @@ class FleetController:
     def __post_init__(self) -> None:
         self.groups = groups_of(self.states)
         cap = self.setup.power_cap
-        self.meter = PowerMeter(cap, self.setup, self.states) if cap else None
+        self.meter = PowerMeter(cap, self.states) if cap else None
 
     # -- moments ------------------------------------------------------------------------------------------------------
 

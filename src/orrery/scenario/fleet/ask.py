@@ -14,6 +14,7 @@ from orrery.fleet.service.run import run_fleet
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.file import read_settings
 from orrery.scenario.fleet.answer import FleetAnswer, answer_of
+from orrery.scenario.fleet.behind_limits import has_limits, services_behind_limits
 from orrery.scenario.fleet.build import Built, built, check_runs
 from orrery.scenario.fleet.by_hour import check_hours
 from orrery.scenario.fleet.by_region import AgainstNearest, against_nearest
@@ -87,6 +88,10 @@ def ask_fleet(
         return mixed_fleet(settings, where)
     if settings.get("share"):
         return shared_fleet(settings, where)
+    if "service" in settings and has_limits(settings):
+        if jobs > 1 or ray:
+            raise ScenarioError("jobs, ray: services behind the same power limits run on one clock; leave them out.")
+        return services_behind_limits(settings, where, _check_one)
     if "service" in settings:
         return services_of(settings, where, one_service, jobs=jobs, ray=ray)
     inputs = read_fleet(settings, where)
@@ -112,9 +117,14 @@ def ask_fleet(
 def one_service(settings: Mapping[str, Any], where: str) -> FleetAnswer | InfeasibleAnswer:
     """The answer of one of several services."""
     inputs = read_fleet(settings, where)
+    _check_one(inputs)
+    return with_more(inputs, settings, None)
+
+
+def _check_one(inputs: FleetInputs) -> None:
+    """Refuse what one of several services cannot be asked."""
     _check_whole(inputs)
     check_jobs(inputs)
-    return with_more(inputs, settings, None)
 
 
 def _check_whole(inputs: FleetInputs) -> None:

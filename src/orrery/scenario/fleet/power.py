@@ -27,11 +27,14 @@ from orrery.serving.requests import Floats
 
 NEEDS_LIMIT = ("power_cap", "power_low_frac", "power_reading_s", "power_delay_s", "power_cap_knob", "power_priority")
 
+OF_LIMITS = frozenset({"power_budget_w", "row", "rack", *NEEDS_LIMIT} - {"power_priority"})
+"""Settings of limits; what is left is of the replicas behind them."""
+
 SIMULATED = {
     "graph": "a graph's calls are placed, not simulated",
     "mix": "a mix has no row of its own",
     "survive": "clocks follow readings, which are simulated",
-    "service": "each service has limits of its own: write it in every [[service]]; the answer has what all draw",
+    "share": "models that share replicas are simulated without limits",
 }
 """Ways of asking that have no use for a power limit at the top, and why."""
 
@@ -43,7 +46,10 @@ def check_power(settings: Mapping[str, Any]) -> None:
     for name in ("power_budget_w", "row", "rack", "oversubscribe", "power_late", *NEEDS_LIMIT):
         for way, why in SIMULATED.items():
             if settings.get(name) and settings.get(way):
-                raise ScenarioError(f"{name}: {why}; leave {name if way == 'service' else way} out.")
+                raise ScenarioError(f"{name}: {why}; leave {way} out.")
+    for name in ("oversubscribe", "power_late"):
+        if settings.get(name) and settings.get("service"):
+            raise ScenarioError(f"{name}: is asked of one service; leave out [[service]].")
 
 
 def power_cap_of(inputs: FleetInputs) -> PowerCap | None:

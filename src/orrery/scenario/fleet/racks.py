@@ -54,5 +54,5 @@ def checked_racks(inputs: FleetInputs) -> None:
                 )
         if (priority := pool.block.power_priority or inputs.top.power_priority) not in (None, "low", "high"):
             raise ScenarioError(f"power_priority: got {priority!r}; write low or high.")
-    if empty := [place for place in places if place not in taken]:
+    if empty := [place for place in places if place not in taken and place not in inputs.racks_of_others]:
         raise ScenarioError(f"rack {empty[0]}: no pool stands in it; name it in a pool's racks, or leave it out.")

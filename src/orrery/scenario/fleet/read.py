@@ -58,6 +58,7 @@ class FleetInputs:
     outages: tuple[OutageBlock, ...] = ()
     rows: tuple[tuple[RowBlock, Mapping[str, Any]], ...] = ()  # each with the knobs of its rule
     racks: tuple[tuple[RackBlock, Mapping[str, Any]], ...] = ()
+    racks_of_others: frozenset[str] = frozenset()  # in which other services behind the same limits stand
     hours: Hours | None = None  # prices and carbon of electricity
     regions: tuple[RegionBlock, ...] = ()
     origins: tuple[OriginBlock, ...] = ()
