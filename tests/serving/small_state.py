@@ -97,7 +97,7 @@ def state(requests=4, lanes=2, *, blocks=10, host_blocks=0, ids=(), blocks_each=
         "block_tokens": 16,
         "blocks_each": blocks_each,
         "num_variants": 1,
-        "retained": np.array([[1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0]]),
+        "retained": np.array([[1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]]),
         "num_layers": 4.0,
         "lending_s": -1.0,
         "cost": np.zeros((2, CHANNELS)),

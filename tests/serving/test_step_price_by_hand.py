@@ -133,11 +133,11 @@ def test_attention_elsewhere_adds_its_way():
 
 def test_each_adapter_but_one_is_read():
     w = answers(places=4)
-    w.retained[0, k.ADAPTER_S] = 0.25
+    w.retained[0, [k.ADAPTER_S, k.ADAPTER_WORK_S]] = 0.25, 0.125
     assert priced(w) == pytest.approx(18.0)
     w.slots[0, k.SLOT_REQUESTS] = [1, 0, 2, 1]
     assert priced(w) == pytest.approx(18.5)
-    assert w.units[0, k.MEMORY_WORK_S] == 0.5
+    assert w.units[0, k.MEMORY_WORK_S] == 0.25
 
 
 def test_the_hosts_part():
