@@ -47,9 +47,9 @@ FLOORS = (
     "rl",
     "catalog",
     "planner",
+    "scenario",
+    "evidence",
 )
-PLANTED_ALONE = ("scenario",)
-"""Folders of which nothing is drawn: the mistakes that were once planted there are made again."""
 HERE = Path(__file__).parent
 MIN_FRAC = 0.8
 MOST_LEFT_OUT_FRAC = 0.1
@@ -156,12 +156,10 @@ def preload(source: Path, floor: str) -> None:
                 importlib.import_module(name)
 
 
-def drawn(floor: str, count: int, seed: int, under: str = "") -> list[Change]:
-    """Changes of a floor: those planted there, and others drawn; only of files whose path begins with ``under``."""
+def drawn(floor: str, count: int, seed: int, under: tuple[str, ...] = ("",)) -> list[Change]:
+    """Changes of a floor: those planted there, and others drawn; only of files whose path begins as one of ``under``."""
     folder = ROOT / "src" / "orrery"
     every: list[Change] = []
-    if floor in PLANTED_ALONE:
-        return [*planted(floor)]
     for path in sorted((folder / floor).rglob("*.py")):
         if (name := str(path.relative_to(folder))).startswith(under):
             every += changes_of(name, path.read_text(encoding="utf-8"))
@@ -255,7 +253,9 @@ def _tested(arguments: list[str], tree: Tree, scratch: Path, limit_s: float) -> 
     return None
 
 
-def survey(floor: str, count: int, seed: int, scratch: Path, seen: frozenset[str], under: str = "") -> list[Outcome]:
+def survey(
+    floor: str, count: int, seed: int, scratch: Path, seen: frozenset[str], under: tuple[str, ...]
+) -> list[Outcome]:
     """What comes of every change drawn for a floor; those in ``seen`` were killed before."""
     known = tomllib.loads((HERE / "equivalent.toml").read_text(encoding="utf-8"))
     tree = Tree(scratch)
@@ -293,8 +293,8 @@ def main() -> None:
     parser.add_argument(
         "--floors",
         nargs="+",
-        choices=(*FLOORS, *PLANTED_ALONE),
-        default=(*FLOORS, *PLANTED_ALONE),
+        choices=FLOORS,
+        default=FLOORS,
         metavar="FLOOR",
         help="(default: all)",
     )
@@ -302,7 +302,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=SEED, help="of the draw (default: %(default)s)")
     parser.add_argument(
         "--under",
-        default="",
+        nargs="+",
+        default=("",),
         metavar="PATH",
         help="draw only from files of a floor whose path begins so, such as serving/simulation/sleeping/",
     )
@@ -316,7 +317,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="orrery-mutants-") as folder:
             fates = {fate: {one["change"] for one in before.get(floor, ()) if one["fate"] == fate} for fate in FATES}
             seen = frozenset(fates["killed"] - fates["survived"])  # two changes of a line may read alike
-            outcomes = survey(floor, arguments.count, arguments.seed, Path(folder), seen, arguments.under)
+            outcomes = survey(floor, arguments.count, arguments.seed, Path(folder), seen, tuple(arguments.under))
         ends = [outcome.fate for outcome in outcomes]
         rejected, counted = ends.count("killed"), len(ends) - ends.count("equivalent")
         frac = rejected / max(counted, 1)
