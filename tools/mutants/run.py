@@ -157,7 +157,7 @@ def preload(source: Path, floor: str) -> None:
 
 
 def drawn(floor: str, count: int, seed: int, under: tuple[str, ...] = ("",)) -> list[Change]:
-    """Changes of a floor: those planted there, and others drawn; only of files whose path begins as one of ``under``."""
+    """Changes of a floor: those planted there, and others drawn; only of files whose path begins as ``under``."""
     folder = ROOT / "src" / "orrery"
     every: list[Change] = []
     for path in sorted((folder / floor).rglob("*.py")):
