@@ -84,7 +84,10 @@ def products_s(tiles: float, height: float, ups: float = 2.0) -> float:
 
 
 @pytest.mark.parametrize("ups", [1.0, 2.0])
-@pytest.mark.parametrize(("topk", "others"), [(2.0, {}), (4.0, {"passes_all": 1.0}), (2.0, {"cache_ratio": 4.0})])
+@pytest.mark.parametrize(
+    ("topk", "others"),
+    [(2.0, {}), (4.0, {"passes_all": 1.0}), *((2.0, {"cache_ratio": ratio}) for ratio in (4.0, 20.0, 90.0))],
+)
 def test_a_drawn_block_by_hand(ups, topk, others):
     """3 tokens on 4 of 8 experts, FFNs of 640 cut in two; tiles of 16 to 256 rows are tried."""
     out, load = block(ups=ups, topk=topk, **others), drawn(3.0)

@@ -3,6 +3,7 @@
 import pytest
 
 from orrery.base.errors import ScenarioError
+from orrery.catalog.devices import get_device
 from orrery.kernels.lowbit.lanes import VectorCores, product_s
 from orrery.scenario.experiment import run_experiment
 
@@ -94,6 +95,15 @@ def test_few_banks_lose_to_the_memory_s_pins():
     assert few["token_s"] > many["token_s"] > few["token_s"] / 16
     (one,) = rows("memory-banks", "shapes=24x1024", "num_channels=1", "num_banks=1", device="t4")
     assert one["speedup_at_most"] < 1.0 < many["speedup_at_most"]
+
+
+def test_what_a_device_s_memory_would_take_at_least():
+    """Two layers of 12 x 4 x 4 weights and 3 words of 4, at two bytes each."""
+    sizes = ("shapes=2x4", "num_head=4", "num_vocabulary=3", "num_channels=1")
+    (row,) = rows("memory-banks", *sizes, device="t4")
+    least_s = 2 * (2 * 12 * 16 + 3 * 4) / get_device("t4").memory_bandwidth_bytes_per_s
+    assert row["device_least_s"] == pytest.approx(least_s)
+    assert row["speedup_at_most"] == pytest.approx(least_s / row["token_s"])
 
 
 def test_a_server_of_images_by_hand():
@@ -234,6 +244,10 @@ def test_refusals_say_what_to_write():
         ("operand-tracking", ("readers=-1",), "from 0"),
         ("lookup-units", ("tile=2x64",), "write tokens x outputs x inputs"),
         ("lookup-units", ("tile=2x64x17",), "inputs up to 16"),
+        ("lookup-units", ("tile=2x64xfour",), "write tokens x outputs x inputs"),
+        ("lookup-units", ("tile=2x64x\u0664",), "write tokens x outputs x inputs"),  # no digit of the first 128 letters
+        ("lookup-units", ("tile=2x64x000004",), "write tokens x outputs x inputs"),
+        ("lookup-units", ("tile=2x64x4x1",), "write tokens x outputs x inputs"),
         ("lookup-units", ("entries=int4",), "write fp16 or int8"),
         ("lookup-units", ("weight_bits=0",), "from 1 to 16"),
         ("scaled-arrays", ("shapes=64x64",), "write OUTPUTSxINPUTSxCOUNT"),
