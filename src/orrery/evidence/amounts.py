@@ -61,6 +61,8 @@ def input_text(name: str, value: float | str | bool) -> str:
     words = name.split("_")
     if words[-2:] == ["per", "s"] and words[-3] in ("bytes", "flops", "j"):
         return f"{text(value, words[-3])}/s"
+    if words[-2:] == ["per", "s"]:
+        return _count(value)  # its name says that it is a second's
     if words[-1] == "frac":
         return f"{100.0 * value:.3g} %"
     if words[0] not in ("num", "max") and words[-1] in ("bytes", "s", "w", "hz", "j", "flops", "tokens", "usd"):
