@@ -336,6 +336,8 @@ def test_a_policy_is_drawn_to_the_formats_that_its_limit_leaves():
     assert taken(2.0) == [[0, 0]]
     assert taken(4.0) == [[1, 1]]
     assert taken(3.0) == [[0, 1]]  # 4 harms less than 9
+    tried = by_policy(made, "score", "latency", {}, PolicyKnobs(steps=30, draws=4))
+    assert (tried.best.tolist(), tried.num_evaluated) == ([[1, 1]], 120)
 
 
 def test_divisors_and_names_of_families():
