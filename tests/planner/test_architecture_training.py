@@ -100,3 +100,8 @@ def test_a_policy_learns_with_its_weights_and_repeats():
     ]
     assert runs[0] == runs[1]
     assert runs[0][0] == [1, 1]
+
+
+def test_a_schedule_of_three_times_the_steps():
+    plan = TrainingKnobs().plan(3)
+    assert (plan.steps, plan.points, plan.held_out, plan.learning_rate, plan.seed) == (180, 64, 512, 0.01, 0)
