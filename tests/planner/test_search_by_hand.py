@@ -305,6 +305,15 @@ def flags(monkeypatch):
     return written
 
 
+def test_a_command_that_is_told_no_longest_request_lets_in_what_fits(monkeypatch):
+    told = []
+    for module in (vllm, sglang, tensorrt_llm):
+        monkeypatch.setattr(module, "context_tokens", lambda deployment, longest: told.append(longest) or 0)
+    for write in WRITERS.values():
+        assert "5000" not in write(deployment(Layout(tp=1)), EVERY).text
+    assert told == [0.0] * len(WRITERS)
+
+
 def test_a_command_of_vllm(flags):
     _, lines = flags("vllm", Layout(tp=4, pp=2), weights="fp8", kv="fp8", max_num_seqs=64, max_num_batched_tokens=512)
     assert lines[1:] == [
