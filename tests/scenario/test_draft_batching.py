@@ -43,7 +43,10 @@ def test_alone_nothing_is_aligned():
 
 
 def test_drafts_that_differ_cost_alignment():
-    found = served(draft_batching="realign", acceptance=0.7).simulated.counters
+    answer = served(draft_batching="realign", acceptance=0.7)
+    found = answer.simulated.counters
+    share = f"{found['align_overhead_frac']:.0%} of the time beyond checking goes into aligning"
+    assert [n for n in answer.notes if n.startswith("draft_batching:") and share in n]
     assert 0.2 < found["align_overhead_frac"] < 0.8
     assert found["shifted_rounds"] > 0.5 * found["rounds"]
     assert served(draft_batching="padded", acceptance=0.7).simulated.counters["align_s"] == 0.0

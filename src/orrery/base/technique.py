@@ -18,6 +18,9 @@ from orrery.base.knobs import NoKnobs
 ACTS_ALONE = "acts-alone"
 """Trait of ways to overlap that act on one device too: they hide more than collectives."""
 
+GATHERS_EXPERTS = "gathers-experts"
+"""Trait of ways to overlap that bring experts to every rank, at most as many as their first knob: they take room."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Technique:

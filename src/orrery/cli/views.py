@@ -133,6 +133,15 @@ def _headline(out: Console, answer: PlanAnswer) -> None:
     out.print(f"for {_requested(answer.goal)}", highlight=False)
 
 
+RANKED_BY = {
+    "cost": "dollars an hour",
+    "throughput": "output tokens/s/device",
+    "latency": "end-to-end latency",
+    "energy": "joules an output token, machines included",
+}
+"""Figures that plans are ranked by, of each objective."""
+
+
 def _requested(goal: Goal) -> str:
     """The goal as text."""
     t = goal.traffic
@@ -142,7 +151,7 @@ def _requested(goal: Goal) -> str:
     limits = "".join(
         f", {name.removesuffix('_s')} up to {text(limit, 's')}" for name, limit in goal.objectives.limits()
     )
-    best = "dollars an hour" if goal.best == "cost" else "output tokens/s/device"
+    best = RANKED_BY["throughput" if goal.best == "cost" and not t.request_rate_per_s else goal.best]
     lengths = f"{t.input_tokens:,.0f} + {t.output_tokens:,.0f} tokens"
     return f"{rate} of {lengths}{limits}, on at most {goal.max_devices} devices; ranked by {best}"
 

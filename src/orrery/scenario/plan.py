@@ -79,7 +79,7 @@ class Searched:
 
     def answer(self, plans: Sequence[Plan], infeasible: Infeasible | None) -> PlanAnswer:
         """The answer with these plans, best first."""
-        found, tariffs = self.found, tuple((o.device.name, o.tariff) for o in self.space.options)
+        found, tariffs = self.found, tuple({o.device.name: o.tariff for o in self.space.options}.items())
         return PlanAnswer(
             goal=self.goal,
             plans=tuple(plans),

@@ -189,7 +189,9 @@ def unused(scenario: Scenario) -> Iterator[str]:
     passed = ("prefix_caching",) if scenario.draft in TREE_METHODS else ("draft_model", "draft_tree", "prefix_caching")
     for name in passed:
         if scenario.reasoning is None and getattr(scenario, name) is not None:
-            yield f"{name}: says nothing about an estimate of single calls; it is not used"
+            ask = 'no tree is asked for; write draft = "tree" beside it'
+            why = ask if name == "draft_tree" else "says nothing about an estimate of single calls"
+            yield f"{name}: {why}; it is not used"
     for name in ("draft_tokens", "acceptance", "acceptance_by_position") if scenario.draft is None else ():
         if scenario.reasoning is None and getattr(scenario, name) is not None:
             yield f'{name}: no head guesses; write draft = "mtp" (or eagle, eagle3), or simulate. It is not used'

@@ -211,7 +211,7 @@ def layout_of(scenario: Scenario, parts: Parts) -> tuple[Layout, tuple[str, ...]
             f"devices: {scenario.devices} is not what {_describe(world)} takes; write devices = {layout.num_devices}, "
             "or leave it out."
         )
-    check_layout(layout, parts.model)
+    check_layout(layout, parts.model, scenario.num_redundant_experts or 0)
     return layout, notes
 
 
@@ -222,13 +222,19 @@ def _spread(devices: int, parts: Parts, can_pipeline: bool) -> dict[str, int]:
     return {"tp": tp, "pp": devices // tp} if tp < devices else {"tp": tp}
 
 
-def check_layout(layout: Layout, model: Model) -> None:
-    """Refuse what no engine could run: experts that do not exist, more stages than layers, heads that do not divide."""
+def check_layout(layout: Layout, model: Model, num_redundant: int = 0) -> None:
+    """Refuse what no engine could run: experts that do not exist, more stages than layers, heads that do not divide.
+
+    Ranks hold as many experts each, ``num_redundant`` copies over all ranks counted in.
+    """
     experts = max((b.experts.num_experts for b in model.blocks if b.experts), default=0)
     if layout.ep > 1 and not experts:
         raise ScenarioError(f"ep: {layout.ep} ranks for experts, but {model.name} has no experts; leave ep out.")
-    if layout.ep > 1 and experts % layout.ep:
-        raise ScenarioError(f"ep: {layout.ep} does not divide the {experts} experts of {model.name}; write a divisor.")
+    if layout.ep > 1 and not num_redundant and experts % layout.ep:
+        raise ScenarioError(
+            f"ep: {layout.ep} does not divide the {experts} experts of {model.name}; write a divisor, or "
+            f"num_redundant_experts = {-experts % layout.ep} for copies that fill the ranks."
+        )
     if layout.ep > layout.tp * layout.dp or (layout.tp * layout.dp) % layout.ep:
         raise ScenarioError(
             f"ep: {layout.ep} must divide tp x dp = {layout.tp * layout.dp}, the ranks it is spread over."

@@ -156,7 +156,7 @@ def _for_prompts(scenario: Scenario, deployment: Deployment) -> Deployment:
     layout = deployment.layout
     if any(getattr(scenario, name) is not None for name in PREFILL_DEGREES):
         layout = Layout(**{name.removeprefix("prefill_"): getattr(scenario, name) or 1 for name in PREFILL_DEGREES})
-    check_layout(layout, deployment.model)
+    check_layout(layout, deployment.model, deployment.num_redundant_experts)
     cluster = Cluster(device=device, num_devices=layout.num_devices, devices_per_node=device.devices_per_node)
     return replace(deployment, cluster=cluster, layout=layout, engine=engine)
 
@@ -234,6 +234,11 @@ def _split(scenario: Scenario) -> Split | None:
         return None
     limits = request_limits_s(scenario.slo)
     fracs = _numbers("split", scenario.split, "0.4,0.6")
+    if not all(0.0 < frac < 1.0 for frac in fracs):
+        raise ScenarioError(
+            f"split: got {scenario.split}; answers have a part of the device and prompts the rest, so write parts "
+            "between 0 and 1, such as 0.4 (several: the run chooses among them)."
+        )
     return Split(answers_fracs=fracs, target_s=limits.get("tpot", 0.0) if len(fracs) > 1 else 0.0)
 
 

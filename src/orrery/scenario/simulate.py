@@ -139,7 +139,7 @@ def simulate(
         inputs, service, found, (*notes, *requests.notes, *_spread_notes(inputs), *_load_notes(inputs, service))
     )
     given = inputs.written()
-    answer = replace(answer, notes=(*answer.notes, *_swap_notes(answer)))
+    answer = replace(answer, notes=(*answer.notes, *_swap_notes(answer), *_align_notes(answer)))
     idle = idle_notes(given, of_service(service, answer.summary, given))
     return replace(answer, notes=(*answer.notes, *idle), seconds=time.perf_counter() - started)
 
@@ -175,6 +175,17 @@ def _swap_notes(answer: SimulatedAnswer) -> tuple[str, ...]:
     return (
         f"swap: {counters['swap_hit_frac']:.0%} of {counters['guessed_swaps']:.0f} returns from the host were guessed "
         "(the newest or the oldest there, whichever came first more often)",
+    )
+
+
+def _align_notes(answer: SimulatedAnswer) -> tuple[str, ...]:
+    """Cost of bringing the sequences of one padded tensor to one length again."""
+    counters = answer.simulated.counters
+    if "align_overhead_frac" not in counters:
+        return ()
+    return (
+        f"draft_batching: {counters['align_overhead_frac']:.0%} of the time beyond checking goes into aligning "
+        f"sequences, in {counters['shifted_rounds']:.0f} of {counters['rounds']:.0f} rounds",
     )
 
 

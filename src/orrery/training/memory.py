@@ -18,6 +18,7 @@ from orrery.execution.train.modules import MODULES
 from orrery.execution.train.saved_activations import WIDE_BYTES
 from orrery.execution.train.units import Units
 from orrery.training.columns import Columns
+from orrery.training.expert_gathers import gathered_expert_bytes
 from orrery.training.expert_moves import moved_parameters
 from orrery.training.sync import Stage, gradient_bytes
 
@@ -102,6 +103,7 @@ def held_bytes(
     moved = moved_parameters(job, x, stage.layer_expert_parameters)
     if moved.any():  # one layer's at a time, beside those that still stand there
         gathered = gathered + expert_state_bytes(job, x) * moved
+    gathered = gathered + gathered_expert_bytes(units)[which]
     loose = activations + logits + gathered + second + unsummed + bucket
     unread = np.where(x.sharding == 3, 0.0, _unread_gradients(job, units, which, counts))
     parts = {

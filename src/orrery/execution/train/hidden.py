@@ -120,10 +120,11 @@ def _cut_tensor(units: Units, cuts: int) -> Floats:
     return total
 
 
-def expert_exposed(units: Units, ratio: Floats) -> tuple[Floats, Floats]:
+def expert_exposed(units: Units, ratio: Floats, most_gathered: int | None = None) -> tuple[Floats, Floats]:
     """Seconds that the exchange of tokens adds to one layer, forward and backward.
 
     Below 0 where a technique takes more off the experts' products than the exchange adds: it evens out the loads.
+    ``most_gathered`` stands in for the first knob of one that gathers experts.
     """
     job, x, f = units.job, units.layer, units.job.framework
     network_s = ratio * x.expert_forward_s
@@ -131,6 +132,8 @@ def expert_exposed(units: Units, ratio: Floats) -> tuple[Floats, Floats]:
         return network_s, ratio * x.expert_backward_s
     technique = EXPERT.get(job.expert_overlap)
     knobs = knob_array(technique, **dict(job.expert_knobs))
+    if most_gathered is not None:
+        knobs[0] = most_gathered
     block = next(b for b in job.model.blocks if b.experts)
     share = sum(b.count for b in job.model.blocks if b.experts) / units.num_layers
     experts, choice, mr = block.experts, units.choice, f.matrix_ratio

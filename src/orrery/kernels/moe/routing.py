@@ -109,7 +109,7 @@ def popular_table(
     if popularity.layers:
         return layered_table(num_experts, experts_per_token, ep, popularity, num_redundant)
     chosen = chosen_fracs(num_experts, experts_per_token, popularity)
-    ep = min(ep, num_experts)
+    ep = min(ep, num_experts + num_redundant)
     generator = np.random.default_rng(SEED)
     places = generator.permuted(np.tile(np.arange(num_experts), (NUM_DRAWS, 1)), axis=1)
     fixed = placed(chosen, copies_of(chosen, num_redundant), ep) if num_redundant else None
@@ -143,7 +143,7 @@ def layered_table(
     """
     if wrong := next((len(row) for row in popularity.layers if len(row) != num_experts), 0):
         raise OutOfRange(f"expert loads: {wrong} shares a layer for {num_experts} experts; write one for each expert.")
-    ep, layers = min(ep, num_experts), len(popularity.layers)
+    ep, layers = min(ep, num_experts + num_redundant), len(popularity.layers)
     by_layer = np.array([chosen_by(np.array(row), experts_per_token) for row in popularity.layers])
     of_draw = np.arange(layers * -(-NUM_DRAWS // layers)) % layers
     chosen, places = by_layer[of_draw], _places(popularity, num_experts)[of_draw]

@@ -35,6 +35,7 @@ def of_service(service: Service, summary: Summary, given: Mapping[str, Any]) -> 
         has_pools=len(pools) > 1,
         has_experts=any(b.experts for b in pools[-1].deployment.model.blocks),
         has_host_cache="host_cache_bytes" in given or "lora_adapters" in given,
+        has_pauses=any(name in given for name in ("users", "turns", "calls", "trace")),
         swaps=given.get("preemption") == "swap",
         waiting_requests=summary.waiting_mean_requests,
         preemptions=summary.preemptions,

@@ -20,6 +20,7 @@ class Found:
     has_experts: bool = False
     sums_by_layer: bool = False  # gradients leave with their layer, micro-batch by micro-batch
     has_host_cache: bool = False
+    has_pauses: bool = True  # people, turns or calls, which think between requests
     swaps: bool = False
     waiting_requests: float = 1.0  # requests that wait for a slot, on average
     preemptions: int = 1
@@ -39,6 +40,8 @@ NOTED = (
     "router",
     "lend_cache",
     "transfer",
+    "same_node",
+    "think_s",
     "swap",
     "queue",
     "preemption",
@@ -76,6 +79,14 @@ def _lend(value: str, f: Found) -> str:
 
 def _transfer(value: str, f: Found) -> str:
     return "" if f.has_pools else "no cache travels: prompts have no replicas of their own (--prefill-replicas)"
+
+
+def _same_node(value: str, f: Found) -> str:
+    return _transfer(value, f) if value == "True" else ""
+
+
+def _think(value: str, f: Found) -> str:
+    return "" if f.has_pauses else "nobody thinks between requests (--users, --turns, --calls)"
 
 
 def _swap(value: str, f: Found) -> str:
@@ -137,6 +148,8 @@ _WHY = {
     "router": _router,
     "lend_cache": _lend,
     "transfer": _transfer,
+    "same_node": _same_node,
+    "think_s": _think,
     "swap": _swap,
     "queue": _queue,
     "preemption": _preemption,

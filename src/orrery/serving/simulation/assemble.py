@@ -43,6 +43,7 @@ class Sizes:
     longest_prompt_tokens: int
     longest_tokens: int
     mean_context_tokens: float
+    has_answers: bool = True  # tokens beyond a prompt's first one
 
     @staticmethod
     def of(requests: Requests, block_tokens: int) -> "Sizes":
@@ -53,6 +54,7 @@ class Sizes:
             longest_prompt_tokens=int(requests.input_tokens.max()),
             longest_tokens=int(total.max()),
             mean_context_tokens=float((requests.input_tokens + requests.output_tokens / 2).mean()),
+            has_answers=bool((requests.output_tokens > 1).any()),
         )
 
 
@@ -139,7 +141,7 @@ def assemble(service: Service, sizes: Sizes) -> Assembled | Infeasible:
     deployments = [p.deployment for p in service.pools for _ in range(2 if service.split else 1)]
     for number, pool in enumerate(service.pools):
         if pool.host < 0:
-            _add_pool(lists, service, number, memories)
+            _add_pool(lists, service, number, memories, has_answers=sizes.has_answers)
     lanes = len(lists.lane_pool)
     each = 2 if service.split else 1
     owner = [d // each for d in lists.lane_deployment]  # a split pool has its deployment twice
@@ -264,13 +266,20 @@ def _send_share(deployment: Deployment) -> float:
     return sends_s / total_s if total_s > 0.0 else 0.0
 
 
-def _add_pool(lists: _Lists, service: Service, number: int, memories: Sequence[Memory]) -> None:
-    """The machines of one pool, with those models of other pools that run on them too."""
+def _add_pool(
+    lists: _Lists, service: Service, number: int, memories: Sequence[Memory], *, has_answers: bool
+) -> None:
+    """The machines of one pool, with those models of other pools that run on them too.
+
+    A pipeline holds a batch a stage: an answer's next token waits for its last one, and a further batch would make it
+    wait for one more. Prompts alone wait for nothing, so that one more is on its way where sends do not block.
+    """
     pool = service.pools[number]
     d, layout = pool.deployment, pool.deployment.layout
     together = layout.dp if has_exchange(d) else 1
     first = 2 * number if service.split else number
-    in_flight = layout.pp + (service.overlaps_sends and layout.pp > 1)  # one more is on its way
+    comes_back = pool.role == "answers" or (pool.role == "all" and has_answers)
+    in_flight = layout.pp + (service.overlaps_sends and layout.pp > 1 and not comes_back)
     seqs = max(1, memories[number].max_num_seqs // layout.pp)
     guests = [k for k, p in enumerate(service.pools) if p.host == number]
     for _ in range(pool.replicas * (1 if together > 1 else layout.dp)):

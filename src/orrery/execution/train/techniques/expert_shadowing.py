@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from orrery.base.knobs import check_range
-from orrery.base.technique import Technique
+from orrery.base.technique import GATHERS_EXPERTS, Technique
 from orrery.execution.train.gathered import best_gathered_s
 from orrery.execution.train.overlap import Floats, Pair
 
@@ -31,5 +31,6 @@ TECHNIQUE = Technique(
     gains="The busiest expert no longer holds all ranks up, whichever it is in this batch, and fewer tokens travel.",
     costs="Parameters of shadowed experts travel in both passes and their gradients once, hidden behind nothing.",
     claims=("fastermoe-2022",),
+    traits=frozenset({GATHERS_EXPERTS}),
     measure="how unevenly tokens choose your experts, and how fast that changes (--expert-loads)",
 )

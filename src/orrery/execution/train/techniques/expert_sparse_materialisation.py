@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from orrery.base.knobs import check_range
-from orrery.base.technique import Technique
+from orrery.base.technique import GATHERS_EXPERTS, Technique
 from orrery.execution.train.gathered import best_gathered_s
 from orrery.execution.train.overlap import Floats, Pair, beside
 
@@ -38,5 +38,6 @@ TECHNIQUE = Technique(
     gains="The busiest expert no longer holds all ranks up, and fewer tokens travel.",
     costs="Parameters of experts travel forward and back, their gradients once; room for the gathered ones.",
     claims=("hecate-fssdp-2025",),
+    traits=frozenset({GATHERS_EXPERTS}),
     measure="how unevenly tokens choose your experts, and how fast that changes (--expert-loads)",
 )
