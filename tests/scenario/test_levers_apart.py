@@ -57,7 +57,7 @@ def test_sends_that_do_not_block_hold_no_answer_back():
 
 @pytest.mark.parametrize(
     ("objective", "by"),
-    [("latency", "end-to-end latency"), ("energy", "joules an output token"), ("throughput", "tokens/s/device")],
+    [("latency", "end-to-end latency"), ("energy", "joules an output token"), ("throughput", "output tokens/s/device")],
 )
 def test_a_plan_says_what_it_ranks_by_and_one_device_is_one(capsys, objective, by):
     words = [f"--{k.replace('_', '-')}={v}" for k, v in CHAT.items()]

@@ -28,7 +28,7 @@ GRID = tuple(2**i for i in range(15))
 """Tokens of a step at which layers are played."""
 
 NUM_LAYERS, SEED = 3, 7
-FEW_STEPS, MANY_STEPS = (6, 2), (96, 8)
+FEW_STEPS, MANY_STEPS = (6, 2), (24, 8)
 """Steps that count and steps before them, where tokens are many and their loads hardly vary, and where they are few."""
 
 MAX_DRAWN_TOKENS = 64
