@@ -1,4 +1,4 @@
-"""Room for experts that come to every rank for the passes of a layer: their weights, and their gradients on the way back.
+"""Room for experts that come to every rank for a layer's passes: their weights, and their gradients on the way back.
 
 One layer's stand there at a time. How many come is what takes least, forward and backward each for itself.
 """

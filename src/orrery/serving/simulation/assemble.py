@@ -266,9 +266,7 @@ def _send_share(deployment: Deployment) -> float:
     return sends_s / total_s if total_s > 0.0 else 0.0
 
 
-def _add_pool(
-    lists: _Lists, service: Service, number: int, memories: Sequence[Memory], *, has_answers: bool
-) -> None:
+def _add_pool(lists: _Lists, service: Service, number: int, memories: Sequence[Memory], *, has_answers: bool) -> None:
     """The machines of one pool, with those models of other pools that run on them too.
 
     A pipeline holds a batch a stage: an answer's next token waits for its last one, and a further batch would make it
