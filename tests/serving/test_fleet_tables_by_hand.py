@@ -70,11 +70,11 @@ def service(**given):
     return SimpleNamespace(**(usual | given))
 
 
-def pool_tables(pools, memory=None, **given):
+def pool_tables(pools, memory=None, has_answers=True, **given):
     lists, of = _Lists(), service(pools=pools, **given)
     for number in range(len(pools)):
         memories = [memory or SimpleNamespace(max_num_seqs=10, kv_capacity_bytes=100.0)] * len(pools)
-        _add_pool(lists, of, number, memories)
+        _add_pool(lists, of, number, memories, has_answers=has_answers)
     return lists
 
 
@@ -96,13 +96,15 @@ def test_ranks_that_share_experts_are_lanes_of_a_unit(shards):
 
 
 def test_batches_of_a_pipeline_are_units_of_a_machine(shards):
-    """Two stages: two units share a pool, each with half of the seats; one more is on its way where sends overlap."""
+    """Two stages: two units share a pool, each with half of the seats; a prompt more is on its way where sends overlap."""
     pool = Pool(deployment=Deployed(Layout(pp=2)), replicas=2)
     lists = pool_tables([pool])
     assert (lists.unit_machine, lists.lane_pool, lists.max_seqs) == ([0, 0, 1, 1], [0, 0, 1, 1], [5] * 4)
     assert (lists.stages, lists.stage_share) == ([2, 2], [0.75, 0.75])
-    lists = pool_tables([pool], overlaps_sends=True)
+    lists = pool_tables([pool], overlaps_sends=True, has_answers=False)
     assert (lists.unit_machine, lists.send_share) == ([0, 0, 0, 1, 1, 1], [0.125, 0.125])
+    lists = pool_tables([pool], overlaps_sends=True)
+    assert (lists.unit_machine, lists.send_share) == ([0, 0, 1, 1], [0.125, 0.125]), "answers wait for no third batch"
     one = pool_tables([Pool(deployment=Deployed())], overlaps_sends=True)
     assert one.unit_machine == [0]
     narrow = SimpleNamespace(max_num_seqs=1, kv_capacity_bytes=100.0)
