@@ -96,7 +96,7 @@ def test_ranks_that_share_experts_are_lanes_of_a_unit(shards):
 
 
 def test_batches_of_a_pipeline_are_units_of_a_machine(shards):
-    """Two stages: two units share a pool, each with half of the seats; a prompt more is under way where sends overlap."""
+    """Two stages: two units share a pool, each with half of the seats; a prompt more is sent where sends overlap."""
     pool = Pool(deployment=Deployed(Layout(pp=2)), replicas=2)
     lists = pool_tables([pool])
     assert (lists.unit_machine, lists.lane_pool, lists.max_seqs) == ([0, 0, 1, 1], [0, 0, 1, 1], [5] * 4)
