@@ -6,6 +6,26 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   if (event.detail.xhr.status === 422) { event.detail.shouldSwap = true; event.detail.isError = false; }
 });
 
+// Back and forward load the page of the address anew (htmx does that): an address is one step, once answered …
+document.addEventListener("htmx:beforeHistoryUpdate", (event) => {
+  const { history } = event.detail;
+  if (history.path === location.pathname + location.search) { history.type = "replace"; }
+});
+
+// … an answer to what was asked before such a step comes too late …
+let numSteps = 0;
+addEventListener("popstate", () => { numSteps += 1; });
+document.addEventListener("htmx:beforeRequest", (event) => { event.detail.xhr.numSteps = numSteps; });
+document.addEventListener("htmx:beforeOnLoad", (event) => {
+  if (history.state?.htmx && event.detail.xhr.numSteps !== numSteps) { event.preventDefault(); }
+});
+
+// … and a step that was taken while the page still loaded was heard by nobody.
+document.addEventListener("DOMContentLoaded", () => {
+  const [loaded, shown] = [performance.getEntriesByType("navigation")[0].name, location.href].map((at) => at.split("#")[0]);
+  if (history.state?.htmx && loaded !== shown) { location.reload(); }
+});
+
 const say = (words) => { document.getElementById("said").textContent = words; };
 
 document.addEventListener("htmx:afterSwap", (event) => {
