@@ -11,12 +11,10 @@ import orrery.cli.main as terminal
 from orrery.cli.main import BAD_INPUT, DONE, INFEASIBLE, run
 from orrery.numerics.laws import quartet
 from orrery.scenario.bits import BitsQuestion
-from orrery.scenario.bits_files import read_layers
 from orrery.scenario.fields_bits import BITS_BY_NAME, BITS_SETTINGS
 from orrery.scenario.fields_scaling import SCALING_SETTINGS
 from orrery.scenario.inputs import read_asked
 from orrery.scenario.scaling import ScalingQuestion
-from orrery_papers.hawq_v3.layers import resnet50
 
 DATA = Path(__file__).resolve().parents[2] / "docs" / "data"
 BITS = ("bits", "--model", "llama-3.2-1b", "--device", "b200", "--formats", "bf16,fp8,nvfp4", "--tokens", "64")
@@ -184,16 +182,6 @@ def test_bits_that_cannot_be_are_an_answer(capsys):
     assert "Write latency_ratio = " in found["smallest_change"]
     share = found["smallest_change"].split("=")[1].split(",")[0]
     answer(capsys, *BITS, "--latency-ratio", share.strip())
-
-
-def test_the_published_layers_of_resnet50_are_the_shipped_ones():
-    formats = ("int8", "int4_int4")
-    shipped, published = read_layers(DATA / "resnet50-t4.csv", formats), resnet50()
-    for ours, theirs in zip(shipped, published, strict=True):
-        assert (ours.name, ours.tied, ours.num_parameters) == (theirs.name, theirs.tied, theirs.num_parameters)
-        assert (ours.work.m, ours.work.n, ours.work.k) == (theirs.work.m, theirs.work.n, theirs.work.k)
-        for field in ("weight_ratio", "errors", "times_s"):
-            assert getattr(ours, field) == pytest.approx(getattr(theirs, field))
 
 
 def test_resnet50_on_a_t4_is_mixed_as_hawq_v3_mixes_it(capsys):

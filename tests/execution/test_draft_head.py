@@ -13,7 +13,6 @@ from orrery.execution.memory import memory_of
 from orrery.execution.shard import cache_of
 from orrery.execution.speculation import of_head
 from orrery.execution.step import step
-from orrery_papers.cloudmatrix384.guesses import expected_tokens
 
 
 def _head(method: str = "eagle", *chances: float) -> DraftHead:
@@ -38,7 +37,6 @@ def test_tokens_of_a_step_by_hand(deploy):
     assert _head("eagle", 1.0, 1.0, 1.0).tokens_per_step == 4.0
     speculation = of_head(replace(deploy(), draft_head=_head()))
     assert speculation is not None
-    assert expected_tokens(speculation) == pytest.approx(2.4)
 
 
 def test_usual_chances_fall_by_position():

@@ -6,9 +6,10 @@ import pytest
 from orrery.base.errors import ScenarioError
 from orrery.execution.experts.affinity import Affinity, loads, transitions
 from orrery.execution.experts.placement import balanced, distances, fullest, hops, in_order, near_followed
-from orrery_papers.exflow.affinity import followed_frac_of
 
 EVEN = Affinity(num_experts=16, num_layers=6, followed_frac=0.6)
+
+
 SKEWED = Affinity(num_experts=8, num_layers=5, followed_frac=0.3, num_followers=2, skew_ratio=0.8)
 
 
@@ -19,16 +20,6 @@ def test_all_tokens_go_somewhere(affinity):
     assert moves.sum(axis=(1, 2)) == pytest.approx(1.0)
     assert loads(moves).sum(axis=1) == pytest.approx(1.0)
     assert moves[1:].sum(axis=2) == pytest.approx(moves[:-1].sum(axis=1))
-
-
-def test_single_favourites_are_placed_together():
-    """What is left crosses as if by chance: (1 - followed) (n - 1) / n."""
-    moves = transitions(EVEN)
-    placed = near_followed(moves, distances(4, 4))
-    device, _ = hops(moves, placed, 4)
-    assert device == pytest.approx(0.4 * 3 / 4, rel=1e-6)
-    assert followed_frac_of(device, 4) == pytest.approx(0.6)
-    assert hops(moves, in_order(6, 16, 4), 4)[0] == pytest.approx(0.75, abs=0.12)
 
 
 @pytest.mark.parametrize("place", [near_followed, balanced])

@@ -27,9 +27,14 @@ from orrery.kernels.elementwise.rule import calibration
 from orrery.kernels.energy import weighted_s
 from orrery.kernels.ops import AttentionPrefill, Gemm, Timing
 from orrery.models.model import Block, RecurrentMixer, SoftmaxAttention
-from orrery_papers.shared.passes import pass_of
 
 # --- overlaps
+
+
+def whole_and_half(deployment, batch):
+    """What an overlap is told of a step and its halves."""
+    parts = (step(deployment, x).parts for x in (batch, halved(batch)))
+    return overlaps.pass_of(deployment, *parts, batch.num_tokens.size)
 
 
 def times(deployment, batch, chosen=lambda p: True):
@@ -42,7 +47,7 @@ def times(deployment, batch, chosen=lambda p: True):
 def test_what_two_halves_take_beyond_the_whole(deploy):
     """2 x 32 sequences for 64: collectives first, kernels are the rest."""
     deployment, batch = deploy(tp=4), decodes(64)
-    found = pass_of(deployment, batch)
+    found = whole_and_half(deployment, batch)
     (whole_s, network_s), (half_s, half_network_s) = times(deployment, batch), times(deployment, halved(batch))
     assert found.total_s == pytest.approx(whole_s)
     assert found.network_s == pytest.approx(network_s)
@@ -106,7 +111,7 @@ def test_an_overlap_is_told_the_step_and_its_half(deploy, monkeypatch):
     stub(monkeypatch, lambda *row: seen.append(row[:5]) or row[0])
     deployment, batch = replace(deploy(tp=4), overlap="any"), decodes(64)
     overlapped(deployment, step(deployment, batch), batch, step)
-    want = pass_of(deployment, batch)
+    want = whole_and_half(deployment, batch)
     columns = (want.total_s, want.network_s, want.memory_s, want.split_extra_s, want.halves_network_extra_s)
     assert seen == [pytest.approx([float(x[0]) for x in columns])]
 

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from orrery.evidence.paper_file import Setup
 from orrery.fleet.mix import ReplicaRates, alone, buckets, cheapest, pace
-from orrery_papers.shared.setup import deployment
 
 pytest.importorskip("highspy")
 
@@ -54,8 +52,8 @@ def test_a_deadline_takes_the_highest_rate_that_keeps_it():
     assert found.highest_per_s(0.005) == 0.0
 
 
-def test_a_larger_device_is_faster_and_a_model_may_not_fit():
-    small, large = (deployment(Setup(name=d, inputs={}), model="llama-2-7b", device=d) for d in ("l4", "a100-sxm-80gb"))
+def test_a_larger_device_is_faster_and_a_model_may_not_fit(deploy):
+    small, large = (deploy(model="llama-2-7b", device=d) for d in ("l4", "a100-sxm-80gb"))
     assert pace(large, 512, 128).highest_per_s(0.1) > 3 * pace(small, 512, 128).highest_per_s(0.1)
-    whole = deployment(Setup(name="x", inputs={}), model="llama-2-70b", device="l4")
+    whole = deploy(model="llama-2-70b", device="l4")
     assert pace(whole, 512, 128).highest_per_s(1.0) == 0.0

@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 
 from orrery.catalog.devices import get_device
-from orrery.evidence.paper_file import Setup
 from orrery.execution.memory import Infeasible
 from orrery.fleet.power import POWER_CAPS
 from orrery.fleet.power.capping import Clocks, Reading
 from orrery.fleet.power.oversubscribe import Tolerance, largest_row, late_frac
 from orrery.fleet.power.phases import Phases, clocked, phases
 from orrery.fleet.power.row import Row, run
-from orrery_papers.shared.setup import deployment
 
 ROW = Row(
     num_servers=20,
@@ -91,7 +89,7 @@ def test_more_servers_fit_than_rated_draws_allow_and_still_more_with_caps():
     assert largest_row(row, server, rule("cap-two-thresholds"), strict).more_frac == 0.0
 
 
-def test_a_lower_clock_slows_arithmetic_alone_and_draws_less():
+def test_a_lower_clock_slows_arithmetic_alone_and_draws_less(deploy):
     device = get_device("a100-sxm-80gb")
     low = clocked(device, 0.5)
     assert low.dense_flops_per_s["fp16"] == device.dense_flops_per_s["fp16"] / 2
@@ -99,7 +97,7 @@ def test_a_lower_clock_slows_arithmetic_alone_and_draws_less():
     assert low.power_limit_w - low.idle_power_w == pytest.approx(
         0.5 * 0.8**2 * (device.power_limit_w - device.idle_power_w)
     )
-    whole = deployment(Setup(name="x", inputs={}), model="llama-2-7b", device="a100-sxm-80gb")
+    whole = deploy(model="llama-2-7b", device="a100-sxm-80gb")
     full, slow = (phases(whole, 8, 1024, 64, 100.0, ratio) for ratio in (1.0, 0.7))
     assert not isinstance(full, Infeasible)
     assert not isinstance(slow, Infeasible)
@@ -109,8 +107,8 @@ def test_a_lower_clock_slows_arithmetic_alone_and_draws_less():
     assert slow.prompt_w < full.prompt_w
 
 
-def test_a_model_that_does_not_fit_says_so():
-    whole = deployment(Setup(name="x", inputs={}), model="llama-2-70b", device="a100-sxm-80gb")
+def test_a_model_that_does_not_fit_says_so(deploy):
+    whole = deploy(model="llama-2-70b", device="a100-sxm-80gb")
     assert isinstance(phases(whole, 8, 1024, 64, 100.0), Infeasible)
 
 

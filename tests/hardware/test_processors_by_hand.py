@@ -13,7 +13,6 @@ from orrery.hardware.device import Device, Link
 from orrery.hardware.lut_count import mac_luts
 from orrery.hardware.roofs import Roofs, shared_s
 from orrery.numerics.names import get_element
-from orrery_papers.duplex_logic_pim.takeover import takeover_flops_per_byte
 
 SIZES = {
     "num_channels": 2,
@@ -70,14 +69,7 @@ def test_work_shared_by_two_processors_adds_their_rates():
     assert far.time_s(24.0, 36.0) == 12.0
     assert shared_s(near, far, 24.0, 36.0) == 6.0
     assert shared_s(near, far, 4.0, 36.0) == pytest.approx(2.4)  # 3 s and 12 s
-    assert takeover_flops_per_byte(near, far) == pytest.approx(2 / 3)
     assert near.ridge_flops_per_byte == pytest.approx(1 / 6)
-
-
-@pytest.mark.parametrize(("flops", "moved"), [(2.0, 3.0), (10.0, 12.0), (11.0, 12.0), (2.0, 2.0)])
-def test_nothing_takes_over_from_one_that_does_neither_better(flops, moved):
-    with pytest.raises(OutOfRange, match="neither takes over"):
-        takeover_flops_per_byte(Roofs(flops_per_s=flops, bytes_per_s=moved), Roofs(flops_per_s=10.0, bytes_per_s=3.0))
 
 
 @pytest.mark.parametrize("rates", [(0.0, 1.0), (1.0, 0.0)])

@@ -57,7 +57,6 @@ def test_arrays_say_what_numbers_say():
     ],
 )
 def test_only_whole_sequences_of_measured_heads_are_encoders(more, is_encoder):
-    assert encoder.serves(op(**more)) == is_encoder
     found = calibration(op(**more), get_device("h100-sxm"), "vllm")
     assert found.op == ("attention_encoder" if is_encoder else "attention_prefill")
 

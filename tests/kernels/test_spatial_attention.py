@@ -10,22 +10,16 @@ from orrery.kernels.spatial.attention import (
     one_pass,
     three_pass,
 )
-from orrery_papers.fusemax.energy import Energies, one_pass_j, three_pass_j
 
 WORK = Attention(num_heads=64 * 12, num_rows=4096, num_head_features=64)
+
+
 LARGE = SpatialArray(
     num_side=256, clock_hz=940e6, buffer_bytes=32 * 2.0**20, memory_bandwidth_bytes_per_s=400 * 2.0**30
 )
+
+
 SMALL = replace(LARGE, buffer_bytes=16 * 2.0**20)
-PLAIN = Energies(
-    multiply_add_j=1.0,
-    add_j=0.0,
-    divide_j=0.0,
-    exponential_j=0.0,
-    register_j=0.0,
-    buffer_j=0.0,
-    memory_j_per_bytes=0.0,
-)
 
 
 def test_a_block_takes_what_its_steps_take():
@@ -53,16 +47,3 @@ def test_rows_that_the_buffer_cannot_hold_spill_and_one_pass_does_not():
     assert before.time_s == pytest.approx(before.memory_bytes / LARGE.memory_bandwidth_bytes_per_s)
     assert after.row_buffer_bytes == one_pass(WORK, SMALL).row_buffer_bytes == 2 * 256**2
     assert after.memory_bytes < 0.01 * before.memory_bytes
-
-
-def test_energy_of_products_alone_differs_by_the_exponentials():
-    before = three_pass_j(WORK, three_pass(WORK, LARGE), PLAIN)
-    after = one_pass_j(WORK, one_pass(WORK, SMALL), SMALL, PLAIN)
-    assert before == 128 * WORK.num_scores
-    assert after / before == pytest.approx((128 + 6 + (6 + 1 + 64) / 256) / 128)
-
-
-def test_memory_and_the_buffer_cost_three_passes_alone():
-    dear = replace(PLAIN, multiply_add_j=0.0, buffer_j=1.0)
-    assert three_pass_j(WORK, three_pass(WORK, LARGE), dear) == 7 * WORK.num_scores
-    assert one_pass_j(WORK, one_pass(WORK, SMALL), SMALL, dear) == 0

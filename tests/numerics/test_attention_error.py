@@ -13,9 +13,13 @@ from orrery.numerics.arithmetic.attention import (
 )
 from orrery.numerics.arithmetic.extension_point import rounded_attention as by_name
 from orrery.numerics.rotations.hadamard import matrix, signs
-from orrery_papers.flashattention_3.outliers import with_outliers
 
 TENSOR, BLOCK = AttentionFormat(), AttentionFormat(block_rows=64)
+
+
+def with_outliers(shape, random):
+    """Standard normal entries, one in a thousand with a normal outlier ten times as large on top."""
+    return random.normal(0.0, 1.0, shape) + random.normal(0.0, 10.0, shape) * (random.random(shape) < 0.001)
 
 
 def operands(seed=0, shape=(2, 512, 64)):
@@ -39,13 +43,6 @@ def test_a_rotation_alone_changes_nothing():
     q, k, v = operands()
     r = rotation(64)
     np.testing.assert_allclose(attention(q @ r, k @ r, v), attention(q, k, v), atol=1e-9)
-
-
-def test_outliers_are_as_rare_and_as_large_as_asked():
-    x = with_outliers((1000, 1000), np.random.default_rng(2))
-    assert x.std() == pytest.approx(np.sqrt(1.0 + 0.001 * 100.0), rel=0.01)
-    assert np.abs(x).max() > 25.0
-    assert with_outliers((500, 500), np.random.default_rng(2), outlier_frac=0.0).std() == pytest.approx(1.0, rel=0.01)
 
 
 def test_a_rotation_cuts_the_error_of_rare_outliers_and_blocks_do_not_hurt():

@@ -6,7 +6,6 @@ import pytest
 from orrery.base.errors import ScenarioError
 from orrery.numerics.rotations.hadamard import has_matrix, inverse, matrix, signs, transform
 from orrery.numerics.rotations.orthogonal import nearest_by_qr, random_orthogonal, tangent
-from orrery_papers.shared.tails import crest_factor, kurtosis
 
 ORDERS = (1, 2, 4, 8, 64, 128, 12, 20, 28, 36, 24, 40, 48, 56, 60, 80, 108, 112, 140, 1280)
 
@@ -69,13 +68,6 @@ def test_a_block_that_does_not_divide_the_row_is_refused():
         transform(np.ones((2, 24)), 16)
 
 
-def test_one_outlier_is_spread_evenly():
-    x = np.zeros((1, 64))
-    x[0, 5] = 8.0
-    assert crest_factor(x)[0] == pytest.approx(8.0)
-    assert crest_factor(transform(x))[0] == pytest.approx(1.0)
-
-
 def test_random_orthogonal_matrices_are_orthogonal_and_evenly_drawn():
     drawn = [random_orthogonal(6, seed) for seed in range(400)]
     assert all(np.allclose(q @ q.T, np.eye(6)) for q in drawn)
@@ -94,17 +86,3 @@ def test_a_tangent_keeps_the_matrix_orthogonal_to_first_order():
     t = tangent(q, g)
     assert np.allclose(q.T @ t + t.T @ q, 0.0)
     assert np.allclose(tangent(q, t), t)
-
-
-def test_kurtosis_of_known_laws():
-    rng = np.random.default_rng(0)
-    assert kurtosis(rng.standard_normal(400_000)) == pytest.approx(3.0, rel=0.02)
-    assert kurtosis(rng.random(400_000)) == pytest.approx(1.8, rel=0.01)
-    assert kurtosis(rng.laplace(size=400_000)) == pytest.approx(6.0, rel=0.06)
-    assert kurtosis(np.repeat([1.0, -1.0], 8)) == 1.0
-    assert kurtosis(np.ones(4)) == 1.0
-    assert kurtosis(rng.standard_normal((5, 30)), axis=-1).shape == (5,)
-
-
-def test_crest_factor_of_known_rows():
-    assert np.allclose(crest_factor(np.array([[3.0, -4.0], [0.0, 0.0]])), [4 / np.sqrt(12.5), 1.0])

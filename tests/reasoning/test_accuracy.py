@@ -12,7 +12,6 @@ from orrery.reasoning.choice import Choice
 from orrery.reasoning.coverage import Difficulty, coverage, gain_frac, saturation_tries
 from orrery.reasoning.frontier import cheapest, frontier
 from orrery.reasoning.vote import Checker, WrongAnswers, checked_frac, majority_frac
-from orrery_papers.meta_rl_finetuning.regret import Stream
 
 
 def test_tries_and_rounds_obey_one_law():
@@ -143,12 +142,3 @@ def test_a_frontier_keeps_what_nothing_cheaper_reaches():
     assert front == [(1, 0.1), (2, 0.5), (4, 0.9)]
     assert cheapest(front, lambda w: w[1], 0.45) == (2, 0.5)
     assert cheapest(front, lambda w: w[1], 0.95) is None
-
-
-def test_stopping_when_done_needs_fewer_episodes_and_regret_adds_up():
-    stream = Stream(difficulty=Difficulty(mean_frac=0.5, evenness_ratio=2.0), num_episodes=4)
-    assert stream.needed_episodes() == pytest.approx(1 + 1 / 2 + 1 / 3 + 1 / 4)
-    assert stream.regret_episodes() == pytest.approx(1 / 2 + 1 / 3 + 1 / 4 + 1 / 5)
-    assert stream.progress() == pytest.approx([1 / 2, 1 / 6, 1 / 12, 1 / 20])
-    assert stream.progress().sum() == pytest.approx(stream.solved_frac()) == pytest.approx(0.8)
-    assert Stream(difficulty=stream.difficulty, num_episodes=1).saving_ratio() == 1.0
