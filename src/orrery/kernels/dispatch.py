@@ -70,7 +70,7 @@ def _rule(op: Op, device: Device, engine: str) -> Rule:
         return _HOST
     if isinstance(op, Gemm) and op.format.startswith("bipolar") and one_bit.serves(op):
         return _ONE_BIT
-    if isinstance(op, AttentionPrefill) and encoder.serves(op):
+    if isinstance(op, AttentionPrefill) and not op.is_causal and encoder.serves(op):
         return _ENCODER
     return _RULES[type(op)]
 

@@ -4,14 +4,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from orrery.base.arguments import typed
+from orrery.base.errors import ScenarioError
 from orrery.scenario import ask
 from orrery.scenario.ask import Answer, InfeasibleAnswer
 from orrery.scenario.diffusion import DiffusionAnswer, diffusion
 from orrery.scenario.embeddings import EmbeddingAnswer, embeddings, embeds
+from orrery.scenario.fields_diffusion import DIFFUSION_NAMES
 from orrery.scenario.host_attention import HOST_ATTENTION, HostAttentionAnswer, bound
 from orrery.scenario.image_model import ImageModelAnswer, image_model
 from orrery.scenario.long_contexts import LongContextAnswer, long_contexts
-from orrery.scenario.model_kind import ModelKind, check_text, kind_of
+from orrery.scenario.model_kind import ModelKind, kind_of
 from orrery.scenario.recommendation import RecommendationAnswer, recommendation
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.speech import SpeechAnswer, speech
@@ -39,6 +41,15 @@ OF_OTHER_KINDS: Mapping[ModelKind, Callable[[Scenario], Estimated]] = {
 }
 """Models that are not of text, and what answers for them."""
 
+OF_SPEECH = ("audio_s", "num_beams", "window_batch")
+OF_OTHERS: Mapping[tuple[str, ...], str] = {
+    DIFFUSION_NAMES: "of pictures and videos, and {model} is a model of text; leave out, or write "
+    'model = "flux.1-dev".',
+    ("integer_only",): '{model} is no image network; leave it out, or write model = "vit-s-16".',
+    OF_SPEECH: '{model} takes no speech; leave it out, or write model = "whisper-large-v3".',
+}
+"""Settings that no model of text has, and what to write."""
+
 
 @typed
 def estimate(scenario: Scenario | None = None, /, **settings: Any) -> Answer | Estimated:
@@ -53,7 +64,7 @@ def estimate(scenario: Scenario | None = None, /, **settings: Any) -> Answer | E
     inputs = merged(scenario, settings)
     if other := OF_OTHER_KINDS.get(kind_of(inputs.model)):
         return other(inputs)
-    check_text(inputs)
+    _check_text(inputs)
     if inputs.context_lengths is not None:
         return long_contexts(inputs)
     if inputs.asks(*WEIGHT_WINDOW) and has_weight_window(inputs):
@@ -63,3 +74,10 @@ def estimate(scenario: Scenario | None = None, /, **settings: Any) -> Answer | E
     if (inputs.asks("pooling") or inputs.output_tokens is None) and embeds(inputs):
         return embeddings(inputs)
     return ask.estimate(inputs)
+
+
+def _check_text(scenario: Scenario) -> None:
+    """Refuse settings of other kinds of models for a model of text; the other kinds list what they read."""
+    for names, why in OF_OTHERS.items():
+        if given := [name for name in names if getattr(scenario, name) is not None]:
+            raise ScenarioError(f"{', '.join(given)}: {why.format(model=scenario.model)}")

@@ -31,8 +31,8 @@ HEAD_SIZE, VALUE_SIZE = (prefill.COLUMNS.index(name) for name in ("head_size", "
 
 
 def serves(op: AttentionPrefill) -> bool:
-    """Whether ``op`` is an encoder's, of a kind that was measured."""
-    if op.is_causal or np.max(op.head_size) > WIDEST or np.any(op.window_tokens):
+    """Whether ``op``, which has no causal mask, is an encoder's of a kind that was measured."""
+    if np.max(op.head_size) > WIDEST or np.any(op.window_tokens):
         return False
     return op.query_tokens is op.context_tokens or np.array_equal(op.query_tokens, op.context_tokens)
 
