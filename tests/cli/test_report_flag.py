@@ -2,6 +2,8 @@
 
 import pytest
 
+from orrery.reports import estimate, make, plan, train, train_plan
+
 SERVED = ["--model", "llama-3.1-8b", "--device", "h100-sxm", "--input-tokens", "256", "--output-tokens", "64"]
 LOOP = [*SERVED, "--concurrency", "4"]
 JOB = ["--model", "llama-3.1-8b", "--device", "h100-sxm", "--devices", "8", "--global-batch", "64"]
@@ -29,6 +31,27 @@ def test_the_answer_is_also_a_page(name, describe, tmp_path):
         assert heading in text
     assert "llama-3.1-8b" in text.casefold()
     assert "<script" not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "module", "function"),
+    [
+        (ANSWERS["estimate"], estimate, "estimate"),
+        (ANSWERS["plan"], plan, "plan_scenario"),
+        (ANSWERS["train"], train, "train"),
+        ([*ANSWERS["train"], "--plan"], train_plan, "train_plan"),
+    ],
+)
+def test_the_answer_is_not_worked_out_again_for_its_report(
+    arguments, module, function, describe, tmp_path, monkeypatch
+):
+    sources, asked, answer = [], [], getattr(module, function)
+    report_of = make.report_of
+    monkeypatch.setattr(make, "report_of", lambda source: sources.append(source) or report_of(source))
+    monkeypatch.setattr(module, function, lambda scenario: asked.append(scenario.written()) or answer(scenario))
+    code, out, err = describe(*arguments, "--report", str(tmp_path / "report.html"))
+    assert code == 0, (out, err)
+    assert sources[0].scenario.written() not in asked  # only what could be otherwise is
 
 
 def test_a_no_is_reported_too(describe, tmp_path):

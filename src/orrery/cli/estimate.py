@@ -33,7 +33,7 @@ def command(
     answer = estimate(scenario)
     if not isinstance(answer, Answer | InfeasibleAnswer):
         check_report(report, refused=ONLY_SERVING)
-    write_report(report, "estimate", scenario)
+    write_report(report, "estimate", scenario, answer=answer)
     if isinstance(answer, InfeasibleAnswer):
         return print_infeasible(answer, is_json)
     if is_json:

@@ -105,7 +105,7 @@ def command(
 
     with bar("layouts and formats evaluated") as tell:
         answer = plan(scenario, all_plans=all_plans, on_progress=tell, jobs=jobs, ray=ray)
-    write_report(report, "plan", scenario)
+    write_report(report, "plan", scenario, answer=None if all_plans else answer)
     files: Mapping[str, str] = {}
     deploy_notes: tuple[str, ...] = ()
     if manifest and not answer.infeasible:

@@ -20,7 +20,7 @@ def run_plan_simulated(scenario: "Scenario", is_json: bool, report: Path | None)
     with bar("plans simulated") as tell:
         found = plan_simulated(scenario, patience=patience(), on_plan=tell)
     plain = found.to_json()
-    write_report(report, "plan", scenario, plain)
+    write_report(report, "plan", scenario, plain, answer=found)
     if is_json:
         print_json(plain)
     else:

@@ -39,15 +39,24 @@ def check_report(path: Path | None, source: Path | None = None, *, refused: str 
 
 
 def write_report(
-    path: Path | None, kind: "Kind", scenario: "Scenario", plain: Any = None, over: Sequence[str] = ()
+    path: Path | None,
+    kind: "Kind",
+    scenario: "Scenario",
+    plain: Any = None,
+    over: Sequence[str] = (),
+    *,
+    answer: object = None,
 ) -> None:
-    """Write the report of an answer, which ``plain`` holds as the command prints it with ``--json``."""
+    """Write the report of an answer, which ``plain`` holds as the command prints it with ``--json``.
+
+    Without ``answer`` the kinds that work from more than the JSON ask again.
+    """
     if path is None:
         return
     from orrery.reports.make import report_of
     from orrery.reports.source import Source
 
-    write_made(path, report_of(Source(kind=kind, scenario=scenario, plain=plain, over=tuple(over))))
+    write_made(path, report_of(Source(kind=kind, scenario=scenario, plain=plain, over=tuple(over), answer=answer)))
 
 
 def write_made(path: Path, report: "Report") -> None:

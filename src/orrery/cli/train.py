@@ -79,7 +79,7 @@ def command(
 
         with bar("families of layouts") as tell:
             answer = train_plan(scenario, progress=tell, jobs=jobs, ray=ray)
-        write_report(report, "train-plan", scenario)
+        write_report(report, "train-plan", scenario, answer=answer)
         if is_json:
             print_json(answer.to_json())
         else:
@@ -91,7 +91,7 @@ def command(
     from orrery.scenario.train import train
 
     one = train(scenario)
-    write_report(report, "train", scenario)
+    write_report(report, "train", scenario, answer=one)
     if isinstance(one, InfeasibleAnswer):
         _print_tables(() if is_json else one.tables)
         return print_infeasible(one, is_json)

@@ -34,9 +34,8 @@ MEANS_ONLY = (
 
 
 def plan_report(source: Source, frame: Frame) -> Report:
-    """Search again (seconds), and report what was found."""
-    held = plan_simulated(source.scenario) if source.is_simulated else None
-    answer = held.answer if held else plan_scenario(source.scenario)
+    """Report what was found: the answer at hand, or that of a search (seconds)."""
+    held, answer = _found(source)
     devices = device_names(source.scenario)
     model = _model(answer, source)
     question = (plan_question(answer.goal, model, listed(devices, "or")),)
@@ -82,6 +81,15 @@ def _none(source: Source, frame: Frame, answer: PlanAnswer, model: str, question
     return infeasible(
         source, frame, shortfall, model=model, question=question, notes=answer.notes, alternatives=section
     )
+
+
+def _found(source: Source) -> tuple[SimulatedPlans | None, PlanAnswer]:
+    """The plans held against a simulation, where they are, and all of the answer."""
+    given = source.answer
+    if source.is_simulated:
+        held = given if isinstance(given, SimulatedPlans) else plan_simulated(source.scenario)
+        return held, held.answer
+    return None, given if isinstance(given, PlanAnswer) else plan_scenario(source.scenario)
 
 
 def as_estimate(answer: PlanAnswer, plan: Plan) -> Answer:

@@ -23,13 +23,14 @@ MAX_BYTES = 100_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Source:
-    """The question of a report, and the answer where a file already holds it."""
+    """The question of a report, and the answer where a file or the command that reports already holds it."""
 
     kind: Kind
     scenario: Scenario
     over: tuple[str, ...] = ()  # what a sweep varies
     plain: Mapping[str, Any] | None = None  # the answer as its command printed it
     where: str = ""  # the file
+    answer: object = None  # of this very question, where it was just given; else it is asked again
 
     @property
     def is_simulated(self) -> bool:
