@@ -38,6 +38,16 @@ def test_an_address_is_one_step_however_often_it_is_asked_for(steps):
     expect(tab.locator(TOKEN)).to_have_text(before, use_inner_text=True)
 
 
+def test_leaving_a_field_asks_nothing_that_its_input_asked_before(steps):
+    tab, _ = steps
+    asked = []
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.get_by_label("Tensor parallel").press("Tab")
+    with tab.expect_response(AGAIN):
+        tab.get_by_label("Tensor parallel").fill("4")
+    assert [CHANGED.search(url) for url in asked if "/design?" in url] == [None]
+
+
 def test_an_answer_that_comes_after_going_back_is_left(steps):
     tab, before = steps
     late, page = [], []

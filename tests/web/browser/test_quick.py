@@ -44,7 +44,7 @@ BUSY = 10
 """So many times longer a machine may take that does other things as well."""
 
 PARTS = {
-    "design": ("#f-tp", "change", "#design", ["2", "4", "8", "1"]),
+    "design": ("#f-tp", "input", "#design", ["2", "4", "8", "1"]),
     "sweep": ("#sweep-at", "input", "#sweep-point", ["3", "9", "20", "30"]),
     "compare": ("[id='f-b.tp']", "change", "#compared", ["2", "4", "8", "1"]),
     "papers": ("#q", "input", "#found", ["kv cache", "kv cache compression", "decode", "training at scale"]),
