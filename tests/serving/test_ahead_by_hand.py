@@ -17,7 +17,8 @@ ROWS = 64
 
 def lane(**given):
     """Three answers of a lane at its tenth step; a device draws 100 W from idle to its limit, in proportion to work."""
-    retained = np.array([[0.5, 0.0, 100.0, 0.5, 0.0, 0.0, 0.0, 0.0]])
+    retained = np.zeros((1, k.GAP_S + 1))
+    retained[0, [k.KEPT, k.SPAN_W, k.CONCAVE_POWER]] = 0.5, 100.0, 0.5
     made = {"ahead": np.zeros((1, 5, ROWS + 1)), "ahead_cost": np.zeros((ROWS, surface.CHANNELS)), "surfaces": None}
     w = state(lanes=1, bins=16, retained=retained, **(made | given))
     decode(w, 0, 0, 1, 2, context=100)
@@ -98,7 +99,8 @@ def test_steps_are_priced_one_by_one():
     the first step is shorter on the device than 1.25 s on the host."""
     w = lane(slowness=np.array([2.0]), num_variants=7)
     lane_of(w, 0, deployment=1)
-    w.retained = np.array([[9.0] * 8, [0.5, 0.0, 100.0, 0.5, 0.0, 0.0, 0.75, 0.0]])
+    w.retained = np.vstack([np.full_like(w.retained, 9.0), w.retained])
+    w.retained[1, k.FETCH_S] = 0.75
     w.rates[0, [k.HOST_STEP_S, k.HOST_PER_SEQUENCE_S, k.HOST_OVERLAP_FRAC]] = 0.25, 0.25, 0.5
     w.rates[0, [k.HOST_LAUNCH_S, k.SAMPLING_S]] = 0.25, 0.125
     asked = []
