@@ -242,6 +242,10 @@ def test_torchtitan_function() -> None:
     c = assigned(launches(*case("gradients sharded"))["torchtitan"])
     assert c["training.local_batch_size"] == 2
     assert c["activation_checkpoint"] is None
+    four_groups = LAYOUTS["hybrid"][2]  # of eight ranks that share the parameters
+    hybrid = assigned(launches(job("llama-3.1-8b", four_groups), four_groups)["torchtitan"])
+    degrees = [hybrid[f"parallelism.data_parallel_{word}_degree"] for word in ("replicate", "shard")]
+    assert [(type(x), x) for x in degrees] == [(int, 4), (int, 8)]
     experts = launches(*case("experts"))["torchtitan"]
     assert "MXFP8GroupedExpertsConverter.Config(pad_multiple=128, model_compile_enabled=True)" in experts
     assert 'fqns=["attention", "shared_experts", "feed_forward"]' in experts  # neither router nor head

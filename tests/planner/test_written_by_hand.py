@@ -1,4 +1,4 @@
-"""Numbers that a plan's files state, and a curve of one candidate, worked out by hand."""
+"""Numbers that a plan's files state, a curve of one candidate and layouts near another, worked out by hand."""
 
 from types import SimpleNamespace
 
@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 import yaml
 
+from orrery.execution.train.layout import TrainingLayout
 from orrery.planner import curve as curves
 from orrery.planner.deploy.files import Written, _keda, _kubernetes
+from orrery.planner.rlhf.dataflow import RlhfJob
+from orrery.planner.training.nearby import _easier
+from orrery.planner.training.search import ConstraintRejection
 
 REPLICA = {"name": "m", "engine": "vllm", "model": "o/m", "args": ("--max-num-seqs", "8"), "replicas": 3, "devices": 2}
 REPLICA |= {"node_devices": 8, "target": 7, "tp": 2, "pp": 1, "dp": 1}
@@ -56,3 +60,23 @@ def test_a_candidate_along_the_ladder(monkeypatch, output_tokens, tpot_s, e2el_s
     assert curve.e2el_s == pytest.approx(e2el_s)
     assert curve.metric("requests_per_s").tolist() == [3.0, 4.0]
     assert curve.at(2.0, curve.ttft_s) == pytest.approx(2.0**0.5)  # halfway from 1 to 4, and from 1 to 2
+
+
+def test_layouts_with_less_in_memory():
+    """The four largest micro-batches up to the layout's own, each way to share, and no less recomputation."""
+    found = list(_easier(TrainingLayout(micro_batch=16, recompute="selective"), [1, 2, 4, 8, 16, 32]))
+    assert {x.micro_batch for x in found} == {2, 4, 8, 16}
+    assert {x.recompute for x in found} == {"selective", "full"}
+    assert len(found) == 2 * 3 * 4
+    assert {x.micro_batch for x in _easier(TrainingLayout(micro_batch=2), [4, 8])} == {2}
+
+
+def test_models_that_a_call_updates():
+    calls = (SimpleNamespace(role="actor", kind="train"), SimpleNamespace(role="reward", kind="infer"))
+    trained = [RlhfJob.trains(SimpleNamespace(calls=calls), role) for role in ("actor", "reward", "critic")]
+    assert trained == [True, False, False]
+
+
+def test_a_rule_that_rejects_needs_and_has_no_bytes():
+    rejection = ConstraintRejection(family=None, constraint="heads", layouts=3)
+    assert (rejection.need_bytes, rejection.have_bytes, rejection.nearest) == (0.0, 0.0, None)
