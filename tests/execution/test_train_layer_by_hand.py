@@ -24,6 +24,7 @@ from toy_layer import (
     parts,
 )
 
+from orrery.catalog.devices import get_device
 from orrery.execution.train import attention, passes, products
 from orrery.execution.train.experts import (
     activation_s,
@@ -244,6 +245,19 @@ def test_a_fused_kernel_and_its_gradient():
     assert [float(x[0]) for x in none] == [0, 0]
     latent = attention.attention_times(job_of(has_fused_attention=False), LATENT, cut())
     assert float(latent[0][0]) == 2048
+
+
+def test_older_kernels_take_longer_on_newer_units():
+    """FlashAttention-2 takes 1.5 to 2.0 times the 2,048 seconds of Hopper's own kernels, and Ampere's are its own."""
+    old = job_of(has_native_attention=False)
+    forward, backward = attention.attention_times(old, SOFTMAX, cut())
+    assert float(forward[0]) == pytest.approx(2048 * 3**0.5)
+    assert float(backward[0]) == pytest.approx(2.5 * 2048 * 3**0.5)
+    assert 1.5 * 2048 < float(forward[0]) < 2.0 * 2048
+    ampere = replace(old, cluster=replace(old.cluster, device=get_device("a100-sxm-80gb")))
+    assert float(attention.attention_times(ampere, SOFTMAX, cut())[0][0]) == 2048
+    recurrent = [float(attention.attention_times(j, RECURRENT, cut())[0][0]) for j in (old, job_of())]
+    assert recurrent[0] == recurrent[1] > 0
 
 
 def test_packed_samples_see_no_further_than_themselves():

@@ -59,6 +59,7 @@ ROUTED = replace(
 )
 PLAIN = {
     "has_fused_attention": True,
+    "has_native_attention": True,
     "is_fused": True,
     "has_dropout": False,
     "fuses_loss": False,

@@ -19,7 +19,7 @@ from orrery.models.shape import model_of_shape
 from orrery.training.columns import columns_of
 from orrery.training.ranks import ranks_of
 from orrery.training.step import PARTS, bounds_of, step_of
-from orrery.training.worth import mfu_frac, power_w
+from orrery.training.worth import mfu_frac, power_w, work_power_w
 
 LAYOUTS = (
     TrainingLayout(tp=8, pp=8, dp=1, micro_batch=1),
@@ -216,6 +216,34 @@ def test_utilisation_and_power_stay_within_the_device():
     device = steps.job.cluster.device
     assert ((mfu_frac(steps) > 0) & (mfu_frac(steps) < 1)).all()
     assert ((power_w(steps) >= device.idle_power_w) & (power_w(steps) <= device.power_limit_w)).all()
+
+
+def test_power_counts_each_operation_against_the_peak_of_its_format():
+    """1 s on H100 with 4e14 operations, three in four in FP8 (1,979 T/s) and one in BF16 (989 T/s), and 1e12 bytes."""
+    job = job_of(device="h100-sxm", recipe="fp8")
+    device = job.cluster.device
+    found = work_power_w(job, np.array([4e14]), np.array([0.25]), np.array([1e12]), np.array([1.0]))
+    busy_s = 3e14 / 1979e12 + 1e14 / 989.5e12
+    share = 1.0393 * busy_s**0.2 + 0.1845 * (1e12 / 3.35e12) ** 0.2
+    assert share < 1.0
+    span = device.power_limit_w - device.idle_power_w
+    assert float(found[0]) == pytest.approx(device.idle_power_w + span * share, rel=1e-3)
+    idle = work_power_w(job, np.array([0.0]), np.array([0.25]), np.array([0.0]), np.array([1.0]))
+    assert float(idle[0]) == device.idle_power_w
+    most = work_power_w(job, np.array([2e15]), np.array([0.25]), np.array([1e12]), np.array([1.0]))
+    assert float(most[0]) == pytest.approx(device.power_limit_w)
+
+
+def test_operations_outside_a_narrow_recipe_are_those_of_attention_and_the_head():
+    """By hand: attention and the head three times each (forward and both gradients), and attention once more again."""
+    job = job_of(device="h100-sxm", devices=8, recipe="fp8")
+    layouts = [TrainingLayout(dp=8), TrainingLayout(dp=8, recompute="full")]
+    found = units(job, choice_of([layouts[0]]))
+    core, linear = (found.num_layers * float(x[0]) for x in (found.layer.attention_flops, found.layer.forward_flops))
+    head, left = float(found.head.forward_flops[0]), found.num_layers * float(found.layer.unmade_flops[0])
+    plain, again = (step_of(job, columns_of([x])).wide_frac[0] for x in layouts)
+    assert plain == pytest.approx((3 * core + 3 * head) / (3 * core + 3 * head + 3 * linear))
+    assert again == pytest.approx((4 * core + 3 * head) / (4 * core + 3 * head + 4 * linear - left))
 
 
 def test_a_fast_time_unit_scales_the_step():

@@ -2,9 +2,9 @@
 
     python tools/fit/training.py --data ../shared/data
 
-Constants are a handful of each kind: ratios of a device generation and precision (products, collectives inside and
-between nodes, contention), a framework's own (a layer's launches, backward over forward, a collective, a step; streams
-it does not fuse), and how well its attention does on a generation. They are fitted in turns, each given the others,
+Constants are a handful of each kind: of a device generation what its products in a format take, and its collectives
+inside and between nodes, alone and beside work; a framework's own (a layer's launches, backward over forward, a
+collective, a step; streams it does not fuse), and how well its attention does on a generation. They are fitted in turns, each given the others,
 with a pull towards the middle of what was found, so that what the rows leave open stays there. Rows are split by model
 and device count: 20 % fit, 20 % give the intervals (see training_widths.py), 60 % are only scored. Memory has three
 constants a framework.
@@ -30,8 +30,11 @@ Known = dict[tuple[str, str, str], Theta]
 
 Errors = Callable[["Sequence[Run]", Sequence[Theta]], Floats]
 
-DEVICE = ("matrix_ratio", "network_ratio", "scaleout_ratio", "contention_ratio")
-"""Of a generation and precision."""
+DEVICE = ("matrix_ratio",)
+"""Of a generation and a format of products."""
+
+LINKS = ("network_ratio", "scaleout_ratio", "contention_ratio")
+"""Of a generation: what travels, and what that takes from kernels, does not depend on what these multiply in."""
 
 FRAMEWORK = (
     "host_layer_s",
@@ -170,13 +173,14 @@ def fit(runs: Sequence[Run], begin: Known | None = None, shipped: Known | None =
     timed = even(r for r in runs if r.side == FIT and r.time_s > 0 and not is_guessed(r))
     stays, before = begin or {}, shipped or {}
     pooled: Theta = START | before.get(("", "", ""), {}) | stays.get(("", "", ""), {})
-    devices = {(g, p): theta for (name, g, p), theta in stays.items() if not name and g}
+    devices = {(g, p): theta for (name, g, p), theta in stays.items() if not name and g and p}
+    links = {g: theta for (name, g, p), theta in stays.items() if not name and g and not p}
     hosts = {name: theta for (name, g, _), theta in stays.items() if name and not g}
     cores = {(name, g): theta for (name, g, _), theta in stays.items() if name and g}
 
     def known(run: Run) -> Theta:
         name, generation, precision = run.key
-        out = pooled | devices.get((generation, precision), {}) | elders(name)
+        out = pooled | links.get(generation, {}) | devices.get((generation, precision), {}) | elders(name)
         for elder in lineage(name)[:0:-1]:
             out |= cores.get((elder, generation), {})
         return out | hosts.get(name, {}) | cores.get((name, generation), {})
@@ -211,15 +215,23 @@ def fit(runs: Sequence[Run], begin: Known | None = None, shipped: Known | None =
                 first = pooled | devices.get(key, {})
                 starts = [first, *shipped_at(("", *key), first)]
                 devices[key] = best_of(mine, DEVICE, pooled, [known(r) for r in mine], starts)
+        for key in sorted({r.key[1] for r in timed if ("", r.key[1], "") not in stays}):
+            mine = [r for r in timed if r.key[1] == key and launch_share(r, known(r)) < HOST_BOUND_FRAC]
+            if len(mine) >= MIN_FIT:
+                first = pooled | links.get(key, {})
+                starts = [first, *shipped_at(("", key, ""), first)]
+                links[key] = best_of(mine, LINKS, pooled, [known(r) for r in mine], starts)
         found = time_errors(timed, [known(r) for r in timed])
         print(f"turn {turn}: median {np.median(np.abs(found)):.4f}, mean {np.mean(np.abs(found)):.4f}", flush=True)
-        for names, tables in ((DEVICE, devices), (FRAMEWORK, hosts), (("attention_ratio",), cores)):
+        every = ((DEVICE, devices), (LINKS, links), (FRAMEWORK, hosts), (("attention_ratio",), cores))
+        for names, tables in every:
             if stays:
                 break
             for name in (n for n in names if n not in OWN):  # the middle of what was found serves the unmeasured
                 values = [t[name] for t in tables.values()]
                 pooled[name] = float(f"{np.exp(np.median(np.log(values))):.4g}") if values else pooled[name]
     out: Known = {("", "", ""): pooled}
+    out |= {("", generation, ""): theta for generation, theta in links.items()}
     out |= {("", *key): theta for key, theta in devices.items()}
     out |= {(name, "", ""): theta for name, theta in hosts.items()}
     out |= {(name, generation, ""): theta for (name, generation), theta in cores.items()}

@@ -26,6 +26,7 @@ from orrery.evidence.split import FIT, TEST
 from training import (
     DEVICE,
     HOST_BOUND_FRAC,
+    LINKS,
     MIN_FIT,
     Known,
     even,
@@ -72,7 +73,7 @@ def refitted(others: Sequence[Run], known: Known, generations: set[str]) -> Know
         mine = [r for r in rows if all(k in ("", w) for k, w in zip(key, r.key, strict=True))]
         if not key[0]:
             mine = [r for r in mine if launch_share(r, theta_of(r, out)) < HOST_BOUND_FRAC]
-        if len(mine) >= MIN_FIT and (names := [n for n in (*DEVICE, "attention_ratio") if n in known[key]]):
+        if len(mine) >= MIN_FIT and (names := [n for n in (*DEVICE, *LINKS, "attention_ratio") if n in known[key]]):
             rest = [theta_of(r, out) for r in mine]
             out[key] = fitted(mine, names, known["", "", ""], rest, time_errors)
     return out

@@ -43,9 +43,9 @@ class Run:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Framework, generation, precision."""
+        """Framework, generation, and the format of products, whose kernels the constants are of."""
         job = self.member.job
-        return job.framework.name, job.cluster.device.generation, job.recipe.name
+        return job.framework.name, job.cluster.device.generation, job.recipe.forward_format
 
 
 def read_runs(folder: Path) -> list[Run]:

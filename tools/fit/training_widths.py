@@ -1,7 +1,8 @@
 """How far predictions of training runs are from the truth: widths for a framework by how much of it has been seen.
 
 A framework on a generation of devices that it has been fitted on: the rows that set intervals, widened by how far the
-middle of one table stands from the truth, since the next run is in no table. Any other framework or generation: the
+middle of one table stands from the truth, since the next run is in no table; and that by as much as tables need that
+are left out of their framework's rows, which tell apart the tables among them already. Any other framework or generation: the
 rows of every framework, predicted without what that framework taught, each counting as much as any other. Constants of
 devices go with a framework that most of their rows came from.
 """
@@ -29,6 +30,8 @@ NAMES = ("low_80", "high_80", "low_95", "high_95")
 NORMAL = np.array([-1.2816, 1.2816, -1.96, 1.96])
 LEAST = np.array([0.985, 1.015, 0.97, 1.03])
 ROBUST = 1.4826  # standard deviation over the median distance from zero, of normal errors
+CLAIMED = 0.8
+WEIGHTS = np.linspace(0.0, 2.0, 81)
 
 
 class Run(Protocol):
@@ -50,7 +53,8 @@ def spreads(runs: Sequence[Run], known: Known, error: Error) -> dict[Key, dict[s
     """Intervals by entry and kind of work, of rows that state one metric."""
     seen = [r for r in runs if r.side in (FIT, CALIBRATE)]
     errors = error(seen, known)
-    tables = tables_s(seen, errors)
+    deviation = tables_s(seen, errors)
+    deviation *= tables_weight(seen, errors, deviation)
     out: dict[Key, dict[str, dict[str, float]]] = defaultdict(dict)
     for kind in KINDS:
         mine = [r for r in seen if r.kind == kind]
@@ -60,7 +64,7 @@ def spreads(runs: Sequence[Run], known: Known, error: Error) -> dict[Key, dict[s
         for key in sorted({(*r.key[:2], "") for r in mine}):
             inside = np.array([r.side == CALIBRATE and _serves(key, r) and r.kind == kind for r in seen])
             if inside.sum() >= MIN_ROWS:
-                out[key][kind] = _named(np.exp(widened(levels([errors[inside]]), tables)))
+                out[key][kind] = _named(np.exp(widened(levels([errors[inside]]), deviation)))
     return out
 
 
@@ -105,6 +109,32 @@ def tables_s(runs: Sequence[Run], errors: Floats) -> float:
             by[r.file].append(float(e))
     middles = [abs(float(np.median(rows))) for rows in by.values()]
     return ROBUST * float(np.median(middles)) if middles else 0.0
+
+
+def tables_weight(runs: Sequence[Run], errors: Floats, deviation: float) -> float:
+    """Multiple of the deviation with which as much of a table as claimed is inside the interval of its framework's
+    other tables, on a generation and for a kind of work; the mean over tables. 1 where no framework has two.
+    """
+    by: dict[tuple[Key, str], list[tuple[str, float]]] = defaultdict(list)
+    for r, e in zip(runs, errors, strict=True):
+        if r.side == CALIBRATE:
+            by[(*r.key[:2], ""), r.kind].append((r.file, float(e)))
+    pairs: list[tuple[Floats, Floats]] = []
+    for rows in by.values():
+        files, found = np.array([f for f, _ in rows]), np.array([e for _, e in rows])
+        for file in np.unique(files):
+            one, others = found[files == file], found[files != file]
+            if one.size >= MIN_LEFT_OUT and others.size >= MIN_LEFT_OUT:
+                pairs.append((one, levels([others])))
+    if not pairs:
+        return 1.0
+    shares = [float(np.mean([_inside(one, widened(x, w * deviation)) for one, x in pairs])) for w in WEIGHTS]
+    return float(WEIGHTS[next((i for i, share in enumerate(shares) if share >= CLAIMED), -1)])
+
+
+def _inside(errors: Floats, quantiles: Floats) -> float:
+    """Share of errors in the 80 % interval."""
+    return float(np.mean((errors >= quantiles[0]) & (errors <= quantiles[1])))
 
 
 def levels(groups: Sequence[Floats], is_new: bool = False) -> Floats:

@@ -23,7 +23,7 @@ nothing, and ``[[setting]]`` what a release changed or a recipe sets for some ru
     [[framework]]
     name = "megatron-lm"  # "" = any
     generation = "hopper"  # of the device; "" = any
-    precision = "fp8"  # a recipe; "" = any
+    precision = "fp8"  # the format of a recipe's products; "" = any
     source = "runs"
     at = "31 rows to fit, 33 for the intervals"
 
@@ -51,6 +51,7 @@ from orrery.catalog.corrected import Corrected, read_corrected
 from orrery.catalog.named_files import file_called, file_names, is_own_file, read_file
 from orrery.catalog.releases import is_before, is_past
 from orrery.execution.train.framework import Framework
+from orrery.execution.train.recipe_registry import get_recipe
 from orrery.hardware.device import Device
 
 FOLDER = Path(__file__).parent / "facts" / "frameworks"
@@ -180,7 +181,7 @@ def _settings(name: str, generation: str, device: str, precision: str, use: Use)
 @cache
 def _framework(name: str, generation: str, device: str, precision: str, use: Use) -> Framework:
     kernels, facts = _documented(name)
-    constants, spreads = _fitted(name, generation, precision)
+    constants, spreads = _fitted(name, generation, get_recipe(precision).forward_format if precision else "")
     facts = {**facts, **_settings(name, generation, device, precision, use), **constants}
     known = {f.name for f in fields(Framework)}
     if unknown := facts.keys() - known:

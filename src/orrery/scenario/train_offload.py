@@ -13,7 +13,6 @@ from orrery.execution.offload.step import OffloadedStep
 from orrery.execution.offload.tiers import MemoryUse, Tiers, shortage
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
-from orrery.kernels import energy
 from orrery.planner.money import Tariff, tariff_of
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer
@@ -30,7 +29,7 @@ from orrery.scenario.train_with.largest import largest_table
 from orrery.scenario.train_with.refused import refuse_techniques
 from orrery.training.columns import columns_of
 from orrery.training.step import Steps, step_of
-from orrery.training.worth import peak_flops_per_s
+from orrery.training.worth import peak_flops_per_s, work_power_w
 
 KINDS = {
     "compute": ("forward", "backward", "weight gradients", "recomputation"),
@@ -260,8 +259,8 @@ def _worth(ready: Prepared, step: OffloadedStep, parts: dict[str, float], time_s
     copied = link * (step.busy_s["to_gpu"] + step.busy_s["to_host"]) / step.choices.get("groups", 1.0)
     moved += parts["update"] * rate + copied
     flops = share * whole + again
-    power_w = energy.power_w(device, job.recipe.forward_format, np.array(flops / time_s), np.array(moved / time_s))
-    return _Worth(model_flops=share * whole, hardware_flops=flops, power_w=float(power_w))
+    power_w = work_power_w(job, np.array([flops]), plain.wide_frac, np.array([moved]), np.array([time_s]))
+    return _Worth(model_flops=share * whole, hardware_flops=flops, power_w=float(power_w[0]))
 
 
 def _per_device(steps: Steps) -> float:

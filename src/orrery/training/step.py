@@ -63,6 +63,7 @@ class Steps:
     inner: MemoryBytes | None  # and of the second, where it holds more layers
     model_flops: Floats  # of one step over all devices, without recomputation
     hardware_flops: Floats  # of one step on one device, with it
+    wide_frac: Floats  # share of those in the format that the recipe keeps for attention, the head and wide layers
     moved_bytes: Floats  # through the memory of one device in one step
 
     @cached_property
@@ -152,7 +153,7 @@ def step_of(job: TrainingJob, x: Columns, ready: tuple[Units, Ints] | None = Non
             has_head=np.zeros(len(x), dtype=np.bool_),
             kinds=kinds.middle,
         )
-    model, hardware = _flops(job, found, x, which, m)
+    model, hardware, wide = _flops(job, found, x, which, m)
     return Steps(
         job=job,
         columns=x,
@@ -162,6 +163,7 @@ def step_of(job: TrainingJob, x: Columns, ready: tuple[Units, Ints] | None = Non
         inner=inner,
         model_flops=model,
         hardware_flops=hardware,
+        wide_frac=wide / hardware,
         moved_bytes=_moved(job, found, x, which, m, parts["update"]),
     )
 
@@ -409,8 +411,9 @@ def _moves_s(job: TrainingJob, x: Columns, stage: Stage) -> Floats:
     return Groups(job, x.ep, x.etp).time_s("all_to_all", message) / job.placement_interval_steps
 
 
-def _flops(job: TrainingJob, found: Units, x: Columns, which: Ints, m: Floats) -> tuple[Floats, Floats]:
-    """Operations of a step: the model's over all devices, and one mean device's with recomputation and padding."""
+def _flops(job: TrainingJob, found: Units, x: Columns, which: Ints, m: Floats) -> tuple[Floats, Floats, Floats]:
+    """Operations of a step: the model's over all devices, one mean device's with recomputation and padding, and those of
+    them in the wide format."""
     layer = found.layer
     linear, core, padded = layer.forward_flops[which], layer.attention_flops[which], layer.padded_flops[which]
     ends = found.head.forward_flops[which]
@@ -418,14 +421,14 @@ def _flops(job: TrainingJob, found: Units, x: Columns, which: Ints, m: Floats) -
     per_replica = m * (found.num_layers * ((1.0 + backward) * linear + 3.0 * core) + (1.0 + backward) * ends)
     layers = found.num_layers / x.pp
     part = np.where(x.recompute_layers > 0, np.minimum(x.recompute_layers / layers, 1.0), 1.0)
-    each = np.where(
-        x.recompute == 2,
-        part * (linear + padded + core - layer.unmade_flops[which]),
-        np.where(x.recompute == 1, core, 0.0),
-    )
-    beside = m * found.num_layers * (each + (1.0 + backward) * padded)
+    is_full = x.recompute == 2
+    linear_again = is_full * part * (linear + padded - layer.unmade_flops[which])
+    core_again = np.where(is_full, part, x.recompute == 1) * core
+    beside = m * found.num_layers * (linear_again + core_again + (1.0 + backward) * padded)
+    in_wide = job.wide_layers_frac * ((1.0 + backward) * (linear + padded) + linear_again) + 3.0 * core + core_again
+    wide = m * (found.num_layers * in_wide + (1.0 + backward) * ends)
     ways = x.tp * x.cp
-    return per_replica * ways * x.dp, (per_replica + beside) / x.pp
+    return per_replica * ways * x.dp, (per_replica + beside) / x.pp, wide / x.pp
 
 
 def _moved(job: TrainingJob, found: Units, x: Columns, which: Ints, m: Floats, update: Floats) -> Floats:

@@ -31,12 +31,15 @@ def mfu_frac(steps: Steps) -> Floats:
 
 def power_w(steps: Steps) -> Floats:
     """Mean power of one device over a step, from its operations and bytes; devices that wait idle."""
-    return energy.power_w(
-        steps.job.cluster.device,
-        steps.job.recipe.forward_format,
-        steps.hardware_flops / steps.time_s,
-        steps.moved_bytes / steps.time_s,
-    )
+    return work_power_w(steps.job, steps.hardware_flops, steps.wide_frac, steps.moved_bytes, steps.time_s)
+
+
+def work_power_w(job: TrainingJob, flops: Floats, wide_frac: Floats, moved_bytes: Floats, time_s: Floats) -> Floats:
+    """Mean power of a device that makes so many operations in ``time_s``, each against the peak of its own format."""
+    device, recipe = job.cluster.device, job.recipe
+    narrow = energy.weighted_s(device, recipe.forward_format, (1.0 - wide_frac) * flops, moved_bytes)
+    wide = energy.weighted_s(device, recipe.wide_format, wide_frac * flops, np.zeros_like(moved_bytes))
+    return energy.step_law(device).powers_w(narrow[0] + wide[0], narrow[1], time_s)
 
 
 def energy_bound_j(job: TrainingJob, x: Columns, time_s: Floats) -> Floats:
@@ -45,9 +48,8 @@ def energy_bound_j(job: TrainingJob, x: Columns, time_s: Floats) -> Floats:
     Power rises slower than work and never falls with it, so energy rises with time and with work: a true lower bound.
     """
     devices = x.tp * x.cp * x.pp * x.dp
-    least = least_flops(job) / devices
-    watts = energy.power_w(job.cluster.device, job.recipe.forward_format, least / time_s, 0.0)
-    return watts * time_s * devices
+    least, none = least_flops(job) / devices, np.zeros_like(time_s)
+    return work_power_w(job, least, none, none, time_s) * time_s * devices
 
 
 def least_flops(job: TrainingJob) -> float:

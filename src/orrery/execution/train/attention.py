@@ -17,6 +17,10 @@ Floats = NDArray[np.float64]
 BACKWARD_FLOPS_RATIO = 2.5
 """A fused backward pass makes the scores again and then four products where the forward pass made two. [dao-2022]"""
 
+FLASH_2_RATIOS = {"hopper": (1.5 * 2.0) ** 0.5}
+"""How much longer FlashAttention-2 takes than kernels for a generation's own matrix units, which are those measured:
+1.5 to 2.0 times on Hopper. Ampere's and Ada's units are the ones that it was written for. [shah-2024]"""
+
 PRODUCTS_BACKWARD_RATIO = 2.0
 """Without fusion: four products for two."""
 
@@ -56,6 +60,8 @@ def attention_times(job: TrainingJob, mixer: Mixer, choice: Choice) -> tuple[Flo
         forward = _in_steps(job, mixer, choice, ring)
     else:  # windows reach into few other ranks' tokens: a share of the whole
         forward = _predict(job, _op(job, mixer, choice, job.seq_len)) / ring
+    if not (job.framework.has_native_attention or isinstance(mixer, RecurrentMixer)):
+        forward = FLASH_2_RATIOS.get(job.cluster.device.generation, 1.0) * forward
     return forward, BACKWARD_FLOPS_RATIO * forward
 
 

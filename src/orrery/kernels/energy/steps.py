@@ -42,6 +42,12 @@ class StepLaw:
         share: float = _kernel.drawn_frac(matrix_s, memory_s, wall_s, self.concave_power)
         return self.idle_w + self.span_w * share
 
+    def powers_w(self, matrix_s: Floats, memory_s: Floats, wall_s: Floats) -> Floats:
+        """The same of many steps."""
+        g = self.concave_power
+        share = (matrix_s / wall_s) ** g + (memory_s / wall_s) ** g
+        return self.idle_w + self.span_w * np.minimum(share, 1.0)
+
     def demand_frac(self, matrix_s: float, memory_s: float, wall_s: float) -> float:
         """Demand as a share of the range between idle and the limit; above 1 the clock falls."""
         g = self.concave_power
