@@ -275,6 +275,7 @@ def test_tokens_of_each_device():
         inner=full,
         model_flops=one(1.0),
         hardware_flops=one(1.0),
+        wide_frac=one(0.0),
         moved_bytes=one(1.0),
     )
     assert (found.time_s[0], found.tokens_per_s_per_device[0], found.memory_bytes[0]) == (2.0, 200.0, 9.0)

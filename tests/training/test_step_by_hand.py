@@ -217,11 +217,16 @@ FOUND = SimpleNamespace(num_layers=12, layer=LAYER, head=many(forward_flops=5))
 
 
 def test_operations_of_a_step():
-    """Four micro-batches of 12 x (3 x 10 + 3 x 2) + 15; again 2 or 12 a layer; over two tensor and three data ranks."""
+    """Four micro-batches of 12 x (3 x 10 + 3 x 2) + 15; again 2 or 12 a layer; over two tensor and three data ranks.
 
-    def operations(task="pretrain", **layout):
-        found = _flops(SimpleNamespace(task=task), FOUND, layouts(**layout), WHICH, one(4))
-        return tuple(float(v[0]) for v in found)
+    In the wide format are attention's, the head's and those of a fifth of the layers."""
+
+    def all_of(task="pretrain", **layout):
+        job = SimpleNamespace(task=task, wide_layers_frac=0.2)
+        return tuple(float(v[0]) for v in _flops(job, FOUND, layouts(**layout), WHICH, one(4)))
+
+    def operations(**more):
+        return all_of(**more)[:2]
 
     once = 4 * (12 * 36 + 15)
     assert operations(tp=2, dp=3) == (6 * once, once)
@@ -234,6 +239,9 @@ def test_operations_of_a_step():
     FOUND.layer.unmade_flops = one(4)
     assert operations(recompute="full") == (once, once + 4 * 12 * (12 - 4))
     FOUND.layer.unmade_flops = one(0)
+    assert all_of(tp=2, dp=3)[2] == pytest.approx(4 * (12 * (0.2 * 30 + 6) + 15))
+    assert all_of(pp=2, recompute="selective")[2] == pytest.approx(4 * (12 * (0.2 * 30 + 6 + 2) + 15) / 2)
+    assert all_of(recompute="full")[2] == pytest.approx(4 * (12 * (0.2 * 40 + 8) + 15))
 
 
 def test_bytes_of_a_step():

@@ -161,7 +161,14 @@ def _words(row: Row, framework: Framework) -> dict[str, bool | float]:
     return out
 
 
-TUNED = ("is_fused", "has_native_attention", "overlaps_gradients", "overlaps_parameters", "overlaps_tensor", "overlaps_pipeline")
+TUNED = (
+    "is_fused",
+    "has_native_attention",
+    "overlaps_gradients",
+    "overlaps_parameters",
+    "overlaps_tensor",
+    "overlaps_pipeline",
+)
 """Settings of tuned submissions."""
 
 TENSOR_OVERLAP_SINCE = "v3.1"
