@@ -144,6 +144,16 @@ def test_a_farther_entry_fills_what_the_nearer_leaves_out(fitted):
     assert get_framework("maxtext").matrix_ratio == ASSUMED["matrix_ratio"]
 
 
+def test_constants_of_products_are_those_of_their_format(fitted):
+    """However they are scaled, and whatever the state around them is kept in."""
+    fitted(entry("", "hopper", "fp8", 1.5), entry("", "hopper", "bf16", 1.25))
+    device = get_device("h100-sxm")
+    found = {word: get_framework("torchtitan", device, word).matrix_ratio for word in ("fp8", "fp8_current", "fp8-lm")}
+    assert set(found.values()) == {1.5}
+    assert {get_framework("litgpt", device, word).matrix_ratio for word in ("bf16", "bf16_pure", "ternary")} == {1.25}
+    assert get_framework("litgpt", device, "mxfp8").matrix_ratio == ASSUMED["matrix_ratio"]
+
+
 def test_an_unknown_constant_is_refused(fitted):
     fitted(entry("", "", "", 1.5, key="luck_ratio"))
     with pytest.raises(FactError, match="luck_ratio"):

@@ -4,10 +4,10 @@
 
 Constants are a handful of each kind: of a device generation what its products in a format take, and its collectives
 inside and between nodes, alone and beside work; a framework's own (a layer's launches, backward over forward, a
-collective, a step; streams it does not fuse), and how well its attention does on a generation. They are fitted in turns, each given the others,
-with a pull towards the middle of what was found, so that what the rows leave open stays there. Rows are split by model
-and device count: 20 % fit, 20 % give the intervals (see training_widths.py), 60 % are only scored. Memory has three
-constants a framework.
+collective, a step; streams it does not fuse), and how well its attention does on a generation. They are fitted in
+turns, each given the others, with a pull towards the middle of what was found, so that what the rows leave open stays
+there. Rows are split by model and device count: 20 % fit, 20 % give the intervals (see training_widths.py), 60 % are
+only scored. Memory has three constants a framework.
 """
 
 import argparse

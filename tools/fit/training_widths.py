@@ -2,9 +2,9 @@
 
 A framework on a generation of devices that it has been fitted on: the rows that set intervals, widened by how far the
 middle of one table stands from the truth, since the next run is in no table; and that by as much as tables need that
-are left out of their framework's rows, which tell apart the tables among them already. Any other framework or generation: the
-rows of every framework, predicted without what that framework taught, each counting as much as any other. Constants of
-devices go with a framework that most of their rows came from.
+are left out of their framework's rows, since those differ by their tables already. Any other framework or generation:
+the rows of every framework, predicted without what that framework taught, each counting as much as any other. Constants
+of devices go with a framework that most of their rows came from.
 """
 
 from collections import defaultdict
