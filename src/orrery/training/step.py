@@ -412,8 +412,9 @@ def _moves_s(job: TrainingJob, x: Columns, stage: Stage) -> Floats:
 
 
 def _flops(job: TrainingJob, found: Units, x: Columns, which: Ints, m: Floats) -> tuple[Floats, Floats, Floats]:
-    """Operations of a step: the model's over all devices, one mean device's with recomputation and padding, and those of
-    them in the wide format."""
+    """Operations of a step: the model's over all devices, one mean device's with recomputation and padding, and those
+    of them in the wide format.
+    """
     layer = found.layer
     linear, core, padded = layer.forward_flops[which], layer.attention_flops[which], layer.padded_flops[which]
     ends = found.head.forward_flops[which]
