@@ -66,7 +66,8 @@ def library(tmp_path):
 
 
 def titles(page):
-    return [html.unescape(t) for t in re.findall(r'<h3><a href="[^"]*">(.*?)</a></h3>', page.text)]
+    heads = re.findall(r'<h3><a href="[^"]*">(.*?)</a></h3>', page.text)
+    return [html.unescape(re.sub("</?mark>", "", head)) for head in heads]
 
 
 # -- the library -----------------------------------------------------------------------------------------------------
@@ -99,6 +100,13 @@ def test_a_search_finds_by_meaning_and_says_why(client):
     assert "Found by: " in found.text
     assert "<html" not in found.text  # only the part that is swapped
     assert re.search(r"\d+ of \d+ claims reproduced", found.text)
+
+
+def test_a_search_marks_its_words_and_a_list_marks_none(client):
+    found = client.get("/papers", params={"q": "kv cache compression"}, headers=HTMX)
+    assert "<mark>" in found.text
+    assert any(title.startswith("SnapKV") for title in titles(found)[:2])
+    assert "<mark>" not in client.get("/papers/library?layer=moe").text
 
 
 def test_filters_narrow_and_a_wrong_one_is_said_in_its_place(client):

@@ -13,6 +13,7 @@ from orrery import __version__
 from orrery.reports.serving_words import BOUND_BY
 from orrery.web.assets import styles
 from orrery.web.assets import version as asset_version
+from orrery.web.found_words import marked
 from orrery.web.named import without_place
 
 HERE = Path(__file__).parent
@@ -62,7 +63,7 @@ def environment() -> Environment:
         auto_reload=False,
     )
     cast("dict[str, Any]", found.globals).update(
-        version=__version__, assets=asset_version(), styles=styles, svg=Markup, limits=BOUND_BY
+        version=__version__, assets=asset_version(), styles=styles, svg=Markup, limits=BOUND_BY, marked=marked
     )
     return found
 
