@@ -61,7 +61,10 @@ def build(config: dict[str, Any]) -> Any:
     return None
 
 
-NOT_AS_PUBLISHED = {"mt5": "transformers 5 ties its head whatever the config says; the published weights do not"}
+NOT_AS_PUBLISHED = {
+    "mt5": "transformers 5 ties its head whatever the config says; the published weights do not",
+    "longcat_flash": "transformers makes room for the weights of experts that compute nothing; none are published",
+}
 """Families that transformers builds otherwise than their weights were published."""
 
 ENCODERS = ("bert", "roberta", "xlm-roberta", "modernbert")
@@ -85,7 +88,7 @@ def count(config: dict[str, Any]) -> tuple[str, int] | None:
 
 def name_of_tower(name: str) -> bool:
     """Whether a parameter belongs to the default tower that a class adds to a config without one."""
-    return "vision" in name or "projector" in name
+    return "vision" in name or "visual" in name or "projector" in name
 
 
 def count_or_say(name: str, config: dict[str, Any]) -> tuple[str, int] | None:

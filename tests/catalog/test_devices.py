@@ -65,7 +65,8 @@ def test_every_device_could_exist(name: str) -> None:
     assert device.last_level_cache_bytes <= device.memory_capacity_bytes
     assert 1 <= device.power_limit_w <= (30_000 if device.kind == "dataflow" else 3000)  # a wafer is a system
     assert 0 < device.idle_power_w <= 0.6 * device.power_limit_w
-    assert 3e8 <= device.compute_clock_hz <= 5e9
+    slowest_hz = 1e8 if device.kind == "dataflow" else 3e8  # designs on an FPGA close at 100 to 300 MHz
+    assert slowest_hz <= device.compute_clock_hz <= 5e9
     for link in (device.scaleup, device.scaleout):
         assert link.each_way_bytes_per_s <= device.memory_bandwidth_bytes_per_s
         assert 1e-7 <= link.latency_s <= 1e-3

@@ -34,6 +34,11 @@ ROUNDED = {
     "ridger/MMfreeLM-1.3B": (1.3e9, 0.06),
     "ridger/MMfreeLM-2.7B": (2.7e9, 0.01),
     "xai-org/grok-1": (314e9, 0.01),
+    "inclusionAI/Ling-mini-2.0": (16.26e9, 0.001),
+    "inclusionAI/Ling-flash-2.0": (103e9, 0.005),
+    "inclusionAI/Ling-1T": (1000e9, 0.001),
+    "meituan-longcat/LongCat-Flash-Chat": (560e9, 0.005),
+    "mistralai/Mistral-Small-4-119B-2603": (119e9, 0.005),
 }
 """Neither in transformers nor counted to the unit by their publishers: the rounded size, and how far it may be off."""
 

@@ -26,6 +26,7 @@ class Recipe:
     qk_norm: QkNorm = ""
     num_reduces: int = 2
     has_sinks: bool = False
+    gates_heads: bool = False  # what attention returns is gated, element by element
     rotary: bool = True
     is_tied: bool = False  # what a missing tie_word_embeddings means
     has_head_bias: bool = False
@@ -110,6 +111,7 @@ def decoder(
             window=kind.window,
             chunk=kind.chunk,
             has_sinks=recipe.has_sinks,
+            gate_features=s.heads * s.head if recipe.gates_heads else 0,
             rotary=recipe.rotary and kind.rotary,
         )
         if kind.is_moe and experts:

@@ -50,9 +50,19 @@ def gated_delta_net(hidden: int, key_heads: int, value_heads: int, key_size: int
     )
 
 
-def kimi_delta(hidden: int, heads: int, size: int, kernel: int, *, has_full_gate: bool = False) -> Part:
-    """Kimi's delta attention: a decay for every channel through a narrow pair of products, and an output gate."""
+def kimi_delta(
+    hidden: int, heads: int, size: int, kernel: int, *, has_full_gate: bool = False, has_full_decay: bool = False
+) -> Part:
+    """Kimi's delta attention: a decay for every channel and an output gate, each through a narrow pair of products.
+
+    ``has_full_gate`` and ``has_full_decay``: through one product instead.
+    """
     width = heads * size
+    decay = (
+        [_mixer_linear("decay", hidden, width)]
+        if has_full_decay
+        else [_mixer_linear("decay_a", hidden, size), _mixer_linear("decay_b", size, width)]
+    )
     gate = (
         [_mixer_linear("gate", hidden, width)]
         if has_full_gate
@@ -61,8 +71,7 @@ def kimi_delta(hidden: int, heads: int, size: int, kernel: int, *, has_full_gate
     return Part(
         linears=(
             _mixer_linear("in_qkv", hidden, 3 * width),
-            _mixer_linear("decay_a", hidden, size),
-            _mixer_linear("decay_b", size, width),
+            *decay,
             _mixer_linear("in_b", hidden, heads),
             *gate,
             _mixer_linear("out", width, hidden, shard_row=True),
@@ -142,6 +151,22 @@ def mamba1(
 
 PROGRAM_CHANNELS = 64
 """Channels of a vector that one program of the recurrence takes: they do not meet, so they can be cut anywhere."""
+
+
+def short_convolution(hidden: int, kernel: int, *, bias: bool = False) -> Part:
+    """LFM2's operator: one product makes input and two gates; a short convolution runs between the gates.
+
+    Nothing decays: the state is the last inputs of the convolution. A gate is one operation an element.
+    """
+    mixer = _recurrence("short-convolution", max(1, hidden // PROGRAM_CHANNELS), 0, hidden, kernel, 0)
+    return Part(
+        linears=(
+            _mixer_linear("in", hidden, 3 * hidden, bias=bias),
+            _mixer_linear("out", hidden, hidden, shard_row=True, bias=bias),
+        ),
+        mixer=replace(mixer, flops_per_token=mixer.flops_per_token + 2.0 * hidden, width=3 * hidden),
+        other_parameters=hidden * (kernel + bias),
+    )
 
 
 def gated_vector(hidden: int, inner: int, kernel: int, *, has_shared_kernel: bool = True) -> Part:

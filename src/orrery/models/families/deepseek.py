@@ -1,4 +1,7 @@
-"""DeepSeek V1 to V3.2 and those built like V3 (Kimi-K2, GLM-5): dense layers first, then shared and routed ones."""
+"""DeepSeek V1 to V3.2 and those built like V3 (Kimi-K2, GLM-5, Mistral Small 4).
+
+Dense layers come first, then layers with shared and routed experts.
+"""
 
 from dataclasses import replace
 
@@ -32,8 +35,18 @@ V3 = V2 | {
 }
 V32 = V3 | {"index_topk": 2048, "index_n_heads": 64, "index_head_dim": 128}
 GLM = V3 | {"vocab_size": 154880, "qk_nope_head_dim": 192, "v_head_dim": 256}
+MISTRAL = V3 | {
+    "vocab_size": 131072,
+    "q_lora_rank": 1024,
+    "kv_lora_rank": 256,
+    "qk_nope_head_dim": 64,
+    "n_routed_experts": 128,
+    "num_experts_per_tok": 4,
+    "first_k_dense_replace": 0,
+}
 DEFAULTS = {
     "deepseek_v2": V2,
+    "mistral4": MISTRAL,
     "deepseek_v32": V32,
     "glm_moe_dsa": V32 | GLM | {"q_lora_rank": 2048, "index_n_heads": 32},
     "glm4_moe_lite": GLM
@@ -118,6 +131,15 @@ def _any(c: Fields, name: str) -> Model:
 
 
 FAMILY = Family(
-    model_types=("deepseek", "deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "glm_moe_dsa", "glm4_moe_lite"),
+    model_types=(
+        "deepseek",
+        "deepseek_v2",
+        "deepseek_v3",
+        "deepseek_v32",
+        "kimi_k2",
+        "glm_moe_dsa",
+        "glm4_moe_lite",
+        "mistral4",
+    ),
     build=_any,
 )

@@ -1,5 +1,7 @@
 """Families that differ from Llama in a bias, a norm or the names of their keys."""
 
+from dataclasses import replace
+
 from orrery.models.decoder import Kind, Recipe, decoder, sizes, windows
 from orrery.models.family import Family
 from orrery.models.fields import Fields
@@ -113,7 +115,26 @@ def _seed_oss(c: Fields, name: str) -> Model:
     return decoder(c, name, recipe)
 
 
+def _apertus(c: Fields, name: str) -> Model:
+    """Apertus: no gate; its activation, xIELU, learns two numbers a layer."""
+    c = c.with_defaults(vocab_size=131072, intermediate_size=14336)
+    bias = c.flag("attention_bias")
+    recipe = Recipe(qkv_bias=bias, out_bias=bias, is_gated=False, qk_norm="head", default_context=65536)
+    model = decoder(c, name, recipe)
+    return replace(model, other_parameters=model.other_parameters + 2 * sizes(c).layers)
+
+
+def _arcee(c: Fields, name: str) -> Model:
+    """Arcee: Llama with a squared ReLU instead of a gate."""
+    c = c.with_defaults(vocab_size=32000, intermediate_size=18432)
+    bias = c.flag("attention_bias")
+    recipe = Recipe(qkv_bias=bias, out_bias=bias, mlp_bias=c.flag("mlp_bias"), is_gated=False, default_context=4096)
+    return decoder(c, name, recipe)
+
+
 BUILD = {
+    "apertus": _apertus,
+    "arcee": _arcee,
     "stablelm": _stablelm,
     "stablelm_epoch": _stablelm,
     "starcoder2": _starcoder2,

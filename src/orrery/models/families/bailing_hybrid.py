@@ -1,0 +1,64 @@
+"""Ling 2.5 and 3 (Bailing): the last of every ``layer_group_size`` layers attends in full, by latent attention.
+
+The others are lightning attention in 2.5 (known by ``group_norm_size``), delta attention in 3, whose latent attention is
+gated head by head. Layers of a last group that is not complete attend in full too.
+"""
+
+from orrery.models.decoder import assemble
+from orrery.models.families.deepseek import draft, is_sparse, routed
+from orrery.models.family import Family
+from orrery.models.fields import Fields
+from orrery.models.latent import latent_attention
+from orrery.models.model import Block, Model
+from orrery.models.parts import Part, layer, mlp, stack
+from orrery.models.recurrent import kimi_delta, lightning
+
+DEFAULTS = {
+    "vocab_size": 157184,
+    "q_lora_rank": 0,
+    "kv_lora_rank": 512,
+    "qk_nope_head_dim": 128,
+    "qk_rope_head_dim": 64,
+    "v_head_dim": 128,
+    "intermediate_size": 6144,
+    "moe_intermediate_size": 768,
+    "num_experts": 512,
+    "num_experts_per_tok": 8,
+    "num_shared_experts": 1,
+}
+
+
+def _full_layers(c: Fields, layers: int) -> list[bool]:
+    if types := c.words("layer_types"):
+        return [t == "full_attention" for t in c.per_layer(types, "layer_types", layers)]
+    group = c.size("layer_group_size", default=6)
+    return [(i + 1) % group == 0 or i >= layers // group * group for i in range(layers)]
+
+
+def _linear(c: Fields, hidden: int, heads: int) -> Part:
+    size = c.size("head_dim", default=128)
+    if "group_norm_size" in c:
+        return lightning(hidden, heads, size)
+    kernel = c.size("short_conv_kernel_size", default=4)
+    return kimi_delta(hidden, heads, size, kernel, has_full_gate=True, has_full_decay=True)
+
+
+def _build(c: Fields, name: str) -> Model:
+    c = c.with_defaults(num_experts=c.data.get("num_local_experts"), num_shared_experts=c.data.get("n_shared_experts"))
+    c = c.with_defaults(**DEFAULTS, first_k_dense_replace=1 if "group_norm_size" in c else 2)
+    hidden, heads, layers = c.size("hidden_size"), c.size("num_attention_heads"), c.size("num_hidden_layers")
+    gate = 0 if "group_norm_size" in c else heads
+
+    def build(kind: tuple[bool, bool]) -> Block:
+        is_full, is_moe = kind
+        mixer = latent_attention(c, hidden, heads, gate=gate) if is_full else _linear(c, hidden, heads)
+        feed = routed(c, hidden) if is_moe else mlp(hidden, c.size("intermediate_size"))
+        label = ("full " if is_full else "linear ") + ("moe" if is_moe else "dense")
+        return layer(label, mixer, feed, hidden_size=hidden)
+
+    kinds = list(zip(_full_layers(c, layers), is_sparse(c, layers), strict=True))
+    drafts = draft(build((True, True)), hidden, c.count("num_nextn_predict_layers", "num_mtp_layers"))
+    return assemble(c, name, stack(kinds, build), hidden, default_context=262144, draft_parameters=drafts)
+
+
+FAMILY = Family(model_types=("bailing_hybrid",), build=_build)
