@@ -5,8 +5,9 @@ names of their keys; a missing key means the default of the family's configurati
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
+
+from types import MappingProxyType
 
 from orrery.models.decoder import Kind, Recipe, decoder, sizes, windows
 from orrery.models.families.deepseek import draft, is_sparse, routed
@@ -19,7 +20,7 @@ from orrery.models.model import Model
 class Style:
     """Facts of one family: defaults of missing keys, norms, and which layers see a window when no list says so."""
 
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, int] = MappingProxyType({})
     has_qk_norm: bool = True
     num_norms: int = 2
     full_every: int = 0  # 0: every layer attends in full unless layer_types says otherwise
