@@ -1,7 +1,7 @@
 """Ling 2.5 and 3 (Bailing): the last of every ``layer_group_size`` layers attends in full, by latent attention.
 
-The others are lightning attention in 2.5 (known by ``group_norm_size``), delta attention in 3, whose latent attention is
-gated head by head. Layers of a last group that is not complete attend in full too.
+The others are lightning attention in 2.5 (known by ``group_norm_size``), delta attention in 3, whose latent attention
+is gated head by head. Layers of a last group that is not complete attend in full too.
 """
 
 from orrery.models.decoder import assemble

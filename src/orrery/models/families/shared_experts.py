@@ -1,13 +1,11 @@
 """Families with ordinary attention, dense first layers, and routed experts beside shared ones in the others.
 
-Dots 1, EXAONE MoE, Hunyuan 3, Ling and Ring 2 (Bailing), Solar Open and Trinity (AFMoE) differ in norms, windows and the
-names of their keys; a missing key means the default of the family's configuration class in transformers.
+Dots 1, EXAONE MoE, Hunyuan 3, Ling and Ring 2 (Bailing), Solar Open and Trinity (AFMoE) differ in norms, windows and
+the names of their keys; a missing key means the default of the family's configuration class in transformers.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-
-from types import MappingProxyType
 
 from orrery.models.decoder import Kind, Recipe, decoder, sizes, windows
 from orrery.models.families.deepseek import draft, is_sparse, routed
@@ -20,7 +18,7 @@ from orrery.models.model import Model
 class Style:
     """Facts of one family: defaults of missing keys, norms, and which layers see a window when no list says so."""
 
-    defaults: Mapping[str, int] = MappingProxyType({})
+    defaults: Mapping[str, int]
     has_qk_norm: bool = True
     num_norms: int = 2
     full_every: int = 0  # 0: every layer attends in full unless layer_types says otherwise
@@ -75,8 +73,8 @@ STYLES = {
         },
         has_qk_norm=False,
     ),
-    "bailing_moe": Style(has_qk_norm=False, default_context=32768),
-    "bailing_moe_v2": Style(default_context=32768),
+    "bailing_moe": Style(defaults={}, has_qk_norm=False, default_context=32768),
+    "bailing_moe_v2": Style(defaults={}, default_context=32768),
     "afmoe": Style(
         defaults={
             "vocab_size": 200192,
