@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from orrery.scenario.compare_formats import compare_formats as compare_formats
     from orrery.scenario.disaggregate import plan_disaggregated as plan_disaggregated
     from orrery.scenario.estimates import estimate as estimate
+    from orrery.scenario.experiment_asked import experiment as experiment
     from orrery.scenario.file import load_scenario as load_scenario
     from orrery.scenario.file import save_scenario as save_scenario
     from orrery.scenario.fleet.ask import simulate_fleet as simulate_fleet
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from orrery.scenario.schema import Scenario as Scenario
     from orrery.scenario.search.ask import search as search
     from orrery.scenario.simulations import simulate as simulate
+    from orrery.scenario.split import split as split
     from orrery.scenario.sweep import sweep as sweep
     from orrery.scenario.train import train as train
     from orrery.scenario.train_graph import train_graph as train_graph
@@ -61,6 +63,7 @@ _HOME = {
     "compare": "orrery.scenario.compare",
     "compare_formats": "orrery.scenario.compare_formats",
     "estimate": "orrery.scenario.estimates",
+    "experiment": "orrery.scenario.experiment_asked",
     "find_capacity": "orrery.scenario.capacity",
     "fit_trace": "orrery.catalog.trace_requests",
     "get_device": "orrery.catalog.devices",
@@ -78,6 +81,7 @@ _HOME = {
     "search": "orrery.scenario.search.ask",
     "simulate": "orrery.scenario.simulations",
     "simulate_fleet": "orrery.scenario.fleet.ask",
+    "split": "orrery.scenario.split",
     "sweep": "orrery.scenario.sweep",
     "train": "orrery.scenario.train",
     "train_graph": "orrery.scenario.train_graph",
@@ -102,6 +106,7 @@ __all__ = [
     "compare",
     "compare_formats",
     "estimate",
+    "experiment",
     "find_capacity",
     "fit_trace",
     "get_device",
@@ -119,6 +124,7 @@ __all__ = [
     "search",
     "simulate",
     "simulate_fleet",
+    "split",
     "sweep",
     "train",
     "train_plan",

@@ -8,7 +8,7 @@ from battery import over
 import orrery
 
 PACKAGES = ["orrery", *(m.name for m in pkgutil.walk_packages(orrery.__path__, "orrery.") if m.ispkg)]
-MOST = 36  # names that one package may export: the front door has a verb for each command, and what they read
+MOST = 38  # names that one package may export: the front door has a verb for each command, and what they read
 
 
 @over(PACKAGES)

@@ -1,11 +1,13 @@
 """``orrery experiment``: questions answered by running or training something small on this machine."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from orrery.cli.options import as_json
+from orrery.cli.options import with_files
 from orrery.cli.output import print_json
+from orrery.cli.question import settings_from
 
 EXAMPLES = """\b
 Examples:
@@ -13,56 +15,47 @@ Examples:
   orrery experiment fp4-recipes                 train under each four-bit recipe
   orrery experiment fp8-and-back --steps 50 --seed 1 --json
   orrery experiment compressed-saddle --set workers=4,40 --set keep=0.1 --seeds 3 --out curves.svg
-  orrery experiment mono-forward --data mine.npz --device l4"""
+  orrery experiment mono-forward --data mine.npz --device l4
+  orrery experiment --scenario mine.toml        from a file: experiment = "mono-forward", set = ["widths=16"], …"""
 
 
 @click.command("experiment", epilog=EXAMPLES)
 @click.argument("name", required=False)
-@click.option("--seed", type=int, default=0, show_default=True, help="Of data, first weights and rounding.")
-@click.option("--seeds", type=click.IntRange(min=1), default=1, help="Runs from that seed on: means, and bands.")
-@click.option("--steps", type=click.IntRange(min=1), default=None, help="Optimizer steps of each run.")
+@click.option("--seed", type=int, default=None, help="Of data, first weights and rounding (default 0).")
+@click.option("--seeds", type=int, default=None, help="Runs from that seed on: means, and bands (default 1).")
+@click.option("--steps", type=int, default=None, help="Optimizer steps of each run.")
 @click.option("--set", "sizes", multiple=True, metavar="NAME=VALUE", help="A size of the experiment; repeat for more.")
 @click.option(
     "--data", default=None, metavar="FILE", help="Your own arrays (.npz) or table (.csv), where it reads them."
 )
 @click.option("--device", default=None, metavar="NAME", help="What to price it on, where the experiment does.")
-@click.option("--scenario", "scenario_file", type=click.Path(path_type=Path), default=None, help="A deployment's file.")
 @click.option("--out", type=click.Path(path_type=Path), default=None, help="Write the answer to .json, curves to .svg.")
-@as_json
+@with_files
 def command(
     name: str | None,
-    seed: int,
-    seeds: int,
-    steps: int | None,
     sizes: tuple[str, ...],
-    data: str | None,
-    device: str | None,
     scenario_file: Path | None,
+    save_scenario: Path | None,
     out: Path | None,
     is_json: bool,
+    **flags: Any,
 ) -> None:
     """Train small networks or predictors on this machine; without NAME, what there is to run."""
-    from orrery.scenario.experiment import list_experiments, run_experiment
+    from orrery.scenario.experiment import list_experiments
 
-    if name is None:
+    if name is None and scenario_file is None:
         known = list_experiments()
         answer, table = known.to_json(), known
     else:
         from orrery.cli.progress import bar
-        from orrery.scenario.file import read_settings
+        from orrery.scenario.experiment_asked import read_question, run_asked
 
-        with bar(name) as tell:
-            found = run_experiment(
-                name,
-                seed=seed,
-                seeds=seeds,
-                steps=steps or 0,
-                sizes=sizes,
-                data=data,
-                device=device,
-                scenario=read_settings(scenario_file) if scenario_file else None,
-                on_progress=tell,
-            )
+        flags |= {"experiment": name, "set": sizes or None}
+        asked = read_question(settings_from(flags, scenario_file))
+        with bar(str(asked.experiment)) as tell:
+            found = run_asked(asked, tell)
+        if save_scenario:
+            asked.save(save_scenario)
         answer, table = found.to_json(), found.table()
         if out is not None:
             from orrery.base.errors import ScenarioError
