@@ -38,6 +38,9 @@ def test_seconds_are_those_of_the_kind():
         runtime = get_runtime(name, DEVICE)
         assert (runtime.operator_s, runtime.step_s) == (fitted[operator], pause)
         assert runtime.spread == fitted_spread()
+    graph = get_runtime("whisper.cpp", DEVICE)
+    assert (graph.operator_s, graph.node_s) == (0.0, fitted["graph_node_s"])
+    assert graph.step_s == fitted["native_step_s"]
     engine = get_engine("vllm", device=DEVICE)
     served = get_runtime("vllm", DEVICE)
     assert (served.operator_s, served.layer_s) == (engine.launch_s, engine.per_layer_s)
@@ -53,6 +56,7 @@ def test_a_slower_host_takes_longer():
 
 def test_an_eager_operator_is_between_a_launch_and_a_millisecond():
     fitted = fitted_constants()
+    assert 5e-7 < fitted["graph_node_s"] < fitted["native_operator_s"]  # built, not launched
     assert 2e-6 < fitted["native_operator_s"] < fitted["eager_operator_s"] < 1e-4
     spread = fitted_spread()
     assert spread.low_95_ratio < spread.low_80_ratio < 1.0 < spread.high_80_ratio < spread.high_95_ratio

@@ -197,3 +197,15 @@ def test_the_host_is_waited_for_where_it_is_slower():
     assert quick == transcribe(SMALL, DEVICE, windows(), ALONE)
     layers = transcribe(SMALL, DEVICE, windows(), replace(ALONE, layer_s=1e-3))
     assert layers.step_s == pytest.approx(quick.step_s + 3e-3)
+
+
+def test_a_graph_is_waited_for_before_the_device_works():
+    """3 layers of 10 operators, 4 of a step, 2 windows of 3: 40 of 1 ms, beside nothing; 2 x 5 of the encoder."""
+    counted = {"num_encoder_operators": 5, "num_decoder_operators": 10, "num_step_operators": 4}
+    counted |= {"num_window_operators": 3}
+    alone = transcribe(SMALL, DEVICE, windows(), replace(ALONE, **counted))
+    graph = transcribe(SMALL, DEVICE, windows(), replace(ALONE, node_s=1e-3, **counted))
+    assert graph.step_s == pytest.approx(alone.step_s + 0.040)
+    assert graph.stages[0].time_s == pytest.approx(alone.stages[0].time_s + 0.010)
+    assert graph.stages[1] == alone.stages[1]
+    assert [stage.bound_by for stage in graph.stages][::2] == ["host", "host"]

@@ -31,6 +31,17 @@ def test_operators_of_a_step_by_hand():
     assert KERNELS_ALONE.decoder_host_s(32, 64, 5) == KERNELS_ALONE.encoder_host_s(32) == 0.0
 
 
+def test_a_graph_is_made_before_the_device_begins():
+    graph = SpeechRuntime(
+        name="g", node_s=2e-6, num_encoder_operators=20, num_decoder_operators=30, num_step_operators=10
+    )
+    # 8 layers of 30 and 10 of the step, at 2 us each; the encoder has 8 of 20
+    assert graph.decoder_graph_s(8, 1, 1) == pytest.approx(500e-6)
+    assert graph.encoder_graph_s(8) == pytest.approx(320e-6)
+    assert graph.decoder_host_s(8, 1, 1) == 0.0  # nothing is launched beside it
+    assert RUNTIME.decoder_graph_s(8, 3, 5) == RUNTIME.encoder_graph_s(8) == 0.0
+
+
 def test_windows_that_overlap_are_more():
     # 90 s: 0-30, 20-50, 40-70, 60-90 with 20 s between starts; three of 30 s without overlap
     assert RUNTIME.num_windows(90.0) == 4

@@ -1,9 +1,10 @@
 """Fit the host's seconds of runtimes of speech: ``python tools/fit/speech.py``.
 
-Three constants serve all devices, models and runs: the host's seconds of one operator in an eager framework and in a
-runtime of its own, and what such a runtime does between two steps. Rows are the published ones of speech
-(src/orrery/evidence/workloads.csv); every campaign weighs the same and is left out once, and the errors there are the
-interval and the score. Runtimes that serve language models too keep the constants of their engines.
+Four constants serve all devices, models and runs: the host's seconds of one operator in an eager framework, in a
+runtime of its own, and in one that makes a graph of a step before it, and what the latter two do between two steps.
+Rows are the published ones of speech (src/orrery/evidence/workloads.csv); every campaign weighs the same and is left
+out once, and the errors there are the interval and the score. Runtimes that serve language models too keep the
+constants of their engines.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +33,7 @@ from orrery.scenario.schema import read_scenario
 from orrery.scenario.speech import SpeechAnswer, speech
 
 Floats = NDArray[np.float64]
-START = {"eager_operator_s": 2e-5, "native_operator_s": 8e-6, "native_step_s": 1e-3}
+START = {"eager_operator_s": 2e-5, "native_operator_s": 8e-6, "native_step_s": 1e-3, "graph_node_s": 2e-6}
 LOSS_SCALE, PULL = 0.1, 0.002
 KEY = "speech, a campaign left out"
 TITLES = {
@@ -67,10 +68,11 @@ class Run:
         found = self.answer
         runtime = get_runtime(found.runtime.name, found.device, constants)
         encoder = max(self.stages[0].time_s, runtime.encoder_host_s(found.model.encoder_layers))
-        first = encoder + self.stages[1].time_s
+        first = encoder + runtime.encoder_graph_s(found.model.encoder_layers) + self.stages[1].time_s
         windows = found.windows
         host = runtime.decoder_host_s(found.model.decoder_layers, windows.count, windows.beams)
-        step = max(self.step_s + found.model.decoder_layers * runtime.layer_s, host)
+        graph = runtime.decoder_graph_s(found.model.decoder_layers, windows.count, windows.beams)
+        step = max(self.step_s + found.model.decoder_layers * runtime.layer_s, host) + graph
         if self.metric == "encoder_s":
             return first
         if self.metric == "decoder_step_s":
@@ -93,7 +95,7 @@ def read() -> list[Run]:
 def _runs(row: Row) -> list[Run]:
     answer = speech(read_scenario(settings_of(row)))
     assert isinstance(answer, SpeechAnswer), row
-    bare: SpeechRuntime = replace(answer.runtime, operator_s=0.0, step_s=0.0, sequence_s=0.0, layer_s=0.0)
+    bare: SpeechRuntime = replace(answer.runtime, operator_s=0.0, node_s=0.0, step_s=0.0, sequence_s=0.0, layer_s=0.0)
     alone = transcribe(answer.model, answer.device, answer.windows, bare)
     return [
         Run(
@@ -125,7 +127,7 @@ def fit(runs: Sequence[Run]) -> dict[str, float]:
         robust = np.sqrt(off**2 + LOSS_SCALE**2)
         return float((weight * robust).sum() / weight.sum() + PULL * ((x - first) ** 2).sum())
 
-    return _named(minimize(loss, first, method="Nelder-Mead", options={"maxiter": 300, "xatol": 1e-3}).x)
+    return _named(minimize(loss, first, method="Nelder-Mead", options={"maxiter": 800, "xatol": 1e-3}).x)
 
 
 def _named(x: Floats) -> dict[str, float]:

@@ -18,8 +18,12 @@ FITTED = FILE.with_name("speech_host.toml")
 DEFAULTS = ("faster-whisper", "whisper.cpp")
 """Runtimes that are meant where none is named: the first that has kernels for the device."""
 
-KINDS = {"eager": ("eager_operator_s", ""), "native": ("native_operator_s", "native_step_s"), "served": ("", "")}
-"""By kind of runtime: the fitted seconds of an operator, and those between two steps."""
+KINDS = {
+    "eager": {"operator_s": "eager_operator_s"},
+    "native": {"operator_s": "native_operator_s", "step_s": "native_step_s"},
+    "graph": {"node_s": "graph_node_s", "step_s": "native_step_s"},
+}
+"""By kind of runtime: its seconds of the host, and the fitted constants that they are."""
 
 WORDS = frozenset({"title", "aliases", "kind", "served_by", "gpu_vendors"})
 COUNTED = frozenset(f.name for f in fields(SpeechRuntime)) - {"name", "title", "facts", "spread"}
@@ -104,6 +108,4 @@ def _host(table: Mapping[str, Any], device: Device, seconds: Mapping[str, float]
             "sequence_s": engine.sampling_s + engine.per_sequence_s,
             "step_s": (1.0 - engine.overlap_frac) * engine.step_s,
         }
-    operator, between = KINDS[table["kind"]]
-    ratio = device.host_time_ratio
-    return {"operator_s": ratio * seconds[operator], "step_s": ratio * seconds[between] if between else 0.0}
+    return {name: device.host_time_ratio * seconds[fitted] for name, fitted in KINDS[table["kind"]].items()}

@@ -93,17 +93,23 @@ def transcribe(
 
 
 def _waiting(stage: Stage, runtime: SpeechRuntime, model: SpeechModel) -> Stage:
-    """The encoder, or the host that launches it where that takes longer."""
-    return _at_least(stage, runtime.encoder_host_s(model.encoder_layers))
+    """The encoder, or the host that launches it where that takes longer; after a graph, where one is made."""
+    found = _at_least(stage, runtime.encoder_host_s(model.encoder_layers))
+    return _after(found, runtime.encoder_graph_s(model.encoder_layers))
 
 
 def _launched(stage: Stage, runtime: SpeechRuntime, model: SpeechModel, windows: Windows) -> Stage:
     """A decoder step beside the host that launches it, and what the host does between two steps."""
     between = replace(stage, time_s=stage.time_s + model.decoder_layers * runtime.layer_s)
     host_s = runtime.decoder_host_s(model.decoder_layers, windows.count, windows.beams)
-    step = _at_least(between, host_s)
-    by = "host" if runtime.step_s > step.time_s else step.bound_by
-    return replace(step, time_s=step.time_s + runtime.step_s, bound_by=by)
+    graph_s = runtime.decoder_graph_s(model.decoder_layers, windows.count, windows.beams)
+    return _after(_at_least(between, host_s), graph_s + runtime.step_s)
+
+
+def _after(stage: Stage, host_s: float) -> Stage:
+    """A stage that begins when the host is done."""
+    by = "host" if host_s > stage.time_s else stage.bound_by
+    return replace(stage, time_s=stage.time_s + host_s, bound_by=by)
 
 
 def _at_least(stage: Stage, host_s: float) -> Stage:

@@ -3,10 +3,12 @@
 A decoder step is launched operator by operator while the device works on what was launched before, so it takes the
 longer of the two:
 
-    step = max(device, operator_s x (layers x operators of a layer + operators of a step + windows x operators of each)
-               + layers x layer_s + windows x sequence_s) + step_s
+    operators = layers x operators of a layer + operators of a step + windows x operators of each
+    step = max(device, operator_s x operators + layers x layer_s + windows x sequence_s) + node_s x operators + step_s
 
-Operators are counted in the runtime's source; the seconds of one are the same for all runtimes of its kind.
+A runtime that makes a graph of all operators before the device may begin, and makes it anew for each step, adds
+``node_s`` for every one of them instead of launching beside the device (``operator_s``). Operators are counted in the
+runtime's source; the seconds of one are the same for all runtimes of its kind.
 """
 
 from collections.abc import Mapping
@@ -31,7 +33,8 @@ class SpeechRuntime:
 
     name: str
     title: str = ""
-    operator_s: float = 0.0  # of the host, for one operator
+    operator_s: float = 0.0  # of the host, for one operator that it launches while the device works
+    node_s: float = 0.0  # of the host, for one operator of a graph that it makes before the device begins
     step_s: float = 0.0  # of the host, for choosing a step's tokens while the device waits
     sequence_s: float = 0.0  # of the host, for one sequence of a step
     layer_s: float = 0.0  # on the device, between the kernels of a decoder layer
@@ -55,15 +58,26 @@ class SpeechRuntime:
     spread: Spread | None = None
     facts: Mapping[str, Fact] = field(default_factory=dict[str, Fact])
 
+    def decoder_operators(self, layers: int, windows: int, beams: int) -> float:
+        """Operators of one decoder step."""
+        each = self.num_decoder_operators + (self.num_beam_operators if beams > 1 else 0.0)
+        return layers * each + self.num_step_operators + windows * self.num_window_operators
+
     def decoder_host_s(self, layers: int, windows: int, beams: int) -> float:
         """Seconds in which the host launches one decoder step."""
-        each = self.num_decoder_operators + (self.num_beam_operators if beams > 1 else 0.0)
-        operators = layers * each + self.num_step_operators + windows * self.num_window_operators
-        return self.operator_s * operators + self.sequence_s * windows * beams
+        return self.operator_s * self.decoder_operators(layers, windows, beams) + self.sequence_s * windows * beams
+
+    def decoder_graph_s(self, layers: int, windows: int, beams: int) -> float:
+        """Seconds in which the host makes the graph of one decoder step, and the device waits."""
+        return self.node_s * self.decoder_operators(layers, windows, beams)
 
     def encoder_host_s(self, layers: int) -> float:
         """Seconds in which the host launches the encoder."""
         return self.operator_s * layers * self.num_encoder_operators
+
+    def encoder_graph_s(self, layers: int) -> float:
+        """Seconds in which the host makes the encoder's graph, and the device waits."""
+        return self.node_s * layers * self.num_encoder_operators
 
     def num_windows(self, audio_s: float) -> int:
         """Windows of a recording: one of 30 s, and one more for each advance."""
