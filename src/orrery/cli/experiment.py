@@ -51,11 +51,11 @@ def command(
         from orrery.scenario.experiment_asked import read_question, run_asked
 
         flags |= {"experiment": name, "set": sizes or None}
-        asked = read_question(settings_from(flags, scenario_file))
-        with bar(str(asked.experiment)) as tell:
-            found = run_asked(asked, tell)
+        question = read_question(settings_from(flags, scenario_file))
+        with bar(str(question.experiment)) as tell:
+            found = run_asked(question, tell)
         if save_scenario:
-            asked.save(save_scenario)
+            question.save(save_scenario)
         answer, table = found.to_json(), found.table()
         if out is not None:
             from orrery.base.errors import ScenarioError

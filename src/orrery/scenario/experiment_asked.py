@@ -41,23 +41,23 @@ def experiment(**settings: Any) -> ExperimentAnswer:
 
 def read_question(settings: Mapping[str, Any]) -> ExperimentQuestion:
     """The question that settings ask; an error where they do not say which experiment."""
-    asked = read_asked(ExperimentQuestion, settings, EXPERIMENT_BY_NAME)
-    if asked.experiment is None:
+    question = read_asked(ExperimentQuestion, settings, EXPERIMENT_BY_NAME)
+    if question.experiment is None:
         raise ScenarioError("experiment: missing; write a name, such as experiment = narrow-lanes.")
-    return asked
+    return question
 
 
 def run_asked(
-    asked: ExperimentQuestion, on_progress: Callable[[int, int], None] = lambda done, total: None
+    question: ExperimentQuestion, on_progress: Callable[[int, int], None] = lambda done, total: None
 ) -> ExperimentAnswer:
     """The answer to a question that was read."""
     return run_experiment(
-        str(asked.experiment),
-        seed=asked.seed or 0,
-        seeds=asked.seeds or 1,
-        steps=asked.steps or 0,
-        sizes=asked.sizes(),
-        data=asked.data,
-        device=asked.device,
+        str(question.experiment),
+        seed=question.seed or 0,
+        seeds=question.seeds or 1,
+        steps=question.steps or 0,
+        sizes=question.sizes(),
+        data=question.data,
+        device=question.device,
         on_progress=on_progress,
     )
