@@ -12,7 +12,7 @@ import numpy as np
 from orrery import network
 from orrery.execution.train.cut import Choice, Floats
 from orrery.execution.train.exchanges import ELEMENT_BYTES, collective_s, device_across
-from orrery.execution.train.experts import DEEPEP, GATHER, HYBRIDEP, dispatcher_of, routed
+from orrery.execution.train.experts import DEEPEP, GATHER, HYBRIDEP, SEND, dispatcher_of, routed
 from orrery.execution.train.job import TrainingJob
 from orrery.models.model import Block, Experts
 
@@ -38,9 +38,27 @@ def expert_s(job: TrainingJob, block: Block, choice: Choice, cuts: int = 1) -> F
         )
     message = token_bytes * block.experts.experts_per_token
     sent = 2.0 * collective_s(job, "all_to_all", choice.ep, choice.etp, message)
-    gathered = collective_s(job, "all_gather", choice.etp, ones, message * choice.etp)
-    scattered = collective_s(job, "reduce_scatter", choice.etp, ones, message * choice.etp)
-    return cuts * (sent + gathered + scattered)
+    return cuts * (sent + _among_cuts_s(job, choice, message))
+
+
+def inside_s(job: TrainingJob, block: Block, choice: Choice) -> Floats:
+    """The part of ``expert_s`` that has links of its own: gathers and scatters inside nodes beside sends between them.
+
+    0 where the ranks that share an expert are not of one node, or where all ranks of the experts are.
+    """
+    if block.experts is None or dispatcher_of(job) != SEND:
+        return np.zeros(choice.tp.shape)
+    per_node, message = job.cluster.devices_per_node, ELEMENT_BYTES * block.experts.hidden_size
+    rows = routed(job, block.experts, choice).rows / choice.etp
+    is_apart = (choice.etp <= per_node) & (choice.ep * choice.etp > per_node)
+    return np.where(is_apart, _among_cuts_s(job, choice, message * rows), 0.0)
+
+
+def _among_cuts_s(job: TrainingJob, choice: Choice, message_bytes: Floats) -> Floats:
+    """What each rank received to all that share its experts, and their sums back."""
+    ones = np.ones_like(choice.tp)
+    gathered = collective_s(job, "all_gather", choice.etp, ones, message_bytes * choice.etp)
+    return gathered + collective_s(job, "reduce_scatter", choice.etp, ones, message_bytes * choice.etp)
 
 
 def _once_s(job: TrainingJob, experts: Experts, choice: Choice, own: Floats, library: str) -> Floats:

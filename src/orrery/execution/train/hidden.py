@@ -11,7 +11,7 @@ from orrery.base.technique import Technique
 from orrery.execution.train import techniques
 from orrery.execution.train.cut import Choice, Product, product
 from orrery.execution.train.exchanges import ELEMENT_BYTES, collective_s, tensor_s
-from orrery.execution.train.expert_exchange import expert_s
+from orrery.execution.train.expert_exchange import expert_s, inside_s
 from orrery.execution.train.experts import expert_times
 from orrery.execution.train.job import TrainingJob, jobs_by_block
 from orrery.execution.train.overlap import Pair
@@ -138,6 +138,7 @@ def expert_exposed(units: Units, ratio: Floats, most_gathered: int | None = None
     share = sum(b.count for b in job.model.blocks if b.experts) / units.num_layers
     experts, choice, mr = block.experts, units.choice, f.matrix_ratio
     assert experts is not None
+    near_s = share * ratio * inside_s(job, block, choice)
     gather_s = share * ratio * _gather(job, choice, ELEMENT_BYTES * experts.num_parameters_each)
 
     def answer(compute_s: Floats, weight_s: Floats, kind: str, other_s: Floats, gathers: float) -> Floats:
@@ -145,13 +146,14 @@ def expert_exposed(units: Units, ratio: Floats, most_gathered: int | None = None
         for ranks in set(choice.ep.tolist()):  # whose loads differ with how many share the experts out
             pair = Pair(
                 compute_s=compute_s,
-                network_s=network_s,
+                network_s=network_s - near_s,
                 num_collectives=2.0,
                 backward_weight_s=weight_s,
                 cut_compute_s=lambda cuts: share * mr * getattr(expert_times(job, experts, choice, cuts), kind),
                 cut_columns_s=lambda cuts: compute_s,
-                cut_network_s=lambda cuts: share * ratio * expert_s(job, block, choice, cuts),
+                cut_network_s=lambda cuts: share * ratio * expert_s(job, block, choice, cuts) - near_s,
                 contention_ratio=f.contention_ratio,
+                inside_s=near_s,
                 other_compute_s=other_s,
                 expert_gather_s=gathers * gather_s,
                 expert_share=standing(job, experts, ranks).share,
