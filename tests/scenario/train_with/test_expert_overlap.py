@@ -61,5 +61,5 @@ def test_one_stream_in_one_chunk_hides_weight_gradients_alone():
     ],
 )
 def test_a_second_stream_needs_links_of_its_own(more):
-    job = {"model": "olmoe-1b-7b"} | more
+    job = {"model": "allenai/OLMoE-1B-7B-0924"} | more
     assert step_s(**job, **knob("has_two_streams=0")) == step_s(**job, **knob("has_two_streams=1"))
