@@ -186,17 +186,18 @@ def test_domino_in_both_directions_by_hand():
 
 
 def test_tile_fusion_by_hand():
-    """Half of 8 s of network is fused: four stages of 2 s and 1 s, one sent after the last, then the other half."""
-    assert run(TENSOR, "tile-fusion", pair(8, 8), num_stages=4)[0] == 2 + 3 * 2 + 1 + 4
+    """Half of 8 s of network is fused: four stages of 2 s, a hop of 4/3 s beside each but the first, then the rest."""
+    assert run(TENSOR, "tile-fusion", pair(8, 8), num_stages=4)[0] == 2 + 3 * 2 + 4
     # four devices: 2 x 4 - 3 = 5 chunks where memory adds, 3 x 4 - 2 = 10 where it does not: half of the contention
-    crowded = replace(pair(8, 4), contention_ratio=2.0)
+    crowded = replace(pair(8, 3), contention_ratio=2.0)
     alone, adding = (
         run(TENSOR, "tile-fusion", crowded, num_stages=4, fused_frac=1.0, adds_in_memory=a)[0] for a in (False, True)
     )
-    assert alone == pytest.approx(2 + 3 * (2 + 1 * 0.5) + 1)
-    assert adding == pytest.approx(2 + 3 * (2 + 1 * 0.25) + 1)
-    assert run(TENSOR, "tile-fusion", pair(8, 8), num_stages=4, fused_frac=1.0)[0] == 2 + 3 * 2 + 2
-    assert run(TENSOR, "tile-fusion", pair(8, 16), num_stages=4, fused_frac=1.0)[0] == 2 + 3 * 4 + 4
+    assert alone == pytest.approx(2 + 3 * (2 + 1 * 0.5))
+    assert adding == pytest.approx(2 + 3 * (2 + 1 * 0.25))
+    assert run(TENSOR, "tile-fusion", pair(8, 6), num_stages=4, fused_frac=1.0)[0] == 2 + 3 * 2
+    assert run(TENSOR, "tile-fusion", pair(8, 12), num_stages=4, fused_frac=1.0)[0] == 2 + 3 * 4
+    assert run(TENSOR, "tile-fusion", pair(8, 6), num_stages=1, fused_frac=1.0)[0] == 8 + 6
     fine = run(TENSOR, "tile-fusion", pair(8, 6), num_stages=1 << 20, fused_frac=1.0)[0]
     assert fine == pytest.approx(8, rel=1e-5)
 

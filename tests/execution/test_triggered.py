@@ -2,8 +2,12 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from orrery.base.extension_points import knob_array
+from orrery.execution.train.hidden import TENSOR
+from orrery.execution.train.overlap import Pair
 from orrery.execution.triggered import CutProduct, Machine, in_turns, read_chunks, ring_s, triggered, written_chunks
 
 PRODUCT = CutProduct(num_tokens=8192, num_outputs=4096, num_depth=2048, num_devices=8)
@@ -48,3 +52,24 @@ def test_a_memory_that_is_full_holds_both_up():
     run = triggered(PRODUCT, slow)
     together = run.memory_bytes - 14 * PRODUCT.chunk_bytes
     assert run.time_s == pytest.approx(together / 20e9 + ring_s(PRODUCT, slow))
+
+
+@pytest.mark.parametrize("depth", [64, 2048, 65536])
+@pytest.mark.parametrize("adds", [True, False])
+def test_the_flag_of_a_training_step_is_the_same_rule(depth, adds):
+    """Where nothing slows products beside collectives, and memory holds nobody up."""
+    product, machine = replace(PRODUCT, num_depth=depth), replace(MACHINE, memory_bandwidth_bytes_per_s=1e18)
+    ring = ring_s(product, machine)
+    pair = Pair(
+        compute_s=np.array([product.flops / machine.flops_per_s]),
+        network_s=np.array([2.0 * ring]),
+        num_collectives=1.0,
+        cut_compute_s=lambda cuts: np.zeros(1),
+        cut_columns_s=lambda cuts: np.zeros(1),
+        cut_network_s=lambda cuts: np.zeros(1),
+        backward_weight_s=np.zeros(1),
+        contention_ratio=1.0,
+    )
+    technique = TENSOR.get("tile-fusion")
+    flag_s = technique.rule(pair, knob_array(technique, num_stages=8, adds_in_memory=float(adds)))
+    assert flag_s[0] == pytest.approx(triggered(product, machine, adds_in_memory=adds).time_s)

@@ -17,6 +17,10 @@ Where memory cannot add, what arrives is written, read again beside the own chun
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from orrery.execution.train.overlap import Floats, beside
+
 HALF_BYTES = 2.0
 
 
@@ -107,6 +111,15 @@ def in_turns(product: CutProduct, machine: Machine) -> Sublayer:
     )
 
 
+def staged_s(compute_s: Floats, ring_s: Floats, stages: int, contention_ratio: float = 1.0) -> Floats:
+    """A product in stages of tiles, each with a hop of the ring beside the next; a device keeps the last one's tiles.
+
+    One stage alone has no ring.
+    """
+    lead_s = compute_s / stages
+    return lead_s + (stages - 1) * beside(lead_s, ring_s / max(stages - 1, 1), contention_ratio)
+
+
 def triggered(product: CutProduct, machine: Machine, *, adds_in_memory: bool = True) -> Sublayer:
     """Product and reduce-scatter at once, sharing the memory; then the all-gather.
 
@@ -118,6 +131,6 @@ def triggered(product: CutProduct, machine: Machine, *, adds_in_memory: bool = T
     )
     together = product.operand_bytes + crossings * chunk
     compute_s = product.flops / machine.flops_per_s
-    lead_s = compute_s / n
-    overlapped_s = max(compute_s, lead_s + ring_s(product, machine), together / machine.memory_bandwidth_bytes_per_s)
+    staged = float(staged_s(np.array(compute_s), np.array(ring_s(product, machine)), n))
+    overlapped_s = max(staged, together / machine.memory_bandwidth_bytes_per_s)
     return Sublayer(time_s=overlapped_s + ring_s(product, machine), memory_bytes=together + _gathered_chunks(n) * chunk)

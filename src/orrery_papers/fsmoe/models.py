@@ -13,7 +13,7 @@ from orrery_papers.shared.trained_by import settings_of, trained
 
 MAX_CHUNKS = 8
 HEADS = 40
-"""Of GPT-2 XL, whose 25 cannot be shared out over a node's devices; see [unstated] heads."""
+"""Heads of GPT-2 XL, whose 25 cannot be shared out over a node's devices; see [unstated] heads."""
 
 
 def model_gains(setup: Setup, name: str) -> tuple[float, float]:

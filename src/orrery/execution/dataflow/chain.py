@@ -102,6 +102,18 @@ def crossing_bytes(tensor_bytes: float, machine: Machine, *, is_end: bool) -> fl
     return tensor_bytes if is_end or tensor_bytes > machine.buffer_bytes else 0.0
 
 
+def stalls(tasks: Sequence[Task], groups: Sequence[int]) -> int:
+    """Tasks that hold their streamed group up until all of their input is there."""
+    ends = [sum(groups[: i + 1]) for i in range(len(groups))]
+    return sum(task.needs_all for size, end in zip(groups, ends, strict=True) for task in tasks[end - size + 1 : end])
+
+
+def spilled_bytes(tasks: Sequence[Task], groups: Sequence[int], machine: Machine) -> float:
+    """Bytes of tensors between tasks that go off chip and come back."""
+    own_bytes = sum(task.weight_bytes for task in tasks) + tasks[0].input_bytes + tasks[-1].output_bytes
+    return traffic_bytes(tasks, groups, machine) - own_bytes
+
+
 def traffic_bytes(tasks: Sequence[Task], groups: Sequence[int], machine: Machine) -> float:
     """Bytes over the memory's interface when the chain runs in groups of so many tasks."""
     if sum(groups) != len(tasks):

@@ -55,7 +55,7 @@ def inside_s(job: TrainingJob, block: Block, choice: Choice) -> Floats:
 
 
 def _among_cuts_s(job: TrainingJob, choice: Choice, message_bytes: Floats) -> Floats:
-    """What each rank received to all that share its experts, and their sums back."""
+    """Gathers of received tokens among the ranks that share an expert, and scatters of their sums."""
     ones = np.ones_like(choice.tp)
     gathered = collective_s(job, "all_gather", choice.etp, ones, message_bytes * choice.etp)
     return gathered + collective_s(job, "reduce_scatter", choice.etp, ones, message_bytes * choice.etp)

@@ -6,7 +6,15 @@ from functools import partial
 
 from orrery.base.errors import OutOfRange, ScenarioError
 from orrery.base.user_file import read_user_text, user_path
-from orrery.execution.dataflow.chain import Machine, in_turn_s, streamed_s, switched_s, traffic_bytes
+from orrery.execution.dataflow.chain import (
+    Machine,
+    in_turn_s,
+    spilled_bytes,
+    stalls,
+    streamed_s,
+    switched_s,
+    traffic_bytes,
+)
 from orrery.execution.dataflow.words import read_chain
 from orrery.hardware.device import Device
 from orrery.hardware.roofs import Roofs
@@ -203,7 +211,11 @@ def _dataflow(work: Work, name: str) -> Found:
         flops=flops,
         bytes=moved,
         roofs_s={"compute": flops / peak, "memory": moved / device.memory_bandwidth_bytes_per_s},
-        details={"groups": "+".join(map(str, groups)), "stalls": sum(task.needs_all for task in tasks)},
+        details={
+            "groups": "+".join(map(str, groups)),
+            "stalls": stalls(tasks, groups),
+            "spilled_bytes": spilled_bytes(tasks, groups, machine),
+        },
         because=(
             f"groups of {groups} tasks; tensors between groups stay in {machine.buffer_bytes:.3g} bytes where they fit",
         ),

@@ -6,8 +6,8 @@ import numpy as np
 
 from orrery.base.knobs import check_range
 from orrery.base.technique import Technique
-from orrery.execution.train.overlap import Floats, Pair, beside
-from orrery.execution.triggered import exchanged_chunks
+from orrery.execution.train.overlap import Floats, Pair
+from orrery.execution.triggered import exchanged_chunks, staged_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,19 +29,20 @@ class TileFusionKnobs:
 
 
 def rule(pair: Pair, knobs: Floats) -> Floats:
-    """s stages c of the products and n of the fused collectives: c + (s - 1)(c beside n) + n, then what is not fused.
+    """Stages of the products with hops of the fused collectives beside them, then what is not fused.
 
     Tiles are followed in hardware, so neither side is cut and both are whole in time; they share the memory, which is
     the contention.
     """
     stages, fused = int(knobs[0]), float(knobs[1])
-    compute_s, network_s = pair.compute_s / stages, fused * pair.network_s / stages
+    if stages == 1:
+        return pair.serial_s
     slower = 1.0 - 1.0 / pair.contention_ratio
-    if knobs[2] > 0.0 and stages > 1:
+    if knobs[2] > 0.0:
         slower *= exchanged_chunks(stages, adds_in_memory=True) / exchanged_chunks(stages, adds_in_memory=False)
-    turns_s = (stages - 1) * beside(compute_s, network_s, 1.0 / (1.0 - slower))
+    both_s = staged_s(pair.compute_s, fused * pair.network_s, stages, 1.0 / (1.0 - slower))
     rest_s = (1.0 - fused) * pair.network_s + pair.inside_s + pair.backward_weight_s
-    return np.minimum(pair.serial_s, compute_s + turns_s + network_s + rest_s)
+    return np.minimum(pair.serial_s, both_s + rest_s)
 
 
 TECHNIQUE = Technique(
