@@ -5,17 +5,15 @@ from collections.abc import Iterator
 from orrery.catalog.devices import get_device
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.kernels.fused.recurrence import Costs, Recurrence, persistent_s, stepped_s, widest_head
-
-ALTERNATING_KERNELS = 2
-"""Product, then gates."""
+from orrery.kernels.fused.recurrence import widest_head
+from orrery_papers.shared.kernel_rows import kernel_rows
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
-    """Times of a sequence, then widths."""
+    """Times of a sequence: ``orrery kernel rnn``; then widths."""
     setup = paper.setups["lstm"]
-    fused = kept_s(setup)
-    eager = launched_s(setup, int(setup.number("num_step_kernels")), setup.number("kernel_dispatch_s"))
+    own = ways_s(setup, setup.number("kernel_launch_s"))
+    eager, fused = ways_s(setup, setup.number("kernel_dispatch_s"))["launched"], own["persistent"]
     words = f"{setup.number('input_tokens'):g} steps: {eager * 1e3:.2f} ms launched, {fused * 1e3:.2f} ms in one kernel"
     yield Prediction(
         claim="speedup",
@@ -29,7 +27,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         claim="hidden-size", predicted=wide / narrow, because=words, differs="the split of the registers is assumed"
     )
     yield Prediction(claim="one-block-width", predicted=float(narrow), because=words)
-    two = launched_s(setup, ALTERNATING_KERNELS, setup.number("kernel_launch_s"))
+    two = own["alternating"]
     yield Prediction(
         claim="alternating",
         predicted=two / fused,
@@ -38,26 +36,20 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     )
 
 
-def layer(setup: Setup) -> Recurrence:
-    """The set-up's layer."""
-    return Recurrence(
-        num_gates=int(setup.number("num_gates")),
-        num_heads=int(setup.number("num_recurrent_heads")),
-        num_head_features=int(setup.number("num_head_features")),
+def ways_s(setup: Setup, launch_s: float) -> dict[str, float]:
+    """Seconds of the whole sequence by variant, where a launch takes so long."""
+    heads = int(setup.number("num_recurrent_heads"))
+    rows = kernel_rows(
+        "rnn",
+        device=setup.word("device"),
+        hidden_size=heads * int(setup.number("num_head_features")),
+        num_heads=heads,
+        batch=int(setup.number("num_batch")),
+        seq_len=int(setup.number("input_tokens")),
+        launch_s=launch_s,
+        meeting_s=setup.number("block_meeting_s"),
     )
-
-
-def kept_s(setup: Setup) -> float:
-    """The whole sequence in one kernel."""
-    costs = Costs(launch_s=setup.number("kernel_launch_s"), meeting_s=setup.number("block_meeting_s"))
-    device = get_device(setup.word("device"))
-    return persistent_s(layer(setup), int(setup.number("num_batch")), int(setup.number("input_tokens")), device, costs)
-
-
-def launched_s(setup: Setup, num_kernels: int, each_s: float) -> float:
-    """The whole sequence in launches."""
-    device, batch = get_device(setup.word("device")), int(setup.number("num_batch"))
-    return stepped_s(layer(setup), batch, int(setup.number("input_tokens")), num_kernels, device, each_s)
+    return {variant: row.time_s for variant, row in rows.items()}
 
 
 def widths(setup: Setup) -> tuple[int, int]:

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 
-from orrery.catalog.devices import get_device
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.kernels.fused.chain import Chain, chain_s
+from orrery_papers.shared.kernel_rows import kernel_rows
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
     """The upper end of the range: the longest chain of the benchmarks."""
-    apart, down, across, both = (times_s(paper.setups["long"], *kinds) for kinds in KINDS)
+    times_s = ways_s(paper.setups["long"])
+    apart, down, across, both = (times_s[way] for way in ("apart", "vertical", "horizontal", "both"))
     yield Prediction(
         claim="speedup-most",
         predicted=apart / both,
@@ -20,17 +20,15 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     )
 
 
-KINDS = ((False, False), (True, False), (False, True), (True, True))
-"""Fused down the chain, and across the batch."""
-
-
-def times_s(setup: Setup, is_vertical: bool, is_horizontal: bool) -> float:
-    """The set-up's chain, fused so."""
-    chain = Chain(
-        num_functions=int(setup.number("num_chain_functions")),
-        num_arrays=int(setup.number("num_chain_arrays")),
-        num_elements=int(setup.number("num_array_elements")),
-        element_bytes=setup.number("array_element_bytes"),
+def ways_s(setup: Setup) -> dict[str, float]:
+    """Seconds of the set-up's chain by way of fusing it: ``orrery kernel chain``."""
+    rows = kernel_rows(
+        "chain",
+        device=setup.word("device"),
+        ops=int(setup.number("num_chain_functions")),
+        batch=int(setup.number("num_chain_arrays")),
+        pixels=int(setup.number("num_array_elements")),
+        launch_s=setup.number("kernel_launch_s"),
     )
-    device = get_device(setup.word("device"))
-    return chain_s(chain, device, setup.number("kernel_launch_s"), is_vertical=is_vertical, is_horizontal=is_horizontal)
+    return {way: row.time_s for way, row in rows.items()}
+

@@ -2,54 +2,31 @@
 
 from collections.abc import Iterator
 
-from orrery.catalog.devices import get_device
-from orrery.evidence.paper_file import Paper, Setup
+from orrery.evidence.paper_file import Paper
 from orrery.evidence.prediction import Prediction
-from orrery.kernels.sort.radix import RadixSort, sort_s
+from orrery_papers.shared.kernel_rows import kernel_rows
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
-    """The gain, the rate, and the crossings of one pass."""
-    ours, theirs = paper.setups["onesweep"], paper.setups["cub"]
-    swept, counted = one_sweep(ours), counting(theirs)
-    new, old = time_s(ours, swept), time_s(theirs, counted)
-    bits = int(ours.number("num_key_bits"))
-    words = (
-        f"{swept.num_passes(bits)} passes, {swept.num_crossings(bits):g} crossings of every key, against "
-        f"{counted.num_passes(bits)} and {counted.num_crossings(bits):g}; {new * 1e3:.2f} and {old * 1e3:.2f} ms"
-    )
-    yield Prediction(claim="speedup", predicted=old / new, because=words)
+    """The gain, the rate, and the crossings of one pass: ``orrery kernel sort``."""
+    setup = paper.setups["onesweep"]
+    keys = int(setup.number("num_keys"))
+    rows = kernel_rows("sort", device=setup.word("device"), keys=keys)
+    ours, theirs = rows["onesweep"], rows["cub"]
+    words = "{passes} passes, {crossings:g} crossings of every key".format(**ours.details)
+    words += ", against {passes} and {crossings:g}".format(**theirs.details)
+    words += f"; {ours.time_s * 1e3:.2f} and {theirs.time_s * 1e3:.2f} ms"
+    yield Prediction(claim="speedup", predicted=theirs.time_s / ours.time_s, because=words)
     yield Prediction(
         claim="sort-rate",
-        predicted=ours.number("num_keys") / new,
+        predicted=ours.details["keys_per_s"],
         because=words,
         differs="blocks write short runs at odd places and look back for offsets, so that a pass streams less well",
     )
-    each = swept.num_pass_operations
+    counted = 1.0  # read once, before the passes
+    each = (ours.bytes / (keys * setup.number("num_key_bits") / 8.0) - counted) / ours.details["passes"]
     yield Prediction(
         claim="crossings",
         predicted=each,
-        because=f"every key read and written, and {each - 2.0:.3f} words of offsets a key in tiles of "
-        f"{swept.num_tile_keys} that look back",
+        because=f"every key read and written, and {each - 2.0:.3f} words of offsets a key in tiles that look back",
     )
-
-
-def one_sweep(setup: Setup) -> RadixSort:
-    """All digits counted first, blocks that look back."""
-    return RadixSort(
-        digit_bits=int(setup.number("num_digit_bits")),
-        num_counting_reads=0,
-        num_first_reads=1,
-        num_tile_keys=int(setup.number("num_tile_keys")),
-    )
-
-
-def counting(setup: Setup) -> RadixSort:
-    """Every pass counts its own digit."""
-    return RadixSort(digit_bits=int(setup.number("num_digit_bits")), num_counting_reads=1, num_first_reads=0)
-
-
-def time_s(setup: Setup, way: RadixSort) -> float:
-    """Time (s) to sort the set-up's keys on its device."""
-    device = get_device(setup.word("device"))
-    return sort_s(way, setup.number("num_keys"), int(setup.number("num_key_bits")), device)
