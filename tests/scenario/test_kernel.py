@@ -52,6 +52,7 @@ NEEDED = {
     "all-gather": ("devices",),
     "reduce-scatter": ("devices",),
     "all-to-all": ("devices",),
+    "broadcast": ("devices",),
     "attention": ("context_tokens", "batch"),
     "latent-attention": ("context_tokens", "batch"),
     "gemm": ("batch",),
@@ -120,6 +121,7 @@ GROWS = {
     "fused-mlp": "batch",
     "all-reduce": "message_bytes",
     "all-to-all": "message_bytes",
+    "broadcast": "message_bytes",
     "gemm-reduce-scatter": "k",
 }
 

@@ -32,6 +32,7 @@ OPERATORS: dict[str, str] = {
     "all-gather": "as all-reduce",
     "reduce-scatter": "as all-reduce",
     "all-to-all": "as all-reduce",
+    "broadcast": "devices message_bytes [devices_per_node]",
 }
 """Operator -> its sizes, those with a default in brackets."""
 

@@ -31,4 +31,3 @@ def ways_s(setup: Setup) -> dict[str, float]:
         launch_s=setup.number("kernel_launch_s"),
     )
     return {way: row.time_s for way, row in rows.items()}
-

@@ -11,3 +11,9 @@ def kernel_rows(op: str, **settings: Any) -> Mapping[str, KernelRow]:
     """Rows of an operator by variant; of several formats of one variant the first."""
     answer, _ = predict_kernel(read_kernel({"op": op, **settings}))
     return {row.variant: row for row in reversed(answer.rows)}
+
+
+def swept_rows(op: str, sweep: str, **settings: Any) -> tuple[KernelRow, ...]:
+    """Rows of the operator's first variant over a sweep of one size, in its order."""
+    answer, _ = predict_kernel(read_kernel({"op": op, "sweep": [sweep], **settings}))
+    return tuple(row for row in answer.rows if row.variant == answer.rows[0].variant)

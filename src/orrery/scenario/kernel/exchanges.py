@@ -237,7 +237,7 @@ def _operators() -> Iterator[Operator]:
         "ecmp": "a flow on one spine, by a hash (--fabric)",
         "singlepath": "flows on one spine each, assigned with all in view (--fabric)",
     }
-    for kind in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all"):
+    for kind in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"):
         yield Operator(
             name=kind.replace("_", "-"),
             sizes=SIZES,
