@@ -91,7 +91,7 @@ def gradient_code(num_workers: int, num_stragglers: int, *, kind: str = "", seed
     """
     n, s = num_workers, num_stragglers
     if not 0 <= s < n:
-        raise ScenarioError(f"gradient code: num_stragglers = {s} of {n} workers; write 0 to {n - 1}.")
+        raise ScenarioError(f"max_stragglers: got {s} of {n} workers; write 0 to {n - 1}.")
     divides = n % (s + 1) == 0
     if kind not in ("", "repetition", "cyclic"):
         raise ScenarioError(f"gradient code: kind = {kind!r}; write 'repetition' or 'cyclic'.")
