@@ -1,5 +1,6 @@
 """Techniques together: identities and bounds on drawn scenarios, or a refusal in words; off equals absent."""
 
+import json
 import math
 
 import pytest
@@ -8,6 +9,8 @@ from hypothesis import strategies as st
 
 import orrery
 from orrery.base.errors import OrreryError
+from orrery.cli.main import run
+from orrery.scenario.fields import BY_NAME
 from orrery.scenario.train import TrainAnswer
 
 TIMES = "docs/data/worker-times.csv"
@@ -132,6 +135,26 @@ def test_the_settings_of_an_answer_are_its_question(job, chosen):
         return
     if isinstance(answer, TrainAnswer):
         assert orrery.train(**answer.settings).to_json() == answer.to_json()
+
+
+FAILING = {"train_tokens": 1e10, "node_mtbf_s": 1e7}
+
+
+@pytest.mark.parametrize("index", range(len(TECHNIQUES)))
+def test_command_file_and_keyword_say_the_same(index, tmp_path, capsys):
+    """Every technique alone, typed as flags, written to a scenario file, and given in Python."""
+    job = {"model": "llama-3.2-1b", "device": "a100-sxm-80gb", "devices": 16, "global_batch": 64, "seq_len": 1024}
+    given_settings = asked(job | {"sharding": "none", "recompute": "full"} | FAILING, [index])
+    if "recovery" in given_settings or "reshape_to" in given_settings:
+        given_settings["pp"] = 2
+    answer = orrery.train(**given_settings)
+    flags = [w for name, value in given_settings.items() for w in BY_NAME[name].typed(value)]
+    file = tmp_path / "job.toml"
+    file.write_text("\n".join(f"{name} = {json.dumps(value)}" for name, value in given_settings.items()))
+    for typed in (flags, ["--scenario", str(file)]):
+        assert run(["train", *typed, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found == json.loads(json.dumps(answer.to_json()))
 
 
 BETTER = {"node_link_bytes_per_s": (5e9, 2e11), "node_mtbf_s": (1e6, 1e8), "storage_bytes_per_s": (1e8, 1e10)}
