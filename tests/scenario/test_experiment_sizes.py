@@ -81,6 +81,14 @@ def test_one_group_is_plain_training():
     assert (layerwise_descent("random", 2, 20, 0) != layerwise_descent("bottom-up", 2, 20, 0)).any()
 
 
+def test_seldom_exchanges_lose_more_and_gradients_in_every_step_do_not_care():
+    rows = run_experiment("local-updates", steps=48, sizes=("local_steps=1,4,24",)).rows
+    found = {(row["update"], row["local_steps"]): row["loss_ratio"] for row in rows}
+    assert found["co2", 1] < found["co2", 4] < found["co2", 24] < 1.0
+    assert len({found["synchronous", count] for count in (1, 4, 24)}) == 1
+    assert found["co2", 24] > 1.3 * found["synchronous", 24]
+
+
 def test_experts_mixed_by_their_chances_come_near_the_exact_flow():
     """One expert is the one model however it is mixed; several need to know whose data a point is of."""
     rows = run_experiment("decentralized-experts", steps=400, sizes=("experts=1,4", "hidden=16")).rows
@@ -210,6 +218,8 @@ def test_command_and_python_agree(tmp_path, capsys):
         ("layerwise-update", {"seeds": 0}, "write 1 to 100"),
         ("dfp", {"sizes": ("bits=17",)}, "from 2 to 16"),
         ("dfp", {"sizes": ("points=0",)}, "write 1 to"),
+        ("local-updates", {"sizes": ("local_steps=3",)}, "write 1 to 2|from 1 to 2"),
+        ("local-updates", {"sizes": ("local_steps=1", "momentum_ratio=1")}, "momentum in"),
         ("decentralized-experts", {"sizes": ("clusters=far",)}, "write near or dealt"),
         ("decentralized-experts", {"sizes": ("experts=17",)}, "from 1 to 16|write 1 to 16"),
     ],
