@@ -18,8 +18,9 @@ Where memory cannot add, what arrives is written, read again beside the own chun
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from orrery.execution.train.overlap import Floats, beside
+Floats = NDArray[np.float64]
 
 HALF_BYTES = 2.0
 
@@ -117,7 +118,9 @@ def staged_s(compute_s: Floats, ring_s: Floats, stages: int, contention_ratio: f
     One stage alone has no ring.
     """
     lead_s = compute_s / stages
-    return lead_s + (stages - 1) * beside(lead_s, ring_s / max(stages - 1, 1), contention_ratio)
+    if stages == 1:
+        return lead_s
+    return lead_s + np.maximum(ring_s, compute_s - lead_s + ring_s * (1.0 - 1.0 / contention_ratio))
 
 
 def triggered(product: CutProduct, machine: Machine, *, adds_in_memory: bool = True) -> Sublayer:
