@@ -17,6 +17,7 @@ import numpy as np
 from engine_rows import Measured, predicted_values
 from engine_tree import (
     CONSTANTS,
+    FREE_UNIT,
     HOST,
     LAUNCHES,
     UNIT,
@@ -223,13 +224,16 @@ def best_launches(rows: Sequence[Measured], slopes: Slopes, tree: Tree) -> Tree:
 def fit_unit(
     rows: Sequence[Measured], sizes: Mapping[str, int], engine: str, rounds: int = ROUNDS
 ) -> tuple[Tree, Slopes]:
-    """The best of fits with each of ``UNITS`` for one engine's kernels."""
+    """The best of fits with each of ``UNITS`` for one engine's kernels, and then for those of each of its eras."""
+    nodes = nodes_of(rows)
+    known: Tree = {key: np.zeros(len(CONSTANTS)) for key in nodes}
     found: list[tuple[float, Tree, Slopes]] = []
-    for unit in UNITS:
-        start = with_unit({key: np.zeros(len(CONSTANTS)) for key in nodes_of(rows)}, engine, unit)
-        tree, slopes = fit(rows, sizes, start, rounds)
-        found.append((cost(slopes, slopes.error, tree), tree, slopes))
-        print(f"a unit reads {unit:.3g} bytes/s: {found[-1][0]:.3f}", flush=True)
+    for key in [(engine, "", ""), *(k for k in nodes if k[0] == engine and k[1] and not k[2])]:
+        for unit in UNITS if not key[1] else (*UNITS[1:], FREE_UNIT):
+            tree, slopes = fit(rows, sizes, with_unit(known, key, unit), rounds)
+            found.append((cost(slopes, slopes.error, tree), tree, slopes))
+            print(f"a unit of {key} reads {unit:.3g} bytes/s: {found[-1][0]:.3f}", flush=True)
+        known = min(found, key=lambda f: f[0])[1]
     _, tree, slopes = min(found, key=lambda f: f[0])
     return tree, slopes
 

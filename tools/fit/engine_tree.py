@@ -79,12 +79,16 @@ RATIO_SD = {0: 1e-6, 1: 0.35, 2: 0.35, 3: 0.7}
 OF_ANY_SD = 0.7
 """The same for what is said of any engine on some devices."""
 
-UNIT_SD = {1: 3.0}
-"""The same for what a compute unit reads: it is one number of an engine's kernels, and of any size."""
+UNIT_SD = {1: 3.0, 2: 3.0}
+"""The same for what a compute unit reads: it is one number of an engine's kernels, or of an era's, and of any size."""
 
 UNITS = (1e12, 2e10, 1.4e10, 1.1e10, 9e9, 7.5e9, 6e9)
 """Bytes/s of a compute unit that are tried for an engine with borrowed kernels: it binds on some devices alone, and
 slopes do not tell at one value what lies beyond the turn."""
+
+FREE_UNIT = 9e11
+"""What an era's units are tried with beside ``UNITS``: no limit to any memory, and not the bound itself, where a node
+would say nothing."""
 
 FEWEST = 10
 """Rows below which a node has no constants of its own."""
@@ -157,11 +161,13 @@ def with_launch(tree: Tree, engines: Mapping[str, float]) -> Tree:
     return found
 
 
-def with_unit(tree: Tree, engine: str, unit_bytes_per_s: float) -> Tree:
-    """The tree where a compute unit reads so much in an engine's kernels."""
+def with_unit(tree: Tree, key: Key, unit_bytes_per_s: float) -> Tree:
+    """The tree where a compute unit reads so much in the kernels that a node speaks of."""
     found = {key: text.copy() for key, text in tree.items()}
-    if (engine, "", "") in found:
-        found[engine, "", ""][CONSTANTS.index(UNIT)] = np.log(unit_bytes_per_s) - START[CONSTANTS.index(UNIT)]
+    if key in found:
+        unit = CONSTANTS.index(UNIT)
+        above = sum(found[k][unit] for k in path_of(key)[:-1] if k in found)
+        found[key][unit] = np.log(unit_bytes_per_s) - START[unit] - above
     return found
 
 
