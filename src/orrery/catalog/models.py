@@ -27,6 +27,7 @@ from orrery.models.read import read_model
 
 FOLDER = Path(__file__).parent / "facts" / "models"
 ALIASES = FOLDER / "aliases.toml"
+CHECKPOINTS = FOLDER.parent / "checkpoints.toml"
 
 TUNED = frozenset(
     {
@@ -203,7 +204,16 @@ def _by_name(name: str) -> Model:
         return model  # published as such already: "fp8" in a name may mean blocks
     if weights == "fp8" and model.weights_format.startswith("fp8"):
         weights = model.weights_format
+    else:
+        weights = _published_format((name if "/" in name else found).split("/")[0], weights)
     return replace(model, weights_format=weights, experts_format="", kept_16bit_roles=ALWAYS)
+
+
+@cache
+def _published_format(organisation: str, word: str) -> str:
+    """What a publisher means by a word for a format in the names of its checkpoints."""
+    entries = read_toml(CHECKPOINTS)["checkpoint"]
+    return next((e["format"]["value"] for e in entries if (e["organisation"], e["word"]) == (organisation, word)), word)
 
 
 @lru_cache(maxsize=512)
