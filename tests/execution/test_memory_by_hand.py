@@ -70,6 +70,7 @@ def held(monkeypatch):
     monkeypatch.setattr(memory, "shard", lambda d: SimpleNamespace(weight_bytes=parts["weights"]))
     monkeypatch.setattr(memory, "cache_of", lambda d: parts["cache"])
     monkeypatch.setattr(memory, "activation_bytes", lambda d: 4_000.0)
+    monkeypatch.setattr(memory, "forward_bytes", lambda d: 0.0)
     monkeypatch.setattr(memory, "communication_bytes", lambda d: 2_000.0)
     return parts
 

@@ -10,7 +10,7 @@ Activations are the higher of two peaks that follow each other: the forward pass
 sampling of as many sequences as a step may hold.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor
 
 from orrery.base.units import text
@@ -25,6 +25,9 @@ from orrery.execution.weight_offload import elsewhere_bytes
 USABLE_FRAC = 0.99
 """Share of the reported capacity that a process finds: page tables and the driver keep the rest. Logs of engines show
 79.1 of 79.6 GiB on an H100 (0.993), 44.4 of 45.0 on an L40S (0.987), 23.6 of 24.0 on an RTX 3090 (0.983)."""
+
+MIN_SEQS, MIN_BATCHED_TOKENS = 16, 512
+"""Limits of a step below which a smaller one is no advice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +133,8 @@ def memory_of(deployment: Deployment) -> Memory | Infeasible:
     fixed = weights + buffers + engine.context_bytes + (0.0 if engine.is_static_share else activations)
     left = frac * (capacity - fixed) if engine.is_utilization_of_free else frac * capacity - fixed
     if left <= cache.sequence_bytes(engine.block_tokens):
-        return _does_not_fit(deployment, fixed, capacity if engine.is_utilization_of_free else frac * capacity)
+        limit = capacity if engine.is_utilization_of_free else frac * capacity
+        return _does_not_fit(deployment, fixed, limit)
     room = engine.window_room_fracs.get(deployment.model.family, engine.window_room_frac)
     return Memory(
         capacity_bytes=device.memory_capacity_bytes,
@@ -200,7 +204,43 @@ def communication_bytes(deployment: Deployment) -> float:
 
 
 def _does_not_fit(deployment: Deployment, fixed: float, limit: float) -> Infeasible:
-    """Say what the weights need and the fewest devices that would hold them."""
+    """Say what is needed beside what there is, and the smallest change that would do: a flag, or the fewest devices."""
+    layout = deployment.layout
+    return Infeasible(
+        what=f"{deployment.model.name} in {deployment.formats.weights} on {deployment.cluster.device.name} ({layout})",
+        need=fixed,
+        have=limit,
+        unit="bytes",
+        smallest_change=_smaller_steps(deployment, fixed, limit) or _more_devices(deployment, fixed, limit),
+    )
+
+
+def _smaller_steps(deployment: Deployment, fixed: float, limit: float) -> str:
+    """The largest limits of a step, powers of two, that would leave room for one sequence; empty where none does."""
+    seqs, tokens = max_num_seqs(deployment), max_num_batched_tokens(deployment)
+    if deployment.engine.is_static_share:  # steps take what is left over
+        return ""
+    block = cache_of(deployment).sequence_bytes(deployment.engine.block_tokens)
+    steps = activation_bytes(deployment)
+    now, asked = deployment, {}
+    while True:
+        is_sampled = sampling_bytes(now) >= forward_bytes(now)
+        if seqs < 2 * MIN_SEQS if is_sampled else tokens < 2 * MIN_BATCHED_TOKENS:
+            return ""
+        if is_sampled:
+            seqs = asked["--max-num-seqs"] = 1 << ((seqs - 1).bit_length() - 1)
+        else:
+            tokens = asked["--max-num-batched-tokens"] = 1 << ((tokens - 1).bit_length() - 1)
+        now = replace(deployment, max_num_seqs=seqs, max_num_batched_tokens=tokens)
+        saved = steps - activation_bytes(now) + communication_bytes(deployment) - communication_bytes(now)
+        if fixed - saved + block < limit:
+            flags = " and ".join(f"{flag} {count}" for flag, count in asked.items())
+            return f"With {flags} one sequence fits; beyond that, use more devices or store the weights in fewer bits."
+    return ""
+
+
+def _more_devices(deployment: Deployment, fixed: float, limit: float) -> str:
+    """The fewest devices, doubled from today's, that would hold the weights beside the rest."""
     weights = shard(deployment).weight_bytes
     rest = fixed - weights
     layout = deployment.layout
@@ -208,13 +248,6 @@ def _does_not_fit(deployment: Deployment, fixed: float, limit: float) -> Infeasi
     ways = now
     while ways < 1024 and weights * now / ways + rest > 0.9 * limit:
         ways *= 2
-    change = "Store the weights in fewer bits, or use devices with more memory."
     if now < ways < 1024:
-        change = f"Cut it over {ways} devices (tensor or pipeline parallel), or store the weights in fewer bits."
-    return Infeasible(
-        what=f"{deployment.model.name} in {deployment.formats.weights} on {deployment.cluster.device.name} ({layout})",
-        need=fixed,
-        have=limit,
-        unit="bytes",
-        smallest_change=change,
-    )
+        return f"Cut it over {ways} devices (tensor or pipeline parallel), or store the weights in fewer bits."
+    return "Store the weights in fewer bits, or use devices with more memory."
