@@ -64,10 +64,12 @@ BATCHES = (
 Published runs that were collected after every constant and interval had been fitted, from sources that no fit reads:
 [data/unseen-serving.csv](data/unseen-serving.csv) and [data/unseen-training.csv](data/unseen-training.csv), each row
 with its source and conditions. No constant is fitted to them. Their first score, before anything was changed on their
-account, stays in the table; what was mended since are mechanisms and facts, which the changelog names. One source has
-joined the fits since (SGLang's cookbook, 38 runs: [data/later-serving.csv](data/later-serving.csv)) and is scored as
-every fitted campaign is, by constants that never saw it; it is in the first score of groups over all sources and not
-in the present one. A group is a campaign: one source's runs of one engine, of one era, on one generation of devices.
+account, stays in the table; what was mended since are mechanisms and facts, which the changelog names. A group is a
+campaign: one source's runs of one engine, of one era, on one generation of devices. Whole campaigns have joined the
+fits since, with their rows ([data/later-serving.csv](data/later-serving.csv): 38 runs of SGLang's cookbook; llama.cpp
+on GB10; MiniMax-M2.7 on MI300X), where no other run said anything of an engine's recent
+releases. They are scored as every fitted campaign is, by constants that never saw them; they are in the first score
+of groups over all sources and not in the present one.
 `python tools/scorecard_unseen.py` finds these numbers.
 """,
     ),
@@ -80,7 +82,8 @@ Serving runs that their authors published in issues and pull requests of some th
 batch above had been worked on: [data/unseen-serving-second.csv](data/unseen-serving-second.csv). Their first score is
 a blind one: every row was written down before any was predicted, none was left out for its error, and what a source
 does not say (often the release, sometimes the memory share) is blank, as it would be for a user. Rows of one source
-that were no first prompts have no time to first token, since their prompts share a prefix.
+that were no first prompts have no time to first token, since their prompts share a prefix. Of it,
+too, campaigns have joined the fits since: gpt-oss-120b on MI355X; llama.cpp on RTX 4090, M1 Ultra and M4.
 """,
     ),
 )

@@ -18,7 +18,6 @@ from engine_rows import Measured, predicted_values
 from engine_tree import (
     CONSTANTS,
     FREE_UNIT,
-    HOST,
     LAUNCHES,
     UNIT,
     UNITS,
@@ -103,7 +102,7 @@ def slopes_at(rows: Sequence[Measured], tree: Tree, sizes: Mapping[str, int]) ->
     for c, name in enumerate(CONSTANTS):
         if name == UNIT:
             continue  # it stays where the fit begins
-        requested = range(len(rows)) if name in HOST else scaled
+        requested = scaled if name == "memory_ratio" else range(len(rows))
         if name == "handover_s":
             requested = [i for i, r in enumerate(rows) if len(r.service.pools) > 1]
         there = errors_at([rows[i] for i in requested], tree, {name: float(np.exp(STEP))})

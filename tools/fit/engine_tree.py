@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from orrery.catalog.calibrations import is_measured
 from orrery.catalog.devices import device_names, get_device
-from orrery.catalog.engines import era_of, host_of, on_device
+from orrery.catalog.engines import engine_names, era_of, get_engine, host_of, on_device
 
 Key = tuple[str, str, str]
 """Engine, era, generation; empty words pool over all."""
@@ -44,6 +44,9 @@ HOST = (
 RATIOS = ("memory_ratio", "compute_ratio")
 UNIT = "unit_bytes_per_s"
 CONSTANTS = (*HOST, *RATIOS, UNIT)
+BORROWED = [CONSTANTS.index(name) for name in ("memory_ratio", UNIT)]
+"""Of borrowed kernels alone."""
+
 START = np.log([1e-3, 1e-5, 1e-5, 8e-6, 8e-6, 1e-2, 2e-6, 5e-2, 1.0, 1.0, 1e12])
 """A millisecond a step, and what published profiles of engines suggest (a launch takes 5 us, and
 the Python around it as much again; tokenisers read some hundred thousand tokens a second); kernels as fast as their
@@ -76,6 +79,10 @@ has ended (programmatic dependent launches, from Hopper on), moves it by several
 RATIO_SD = {0: 1e-6, 1: 0.35, 2: 0.35, 3: 0.7}
 """The same for the ratios: kernels that nobody measured differ most by generation. Any engine has none."""
 
+OWN_RATIO_SD = {1: 0.1, 2: 0.1, 3: 0.15}
+"""The same for compute-bound kernels that were measured themselves, alone and in a loop: in a step they run at the clock
+that the power limit leaves, and among operators that nobody measured. Bytes take what they took alone."""
+
 OF_ANY_SD = 0.7
 """The same for what is said of any engine on some devices."""
 
@@ -107,6 +114,12 @@ def path_of(key: Key) -> tuple[Key, ...]:
     crossing = [("", "", word) for word in words]
     own = [(engine, "", ""), (engine, era, ""), key] if engine else []
     return tuple(dict.fromkeys([ROOT, *crossing, *own]))
+
+
+@cache
+def measured_engines() -> frozenset[str]:
+    """Engines whose kernels were measured themselves, on some device."""
+    return frozenset(name for name in engine_names() if get_engine(name).kernels == name)
 
 
 def row_path(row: Measured) -> tuple[Key, ...]:
@@ -149,7 +162,9 @@ def pull_sd(key: Key) -> Floats:
     depth = sum(bool(word) for word in key)
     special = {"launch_s": LAUNCH_SD[depth], "per_layer_s": GAP_SD[depth]}
     host = [special.get(name, PULL_SD[depth]) for name in HOST]
-    return np.array([*host, *[RATIO_SD[depth]] * len(RATIOS), UNIT_SD.get(depth, 1e-6)])
+    is_own = key[0] in measured_engines() and (not key[2] or is_measured(key[2]))
+    compute = OWN_RATIO_SD[depth] if is_own else RATIO_SD[depth]
+    return np.array([*host, RATIO_SD[depth], compute, UNIT_SD.get(depth, 1e-6)])
 
 
 def with_launch(tree: Tree, engines: Mapping[str, float]) -> Tree:
@@ -186,10 +201,11 @@ def pooled(tree: Tree) -> Tree:
 
 
 def logs_at(tree: Tree, path: Sequence[Key], *, is_scaled: bool) -> Floats:
-    """The logarithms of the constants at the end of a path; ratios only where kernels are not the row's own."""
+    """The logarithms of the constants at the end of a path; the ratio of bytes only where kernels are not the row's
+    own."""
     found = START + sum((tree[key] for key in path if key in tree), np.zeros(len(CONSTANTS)))
     if not is_scaled:
-        found[len(HOST) :] = START[len(HOST) :]
+        found[BORROWED] = START[BORROWED]
     return np.clip(found, LOW, HIGH)
 
 
