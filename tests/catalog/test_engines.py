@@ -84,7 +84,7 @@ def test_an_engine_that_wraps_another_takes_its_host():
         ("tensorrt-llm", "2025-11-03", "1.2.0rc0"),
         ("tensorrt-llm", "2026-03-20", "1.3.0rc0"),  # a candidate of a higher release than 1.2.0 of that month
         ("vllm", "2023-01-01", "0"),
-        ("llama.cpp", "2025-12-02", "0"),
+        ("llama.cpp", "2025-12-02", "b5000"), ("llama.cpp", "2024-12-02", "0"),
     ],
 )
 def test_a_day_stands_for_the_newest_release_until_then(engine, day, version):
@@ -94,7 +94,9 @@ def test_a_day_stands_for_the_newest_release_until_then(engine, day, version):
 def test_a_blank_version_is_the_newest_release():
     assert newest_at("vllm") == "0.33.0"
     assert newest_release("vllm") == "0.33.0 (2026-11-02)"
-    assert newest_at("llama.cpp") == newest_release("llama.cpp") == ""
+    assert newest_at("llama.cpp") == ""
+    assert newest_release("llama.cpp") == "b5000 (2025-03-31) or later"  # the newest that changed defaults or constants
+    assert newest_at("mlc-llm") == newest_release("mlc-llm") == ""
 
 
 def test_eras_begin_when_their_release_came():

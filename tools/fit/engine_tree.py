@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from orrery.catalog.calibrations import is_measured
 from orrery.catalog.devices import device_names, get_device
-from orrery.catalog.engines import engine_names, era_of, get_engine, host_of, on_device
+from orrery.catalog.engines import engine_names, era_of, get_engine, host_release, on_device
 
 Key = tuple[str, str, str]
 """Engine, era, generation; empty words pool over all."""
@@ -125,8 +125,8 @@ def measured_engines() -> frozenset[str]:
 def row_path(row: Measured) -> tuple[Key, ...]:
     """The nodes that speak for a row."""
     engine = row.deployment.engine
-    era = era_of(engine.name, engine.version)
-    return path_of((host_of(engine.name), era, row.deployment.cluster.device.generation))
+    host, version = host_release(engine.name, engine.version)
+    return path_of((host, era_of(host, version), row.deployment.cluster.device.generation))
 
 
 def is_of_any(key: Key) -> bool:

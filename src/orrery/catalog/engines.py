@@ -171,16 +171,16 @@ def _engine(name: str, version: str, generation: str, vendor: str = "", size: in
     for table in raw["version"]:
         if is_past(table["from"], version):
             for key, entry in table.items():
-                if key not in ("from", "released", "on"):
+                if key not in ("from", "released", "library", "on"):
                     facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
             for key, entry in table.get("on", {}).get(generation, {}).items():
                 facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
     sized: dict[str, Any] = raw["by_memory"][size] if size >= 0 else {}
     facts |= {k: parse_fact(f"{name}.toml", k, v, sources) for k, v in sized.items() if k != "below_gib"}
-    fitted, fact = _fitted(host_of(name), version, generation, vendor)
+    fitted, fact = _fitted(*host_release(name, version), generation, vendor)
     host = ASSUMED_HOST | fitted["constants"]
     if raw["kernels"] == name and is_measured(generation):
-        host |= dict.fromkeys(RATIOS, 1.0)  # its own kernels were timed there; an era's runs may all be on others
+        host["memory_ratio"] = 1.0  # its own kernels were timed there; an era's runs may all be on others
     facts |= {
         k: Fact(name=k, value=host[k], basis=fact.basis, source=fact.source, at=fact.at) for k in host if k not in facts
     }
@@ -228,6 +228,16 @@ def _typed(value: float | str | bool, kind: Any) -> Any:
 def host_of(name: str) -> str:
     """The engine whose host constants an engine takes: its own name, or that of the engine that it wraps."""
     return str(read_file(FOLDER, file_called(FOLDER, "engine", name)).get("runs_on", name))
+
+
+def host_release(name: str, version: str) -> tuple[str, str]:
+    """The engine whose host constants an engine takes, and the release of it that a ``version`` of this one has; where
+    nobody wrote that down, of its first era."""
+    host = host_of(name)
+    if host == name or version in ("", UNVERSIONED):
+        return host, version
+    tables = read_file(FOLDER, file_called(FOLDER, "engine", name))["version"]
+    return host, [str(table.get("library", "0")) for table in tables if is_past(table["from"], version)][-1]
 
 
 def era_of(name: str, version: str) -> str:

@@ -87,18 +87,19 @@ def _engine_facts(a: Answer, *names: str) -> tuple[Fact, ...]:
     return tuple(facts[n] for n in names if n in facts)
 
 
-BORROWED_FACTS = ("memory_ratio", "compute_ratio", "unit_bytes_per_s")
-"""Constants of an engine whose kernels were timed with those of another, or of no device of the generation."""
+RATIO_FACTS = ("memory_ratio", "compute_ratio", "unit_bytes_per_s")
+"""How much longer an engine's kernels take in a step than their constants say: constants of another engine or of no
+device of the generation, or an operation's time in a step over that alone in a loop."""
 
 
 def _step(a: Answer, cost: Cost) -> Reason:
-    """A step's cost, with what an engine's own kernels take over the borrowed ones where that is not nothing."""
+    """A step's cost, with how much longer kernels take in it than their constants say, where that is not nothing."""
     found, engine = of_cost(cost), a.question.deployment.engine
     if (engine.memory_ratio, engine.compute_ratio) == (1.0, 1.0):
         return found
-    borrowed = f"kernels of {engine.kernels} x memory_ratio, or x compute_ratio where operations bind"
-    rule = "; ".join(x for x in (found.rule, borrowed) if x)
-    return replace(found, rule=rule, facts=(*found.facts, *_engine_facts(a, *BORROWED_FACTS)))
+    ratios = f"kernels of {engine.kernels} x memory_ratio, or x compute_ratio where operations bind"
+    rule = "; ".join(x for x in (found.rule, ratios) if x)
+    return replace(found, rule=rule, facts=(*found.facts, *_engine_facts(a, *RATIO_FACTS)))
 
 
 def _device_facts(a: Answer, *names: str) -> tuple[Fact, ...]:
