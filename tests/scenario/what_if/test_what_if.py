@@ -345,6 +345,8 @@ def test_a_note_of_no_effect_is_true(data):
         base["sharding"] = "none"
     if name == "lora-affinity":
         base["lora_adapters"] = 4
+    if "expert_placement" in lever.on:
+        base["model"] = "qwen3-30b-a3b"
     question = lever.questions[0]
     having = PLAIN[question](**base, **lever.on)
     if any("no effect on this deployment" in note for note in having.notes):
