@@ -222,7 +222,7 @@ def _smaller_steps(deployment: Deployment, fixed: float, limit: float) -> str:
         return ""
     block = cache_of(deployment).sequence_bytes(deployment.engine.block_tokens)
     steps = activation_bytes(deployment)
-    now, asked = deployment, {}
+    now, asked = deployment, dict[str, int]()
     while True:
         is_sampled = sampling_bytes(now) >= forward_bytes(now)
         if seqs < 2 * MIN_SEQS if is_sampled else tokens < 2 * MIN_BATCHED_TOKENS:
