@@ -84,7 +84,8 @@ def test_an_engine_that_wraps_another_takes_its_host():
         ("tensorrt-llm", "2025-11-03", "1.2.0rc0"),
         ("tensorrt-llm", "2026-03-20", "1.3.0rc0"),  # a candidate of a higher release than 1.2.0 of that month
         ("vllm", "2023-01-01", "0"),
-        ("llama.cpp", "2025-12-02", "b5000"), ("llama.cpp", "2024-12-02", "0"),
+        ("llama.cpp", "2025-12-02", "b5000"),
+        ("llama.cpp", "2024-12-02", "0"),
     ],
 )
 def test_a_day_stands_for_the_newest_release_until_then(engine, day, version):

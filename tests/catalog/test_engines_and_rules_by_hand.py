@@ -206,7 +206,13 @@ def test_runs_of_any_release_speak_where_releases_are_not_told_apart():
 def test_a_release_has_the_constants_of_the_library_that_it_brings():
     """Ollama since 0.7 is built on a llama.cpp of its present era, and before on one of the first."""
     ada = get_device("rtx-4090")
-    for version, library in (("0.5.7", "b4000"), ("0.7.0", "b5200"), ("0.13.5", "b5000"), ("", ""), ("unknown", "unknown")):
+    for version, library in (
+        ("0.5.7", "b4000"),
+        ("0.7.0", "b5200"),
+        ("0.13.5", "b5000"),
+        ("", ""),
+        ("unknown", "unknown"),
+    ):
         own, its = get_engine("ollama", version, ada), get_engine("llama.cpp", library, ada)
         for name in ("step_s", "launch_s", "memory_ratio", "compute_ratio"):
             assert getattr(own, name) == getattr(its, name), (version, name)
