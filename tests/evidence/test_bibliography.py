@@ -59,10 +59,11 @@ def test_days_agree_with_the_months_of_arxiv_numbers():
 
 
 def test_author_lists_are_whole():
-    """No list ends in "and others", names nobody twice, or joins names of one string."""
+    """No list ends in "and others", names nobody twice (two may share an initial), or joins names of one string."""
     for key in paper_keys():
         names = get_paper(key).bibliography.authors
-        assert len(set(names)) == len(names), key
+        full = [name for name in names if "." not in name.split()[0]]
+        assert len(set(full)) == len(full), key
         assert not [n for n in names if "," in n or " and " in n or n.lower().startswith(("et al", "others"))], key
     assert "Yinmin Zhong" in get_paper("distserve").bibliography.authors
     assert "authors" in tomllib.loads((FOLDER / folder_name("distserve") / TEXT).read_text(encoding="utf-8"))

@@ -93,7 +93,7 @@ def test_timings_that_do_not_do_are_refused(timings, change, words):
 def test_an_acceleration_is_named_for_a_deployment_and_all_are_simulated(tmp_path, capsys):
     path = tmp_path / "deployment.toml"
     path.write_text('model = "llama-3.2-1b"\ndevice = "l4"\ninput_tokens = 200\noutput_tokens = 40\nrate = 2.0\n')
-    assert run(["experiment", "which-acceleration", "--scenario", str(path), "--json"]) == 0
+    assert run(["experiment", "which-acceleration", "--deployment", str(path), "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert sum(row["is_chosen"] for row in rows) == 1
     assert rows[0]["is_chosen"]
@@ -105,6 +105,6 @@ def test_an_acceleration_is_named_for_a_deployment_and_all_are_simulated(tmp_pat
 
 def test_a_deployment_that_says_too_little_is_refused():
     with pytest.raises(ScenarioError, match="output_tokens, rate: missing"):
-        run_experiment("which-acceleration", scenario={"model": "llama-3.2-1b", "device": "l4", "input_tokens": 9})
-    with pytest.raises(ScenarioError, match="scenario: experiment qfx reads none"):
-        run_experiment("qfx", scenario={"model": "llama-3.2-1b"})
+        run_experiment("which-acceleration", deployment={"model": "llama-3.2-1b", "device": "l4", "input_tokens": 9})
+    with pytest.raises(ScenarioError, match="deployment: experiment qfx reads none"):
+        run_experiment("qfx", deployment={"model": "llama-3.2-1b"})

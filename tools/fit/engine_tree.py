@@ -80,8 +80,8 @@ RATIO_SD = {0: 1e-6, 1: 0.35, 2: 0.35, 3: 0.7}
 """The same for the ratios: kernels that nobody measured differ most by generation. Any engine has none."""
 
 OWN_RATIO_SD = {1: 0.1, 2: 0.1, 3: 0.15}
-"""The same for compute-bound kernels that were measured themselves, alone and in a loop: in a step they run at the clock
-that the power limit leaves, and among operators that nobody measured. Bytes take what they took alone."""
+"""The same for compute-bound kernels that were measured themselves, alone and in a loop: in a step they run at the
+clock that the power limit leaves, and among operators that nobody measured. Bytes take what they took alone."""
 
 OF_ANY_SD = 0.7
 """The same for what is said of any engine on some devices."""

@@ -35,6 +35,7 @@ class Run:
     sizes: Any = None  # of the experiment's own class
     data: Mapping[str, Any] = field(default_factory=_nothing)  # arrays by name, or a "table"'s path; empty: drawn
     device: Any = None
+    deployment: Mapping[str, Any] = field(default_factory=_nothing)  # settings; empty: none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +51,7 @@ class Experiment:
     num_steps: int  # of one run, unless said otherwise
     claims: tuple[str, ...]  # papers that ask the same, as citable keys
     sizes: Any = None
-    reads: tuple[str, ...] = ()  # "data" (arrays), "table" (a CSV file), "device"
+    reads: tuple[str, ...] = ()  # "data" (arrays), "table" (a CSV file), "device", "deployment"
     keys: tuple[str, ...] = ()  # columns that say which row it is; the others are outcomes
     curve: tuple[str, str] | None = None  # columns along x and y of its picture
 
@@ -63,6 +64,7 @@ class Experiment:
         sizes: Mapping[str, str] | None = None,
         data: Mapping[str, Any] | None = None,
         device: Any = None,
+        deployment: Mapping[str, Any] | None = None,
     ) -> tuple[Row, ...]:
         """The table of answers; the same for the same seed and steps."""
         if seed < 0 or not 0 <= steps <= MAX_STEPS:
@@ -70,7 +72,7 @@ class Experiment:
                 f"experiment {self.name}: seed {seed}, steps {steps}; "
                 f"write a seed from 0, and 1 to {MAX_STEPS:,} steps."
             )
-        for name, given in (("data", data), ("device", device)):
+        for name, given in (("data", data), ("device", device), ("deployment", deployment)):
             known = {name, "table"} if name == "data" else {name}
             if given and not known & set(self.reads):
                 raise ScenarioError(f"{name}: experiment {self.name} reads none; leave it out.")
@@ -86,6 +88,7 @@ class Experiment:
                 sizes=self._read(sizes or {}),
                 data=data or {},
                 device=device,
+                deployment=deployment or {},
             )
         )
 

@@ -211,7 +211,7 @@ def _by_name(name: str) -> Model:
 
 @cache
 def _published_format(organisation: str, word: str) -> str:
-    """What a publisher means by a word for a format in the names of its checkpoints."""
+    """The format that a publisher means by a word in the names of its checkpoints."""
     entries = read_toml(CHECKPOINTS)["checkpoint"]
     return next((e["format"]["value"] for e in entries if (e["organisation"], e["word"]) == (organisation, word)), word)
 

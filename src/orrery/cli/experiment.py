@@ -29,6 +29,7 @@ Examples:
     "--data", default=None, metavar="FILE", help="Your own arrays (.npz) or table (.csv), where it reads them."
 )
 @click.option("--device", default=None, metavar="NAME", help="What to price it on, where the experiment does.")
+@click.option("--deployment", default=None, metavar="FILE", help="A deployment's scenario, where it reads one.")
 @click.option("--out", type=click.Path(path_type=Path), default=None, help="Write the answer to .json, curves to .svg.")
 @with_files
 def command(

@@ -222,19 +222,19 @@ def _smaller_steps(deployment: Deployment, fixed: float, limit: float) -> str:
         return ""
     block = cache_of(deployment).sequence_bytes(deployment.engine.block_tokens)
     steps = activation_bytes(deployment)
-    now, asked = deployment, dict[str, int]()
+    now, limits = deployment, dict[str, int]()
     while True:
         is_sampled = sampling_bytes(now) >= forward_bytes(now)
         if seqs < 2 * MIN_SEQS if is_sampled else tokens < 2 * MIN_BATCHED_TOKENS:
             return ""
         if is_sampled:
-            seqs = asked["--max-num-seqs"] = 1 << ((seqs - 1).bit_length() - 1)
+            seqs = limits["--max-num-seqs"] = 1 << ((seqs - 1).bit_length() - 1)
         else:
-            tokens = asked["--max-num-batched-tokens"] = 1 << ((tokens - 1).bit_length() - 1)
+            tokens = limits["--max-num-batched-tokens"] = 1 << ((tokens - 1).bit_length() - 1)
         now = replace(deployment, max_num_seqs=seqs, max_num_batched_tokens=tokens)
         saved = steps - activation_bytes(now) + communication_bytes(deployment) - communication_bytes(now)
         if fixed - saved + block < limit:
-            flags = " and ".join(f"{flag} {count}" for flag, count in asked.items())
+            flags = " and ".join(f"{flag} {count}" for flag, count in limits.items())
             return f"With {flags} one sequence fits; beyond that, use more devices or store the weights in fewer bits."
     return ""
 

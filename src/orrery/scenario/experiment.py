@@ -16,6 +16,7 @@ from orrery.kernels import studies as of_kernels
 from orrery.numerics.experiments import registry as numerics
 from orrery.predictors import registry as predictors
 from orrery.scenario.answer import to_json
+from orrery.scenario.schema import read_scenario
 from orrery.scenario.show import Table
 from orrery.scenario.tensor_file import tensors_in
 from orrery.serving import studies as of_servers
@@ -130,12 +131,13 @@ def run_experiment(
     sizes: Sequence[str] = (),
     data: str | None = None,
     device: str | None = None,
+    deployment: Mapping[str, Any] | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> ExperimentAnswer:
     """The experiment called ``name``; ``steps`` of each run, 0 for its own choice.
 
-    ``sizes`` are written NAME=VALUE; ``data`` is a file of arrays (.npz) or a table (CSV) and ``device`` a name, for
-    experiments that read them. ``seeds`` is how many runs from ``seed`` on.
+    ``sizes`` are written NAME=VALUE; ``data`` is a file of arrays (.npz) or a table (CSV), ``device`` a name and
+    ``deployment`` settings of one, for experiments that read them. ``seeds`` is how many runs from ``seed`` on.
     """
     if (found := (known := known_experiments()).get(name)) is None:
         raise UnknownName("experiment", name, known)
@@ -144,6 +146,7 @@ def run_experiment(
     written = read_sizes(sizes)
     arrays = {} if data is None else _data(found, data)
     on = None if device is None else get_device(device)
+    served = read_scenario(deployment).written() if deployment else None
     runs = [
         found(
             seed=seed + i,
@@ -151,6 +154,7 @@ def run_experiment(
             sizes=written,
             data=arrays,
             device=on,
+            deployment=served,
             progress=lambda done, total, i=i: on_progress(i * total + done, seeds * total),
         )
         for i in range(seeds)

@@ -1,12 +1,14 @@
 """An experiment asked as settings: by flags, by a scenario file and by ``orrery.experiment`` alike."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError
 from orrery.scenario.experiment import ExperimentAnswer, run_experiment
 from orrery.scenario.fields_experiment import EXPERIMENT_BY_NAME
+from orrery.scenario.file import read_settings
 from orrery.scenario.inputs import Inputs, read_asked
 from orrery.scenario.kinds import Count, Word
 
@@ -21,6 +23,7 @@ class ExperimentQuestion(Inputs, table=EXPERIMENT_BY_NAME):
     set: tuple[str, ...] | dict[str, str | int | float] = ()
     data: Word = None
     device: Word = None
+    deployment: Word = None
 
     def sizes(self) -> tuple[str, ...]:
         """Its sizes as they are typed, NAME=VALUE."""
@@ -33,7 +36,8 @@ class ExperimentQuestion(Inputs, table=EXPERIMENT_BY_NAME):
 def experiment(**settings: Any) -> ExperimentAnswer:
     """The experiment of that name, run on this machine.
 
-    Settings are those of `orrery experiment`: experiment (its name), seed, seeds, steps, set, data and device. ``set``
+    Settings are those of `orrery experiment`: experiment (its name), seed, seeds, steps, set, data, device and
+    deployment (a scenario file). ``set``
     is a list of NAME=VALUE or a table of sizes, such as ``{"hidden": 64}``.
     """
     return run_asked(read_question(settings))
@@ -59,5 +63,6 @@ def run_asked(
         sizes=question.sizes(),
         data=question.data,
         device=question.device,
+        deployment=read_settings(Path(question.deployment)) if question.deployment else None,
         on_progress=on_progress,
     )

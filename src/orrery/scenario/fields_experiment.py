@@ -16,6 +16,7 @@ EXPERIMENT_SETTINGS: tuple[Setting, ...] = (
     ),
     word("data", "Your own arrays (.npz) or table (.csv), where it reads them.", "mine.npz", "FILE"),
     word("device", "What to price it on, where the experiment does.", "t4", "NAME"),
+    word("deployment", "A scenario file of a deployment, where it reads one.", "deployment.toml", "FILE"),
 )
 """In the order of the help page."""
 

@@ -150,7 +150,7 @@ def test_a_file_is_read_in_order_and_cut_at_the_batch(tmp_path):
         ("1,0\n3,1", {}, "not above 0"),
         ("a,b\n", {}, "holds no numbers"),
         ("1,2\n2,1", {}, "2 columns for dp = 8"),
-        ("1,2,3,4,5,6,7,8\n", {"straggler_coding": "gradient", "max_stragglers": 8}, "num_stragglers|gradient code"),
+        ("1,2,3,4,5,6,7,8\n", {"straggler_coding": "gradient", "max_stragglers": 8}, "max_stragglers|gradient code"),
         (None, {"straggler_coding": "gradient"}, "straggler_coding: means nothing without worker_times"),
         (None, {"max_stragglers": 1}, "means nothing without straggler_coding"),
         (None, {"sequence_balancing": True}, "means nothing without seq_lengths"),

@@ -44,7 +44,7 @@ class Sizes:
 
 def run(request: Run) -> tuple[Row, ...]:
     """Rows of choosers on unseen tasks and devices, and what the selector looks at; or of the user's own deployment."""
-    if request.scenario:
+    if request.deployment:
         return own_deployment(request)
     seed = request.seed
     history = simulated(drawn_tasks(max(request.steps, FEWEST_TASKS), seed), seed, request.progress)
@@ -53,9 +53,9 @@ def run(request: Run) -> tuple[Row, ...]:
 
 def own_deployment(request: Run) -> tuple[Row, ...]:
     """A row for every acceleration, the chosen one first: what trees expect of it, and what simulating it says."""
-    found = which_acceleration(task_of(request.scenario, request.sizes), verify=True, seed=request.seed)
+    found = which_acceleration(task_of(request.deployment, request.sizes), verify=True, seed=request.seed)
     if isinstance(found, Infeasible):
-        raise ScenarioError(f"scenario: {found}")
+        raise ScenarioError(f"deployment: {found}")
     best = found.simulated_best
     best_s = min(_number(option.simulated_s) for option in found.options)
     return tuple(
@@ -75,10 +75,10 @@ def own_deployment(request: Run) -> tuple[Row, ...]:
 def task_of(settings: Mapping[str, Any], sizes: Sizes) -> Task:
     """The task of a deployment; ScenarioError where its settings leave out what a task needs."""
     if missing := [name for name in NEEDED if settings.get(name) is None]:
-        raise ScenarioError(f"scenario: {', '.join(missing)}: missing; a task has {', '.join(NEEDED)}.")
+        raise ScenarioError(f"deployment: {', '.join(missing)}: missing; a task has {', '.join(NEEDED)}.")
     shared = int(settings.get("prefix_tokens", 0))
     if shared >= settings["input_tokens"]:
-        raise ScenarioError(f"scenario: prefix_tokens: got {shared}; write fewer than input_tokens.")
+        raise ScenarioError(f"deployment: prefix_tokens: got {shared}; write fewer than input_tokens.")
     return Task(
         model=settings["model"],
         device=settings["device"],
@@ -170,5 +170,5 @@ EXPERIMENT = Experiment(
     num_steps=300,
     claims=("du-2025-metainf",),
     sizes=Sizes,
-    reads=("scenario",),
+    reads=("deployment",),
 )
