@@ -236,7 +236,6 @@ def _smaller_steps(deployment: Deployment, fixed: float, limit: float) -> str:
         if fixed - saved + block < limit:
             flags = " and ".join(f"{flag} {count}" for flag, count in limits.items())
             return f"With {flags} one sequence fits; beyond that, use more devices or store the weights in fewer bits."
-    return ""
 
 
 def _more_devices(deployment: Deployment, fixed: float, limit: float) -> str:
