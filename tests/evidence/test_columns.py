@@ -4,7 +4,7 @@ import pytest
 
 from orrery.base.errors import ScenarioError
 from orrery.evidence.check import check
-from orrery.evidence.metrics import base_metric, measured_columns, mistaken_for
+from orrery.evidence.metrics import base_metric, likest, measured_columns, mistaken_for
 
 GEMM = "kind,device,op,format,m,n,k,"
 
@@ -64,3 +64,15 @@ def test_the_right_column_beside_the_wrong_one_is_enough():
 def test_percentiles_belong_to_their_metric():
     assert base_metric("ttft_s_p99") == "ttft_s"
     assert measured_columns("serving", ["ttft_s", "ttft_s_p99.9", "note"]) == ["ttft_s", "ttft_s_p99.9"]
+
+
+def test_the_likest_column_is_one_that_no_schema_knows():
+    """``tp`` and ``num_devices`` describe a run and ``ttft_s`` measures one, so none of them was meant by another."""
+    assert likest("num_nodes", ["num_devices", "number_nodes", "tp"]) == "number_nodes"
+    assert likest("num_nodes", ["num_devices", "ttft_s", "ttft_s_p99"]) == ""
+    assert likest("concurrency", ["max_concurrency", "concurrenci"]) == "max_concurrency", (
+        "one that holds it comes first"
+    )
+    assert likest("model", ["Model_Name", "modes"]) == "Model_Name"
+    assert likest("concurrency", ["cc"]) == "", "two letters are in every word"
+    assert likest("concurrency", ["concur"]) == "concur"

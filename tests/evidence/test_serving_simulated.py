@@ -11,7 +11,7 @@ from orrery.evidence.check import check_table
 from orrery.evidence.row import Row
 from orrery.evidence.serving_pools import read_service
 from orrery.evidence.serving_row import read_row
-from orrery.evidence.serving_simulated import CLIENT_PAUSE_S, MOST, run, traffic_of
+from orrery.evidence.serving_simulated import CLIENT_PAUSE_S, ENDLESS, MOST, run, traffic_of
 from orrery.evidence.tables import read_table
 from orrery.execution.memory import Infeasible
 
@@ -82,6 +82,28 @@ def test_clients_ask_again_once_they_are_answered():
     assert (traffic.requests.after[:8] == -1).all()
     assert (traffic.requests.after[8:] == np.arange(72)).all()
     assert traffic.requests.arrive_s.mean() == pytest.approx(CLIENT_PAUSE_S, rel=0.4)
+
+
+@pytest.mark.parametrize(
+    ("cells", "simulated", "stated"),
+    [
+        ({"max_num_seqs": "16"}, 160, 160),  # ten for each place in the batch
+        ({"max_num_seqs": "16", "num_devices": "2", "dp": "2"}, 200, 320),  # enough to average over
+        ({"max_num_seqs": "64"}, 320, 640),  # five rounds of the batch
+        ({"max_num_seqs": "16", "num_requests": "1000"}, 200, 1000),
+        ({"max_num_seqs": "64", "num_requests": "1000"}, 320, 1000),
+        ({"max_num_seqs": "64", "num_requests": "30"}, 30, 30),
+        ({"mode": "closed"}, 80, 80),
+        ({"mode": "closed", "num_requests": "5"}, 5, 5),
+        ({"mode": "open", "request_rate_per_s": "4", "num_requests": "70"}, 70, 70),
+        ({"mode": "open", "request_rate_per_s": "4"}, ENDLESS, ENDLESS),
+        ({"mode": "open", "request_rate_per_s": "4", "num_requests": "9000"}, MOST, 9000),
+    ],
+)
+def test_as_many_requests_are_simulated_as_tell_how_all_of_them_fare(cells, simulated, stated):
+    traffic = traffic_of(*read_service(Row(PLAIN | {"mode": "offline"} | cells)))
+    assert not isinstance(traffic, Infeasible)
+    assert (traffic.requests.arrive_s.size, traffic.num_requests) == (simulated, stated)
 
 
 def test_no_more_than_its_clients_are_in_flight():

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orrery.base.errors import OrreryError, ScenarioError
+from orrery.catalog.models import get_model
 from orrery.evidence.row import Row
 from orrery.evidence.training_row import (
     counts_full_attention,
@@ -115,6 +116,23 @@ def test_what_a_run_leaves_open_is_as_little_as_makes_it_fit():
 
 
 @pytest.mark.parametrize(
+    ("micro_batch", "recompute", "layers"), [(27, "none", 0), (28, "full", 1), (30, "full", 2), (52, "full", 0)]
+)
+def test_as_few_layers_as_fit_are_computed_again(micro_batch, recompute, layers):
+    """Two stages of three layers on devices with 82.7 GB to use, of which a default may exceed a tenth: 91.0 GB.
+
+    The first stage keeps two micro-batches. A sequence takes 2 x 3 x 0.517 GB in layers that keep everything; a layer
+    that is computed again keeps its input alone (2 x 0.017 GB) until it stands in memory whole (0.517), as one does.
+    So 27 sequences take 27 x 3.10 + 6.5 = 90.2 GB, 28 take 93.5 or, with one layer again, 79.9; 30 take 85.4 with one
+    and 56.5 with two; of 52 two leave 95.5.
+    """
+    cells = {"num_layers": "6", "vocab_size": "1024", "pp": "2", "framework": "pytorch", "recompute": ""}
+    _, layout, assumed = read(**cells, micro_batch=str(micro_batch), global_batch=str(8 * micro_batch))
+    assert (layout.recompute, layout.recompute_layers) == (recompute, layers)
+    assert ("sharding and recompute: as little as it takes to fit" in assumed) == (recompute != "none")
+
+
+@pytest.mark.parametrize(
     ("cells", "batches"),
     [
         ({"micro_batch": "", "gradient_accumulation": "4"}, (2, 64)),
@@ -132,12 +150,28 @@ def test_batches_follow_from_one_another(cells, batches):
     assert (layout.micro_batch, job.global_batch) == batches
 
 
-@pytest.mark.parametrize(("count", "layers", "hidden"), [("6.7e9", 32, 4224), ("175e9", 96, 12288), ("20e9", 46, 6016)])
+@pytest.mark.parametrize(
+    ("count", "layers", "hidden"),
+    [
+        ("125e6", 12, 896),
+        ("760e6", 24, 1664),
+        ("1.3e9", 24, 2176),
+        ("2.7e9", 32, 2688),
+        ("6.7e9", 32, 4224),
+        ("13e9", 40, 5248),
+        ("175e9", 96, 12288),
+        ("20e9", 46, 6016),
+    ],
+)
 def test_a_gpt_of_a_count_alone_is_as_deep_as_those_of_its_size(count, layers, hidden):
-    """12 layers width^2 parameters in layers: 6.7B over 32 is 4177 wide, 20B between 13B's 40 and 175B's 96 layers."""
+    """12 layers width^2 parameters in layers, a multiple of 128: 6.7B over 32 is 4177 wide, 125M over 12 is 932.
+
+    20B lies between 13B's 40 and 175B's 96 layers: 40 x (96 / 40)^(ln(20 / 13) / ln(175 / 13)) = 46.2.
+    """
     job, _, assumed = read(model="gpt2-arch", num_parameters=count)
     assert (job.model.num_layers, job.model.hidden_size) == (layers, hidden)
-    assert job.model.num_parameters == pytest.approx(float(count), rel=0.06)
+    in_layers = sum(b.count * sum(x.num_parameters for x in b.linears) for b in job.model.blocks)
+    assert in_layers == pytest.approx(float(count), rel=128 / hidden)
     assert any("a GPT of" in note for note in assumed)
 
 
@@ -184,6 +218,47 @@ def test_the_row_overrides_the_model(cells, name, layers, vocabulary):
     model = read(**cells)[0].model
     assert (model.name, model.num_layers, model.vocab_size) == (name, layers, vocabulary)
     assert model.hidden_size == int(cells.get("hidden_size", 4096))
+
+
+@pytest.mark.parametrize(
+    ("cells", "is_known"),
+    [
+        ({}, True),
+        ({"num_heads": "32", "num_kv_heads": "32", "head_size": "128", "ffn_size": "11008"}, True),
+        ({"num_heads": "64"}, False),
+        ({"num_kv_heads": "8"}, False),
+        ({"head_size": "64"}, False),
+        ({"ffn_size": "8192"}, False),
+        ({"num_experts": "8", "experts_per_token": "2"}, False),
+        ({"model": "mistralai/Mixtral-8x7B-v0.1", "num_experts": "8", "ffn_size": "14336"}, True),
+        ({"model": "deepseek-ai/DeepSeek-V2-Lite", "num_heads": "16"}, True),
+        ({"model": "deepseek-ai/DeepSeek-V2-Lite", "num_heads": "32", "ffn_size": "1408"}, False),
+    ],
+)
+def test_a_known_model_is_meant_where_no_stated_size_contradicts_it(cells, is_known):
+    """Llama 2 7B has 32 heads of 128 with keys and values of their own, and 11008 inner features."""
+    name = cells.get("model", PLAIN["model"])
+    model = read(**cells)[0].model
+    assert (model == get_model(name)) == is_known
+
+
+@pytest.mark.parametrize(
+    ("cells", "vp", "says_so"),
+    [
+        ({"pp": "4"}, 1, False),  # no tuned submission
+        ({"pp": "4", "mlperf_round": "v4.1"}, 4, True),  # 32 layers / 4 stages / chunks of 2
+        ({"pp": "8", "mlperf_round": "v4.1"}, 2, True),
+        ({"pp": "16", "mlperf_round": "v4.1"}, 1, False),  # a stage is one chunk
+        ({"pp": "4", "mlperf_round": "v4.1", "vp": "2"}, 2, False),
+        ({"pp": "1", "mlperf_round": "v4.1", "vp": "2"}, 1, False),  # no pipeline, nothing to interleave
+        ({"pp": "4", "mlperf_round": "v4.1", "num_layers": "36"}, 1, False),  # 4.5 chunks
+    ],
+)
+def test_a_tuned_submission_interleaves_chunks_of_two_layers(cells, vp, says_so):
+    _, layout, assumed = read(num_devices="64", **cells)
+    assert layout.vp == vp
+    assert (f"vp: {vp}" in assumed) == says_so
+    assert (layout.schedule == "interleaved") == (vp > 1)
 
 
 def test_megatrons_tests_say_their_model_in_flags():

@@ -86,7 +86,7 @@ def _num_requests(service: Service, workload: Workload) -> tuple[int, int] | Inf
     if isinstance(memory, Infeasible):
         return memory
     limit = batch_limit(pool.deployment, memory, workload.input_tokens, workload.output_tokens)
-    together = max(1, round(limit * pool.deployment.layout.dp * pool.replicas))
+    together = round(limit * pool.deployment.layout.dp * pool.replicas)
     stated = workload.num_requests or REQUESTS_PER_SLOT * together
     return min(stated, max(STEADY_ROUNDS * together, FEWEST)), stated
 

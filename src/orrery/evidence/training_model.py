@@ -53,16 +53,16 @@ def model_of(row: Row) -> Model:
 
 
 GPTS = (
-    (125e6, 12, 768),
-    (350e6, 24, 1024),
-    (760e6, 24, 1536),
-    (1.3e9, 24, 2048),
-    (2.7e9, 32, 2560),
-    (6.7e9, 32, 4096),
-    (13e9, 40, 5120),
-    (175e9, 96, 12288),
+    (125e6, 12),
+    (350e6, 24),
+    (760e6, 24),
+    (1.3e9, 24),
+    (2.7e9, 32),
+    (6.7e9, 32),
+    (13e9, 40),
+    (175e9, 96),
 )
-"""Parameters, layers and width of the published GPT-3 models (arXiv:2005.14165, table 2.1)."""
+"""Parameters and layers of the published GPT-3 models (arXiv:2005.14165, table 2.1)."""
 
 HEAD_SIZE, WIDTH_STEP, GPT2_TOKENS = 128, 128, 1024
 
@@ -74,7 +74,7 @@ def _states_a_count_alone(row: Row) -> bool:
 def _of_count(row: Row, name: str) -> Model:
     """A GPT of a number of parameters: as deep as those of its size, and as wide as 12 layers width^2 asks for."""
     count = row.number("num_parameters")
-    counts, depths = (np.log(np.array([gpt[i] for gpt in GPTS])) for i in (0, 1))
+    counts, depths = np.log(np.array(GPTS)).T
     layers = round(float(np.exp(np.interp(math.log(count), counts, depths))))
     hidden = max(1, round((count / 12.0 / layers) ** 0.5 / WIDTH_STEP)) * WIDTH_STEP
     row.default("num_layers and hidden_size", f"{layers} and {hidden} (a GPT of {count:.3g} parameters)")

@@ -109,7 +109,7 @@ def test_redirects_are_followed_a_few_times_and_only_in_the_web(server, reader):
             reader.get(f"{server.url}/out")
 
 
-@pytest.mark.parametrize("url", ["file:///etc/passwd", "not a url", "http://", "gopher://x"])
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "not a url", "http://", "gopher://x", "http://[::1"])
 def test_only_web_addresses_are_asked(reader, url):
     with pytest.raises(FeedError, match="no web address"):
         reader.get(url)

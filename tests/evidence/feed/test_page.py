@@ -69,6 +69,18 @@ def test_a_browsers_text_gives_authors_organisation_date_and_comments():
     assert cold.id == title_id("cold tokens - serving from the ATTIC!")
 
 
+def test_authors_without_a_date_belong_to_the_abstract_above_them():
+    """With the dot of the missing date below them, without it, and on the last line of the page."""
+    text = f"One\n{ABSTRACT}\n  • 7 authors\n·\nTwo\n{ABSTRACT}\n  • 1 authors\nThree\n{ABSTRACT}\n  • 4 authors"
+    read = read_page(text, "page", TODAY)
+    assert [(e.title, e.num_authors, e.published) for e in read.entries] == [
+        ("One", 7, None),
+        ("Two", 1, None),
+        ("Three", 4, None),
+    ]
+    assert not read.skipped
+
+
 def test_a_bare_alternation_with_a_word_glued_to_its_first_title():
     text = f"Get trending papers in your email inbox!\nSubscribeCold Tokens\n{ABSTRACT}\nWarm Tokens\n{ABSTRACT}"
     assert [e.title for e in read_page(text, "page", TODAY).entries] == ["Cold Tokens", "Warm Tokens"]

@@ -65,6 +65,17 @@ def test_a_later_version_replaces_the_words_and_an_earlier_one_does_not(store):
     assert (saved.abstract, saved.version, saved.organisation) == ("Third.", 3, "Acme")
 
 
+def test_of_one_version_the_later_day_has_the_words_and_of_one_day_those_that_came_first(store):
+    first, second = date(2026, 11, 1), date(2026, 11, 2)
+    save_entries(store, [entry(abstract="First.", published=first)], TODAY)
+    assert save_entries(store, [entry(abstract="Same day.", published=first)], TODAY) == Saved(num_same=1)
+    assert save_entries(store, [entry(abstract="No day.")], TODAY) == Saved(num_same=1)
+    assert save_entries(store, [entry(abstract="Second.", updated=second)], TODAY) == Saved(num_updated=1)
+    assert save_entries(store, [entry(abstract="Earlier.", published=first)], TODAY) == Saved(num_same=1)
+    saved = get_entry(store, "2611.00001")
+    assert (saved.abstract, saved.published, saved.updated) == ("Second.", first, second)
+
+
 def test_a_paper_without_an_id_is_the_one_of_its_title_and_takes_its_marks_along(store):
     nameless = entry(id=title_id("COLD tokens"), title="COLD tokens", num_comments=4)
     save_entries(store, [nameless], TODAY)

@@ -1,9 +1,11 @@
 """What is made of an abstract: numbers, claims, layer, techniques; each checked against words written for it."""
 
+import math
 import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -13,11 +15,19 @@ from orrery.evidence.feed.entry import Entry
 from orrery.evidence.feed.marks import follow, read_marks
 from orrery.evidence.feed.saved_entries import save_entries
 from orrery.evidence.feed.store import Store
+from orrery.evidence.paper_file import get_paper, paper_keys
 from orrery.evidence.quantities import quantities
-from orrery.evidence.understanding import interests
+from orrery.evidence.understanding import interests, techniques
 from orrery.evidence.understanding.claims import claims_of
 from orrery.evidence.understanding.layer import layer_of
-from orrery.evidence.understanding.techniques import techniques_of
+from orrery.evidence.understanding.techniques import (
+    MIN_FRAC,
+    Described,
+    chance,
+    compared,
+    likeness,
+    techniques_of,
+)
 from orrery.evidence.understanding.understand import understand, understood
 from orrery.evidence.understanding.weights import FILE, shipped
 from orrery.evidence.words import READINGS, UNITS
@@ -110,6 +120,38 @@ def test_techniques_by_likeness():
     assert next(iter(found)) == "disaggregated"
     assert 0.4 < found["disaggregated"] < 1.0
     assert techniques_of("Cooking", "Boil the potatoes in salted water until they are soft.") == ()
+
+
+def test_a_chance_is_a_logistic_curve_that_ends_where_no_score_was_seen():
+    slope, offset, highest = shipped().technique_curve
+    assert chance(-offset / slope) == pytest.approx(0.5)
+    assert chance((math.log(3.0) - offset) / slope) == pytest.approx(0.75), "odds of three to one"
+    assert chance(2.0 * highest) == chance(highest) > 0.5
+
+
+def test_the_techniques_that_are_named_are_the_likest_few_above_the_least_chance(monkeypatch):
+    scores = {"a": 9.0, "b": 8.0, "c": 7.0, "d": 6.0}
+    monkeypatch.setattr(techniques, "likeness", lambda title, abstract: list(scores.items()))
+    monkeypatch.setattr(techniques, "chance", lambda score: score / 10.0)
+    assert techniques_of("", "") == (("a", 0.9), ("b", 0.8), ("c", 0.7)), "three at most"
+    monkeypatch.setattr(techniques, "chance", lambda score: MIN_FRAC if score == 8.0 else MIN_FRAC * score / 8.0)
+    assert techniques_of("", "") == (("a", round(MIN_FRAC * 9 / 8, 3)), ("b", MIN_FRAC)), "the least chance is enough"
+
+
+def test_a_word_of_a_name_counts_more_than_one_of_the_description_and_that_more_than_one_of_a_paper():
+    """The word stands once in a name, in a description, in the title of a paper, and nowhere: 4, 1, a half, 0."""
+    paper = replace(get_paper(next(iter(paper_keys()))), title="turbulent", mechanism="", techniques=("c",))
+    known = [
+        Described(name=name, words=words)
+        for name, words in (("turbulent", ""), ("b", "turbulent"), ("c", ""), ("d", ""))
+    ]
+    found = likeness("turbulent", "", compared(known, [paper]))
+    assert [name for name, _ in found] == ["turbulent", "b", "c", "d"]
+    scores = [score for _, score in found]
+    assert scores[0] > scores[1] > scores[2] > scores[3] == 0.0
+    once = dict(likeness("", "turbulent", compared(known, [paper])))
+    ratio = math.log(1 + 2) / math.log(1 + 1) / math.sqrt(2)  # a title's word counts twice, in a text of two words then
+    assert scores[:3] == pytest.approx([ratio * once[name] for name in ("turbulent", "b", "c")])
 
 
 def test_what_was_understood_is_kept_until_the_words_change(tmp_path, monkeypatch):
