@@ -74,8 +74,8 @@ def _states_a_count_alone(row: Row) -> bool:
 def _of_count(row: Row, name: str) -> Model:
     """A GPT of a number of parameters: as deep as those of its size, and as wide as 12 layers width^2 asks for."""
     count = row.number("num_parameters")
-    counts, depths = np.log(np.array(GPTS)).T
-    layers = round(float(np.exp(np.interp(math.log(count), counts, depths))))
+    known = np.log(np.array(GPTS))
+    layers = round(float(np.exp(np.interp(math.log(count), known[:, 0], known[:, 1]))))
     hidden = max(1, round((count / 12.0 / layers) ** 0.5 / WIDTH_STEP)) * WIDTH_STEP
     row.default("num_layers and hidden_size", f"{layers} and {hidden} (a GPT of {count:.3g} parameters)")
     vocab = row.count("vocab_size") or int(row.default("vocab_size", str(PADDED_VOCABULARY)))
