@@ -33,6 +33,7 @@ OFF = {
     "bytescale": ("--sequence-balancing", ""),
     "c4-communication": ("--routing planned", "--routing ecmp"),
     "checkfree": ("--recovery neighbour-average --setback-steps 30", "--recovery rollback"),
+    "comet-w4a4kv4": ("--activations int4+int8 --wide-frac 0.17", ""),
     "cloudmatrix384": ("--draft mtp --acceptance 0.7", ""),
     "co2": ("--local-updates co2 --local-steps 4", ""),
     "datastates-llm": ("--checkpoint lazy", "--checkpoint blocking"),
@@ -105,7 +106,6 @@ DO_NOT_FIT = {
 
 BESIDE = {
     "bipolar-int-apmm": ("variant", "one-bit-fused", "integer-units"),
-    "comet-w4a4kv4": ("variant", "even", "in-step"),
     "fire-flyer": ("variant", "through-host", "ring-over-bus"),
     "flashattention-3": ("variant", "ping-pong", "serial"),
     "flashrnn": ("variant", "persistent", "launched"),

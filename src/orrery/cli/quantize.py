@@ -115,7 +115,11 @@ def print_quantized(answer: "QuantizeAnswer") -> None:
     out = console()
     out.print(_totals(answer))
     if shares := [r.wide_frac for r in answer.results if r.wide_frac]:
-        out.print(f"Columns in 16 bits: {min(shares):.2%} to {max(shares):.2%} of a tensor.")
+        blocks = [r.wide_blocks_frac for r in answer.results if r.wide_frac]
+        out.print(
+            f"Columns in 16 bits: {min(shares):.2%} to {max(shares):.2%} of a tensor (sorted, {min(blocks):.2%} to "
+            f"{max(blocks):.2%} of its blocks of 128: --wide-frac of --activations int4+int8)."
+        )
     if can_plot(out) and len(answer.totals) > 1:
         points = [
             (mark, t.bits_per_element, t.error.sqnr_db) for mark, t in zip(LETTERS * 9, answer.totals, strict=False)

@@ -7,6 +7,7 @@ weight-only kernels (Marlin and its kin), so the bytes stay small and the arithm
 from functools import cache
 
 from orrery.hardware.device import Device
+from orrery.numerics.mixed_widths import MIXED_PRODUCT, MIXED_WIDTHS, WEIGHTS
 from orrery.numerics.one_bit_pairs import pair_of
 from orrery.numerics.registry import get_format
 
@@ -16,7 +17,10 @@ WEIGHT_ONLY_BY_BITS = ((2, "ternary_weight_only"), (4, "int4_weight_only"), (8, 
 
 
 def dense_format(weights: str, activations: str, device: Device) -> str:
-    """The same of a dense layer, whose bipolar operands meet bit by bit; experts have no such kernel."""
+    """The same of a dense layer, whose bipolar operands meet bit by bit and whose activations may have blocks of two
+    widths; experts have no such kernels."""
+    if activations == MIXED_WIDTHS and weights == WEIGHTS:
+        return MIXED_PRODUCT
     if not weights.startswith("bipolar"):
         return compute_format(weights, activations, device)
     pair = pair_of(get_format(weights).name, get_format(activations).name)

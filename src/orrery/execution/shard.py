@@ -24,6 +24,7 @@ from orrery.models.model import (
     RecurrentMixer,
     SoftmaxAttention,
 )
+from orrery.numerics.mixed_widths import MIXED_PRODUCT
 from orrery.numerics.registry import get_format
 
 
@@ -41,6 +42,7 @@ class LinearShard:
     weight_bytes: float  # stored, of one layer, on one device
     kept_frac: float = 1.0  # of its weights, in a pattern that the device skips
     index_bits: float = 0.0  # stored beside each of them
+    wide_frac: float = 0.0  # of its channel blocks, those whose inputs keep eight bits beside others of four
     is_head: bool = False  # rows are sampled sequences, not tokens
     is_shared: bool = False  # of an expert that every token passes
 
@@ -206,8 +208,12 @@ def _linear(deployment: Deployment, block: Block | None, linear: Linear) -> Line
 
 
 def _pieces(deployment: Deployment, block: Block, linear: Linear) -> Iterator[LinearShard]:
-    """The layer; or, of a narrow one some of whose features run in a wider format, both products."""
+    """The layer; or, of a narrow one some of whose features run in a wider format, both products. Blocks of two widths
+    are one product."""
     whole = _linear(deployment, block, linear)
+    if whole.format == MIXED_PRODUCT:
+        yield replace(whole, wide_frac=deployment.wide_frac)
+        return
     k = round(whole.k * deployment.wide_frac)
     if not k or is_16bit(whole.format):
         yield whole

@@ -94,13 +94,14 @@ def _parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[Part]:
 
 def _linear_parts(deployment: Deployment, cut: Shard, batch: Batch, largest: Mapping[str, float]) -> Iterator[Part]:
     """Linear layers, stacked by format so that one call answers for all of them."""
-    groups: dict[tuple[str, float, float], list[LinearShard]] = {}
+    groups: dict[tuple[str, float, float, float], list[LinearShard]] = {}
     for linear in cut.linears:
-        groups.setdefault((linear.format, linear.kept_frac, linear.index_bits), []).append(linear)
+        key = (linear.format, linear.kept_frac, linear.index_bits, linear.wide_frac)
+        groups.setdefault(key, []).append(linear)
     device = deployment.cluster.device
     choice = choices(deployment, "gemm", deployment.formats.weights)[-1]
     own = kernels_for(deployment, "gemm", "gemm", choice.backend)
-    for (format, kept_frac, index_bits), members in groups.items():
+    for (format, kept_frac, index_bits, wide_frac), members in groups.items():
         engine = choice.tuned_by if choice.tuned_by and format == deployment.formats.weights else own
         m = np.stack([batch.num_rows if x.is_head else batch.num_tokens for x in members])
         n, k, g = (np.array([[getattr(x, a)] for x in members]) for a in ("n", "k", "groups"))
@@ -113,6 +114,7 @@ def _linear_parts(deployment: Deployment, cut: Shard, batch: Batch, largest: Map
             quantises_input=False,
             kept_frac=kept_frac,
             index_bits=index_bits,
+            wide_frac=wide_frac,
         )
         timing, calibration = kernels.predict_with_constants(op, device, engine)
         for i, x in enumerate(members):

@@ -14,6 +14,7 @@ from orrery.kernels.elementwise import rule as elementwise_rule
 from orrery.kernels.latent import absorb as latent_absorb
 from orrery.kernels.latent import decode as latent_decode
 from orrery.kernels.latent import prefill as latent_prefill
+from orrery.kernels.lowbit import mixed_served
 from orrery.kernels.lowbit import served as one_bit
 from orrery.kernels.near_memory import placed
 from orrery.kernels.ops import (
@@ -31,6 +32,7 @@ from orrery.kernels.ops import (
 )
 from orrery.kernels.residual.error_range import Spreads
 from orrery.kernels.residual.error_range import spreads as row_spreads
+from orrery.numerics.mixed_widths import MIXED_PRODUCT
 from orrery.numerics.registry import get_format
 
 
@@ -50,6 +52,7 @@ def _elementwise(op: Elementwise, device: Device, engine: str) -> Calibration:
 
 
 _ONE_BIT = Rule(one_bit.predict, one_bit.calibration)
+_MIXED = Rule(mixed_served.predict, mixed_served.calibration)
 _ENCODER = Rule(encoder.predict, encoder.calibration)
 _HOST = Rule(host.predict, host.calibration)
 _RULES: dict[type, Rule] = {
@@ -70,6 +73,8 @@ def _rule(op: Op, device: Device, engine: str) -> Rule:
         return _HOST
     if isinstance(op, Gemm) and op.format.startswith("bipolar") and one_bit.serves(op):
         return _ONE_BIT
+    if isinstance(op, Gemm) and op.format == MIXED_PRODUCT:
+        return _MIXED
     if isinstance(op, AttentionPrefill) and not op.is_causal and encoder.serves(op):
         return _ENCODER
     return _RULES[type(op)]

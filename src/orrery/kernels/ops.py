@@ -21,7 +21,8 @@ class Gemm:
     False is the condition of stand-alone measurements, which repeat a few weight matrices that a large cache may keep.
     ``result_bytes``: moved for one element of C where that is not the usual 16 bits written once, such as 8 for a sum
     kept in FP32 that is read, added to and written. ``kept_frac``, ``index_bits``: share of B that is not zero in a
-    pattern that the device's matrix units skip, and what is stored beside each kept element.
+    pattern that the device's matrix units skip, and what is stored beside each kept element. ``wide_frac``: share of
+    the channel blocks whose activations keep eight bits, in products of ``int4_int4+int8``.
     """
 
     m: Size
@@ -34,6 +35,7 @@ class Gemm:
     result_bytes: float = 0.0
     kept_frac: float = 1.0
     index_bits: float = 0.0
+    wide_frac: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -8,6 +8,7 @@ from orrery.base.arguments import wrong_type
 from orrery.base.errors import UnknownName
 from orrery.base.sources import read_toml
 from orrery.numerics.format import Format
+from orrery.numerics.mixed_widths import mixed_widths
 from orrery.numerics.names import get_element
 from orrery.numerics.one_bit_pairs import one_bit_pair
 from orrery.numerics.scaling import Level, Scaling, read_share
@@ -54,6 +55,6 @@ def get_format(name: str) -> Format:
     the nearest ones."""
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise wrong_type("get_format", "name", name, "text")
-    if found := find_format(name) or weights_alone(name) or one_bit_pair(name):
+    if found := find_format(name) or weights_alone(name) or one_bit_pair(name) or mixed_widths(name):
         return found
     raise UnknownName("format", name, known_formats())

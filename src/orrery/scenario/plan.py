@@ -29,7 +29,13 @@ from orrery.scenario.forms import check_knobs, overlap_knobs, with_policy
 from orrery.scenario.images import images_of
 from orrery.scenario.kept_cache import compression_of
 from orrery.scenario.money import is_money_asked, money_of
-from orrery.scenario.narrow_products import online_rotation_of, wide_format_of, wide_frac_of
+from orrery.scenario.narrow_products import (
+    check_mixed_widths,
+    mixes_widths,
+    online_rotation_of,
+    wide_format_of,
+    wide_frac_of,
+)
 from orrery.scenario.objectives import read_objectives
 from orrery.scenario.own_price import own_usd_per_hour
 from orrery.scenario.plan_answer import PlanAnswer, nothing_works
@@ -230,6 +236,8 @@ def space_of(scenario: Scenario, parts: Sequence[Parts], max_devices: int) -> Sp
     cut = cut_of(scenario, parts[0].model)
     degrees = degrees_of(cut) if cut else {}
     held = _formats(scenario.weights) or (parts[0].model.weights_format,)
+    if mixes_widths(scenario):
+        check_mixed_widths(scenario, held, parts[0].model, [p.device for p in parts])
     fixed = Fixed(
         tp=scenario.tp or degrees.get("tp", 0),
         pp=scenario.pp or 0,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from math import prod
+from math import ceil, prod
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,9 @@ from orrery.scenario.tensor_file import Tensor
 COLUMNS = 1024
 
 WIDE_BYTES = 2.0
+
+BLOCK_COLUMNS = 128
+"""Columns of a block of activations that is of one width (COMET, arXiv 2410.12168)."""
 """Bytes of an element of a column that stays in 16 bits."""
 
 MAX_DRAWN = 1 << 28
@@ -121,6 +124,12 @@ def wide_columns(numbers: NDArray[Any], above: float | None) -> NDArray[np.bool_
     if above is None or numbers.ndim < 2:
         return np.zeros(0, np.bool_)
     return np.abs(numbers).max(axis=tuple(range(numbers.ndim - 1))) > above
+
+
+def wide_blocks_frac(is_wide: NDArray[np.bool_]) -> float:
+    """Share of the blocks of columns that hold a wide one, wide columns sorted to the front."""
+    blocks = ceil(is_wide.size / BLOCK_COLUMNS)
+    return ceil(int(is_wide.sum()) / BLOCK_COLUMNS) / blocks if blocks else 0.0
 
 
 def _are_named(sources: Sequence[Source]) -> bool:
@@ -236,6 +245,7 @@ class _Work:
                 size_bytes=size,
                 bits_per_element=8.0 * size / numbers.size if wide_frac else format.bits_per_element,
                 wide_frac=wide_frac,
+                wide_blocks_frac=wide_blocks_frac(is_wide),
                 crest_factor=seen.crest_factor,
                 error=error,
             )

@@ -22,12 +22,23 @@ class Result:
     bits_per_element: float
     size_bytes: float
     wide_frac: float  # share of the columns that stay in 16 bits
+    wide_blocks_frac: float  # of blocks of columns, sorted by size, those that hold one
     crest_factor: float
     error: ErrorReport
 
     def to_json(self) -> dict[str, Any]:
         """One flat object."""
-        names = ("source", "tensor", "shape", "format", "bits_per_element", "size_bytes", "wide_frac", "crest_factor")
+        names = (
+            "source",
+            "tensor",
+            "shape",
+            "format",
+            "bits_per_element",
+            "size_bytes",
+            "wide_frac",
+            "wide_blocks_frac",
+            "crest_factor",
+        )
         return {name: getattr(self, name) for name in names} | asdict(self.error)
 
 

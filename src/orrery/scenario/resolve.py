@@ -35,7 +35,16 @@ from orrery.scenario.host_experts import HOST_EXPERTS, host_experts_note, host_e
 from orrery.scenario.images import IMAGES, image_notes, images_of, prompt_tokens
 from orrery.scenario.kept_cache import KEPT_CACHE, Selected, compression_notes, compression_of, selected
 from orrery.scenario.model_kind import ModelKind, kind_of
-from orrery.scenario.narrow_products import WIDE, online_rotation_of, wide_format_of, wide_frac_of
+from orrery.scenario.narrow_products import (
+    MIXED_NOTE,
+    WIDE,
+    check_mixed_widths,
+    check_stored,
+    mixes_widths,
+    online_rotation_of,
+    wide_format_of,
+    wide_frac_of,
+)
 from orrery.scenario.schema import Scenario
 from orrery.scenario.sparse_weights import sparsity_notes, sparsity_of
 from orrery.scenario.traffic import traffic_of
@@ -146,6 +155,7 @@ def find(scenario: Scenario, device_name: str) -> Parts:
     model, device = get_model(scenario.model, scenario.assume or ""), get_device(device_name)
     engine = engine_on(device, scenario.engine, scenario.engine_version)
     check_context(scenario, model)
+    check_stored(scenario)
     notes = [
         *read_as(model),
         *(image_notes(scenario, model) if scenario.asks(*IMAGES) else ()),
@@ -273,7 +283,7 @@ def formats_of(scenario: Scenario, parts: Parts) -> tuple[Formats, tuple[str, ..
         activations = activations_for(weights, parts.device)
         notes.append(f"activations: {activations} (what {weights} weights run with on {parts.device.name})")
     else:
-        activations = _possible(get_format(scenario.activations).name, weights, parts, notes)
+        activations = _possible(scenario, weights, parts, notes)
     kv = get_format(scenario.kv).name if scenario.kv else cache_beside(weights, activations, parts.engine, parts.device)
     if scenario.kv is None:
         notes.append(f"kv: {kv} (engines' default)")
@@ -281,9 +291,13 @@ def formats_of(scenario: Scenario, parts: Parts) -> tuple[Formats, tuple[str, ..
     return Formats(weights=weights, activations=activations, kv=kv, expert_activations=stated), tuple(notes)
 
 
-def _possible(activations: str, weights: str, parts: Parts, notes: list[str]) -> str:
+def _possible(scenario: Scenario, weights: str, parts: Parts, notes: list[str]) -> str:
     """The activations that were asked for; 16 bits, and a note, where the device cannot multiply such ones."""
-    device = parts.device
+    activations, device = get_format(scenario.activations or "").name, parts.device
+    if mixes_widths(scenario):
+        check_mixed_widths(scenario, (weights,), parts.model, (device,))
+        notes.append(MIXED_NOTE)
+        return activations
     if weights.startswith("bipolar") and pair_of(weights, activations):
         return _one_bit(activations, parts, notes)
     if get_format(activations).element_bits >= 16 or can_multiply(activations, device):

@@ -74,6 +74,7 @@ NEEDED = {
     "seq_lengths": "lognormal:1500:1.5",
     "nic_groups": "ib:1:5e10,roce:1:5e10",
     "fabric": "fat-tree",
+    "wide_frac": 0.1,
 }
 PLAIN = {"estimate": orrery.estimate, "simulate": orrery.simulate, "plan": orrery.plan, "train": orrery.train}
 ASKABLE = [lever.name for lever in levers().values() if lever.questions]
@@ -136,6 +137,8 @@ def changing(name):
             return SERVING | given | {"draft_tokens": 3}
         case _, "ragged-speculation":
             return SERVING | {"draft_tokens": 4, "acceptance": 0.7, "engine": "transformers", "concurrency": 8}
+        case _, "two-width-activations":
+            return SERVING | given | {"device": "a100-sxm-80gb"}
         case _, "prefix-caching":
             return SERVING | {"prefix_tokens": 256}
         case _, "kv-swap":

@@ -11,7 +11,10 @@ the matrix units, the vector units scale the sums of every block; a tile takes a
 COMET, arXiv 2410.12168: tiles of 128 x 128 outputs and 128 channels.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
+from heapq import heapify, heapreplace
 from math import ceil
 
 import numpy as np
@@ -25,6 +28,7 @@ from orrery.kernels.resolve import find
 Floats = NDArray[np.float64]
 
 FORMAT = "int8"
+WIDTHS = (4, 8)
 TILE_ROWS = (16, 32, 64, 128)
 TILE_COLUMNS = 128
 
@@ -64,8 +68,17 @@ class MixedGemm:
         return round(self.wide_frac * self.num_blocks)
 
 
-def tile_times_s(op: MixedGemm, device: Device) -> Floats:
-    """Time of every tile alone on its processor, in the order of outputs and then of blocks, the wide ones first."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tiles:
+    """Tiles of a product: time of one of each width on its processor, and outputs that each block has one for."""
+
+    wide_s: float
+    narrow_s: float
+    num_outputs: int
+
+
+def tiles_of(op: MixedGemm, device: Device) -> Tiles:
+    """Times of a tile of either width, and how many there are of each block."""
     rows = next((r for r in TILE_ROWS if r >= op.m), TILE_ROWS[-1])
     peak = find(device, "gemm", FORMAT).constants["peak_frac"] / device.num_compute_units
     flops = 2.0 * rows * TILE_COLUMNS * op.block_elements
@@ -75,8 +88,14 @@ def tile_times_s(op: MixedGemm, device: Device) -> Floats:
     wide = max(flops / (peak * integer_flops_per_s(device, 8)), scale + widen)
     outputs = ceil(op.m / rows) * ceil(op.n / TILE_COLUMNS)
     narrow = max(flops / (peak * integer_flops_per_s(device, 4)), scale)
-    column = np.where(np.arange(op.num_blocks) < op.num_wide, wide, narrow)
-    return np.tile(column, outputs)
+    return Tiles(wide_s=wide, narrow_s=narrow, num_outputs=outputs)
+
+
+def tile_times_s(op: MixedGemm, device: Device) -> Floats:
+    """Time of every tile alone on its processor, in the order of outputs and then of blocks, the wide ones first."""
+    tiles = tiles_of(op, device)
+    column = np.where(np.arange(op.num_blocks) < op.num_wide, tiles.wide_s, tiles.narrow_s)
+    return np.tile(column, tiles.num_outputs)
 
 
 def in_step_s(times_s: Floats, num_units: int) -> float:
@@ -90,9 +109,14 @@ def in_step_s(times_s: Floats, num_units: int) -> float:
 def evenly_s(times_s: Floats, num_units: int) -> float:
     """The longest tiles first, each to the processor that is free first: no processor ends a tile after another."""
     lengths, counts = np.unique(times_s, return_counts=True)
+    return dealt_s(zip(lengths[::-1].tolist(), counts[::-1].tolist(), strict=True), num_units)
+
+
+def dealt_s(tiles: Iterable[tuple[float, int]], num_units: int) -> float:
+    """The same of so many tiles of each length, the longest first."""
     free = np.zeros(num_units)
-    for length, count in zip(lengths[::-1], counts[::-1], strict=True):
-        free = _dealt(free, float(length), int(count))
+    for length, count in tiles:
+        free = _dealt(free, length, count)
     return float(free.max())
 
 
@@ -107,19 +131,40 @@ def _dealt(free: Floats, length: float, count: int) -> Floats:
     if given == int(whole.sum()):
         free = free + whole * length
         count -= given
+    level_by_level = free.tolist()
+    heapify(level_by_level)
     for _ in range(count):
-        first = int(np.argmin(free))
-        free[first] += length
-    return free
+        heapreplace(level_by_level, level_by_level[0] + length)
+    return np.array(level_by_level)
 
 
+@lru_cache(maxsize=4096)
 def mixed_gemm_s(op: MixedGemm, device: Device, *, is_even: bool = True) -> float:
     """Time of the product, activations already rounded, weights and activations from memory."""
     fitted = constants(device, FORMAT).constants
-    times = tile_times_s(op, device)
-    units = (evenly_s if is_even else in_step_s)(times, device.num_compute_units)
+    units = _on_units_s(op, device, is_even)
+    memory = moved_bytes(op) / (fitted["bandwidth_frac"] * device.memory_bandwidth_bytes_per_s)
+    return fitted["overhead_s"] + max(units, memory) + fitted["overlap_frac"] * min(units, memory)
+
+
+def _on_units_s(op: MixedGemm, device: Device, is_even: bool) -> float:
+    if not is_even:
+        return in_step_s(tile_times_s(op, device), device.num_compute_units)
+    tiles = tiles_of(op, device)
+    wide, narrow = op.num_wide * tiles.num_outputs, (op.num_blocks - op.num_wide) * tiles.num_outputs
+    both = sorted([(tiles.wide_s, wide), (tiles.narrow_s, narrow)], reverse=True)
+    return dealt_s(both, device.num_compute_units)
+
+
+def moved_bytes(op: MixedGemm) -> float:
+    """Activations of both widths, weights with a scale a block, and results."""
     operands = Operands(weight_bits=4.0, group_elements=op.block_elements)
     activation = (4.0 + 4.0 * op.num_wide / op.num_blocks) / BITS_PER_BYTE
-    moved = op.m * op.k * activation + op.n * op.k * operands.weight_bytes + op.m * op.n * RESULT_BITS / BITS_PER_BYTE
-    memory = moved / (fitted["bandwidth_frac"] * device.memory_bandwidth_bytes_per_s)
-    return fitted["overhead_s"] + max(units, memory) + fitted["overlap_frac"] * min(units, memory)
+    return op.m * op.k * activation + op.n * op.k * operands.weight_bytes + op.m * op.n * RESULT_BITS / BITS_PER_BYTE
+
+
+def roof_s(op: MixedGemm, device: Device) -> float:
+    """Products of both widths at the peak of their units."""
+    wide = op.num_wide / op.num_blocks
+    four, eight = (integer_flops_per_s(device, bits) for bits in WIDTHS)
+    return 2.0 * op.m * op.n * op.k * ((1.0 - wide) / four + wide / eight)

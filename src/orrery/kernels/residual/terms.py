@@ -21,7 +21,7 @@ SHARES = ("compute_frac", "memory_frac", "launch_frac", "log_launch_ratio", "log
 SIGNED = ("skew",)
 """Sizes that may be zero or negative, taken as they are."""
 
-UNKNOWN = ("result_bytes", "popularity", "kept_frac", "index_bits")
+UNKNOWN = ("result_bytes", "popularity", "kept_frac", "index_bits", "wide_frac")
 """Features that no table of measured kernels varies, so that nothing was learned of them."""
 
 

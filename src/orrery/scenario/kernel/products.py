@@ -15,11 +15,12 @@ from orrery.hardware.device import Device
 from orrery.kernels.gemm.naive_tiles import tiled_run
 from orrery.kernels.gemm.rule import explain
 from orrery.kernels.lowbit.lanes import VectorCores, product_s, products_per_instruction
-from orrery.kernels.lowbit.mixed_blocks import MixedGemm, mixed_gemm_s
+from orrery.kernels.lowbit.mixed_blocks import MixedGemm, mixed_gemm_s, moved_bytes, roof_s
 from orrery.kernels.lowbit.one_bit import integer_gemm_s, nearest_integer_bits, one_bit_gemm_s
 from orrery.kernels.lowbit.packed import Loads, packed_gemm_s, plain_gemm_s, weight_load
 from orrery.kernels.lowbit.product import integer_flops_per_s
 from orrery.kernels.ops import Gemm, MoE, Op
+from orrery.numerics.mixed_widths import MIXED_WIDTHS
 from orrery.numerics.registry import get_format
 from orrery.scenario.kernel.library import SIXTEEN_BITS, library_ways
 from orrery.scenario.kernel.operator import Found, Operator, Way, Work, one_of
@@ -54,7 +55,6 @@ VARIANTS = {
 
 NARROW = re.compile(r"u?int(?P<bits>[1-8])(?:/(?P<group>\d+))?(?::\w+)?(?:_weight_only)?")
 BIPOLAR = re.compile(r"bipolar(?P<bits>[1-8])")
-MIXED = "int4+int8"
 DEFAULT_GROUP = 128
 TERNARY_BITS = 2
 """Bits of a ternary weight by itself; five in a byte take 1.6, and more instructions."""
@@ -111,7 +111,7 @@ def dense(work: Work) -> Iterator[Way]:
     if work.size("batch") > 1:
         raise ScenarioError("batch: products of few bits are told one at a time; leave it out beside weights.")
     weights, activations = str(weights or "bf16"), str(activations or "bf16")
-    if activations == MIXED:
+    if activations == MIXED_WIDTHS:
         yield from _two_widths(work, weights)
     elif BIPOLAR.fullmatch(weights) or BIPOLAR.fullmatch(activations):
         yield from _one_bit(work, weights, activations)
@@ -254,7 +254,7 @@ def _two_widths(work: Work, weights: str) -> Iterator[Way]:
     if weights not in ("int4", "bf16"):  # bf16: nothing was said
         raise ScenarioError(f"weights: got {weights!r}; blocks of int4+int8 activations multiply int4 weights.")
     for name, is_even in (("even", True), ("in-step", False)):
-        yield Way(variant=name, format=f"int4 x {MIXED}", find=partial(_mixed, work, is_even))
+        yield Way(variant=name, format=f"int4 x {MIXED_WIDTHS}", find=partial(_mixed, work, is_even))
     yield Way(variant="sixteen-bit", format="bf16", find=partial(_plain, work))
 
 
@@ -357,15 +357,13 @@ def _mixed(work: Work, is_even: bool) -> Found:
         share = wide_frac(str(work.words["tensors"]), block)
     op = MixedGemm(m=m, n=n, k=k, wide_frac=share, block_elements=block)
     wide = op.num_wide / op.num_blocks
-    moved = m * k * (4.0 + 4.0 * wide) / 8.0 + n * k * (4.0 + 16.0 / op.block_elements) / 8.0 + 2.0 * m * n
-    flops = 2.0 * m * n * k
-    four, eight = (integer_flops_per_s(device, bits) for bits in (4, 8))
+    moved = moved_bytes(op)
     return Found(
         time_s=mixed_gemm_s(op, device, is_even=is_even),
-        flops=flops,
+        flops=2.0 * m * n * k,
         bytes=moved,
         roofs_s={
-            "compute": flops * ((1.0 - wide) / four + wide / eight),
+            "compute": roof_s(op, device),
             "memory": moved / device.memory_bandwidth_bytes_per_s,
         },
         details={"wide_blocks": op.num_wide, "blocks": op.num_blocks},
