@@ -86,12 +86,11 @@ def test_tiles_in_step_and_evenly():
     """Five tiles of 4, 1, 1, 1 and 1 s on two processors: rounds of 4, 1 and 1; dealt out, 4 beside four of 1."""
     times = np.array([4.0, 1.0, 1.0, 1.0, 1.0])
     assert mixed.in_step_s(times, 2) == 6
-    assert mixed.evenly_s(times, 2) == 4
-    assert mixed.evenly_s(np.ones(7), 2) == 4
+    assert mixed.dealt_s([(4.0, 1), (1.0, 4)], 2) == 4
+    assert mixed.dealt_s([(1.0, 7)], 2) == 4
     assert mixed.in_step_s(np.ones(7), 2) == 4
-    many = np.repeat([3.0, 1.0], [5, 100])
-    assert mixed.evenly_s(many, 5) == 3 + 20
-    assert mixed.evenly_s(np.repeat([3.0, 1.0], [5, 101]), 5) == 3 + 21
+    assert mixed.dealt_s([(3.0, 5), (1.0, 100)], 5) == 3 + 20
+    assert mixed.dealt_s([(3.0, 5), (1.0, 101)], 5) == 3 + 21
 
 
 @pytest.mark.parametrize(("m", "rows"), [(10, 16), (16, 16), (17, 32), (100, 128), (129, 128)])

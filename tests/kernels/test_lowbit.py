@@ -17,7 +17,7 @@ from orrery.kernels.lowbit.lookup_unit import (
     table_counts,
     tiles_of,
 )
-from orrery.kernels.lowbit.mixed_blocks import MixedGemm, evenly_s, in_step_s, mixed_gemm_s, tile_times_s
+from orrery.kernels.lowbit.mixed_blocks import MixedGemm, dealt_s, in_step_s, mixed_gemm_s, tile_times_s
 from orrery.kernels.lowbit.one_bit import integer_gemm_s, nearest_integer_bits, one_bit_gemm_s
 from orrery.kernels.lowbit.packed import Loads, packed_gemm_s, plain_gemm_s, straddling_frac, weight_load
 from orrery.kernels.lowbit.product import integer_flops_per_s
@@ -114,7 +114,7 @@ def longest_first(times, units):
 )
 def test_even_dealing_is_longest_first_and_within_a_tile_of_the_bound(narrow, wide, units):
     times = np.array([2.0] * wide + [1.0] * narrow)
-    even = evenly_s(times, units)
+    even = dealt_s([(2.0, wide), (1.0, narrow)], units)
     assert even == pytest.approx(longest_first(times, units))
     bound = max(times.sum() / units, times.max())
     assert bound <= even + 1e-12 <= bound + times.max()

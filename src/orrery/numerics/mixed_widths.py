@@ -5,13 +5,13 @@ from orrery.numerics.names import get_element
 from orrery.numerics.scaling import Level, Scaling, read_share
 
 MIXED_WIDTHS = "int4+int8"
-"""Of activations: most channel blocks have four bits, those with outliers eight."""
+"""Format of activations: most channel blocks have four bits, those with outliers eight."""
 
 WEIGHTS = "int4_weight_only"
-"""What such activations multiply."""
+"""Format of the weights that such activations multiply."""
 
 MIXED_PRODUCT = f"int4_{MIXED_WIDTHS}"
-"""Of the products of both."""
+"""Format of the products of both."""
 
 _SOURCE = "COMET, arXiv:2410.12168"
 _ACTIVATIONS = Format(

@@ -106,14 +106,9 @@ def in_step_s(times_s: Floats, num_units: int) -> float:
     return float(padded.reshape(rounds, num_units).max(axis=1).sum())
 
 
-def evenly_s(times_s: Floats, num_units: int) -> float:
-    """The longest tiles first, each to the processor that is free first: no processor ends a tile after another."""
-    lengths, counts = np.unique(times_s, return_counts=True)
-    return dealt_s(zip(lengths[::-1].tolist(), counts[::-1].tolist(), strict=True), num_units)
-
-
 def dealt_s(tiles: Iterable[tuple[float, int]], num_units: int) -> float:
-    """The same of so many tiles of each length, the longest first."""
+    """So many tiles of each length, the longest first, each to the processor that is free first: none ends a tile after
+    another."""
     free = np.zeros(num_units)
     for length, count in tiles:
         free = _dealt(free, length, count)
