@@ -450,3 +450,13 @@ def test_only_the_engines_own_policy_is_on_by_default():
     assert [r.state for r in found[1:]] == ["on", "on"]
     (mixed,) = what_if("chunked-prefill", break_even=(), **SERVING).results
     assert mixed.state == "default"
+
+
+def test_a_share_that_means_nothing_without_its_technique_is_taken_away_too():
+    """Blocks of two widths against what is served: int4 weights alone, or 16 bits."""
+    served = SERVING | {"device": "a100-sxm-80gb", "wide_frac": 0.1}
+    for weights in ({}, {"weights": "int4"}):
+        (found,) = what_if("two-width-activations", break_even=(), **plain(served | weights)).results
+        assert found.outcome == "changes"
+        assert "wide_frac" not in found.without.settings
+        assert found.difference["output_tokens_per_s"].frac > 0.1

@@ -107,8 +107,8 @@ def in_step_s(times_s: Floats, num_units: int) -> float:
 
 
 def dealt_s(tiles: Iterable[tuple[float, int]], num_units: int) -> float:
-    """So many tiles of each length, the longest first, each to the processor that is free first: none ends a tile after
-    another."""
+    """Time of so many tiles of each length, the longest first, each to the processor that is free first: none ends a
+    tile after another."""
     free = np.zeros(num_units)
     for length, count in tiles:
         free = _dealt(free, length, count)

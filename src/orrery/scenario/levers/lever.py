@@ -21,6 +21,7 @@ class Lever:
     off: Mapping[str, Any] = field(default_factory=dict[str, Any])  # None takes a setting away
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])  # turned on with it, where not given
     needs: tuple[str, ...] = ()  # one of these must be given: no model of time can know it
+    own: tuple[str, ...] = ()  # settings that mean nothing without it
     inputs: tuple[str, ...] = ()  # numbers whose break-even matters, beside those of the traffic
     measure: tuple[str, ...] = ()  # what must be measured
     extension_point: str = ""  # of the technique's file; blank where it has none

@@ -110,6 +110,7 @@ def _read(name: str, table: Mapping[str, Any]) -> Lever:
         on=on,
         off={**table.get("off", {}), **taken},
         needs=needs,
+        own=tuple(table.get("own", ())),
         inputs=tuple(table.get("inputs", ())),
         measure=tuple(table.get("measure", ())),
         words=table["words"],

@@ -159,11 +159,13 @@ class Comparer:
             is_asked = all(given.get(key) == value for key, value in on.items())
         on = on or {key: given[key] for key in lever.needs if key in given}
         having = {**base, **on}
+        base = base if is_asked else {k: v for k, v in base.items() if k not in lever.own}
         if lever.extension_point == REASONING:
             off = dict.fromkeys(_REASONING)
         if "reasoning" not in given:  # what is known of answers means nothing to single calls
             base = {k: v for k, v in base.items() if k not in _REASONING}
-            having = having if lever.extension_point == REASONING else {**base, **on}
+            if lever.extension_point != REASONING:
+                having = {k: v for k, v in having.items() if k not in _REASONING or k in on}
         off = off or dict.fromkeys(on)
         without = {**base, **off} if is_asked else base
         return Sides(
