@@ -92,6 +92,14 @@ def test_an_mtp_head_needs_a_model_that_ships_one(deploy):
         head_of(replace(deploy(model="llama-3.1-8b"), draft_head=_head("mtp", 0.8)))
 
 
+def test_a_model_whose_drafting_layers_are_dense_has_a_dense_head(deploy):
+    """MiMo-V2-Flash's see a window and have no experts; DeepSeek-V3's are its last layer, with experts."""
+    flash = head_of(replace(deploy("mimo-v2-flash"), draft_head=_head("mtp"))).model.blocks[0]
+    assert flash.experts is None
+    assert flash.mixer.window_tokens == 128
+    assert head_of(replace(deploy("deepseek-v3"), draft_head=_head("mtp"))).model.blocks[0].experts.num_experts == 256
+
+
 @pytest.mark.parametrize("description", [("medusa", (0.5,)), ("eagle", ()), ("eagle", (1.2,))])
 def test_what_a_head_cannot_be_is_refused(description):
     with pytest.raises(ScenarioError, match="write"):

@@ -24,7 +24,6 @@ ROUNDED = {
     "nvidia/NVIDIA-Nemotron-Nano-9B-v2": (8.89e9, 0.002),
     "nvidia/NVIDIA-Nemotron-Nano-12B-v2": (12.31e9, 0.002),
     "Qwen/Qwen3-Omni-30B-A3B-Instruct": (30.5e9, 0.005),  # the thinker's language model
-    "Qwen/Qwen3.5-4B": (4.2e9, 0.01),
     "google/gemma-4-E2B-it": (5.1e9, 0.1),  # published with the towers of pictures and sound
     "google/gemma-4-E4B-it": (8.0e9, 0.1),
     "mistralai/Ministral-3-3B-Instruct-2512": (3.4e9, 0.01),  # language models alone

@@ -54,7 +54,8 @@ def of_model(model: Model) -> list[str]:
         + f", experts in {model.experts_format}" * bool(model.experts_format)
         + (f", {stated(model.rotation)}" if model.rotation else "")
     )
-    return [whole, *(of_block(b) for b in model.blocks), *(f"encoder {of_block(b)}" for b in model.encoder)]
+    decoder, encoder = map(of_block, model.blocks), (f"encoder {of_block(b)}" for b in model.encoder)
+    return [whole, *decoder, *encoder, *(f"draft {of_block(b)}" for b in (model.draft_block,) if b)]
 
 
 def test_every_type_is_recorded():

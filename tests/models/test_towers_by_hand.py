@@ -33,6 +33,9 @@ def counted(kind, vision, text_hidden=5):
         # heads of 64: q, k, v and out 512, gate, up and down 18, norms 128 + 8; two tables of 10240 positions
         ("gemma4", TWO | {"num_attention_heads": 1}, 1536 + 40960 + 2 * 666 + 10),
         ("gemma4", TWO | {"num_attention_heads": 2, "num_key_value_heads": 1}, 1536 + 40960 + 2 * 922 + 10),
+        # 2 frames of 3 x 14 x 14; 2 x 2 positions; two norms 4; layers of 16 + gated 3 x 2 x 5 + norms 4; four patches
+        # merged 8 x 5 + 5; in the width of the model 25, a norm 10 and gated 3 x 5 x 3
+        ("glm4v_moe", SMALL | {"depth": 2, "image_size": 28}, 2354 + 8 + 4 + 100 + 45 + 80),
         # 14 x 14 positions; last norm 4; pooling 2 + 24 + 9 + 8 + 4; norm and matrix into the model 2 + 10
         ("gemma3", TWO, 1538 + 392 + 98 + 4 + 47 + 12),
         ("gemma3", TWO | {"vision_use_head": False}, 1538 + 392 + 98 + 4 + 12),

@@ -56,7 +56,7 @@ def head_of(deployment: Deployment) -> Deployment:
         return replace(own, model=head.draft_model, layout=replace(deployment.layout, pp=1))
     if head.method == "mtp" and not model.draft_parameters:
         raise ScenarioError(f'draft: {model.name} ships no MTP layer; write draft = "eagle3" for a head of its own.')
-    block = replace(model.blocks[-1], count=1) if head.method == "mtp" else _dense(model.blocks)
+    block = replace(model.draft_block or model.blocks[-1], count=1) if head.method == "mtp" else _dense(model.blocks)
     width = model.hidden_size
     join = Linear(
         name="draft projection",
@@ -74,6 +74,7 @@ def head_of(deployment: Deployment) -> Deployment:
         tower_parameters=0,
         tower=None,
         draft_parameters=0,
+        draft_block=None,
         encoder=(),
     )
     return replace(own, model=small, layout=replace(deployment.layout, pp=1))

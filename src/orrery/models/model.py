@@ -211,6 +211,7 @@ class Model:
     tower_parameters: int = 0  # vision or audio towers and their projectors
     tower: Tower | None = None  # the vision tower layer by layer, where it is known so
     draft_parameters: int = 0  # multi-token-prediction layers that the checkpoint carries and serving may leave out
+    draft_block: Block | None = None  # one of these layers, where it is not like the last of the model
     weights_format: str = "bf16"  # what the published checkpoint holds
     experts_format: str = ""  # what the routed experts are stored in where it differs from ``weights_format``
     kept_16bit_roles: frozenset[Role] = field(default_factory=lambda: frozenset[Role]({"router", "head"}))

@@ -109,6 +109,19 @@ def _moonvit(v: Fields, text_hidden: int) -> int:
     return tower + projector
 
 
+def _glm4v(v: Fields, text_hidden: int) -> int:
+    """GLM-4.1V and 4.5V: gated layers as wide inside as the language model, four patches merged by a convolution and a
+    gated part behind it."""
+    hidden, ffn = v.size("hidden_size"), v.size("intermediate_size")
+    out = v.size("out_hidden_size", default=text_hidden)
+    positions = (v.size("image_size", default=336) // v.size("patch_size", default=14)) ** 2 * hidden
+    layer = 4 * hidden * hidden + 3 * hidden * out + 2 * hidden
+    merged = v.size("spatial_merge_size", default=2) ** 2 * hidden
+    merger = _linear(merged, out) + out * out + 2 * out + 3 * out * ffn
+    patches = _patches(v, hidden, True, v.size("temporal_patch_size", default=2))
+    return patches + positions + 2 * hidden + v.size("depth") * layer + merger
+
+
 def _minimax(v: Fields, text_hidden: int) -> int:
     """MiniMax-M3: a CLIP tower on pairs of frames; two projections, before and after four patches are merged."""
     hidden, ffn = v.size("hidden_size"), v.size("intermediate_size")
@@ -133,6 +146,8 @@ TOWERS: dict[str, Callable[[Fields, int], int]] = {
     "gemma3": _siglip,
     "mistral3": _pixtral,
     "kimi_k25": _moonvit,
+    "glm4v": _glm4v,
+    "glm4v_moe": _glm4v,
     "minimax_m3_vl": _minimax,
 }
 """``model_type`` of the whole config -> how to count its tower."""

@@ -88,6 +88,14 @@ def draft(block: Block, hidden: int, count: int) -> int:
     return count * (replace(block, count=1).num_parameters + 2 * hidden * hidden + 3 * hidden)
 
 
+def with_drafts(model: Model, block: Block, count: int) -> Model:
+    """The model with ``count`` multi-token-prediction layers that are like ``block``, not like its last layer."""
+    if not count:
+        return model
+    parameters = draft(block, model.hidden_size, count)
+    return replace(model, draft_parameters=parameters, draft_block=replace(block, count=1))
+
+
 def _build(c: Fields, name: str) -> Model:
     kind = c.word("model_type")
     # null says that queries are projected directly; only a config that leaves the key out means the default rank.

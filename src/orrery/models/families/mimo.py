@@ -1,8 +1,7 @@
 """Xiaomi's MiMo: 7B is Qwen2 with other numbers; V2-Flash has windows with twice the key/value heads and sinks."""
 
-from dataclasses import replace
-
 from orrery.models.decoder import Recipe, assemble, decoder, sizes
+from orrery.models.families.deepseek import with_drafts
 from orrery.models.family import Family
 from orrery.models.fields import Fields
 from orrery.models.model import Block, Model
@@ -14,9 +13,7 @@ FULL_EVERY = 6
 def _dense(c: Fields, name: str) -> Model:
     bias = c.flag("attention_bias", default=True)
     model = decoder(c, name, Recipe(qkv_bias=bias, default_context=32768))
-    hidden = model.hidden_size
-    each = replace(model.blocks[0], count=1).num_parameters + 2 * hidden * hidden + 3 * hidden
-    return replace(model, draft_parameters=c.count("num_nextn_predict_layers") * each)
+    return with_drafts(model, model.blocks[0], c.count("num_nextn_predict_layers"))
 
 
 def _flash(c: Fields, name: str) -> Model:
@@ -70,7 +67,9 @@ def _flash(c: Fields, name: str) -> Model:
         label = ("sliding " if is_sliding else "full ") + ("moe" if is_moe else "dense")
         return layer(label, mixer, feed, hidden_size=s.hidden)
 
-    return assemble(c, name, stack(zip(sliding, routed, strict=True), build), s.hidden, default_context=131072)
+    model = assemble(c, name, stack(zip(sliding, routed, strict=True), build), s.hidden, default_context=131072)
+    # Drafting layers see a window and have no experts.
+    return with_drafts(model, build((True, 0)), c.count("num_nextn_predict_layers"))
 
 
 BUILD = {"mimo": _dense, "mimo_v2_flash": _flash}

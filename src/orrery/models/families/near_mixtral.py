@@ -1,6 +1,7 @@
 """Families with routed experts that differ from Mixtral in a norm, a shared expert or the names of their keys."""
 
 from orrery.models.decoder import Kind, Recipe, decoder, sizes
+from orrery.models.families.deepseek import with_drafts
 from orrery.models.family import Family
 from orrery.models.fields import Fields
 from orrery.models.model import Model
@@ -56,7 +57,8 @@ def _ernie(c: Fields, name: str) -> Model:
         correction_parameters=count,
     )
     kinds = [Kind(is_moe=(i + 1) % step == 0 and first <= i <= end) for i in range(s.layers)]
-    return decoder(c, name, recipe, kinds=kinds, experts=experts)
+    model = decoder(c, name, recipe, kinds=kinds, experts=experts)
+    return with_drafts(model, model.blocks[0], c.count("num_nextn_predict_layers"))
 
 
 def _dbrx(c: Fields, name: str) -> Model:

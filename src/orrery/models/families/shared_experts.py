@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from orrery.models.decoder import Kind, Recipe, decoder, sizes, windows
-from orrery.models.families.deepseek import draft, is_sparse, routed
+from orrery.models.families.deepseek import draft, is_sparse, routed, with_drafts
 from orrery.models.family import Family
 from orrery.models.fields import Fields
 from orrery.models.model import Model
@@ -25,6 +25,7 @@ class Style:
     full_key: str = ""
     default_context: int = 131072
     counts_correction: bool = False  # the router's correction bias is a parameter
+    drafts_densely: bool = False  # multi-token-prediction layers have no experts
 
 
 STYLES = {
@@ -47,6 +48,7 @@ STYLES = {
         full_every=4,
         full_key="sliding_window_pattern",
         default_context=2048,
+        drafts_densely=True,
     ),
     "hy_v3": Style(
         defaults={
@@ -125,8 +127,10 @@ def _build(c: Fields, name: str) -> Model:
     if style.counts_correction:
         experts = replace(experts, other_parameters=experts.other_parameters + c.size("num_experts"))
     model = decoder(c, name, recipe, kinds=_kinds(c, style, s.layers), experts=experts)
-    drafts = draft(model.blocks[-1], s.hidden, c.count("num_nextn_predict_layers"))
-    return replace(model, draft_parameters=drafts)
+    count = c.count("num_nextn_predict_layers")
+    if style.drafts_densely:
+        return with_drafts(model, model.blocks[0], count)
+    return replace(model, draft_parameters=draft(model.blocks[-1], s.hidden, count))
 
 
 FAMILY = Family(model_types=tuple(STYLES), build=_build)

@@ -1,6 +1,7 @@
 """Step 3.x: windowed layers with their own number of heads, a gate on every head, experts beside a shared one."""
 
 from orrery.models.decoder import assemble, sizes, windows
+from orrery.models.families.deepseek import with_drafts
 from orrery.models.family import Family
 from orrery.models.fields import Fields
 from orrery.models.model import Block, Model
@@ -66,9 +67,8 @@ def _build(c: Fields, name: str) -> Model:
 
     seen = windows(c, s.layers, c.count("sliding_window"), default=["full_attention"] * s.layers)
     blocks = stack([(w, i in sparse) for i, w in enumerate(seen)], build)
-    count = c.count("num_nextn_predict_layers")
-    each = build((c.count("sliding_window"), False)).num_parameters + 2 * s.hidden * s.hidden + 3 * s.hidden
-    return assemble(c, name, blocks, s.hidden, default_context=128000, draft_parameters=count * each)
+    model = assemble(c, name, blocks, s.hidden, default_context=128000)
+    return with_drafts(model, build((c.count("sliding_window"), False)), c.count("num_nextn_predict_layers"))
 
 
 FAMILY = Family(model_types=("step3p7_text", "step3p7", "step3p5", "step3p5_text", "step3p7_flash"), build=_build)
