@@ -138,6 +138,18 @@ def test_siblings_that_lend_measurements_are_the_same_silicon(name: str) -> None
         ("Apple M2 Ultra", "m2-ultra"),
         ("GeForce RTX 4090", "rtx-4090"),
         ("Tesla T4", "t4"),
+        ("RTX PRO 6000 Blackwell Max-Q", "rtx-pro-6000-max-q"),
+        ("RTX PRO 6000 Blackwell Workstation Edition", "rtx-pro-6000-workstation"),
+        ("Tenstorrent Wormhole n300", "wormhole-n300-chip"),
+        ("Blackhole p150", "blackhole-p150"),
+        ("Qualcomm Cloud AI 100 Ultra", "cloud-ai-100-ultra-chip"),
+        ("EPYC Turin", "epyc-9755"),
+        ("Ascend 910B3", "ascend-910b"),
+        ("RTX 4060 Ti", "rtx-4060-ti-16gb"),
+        ("Xeon Platinum 8592+", "xeon-8592plus"),
+        ("VR200 NVL144", "rubin"),
+        ("M5 Max", "m5-max"),
+        ("Snapdragon 8 Elite", "galaxy-s25-ultra"),
     ],
 )
 def test_usual_spellings_resolve(spelling: str, name: str) -> None:
@@ -147,6 +159,7 @@ def test_usual_spellings_resolve(spelling: str, name: str) -> None:
 def test_a_family_name_says_what_it_was_taken_as() -> None:
     assert get_device("mi200").name == "mi250x"
     assert "'a100' taken as a100-sxm-80gb" in get_device("a100").notes[0]
+    assert "tp = 2 is one card" in get_device("n300").notes[0]
     assert get_device("a100-sxm-80gb").notes == ()
 
 
