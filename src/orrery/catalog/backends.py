@@ -12,6 +12,7 @@ from orrery.base.errors import FactError, UnknownName
 from orrery.base.sources import Basis, Fact, Source, cited, read_toml
 from orrery.catalog.releases import is_before, is_past
 from orrery.execution.engine import ENDLESS, KINDS, BackendRule, Kind, Situation
+from orrery.execution.layout import Backends
 
 FOLDER = Path(__file__).parent / "facts" / "backends"
 
@@ -59,6 +60,13 @@ def get_backend(kind: Kind, word: str) -> str:
     if found is None:
         raise UnknownName(f"{kind}_backend", word, backend_names(kind), "docs/models/moe.md")
     return found
+
+
+def backends_called(words: Mapping[Kind, str]) -> Backends:
+    """The kernels that a user's words mean, and what is known of them."""
+    names = {kind: get_backend(kind, word) for kind, word in words.items() if word}
+    entry = next((e for e in _file("attention")["backend"] if e["name"] == names.get("attention")), {})
+    return Backends(**names, attention_in_turns_on=tuple(entry.get("in_turns_on", ())))
 
 
 @cache

@@ -6,7 +6,7 @@ from math import ceil, sqrt
 
 from orrery.base.errors import ScenarioError
 from orrery.base.sources import Fact
-from orrery.catalog.backends import get_backend
+from orrery.catalog.backends import backends_called
 from orrery.catalog.devices import get_device
 from orrery.catalog.engines import get_engine, newest_release, version_at
 from orrery.catalog.models import get_model
@@ -151,7 +151,7 @@ def engine_of(row: Row) -> str:
 
 def _backends(row: Row) -> Backends:
     """The kernels that a row says it ran; blanks are the engine's choice."""
-    return Backends(**{k: get_backend(k, word) for k in KINDS if (word := row.word(f"{k}_backend"))})
+    return backends_called({kind: row.word(f"{kind}_backend") for kind in KINDS})
 
 
 def _draft_head(row: Row) -> DraftHead | None:

@@ -68,6 +68,7 @@ class Backends:
     moe: str = ""
     attention: str = ""
     gemm: str = ""
+    attention_in_turns_on: tuple[str, ...] = ()  # generations on which that attention cannot overlap its exponentials
 
 
 DRAFT_METHODS = ("mtp", "eagle", "eagle3")

@@ -11,6 +11,7 @@ from orrery.execution.choice import choices, kernels_for, mixer_kind
 from orrery.execution.formats import bytes_per_element, is_16bit
 from orrery.execution.layout import Deployment
 from orrery.execution.shard import MixerShard
+from orrery.kernels.attention.overlapped import waiting_s
 from orrery.kernels.ops import (
     AttentionDecode,
     AttentionPrefill,
@@ -58,6 +59,8 @@ def _ask(
     backend = choices(deployment, "attention", deployment.formats.kv, mixer_kind(m.mixer))[-1].backend
     engine = kernels_for(deployment, "attention", _OPS.get(type(op), ""), backend)
     timing, calibration = kernels.predict_with_constants(op, device, engine)
+    if isinstance(op, AttentionPrefill) and takes_turns(deployment):
+        timing = replace(timing, time_s=timing.time_s + waiting_s(op, device))
     if queries > 1:
         timing = _verifying(timing, queries)
     kind = "recurrence" if isinstance(m.mixer, RecurrentMixer) else "attention"
@@ -73,6 +76,13 @@ def _ask(
     return part(
         f"{kind} {phase}", m.block, timing, m.count, type(op).__name__, getattr(op, "format", ""), calibration, sizes
     )
+
+
+def takes_turns(deployment: Deployment) -> bool:
+    """Whether the attention that is asked for lets products and exponentials of prompts take turns, where the measured
+    kernels overlap them."""
+    device = deployment.cluster.device
+    return device.kind == "gpu" and device.generation in deployment.backends.attention_in_turns_on
 
 
 def _verifying(once: Timing, queries: int) -> Timing:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from orrery.base.errors import ScenarioError
-from orrery.catalog.backends import get_backend
+from orrery.catalog.backends import backends_called
 from orrery.catalog.devices import get_device
 from orrery.catalog.engines import engine_notes, get_engine, newest_release
 from orrery.catalog.models import get_model
@@ -16,12 +16,13 @@ from orrery.execution.experts.redundant import redundant_note, why_not
 from orrery.execution.formats import activations_for, can_multiply, wide_format
 from orrery.execution.kept_cache import NOTHING
 from orrery.execution.layout import Backends, Deployment, Formats, Layout
+from orrery.execution.mixing import takes_turns
 from orrery.execution.routes import BY_ROUTES, IN_ORDER
 from orrery.execution.shard import has_exchange
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
 from orrery.kernels.lowbit.served import has_units
-from orrery.models.model import Model
+from orrery.models.model import Model, SoftmaxAttention
 from orrery.numerics.one_bit_pairs import pair_of
 from orrery.numerics.registry import get_format
 from orrery.planner.space import tensor_degrees
@@ -376,6 +377,25 @@ def deploy(scenario: Scenario, parts: Parts, layout: Layout, formats: Formats) -
     )
 
 
+def attention_notes(deployment: Deployment) -> list[str]:
+    """What a requested attention does to the numbers, where they are not its own."""
+    name, device = deployment.backends.attention, deployment.cluster.device
+    attends = any(isinstance(b.mixer, SoftmaxAttention) for b in deployment.model.blocks)
+    if attends and takes_turns(deployment):
+        return [
+            f"attention_backend: {name} does not use the asynchronous matrix instructions of {device.generation}: "
+            "prompts' exponentials wait for their products, by the rates of instructions (arXiv 2407.08608)"
+        ]
+    usual = (c.backend for c in chosen(replace(deployment, backends=Backends())).get("attention", ()))
+    measured = (maker for op, _, maker in device.calibrations if op.startswith(("attention", "mla")))
+    if name in {*usual, *measured}:
+        return []
+    return [
+        f"attention_backend: nothing was measured of {name} on {device.name}: the constants of the engine's own "
+        "attention answer, whatever it runs, and no number changes"
+    ]
+
+
 def placement_of(scenario: Scenario, model: Model) -> str:
     """Where experts lie by their routes; blank where nothing else than the order is asked for."""
     method = scenario.expert_placement or IN_ORDER
@@ -413,13 +433,15 @@ def recv_interval_of(scenario: Scenario, engine: Engine) -> int:
 
 def backends_of(scenario: Scenario) -> Backends:
     """The kernels that a scenario asks for by name."""
-    return Backends(**{k: get_backend(k, word) for k in KINDS if (word := getattr(scenario, f"{k}_backend"))})
+    return backends_called({kind: getattr(scenario, f"{kind}_backend") or "" for kind in KINDS})
 
 
 def backend_notes(deployment: Deployment) -> tuple[str, ...]:
     """Which kernels run the experts, how tokens reach those of other ranks, and whose rule says so."""
     found = chosen(deployment).get("moe", ())
     notes = [f"moe_backend: {c.backend} ({c.fact.at})" for c in found if c.fact]
+    if deployment.backends.attention:
+        notes += attention_notes(deployment)
     if deployment.dispatcher or has_exchange(deployment):
         notes.append(dispatcher_note(deployment))
     if deployment.num_redundant_experts:

@@ -7,12 +7,10 @@ import numpy as np
 from orrery.catalog.devices import get_device
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.hardware.device import Device
-from orrery.kernels.attention.overlapped import Shape, run
 from orrery.numerics.arithmetic.attention import AttentionFormat, attention, rounded_attention
-from orrery.numerics.registry import get_format
 from orrery.numerics.rotations.hadamard import matrix, signs
 from orrery_papers.flashattention_3.outliers import with_outliers
+from orrery_papers.shared.kernel_rows import kernel_rows
 
 ROOF = "a roof of the design: loads, addresses, and clocks under the power limit are left out"
 NUM_HEADS, NUM_QUERIES, SEED = 2, 256, 0
@@ -22,12 +20,9 @@ NUM_HEADS, NUM_QUERIES, SEED = 2, 256, 0
 def predict(paper: Paper) -> Iterator[Prediction]:
     """Rates by head width, then errors."""
     setup = paper.setups["fp16"]
-    device = get_device(setup.word("device"))
-    peak = device.dense_flops_per_s["fp16"]
+    peak = get_device(setup.word("device")).dense_flops_per_s["fp16"]
     sizes = [int(size) for size in setup.numbers("head_features_swept")]
-    before, after = (
-        [flops_per_s(device, setup, size, is_overlapped=overlaps) for size in sizes] for overlaps in (False, True)
-    )
+    before, after = ([flops_per_s(setup, size, variant) for size in sizes] for variant in ("serial", "ping-pong"))
     rates = zip(sizes, before, after, strict=True)
     wide = ", ".join(f"{size}: {old / 1e12:.0f} and {new / 1e12:.0f} TFLOP/s" for size, old, new in rates)
     turns = "products at the older instructions' share of the peak, then exponentials, then vector instructions"
@@ -45,7 +40,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         predicted=float(np.mean([new / old for old, new in zip(before, after, strict=True)])),
         because=f"mean over widths; {wide}",
     )
-    eight = [flops_per_s(device, paper.setups["fp8"], size, is_overlapped=True) for size in sizes]
+    eight = [flops_per_s(paper.setups["fp8"], size, "ping-pong") for size in sizes]
     yield Prediction(
         claim="throughput-fp8",
         predicted=max(eight),
@@ -62,18 +57,20 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     )
 
 
-def flops_per_s(device: Device, setup: Setup, size: int, *, is_overlapped: bool) -> float:
-    """Rate of a whole attention, by the rates of instructions."""
+def flops_per_s(setup: Setup, size: int, variant: str) -> float:
+    """Rate of a whole attention, by the rates of instructions: ``orrery kernel attention``."""
     length, heads = int(setup.number("sequence_tokens")), int(setup.number("num_hidden")) // size
-    shape = Shape(
-        num_heads=heads * (int(setup.number("step_tokens")) // length),
-        num_queries=length,
-        num_keys=length,
-        num_head_features=size,
-        is_causal=False,
+    rows = kernel_rows(
+        "attention",
+        device=setup.word("device"),
+        format=setup.word("weights_format"),
+        batch=int(setup.number("step_tokens")) // length,
+        query_tokens=length,
+        num_heads=heads,
+        head_size=size,
+        not_causal=True,
     )
-    found = run(shape, device, get_format(setup.word("weights_format")), is_overlapped=is_overlapped)
-    return found.flops / found.time_s
+    return rows[variant].flops / rows[variant].time_s
 
 
 def errors(setup: Setup) -> tuple[float, float, float, float]:

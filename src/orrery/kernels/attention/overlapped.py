@@ -15,10 +15,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
+import numpy as np
+
 from orrery.base.errors import OutOfRange
 from orrery.hardware.device import Device
 from orrery.kernels.attention.prefill import exponentials_per_s
+from orrery.kernels.ops import AttentionPrefill, Floats
 from orrery.numerics.format import Format
+from orrery.numerics.registry import get_format
 
 VECTOR_INSTRUCTIONS = 3.5
 """For each score: maximum, scale and subtract, sum, and half a conversion of a pair."""
@@ -75,11 +79,38 @@ def products_frac(device: Device, *, is_overlapped: bool) -> float:
     return 1.0 if is_overlapped else SYNCHRONOUS_FRAC.get(device.generation, 1.0)
 
 
-def score_s(num_head_features: int, device: Device, peak_flops_per_s: float, frac: float) -> tuple[float, float, float]:
+def score_s(
+    num_head_features: float, device: Device, peak_flops_per_s: float, frac: float
+) -> tuple[float, float, float]:
     """Times (s) of one score: products, exponential, vector instructions."""
     products = 4.0 * num_head_features / (frac * peak_flops_per_s)
     vector = VECTOR_INSTRUCTIONS * FLOPS_PER_INSTRUCTION / device.vector_flops_per_s
     return products, 1.0 / exponentials_per_s(device), vector
+
+
+def waiting_s(op: AttentionPrefill, device: Device) -> Floats:
+    """Time (s) that an attention takes longer in turns than overlapped; what else a kernel waits for is in neither."""
+    _, peak = device.peak_flops_per_s(get_format(op.format).rates)
+    head_size = (op.head_size + (op.value_head_size or op.head_size)) / 2.0
+    turns, overlapped = (
+        score_s(head_size, device, peak, products_frac(device, is_overlapped=overlaps)) for overlaps in (False, True)
+    )
+    longer = sum(turns) - max(overlapped[0], overlapped[1] + overlapped[2])
+    heads = np.multiply(op.batch, op.num_heads)
+    waves = heads * np.ceil(np.divide(op.query_tokens, BLOCK_QUERIES)) / device.num_compute_units
+    whole = np.ceil(waves) / np.maximum(waves, 1e-9)
+    return longer * heads * _scores(op) * whole
+
+
+def _scores(op: AttentionPrefill) -> Floats:
+    """Scores of one head of a sequence: keys that each of its queries sees, the last of which sees all."""
+    keys, queries = np.asarray(op.context_tokens, dtype=np.float64), np.asarray(op.query_tokens, dtype=np.float64)
+    most = np.where(np.equal(op.window_tokens, 0), keys, np.minimum(keys, op.window_tokens))
+    if not op.is_causal:
+        return queries * most
+    first = keys - queries
+    growing = np.maximum(most - first, 0.0)  # queries that see fewer keys than the window
+    return growing * (first + (growing + 1.0) / 2.0) + (queries - growing) * most
 
 
 def run(shape: Shape, device: Device, number: Format, *, is_overlapped: bool) -> Run:
