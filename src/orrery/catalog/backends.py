@@ -65,8 +65,9 @@ def get_backend(kind: Kind, word: str) -> str:
 def backends_called(words: Mapping[Kind, str]) -> Backends:
     """The kernels that a user's words mean, and what is known of them."""
     names = {kind: get_backend(kind, word) for kind, word in words.items() if word}
-    entry = next((e for e in _file("attention")["backend"] if e["name"] == names.get("attention")), {})
-    return Backends(**names, attention_in_turns_on=tuple(entry.get("in_turns_on", ())))
+    found = names.get("attention")
+    turns = [g for e in _file("attention")["backend"] if e["name"] == found for g in e.get("in_turns_on", ())]
+    return Backends(**names, attention_in_turns_on=tuple(turns))
 
 
 @cache

@@ -91,7 +91,7 @@ def score_s(
 def waiting_s(op: AttentionPrefill, device: Device) -> Floats:
     """Time (s) that an attention takes longer in turns than overlapped; what else a kernel waits for is in neither."""
     _, peak = device.peak_flops_per_s(get_format(op.format).rates)
-    head_size = (op.head_size + (op.value_head_size or op.head_size)) / 2.0
+    head_size = float(np.mean([op.head_size, op.value_head_size or op.head_size]))
     turns, overlapped = (
         score_s(head_size, device, peak, products_frac(device, is_overlapped=overlaps)) for overlaps in (False, True)
     )
