@@ -91,9 +91,10 @@ def score_s(
 def waiting_s(op: AttentionPrefill, device: Device) -> Floats:
     """Time (s) that an attention takes longer in turns than overlapped; what else a kernel waits for is in neither."""
     _, peak = device.peak_flops_per_s(get_format(op.format).rates)
-    head_size = float(np.mean([op.head_size, op.value_head_size or op.head_size]))
+    keys, values = int(np.max(op.head_size)), int(np.max(op.value_head_size))
+    width = (keys + (values or keys)) / 2.0
     turns, overlapped = (
-        score_s(head_size, device, peak, products_frac(device, is_overlapped=overlaps)) for overlaps in (False, True)
+        score_s(width, device, peak, products_frac(device, is_overlapped=overlaps)) for overlaps in (False, True)
     )
     longer = sum(turns) - max(overlapped[0], overlapped[1] + overlapped[2])
     heads = np.multiply(op.batch, op.num_heads)
