@@ -129,15 +129,26 @@ def test_interleaving_takes_the_best_stride(work, tiers):
     best = step("interleaved-update", work, tiers, num_subgroup_parameters=size)
     for stride in (1, 2, 3, 100):
         fixed = step("interleaved-update", work, tiers, num_subgroup_parameters=size, stride=stride)
-        assert best.choices["update_s"] <= fixed.choices["update_s"] * (1 + 1e-9)
+        assert best.step_s <= fixed.step_s * (1 + 1e-9)
 
 
 def test_interleaving_by_hand():
     """Two subgroups of 20: the host's takes 20 x (30 + 2 + 24) / 28 = 40 s, the device's 24 + 0.5 + 24."""
     found = step("interleaved-update", num_subgroup_parameters=20.0, stride=2)
     assert found.choices["update_s"] == pytest.approx(24 + 0.5 + 24)
-    alone = step("interleaved-update", num_subgroup_parameters=20.0, stride=99)
-    assert alone.choices["update_s"] == pytest.approx(2 * 20 * 32 / 28 + 4)
+    alone, off = step("interleaved-update", num_subgroup_parameters=20.0, stride=99), step("zero-offload")
+    assert (alone.step_s, alone.held, alone.busy_s) == (off.step_s, off.held, off.busy_s)
+
+
+def test_interleaving_is_dropped_where_the_link_makes_it_slower():
+    """Copies of 12 bytes a parameter both ways take longer than all that the host's update saves."""
+    slow, quick = (replace(TIERS, host_link_each_way_bytes_per_s=rate) for rate in (0.5, 50.0))
+    by_link = {
+        tiers: (step("interleaved-update", tiers=tiers, num_subgroup_parameters=5.0), step("zero-offload", tiers=tiers))
+        for tiers in (slow, quick)
+    }
+    assert by_link[slow][0].step_s == by_link[slow][1].step_s
+    assert by_link[quick][0].step_s < 0.8 * by_link[quick][1].step_s
 
 
 def test_layerwise_update_holds_one_group():

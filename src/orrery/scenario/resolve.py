@@ -378,7 +378,7 @@ def deploy(scenario: Scenario, parts: Parts, layout: Layout, formats: Formats) -
 
 
 def attention_notes(deployment: Deployment) -> list[str]:
-    """What a requested attention does to the numbers, where they are not its own."""
+    """Notes on a requested attention whose numbers are not measured ones of its own."""
     name, device = deployment.backends.attention, deployment.cluster.device
     attends = any(isinstance(b.mixer, SoftmaxAttention) for b in deployment.model.blocks)
     if attends and takes_turns(deployment):

@@ -1,6 +1,6 @@
 """Interleaved update: states lie on the host, and every few subgroups one is updated on the device instead."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import ClassVar
 
@@ -9,7 +9,9 @@ from orrery.base.technique import Technique
 from orrery.execution.offload.knobs import OffloadKnobs
 from orrery.execution.offload.lanes import Lanes, walk
 from orrery.execution.offload.step import OffloadedStep, activations_bytes, backward_s, finished
-from orrery.execution.offload.tiers import MemoryUse, Tiers
+from orrery.execution.offload.techniques import zero_offload
+from orrery.execution.offload.techniques.zero_offload import ZeroOffloadKnobs
+from orrery.execution.offload.tiers import MemoryUse, Tiers, shortage
 from orrery.execution.offload.work import Work
 
 LONGEST_STRIDE = 12
@@ -21,7 +23,7 @@ DEVICE_BUFFERS = 2
 class InterleavedUpdateKnobs(OffloadKnobs):
     """Every ``stride``-th subgroup of ``num_subgroup_parameters`` goes through the device.
 
-    0 lets the model choose, 1 sends all, and more than there are subgroups sends none.
+    0 lets the model choose, 1 sends all, and more than there are subgroups sends none: that is ZeRO-Offload.
     """
 
     shares_states: ClassVar[bool] = True
@@ -42,23 +44,31 @@ def rule(work: Work, tiers: Tiers, knobs: InterleavedUpdateKnobs) -> OffloadedSt
     memory with the host's own update: what passes beside one of its subgroups counts against its bandwidth.
     """
     count = max(1, ceil(work.num_parameters / tiers.num_ranks / knobs.num_subgroup_parameters))
-    best, best_s = count + 1, float("inf")
-    for stride in [knobs.stride] if knobs.stride else [*range(1, LONGEST_STRIDE + 1), count + 1]:
-        if (took_s := _update_s(work, tiers, Lanes(tiers), count, stride, 0.0)) < best_s:
-            best, best_s = stride, took_s
+    none = zero_offload.rule(work, tiers, ZeroOffloadKnobs(recomputes=knobs.recomputes))
+    none = replace(none, choices={**none.choices, "stride": float(count + 1)})
+    if knobs.stride > count:
+        return none
+    strides = [knobs.stride] if knobs.stride else range(1, min(LONGEST_STRIDE, count) + 1)
+    best = min(strides, key=lambda stride: _update_s(work, tiers, Lanes(tiers), count, stride, 0.0))
+    found = _interleaved(work, tiers, knobs, count, best)
+    is_none_best = not knobs.stride and none.step_s < found.step_s and shortage(none.held, tiers) is None
+    return none if is_none_best else found
+
+
+def _interleaved(work: Work, tiers: Tiers, knobs: InterleavedUpdateKnobs, count: int, stride: int) -> OffloadedStep:
+    """A step of ``count`` subgroups, every ``stride``-th of them through the device."""
     lanes = Lanes(tiers)
     passes_s = _passes_s(work, tiers, lanes, knobs.recomputes)
-    update_s = _update_s(work, tiers, lanes, count, best, passes_s)
+    update_s = _update_s(work, tiers, lanes, count, stride, passes_s)
     part = work.num_parameters / tiers.num_ranks
-    on_device = 0.0 if best > count else DEVICE_BUFFERS * part / count * work.state_bytes
     held = MemoryUse(
-        gpu_bytes=part * (work.parameter_bytes + (work.gradient_bytes if best <= count else 0.0))
-        + on_device
+        gpu_bytes=part * (work.parameter_bytes + work.gradient_bytes)
+        + DEVICE_BUFFERS * part / count * work.state_bytes
         + 2.0 * work.layer_bytes * (tiers.num_ranks > 1)
         + activations_bytes(work, knobs.recomputes),
         host_bytes=part * (work.state_bytes + 2.0 * work.gradient_bytes),
     )
-    return finished(lanes, held, choices={"stride": float(best), "passes_s": passes_s, "update_s": update_s})
+    return finished(lanes, held, choices={"stride": float(stride), "passes_s": passes_s, "update_s": update_s})
 
 
 def _passes_s(work: Work, tiers: Tiers, lanes: Lanes, recomputes: bool) -> float:
@@ -85,7 +95,7 @@ def _update_s(work: Work, tiers: Tiers, lanes: Lanes, count: int, stride: int, s
     states = each * work.state_bytes
     through = count // stride
     beside = work.parameter_bytes
-    if 0 < through < count:
+    if through < count:
         beside += 2.0 * work.state_bytes * through / (count - through)
     up_s: list[float] = []
     down_s: list[float] = []
