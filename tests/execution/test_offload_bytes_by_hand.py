@@ -203,12 +203,42 @@ def test_overlapped_update_with_a_host_that_holds_a_part():
         network=2 * 12 * LAYER * SHARED,
         cpu=4 * 2.5 * 28 / 28,
     )
-    assert dict(found.choices) == {"swapped_frac": 0.5, "swapped_bytes": 48}
+    assert {k: found.choices[k] for k in ("swapped_frac", "swapped_bytes")} == {
+        "swapped_frac": 0.5,
+        "swapped_bytes": 48,
+    }
     full = step("overlapped-update", swapped_frac=1.0, num_buffers=3)
     assert full.held.host_bytes == 80 + 4 * 20
     assert full.held.nvme_bytes == PART * 14
     assert full.held.gpu_bytes == 2 * 3 * LAYER + 50 + 2 * 20 + 12
     assert full.busy_s["gpu"] == pytest.approx(PASSES)
+
+
+def test_an_update_in_turn():
+    """After the passes 16 bytes a parameter come from the drives and 14 go back, a layer's 2.5 parameters at a time."""
+    in_turn = {"tiers": replace(TIERS, host_bytes=90.0), "swapped_frac": 0.5, "is_overlapped": False}
+    found, under = step("overlapped-update", **in_turn), step("overlapped-update", **in_turn | {"is_overlapped": True})
+    assert found.choices["update_s"] == pytest.approx(4 * 2.5 * (16 / 8 + 28 / 28 + 14 / 4))
+    assert found.busy_s["read"] == pytest.approx(under.busy_s["read"] + 4 * 2.5 * 4 / 8)
+    assert found.busy_s["write"] == pytest.approx(under.busy_s["write"] + 4 * 2.5 * 4 / 4)
+    assert found.held.nvme_bytes == pytest.approx(under.held.nvme_bytes + 4 * 2.5 * 4)
+    assert found.step_s > under.step_s
+
+
+def test_nothing_overlapped_and_nothing_swapped_is_zero_infinity():
+    """Layers alone, computed again in whole, one micro-batch, in subgroups of one layer: step, lanes and update to the last digit."""
+    work = replace(WORK, num_outer_parameters=0.0, num_micro_batches=1, recompute_s=WORK.forward_s)
+    off = step("overlapped-update", work, swapped_frac=0.0, is_overlapped=False)
+    other = step("zero-infinity", work, num_subgroup_parameters=2.5)
+    assert off.step_s == pytest.approx(other.step_s)
+    assert dict(off.busy_s) == pytest.approx(dict(other.busy_s))
+    assert off.choices["update_s"] == pytest.approx(other.choices["update_s"])
+
+
+def test_overlap_gains_nothing_where_an_update_takes_no_time():
+    quick = replace(TIERS, nvme_read_bytes_per_s=1e12, nvme_write_bytes_per_s=1e12, host_memory_bytes_per_s=1e12)
+    steps = [step("overlapped-update", tiers=quick, swapped_frac=0.5, is_overlapped=x).step_s for x in (True, False)]
+    assert steps[0] == pytest.approx(steps[1])
 
 
 def test_an_update_follows_the_last_micro_batch():

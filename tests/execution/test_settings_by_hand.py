@@ -109,7 +109,7 @@ DEFAULTS = [
     (knobs_of(OFFLOADS, "zeroth-order-streaming"), {"num_buffers": 3, "is_offloaded": True}),
     (knobs_of(OFFLOADS, "interleaved-update"), {"num_subgroup_parameters": 1e8, "recomputes": True}),
     (knobs_of(OFFLOADS, "adapters-only"), {"rank": 16, "recomputes": True}),
-    (knobs_of(OFFLOADS, "overlapped-update"), {"swapped_frac": -1.0, "num_buffers": 2}),
+    (knobs_of(OFFLOADS, "overlapped-update"), {"swapped_frac": -1.0, "num_buffers": 2, "is_overlapped": True}),
     (knobs_of(OFFLOADS, "all-on-device"), {"recomputes": True}),
     (PATCHES.get("neighbour").knobs, {"read_frac": 0.3, "num_tensors": 20}),
     (PATCHES.get("whole").knobs, {"num_tensors": 60}),

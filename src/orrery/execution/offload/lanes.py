@@ -83,6 +83,9 @@ class Lanes:
 Fetch = Callable[[float], float]
 Sink = Callable[[float], float | None]
 
+FP32_BYTES = 4.0
+"""Bytes of a gradient that waits on the drives for its update."""
+
 STAGED_LAYERS = 2
 """Layers that wait in host memory, read from the drives before the device has room for them."""
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 from orrery.base.knobs import check_above, check_range
 from orrery.base.technique import Technique
 from orrery.execution.offload.knobs import OffloadKnobs
-from orrery.execution.offload.lanes import STAGED_LAYERS, Fetch, Lanes, staged, walk
+from orrery.execution.offload.lanes import FP32_BYTES, STAGED_LAYERS, Fetch, Lanes, staged, walk
 from orrery.execution.offload.step import OffloadedStep, finished
 from orrery.execution.offload.tiers import MemoryUse, Tiers
 from orrery.execution.offload.work import Work
@@ -19,7 +19,8 @@ TRIALS = 20
 class OverlappedUpdateKnobs(OffloadKnobs):
     """``swapped_frac`` of what products and attention make is swapped out and not computed again; -1 searches it.
 
-    ``num_buffers`` layers of parameters are on the device at a time, and gradients of as many.
+    ``num_buffers`` layers of parameters are on the device at a time, and gradients of as many. ``is_overlapped`` False
+    waits with the update until the backward pass is over, and reads, updates and writes one layer after another.
     """
 
     shares_states: ClassVar[bool] = True
@@ -28,6 +29,7 @@ class OverlappedUpdateKnobs(OffloadKnobs):
     always_recomputes: ClassVar[str] = "what it does not swap out"
     swapped_frac: float = -1.0
     num_buffers: int = 2
+    is_overlapped: bool = True
 
     def __post_init__(self) -> None:
         check_above(self, "num_buffers", 0)
@@ -46,7 +48,8 @@ def _step(work: Work, tiers: Tiers, knobs: OverlappedUpdateKnobs) -> OffloadedSt
     """Forward: parameters up from the drives, activations down, to host memory until it is full, then to the drives.
 
     Backward: parameters and activations up, gradients down, and behind each gradient its states from the drives,
-    Adam on the host, and states and 16-bit parameters back to the drives. No step waits for another one's update.
+    Adam on the host, and states and 16-bit parameters back to the drives. No step waits for another one's update. In
+    turn, FP32 gradients lie on the drives until then, as ZeRO-Infinity's do.
     """
     lanes, n, ranks = Lanes(tiers), work.num_layers, tiers.num_ranks
     layer, part = work.layer_bytes, work.num_layer_parameters / ranks
@@ -71,7 +74,9 @@ def _step(work: Work, tiers: Tiers, knobs: OverlappedUpdateKnobs) -> OffloadedSt
     def sink(done_s: float, *, updates: bool) -> None:
         scattered_s = lanes.share(work.num_layer_parameters * work.gradient_bytes, done_s)
         here_s = lanes.to_host(part * work.gradient_bytes, scattered_s)
-        if updates:
+        if updates and not knobs.is_overlapped:
+            lanes.write(part * FP32_BYTES, here_s)
+        elif updates:
             read_s = lanes.read(part * work.state_bytes, done_s)
             updated_s = lanes.host_update(part, work.update_bytes, here_s, read_s)
             lanes.write(part * (work.state_bytes + work.parameter_bytes), updated_s)
@@ -88,6 +93,13 @@ def _step(work: Work, tiers: Tiers, knobs: OverlappedUpdateKnobs) -> OffloadedSt
             depth=knobs.num_buffers,
             start_s=turn_s,
         )
+    passes_s = lanes.end_s
+    waiting = 0.0 if knobs.is_overlapped else part * FP32_BYTES
+    if not knobs.is_overlapped:
+        for _ in range(n):
+            read_s = lanes.read(part * (work.state_bytes + FP32_BYTES), lanes.end_s)
+            updated_s = lanes.host_update(part, work.update_bytes, read_s)
+            lanes.write(part * (work.state_bytes + work.parameter_bytes), updated_s)
     held = MemoryUse(
         gpu_bytes=2.0 * knobs.num_buffers * layer
         + max(work.activation_bytes, work.logits_bytes)
@@ -95,9 +107,14 @@ def _step(work: Work, tiers: Tiers, knobs: OverlappedUpdateKnobs) -> OffloadedSt
         + work.num_outer_parameters * work.parameter_bytes,
         host_bytes=staging + in_host * n * swapped,
         nvme_bytes=(1.0 - in_host) * n * swapped
+        + n * waiting
         + work.num_parameters / ranks * (work.parameter_bytes + work.state_bytes),
     )
-    return finished(lanes, held, choices={"swapped_frac": knobs.swapped_frac, "swapped_bytes": n * swapped})
+    return finished(
+        lanes,
+        held,
+        choices={"swapped_frac": knobs.swapped_frac, "swapped_bytes": n * swapped, "update_s": lanes.end_s - passes_s},
+    )
 
 
 TECHNIQUE = Technique(

@@ -7,12 +7,11 @@ from orrery.base.errors import ScenarioError
 from orrery.base.knobs import check_above
 from orrery.base.technique import Technique
 from orrery.execution.offload.knobs import OffloadKnobs
-from orrery.execution.offload.lanes import STAGED_LAYERS, Fetch, Lanes, staged, walk
+from orrery.execution.offload.lanes import FP32_BYTES, STAGED_LAYERS, Fetch, Lanes, staged, walk
 from orrery.execution.offload.step import OffloadedStep, backward_s, finished
 from orrery.execution.offload.tiers import MemoryUse, Tiers
 from orrery.execution.offload.work import Work
 
-FP32_BYTES = 4.0
 PLACES = ("gpu", "host", "nvme")
 
 
