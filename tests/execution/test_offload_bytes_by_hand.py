@@ -226,7 +226,7 @@ def test_an_update_in_turn():
 
 
 def test_nothing_overlapped_and_nothing_swapped_is_zero_infinity():
-    """Layers alone, computed again in whole, one micro-batch, in subgroups of one layer: step, lanes and update to the last digit."""
+    """Layers alone, computed again in whole, one micro-batch, in subgroups of one layer: the same step and lanes."""
     work = replace(WORK, num_outer_parameters=0.0, num_micro_batches=1, recompute_s=WORK.forward_s)
     off = step("overlapped-update", work, swapped_frac=0.0, is_overlapped=False)
     other = step("zero-infinity", work, num_subgroup_parameters=2.5)
