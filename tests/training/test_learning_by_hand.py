@@ -320,7 +320,7 @@ class Slope:
 def test_synchronous_and_stale_rounds(monkeypatch):
     """A mean slope of 1.5 at a rate of 0.1: a step leaves 0.85. Alone, workers leave 0.81 and 0.64 of 8 after two
     steps: a mean delta of 2.2, which is used a round later, whole, where the model has not moved meanwhile."""
-    monkeypatch.setattr(stale, "_Problem", Slope)
+    monkeypatch.setattr(stale, "Workers", Slope)
     found = stale.stale_outer_descent(num_workers=2, local_steps=2, rounds=3)
     assert found.synchronous_losses_ratio.tolist() == pytest.approx([8 * 0.85 ** (2 * i) for i in range(4)])
     assert found.losses_ratio[:3].tolist() == pytest.approx([8.0, 8.0, 5.8])

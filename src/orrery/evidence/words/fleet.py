@@ -60,6 +60,9 @@ INPUTS: dict[str, str] = {
     "client_spread_ratio": "how far apart the data of two clients lie, against the spread within one",
     "kept_frac": "share of the numbers of a message that are sent",
     "num_ring_nodes": "nodes of a ring",
+    "ring_sizes": "nodes of each ring, by comma",
+    "condition_ratios": "steepest over flattest coordinate of each problem, by comma",
+    "left_error_frac": "error that is left at the end, over that at the start",
 }
 UNITS = frozenset({"switches"})
 """Units of a network."""

@@ -16,12 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from orrery.base.errors import ScenarioError
-from orrery.engine.streams import stream
-from orrery.training.small.backpropagation import gradients
-from orrery.training.small.data import Dataset, Floats, clusters
-from orrery.training.small.network import Layer, layers
-
-HIDDEN, BATCH, LEARNING_RATE = (24,), 32, 0.1
+from orrery.training.small.data import Floats
+from orrery.training.small.workers import LEARNING_RATE, Workers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,44 +50,14 @@ def stale_outer_descent(
         raise ScenarioError(
             f"stale descent: {num_workers} workers, {local_steps} steps, {rounds} rounds; write 1 or more of each."
         )
-    problem = _Problem(num_workers, seed)
+    problem = Workers(num_workers, seed)
     return Descent(
         losses_ratio=_stale(problem, local_steps, rounds, knobs or OuterKnobs()),
         synchronous_losses_ratio=_synchronous(problem, local_steps, rounds),
     )
 
 
-class _Problem:
-    """A small network as one vector, and every worker's own part of the data."""
-
-    def __init__(self, num_workers: int, seed: int) -> None:
-        self.data: Dataset = clusters(count=960, seed=seed)
-        network = layers((self.data.train.rows.shape[1], *HIDDEN, self.data.num_classes), seed, "stale")
-        self.shapes = [array.shape for layer in network for array in layer]
-        self.start: Floats = np.concatenate([array.ravel() for layer in network for array in layer])
-        self.seed, self.num_workers = seed, num_workers
-        order = stream(seed, "small/stale/parts").permutation(len(self.data.train.labels))
-        self.parts = np.array_split(order, num_workers)
-
-    def network(self, vector: Floats) -> list[Layer]:
-        """Views of the vector as layers."""
-        ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes])[:-1].tolist()
-        arrays = [part.reshape(shape) for part, shape in zip(np.split(vector, ends), self.shapes, strict=True)]
-        return [Layer(*pair) for pair in zip(arrays[::2], arrays[1::2], strict=True)]
-
-    def gradient(self, vector: Floats, worker: int, step: int) -> Floats:
-        """Gradient of the loss on the worker's batch of that step."""
-        draw = stream(self.seed, f"small/stale/{worker}/{step}")
-        rows = draw.choice(self.parts[worker], BATCH)
-        found = gradients(self.network(vector), self.data.train.rows[rows], self.data.train.labels[rows])[1]
-        return np.concatenate([g.ravel() for g in found])
-
-    def loss(self, vector: Floats) -> float:
-        """On the whole training set."""
-        return gradients(self.network(vector), self.data.train.rows, self.data.train.labels)[0]
-
-
-def _synchronous(problem: _Problem, local_steps: int, rounds: int) -> Floats:
+def _synchronous(problem: Workers, local_steps: int, rounds: int) -> Floats:
     x, losses = problem.start.copy(), [problem.loss(problem.start)]
     for step in range(rounds * local_steps):
         x -= LEARNING_RATE * np.mean([problem.gradient(x, w, step) for w in range(problem.num_workers)], axis=0)
@@ -100,7 +66,7 @@ def _synchronous(problem: _Problem, local_steps: int, rounds: int) -> Floats:
     return np.array(losses)
 
 
-def _stale(problem: _Problem, local_steps: int, rounds: int, knobs: OuterKnobs) -> Floats:
+def _stale(problem: Workers, local_steps: int, rounds: int, knobs: OuterKnobs) -> Floats:
     x = before = problem.start
     momentum = np.zeros_like(x)
     arriving: Floats | None = None
@@ -117,7 +83,7 @@ def _stale(problem: _Problem, local_steps: int, rounds: int, knobs: OuterKnobs) 
     return np.array(losses)
 
 
-def _local(problem: _Problem, start: Floats, worker: int, first: int, steps: int) -> Floats:
+def _local(problem: Workers, start: Floats, worker: int, first: int, steps: int) -> Floats:
     """Change of the vector by the worker's own steps."""
     x = start.copy()
     for step in range(first, first + steps):
