@@ -21,8 +21,10 @@ from orrery.scenario.experiment import run_experiment
 
 
 def test_a_ring_of_four_by_hand():
-    """Eigenvalues of a ring of four are 0, 2, 2, 4, over its four edges 0, 1/2, 1/2, 1. An edge of resistance one beside
-    three in a row has 3/4, times four for its weight, and half of that."""
+    """Eigenvalues of a ring of four are 0, 2, 2, 4, over its four edges 0, 1/2, 1/2, 1.
+
+    An edge of resistance one beside three in a row has 3/4, times four for its weight, and half of that.
+    """
     edges = edges_of("ring", 4)
     assert sorted(np.linalg.eigvalsh(laplacian(edges, 4))) == pytest.approx([0.0, 0.5, 0.5, 1.0], abs=1e-12)
     assert chis(edges, 4) == pytest.approx((2.0, 1.5))
