@@ -53,7 +53,7 @@ def test_a_gradient_step_by_hand():
     x' by a quarter over sqrt(L nu), y' by one and a quarter of sqrt(nu / L) of it."""
     from orrery.fleet.decentral.decoupled import _Nodes
 
-    nodes = _Nodes(Quadratics(steepness=np.array([2.0, 4.0]), targets=np.array([[3.0, 3.0]] * 3)), 1.0, 1.0)
+    nodes = _Nodes(Quadratics(steepness_ratio=np.array([2.0, 4.0]), targets_ratio=np.array([[3.0, 3.0]] * 3)), 1.0, 1.0)
     nodes.take_gradient(0, 5.0)
     assert nodes.state[0, [0, 1, 3]] == pytest.approx(np.array([[0.375, 0.75], [0.75, 1.5], [-6.75, -13.5]]))
     before = nodes.state[0].copy()

@@ -16,9 +16,9 @@ class Filter:
     relevant_kept_frac: float
     other_kept_frac: float
     message_bytes: float
-    message_ops: float
-    joules_per_byte: float
-    joules_per_op: float
+    message_flops: float
+    energy_j_per_bytes: float
+    energy_j_per_flops: float
     idle_w: float = 0.0
 
 
@@ -26,15 +26,15 @@ class Filter:
 class Flow:
     """Messages a second, before a stage or after the last one, and what the stage draws."""
 
-    relevant_per_s: float
-    other_per_s: float
+    relevant_hz: float
+    other_hz: float
     link_w: float = 0.0
     compute_w: float = 0.0
 
     @property
-    def per_s(self) -> float:
+    def total_hz(self) -> float:
         """All messages."""
-        return self.relevant_per_s + self.other_per_s
+        return self.relevant_hz + self.other_hz
 
     @property
     def total_w(self) -> float:
@@ -42,20 +42,20 @@ class Flow:
         return self.link_w + self.compute_w
 
 
-def through(stages: Iterable[Filter], per_s: float, relevant_frac: float) -> tuple[Flow, ...]:
-    """What reaches each stage, with its draw; what the last one lets through comes last."""
-    relevant, other = per_s * relevant_frac, per_s * (1.0 - relevant_frac)
+def through(stages: Iterable[Filter], rate_hz: float, relevant_frac: float) -> tuple[Flow, ...]:
+    """The flow into each stage, with its draw; that out of the last one comes last."""
+    relevant, other = rate_hz * relevant_frac, rate_hz * (1.0 - relevant_frac)
     found: list[Flow] = []
     for stage in stages:
         rate = relevant + other
-        link_w = rate * stage.message_bytes * stage.joules_per_byte
-        compute_w = rate * stage.message_ops * stage.joules_per_op + stage.idle_w
-        found.append(Flow(relevant_per_s=relevant, other_per_s=other, link_w=link_w, compute_w=compute_w))
+        link_w = rate * stage.message_bytes * stage.energy_j_per_bytes
+        compute_w = rate * stage.message_flops * stage.energy_j_per_flops + stage.idle_w
+        found.append(Flow(relevant_hz=relevant, other_hz=other, link_w=link_w, compute_w=compute_w))
         relevant, other = relevant * stage.relevant_kept_frac, other * stage.other_kept_frac
-    return (*found, Flow(relevant_per_s=relevant, other_per_s=other))
+    return (*found, Flow(relevant_hz=relevant, other_hz=other))
 
 
 def f1_frac(first: Flow, last: Flow) -> float:
     """Twice what is relevant and kept, over all that is kept and all that is relevant."""
-    whole = last.per_s + first.relevant_per_s
-    return 2.0 * last.relevant_per_s / whole if whole else 0.0
+    whole = last.total_hz + first.relevant_hz
+    return 2.0 * last.relevant_hz / whole if whole else 0.0

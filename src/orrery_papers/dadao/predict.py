@@ -12,7 +12,7 @@ GROWS = {
     "gradients": ("condition", "gradients_per_node", "the condition number"),
     "messages": ("graph_condition", "messages_per_node", "the graph's condition"),
 }
-"""Of each claim: what grows with what, and its name."""
+"""Columns along x and y of each claim, and the name of the first."""
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
@@ -40,6 +40,6 @@ def _points(setup: Setup, method: str, along: str, counted: str) -> list[tuple[f
 
 
 def _slope(points: list[tuple[float, float]]) -> float:
-    """Of a straight line through the logarithms of the points that were reached."""
+    """The slope of a straight line through the logarithms of the points that were reached."""
     reached = np.log([point for point in points if np.isfinite(point[1])])
     return float(np.polyfit(reached[:, 0], reached[:, 1], 1)[0])

@@ -17,11 +17,11 @@ import numpy as np
 
 from orrery.fleet.decentral.compressor import Floats
 
-REVISIONS, LEAST_MISSED = 20, 1e-9
+REVISIONS, MIN_MISSED = 20, 1e-9
 """Rounds of least squares, and the least of a vector's square that counts as missed: it bounds the weights."""
 
 Aggregator = Callable[[Floats, int], Floats]
-"""What was sent, and how many of the senders may lie."""
+"""A rule over the vectors that were sent and how many of the senders may lie."""
 
 
 def mean(sent: Floats, num_liars: int) -> Floats:
@@ -56,10 +56,10 @@ def flag(sent: Floats, num_dimensions: int) -> Floats:
         # the subspace's axes are units.T @ joins: of the weighted directions the largest principal ones
         root = np.sqrt(weights)
         squares, axes = np.linalg.eigh(root[:, None] * alike * root)
-        kept = squares > squares[-1] * LEAST_MISSED
-        joins = (root[:, None] * axes[:, kept] / np.sqrt(squares[kept]))[:, -num_dimensions:]
+        spanning = squares > squares[-1] * MIN_MISSED
+        joins = (root[:, None] * axes[:, spanning] / np.sqrt(squares[spanning]))[:, -num_dimensions:]
         missed = 1.0 - ((alike @ joins) ** 2).sum(axis=1)
-        weights = 1.0 / np.sqrt(np.maximum(missed, LEAST_MISSED))
+        weights = 1.0 / np.sqrt(np.maximum(missed, MIN_MISSED))
     return units.T @ (joins @ (joins.T @ (units @ sent.mean(axis=0))))
 
 

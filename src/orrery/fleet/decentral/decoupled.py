@@ -18,7 +18,7 @@ from orrery.engine.streams import stream
 from orrery.fleet.decentral.compressor import Floats
 
 TERMS = 10
-"""Of the series of exp: what is left out is below 1e-10 of a matrix whose rows sum to a quarter at most."""
+"""Terms of the series of exp: the rest is below 1e-10 of a matrix whose rows sum to a quarter at most."""
 
 STEPS, LOST = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02), 1e6
 """Step lengths of rounds that are tried, over one by L; and the error at which one is given up."""
@@ -30,17 +30,17 @@ Edges = Sequence[tuple[int, int]]
 class Quadratics:
     """f_i(x) = sum of a (x - b_i)^2 / 2 at each node, with the same steepness a along each coordinate."""
 
-    steepness: Floats  # features; from mu to L
-    targets: Floats  # nodes x features
+    steepness_ratio: Floats  # features; from mu to L
+    targets_ratio: Floats  # nodes x features
 
     @property
     def condition(self) -> float:
         """L over mu."""
-        return float(self.steepness.max() / self.steepness.min())
+        return float(self.steepness_ratio.max() / self.steepness_ratio.min())
 
     def error_frac(self, x: Floats) -> float:
         """Mean squared distance of the nodes to the solution, over that of zero."""
-        solution = self.targets.mean(axis=0)
+        solution = self.targets_ratio.mean(axis=0)
         return float(((x - solution) ** 2).sum(axis=1).mean() / (solution**2).sum())
 
 
@@ -55,11 +55,11 @@ class Counted:
 def quadratics(num_nodes: int, num_features: int, condition: float, seed: int) -> Quadratics:
     """Steepness from 1 to the condition number in even ratios, and normal targets."""
     targets = stream(seed, "decoupled/targets").standard_normal((num_nodes, num_features))
-    return Quadratics(steepness=np.geomspace(1.0, condition, num_features), targets=targets)
+    return Quadratics(steepness_ratio=np.geomspace(1.0, condition, num_features), targets_ratio=targets)
 
 
 def laplacian(edges: Edges, num_nodes: int) -> Floats:
-    """Of edges that are drawn uniformly: each with weight one over their number."""
+    """The Laplacian of edges that are drawn uniformly: each weighs one over their number."""
     found = np.zeros((num_nodes, num_nodes))
     for i, j in edges:
         found[[i, j], [i, j]] += 1.0 / len(edges)
@@ -109,14 +109,14 @@ class _Nodes:
 
     def __init__(self, of: Quadratics, chi1: float, ticks: float) -> None:
         self.of = of
-        least, most = float(of.steepness.min()), float(of.steepness.max())
+        least, most = float(of.steepness_ratio.min()), float(of.steepness_ratio.max())
         self.nu = least / 2.0
         ratio = sqrt(self.nu / most)
         self.law = flow(self.nu, most)
         self.moves = np.array([-0.25 / most, -0.25 / sqrt(most * self.nu), 1.0 + 0.25 * ratio])
         self.mixes = np.array([0.5, 2.0 * chi1 / ticks / ratio])
-        self.state = np.zeros((len(of.targets), 6, of.targets.shape[1]))
-        self.time = np.zeros(len(of.targets))
+        self.state = np.zeros((len(of.targets_ratio), 6, of.targets_ratio.shape[1]))
+        self.time = np.zeros(len(of.targets_ratio))
 
     def _to(self, node: int, time: float) -> Floats:
         """The node's vectors, brought up to the time."""
@@ -127,8 +127,8 @@ class _Nodes:
     def take_gradient(self, node: int, time: float) -> None:
         """One gradient of the node's own function."""
         own = self._to(node, time)
-        asked = self.of.steepness * (own[0] - self.of.targets[node]) - self.nu * own[0] - own[3]
-        own[[0, 1, 3]] += self.moves[:, None] * asked
+        pull = self.of.steepness_ratio * (own[0] - self.of.targets_ratio[node]) - self.nu * own[0] - own[3]
+        own[[0, 1, 3]] += self.moves[:, None] * pull
 
     def exchange(self, first: int, second: int, time: float) -> None:
         """A message each way between two neighbours."""
@@ -140,7 +140,7 @@ class _Nodes:
 
 def decoupled(of: Quadratics, edges: Edges, *, most_time: float, target_frac: float, seed: int) -> Counted:
     """Events by both clocks until the error is small enough, looked at once every unit of time."""
-    count = len(of.targets)
+    count = len(of.targets_ratio)
     chi1, chi2 = chis(edges, count)
     ticks = sqrt(2.0 * chi1 * chi2)
     nodes, draw = _Nodes(of, chi1, ticks), stream(seed, "decoupled/clocks")
@@ -167,14 +167,14 @@ def tracking(of: Quadratics, edges: Edges, *, most_rounds: int, target_frac: flo
 
 def _tracked(of: Quadratics, edges: Edges, step_ratio: float, most_rounds: int, target_frac: float) -> Counted:
     """x and the tracked mean gradient, mixed in each round; ``step_ratio`` is over one by L."""
-    count, step = len(of.targets), step_ratio / float(of.steepness.max())
+    count, step = len(of.targets_ratio), step_ratio / float(of.steepness_ratio.max())
     matrix = laplacian(edges, count)
     weights = np.eye(count) - matrix / (float(np.diag(matrix).max()) + 1.0 / len(edges))
-    x = np.zeros_like(of.targets)
-    tracked = before = of.steepness * (x - of.targets)
+    x = np.zeros_like(of.targets_ratio)
+    tracked = before = of.steepness_ratio * (x - of.targets_ratio)
     for number in range(1, most_rounds + 1):
         x = weights @ x - step * tracked
-        gradient = of.steepness * (x - of.targets)
+        gradient = of.steepness_ratio * (x - of.targets_ratio)
         tracked, before = weights @ tracked + gradient - before, gradient
         error = of.error_frac(x)
         if error <= target_frac:

@@ -39,9 +39,9 @@ def run(request: Run) -> tuple[Row, ...]:
         edges = edges_of(sizes.graph, count)
         for condition in conditions:
             of = quadratics(count, features, condition, request.seed)
-            asked = {"target_frac": sizes.target_frac}
-            clocks = decoupled(of, edges, most_time=float(request.steps), seed=request.seed, **asked)
-            rounds = tracking(of, edges, most_rounds=request.steps, **asked)
+            target = {"target_frac": sizes.target_frac}
+            clocks = decoupled(of, edges, most_time=float(request.steps), seed=request.seed, **target)
+            rounds = tracking(of, edges, most_rounds=request.steps, **target)
             found = {"two clocks": clocks, "rounds": rounds}
             rows += [_row(method, count, condition, edges, done) for method, done in found.items()]
             tick()

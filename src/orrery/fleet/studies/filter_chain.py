@@ -11,9 +11,9 @@ LISTS = {
     "relevant_kept": 1.0,
     "other_kept": 1.0,
     "message_bytes": 1e15,
-    "message_ops": 1e18,
-    "joules_per_byte": 1e3,
-    "joules_per_op": 1e3,
+    "message_flops": 1e18,
+    "energy_j_per_bytes": 1e3,
+    "energy_j_per_flops": 1e3,
     "idle_w": 1e12,
 }
 """Sizes that are lists, one number a stage, and the most that each may be."""
@@ -26,29 +26,29 @@ class Sizes:
     The defaults are made up: two stages, the second with ten times the work.
     """
 
-    per_s: float = 1e6
+    rate_hz: float = 1e6
     relevant_frac: float = 1e-4
     relevant_kept: str = "0.95,0.9"
     other_kept: str = "0.01,0.01"
     message_bytes: str = "1e6"
-    message_ops: str = "1e8,1e9"
-    joules_per_byte: str = "1e-10"
-    joules_per_op: str = "1e-11"
+    message_flops: str = "1e8,1e9"
+    energy_j_per_bytes: str = "1e-10"
+    energy_j_per_flops: str = "1e-11"
     idle_w: str = "0"
 
 
 def run(request: Run) -> tuple[Row, ...]:
     """A row a stage, and one for the whole chain."""
     sizes: Sizes = request.sizes
-    if not 0.0 < sizes.per_s <= 1e15 or not 0.0 < sizes.relevant_frac < 1.0:
-        raise ScenarioError("set: write per_s above 0 and relevant_frac between 0 and 1.")
-    flows = through(stages_of(sizes), sizes.per_s, sizes.relevant_frac)
+    if not 0.0 < sizes.rate_hz <= 1e15 or not 0.0 < sizes.relevant_frac < 1.0:
+        raise ScenarioError("set: write rate_hz above 0 and relevant_frac between 0 and 1.")
+    flows = through(stages_of(sizes), sizes.rate_hz, sizes.relevant_frac)
     first, last, total_w = flows[0], flows[-1], sum(flow.total_w for flow in flows)
     rows: list[Row] = [
         {
             "stage": f"{number}",
-            "in_per_s": flow.per_s,
-            "relevant_per_s": flow.relevant_per_s,
+            "in_hz": flow.total_hz,
+            "relevant_hz": flow.relevant_hz,
             "link_w": flow.link_w,
             "compute_w": flow.compute_w,
             "total_w": flow.total_w,
@@ -57,13 +57,13 @@ def run(request: Run) -> tuple[Row, ...]:
     ]
     chain: Row = {
         "stage": "chain",
-        "in_per_s": first.per_s,
-        "relevant_per_s": last.relevant_per_s,
-        "out_per_s": last.per_s,
+        "in_hz": first.total_hz,
+        "relevant_hz": last.relevant_hz,
+        "out_hz": last.total_hz,
         "link_w": sum(flow.link_w for flow in flows),
         "compute_w": sum(flow.compute_w for flow in flows),
         "total_w": total_w,
-        "energy_per_relevant_j": total_w / last.relevant_per_s if last.relevant_per_s else float("nan"),
+        "energy_per_relevant_j": total_w / last.relevant_hz if last.relevant_hz else float("nan"),
         "f1_frac": f1_frac(first, last),
     }
     return (*rows, chain)
@@ -83,9 +83,9 @@ def stages_of(sizes: Sizes) -> list[Filter]:
             relevant_kept_frac=columns["relevant_kept"][stage],
             other_kept_frac=columns["other_kept"][stage],
             message_bytes=columns["message_bytes"][stage],
-            message_ops=columns["message_ops"][stage],
-            joules_per_byte=columns["joules_per_byte"][stage],
-            joules_per_op=columns["joules_per_op"][stage],
+            message_flops=columns["message_flops"][stage],
+            energy_j_per_bytes=columns["energy_j_per_bytes"][stage],
+            energy_j_per_flops=columns["energy_j_per_flops"][stage],
             idle_w=columns["idle_w"][stage],
         )
         for stage in range(longest)

@@ -73,15 +73,17 @@ def _row(
 
 
 def _with_lies(honest: Floats, count: int, sizes: Sizes, draw: np.random.Generator) -> Floats:
-    """What is sent: the last ``count`` workers lie."""
+    """The vectors that are sent; the last ``count`` workers lie."""
     if not count:
         return honest
-    sent, told = honest.copy(), honest[: len(honest) - count].mean(axis=0)
+    sent, truth = honest.copy(), honest[: len(honest) - count].mean(axis=0)
     if sizes.lie == "flipped":
-        sent[-count:] = -sizes.length_ratio * told
+        sent[-count:] = -sizes.length_ratio * truth
     else:
         noise = draw.standard_normal((count, honest.shape[1]))
-        sent[-count:] = sizes.length_ratio * np.linalg.norm(told) * noise / np.linalg.norm(noise, axis=1, keepdims=True)
+        sent[-count:] = (
+            sizes.length_ratio * np.linalg.norm(truth) * noise / np.linalg.norm(noise, axis=1, keepdims=True)
+        )
     return sent
 
 
