@@ -10,7 +10,7 @@ from orrery.base.errors import FactError
 from orrery.catalog.device_file import read_device
 from orrery.catalog.devices import FOLDER, get_device
 from orrery.hardware.roofs import Roofs
-from orrery.kernels.near_memory import placed
+from orrery.kernels.near_memory import in_banks, placed
 from orrery.kernels.ops import AttentionDecode, Elementwise, Gemm, MoE, Timing
 
 DUPLEX = get_device("h100-duplex")
@@ -92,3 +92,54 @@ def test_a_rate_without_a_bandwidth_is_refused(tmp_path):
     path.write_text("\n".join(x for x in text.splitlines() if not x.startswith("near_memory_bandwidth")))
     with pytest.raises(FactError, match="write both near_memory facts"):
         read_device(path)
+
+
+PIM = get_device("pim-gpt")
+BANKS = PIM.near_memory
+
+
+def test_banks_take_every_product_by_hand():
+    """400 bytes at 40 a second against 200 operations at 100: 10 s, whatever the chip beside them would take."""
+    found = in_banks(product(), timing(200.0, 400.0, 55.0, 5.0, 0.2, 40.0), NEAR)
+    assert (found.time_s[0], found.compute_s[0], found.memory_s[0], found.overhead_s[0]) == (10.0, 2.0, 10.0, 0.0)
+
+
+def test_the_rates_of_the_banks_are_those_of_a_row_that_is_opened_read_and_closed():
+    """128 banks read 2 KiB in 64 ns and wait 24 more; 16 multiply-adds go with each 32 bytes."""
+    assert BANKS.bytes_per_s == pytest.approx(128 * 2048 / 88e-9, rel=1e-3)
+    assert BANKS.flops_per_s == BANKS.bytes_per_s
+
+
+def test_every_row_passes_the_weights_anew_in_banks():
+    one, four = (kernels.predict(product(m=m), PIM) for m in (1, 4))
+    assert four.time_s == pytest.approx(4 * one.time_s, rel=1e-3)
+    assert one.time_s == pytest.approx(2 * 4096 * 4096 / BANKS.flops_per_s, rel=1e-2)
+
+
+def test_norms_stay_beside_the_banks_and_a_memory_without_them_is_a_plain_device():
+    op, bare = Elementwise(kind="norm", tokens=64, width=4096), replace(PIM, near_memory=None)
+    assert kernels.predict(op, PIM).time_s == kernels.predict(op, bare).time_s
+    assert kernels.predict(product(), bare).time_s > 10 * kernels.predict(product(), PIM).time_s
+
+
+def served(device, concurrency):
+    found = estimate(
+        model="gpt3-1.3b", device=device, weights="fp16", input_tokens=1, output_tokens=255, concurrency=concurrency
+    )
+    return found.estimate.output_tokens_per_s, found.estimate.tpot_s
+
+
+def test_banks_win_one_request_and_lose_a_batch_and_one_of_sixteen_loses_both():
+    few = replace(PIM, near_memory=Roofs(flops_per_s=BANKS.flops_per_s / 16, bytes_per_s=BANKS.bytes_per_s / 16))
+    assert served("pim-gpt", 1)[0] > 4 * served("t4", 1)[0]
+    assert served("pim-gpt", 64)[0] < served("t4", 64)[0]
+    slow, fast = (kernels.predict(product(), device).time_s for device in (few, get_device("t4")))
+    assert slow > fast
+
+
+def test_a_pim_device_states_its_banks(tmp_path):
+    lines = (FOLDER / "pim-gpt.toml").read_text().splitlines()
+    file = tmp_path / "bare.toml"
+    file.write_text("\n".join(line for line in lines if not line.startswith("near_memory")))
+    with pytest.raises(FactError, match="kind pim multiplies at the memory's banks"):
+        read_device(file)

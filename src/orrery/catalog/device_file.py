@@ -19,7 +19,7 @@ from orrery.hardware.device import Device, Link
 from orrery.hardware.roofs import Roofs
 
 IDENTITY = ("title", "vendor", "kind", "generation")
-KINDS = ("gpu", "tpu", "npu", "cpu", "dataflow")
+KINDS = ("gpu", "tpu", "npu", "cpu", "dataflow", "pim")
 TOPOLOGIES = ("switch", "mesh", "ring", "torus-2d", "torus-3d", "bus")
 RATES = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp6", "fp4", "nvfp4", "int4")
 """Formats that a peak rate may be stated for: ``dense_<format>_flops_per_s``."""
@@ -193,6 +193,8 @@ def _device(name: str, raw: Mapping[str, Any], facts: dict[str, Fact]) -> Device
         raise FactError(
             f"{name}: a processor near the memory has a rate and a bandwidth; write both near_memory facts."
         )
+    if raw["kind"] == "pim" and not all(near):
+        raise FactError(f"{name}: kind pim multiplies at the memory's banks; write both near_memory facts.")
     peaks = {m[1]: number(n) for n in facts if (m := _RATE.fullmatch(n))}
     return Device(
         name=name,

@@ -28,7 +28,7 @@ class Device:
     name: str
     title: str
     vendor: str
-    kind: str  # "gpu", "tpu", "npu", "cpu", "dataflow"
+    kind: str  # "gpu", "tpu", "npu", "cpu", "dataflow", "pim"
     generation: str  # architecture: "hopper", "cdna3"
     memory_capacity_bytes: float
     memory_bandwidth_bytes_per_s: float
@@ -54,7 +54,7 @@ class Device:
     thermal_time_constant_s: float = 0.0  # until it is two thirds of the way to its final warmth; 0: not known
     num_lookup_tables: int = 0  # of an FPGA's fabric; 0: it has none, or none is known
     num_multiplier_blocks: int = 0  # beside them
-    near_memory: Roofs | None = None  # of a processor on the logic dies of its memory
+    near_memory: Roofs | None = None  # of a processor on the logic dies of its memory, or at its banks (pim)
     unrest_ratio: float = 1.0  # how far its speed moved while measured: ends of intervals lie so much further out
     notes: tuple[str, ...] = ()  # what to tell the reader: "'a100' was taken as a100-sxm-80gb"
 

@@ -16,7 +16,7 @@ from orrery.kernels.latent import decode as latent_decode
 from orrery.kernels.latent import prefill as latent_prefill
 from orrery.kernels.lowbit import mixed_served
 from orrery.kernels.lowbit import served as one_bit
-from orrery.kernels.near_memory import placed
+from orrery.kernels.near_memory import in_banks, placed
 from orrery.kernels.ops import (
     AttentionDecode,
     AttentionPrefill,
@@ -87,7 +87,9 @@ def predict(op: Op, device: Device, engine: str = "") -> Timing:
 
 def _timed(rule: Rule, op: Op, device: Device, engine: str) -> Timing:
     found = rule.predict(op, device, engine)
-    return placed(op, found, device.near_memory) if device.near_memory else found
+    if device.near_memory is None:
+        return found
+    return (in_banks if device.kind == "pim" else placed)(op, found, device.near_memory)
 
 
 def calibration(op: Op, device: Device, engine: str = "") -> Calibration:
