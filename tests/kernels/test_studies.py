@@ -4,6 +4,7 @@ import pytest
 
 from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
+from orrery.kernels.gemm.naive_tiles import LARGEST_TILE
 from orrery.kernels.lowbit.lanes import VectorCores, product_s
 from orrery.scenario.experiment import run_experiment
 
@@ -21,6 +22,10 @@ def test_a_learner_by_hand():
     # two units for four cores: a float every second cycle, so 9 a turn; 250 turns, 8 merges for each core, a barrier
     assert four["cycles"] == 250 * 9 + 8 * 4 * 9 + 50
     assert four["speedup"] == 6000 / four["cycles"]
+    # a load of 3 cycles and loops in software: 2 x 2 + 2 cycles more a turn
+    other = by_algorithm(rows("small-core-learning", "cores=1", "num_load_cycles=3", "hardware_loops=0"))
+    assert other["knn"][0]["cycles"] == 4096 * (6 + 6)
+    assert other["knn"][0]["time_s"] == 4096 * 12 / 175e6
     # emulated: 40 cycles a float whatever the units; a tree has none and takes as long as before
     soft = by_algorithm(rows("small-core-learning", "cores=1", "float_units=0", "num_float_cycles=40"))
     hard = by_algorithm(rows("small-core-learning", "cores=1"))
@@ -71,6 +76,10 @@ def test_tuning_never_loses_and_no_time_keeps_what_was_shipped():
     (found,) = rows("browser-tuning", device="rtx-4070")
     assert found["speedup"] >= 1.0
     assert found["tuning_s"] <= 30.0
+    (all_of,) = rows("browser-tuning", "budget_s=1e6", device="rtx-4070")
+    assert all_of["candidates"] == 3 * LARGEST_TILE, "every side of a tile for each of three shapes"
+    assert all_of["tuned_s"] <= found["tuned_s"] <= found["shipped_s"]
+    assert all_of["tuning_s"] > 3 * LARGEST_TILE * 0.1, "compiling, and ten runs of each"
     (none,) = rows("browser-tuning", "budget_s=0.01", device="rtx-4070")
     assert (none["speedup"], none["candidates"], none["tiles"]) == (1.0, 0, "8 8 8")
 
@@ -95,6 +104,34 @@ def test_few_banks_lose_to_the_memory_s_pins():
     assert few["token_s"] > many["token_s"] > few["token_s"] / 16
     (one,) = rows("memory-banks", "shapes=24x1024", "num_channels=1", "num_banks=1", device="t4")
     assert one["speedup_at_most"] < 1.0 < many["speedup_at_most"]
+
+
+def test_a_token_of_the_memory_as_it_is_sold_by_hand():
+    """GPT-2 medium: 24 layers 1024 wide, 16 heads, 512 tokens of context, eight channels of sixteen banks: 128.
+
+    A row of 1024 elements of two bytes fills a row of the memory: 64 columns of 1 ns and 24 ns to open and close. Rows
+    of outputs per bank are 24 (query, key, value), 8 (out) and 32 (up); down has 8 of four rows each; the words 393.
+    Scores are 16 heads x 512 rows of 64 elements, so 64 a bank of 4 columns, four whole rows; values are 8 a bank of 32
+    columns, four whole rows again. Vectors go in at 32 GB/s (each head's to its own channel), results out at 256 GB/s.
+    """
+    (row,) = rows("memory-banks", "shapes=24x1024")
+    ns = 24 * 88 + 8 * 88 + 32 * 88 + 8 * 4 * 88 + (64 * 4 + 4 * 24) + (8 * 32 + 4 * 24)  # in the banks
+    ns += (3 * 2048 + 4 * 2048) / 32 + 16 * (128 + 1024) / 32 / 8  # in
+    ns += 2 * (3072 + 1024 + 4096 + 1024 + 16 * 512 + 1024) / 256  # out
+    ns += 24 + 2 * 1024 * 2 / 256  # key and value put down
+    ns += (10 * 16 * 512 + 8 * 2 * 1024 + 15 * 4096) / 384  # beside the memory
+    words_ns = 393 * 88 + 2048 / 32 + 2 * 50257 / 256
+    assert row["token_s"] == pytest.approx((24 * ns + words_ns) * 1e-9, rel=1e-9)
+    # bytes read: 12 x 1024^2 weights a layer, the cache of keys and values, the words; 1.8 nJ for each 2 KiB, 12 pJ a byte
+    elements = 24 * (12 * 1024**2 + 2 * 512 * 1024) + 50257 * 1024
+    crossing = 24 * 2 * (8 * (3 + 4) * 1024 + 16 * (64 + 512) + 3072 + 1024 + 4096 + 1024 + 16 * 512 + 1024)
+    crossing += 2 * (8 * 1024 + 50257)
+    read_j = 2 * elements * 12e-12 + 2 * elements / 2048 * 1.8e-9 + crossing * 44e-12 + 0.3 * row["token_s"]
+    multiplied = ("read_j_per_bytes=0", "open_j=0", "pin_j_per_bytes=0", "standby_w=0")
+    (alone,) = rows("memory-banks", "shapes=24x1024", *multiplied)
+    assert alone["token_s"] == row["token_s"]
+    assert row["token_j"] == pytest.approx(read_j + alone["token_j"], rel=1e-9)
+    assert 1e-12 < alone["token_j"] / elements < 4e-12, "a product of 16 bits and a sum of 32: 1 to 4 pJ"
 
 
 def test_what_a_device_s_memory_would_take_at_least():
@@ -233,6 +270,9 @@ def test_refusals_say_what_to_write():
         ("small-core-training", ("cores=0",), "cores"),
         ("small-core-training", ("clock_hz=0",), "clock_hz"),
         ("small-core-learning", ("num_float_cycles=0",), "num_float_cycles"),
+        ("small-core-learning", ("elements=1000000001",), "write 1 to 1,000,000,000"),
+        ("small-core-learning", ("num_load_cycles=0",), "num_load_cycles"),
+        ("small-core-learning", ("clock_hz=1e12",), "clock_hz"),
         ("narrow-lanes", ("drop_frac=1",), "write 0 to below 1"),
         ("narrow-lanes", ("clock_hz=0",), "above 0"),
         ("browser-tuning", (), "write --device"),

@@ -82,5 +82,5 @@ def test_layers_and_micro_batches_cost_nothing():
 def test_the_space_of_a_large_cluster_is_exhausted_in_time():
     start = time.process_time()
     found = search(job_of("gpt3-175b", 4096, 4096), FixedSettings())
-    assert found.num_layouts > 1_000_000
-    assert time.process_time() - start < 30
+    assert found.num_layouts > 100_000
+    assert time.process_time() - start < 15
