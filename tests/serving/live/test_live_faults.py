@@ -16,6 +16,7 @@ from orrery.base.errors import ScenarioError
 from orrery.serving.live import Live
 from orrery.serving.live.result import FAILED, FINISHED, REFUSED
 from orrery.serving.requests import Requests
+from orrery.serving.simulation.tables import _kernel as k
 
 QUIET = {"deadline": None, "derandomize": True, "suppress_health_check": list(HealthCheck)}
 
@@ -81,6 +82,30 @@ def test_whatever_goes_wrong_nothing_is_lost_or_left_over(chosen, limits, reques
 @given(setting(), limits(), traffic(following=False), st.integers(0, 2**32 - 1))
 def test_whatever_goes_wrong_over_many_runs(chosen, limits, requests, seed):
     check_whatever_goes_wrong(chosen, limits, requests, seed)
+
+
+@pytest.mark.parametrize("lost", ["source", "target"])
+def test_a_first_token_that_was_lost_with_its_cache_is_sent_once(lost):
+    """It goes to the client with the cache. Where either side is lost before, the prompt is computed again.
+
+    The answer has four tokens whichever is lost, the first as long after the loss as it would come after the request.
+    """
+    requests = equal(1, input_tokens=200, output_tokens=4)
+    live = all_submitted(requests, fleet="pools")
+    came_s = live.next_s
+    while not live.world.req[0, k.MADE]:
+        assert not live.advance(live.next_s).id.size
+    world, at_s = live.world, live.clock_s
+    assert world.req[0, k.SOURCE] >= 0
+    column = k.SOURCE if lost == "source" else k.LANE
+    replica = int(world.unit_machine[world.lanes[world.req[0, column], k.UNIT]])
+    live.kill(replica, now_s=at_s)
+    live.revive(replica, now_s=at_s)
+    heard = Heard().add(live.advance(np.inf))
+    assert (heard.tokens, heard.end) == ({0: 4}, {0: FINISHED})
+    whole = Heard().add(all_submitted(requests, fleet="pools").advance(np.inf))
+    assert heard.first[0] == pytest.approx(at_s + whole.first[0] - came_s, rel=1e-9)
+    check_empty(live)
 
 
 def test_thousands_hang_up_in_any_order_and_soon():

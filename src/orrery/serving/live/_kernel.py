@@ -46,6 +46,7 @@ from orrery.serving.simulation.tables._kernel import (
     LINK_S,
     LOAD_REQUESTS,
     LOAD_TOKENS,
+    MADE,
     MOVING,
     NEVER,
     NEXT_END,
@@ -195,18 +196,25 @@ def _stop(w: SimulationState, unit: int) -> None:
             w.slots[w.lanes[lane, POOL], SLOT_REQUESTS, k] = 0
 
 
+def _is_unsent(w: SimulationState, i: int) -> bool:
+    """Whether a request's first token has not gone out yet: it goes with the cache, which has not come over."""
+    return w.req[i, SOURCE] >= 0 and w.req[i, MADE] == 1 and not w.rules.prompts_stream_first
+
+
 @compiled
 def lose(w: SimulationState, machine: int, now_s: float, retries: bool) -> None:
-    """A machine is lost with all that it holds. Its requests go back to the router, which knows the tokens that they
-    have so far, so that only their cache is computed again; or they fail."""
+    """A machine is lost with all that it holds. Its requests go back to the router, which knows the tokens that have
+    gone out so far, so that only their cache is computed again; or they fail."""
     for i in range(w.req.shape[0]):
         if not _stands_on(w, i, machine):
             continue
-        is_over = w.req[i, STATUS] == DONE
+        is_over, is_unsent = w.req[i, STATUS] == DONE, _is_unsent(w, i)
         _let_go(w, i, now_s)
         if is_over:
             continue
         w.req[i, COMPUTED] = 0
+        if is_unsent:
+            w.req[i, MADE] = 0
         if retries:
             w.req[i, STATUS] = TO_COME
             schedule_event(w, i, now_s)
