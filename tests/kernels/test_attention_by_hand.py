@@ -67,6 +67,8 @@ def computing_s(blocks, longest, columns, tiles, size=128.0, share=0.6):
         # A window of 20: both full tiles leave floor(41 / 32) = 1 block out, the second half a block more, and each
         # sees a quarter of an edge more; the oldest key of the last tile is 60 + 32 - 20 + 1 = 73, two blocks down.
         ({"query": 40, "context": 100, "window": 20}, 6.0 - 2.0 - 0.5 + 0.5 + 2.25 * 0.5, 2.25, 6, 3),
+        # One of a single token leaves out as many: floor(60 / 32) = 1, and 92 keys before the last tile's first.
+        ({"query": 40, "context": 100, "window": 1}, 6.0 - 2.0 - 0.5 + 0.5 + 2.25 * 0.5, 2.25, 6, 3),
         # One of 30 leaves out no whole block: 60 - 30 + 1 = 31 keys; the last tile's oldest is 63, one block down.
         ({"query": 40, "context": 100, "window": 30}, 6.0 - 0.5 + 0.5 + 3.25 * 0.5, 3.25, 6, 3),
         # Seven tiles after 10 tokens: 6 (1 + 0.25) + 0.5 x 21 = 18; from tile 2 on a window of 40 leaves keys out:

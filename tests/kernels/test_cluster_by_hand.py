@@ -45,6 +45,10 @@ def test_registers_bound_the_unrolling():
 
 def test_left_over_results_are_made_one_by_one():
     assert cycles(Product(m=5, n=1, k=10), ONE, 1) == tile(10, 4, 1, ONE) + tile(10, 1, 1, ONE)
+    # of 5 x 7 whole tiles of u x v leave so many around them
+    ways = [(4, 4, 1, 19), (2, 4, 2, 19), (4, 2, 3, 11), (2, 2, 6, 11), (4, 1, 7, 7), (2, 1, 14, 7), (1, 4, 5, 15)]
+    best = min(whole * tile(10, u, v, ONE) + left * tile(10, 1, 1, ONE) for u, v, whole, left in ways)
+    assert cycles(Product(m=5, n=7, k=10), ONE, 1) == best
     assert Product(m=2, n=3, k=5).num_macs == 30
 
 

@@ -125,6 +125,19 @@ def test_a_step_that_asks_for_more_than_the_limit_gets_the_limit():
     assert step_law(device).power_w(matrix_s, memory_s, 1.0) == 1000.0
 
 
+def test_the_power_of_many_steps_is_that_of_each():
+    """200 W idle, 1000 W at most: no work, a demand below the limit at either roof and at both, and one above it."""
+    law = step_law(_step_by_hand())
+    matrix_s, memory_s = np.array([0.0, 0.2, 0.0, 0.2, 5.0]), np.array([0.0, 0.0, 0.3, 0.3, 5.0])
+    wall_s = np.array([2.0, 2.0, 2.0, 1.0, 1.0])
+    found = law.powers_w(matrix_s, memory_s, wall_s)
+    assert found.tolist() == pytest.approx(
+        [law.power_w(*of_step) for of_step in zip(matrix_s.tolist(), memory_s.tolist(), wall_s.tolist(), strict=True)]
+    )
+    assert (found[0], found[4]) == (200.0, 1000.0)
+    assert 200.0 < found[1] < 1000.0
+
+
 def test_a_step_without_work_idles():
     law = step_law(_step_by_hand())
     assert law.power_w(0.0, 0.0, 2.0) == law.power_w(0.0, 0.0, 0.0) == 200.0

@@ -39,6 +39,12 @@ def test_tokens_go_round_copies():
     assert held[0, [0, 2, 3]].tolist() != held[1, [0, 2, 3]].tolist()
 
 
+def test_the_copy_whose_turn_is_first_moves_on_by_one_a_draw():
+    """Two copies of an expert with 3 tokens, three of one with 4: 2 1 | 2 1 1, then 1 2 | 1 1 2, then 2 1 | 1 2 1."""
+    held = spread_over(np.array([[3.0, 4.0]] * 3), np.array([0, 0, 1, 1, 1]))
+    assert held.tolist() == [[2, 1, 2, 1, 1], [1, 2, 1, 1, 2], [2, 1, 1, 2, 1]]
+
+
 def test_copies_of_one_hot_expert_even_out_two_ranks():
     """Expert 0 is chosen by every token, three others by a third each. Two ranks hold two experts each: the fullest
     gets T + T/3. With two copies (three places a rank): T/2 and half of the rest on each rank, T in all."""

@@ -4,8 +4,10 @@ import pytest
 
 from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
+from orrery.hardware.gates import memory_j_per_bit
 from orrery.kernels.gemm.naive_tiles import LARGEST_TILE
 from orrery.kernels.lowbit.lanes import VectorCores, product_s
+from orrery.kernels.lowbit.systolic import Element, element_circuit
 from orrery.scenario.experiment import run_experiment
 
 
@@ -122,7 +124,7 @@ def test_a_token_of_the_memory_as_it_is_sold_by_hand():
     ns += (10 * 16 * 512 + 8 * 2 * 1024 + 15 * 4096) / 384  # beside the memory
     words_ns = 393 * 88 + 2048 / 32 + 2 * 50257 / 256
     assert row["token_s"] == pytest.approx((24 * ns + words_ns) * 1e-9, rel=1e-9)
-    # bytes read: 12 x 1024^2 weights a layer, the cache of keys and values, the words; 1.8 nJ for each 2 KiB, 12 pJ a byte
+    # read: 12 x 1024^2 weights a layer, keys and values, the words; 1.8 nJ for each 2 KiB, 12 pJ a byte
     elements = 24 * (12 * 1024**2 + 2 * 512 * 1024) + 50257 * 1024
     crossing = 24 * 2 * (8 * (3 + 4) * 1024 + 16 * (64 + 512) + 3072 + 1024 + 4096 + 1024 + 16 * 512 + 1024)
     crossing += 2 * (8 * 1024 + 50257)
@@ -192,9 +194,14 @@ def test_arrays_on_one_silicon_by_hand():
         assert row["speedup"] == first["cycles"] / row["cycles"]
         assert row["energy_ratio"] == first["energy_j"] / row["energy_j"]
         assert row["off_chip_j"] == first["off_chip_j"]
-    # twice the products of a shape are twice its energy
-    one, two = (rows("scaled-arrays", f"shapes=64x64x{n}")[0]["energy_j"] for n in (1, 2))
-    assert two == pytest.approx(2 * one)
+    # activations of 8 bits, weights of 4 and results of 16 cross the memory's pins once; the first shape twice
+    bits = 2 * (10 * 64 * 8 + 64 * 64 * 4 + 10 * 64 * 16) + (10 * 64 * 8 + 128 * 64 * 4 + 10 * 128 * 16)
+    assert first["off_chip_j"] == pytest.approx(bits * memory_j_per_bit("dram"))
+    # beside the array activations are read once a pass, sums of 32 bits go out and in once
+    bits = 2 * (10 * 64 * 8 + 64 * 64 * 4 + 2 * 10 * 64 * 32) + (2 * 10 * 64 * 8 + 128 * 64 * 4 + 2 * 10 * 128 * 32)
+    assert first["on_chip_j"] == pytest.approx(bits * memory_j_per_bit("cache_8_kib"))
+    each = element_circuit(Element.ELEMENT_SCALED, 4, 8).energy_j
+    assert first["compute_j"] == pytest.approx(10 * 64 * (2 * 64 + 128) * each)
 
 
 BOARD = ("memory_bytes_per_s=100", "flops_per_s=1e9", "board_w=4", "reached_frac=0.5", "crossing_frac=0.25")

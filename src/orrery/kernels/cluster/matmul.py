@@ -55,9 +55,8 @@ def cycles(product: Product, cores: Cores, lanes: int) -> float:
 
 def _tiled(rows: int, columns: int, k: int, u: int, v: int, cores: Cores, lanes: int) -> float:
     """Cycles of the fullest core: whole tiles, and what is left over one result at a time."""
-    whole_rows, whole_columns = rows - rows % u, columns - columns % v
-    tiles = (whole_rows // u) * (whole_columns // v)
-    left = rows * columns - whole_rows * whole_columns
+    tiles = (rows // u) * (columns // v)
+    left = rows * columns - tiles * u * v
     return tiles * _tile(k, u, v, cores, lanes) + left * _tile(k, 1, 1, cores, lanes)
 
 

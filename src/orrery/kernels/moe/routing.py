@@ -119,13 +119,13 @@ def popular_table(
     at = 0
     for step in range(NUM_OCTAVES * GRID_PER_OCTAVE + 1):
         tokens = 2.0 ** (step / GRID_PER_OCTAVE)
-        below = floor(tokens + 1e-9)
+        below = floor(tokens)
         for whole in (below, below + 1):
             if whole not in known:
                 drawn += generator.binomial(whole - at, chosen, drawn.shape)  # later tokens join the earlier ones
                 held = np.take_along_axis(drawn, places, axis=1) if fixed is None else spread_over(drawn, fixed)
                 at, known[whole] = whole, _busiest(held, ep)
-        share = max(0.0, tokens - below)
+        share = tokens - below
         row = (1.0 - share) * known[below] + share * known[below + 1]
         row[0] = max(row[0], tokens * experts_per_token / ep)
         if ep == 1:
@@ -155,13 +155,13 @@ def layered_table(
     at = 0
     for step in range(NUM_OCTAVES * GRID_PER_OCTAVE + 1):
         tokens = 2.0 ** (step / GRID_PER_OCTAVE)
-        below = floor(tokens + 1e-9)
+        below = floor(tokens)
         for whole in (below, below + 1):
             if whole not in known:
                 drawn += generator.binomial(whole - at, chosen)
                 held = _copied(drawn, copies, of_draw) if copies else np.take_along_axis(drawn, places, axis=1)
                 at, known[whole] = whole, _busiest(held, ep)
-        share = max(0.0, tokens - below)
+        share = tokens - below
         row = (1.0 - share) * known[below] + share * known[below + 1]
         row[0] = max(row[0], tokens * experts_per_token / ep)
         if ep == 1:
