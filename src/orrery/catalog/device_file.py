@@ -78,7 +78,9 @@ def read_device(path: Path, modified_ns: int = 0) -> Device:
     """
     raw, file = device_tables(path, modified_ns), path.name
     speed_drift_ratio(file, raw)
-    _refuse_unknown(file, "", raw, (*IDENTITY, "measured_as", "sources", "facts", "conditions", "calibration"))
+    _refuse_unknown(
+        file, "", raw, (*IDENTITY, "measured_as", "sources", "facts", "power_mode", "conditions", "calibration")
+    )
     for key in (*IDENTITY, *(["measured_as"] if "measured_as" in raw else [])):
         if not isinstance(raw.get(key), str) or not raw[key]:
             raise FactError(f'{file}: say {key} = "…" at the top of the file; got {raw.get(key)!r}.')

@@ -30,6 +30,7 @@ from orrery.base.user_file import is_user_file
 from orrery.catalog.calibrations import calibrations_for, own_calibrations
 from orrery.catalog.device_file import device_tables, measured_as, read_device, speed_drift_ratio
 from orrery.catalog.device_names import plain, spellings
+from orrery.catalog.power_modes import in_mode, read_modes
 from orrery.hardware.device import Device
 
 FOLDER = Path(__file__).parent / "facts" / "devices"
@@ -45,13 +46,22 @@ def device_names() -> tuple[str, ...]:
 def get_device(name_or_path: str | Path) -> Device:
     """The device of that name in any usual spelling, or of that TOML file; reads no other file.
 
-    The same name gives the same object. A family name ("a100") gives its usual variant, with a note in ``notes``.
+    The same name gives the same object. A family name ("a100") gives its usual variant, with a note in ``notes``;
+    ``jetson-nano@5w`` is the device in one of its power modes.
     """
     if isinstance(name_or_path, Path):
         return _from_user(name_or_path)
+    name, at, mode = name_or_path.rpartition("@")
+    if at and not is_user_file(Path(name_or_path)):
+        return _in_mode(get_device(name), mode)
     if name_or_path.endswith(".toml"):
         return _from_user(Path(name_or_path))
     return _from_catalogue(name_or_path)
+
+
+@cache
+def _in_mode(device: Device, mode: str) -> Device:
+    return in_mode(device, device.power_modes, mode)
 
 
 @lru_cache(maxsize=4096)
@@ -77,7 +87,8 @@ def _with_calibrations(path: Path, modified_ns: int = 0) -> Device:
     tables = device_tables(path, modified_ns)
     known = calibrations_for(device.name, device.generation, measured_as(path, modified_ns))
     unrest = speed_drift_ratio(path.name, tables)
-    return replace(device, calibrations=known | own_calibrations(path, tables), unrest_ratio=unrest)
+    modes = read_modes(path.name, tables, device)
+    return replace(device, calibrations=known | own_calibrations(path, tables), unrest_ratio=unrest, power_modes=modes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +103,12 @@ class Row:
 
 
 def describe(device: Device) -> tuple[Row, ...]:
-    """Every fact of a device, then what other sources say, line by line."""
-    return tuple(row for fact in device.facts.values() for row in _rows(fact))
+    """Every fact of a device, then what other sources say, line by line; and those of its power modes."""
+    own = tuple(row for fact in device.facts.values() for row in _rows(fact))
+    modes = (
+        row for mode in device.power_modes for fact in mode.facts.values() for row in _rows(fact, f"@{mode.name} ")
+    )
+    return (*own, *modes)
 
 
 def _rows(fact: Fact, prefix: str = "") -> Iterator[Row]:

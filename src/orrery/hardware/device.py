@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from orrery.base.errors import OutOfRange
 from orrery.base.sources import Fact
 from orrery.hardware.calibration import Calibration
+from orrery.hardware.power_mode import PowerMode
 from orrery.hardware.roofs import Roofs
 
 
@@ -55,6 +56,7 @@ class Device:
     num_lookup_tables: int = 0  # of an FPGA's fabric; 0: it has none, or none is known
     num_multiplier_blocks: int = 0  # beside them
     near_memory: Roofs | None = None  # of a processor on the logic dies of its memory, or at its banks (pim)
+    power_modes: tuple[PowerMode, ...] = ()
     unrest_ratio: float = 1.0  # how far its speed moved while measured: ends of intervals lie so much further out
     notes: tuple[str, ...] = ()  # what to tell the reader: "'a100' was taken as a100-sxm-80gb"
 
