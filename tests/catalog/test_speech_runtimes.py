@@ -31,8 +31,8 @@ def test_spellings_lead_to_the_runtime():
 def test_seconds_are_those_of_the_kind():
     fitted = fitted_constants()
     for name, operator, pause in (
-        ("openai-whisper", "eager_operator_s", 0.0),
-        ("transformers", "eager_operator_s", 0.0),
+        ("openai-whisper", "eager_operator_s", fitted["eager_step_s"]),
+        ("transformers", "eager_operator_s", fitted["eager_step_s"]),
         ("faster-whisper", "native_operator_s", fitted["native_step_s"]),
     ):
         runtime = get_runtime(name, DEVICE)

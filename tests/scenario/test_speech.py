@@ -140,6 +140,7 @@ def test_the_page_tells_the_errors_that_were_found():
     assert found["latency_s"]["all"]["rows"] >= 15
     fitted = fitted_constants()
     assert f"{1e6 * fitted['eager_operator_s']:.0f} µs in an eager framework" in PAGE
+    assert f"an eager framework's loop {1e3 * fitted['eager_step_s']:.1f} ms" in " ".join(PAGE.split())
     assert f"{1e6 * fitted['native_operator_s']:.1f} µs in CTranslate2" in PAGE
     assert f"{1e6 * fitted['graph_node_s']:.1f} µs in a graph" in PAGE
     assert f"{1e3 * fitted['native_step_s']:.1f} ms between two steps" in " ".join(PAGE.split())

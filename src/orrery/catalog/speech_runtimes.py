@@ -19,7 +19,7 @@ DEFAULTS = ("faster-whisper", "whisper.cpp")
 """Runtimes that are meant where none is named: the first that has kernels for the device."""
 
 KINDS = {
-    "eager": {"operator_s": "eager_operator_s"},
+    "eager": {"operator_s": "eager_operator_s", "step_s": "eager_step_s"},
     "native": {"operator_s": "native_operator_s", "step_s": "native_step_s"},
     "graph": {"node_s": "graph_node_s", "step_s": "native_step_s"},
 }
