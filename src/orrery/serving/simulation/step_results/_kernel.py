@@ -11,7 +11,7 @@ from orrery.serving.simulation.admission._kernel import (
     reserves_at,
     seated,
 )
-from orrery.serving.simulation.ahead._kernel import tokens_to_come
+from orrery.serving.simulation.ahead._kernel import settle, tokens_to_come
 from orrery.serving.simulation.allocation._kernel import (
     enqueue,
     finish_request,
@@ -210,12 +210,13 @@ def exit_lane(w: SimulationState, lane: int, i: int, now_s: float) -> int:
     return best
 
 
-def _stays(w: SimulationState, i: int, lane: int, target: int) -> bool:
+def _stays(w: SimulationState, i: int, lane: int, target: int, now_s: float) -> bool:
     """Whether an answer is made where its prompt was computed, since no place is free where it would go."""
     if w.rules.prefill_queue == 0 or target < 0 or w.lanes[lane, TWIN] >= 0:
         return False
     if not fits_lane(w, lane, w.req[i, INPUT] + w.req[i, OUTPUT]):
         return False
+    settle(w, target, now_s, False)  # steps that have ended there have taken blocks
     held = w.held[w.lanes[target, DEPLOYMENT]]
     need = int(held[w.req[i, COMPUTED] // w.block_tokens + 1])
     is_full = seated(w, target) >= int(w.lanes[target, MAX_SEQS])
@@ -241,7 +242,7 @@ def book_prompts(w: SimulationState, lane: int, now_s: float) -> None:
         if w.req[i, DROPPED] > 0:
             _drop(w, i)
         target = exit_lane(w, lane, i, now_s)
-        if _stays(w, i, lane, target):
+        if _stays(w, i, lane, target, now_s):
             target = lane
         _emit(w, target, i, lane, now_s)
         if target >= 0 and target != lane:
