@@ -141,8 +141,8 @@ def test_an_answer_stays_where_its_prompt_was_where_no_place_is_free(queue, free
     lane_of(w, 1, max_seqs=seats)
     w.memory.free[1] = free
     put(w, 0, input=30, output=9, made=1, computed=33)
-    assert bool(_stays(w, 0, 0, 1)) == stays
-    assert not _stays(w, 0, 0, -1)
+    assert bool(_stays(w, 0, 0, 1, 0.0)) == stays
+    assert not _stays(w, 0, 0, -1, 0.0)
 
 
 def test_granted_tokens_are_booked():
