@@ -26,6 +26,8 @@ ROUNDED = {
     "Qwen/Qwen3-Omni-30B-A3B-Instruct": (30.5e9, 0.005),  # the thinker's language model
     "google/gemma-4-E2B-it": (5.1e9, 0.1),  # published with the towers of pictures and sound
     "google/gemma-4-E4B-it": (8.0e9, 0.1),
+    "google/gemma-3n-E2B-it": (5.44e9, 0.19),  # with towers and keys that nothing reads, 1.0 G in all
+    "google/gemma-3n-E4B-it": (7.85e9, 0.13),
     "mistralai/Ministral-3-3B-Instruct-2512": (3.4e9, 0.01),  # language models alone
     "mistralai/Ministral-3-8B-Instruct-2512": (8.4e9, 0.015),
     "mistralai/Ministral-3-14B-Instruct-2512": (13.5e9, 0.005),

@@ -46,10 +46,10 @@ def test_an_image_of_one_tile_is_seen_once():
 
 
 def test_products_are_the_towers_weights():
-    """All matrices together are what the memory counts, but for norms, biases and positions (1.3 % at most)."""
+    """All matrices together are what the memory counts, but for norms, biases and positions (1.9 % at most)."""
     off = []
     for name in model_names():
         model = get_model(name)
-        if model.tower and not 0.985 < model.tower.num_weights / model.tower_parameters <= 1.0:
+        if model.tower and not 0.98 < model.tower.num_weights / model.tower_parameters <= 1.0:
             off.append((name, model.tower.num_weights / model.tower_parameters))
     assert not off

@@ -70,6 +70,11 @@ IN_NAMES = {
     "quantized": "",
     "gguf": "",
     "bnb": "",
+    "mlx": "",
+    "qat": "",
+    "ct": "",  # compressed-tensors
+    "unsloth": "",
+    "autoround": "int4_weight_only",
 }
 """Words in checkpoint names that say a format; the empty ones only qualify another."""
 

@@ -50,6 +50,35 @@ def _qwen2_5(v: Fields, text_hidden: int) -> int:
     return _patches(v, hidden, False, v.size("temporal_patch_size", default=2)) + v.size("depth") * layer + merger
 
 
+def _qwen2_vl(v: Fields, text_hidden: int) -> int:
+    """Qwen2-VL: ``hidden_size`` is the language model's; a plain feed-forward part ``mlp_ratio`` times as wide."""
+    hidden = v.size("embed_dim", default=1280)
+    merged = hidden * v.size("spatial_merge_size", default=2) ** 2
+    merger = 2 * hidden + _linear(merged, merged) + _linear(merged, text_hidden)
+    layers = v.size("depth", default=32) * _encoder_layer(hidden, hidden * v.size("mlp_ratio", default=4))
+    return _patches(v, hidden, False, v.size("temporal_patch_size", default=2)) + layers + merger
+
+
+def _side(v: Fields, key: str, default: int) -> int:
+    """A size that configs state as a number, or as height and width."""
+    return v.sizes(key)[0] if isinstance(v.data.get(key), list) else v.size(key, default=default)
+
+
+def _internvit(v: Fields, text_hidden: int) -> int:
+    """InternVL: scaled residuals; RMS norms, also of queries and keys, and q, k, v without biases in the larger tower;
+    four patches merged into the projector's two matrices."""
+    hidden, ffn = v.size("hidden_size", default=1024), v.size("intermediate_size", default=4096)
+    norm = 1 if v.word("norm_type", default="layer_norm") == "rms_norm" else 2
+    qkv = 3 * _linear(hidden, hidden, v.flag("attention_bias"))
+    norms = 2 * norm * hidden + 2 * hidden * v.flag("use_qk_norm") + 2 * hidden  # and two scales
+    layer = qkv + _linear(hidden, hidden) + _linear(hidden, ffn) + _linear(ffn, hidden) + norms
+    image, patch = _side(v, "image_size", 448), _side(v, "patch_size", 14)
+    positions = (image // patch) ** 2 + 1
+    projector = 2 * 4 * hidden + _linear(4 * hidden, text_hidden) + _linear(text_hidden, text_hidden)
+    embedding = _linear(3 * patch * patch, hidden) + hidden + positions * hidden
+    return embedding + v.size("num_hidden_layers", default=24) * layer + projector
+
+
 def _llama4(v: Fields, text_hidden: int) -> int:
     hidden, ffn = v.size("hidden_size", default=768), v.size("intermediate_size", default=5632)
     patch, image = v.size("patch_size", default=14), v.size("image_size", default=448)
@@ -140,7 +169,10 @@ TOWERS: dict[str, Callable[[Fields, int], int]] = {
     "qwen3_vl_moe": _qwen3,
     "qwen3_5": _qwen3,
     "qwen3_5_moe": _qwen3,
+    "qwen2_vl": _qwen2_vl,
     "qwen2_5_vl": _qwen2_5,
+    "internvl": _internvit,
+    "interns1": _internvit,
     "llama4": _llama4,
     "gemma4": _gemma4,
     "gemma3": _siglip,

@@ -1,4 +1,4 @@
-"""Zhipu's GLM: ChatGLM2/3 and GLM-4 (biased q, k and v), GLM-4-0414 (sandwich norms), GLM-4.5 to 4.7 (experts)."""
+"""Zhipu's GLM: ChatGLM2/3, GLM-4 (biased q, k and v), GLM-4-0414, 4.1V (sandwich norms), GLM-4.5 to 4.7 (experts)."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ def _dense(c: Fields, name: str) -> Model:
     c = c.with_defaults(
         vocab_size=151552, head_dim=128, num_key_value_heads=2, intermediate_size=13696, num_attention_heads=32
     )
-    is_new = c.word("model_type") == "glm4"
+    is_new = c.word("model_type") in ("glm4", "glm4v_text")
     recipe = Recipe(
         qkv_bias=c.flag("attention_bias", default=True), num_norms=4 if is_new else 2, default_context=131072
     )

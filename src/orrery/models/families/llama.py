@@ -24,6 +24,6 @@ def _build(c: Fields, name: str) -> Model:
 
 
 FAMILY = Family(
-    model_types=("llama", "mistral", "ministral", "ministral3", "yi", "Yi", "aquila"),
+    model_types=("llama", "mistral", "ministral", "ministral3", "yi", "Yi", "aquila", "minicpm"),
     build=_build,
 )
