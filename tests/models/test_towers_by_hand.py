@@ -35,8 +35,8 @@ def counted(kind, vision, text_hidden=5):
         ("gemma4", TWO | {"num_attention_heads": 2, "num_key_value_heads": 1}, 1536 + 40960 + 2 * 922 + 10),
         # 2 frames of 3 x 14 x 14; layers of attention 24, up 6 x 2 + 6, down 12 + 2, norms 8; merger 4 + 72 + 45
         ("qwen2_vl", {"embed_dim": 2, "mlp_ratio": 3, "depth": 2}, 2352 + 2 * 64 + 121),
-        # 3 x 14 x 14 and bias; a class and 2 x 2 positions; layers without biases of q, k, v: attention 18, up 9, down 8,
-        # norms and scales 12, with biases 6 more; norm 16, 8 x 5 + 5, 5 x 5 + 5
+        # 3 x 14 x 14 and bias; a class and 2 x 2 positions; layers: attention without biases of q, k, v 18, up 9,
+        # down 8, norms and scales 12, with biases 6 more; norm 16, 8 x 5 + 5, 5 x 5 + 5
         ("internvl", TWO | {"image_size": 28}, 1178 + 2 + 10 + 2 * 47 + 91),
         ("interns1", TWO | {"image_size": [28, 28], "attention_bias": True}, 1178 + 2 + 10 + 2 * 53 + 91),
         # 4 for norms of queries and keys, RMS norms 4 less
