@@ -165,8 +165,8 @@ def test_a_slow_host_takes_longer_for_its_own_work_alone():
     for name in ("sampling_s", "per_layer_s", "memory_ratio", "compute_ratio"):
         assert getattr(later, name) == getattr(usual, name)
     grace, plain = get_device("gb200"), replace(get_device("gb200"), host_time_ratio=1.0)
-    assert grace.host_time_ratio == 2.75
-    assert get_engine("vllm", "0.11.0", grace).step_s == 2.75 * get_engine("vllm", "0.11.0", plain).step_s
+    assert grace.host_time_ratio == 1.2
+    assert get_engine("vllm", "0.11.0", grace).step_s == 1.2 * get_engine("vllm", "0.11.0", plain).step_s
 
 
 def test_few_compute_units_do_not_fill_a_fast_memory():

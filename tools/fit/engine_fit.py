@@ -9,7 +9,7 @@ for all nodes together, and goes there if that is better, no further than slopes
 say what the constants would be without a campaign: the same sum without its rows.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -27,6 +27,7 @@ from engine_tree import (
     has_ratio,
     logs_at,
     nodes_of,
+    path_of,
     pooled,
     pull_sd,
     row_constants,
@@ -207,17 +208,22 @@ def fit(
 
 
 def best_launches(rows: Sequence[Measured], slopes: Slopes, tree: Tree) -> Tree:
-    """The tree with the launches of ``LAUNCHES`` that serve each engine's rows best, everything else as it is."""
-    names = sorted({key[0] for key in tree if key[0]})
-    costs: dict[float, dict[str, float]] = {}
-    for factor in LAUNCHES:
-        tried = with_launch(tree, dict.fromkeys(names, factor))
-        found = errors_at(rows, tried)
-        error = [found[i].get(m, e) for i, m, e in zip(slopes.row, slopes.metric, slopes.error, strict=True)]
-        costs[factor] = costs_by_engine(rows, slopes, np.array(error), tried)
-    chosen = {name: min(LAUNCHES, key=lambda f: costs[f].get(name, 0.0)) for name in names if name in costs[1.0]}
-    print("launches begin at, times as long: " + ", ".join(f"{n} {f:g}" for n, f in chosen.items()), flush=True)
-    return with_launch(tree, chosen) if any(f != 1.0 for f in chosen.values()) else tree
+    """The tree with the launches of ``LAUNCHES`` that serve each engine's rows best, and then each era's, everything
+    else as it is."""
+    for level in (0, 1):
+        nodes = [key for key in tree if key[0] and not key[2] and bool(key[1]) == bool(level)]
+        costs: dict[float, dict[Key, float]] = {}
+        for factor in LAUNCHES:
+            tried = with_launch(tree, dict.fromkeys(nodes, factor))
+            found = errors_at(rows, tried)
+            error = [found[i].get(m, e) for i, m, e in zip(slopes.row, slopes.metric, slopes.error, strict=True)]
+            costs[factor] = costs_by_node(rows, slopes, np.array(error), tried, nodes)
+        chosen = {key: min(LAUNCHES, key=lambda f: costs[f][key]) for key in nodes}
+        said = ", ".join(f"{' '.join(key).strip()} {factor:g}" for key, factor in sorted(chosen.items()))
+        print(f"launches begin at, times as long: {said}", flush=True)
+        if any(factor != 1.0 for factor in chosen.values()):
+            tree = with_launch(tree, chosen)
+    return tree
 
 
 def fit_unit(
@@ -255,12 +261,23 @@ def by_engine(rows: Sequence[Measured], slopes: Slopes, tried: Tree, best: Tree)
 
 def costs_by_engine(rows: Sequence[Measured], slopes: Slopes, error: Floats, tree: Tree) -> dict[str, float]:
     """The part of what is made small that each engine's rows and nodes stand for."""
-    out: dict[str, float] = defaultdict(float)
+    engines = sorted({engine_of(row) for row in rows})
+    found = costs_by_node(rows, slopes, error, tree, [(name, "", "") for name in engines])
+    return {key[0]: value for key, value in found.items()}
+
+
+def costs_by_node(
+    rows: Sequence[Measured], slopes: Slopes, error: Floats, tree: Tree, nodes: Sequence[Key]
+) -> dict[Key, float]:
+    """The part of what is made small that each node's rows stand for, with the node and those below it."""
+    out = dict.fromkeys(nodes, 0.0)
+    paths = [out.keys() & set(row_path(row)) for row in rows]
     for i, value in zip(slopes.row, losses(slopes, error).tolist(), strict=True):
-        out[engine_of(rows[i])] += value
+        for key in paths[i]:
+            out[key] += value
     for key, logs in tree.items():
-        if key[0] in out:
-            out[key[0]] += pulled(key, logs)
+        for above in out.keys() & set(path_of(key)):
+            out[above] += pulled(key, logs)
     return out
 
 

@@ -52,6 +52,15 @@ START = np.log([1e-3, 1e-5, 1e-5, 8e-6, 8e-6, 1e-2, 2e-6, 5e-2, 1.0, 1.0, 1e12])
 the Python around it as much again; tokenisers read some hundred thousand tokens a second); kernels as fast as their
 constants say, on units that fill any memory's bandwidth."""
 
+PYTHON_LAUNCH_S = 3.1e-5
+"""A launch outside CUDA graphs by an engine that runs PyTorch: a step of 128 to 400 tokens of Qwen3.6-35B-A3B on four
+B300 takes vLLM 0.20.1 15.8 ms, on eight 16.5, on one 14.8, for 470 launches and 41 graphs of what is between
+(ai-dynamo/aiconfigurator: fpm_golden_runs and collector/layerwise/fpm_ground_truth/SMALL_PREFILL_WHY_GOLDEN_16MS.md).
+"""
+
+PYTHON = {"vllm": "", "sglang": "", "transformers": "", "deepspeed": "", "deepspeed-mii": "", "tensorrt-llm": "1.0"}
+"""Engines whose prompts PyTorch launches operator by operator, and the era from which they do (blank: all)."""
+
 LOW = np.log([1e-6, 1e-9, 1e-9, 1e-9, 1e-7, 1e-5, 1e-8, 1e-5, 0.2, 0.2, 1e9])
 HIGH = np.log([1.0, 1e-2, 1e-2, 1e-3, 1e-2, 1e1, 1e-3, 1e1, 20.0, 20.0, 1e12])
 """What physics leaves room for: far enough that only a fit without a hold on its constants would end there."""
@@ -63,14 +72,13 @@ PULL_SD = {0: 1.5, 1: 0.7, 2: 0.5, 3: 0.7}
 """Standard deviation of a node's logarithms around its parent's, by depth; of the root's around ``START``. The host
 constants of engines that were fitted each on their own lie 0.4 to 0.8 apart."""
 
-LAUNCH_SD = {0: 0.3, 1: 3.0, 2: 0.5, 3: 0.3}
-"""The same for a launch: what one costs a compiled runtime is known, what an engine does in Python before each is not
-(a call of an operator, shapes, memory, a Triton kernel's arguments: several times as long), nor how many small
-kernels it launches for one that is counted here. Devices and releases change it less than engines do."""
+LAUNCH_SD = {0: 0.3, 1: 0.7, 2: 0.5, 3: 0.5}
+"""The same for a launch, around ``PYTHON_LAUNCH_S`` where that holds: how many small kernels an engine launches for one
+that is counted here is not known, nor what it does before each (shapes, memory, a Triton kernel's arguments)."""
 
-LAUNCHES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-"""Times the launch of a node of an engine that are tried where a fit begins: launches bind or do not, and where none
-binds slopes do not tell what longer ones would do."""
+LAUNCHES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0)
+"""Times the launch of an engine, and then of its eras, that are tried where a fit begins: launches bind or do not, and
+where none binds slopes do not tell what longer ones would do."""
 
 GAP_SD = {0: 1.5, 1: 0.7, 2: 0.7, 3: 1.5}
 """The same for the gap of a layer: which small kernels an engine fuses, and whether a device starts one before the last
@@ -105,6 +113,15 @@ FEWEST = 10
 def vendors() -> Mapping[str, str]:
     """The vendor of every generation of devices."""
     return {device.generation: device.vendor for device in map(get_device, device_names())}
+
+
+def start_of(key: Key) -> Floats:
+    """The logarithms of the constants where nothing was measured of a node or those above it."""
+    found = START.copy()
+    first = PYTHON.get(key[0])
+    if first is not None and (not first or key[1] == first):
+        found[CONSTANTS.index("launch_s")] = np.log(PYTHON_LAUNCH_S)
+    return found
 
 
 def path_of(key: Key) -> tuple[Key, ...]:
@@ -167,12 +184,11 @@ def pull_sd(key: Key) -> Floats:
     return np.array([*host, RATIO_SD[depth], compute, UNIT_SD.get(depth, 1e-6)])
 
 
-def with_launch(tree: Tree, engines: Mapping[str, float]) -> Tree:
-    """The tree where launches of some engines take so many times as long."""
+def with_launch(tree: Tree, factors: Mapping[Key, float]) -> Tree:
+    """The tree where launches at some nodes take so many times as long."""
     found = {key: text.copy() for key, text in tree.items()}
-    for engine, factor in engines.items():
-        if (engine, "", "") in found:
-            found[engine, "", ""][CONSTANTS.index("launch_s")] += np.log(factor)
+    for key, factor in factors.items():
+        found[key][CONSTANTS.index("launch_s")] += np.log(factor)
     return found
 
 
@@ -195,7 +211,7 @@ def pooled(tree: Tree) -> Tree:
     """The tree without what takes a constant to a bound: there a node says nothing and has its parent's."""
     out = {key: text.copy() for key, text in tree.items()}
     for key in sorted(out, key=lambda k: len(path_of(k))):
-        logs = START + sum((out[k] for k in path_of(key) if k in out), np.zeros(len(CONSTANTS)))
+        logs = start_of(key) + sum((out[k] for k in path_of(key) if k in out), np.zeros(len(CONSTANTS)))
         out[key][(logs <= LOW + MARGIN) | (logs >= HIGH - MARGIN)] = 0.0
     return out
 
@@ -203,7 +219,7 @@ def pooled(tree: Tree) -> Tree:
 def logs_at(tree: Tree, path: Sequence[Key], *, is_scaled: bool) -> Floats:
     """The logarithms of the constants at the end of a path; the ratio of bytes only where kernels are not the row's
     own."""
-    found = START + sum((tree[key] for key in path if key in tree), np.zeros(len(CONSTANTS)))
+    found = start_of(path[-1]) + sum((tree[key] for key in path if key in tree), np.zeros(len(CONSTANTS)))
     if not is_scaled:
         found[BORROWED] = START[BORROWED]
     return np.clip(found, LOW, HIGH)
@@ -223,7 +239,8 @@ def tree_from(entries: Sequence[Mapping[str, Any]]) -> Tree:
         logs[key] = np.array([np.log(known.get(c, np.exp(s))) for c, s in zip(CONSTANTS, START, strict=True)])
     tree: dict[Key, Floats] = {}
     for key in sorted(logs, key=lambda k: len(path_of(k))):
-        tree[key] = logs[key] - START - sum((tree[k] for k in path_of(key) if k in tree), np.zeros(len(CONSTANTS)))
+        above = sum((tree[k] for k in path_of(key) if k in tree), np.zeros(len(CONSTANTS)))
+        tree[key] = logs[key] - start_of(key) - above
     return tree
 
 

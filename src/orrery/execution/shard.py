@@ -128,10 +128,21 @@ def connection_width(hidden_size: int, block: Block) -> int:
     return block.connection_elements // CONNECTIONS * 2 + hidden_size if block.connection_elements else 0
 
 
-MIXER_KERNELS, EXPERT_KERNELS = 2, 7
-"""Kernels that an engine launches for a token mixer (rotary with the write to the cache, attention), and for experts:
-counting and sorting the tokens, a product, the activation, quantising between, a product, the sum, as vLLM's Triton
-experts do (fused_moe.py of 0.22)."""
+MIXER_KERNELS = {SoftmaxAttention: 2, LatentAttention: 5, CompressedAttention: 19, RecurrentMixer: 15}
+"""Kernels that an engine launches for a token mixer that sees prompts: the write to the cache and attention; with a
+latent cache also the copies into keys, and the product that expands it. A recurrence is a chain (convolution, gates,
+norms, sums over a chunk, its triangular inverse, states, outputs): a prompt of 256 tokens through 30 gated delta nets
+and 10 attentions launched 473 kernels outside graphs (vLLM 0.20.1, a profile in ai-dynamo/aiconfigurator,
+collector/layerwise/fpm_ground_truth/DECODE_FIDELITY_CHECK.md). Compressed attention (window, compressor, indexer): what
+the steps of 128 tokens there take (fpm_golden_runs), at the time of a launch that the other models' say."""
+
+EXPERT_KERNELS = 7
+"""The same for experts: counting and sorting the tokens, a product, the activation, quantising between, a product, the
+sum, as vLLM's Triton experts do (fused_moe.py of 0.22)."""
+
+COMPILED_EXPERTS, COMPILED_EXPERT_KERNELS = frozenset({"trtllm-gen", "cutlass"}), 3
+"""Experts that one call of a compiled operator runs, and what an engine launches for them: the router's choice,
+quantising, and the call. What it launches inside costs the host little beside the Python around a launch."""
 
 
 def num_kernels(deployment: Deployment) -> float:
@@ -140,8 +151,8 @@ def num_kernels(deployment: Deployment) -> float:
     reduces = cut.num_reduces + cut.num_norm_reduces if deployment.layout.tp > 1 else 0.0
     return (
         sum(x.count for x in cut.linears)
-        + MIXER_KERNELS * sum(x.count for x in cut.mixers)
-        + EXPERT_KERNELS * sum(x.count for x in cut.experts)
+        + sum(mixer_kernels(x) * x.count for x in cut.mixers)
+        + sum(expert_kernels(x) * x.count for x in cut.experts)
         + CONNECTION_KERNELS * cut.num_connections
         + cut.num_norms
         + cut.num_activations
@@ -151,7 +162,17 @@ def num_kernels(deployment: Deployment) -> float:
 
 def num_pieces(deployment: Deployment) -> float:
     """The same where all between two token mixers is one graph: the mixers' own kernels, and a piece after each."""
-    return (MIXER_KERNELS + 1) * sum(x.count for x in shard(deployment).mixers)
+    return sum((mixer_kernels(x) + 1) * x.count for x in shard(deployment).mixers)
+
+
+def expert_kernels(experts: ExpertsShard) -> int:
+    """Kernels of one layer's experts, of a step with prompts."""
+    return COMPILED_EXPERT_KERNELS if experts.backends[-1].backend in COMPILED_EXPERTS else EXPERT_KERNELS
+
+
+def mixer_kernels(mixer: MixerShard) -> int:
+    """Kernels of one layer's token mixer."""
+    return MIXER_KERNELS[type(mixer.mixer)]
 
 
 def has_exchange(deployment: Deployment) -> bool:
