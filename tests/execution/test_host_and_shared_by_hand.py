@@ -95,12 +95,12 @@ def test_launches_of_a_step(deploy):
     [
         # 64 layers: attention and its cache write, and a piece; 4 products, 2 norms, 1 activation, 2 sums; 1 head
         ("qwen3-32b", 8, 64 * (2 + 1), 64 * (2 + 4 + 2 + 1 + 2) + 1),
-        # 30 recurrences and 10 attentions; in a layer 2 norms and sums, the shared expert's activation, 3 for the experts
+        # 30 recurrences and 10 attentions; in a layer 2 norms, 2 sums, the shared expert's activation, 3 for experts
         ("qwen3.6-35b-a3b", 4, 30 * (15 + 1) + 10 * (2 + 1), 30 * 15 + 10 * 2 + 271 + 40 * (2 + 1 + 2 + 3)),
     ],
 )
 def test_launches_counted_by_hand(deploy, model, tp, pieces, kernels):
-    """As vLLM 0.20 on Blackwell runs them; 271 products: 7 in a layer with recurrence, 6 in one with attention, a head."""
+    """As vLLM 0.20 on Blackwell runs them; of 271 products 7 in a layer with recurrence, 6 with attention, a head."""
     assert 30 * 7 + 10 * 6 + 1 == 271
     deployment = deploy(model=model, device="b300", tp=tp, engine="vllm", engine_version="0.20.1", weights="bf16")
     assert (num_pieces(deployment), num_kernels(deployment)) == (pieces, kernels)
