@@ -272,14 +272,15 @@ def test_semi_pd_side_by_side_answers_sooner_than_turns() -> None:
     assert split.num_devices == turns.num_devices == 1
 
 
-def test_layered_prefill_reads_fewer_experts_and_ends_sooner() -> None:
+def test_layered_prefill_reads_fewer_experts() -> None:
     setup = get_paper("layered-prefill").setups["qwen-arxiv"]
     layered, chunked = (layered_prefill.seen(setup, 1.3, 40, layered=x) for x in (True, False))
-    for metric in ("e2e_mean", "energy_per_token", "expert_traffic"):
+    for metric in ("energy_per_token", "expert_traffic"):
         assert layered_prefill.READ[metric](layered) < layered_prefill.READ[metric](chunked), metric
-    # chunks of 512 tokens are replayed in pieces, whole prompts launch every kernel: the first token is no sooner here
-    ttft = layered_prefill.READ["ttft_mean"]
-    assert ttft(layered) == pytest.approx(ttft(chunked), rel=0.05)
+    # chunks of 512 tokens are replayed in pieces, whole prompts launch every kernel: here that takes what reading saves
+    for metric in ("ttft_mean", "e2e_mean"):
+        read = layered_prefill.READ[metric]
+        assert read(layered) == pytest.approx(read(chunked), rel=0.05), metric
 
 
 def test_experts_touched_grow_with_tokens_to_all_of_them() -> None:
