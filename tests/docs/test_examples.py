@@ -7,6 +7,7 @@ import re
 import shlex
 from pathlib import Path
 
+import click
 import pytest
 
 from orrery.cli.main import run
@@ -20,15 +21,26 @@ EXIT = re.compile(r"#\s*exit (\d)")  # a command that is meant to fail says so: 
 SLOW = {
     "docs/calibrate-my-machine.md-1",
     "docs/calibrate-runs.md-1",
+    "docs/decoding.md-4",
+    "docs/fleet.md-1",
+    "docs/fleet.md-14",
+    "docs/how-many-gpus.md-2",
     "docs/how-many-gpus.md-3",
-    "docs/training.md-3",
+    "docs/models/predictors.md-1",
     "docs/models/predictors.md-2",
     "docs/models/predictors.md-3",
     "docs/models/predictors.md-4",
     "docs/models/predictors.md-5",
+    "docs/report.md-1",
+    "docs/rl.md-4",
+    "docs/search.md-3",
+    "docs/training-techniques.md-7",
+    "docs/training.md-3",
     "docs/under-load.md-3",
+    "docs/what-if.md-2",
 }
-"""Blocks that take many seconds: they train, search or wait for a quiet machine."""
+"""Blocks that take seconds: they train, search or wait for a quiet machine. The default run only reads their flags;
+what they ask is asked of smaller ones in the tests of their floor."""
 
 ELSEWHERE = {"docs/web.md-1"}
 """Blocks whose command another test runs as it is printed: tests/web/test_site.py."""
@@ -75,6 +87,17 @@ def test_commands_in_the_docs_run(text, tmp_path, monkeypatch):
         assert code == expected, f"{command}\n{wrong.getvalue()}"
         if expected == 0:
             assert message.getvalue().strip(), f"{command} printed nothing"
+
+
+@pytest.mark.parametrize("name", sorted(SLOW))
+def test_flags_of_slow_commands_are_known(name, monkeypatch):
+    """Each command is read to its last word, and not run."""
+    monkeypatch.setattr(click.Command, "invoke", lambda command, context: None)
+    page, number = name.rsplit("-", 1)
+    texts = [text for word, text in FENCE.findall((ROOT / page).read_text(encoding="utf-8")) if word == "console"]
+    found = commands(texts[int(number) - 1])
+    assert found, f"{name}: no command stands in this block"
+    assert [command for command in found if run(shlex.split(command, comments=True)[1:])] == []
 
 
 def test_links_between_pages_lead_somewhere():
