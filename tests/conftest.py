@@ -12,9 +12,10 @@ from orrery.execution.layout import Deployment, Formats, Layout
 from orrery.hardware.cluster import Cluster
 
 # How long a busy machine takes is no property of the code. The default run draws the same examples each time, so that
-# what fails is the change that was made; HYPOTHESIS_PROFILE=random draws others, as `make slow` does.
+# what fails is the change that was made; HYPOTHESIS_PROFILE=random draws others, and more, as `make drawn` does.
+# A property whose examples take long asks for a share: ``settings(max_examples=settings.default.max_examples // 8)``.
 settings.register_profile("orrery", deadline=None, derandomize=True)
-settings.register_profile("random", deadline=None)
+settings.register_profile("random", deadline=None, max_examples=300)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "orrery"))
 
 

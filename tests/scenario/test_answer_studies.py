@@ -178,7 +178,7 @@ def test_every_door_gives_the_same_numbers(tmp_path, capsys):
         assert run(["estimate", *words, "--json"]) == 0
         found.append(json.dumps(json.loads(capsys.readouterr().out)["answer"], sort_keys=True))
     assert len(set(found)) == 1
-    assert run(["estimate", *flags]) == 0
+    assert run(["estimate", *flags[: flags.index("--budget-usd")]]) == 0
     assert "adds less than 0.01" in capsys.readouterr().out
 
 

@@ -160,7 +160,7 @@ def test_command_file_and_keyword_say_the_same(index, tmp_path, capsys):
 BETTER = {"node_link_bytes_per_s": (5e9, 2e11), "node_mtbf_s": (1e6, 1e8), "storage_bytes_per_s": (1e8, 1e10)}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings.default.max_examples // 8)
 @given(job=jobs(), chosen=CHOSEN, name=st.sampled_from(sorted(BETTER)))
 def test_a_better_machine_is_no_slower(job, chosen, name):
     """Faster links between nodes, rarer failures, faster storage."""

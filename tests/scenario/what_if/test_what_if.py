@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import cache
 from math import exp, hypot, log, sqrt
 
 import pytest
@@ -164,10 +165,17 @@ def plain(deployment):
     return {key: value for key, value in deployment.items() if value}
 
 
+@cache
+def tried(name):
+    """The technique in a deployment that it is made for."""
+    (found,) = what_if(name, break_even=(), **plain(changing(name))).results
+    return found
+
+
 @pytest.mark.parametrize("name", ASKABLE)
 def test_each_changes_a_deployment_or_refuses_in_words(name):
     """Never the baseline's number in silence: it moves one, or says that and why it does not."""
-    (found,) = what_if(name, break_even=(), **plain(changing(name))).results
+    found = tried(name)
     assert found.because
     if found.outcome == "changes":
         assert any(d.frac for d in found.difference.values())
@@ -180,13 +188,13 @@ def test_each_changes_a_deployment_or_refuses_in_words(name):
 
 
 def test_most_change_the_deployment_that_is_made_for_them():
-    outcomes = {n: what_if(n, break_even=(), **plain(changing(n))).results[0].outcome for n in ASKABLE}
+    outcomes = {n: tried(n).outcome for n in ASKABLE}
     still = {n for n, outcome in outcomes.items() if outcome != "changes"}
     assert len(still) < len(outcomes) / 4, sorted(still)
 
 
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings.default.max_examples // 7)
 def test_both_sides_are_the_plain_commands_numbers_bit_for_bit(data):
     name = data.draw(st.sampled_from(ASKABLE))
     base = plain(changing(name))
@@ -211,7 +219,7 @@ def test_both_sides_are_the_plain_commands_numbers_bit_for_bit(data):
 
 
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings.default.max_examples // 8)
 def test_off_is_absent(data):
     """Switching a technique to what the deployment does without it gives the deployment's own numbers."""
     name = data.draw(st.sampled_from([n for n in ASKABLE if get_lever(n).off and get_lever(n).on]))
@@ -227,7 +235,7 @@ def test_off_is_absent(data):
 
 @pytest.mark.parametrize("name", ["sequential", "fcfs", "plain-copy", "poisson", "1f1b", "expert-serial", "in-order"])
 def test_what_stands_for_off_changes_no_number(name):
-    (found,) = what_if(name, break_even=(), **plain(changing(name))).results
+    found = tried(name)
     assert found.because == "no effect on this deployment: it does so already."
     assert found.without.figures == found.having.figures
 
@@ -333,7 +341,7 @@ def test_each_technique_of_an_experiment_is_in_it():
 
 
 @given(data=st.data())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=settings.default.max_examples // 8)
 def test_a_note_of_no_effect_is_true(data):
     """Where a plain command says that a technique changes no number, leaving it out changes none."""
     noted = [lever for lever in map(get_lever, ASKABLE) if set(lever.on) & set(NOTED)]
