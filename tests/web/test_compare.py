@@ -18,10 +18,9 @@ TWO = f"a.model=llama-3.1-8b&a.device=h100-sxm&b.model=llama-3.1-70b&b.device=h1
 RATE = Measure(path="output_tokens_per_s", name="Throughput", unit="tokens_per_s", less="slower", more="faster")
 
 
-@pytest.fixture
-def client(tmp_path):
-    with TestClient(application(place_at(tmp_path)), base_url="http://127.0.0.1") as made:
-        yield made
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    return TestClient(application(place_at(tmp_path_factory.mktemp("web"))), base_url="http://127.0.0.1")
 
 
 @pytest.fixture

@@ -28,10 +28,9 @@ def requested(text=""):
     return asked_of(QueryParams(text))
 
 
-@pytest.fixture
-def client(tmp_path):
-    with TestClient(application(place_at(tmp_path)), base_url="http://127.0.0.1") as made:
-        yield made
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    return TestClient(application(place_at(tmp_path_factory.mktemp("web"))), base_url="http://127.0.0.1")
 
 
 def test_counts_are_whole_and_stand_once():

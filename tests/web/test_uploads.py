@@ -45,9 +45,9 @@ def client(tmp_path, monkeypatch):
         return found | {"about": [line.replace(f"{file.parent}/", "") for line in found["about"]]}
 
     monkeypatch.setattr(page, "checked_apart", here)
-    with TestClient(application(place_at(tmp_path)), base_url="http://127.0.0.1") as made:
-        made.folder = tmp_path / "uploads"
-        yield made
+    made = TestClient(application(place_at(tmp_path)), base_url="http://127.0.0.1")
+    made.folder = tmp_path / "uploads"
+    return made
 
 
 def sent(client, name, content, called=""):
