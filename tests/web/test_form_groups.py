@@ -182,7 +182,9 @@ def same(client, path, ask, asked):
     return True
 
 
-FEW = budget(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = budget(
+    max_examples=budget.default.max_examples // 12, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 @FEW
