@@ -56,3 +56,16 @@ def test_blocks_multiply_and_tables_shift_and_add():
     assert blocks("e4m3").slices == 0.5
     with pytest.raises(OutOfRange, match="wider than a block"):
         mac_dsps(get_element("int20"), get_element("int20"), 8)
+
+
+@pytest.mark.parametrize(
+    ("weight", "activation", "fits"),
+    [("int18", "int18", True), ("int18", "int27", True), ("int19", "int27", False), ("int4", "int28", False)],
+)
+def test_a_block_multiplies_27_by_18_bits(weight, activation, fits):
+    for one, other in ((weight, activation), (activation, weight)):
+        if fits:
+            assert mac_dsps(get_element(one), get_element(other), 8).slices == 1.0
+        else:
+            with pytest.raises(OutOfRange, match="wider than a block"):
+                mac_dsps(get_element(one), get_element(other), 8)

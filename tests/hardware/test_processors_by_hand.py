@@ -40,6 +40,7 @@ def test_many_products_share_the_channels():
 def test_writing_opens_a_row_and_crosses_all_pins():
     assert BANKS.pins_bytes_per_s == 1.0
     assert BANKS.write_s(7.0) == 117.0
+    assert BankedMemory(**SIZES | {"channel_bytes_per_s": 2.0}).write_s(8.0) == 112.0, "8 bytes at 4 bytes a second"
 
 
 def test_energy_is_rows_columns_multiply_adds_and_pins():
@@ -76,6 +77,7 @@ def test_work_shared_by_two_processors_adds_their_rates():
 def test_roofs_are_above_zero(rates):
     with pytest.raises(OutOfRange, match="above 0"):
         Roofs(flops_per_s=rates[0], bytes_per_s=rates[1])
+    assert Roofs(flops_per_s=0.5, bytes_per_s=0.25).time_s(1.0, 1.0) == 4.0
 
 
 def test_the_least_core_keeps_one_warp_of_one_register():
@@ -116,6 +118,7 @@ def test_what_a_device_leaves_unsaid():
         "num_lookup_tables": 0,
         "num_multiplier_blocks": 0,
         "near_memory": None,
+        "power_modes": (),
         "unrest_ratio": 1.0,
         "notes": (),
     }

@@ -3,6 +3,7 @@
 import pytest
 
 from orrery.base.errors import ScenarioError
+from orrery.models import speech
 from orrery.models.decoder import context_tokens, windows
 from orrery.models.fields import Fields
 from orrery.models.model import (
@@ -236,3 +237,8 @@ def test_rotation_as_stated():
     assert turned.magnitude_ratio == pytest.approx(1.2 / 1.1)
     shrunk = {"rope_type": "yarn", "factor": 0.5}
     assert rotation_of(Fields({"rope_theta": 5.0, "rope_scaling": shrunk}, "c")).magnitude_ratio == 1.0
+
+
+def test_a_window_of_speech_has_a_frame_every_ten_milliseconds_and_a_position_for_two():
+    assert (speech.FRAMES, speech.POSITIONS) == (100 * speech.WINDOW_S, 50 * speech.WINDOW_S)
+    assert speech.WINDOW_S == 30.0

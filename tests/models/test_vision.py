@@ -3,7 +3,8 @@
 import pytest
 
 from orrery.catalog.models import get_model, model_names
-from orrery.models.vision import best_tiles, smart_resized
+from orrery.models.fields import Fields
+from orrery.models.vision import best_tiles, smart_resized, vision_tower
 
 
 @pytest.mark.parametrize(
@@ -43,6 +44,29 @@ def test_an_image_of_one_tile_is_seen_once():
     tower = get_model("meta-llama/Llama-4-Scout-17B-16E-Instruct").tower
     assert tower is not None
     assert tower.view(336, 336).sequences == 1
+
+
+def projected(kind, vision, **outer):
+    """The shapes of a small tower's projector and of its embedding: (patches a row, inputs, outputs, count)."""
+    tower = vision_tower(Fields({"model_type": kind, "vision_config": vision, **outer}, "config"), 5)
+    assert tower is not None
+    found = [p for p in tower.products if p.name == "patches" or p.name.startswith("projector")]
+    return [(p.patches, p.inputs, p.outputs, p.count) for p in found]
+
+
+def test_a_small_tower_s_products_by_hand():
+    """Two features: an embedding of patches 14 or 16 a side (two frames in Qwen's), and what merges 2 x 2 of them."""
+    small = {"hidden_size": 2, "intermediate_size": 3, "num_hidden_layers": 2, "depth": 2}
+    merged = [(4, 8, 8, 1), (4, 8, 5, 1)]
+    assert projected("qwen2_5_vl", small) == [(1, 2 * 3 * 14 * 14, 2, 1), *merged]
+    deep = small | {"out_hidden_size": 5, "deepstack_visual_indexes": [1]}
+    assert projected("qwen3_vl", deep) == [(1, 2 * 3 * 16 * 16, 2, 1), (4, 8, 8, 2), (4, 8, 5, 2)]
+    assert projected("mistral3", small) == [(1, 3 * 14 * 14, 2, 1), (4, 8, 2, 1), (4, 2, 5, 1), (4, 5, 5, 1)]
+    assert projected("mistral3", small, spatial_merge_size=3)[1] == (9, 18, 2, 1)
+    assert projected("kimi_k25", small | {"merge_kernel_size": [1, 3]})[1:] == [(3, 6, 6, 1), (3, 6, 5, 1)]
+    # 64 x 64 patches are averaged to 256 tokens, 16 each
+    assert projected("gemma3", small) == [(1, 3 * 14 * 14, 2, 1), (16, 2, 5, 1)]
+    assert projected("llama4", small)[1:] == [(4, 8, 4096, 1), (4, 4096, 4096, 1), (4, 4096, 5, 1)]
 
 
 def test_products_are_the_towers_weights():

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from orrery.numerics.experiments.steps import Pass
+from orrery.planner.architecture import together
+from orrery.planner.architecture.gradient import drawn_from
 from orrery.planner.architecture.policy import PolicyKnobs
 from orrery.planner.architecture.problem import Choice, Metric, Problem
 from orrery.planner.architecture.together import _Gated, _gates, by_gated_paths, by_policy_and_weights
@@ -91,6 +93,24 @@ def test_what_costs_nothing_and_helps_is_learnt_and_a_limit_closes_it():
     assert [1, 1] in free.tolist()
     tight = by_gated_paths(problem([[0, 1], [0, 1]]), TWIN, {"latency": 0.5}, knobs)
     assert [0, 0] in tight.tolist()
+
+
+def test_paths_are_drawn_evenly_until_the_weights_are_warm(monkeypatch):
+    """In the first quarter of the steps weights alone are trained; from then on every step moves the gates."""
+    seen = []
+
+    def drawn(shares, count, rng):
+        seen.append(shares.copy())
+        return drawn_from(shares, count, rng)
+
+    monkeypatch.setattr(together, "drawn_from", drawn)
+    knobs = TrainingKnobs(steps=40)
+    by_gated_paths(problem([[0, 1], [0, 1]]), TWIN, {}, knobs)
+    steps = len(seen)
+    assert steps == knobs.plan(together.SHARED_RATIO).steps
+    moved = [step for step, shares in enumerate(seen) if (shares != 0.5).any()]
+    assert moved[0] == steps // 4 + 2, "the step after the first that moves them"
+    assert moved == [*range(moved[0], steps)]
 
 
 def test_a_policy_learns_with_its_weights_and_repeats():

@@ -54,7 +54,9 @@ def goal(input_tokens=2000.0, output_tokens=101.0, ttft_s=inf, tpot_s=inf):
 
 def candidate(**fixed) -> Candidate:
     device = get_device("h100-sxm")
-    option = Option(device=device, engine=get_engine("vllm", "", device), tariff=tariff_of(device, None, None))
+    option = Option(
+        device=device, engine=get_engine("vllm", "", device), tariff=tariff_of(device, None, None), clock_frac=1.0
+    )
     space = Space(
         model=get_model("llama-3.1-8b"),
         options=[option],

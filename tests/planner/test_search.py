@@ -25,7 +25,12 @@ from orrery.serving.workload import Traffic
 
 def space(model: str = "llama-3.1-8b", devices: tuple[str, ...] = ("h100-sxm", "l40s"), most: int = 4) -> Space:
     options = [
-        Option(device=(d := get_device(name)), engine=get_engine("vllm", "", d), tariff=tariff_of(d, None, None))
+        Option(
+            device=(d := get_device(name)),
+            engine=get_engine("vllm", "", d),
+            tariff=tariff_of(d, None, None),
+            clock_frac=1.0,
+        )
         for name in devices
     ]
     return Space(model=get_model(model), options=options, max_devices=most, fixed=Fixed(max_num_batched_tokens=4096))

@@ -110,6 +110,7 @@ def test_deepspeed_json() -> None:
     d = json.loads(launches(*case("deepspeed's own degrees"))["deepspeed"])
     assert d["tensor_parallel"] == {"autotp_size": 2}
     assert d["expert_parallel"] == {"enabled": True, "autoep_size": 4, "expert_tensor_parallel_size": 1}
+    assert "expert_parallel" not in json.loads(launches(*case("experts on every rank"))["deepspeed"])
     d = json.loads(launches(*case("deepspeed's pipeline"))["deepspeed"])
     assert d["pipeline"] == {"stages": 4, "activation_checkpoint_interval": 1}
     assert d["activation_checkpointing"]["number_checkpoints"] == 32

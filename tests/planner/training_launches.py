@@ -67,6 +67,7 @@ LAYOUTS: dict[str, tuple[str, str, TrainingLayout]] = {
     "four bits": ("llama-3.1-8b", "nvfp4", TrainingLayout(dp=8, sharding="zero3")),
     "no master weights": ("llama-3.1-8b", "bf16_pure", TrainingLayout(tp=2, dp=8, sharding="zero2")),
     "deepspeed's own degrees": ("qwen3-30b-a3b", "bf16", TrainingLayout(tp=2, dp=8, ep=4, sharding="zero3")),
+    "experts on every rank": ("qwen3-30b-a3b", "bf16", TrainingLayout(tp=2, dp=8, sharding="zero3")),
     "deepspeed's pipeline": ("llama-3.1-8b", "bf16", TrainingLayout(pp=4, dp=4, sharding="zero1", recompute="full")),
     "zero bubble": (
         "llama-3.1-8b",

@@ -89,7 +89,7 @@ class Option:
     device: Device
     engine: Engine
     tariff: Tariff
-    clock_frac: float = 1.0  # of the full clock, at which ``device`` is described
+    clock_frac: float  # of the full clock, at which ``device`` is described
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
