@@ -315,7 +315,48 @@ def test_an_instruction_by_hand():
     assert found["sparse-shared"].details["cycles"] == 48
     assert found["sparse-registers"].details["peak_frac"] == pytest.approx(1.0, rel=1e-3)
     with pytest.raises(OutOfRange, match="hopper"):
-        orrery.kernel(op="instruction", device="a100-sxm-80gb", n=64)
+        orrery.kernel(op="instruction", device="a100-sxm-80gb", n=64, variant="shared")
+
+
+def test_instructions_of_a_warp_by_hand():
+    """64 x 64 x 16 multiply-adds are 32 of 16 x 8 x 16; at 1024 a cycle on Ampere 64 cycles, and 0.996 of the peak."""
+    (row,) = rows(op="instruction", device="a100-sxm-80gb", n=64).values()
+    assert row.variant == "warp"
+    assert (row.details["num_instructions"], row.details["latency_cycles"]) == (32, 24.6)
+    assert row.details["cycles"] == pytest.approx(64 / 0.996, rel=2e-3)
+    hopper = {v: r for (v, _), r in rows(op="instruction", device="h100-sxm", n=256).items()}
+    assert hopper["shared"].time_s / hopper["warp"].time_s == pytest.approx(0.629, rel=1e-3)
+    with pytest.raises(OutOfRange, match="multiples of 16x8x16"):
+        orrery.kernel(op="instruction", device="a100-sxm-80gb", n=64, m=8)
+    with pytest.raises(OutOfRange, match="mi300x is cdna3: cycles of instructions"):
+        orrery.kernel(op="instruction", device="mi300x", n=64, variant="warp")
+
+
+def test_blocks_that_exchange_by_hand():
+    """Hopper: 180 cycles, or a store and a load of 478.8 each; 1863 bytes a cycle over 114 processors in pairs."""
+    found = {v: r for (v, _), r in rows(op="block-exchange", device="h100-pcie", message_bytes=1634).items()}
+    assert found["cluster-of-2"].details["cycles"] == pytest.approx(180 + 1634 * 114 / 1863)
+    assert found["cluster-of-4"].time_s > found["cluster-of-2"].time_s
+    assert found["memory"].details["cycles"] == pytest.approx(2 * 478.8 + 2 * 1634 * 114 / 3942.4)
+    clock_hz = get_device("h100-pcie").compute_clock_hz
+    assert found["memory"].time_s == pytest.approx(found["memory"].details["cycles"] / clock_hz)
+
+
+def test_clusters_gain_by_latency_and_less_the_more_is_sent():
+    def gain(size):
+        found = {v: r for (v, _), r in rows(op="block-exchange", device="h100-sxm", message_bytes=size).items()}
+        return found["memory"].time_s / found["cluster-of-2"].time_s
+
+    assert gain(4) == pytest.approx(2 * 478.8 / 180, rel=0.01)
+    assert gain(4) > gain(4096) > gain(2**30) == pytest.approx(2 * 1863 / 3942.4, rel=1e-3)
+    assert gain(2**30) < 1.0, "bytes go through the cache faster than between processors"
+
+
+def test_only_hopper_has_clusters():
+    found = rows(op="block-exchange", device="a100-sxm-80gb", message_bytes=64)
+    assert [variant for variant, _ in found] == ["memory"]
+    with pytest.raises(OutOfRange, match="ampere: other_processor_cycles was not measured"):
+        orrery.kernel(op="block-exchange", device="a100-sxm-80gb", message_bytes=64, variant="cluster-of-2")
 
 
 def test_short_vectors_cost_whole_lines():

@@ -30,6 +30,7 @@ from orrery.base.user_file import is_user_file
 from orrery.catalog.calibrations import calibrations_for, own_calibrations
 from orrery.catalog.device_file import device_tables, measured_as, read_device, speed_drift_ratio
 from orrery.catalog.device_names import plain, spellings
+from orrery.catalog.gpu_cycles import facts_of
 from orrery.catalog.power_modes import in_mode, read_modes
 from orrery.hardware.device import Device
 
@@ -103,12 +104,17 @@ class Row:
 
 
 def describe(device: Device) -> tuple[Row, ...]:
-    """Every fact of a device, then what other sources say, line by line; and those of its power modes."""
+    """Every fact of a device, then what other sources say, line by line; those of its power modes; and cycles."""
     own = tuple(row for fact in device.facts.values() for row in _rows(fact))
     modes = (
         row for mode in device.power_modes for fact in mode.facts.values() for row in _rows(fact, f"@{mode.name} ")
     )
-    return (*own, *modes)
+    inside = (
+        row
+        for name, fact in facts_of(device.generation).items()
+        for row in _rows(replace(fact, name=f"inside: {name}"))
+    )
+    return (*own, *modes, *inside)
 
 
 def _rows(fact: Fact, prefix: str = "") -> Iterator[Row]:

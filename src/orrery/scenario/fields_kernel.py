@@ -25,7 +25,8 @@ OPERATORS: dict[str, str] = {
     "chain": "ops pixels [batch]; --launch-s; or --chain of products on a dataflow device",
     "fused-mlp": "width depth batch [rows_per_load]; --phase inference, forward or training",
     "launch-queue": "[batch query_tokens]; --model, --hosts: prompts kernel by kernel, and when the device takes over",
-    "instruction": "n [m k]: one matrix instruction of a processor",
+    "instruction": "n [m k]: one matrix instruction of a processor, or as many of a warp as do its work",
+    "block-exchange": "message_bytes: that every processor of a GPU hands to another one",
     "gemm-reduce-scatter": "m n k devices: k of one device",
     "all-reduce": "devices message_bytes [devices_per_node]; --fabric leaf-spine with leaves, spines, hosts_per_leaf; "
     "--fabric host-bus with rates of bus, port, host memory and card",

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.kernels.gemm.instruction import MatrixInstruction, peak_frac
+from orrery.kernels.gemm.instruction import MatrixInstruction, num_cycles, peak_frac
+from orrery_papers.shared.kernel_rows import kernel_rows
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
@@ -23,6 +24,31 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         + ", ".join(f"{n} {share:.0%}" for n, share in reached.items())
         + f"; a sparse one of {sparse.n} reaches {peak_frac(sparse, *speeds):.0%} of its own, "
         f"{peak_frac(held, *speeds):.0%} with the left operand in registers",
+    )
+    dense = num_cycles(wide, *speeds)
+    widest = replace(wide, k=2 * wide.k, is_sparse=True)
+    for claim, one in (
+        ("dense-cycles", wide),
+        ("sparse-shared-cycles", widest),
+        ("sparse-registers-cycles", replace(widest, has_left_in_shared=False)),
+    ):
+        yield Prediction(
+            claim=claim,
+            predicted=num_cycles(one, *speeds),
+            because=f"{one.shared_bytes:.0f} bytes of shared memory; {dense:g} cycles of multiply-adds",
+        )
+    yield exchanged(paper.setups["exchange"])
+
+
+def exchanged(setup: Setup) -> Prediction:
+    """``orrery kernel block-exchange``: a store and a load of memory over the network between processors."""
+    rows = kernel_rows("block-exchange", device=setup.word("device"), message_bytes=int(setup.number("message_bytes")))
+    memory, cluster = (rows[name].details["cycles"] for name in ("memory", "cluster-of-2"))
+    return Prediction(
+        claim="shared-between",
+        predicted=memory / cluster,
+        because=f"{memory:.0f} cycles of a store and a load, {cluster:.0f} between two processors",
+        differs="the claim is the maker's, of another board; the paper's own store and load take 956 to 1110 cycles",
     )
 
 

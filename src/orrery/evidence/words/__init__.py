@@ -62,6 +62,7 @@ BASE_UNITS = frozenset(
         "flops_per_s_per_w",
         "flops_per_byte",
         "macs_per_cycle",
+        "cycles",
         "operations",
         "samples",
         "images",

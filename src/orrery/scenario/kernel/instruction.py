@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from orrery.base.errors import OutOfRange
+from orrery.catalog.gpu_cycles import cycles_of
 from orrery.kernels.gemm.instruction import MatrixInstruction, num_cycles, peak_frac
 from orrery.numerics.registry import get_format
 from orrery.scenario.kernel.operator import Found, Operator, Way, Work
@@ -19,14 +20,18 @@ VARIANTS = {
     "registers": "dense, the left operand from registers",
     "sparse-shared": "2:4 sparse, both from shared memory",
     "sparse-registers": "2:4 sparse, the left operand from registers",
+    "warp": "dense, as instructions of one warp (16 x 8 x 16) with both operands in registers",
 }
+WARP = (16, 8, 16)
+"""Rows, columns and depth of a warp's instruction in 16 bits."""
 
 
 def instructions(work: Work) -> Iterator[Way]:
-    """The four kinds, in every format."""
+    """Every kind, in every format."""
     for format in work.list_of("format", ("fp16",)):
         for name in VARIANTS:
-            yield Way(variant=name, format=get_format(format).name, find=partial(_one, work, format, name))
+            find = partial(_warp, work, format) if name == "warp" else partial(_one, work, format, name)
+            yield Way(variant=name, format=get_format(format).name, find=find)
 
 
 def _one(work: Work, format: str, name: str) -> Found:
@@ -62,6 +67,33 @@ def _one(work: Work, format: str, name: str) -> Found:
             f"{macs:.4g} multiply-adds a cycle and processor (the {rate} peak over {device.num_compute_units} "
             f"processors at the boost clock), {SHARED_BYTES_PER_CYCLE:g} bytes of shared memory a cycle; issued "
             "back to back",
+        ),
+    )
+
+
+def _warp(work: Work, format: str) -> Found:
+    """Instructions of one warp each, at the share of the peak that was measured of the generation."""
+    device, number, cycles = work.device, get_format(format), cycles_of(work.device)
+    sides = tuple(work.size(name) for name in ("m", "n", "k"))
+    if number.name not in ("fp16", "bf16") or any(side % least for side, least in zip(sides, WARP, strict=True)):
+        raise OutOfRange(f"warp: {number.name} of {'x'.join(map(str, sides))}; write 16 bits and multiples of 16x8x16.")
+    peak, reached = device.peak_flops_per_s(number.rates)[1], cycles.number("mma_peak_frac")
+    num_macs = sides[0] * sides[1] * sides[2]
+    time_s = 2.0 * num_macs * device.num_compute_units / (peak * reached)
+    return Found(
+        time_s=time_s,
+        flops=2.0 * num_macs,
+        bytes=0.0,
+        roofs_s={"compute": time_s * reached},
+        details={
+            "cycles": time_s * device.compute_clock_hz,
+            "num_instructions": num_macs // (WARP[0] * WARP[1] * WARP[2]),
+            "latency_cycles": cycles.number("mma_cycles"),
+            "peak_frac": reached,
+        },
+        because=(
+            f"{reached:.1%} of the peak and {cycles.number('mma_cycles'):g} cycles for one alone, as measured on "
+            f"{cycles.facts['board'].value}; enough of them in flight",
         ),
     )
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from orrery.scenario.fields_kernel import OPERATORS as NAMES
 from orrery.scenario.kernel.attention import ATTENTION, LATENT
+from orrery.scenario.kernel.blocks import BLOCK_EXCHANGE
 from orrery.scenario.kernel.exchanges import COLLECTIVES, REDUCE_SCATTERED
 from orrery.scenario.kernel.fused import CHAINS, FUSED_MLP, RECURRENT
 from orrery.scenario.kernel.instruction import INSTRUCTION
@@ -31,6 +32,7 @@ _ALL = (
     FUSED_MLP,
     LAUNCHES,
     INSTRUCTION,
+    BLOCK_EXCHANGE,
     REDUCE_SCATTERED,
     *COLLECTIVES,
 )
