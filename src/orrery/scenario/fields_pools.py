@@ -1,8 +1,16 @@
 """Settings of separate pools for prefill and decode; nothing heavy is imported, so that help stays quick."""
 
-from orrery.scenario.setting import PLAN, STEPS, Setting, count, number, switch, word
+from orrery.scenario.setting import ONE, PLAN, STEPS, Setting, count, number, switch, word
 
 POOL_SETTINGS: tuple[Setting, ...] = (
+    word(
+        "disaggregation_mode",
+        "One pool alone: prefill (prompts, up to their first token) or decode (answers to requests that come with "
+        "their cache).",
+        "decode",
+        "prefill|decode",
+        commands=ONE,
+    ),
     count(
         "prefill_replicas", "Separate replicas for prompts; the others only answer.", 1, most=100_000, commands=STEPS
     ),

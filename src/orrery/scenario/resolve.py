@@ -50,7 +50,7 @@ from orrery.scenario.schema import Scenario
 from orrery.scenario.sparse_weights import sparsity_notes, sparsity_of
 from orrery.scenario.traffic import traffic_of
 from orrery.scenario.weight_offload import WEIGHT_OFFLOAD, weight_offload_note, weight_offload_of
-from orrery.serving.workload import Mode, Workload
+from orrery.serving.workload import Mode, Pool, Workload
 
 DEFAULT_ENGINE = "vllm"
 """The most used open engine; another is one flag away."""
@@ -102,6 +102,7 @@ def resolve(scenario: Scenario) -> Question:
         *(form_notes(scenario, deployment) if scenario.asks("policy", "overlap") else ()),
         *(clock_notes(scenario, parts.device) if scenario.clock_frac else ()),
         *traffic_notes,
+        *pool_notes(workload.pool),
         *(draft_notes(scenario, deployment.draft_head) if deployment.draft_head else ()),
         *(drafting.notes() if drafting else ()),
         *(compression_notes(scenario, deployment) if scenario.kv_selection else ()),
@@ -464,6 +465,35 @@ def mode_of(scenario: Scenario) -> Mode:
     return "closed" if scenario.concurrency is not None or scenario.users is not None else "open"
 
 
+def pool_of(scenario: Scenario) -> Pool:
+    """The part of a request's work that the deployment does."""
+    other = next((name for name in ("users", "reasoning") if getattr(scenario, name) is not None), "")
+    match scenario.disaggregation_mode:
+        case None:
+            return "both"
+        case _ if other:
+            raise ScenarioError(f"{other}: is answered by both pools together; leave disaggregation_mode out.")
+        case "prefill" | "decode" as pool:
+            return pool
+        case other:
+            raise ScenarioError(f"disaggregation_mode: got {other!r}; write prefill or decode.")
+
+
+def pool_notes(pool: Pool) -> tuple[str, ...]:
+    """Notes on an estimate of one pool alone."""
+    if pool == "both":
+        return ()
+    text = {
+        "prefill": "prompts are read and each answer ends with its first token",
+        "decode": "requests come with their cache and first token, and answers are one token shorter here; the time to "
+        "the first token is that from the cache's arrival to the first one made here",
+    }[pool]
+    return (
+        f"disaggregation_mode: {pool}: {text}. How the cache comes over is in neither (orrery simulate "
+        "--prefill-replicas times both pools together)",
+    )
+
+
 def workload_of(scenario: Scenario) -> tuple[Workload, tuple[str, ...]]:
     """The traffic of an estimate: a static batch, a closed loop, or arrivals at a rate or as a trace has them."""
     for name in ("input_tokens", "output_tokens") if scenario.trace is None else ():
@@ -481,6 +511,7 @@ def workload_of(scenario: Scenario) -> tuple[Workload, tuple[str, ...]]:
         output_tokens_std=traffic.output_tokens_std,
         batch_size=scenario.batch or 0,
         concurrency=scenario.concurrency or scenario.users or 0,
+        pool=pool_of(scenario),
         request_rate_per_s=traffic.request_rate_per_s if mode == "open" else 0.0,
     ), notes
 

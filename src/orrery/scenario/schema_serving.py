@@ -105,6 +105,7 @@ class ServingScenario(Settings, table=BY_NAME):
     pipeline_sends: Word = None
     weight_offload: Word = None
     weight_offload_frac: Number = None
+    disaggregation_mode: Word = None
     prefill_replicas: Count = None
     prefill_tp: Count = None
     prefill_pp: Count = None

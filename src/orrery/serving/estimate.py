@@ -16,6 +16,7 @@ from orrery.execution.memory import Infeasible, Memory, memory_of
 from orrery.execution.power import steps_draws, steps_power_w
 from orrery.serving import online, runs, saturation
 from orrery.serving.clock import Ticks
+from orrery.serving.decoding import decoding
 from orrery.serving.drafted import drafted, in_steps
 from orrery.serving.extrapolation import bounds_of, extrapolation_share, factors_of, kind_of_run, notes_of
 from orrery.serving.intervals import Figures, joint
@@ -130,8 +131,11 @@ def estimate(deployment: Deployment, workload: Workload) -> Estimate | Infeasibl
     memory = memory_of(deployment)
     if isinstance(memory, Infeasible):
         return memory
+    if workload.pool == "prefill":
+        workload = replace(workload, output_tokens=1.0, output_tokens_std=0.0)
     steps = drafted(deployment, memory, workload.input_tokens, workload.output_tokens)
-    answer = _ANSWERS[workload.mode](steps.deployment, steps.memory, in_steps(steps, workload))
+    rule = _decoding if workload.pool == "decode" else _ANSWERS[workload.mode]
+    answer = rule(steps.deployment, steps.memory, in_steps(steps, workload))
     if isinstance(answer, Infeasible):
         return answer
     return _finish(deployment, memory, workload, replace(answer, tpot_s=answer.tpot_s / steps.tokens_per_step))
@@ -200,6 +204,36 @@ def _open(deployment: Deployment, memory: Memory, workload: Workload) -> _Answer
     return _online(deployment, workload, points, saturation.notes_near(rate, highest), rate / highest)
 
 
+def _decoding(deployment: Deployment, memory: Memory, workload: Workload) -> _Answer | Infeasible:
+    """A pool that only decodes."""
+    found = decoding(deployment, memory, workload)
+    if isinstance(found, Infeasible):
+        return found
+    replicas, is_open = deployment.layout.dp, workload.mode == "open"
+    load_frac = found.requests_per_s / found.highest_requests_per_s if is_open else 0.0
+    life_s = found.first_s + max(0.0, workload.output_tokens - 2.0) * found.step_s
+    if workload.mode == "static":
+        life_s = workload.batch_size / found.requests_per_s
+    running = found.sequences * replicas
+    return _Answer(
+        ttft_s=found.first_s,
+        tpot_s=found.step_s,
+        latency_s=life_s,
+        requests_per_s=found.requests_per_s,
+        concurrency=found.requests_per_s * life_s if is_open else float(workload.batch_size or workload.concurrency),
+        steps=Steps(
+            ticks=found.ticks,
+            decode_entry=0,
+            prompt_entry=0,
+            prompt_share=0.0,
+            busy_frac=busy_frac(deployment, running, is_open=is_open),
+        ),
+        waiting_s=found.queue_s,
+        load_frac=load_frac,
+        notes=saturation.notes_near(found.requests_per_s, found.highest_requests_per_s) if is_open else (),
+    )
+
+
 def _online(
     deployment: Deployment, workload: Workload, points: online.Points, notes: tuple[str, ...], load_frac: float = 0.0
 ) -> _Answer:
@@ -255,8 +289,8 @@ def _positive(value: float, flag: str, workload: Workload) -> float:
 
 def _finish(deployment: Deployment, memory: Memory, workload: Workload, a: _Answer) -> Estimate:
     layout, done = deployment.layout, a.steps.ticks.done
-    output_rate = a.requests_per_s * workload.output_tokens
-    total_rate = a.requests_per_s * (workload.input_tokens + workload.output_tokens)
+    output_rate = a.requests_per_s * workload.made_tokens
+    total_rate = a.requests_per_s * (workload.read_tokens + workload.made_tokens)
     device_w, is_throttled = a.steps.draw(deployment)
     power_w = layout.num_devices * device_w
     host_w = deployment.cluster.device.host_power_w * layout.num_devices

@@ -116,7 +116,7 @@ def bounds_of(deployment: Deployment, workload: Workload) -> Bounds:
     if any(b.experts for b in model.blocks):
         read_bytes /= max(1, layout.dp)  # one token's experts may lie on any of the ranks that share them
     _, peak = device.peak_flops_per_s(get_format(deployment.formats.activations).rates)
-    flops = 2.0 * sum(b.num_active_parameters for b in model.blocks) * workload.input_tokens
+    flops = 2.0 * sum(b.num_active_parameters for b in model.blocks) * workload.read_tokens
     most_tokens = 1 + (deployment.draft_head.num_tokens if deployment.draft_head else 0)  # of a sequence in a step
     return Bounds(
         least_tpot_s=read_bytes / device.memory_bandwidth_bytes_per_s / most_tokens,

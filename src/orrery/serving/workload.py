@@ -6,6 +6,9 @@ from typing import Literal
 Mode = Literal["static", "offline", "closed", "open"]
 """static: one batch, start to end. offline: all requests at once. closed: a fixed number in flight. open: Poisson."""
 
+Pool = Literal["both", "prefill", "decode"]
+"""prefill: prompts are read, up to their first token. decode: requests come with their cache and that token."""
+
 REQUESTS_PER_SLOT = 10
 """A closed loop that does not say how many requests it ran is taken to run this many times its concurrency."""
 
@@ -33,7 +36,18 @@ class Workload(Lengths):
     request_rate_per_s: float = 0.0  # open
     num_distinct_prompts: int = 0  # that requests repeat in turn (simulated runs: a prefix cache keeps them); 0 = all
     num_requests: int = 0  # offline, closed, open; 0 = see ``loop_requests``, or without end
+    pool: Pool = "both"
     keeps_cache: bool = True  # static: False computes the whole context again for every token
+
+    @property
+    def read_tokens(self) -> float:
+        """Prompt tokens of a request that are read here."""
+        return 0.0 if self.pool == "decode" else self.input_tokens
+
+    @property
+    def made_tokens(self) -> float:
+        """Answer tokens of a request that are made here."""
+        return self.output_tokens - 1.0 if self.pool == "decode" else self.output_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

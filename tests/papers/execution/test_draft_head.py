@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import pytest
+from guesses import expected_tokens
 
 from orrery.execution.layout import DraftHead
 from orrery.execution.speculation import of_head
-from orrery_papers.cloudmatrix384.guesses import expected_tokens
 
 
 def _head(method: str = "eagle", *chances: float) -> DraftHead:

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from guesses import expected_tokens
 
 from orrery.execution.overlapped import Pass
 from orrery.execution.speculation import (
     Speculation,
 )
-from orrery_papers.cloudmatrix384.guesses import expected_tokens
 from orrery_papers.shared.passes import with_network
 
 # --- guesses

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from guesses import expected_tokens
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,7 +10,6 @@ from orrery.execution.speculation import (
     Speculation,
     verified_tokens,
 )
-from orrery_papers.cloudmatrix384.guesses import expected_tokens
 
 
 @given(acceptance=st.floats(0.0, 0.999), drafted=st.integers(1, 16))
