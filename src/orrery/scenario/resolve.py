@@ -9,23 +9,23 @@ from orrery.catalog.devices import get_device
 from orrery.catalog.engines import engine_notes, get_engine, newest_release
 from orrery.catalog.models import get_model
 from orrery.execution.choice import chosen
-from orrery.execution.engine import KINDS, Engine
+from orrery.execution.engine import KINDS, Engine, Kind
 from orrery.execution.experts.all_to_all import dispatcher_note, get_dispatcher
 from orrery.execution.experts.placed import placed_note
 from orrery.execution.experts.redundant import redundant_note, why_not
 from orrery.execution.formats import activations_for, can_multiply, wide_format
 from orrery.execution.kept_cache import NOTHING
 from orrery.execution.layout import Backends, Deployment, Formats, Layout
-from orrery.execution.mixing import takes_turns
 from orrery.execution.routes import BY_ROUTES, IN_ORDER
 from orrery.execution.shard import has_exchange
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
 from orrery.kernels.lowbit.served import has_units
-from orrery.models.model import Model, SoftmaxAttention
+from orrery.models.model import Model
 from orrery.numerics.one_bit_pairs import pair_of
 from orrery.numerics.registry import get_format
 from orrery.planner.space import tensor_degrees
+from orrery.scenario.attention_backend import attention_notes
 from orrery.scenario.clock import at_clock, clock_notes
 from orrery.scenario.cuts import cut_of, degrees_of
 from orrery.scenario.draft_trees import Drafting, with_tree
@@ -46,11 +46,12 @@ from orrery.scenario.narrow_products import (
     wide_format_of,
     wide_frac_of,
 )
+from orrery.scenario.one_pool import pool_notes, pool_of
 from orrery.scenario.schema import Scenario
 from orrery.scenario.sparse_weights import sparsity_notes, sparsity_of
 from orrery.scenario.traffic import traffic_of
 from orrery.scenario.weight_offload import WEIGHT_OFFLOAD, weight_offload_note, weight_offload_of
-from orrery.serving.workload import Mode, Pool, Workload
+from orrery.serving.workload import Mode, Workload
 
 DEFAULT_ENGINE = "vllm"
 """The most used open engine; another is one flag away."""
@@ -102,7 +103,7 @@ def resolve(scenario: Scenario) -> Question:
         *(form_notes(scenario, deployment) if scenario.asks("policy", "overlap") else ()),
         *(clock_notes(scenario, parts.device) if scenario.clock_frac else ()),
         *traffic_notes,
-        *pool_notes(workload.pool),
+        *(pool_notes(workload.pool) if scenario.disaggregation_mode else ()),
         *(draft_notes(scenario, deployment.draft_head) if deployment.draft_head else ()),
         *(drafting.notes() if drafting else ()),
         *(compression_notes(scenario, deployment) if scenario.kv_selection else ()),
@@ -378,25 +379,6 @@ def deploy(scenario: Scenario, parts: Parts, layout: Layout, formats: Formats) -
     )
 
 
-def attention_notes(deployment: Deployment) -> list[str]:
-    """Notes on a requested attention whose numbers are not measured ones of its own."""
-    name, device = deployment.backends.attention, deployment.cluster.device
-    attends = any(isinstance(b.mixer, SoftmaxAttention) for b in deployment.model.blocks)
-    if attends and takes_turns(deployment):
-        return [
-            f"attention_backend: {name} does not use the asynchronous matrix instructions of {device.generation}: "
-            "prompts' exponentials wait for their products, by the rates of instructions (arXiv 2407.08608)"
-        ]
-    usual = (c.backend for c in chosen(replace(deployment, backends=Backends())).get("attention", ()))
-    measured = (maker for op, _, maker in device.calibrations if op.startswith(("attention", "mla")))
-    if name in {*usual, *measured}:
-        return []
-    return [
-        f"attention_backend: nothing was measured of {name} on {device.name}: the constants of the engine's own "
-        "attention answer, whatever it runs, and no number changes"
-    ]
-
-
 def placement_of(scenario: Scenario, model: Model) -> str:
     """Where experts lie by their routes; blank where nothing else than the order is asked for."""
     method = scenario.expert_placement or IN_ORDER
@@ -434,7 +416,8 @@ def recv_interval_of(scenario: Scenario, engine: Engine) -> int:
 
 def backends_of(scenario: Scenario) -> Backends:
     """The kernels that a scenario asks for by name."""
-    return backends_called({kind: getattr(scenario, f"{kind}_backend") or "" for kind in KINDS})
+    words: dict[Kind, str] = {kind: word for kind in KINDS if (word := getattr(scenario, f"{kind}_backend"))}
+    return backends_called(words) if words else Backends()
 
 
 def backend_notes(deployment: Deployment) -> tuple[str, ...]:
@@ -465,35 +448,6 @@ def mode_of(scenario: Scenario) -> Mode:
     return "closed" if scenario.concurrency is not None or scenario.users is not None else "open"
 
 
-def pool_of(scenario: Scenario) -> Pool:
-    """The part of a request's work that the deployment does."""
-    other = next((name for name in ("users", "reasoning") if getattr(scenario, name) is not None), "")
-    match scenario.disaggregation_mode:
-        case None:
-            return "both"
-        case _ if other:
-            raise ScenarioError(f"{other}: is answered by both pools together; leave disaggregation_mode out.")
-        case "prefill" | "decode" as pool:
-            return pool
-        case other:
-            raise ScenarioError(f"disaggregation_mode: got {other!r}; write prefill or decode.")
-
-
-def pool_notes(pool: Pool) -> tuple[str, ...]:
-    """Notes on an estimate of one pool alone."""
-    if pool == "both":
-        return ()
-    text = {
-        "prefill": "prompts are read and each answer ends with its first token",
-        "decode": "requests come with their cache and first token, and answers are one token shorter here; the time to "
-        "the first token is that from the cache's arrival to the first one made here",
-    }[pool]
-    return (
-        f"disaggregation_mode: {pool}: {text}. How the cache comes over is in neither (orrery simulate "
-        "--prefill-replicas times both pools together)",
-    )
-
-
 def workload_of(scenario: Scenario) -> tuple[Workload, tuple[str, ...]]:
     """The traffic of an estimate: a static batch, a closed loop, or arrivals at a rate or as a trace has them."""
     for name in ("input_tokens", "output_tokens") if scenario.trace is None else ():
@@ -511,7 +465,7 @@ def workload_of(scenario: Scenario) -> tuple[Workload, tuple[str, ...]]:
         output_tokens_std=traffic.output_tokens_std,
         batch_size=scenario.batch or 0,
         concurrency=scenario.concurrency or scenario.users or 0,
-        pool=pool_of(scenario),
+        pool=pool_of(scenario) if scenario.disaggregation_mode else "both",
         request_rate_per_s=traffic.request_rate_per_s if mode == "open" else 0.0,
     ), notes
 

@@ -21,7 +21,7 @@ from orrery.serving.steady import batch_limit
 from orrery.serving.workload import Workload
 
 HALVINGS = 40
-"""Of the interval in which the number of sequences lies that arrivals keep alive."""
+"""Halvings of the interval in which the number of sequences lies that arrivals keep alive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,15 +52,15 @@ def decoding(deployment: Deployment, memory: Memory, workload: Workload) -> Deco
     is_open = workload.mode == "open"
     if is_open and workload.request_rate_per_s >= highest:
         return _too_many(deployment, workload.request_rate_per_s, highest)
-    asked = max(1.0, (workload.batch_size or workload.concurrency) / replicas)
+    alive = max(1.0, (workload.batch_size or workload.concurrency) / replicas)
     if is_open:
-        asked = max(1.0, _alive(lambda n: steps * step_s(n), workload.request_rate_per_s / replicas, limit))
-    turns = ceil(asked / limit) if workload.mode == "static" else 1
-    slots = min(asked / turns, limit)
+        alive = max(1.0, _alive(lambda n: steps * step_s(n), workload.request_rate_per_s / replicas, limit))
+    turns = ceil(alive / limit) if workload.mode == "static" else 1
+    slots = min(alive / turns, limit)
     ticks = _tick(deployment, slots, context)
     each_s = float(ticks.time_s[0])
     rate = workload.request_rate_per_s if is_open else slots / (steps * each_s) * replicas
-    waiting = 0.5 * (turns - 1) if workload.mode == "static" else (asked - slots) / slots
+    waiting = 0.5 * (turns - 1) if workload.mode == "static" else (alive - slots) / slots
     queue_s = waiting * steps * each_s
     return Decoding(
         sequences=slots,

@@ -11,7 +11,7 @@ from orrery.scenario.estimates import estimate
 from orrery.serving.estimate import Estimate
 
 ROUTED_EXPERTS = 256
-"""Of a layer of DeepSeek-R1 without copies."""
+"""Experts of a layer of DeepSeek-R1, copies left out."""
 
 OUTPUT_TOKENS = 256
 """Tokens of an answer whose middle has the set-up's context."""
