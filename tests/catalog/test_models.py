@@ -7,14 +7,15 @@ import os
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orrery.base.errors import OrreryError, UnknownName
-from orrery.catalog.models import FOLDER, _load, get_model, model_names, resolve
+from orrery.base.errors import NotModelled, OrreryError, UnknownName
+from orrery.catalog.models import FOLDER, NOT_MODELLED, _load, get_model, model_names, resolve
 
 DATA = Path(os.environ.get("ORRERY_DATA", Path(__file__).parents[3] / "shared" / "data"))
 TABLES = sorted((*DATA.glob("serving/*.csv"), *DATA.glob("training/*.csv*")))
@@ -163,3 +164,23 @@ def test_a_beginning_names_what_begins_so(word, near):
     with pytest.raises(UnknownName, match="Did you mean") as found:
         get_model(word)
     assert any(name.endswith(near) for name in found.value.near)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("meta-llama/Llama-3.2-11B-Vision-Instruct", "cross-attention"),
+        ("llama-3.2-90b-vision", "Take llama-3.1-70b, its language model"),
+        ("nvidia/Qwen3.8-Flash-Next-NVFP4", "indexer"),
+        ("GSAI-ML/LLaDA-8B-Instruct", "denoising"),
+    ],
+)
+def test_a_model_whose_layers_are_not_modelled_is_refused_in_words(name, why):
+    with pytest.raises(NotModelled, match=why):
+        resolve(name)
+
+
+def test_what_is_taken_instead_of_a_refused_model_is_modelled():
+    for entry in tomllib.loads(NOT_MODELLED.read_text(encoding="utf-8"))["mechanism"]:
+        taken = entry["instead"].split()[1].rstrip(",")
+        assert taken == "an" or get_model(taken)

@@ -67,6 +67,14 @@ class OtherKind(UnknownName, ScenarioError):
         self.kind, self.name, self.near = "model", name, ()
 
 
+class NotModelled(UnknownName, ScenarioError):
+    """A model with layers that no formula speaks for."""
+
+    def __init__(self, name: str, why: str, instead: str) -> None:
+        OrreryError.__init__(self, f"model: {name} is not modelled: {why}. {instead[0].upper()}{instead[1:]}.")
+        self.kind, self.name, self.near = "model", name, ()
+
+
 def shown(value: object) -> str:
     """A value on one short line, for a message; one whose own words fail has none."""
     try:

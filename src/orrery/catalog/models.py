@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from orrery.base.arguments import typed
-from orrery.base.errors import FactError, OtherKind, UnknownName
+from orrery.base.errors import FactError, NotModelled, OtherKind, UnknownName
 from orrery.base.sources import Fact, Source, parse_fact, read_toml
 from orrery.catalog.diffusion import diffusion_names
 from orrery.catalog.recommendation import recommendation_names
@@ -28,6 +28,7 @@ from orrery.models.read import read_model
 FOLDER = Path(__file__).parent / "facts" / "models"
 ALIASES = FOLDER / "aliases.toml"
 CHECKPOINTS = FOLDER.parent / "checkpoints.toml"
+NOT_MODELLED = FOLDER.parent / "not_modelled.toml"
 
 TUNED = frozenset(
     {
@@ -172,7 +173,17 @@ def resolve(name: str) -> tuple[str, str]:
     others = tuple(chain(*other_models().values()))
     if _squeeze(name) in {_squeeze(spelled) for other in others for spelled in (other, _without_organisation(other))}:
         raise OtherKind(name)
+    for reading in _readings(name):
+        if words := _not_modelled().get(_stripped(reading)):
+            raise NotModelled(name, *words)
     raise UnknownName("model", name, (*model_names(), *others))
+
+
+@cache
+def _not_modelled() -> dict[str, tuple[str, str]]:
+    """Models that are refused, without the words that leave the architecture alone, to (why, what to take instead)."""
+    entries = read_toml(NOT_MODELLED)["mechanism"]
+    return {_stripped(name): (e["why"]["value"], e["instead"]) for e in entries for name in e["models"]}
 
 
 @typed
