@@ -130,6 +130,7 @@ def test_siblings_that_lend_measurements_are_the_same_silicon(name: str) -> None
         ("h100_sxm", "h100-sxm"),
         ("A100 80GB", "a100-sxm-80gb"),
         ("nvidia a100-sxm4-40gb", "a100-sxm-40gb"),
+        ("NVIDIA A100-SXM-64GB", "a100-sxm-64gb"),
         ("B200 SXM", "b200"),
         ("GH200", "gh200-96gb"),
         ("AMD Instinct MI300X", "mi300x"),
@@ -303,3 +304,12 @@ def test_a_missing_fact_is_named(mine: Path) -> None:
 def test_a_missing_file_is_said() -> None:
     with pytest.raises(FactError, match="no such file"):
         get_device("nowhere.toml")
+
+
+def test_leonardo_s_gpu_by_hand():
+    """124 processors of 2048 multiply-adds in 16 bits a cycle; three neighbours; a quarter of a node's 400 Gb/s."""
+    device = get_device("a100-sxm-64gb")
+    assert device.dense_flops_per_s["fp16"] == pytest.approx(124 * 2 * 1024 * 1.41e9, rel=1e-3)
+    assert device.scaleup.topology == "mesh"
+    assert device.scaleup.each_way_bytes_per_s == 3 * 4 * 25e9
+    assert device.scaleout.each_way_bytes_per_s == 400e9 / 8 / device.devices_per_node
