@@ -16,6 +16,7 @@ INPUTS: dict[str, str] = {
     "weights_format": "numeric format of the weights, activations and cache unless said otherwise",
     "engine": "what the paper's system is built on, with its version",
     "moe_backend": "whose kernels of experts are taken",
+    "launch_host": "processor that launches the kernels",
     "baseline_engine": "what it is compared with, with its version",
     "baseline_policy": "how the baseline forms its batches",
     "layout": "degrees of parallelism of every system: tp4 pp2",
