@@ -4,6 +4,7 @@ import contextlib
 import importlib.util
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -175,3 +176,20 @@ def test_a_worker_ends_with_its_parent():
         processes.end_with_parent()
         os._exit(signal.getsignal(signal.SIGINT) is not signal.SIG_DFL)
     assert os.waitpid(child, 0)[1] == 0
+
+
+SCRIPT = """
+from orrery.base.tasks import results
+{guard}print([found for _, found in results(abs, {{1: (-1,), 2: (-2,)}}, jobs=2)])
+"""
+
+
+def test_a_script_that_each_process_reads_again_is_told_what_to_write(tmp_path):
+    """Without the guard no process gets as far as a task; with it each does."""
+    for guard, code in (("", 1), ('if __name__ == "__main__":\n    ', 0)):
+        path = tmp_path / "mine.py"
+        path.write_text(SCRIPT.format(guard=guard))
+        done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stderr
+        assert ('write `if __name__ == "__main__":` around' in done.stderr) == bool(code)
+        assert "MemoryError" not in done.stderr

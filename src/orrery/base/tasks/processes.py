@@ -8,8 +8,10 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
+from multiprocessing.synchronize import Event
 from typing import Any
 
+from orrery.base.errors import ScenarioError
 from orrery.base.tasks.lost import Key, lost
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -22,7 +24,7 @@ def in_processes(
     """Run all of ``todo``, ``jobs`` at a time.
 
     Where a process dies (mostly for want of memory), the tasks left are run one by one, so that only the task that ends
-    its process is lost.
+    its process is lost. ScenarioError where no process gets as far as its first task.
     """
     left = dict(todo)
     with _one_thread():
@@ -44,7 +46,9 @@ def _pooled(
     function: Callable[..., Any], todo: Sequence[tuple[Key, tuple[Any, ...]]], jobs: int
 ) -> Iterator[tuple[Key, Any]]:
     """Run tasks in one pool of processes; ends early where one of them dies."""
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
+    context = get_context("spawn")
+    begun = context.Event()
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=begin, initargs=(begun,)) as pool:
         keys: dict[Future[Any], Key] = {}
         try:
             for key, arguments in todo:
@@ -52,12 +56,23 @@ def _pooled(
             for future in as_completed(keys):
                 error = future.exception()
                 if isinstance(error, BrokenProcessPool):
-                    return
+                    break
                 yield keys[future], lost(error) if error else future.result()
         except BrokenProcessPool:
-            return
+            pass
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+    if not begun.is_set():
+        raise ScenarioError(
+            'jobs: the processes ended while they started; in a script, write `if __name__ == "__main__":` around what '
+            "asks for several jobs, as each process reads the script again, or write jobs=1."
+        )
+
+
+def begin(begun: Event) -> None:
+    """Say that this process has started, and let it end with the one that started it."""
+    begun.set()
+    end_with_parent()
 
 
 def end_with_parent() -> None:
