@@ -28,6 +28,9 @@ def counted(kind, vision, text_hidden=5):
         ),
         # 2 frames of 3 x 14 x 14, no bias; layers of 24 + gate and up 18 + 8 + 4; merger 2 + 72 + 45
         ("qwen2_5_vl", SMALL | {"depth": 2}, 2352 + 108 + 119),
+        # one frame of 3 x 14 x 14 twice, no bias; layers of 24, four times as wide 24 + 18, norms 8; merger 4 + 72 + 45
+        ("qwen2_vl", {"embed_dim": 2, "depth": 2}, 2352 + 148 + 121),
+        ("qwen2_vl", {"embed_dim": 2, "depth": 2, "mlp_ratio": 2}, 2352 + 108 + 121),
         # 2 x 2 patches and a class; adapter 12 + 25; projector 7 x 5
         ("llama4", TWO | PROJECTED, 1176 + 2 + 10 + 8 + 98 + 37 + 35),
         # heads of 64: q, k, v and out 512, gate, up and down 18, norms 128 + 8; two tables of 10240 positions

@@ -169,7 +169,7 @@ def short_convolution(hidden: int, kernel: int, *, bias: bool = False) -> Part:
     )
 
 
-def gated_vector(hidden: int, inner: int, kernel: int, *, has_shared_kernel: bool = True) -> Part:
+def gated_vector(hidden: int, inner: int, kernel: int, *, has_shared_kernel: bool) -> Part:
     """HGRN's recurrence: a vector a sequence that decays and takes in element by element, and an output gate.
 
     A step multiplies by the decay, gates what comes in with its complement (two) and adds: four operations an element.
