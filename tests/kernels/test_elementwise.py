@@ -9,10 +9,20 @@ from hypothesis import strategies as st
 
 from orrery.base.errors import UnknownName
 from orrery.catalog.devices import device_names, get_device
-from orrery.kernels.elementwise import predict
+from orrery.kernels.elementwise import integer_only, predict
 from orrery.kernels.elementwise.rule import KINDS, calibration
 from orrery.kernels.elementwise.softmax_passes import Processor, counts, fits, run
 from orrery.kernels.ops import Elementwise
+
+
+def test_a_gelu_of_codes_is_its_instructions_alone():
+    """It stands behind a product whose results are in registers: nothing moves, nothing is launched."""
+    device = get_device("h100-sxm")
+    found = integer_only.predict("gelu", 10, 20, device)
+    done = 200 * integer_only.instructions("gelu") * 2
+    assert (float(found.time_s), float(found.compute_s)) == (done / device.vector_flops_per_s,) * 2
+    assert (float(found.memory_s), float(found.overhead_s), float(found.bytes)) == (0.0, 0.0, 0.0)
+    assert float(found.flops) == done
 
 
 @settings(deadline=None)

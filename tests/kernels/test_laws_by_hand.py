@@ -29,6 +29,7 @@ from orrery.kernels.lowbit.lookup_unit import (
     tiles_of,
 )
 from orrery.kernels.lowbit.product import integer_flops_per_s
+from orrery.kernels.ops import AttentionPrefill
 from orrery.kernels.residual._kernel import faded, total
 from orrery.kernels.resolve import find
 from orrery.kernels.sort.radix import WAYS, RadixSort
@@ -38,6 +39,37 @@ from orrery.numerics.registry import get_format
 
 H100 = get_device("h100-sxm")
 SHAPE = overlapped.Shape(num_heads=3, num_queries=200, num_keys=300, num_head_features=64)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "scores"),
+    [
+        ({}, 200 * 300 - 199 * 200 / 2),
+        ({"is_causal": False}, 200 * 300),
+        ({"window_tokens": 50}, 200 * 50),  # every query sees 101 keys or more
+        ({"window_tokens": 120}, (101 + 119) * 19 / 2 + 181 * 120),  # 101, 102 ... 119 keys, then 120
+        ({"window_tokens": 300}, 200 * 300 - 199 * 200 / 2),
+    ],
+)
+def test_what_turns_cost_beside_overlap(sizes, scores):
+    """Three heads of two blocks of queries are six on 132 processors: a wave that is not full takes a whole one."""
+    op = AttentionPrefill(
+        batch=1,
+        query_tokens=200,
+        context_tokens=300,
+        num_heads=3,
+        num_kv_heads=1,
+        head_size=96,
+        value_head_size=32,
+        format="bf16",
+        kv_format="bf16",
+        **sizes,
+    )
+    peak = H100.dense_flops_per_s["bf16"]
+    others = 1 / exponentials_per_s(H100) + 3.5 * 2 / H100.vector_flops_per_s
+    longer = 4 * 64 / (0.629 * peak) + others - max(4 * 64 / peak, others)
+    assert overlapped.waiting_s(op, H100) == pytest.approx(3 * scores * longer * 132 / 6)
+    assert longer > 0
 
 
 def test_scores_above_the_diagonal_are_not_computed():

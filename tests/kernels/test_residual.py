@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from orrery.catalog.residuals import FOLDER, read_forests
 from orrery.hardware.calibration import ResidualTrees
+from orrery.kernels.ops import Elementwise, Timing
 from orrery.kernels.residual import CAP, correction
+from orrery.kernels.residual.terms import names_of, terms
 
 
 def forest(seed: int, num_trees: int = 5, num_features: int = 3, deepest: int = 4) -> ResidualTrees:
@@ -93,3 +95,19 @@ def test_stored_forests_are_whole(path):
 
 def test_all_residual_files_together_are_small():
     assert sum(p.stat().st_size for p in FOLDER.glob("*.npz")) < 2_000_000
+
+
+@pytest.mark.parametrize(
+    ("moved", "cache", "log_ratio"), [(8.0, 2.0, 2.0), (0.0, 0.0, 0.0), (0.0, 4.0, -2.0), (4.0, 0.0, 2.0)]
+)
+def test_bytes_over_the_cache_count_from_one_byte_on(moved, cache, log_ratio):
+    op = Elementwise(kind="add", tokens=4, width=8)
+    one = np.array(1.0)
+    timing = Timing(
+        time_s=2 * one, compute_s=one, memory_s=one / 2, overhead_s=one / 4, flops=one, bytes=np.array(moved)
+    )
+    row = dict(zip(names_of(Elementwise), terms(op, timing, cache)[0], strict=True))
+    assert row["log_cache_ratio"] == log_ratio
+    assert (row["compute_frac"], row["memory_frac"], row["launch_frac"]) == (0.5, 0.25, 0.125)
+    assert (row["log_launch_ratio"], row["log_balance"]) == (3.0, 1.0)
+    assert (row["tokens"], row["width"]) == (2.0, 3.0)

@@ -46,6 +46,16 @@ def test_tokens_are_counted_by_hand(name, tokens):
     assert model.num_tokens(model.height, model.width, model.num_frames) == tokens
 
 
+def test_what_is_left_of_a_side_makes_no_token_and_what_is_left_of_time_does():
+    """Pixels by eight, latents by patches of two a side: 1000 are 125 and 62; 81 frames by four are 21, by two 11."""
+    model = replace(get_diffusion("mochi-1-preview"), spatial=8, temporal=4, patch=2, patch_frames=2)
+    assert model.latent_grid(1000, 80, 81) == (125, 10, 21)
+    assert model.token_grid(1000, 80, 81) == (62, 5, 11)
+    assert model.num_tokens(1000, 80, 81) == 62 * 5 * 11
+    assert model.token_grid(1007, 87, 84) == (62, 5, 11), "20 and 3/4 of four frames behind the first"
+    assert model.latent_grid(1000, 80, 85)[2] == 22
+
+
 @each_weight
 def test_matrices_come_to_the_published_parameters(name, published):
     assert get_diffusion(name).transformer_weights == pytest.approx(published, rel=0.07)
