@@ -19,7 +19,7 @@ from orrery.calibrate.runs.problem import Cell, Constant, Constants, Floats
 STEP = 0.1
 """Step of a finite difference, in logarithms: far enough that a simulation's whole steps do not hide the slope."""
 
-ROUNDS, LONGEST, CLOSE = 5, 1.2, 0.02
+ROUNDS, LONGEST, CLOSE = 16, 1.2, 0.02
 """Rounds at most; the longest way in one; and the way (both in logarithms) that is no longer worth another."""
 
 HALVINGS = 3
@@ -109,13 +109,18 @@ class _Search:
         return np.zeros_like(x), error
 
     def descend(self, x: Floats, error: Floats, slopes: Floats) -> tuple[Floats, Floats]:
-        """Steps until they are short. Slopes follow by Broyden's rule, so that a step costs one prediction a run."""
+        """Steps until they are short. Slopes follow by Broyden's rule, so that a step costs one prediction a run, and
+        are taken anew where they lead nowhere: what hides behind something slower turns them at a corner."""
+        is_fresh = True
         for _ in range(ROUNDS):
             way, found = self.step(x, error, slopes)
             if not way.any():
-                break
+                if is_fresh:
+                    break
+                slopes, is_fresh = self.slopes(x, error), True
+                continue
             slopes = slopes + np.outer(found - error - slopes @ way, way) / (way @ way)
-            x, error = x + way, found
+            x, error, is_fresh = x + way, found, False
             if np.abs(way).max() < CLOSE:
                 break
         way, found = self.step(x, error, self.slopes(x, error))
