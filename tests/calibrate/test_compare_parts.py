@@ -61,8 +61,9 @@ def test_every_cause_is_a_file_and_says_what_it_must(cause):
 
 @pytest.mark.parametrize("cause", known_causes(), ids=lambda c: c.name)
 def test_a_fault_makes_no_run_faster_and_a_worse_one_none_faster_still(cause):
-    """Ladders go from mild to severe; where a cause cannot show it leaves the run alone. Smaller batches may win a
-    percent: their prompts share fewer steps, and each such step is launched kernel by kernel."""
+    """Ladders go from mild to severe; where a cause cannot show it leaves the run alone. Of batch limits the
+    smaller may win a percent: prompts share fewer steps, and each such step is launched kernel by kernel."""
+    slack = 1e-2 if cause.name == "batch-limit" else 1e-3
     for run, metric in zip(runs(), ("latency_s", "step_time_s"), strict=True):
         times = [predict(run, [metric])[metric].value]
         for severity in cause.ladder([run]):
@@ -72,7 +73,7 @@ def test_a_fault_makes_no_run_faster_and_a_worse_one_none_faster_still(cause):
             if isinstance(found := predict(changed, [metric]), dict):
                 times.append(found[metric].value)
         milder = np.maximum.accumulate(times) if not cause.is_stepwise else np.full(len(times), times[0])
-        assert np.all(np.array(times) >= (1.0 - 1e-2) * milder), times
+        assert np.all(np.array(times) >= (1.0 - slack) * milder), times
 
 
 def cell(run=0, metric="ttft_s", measured=1.0, predicted=1.0, deviation=0.2, system="a"):

@@ -210,8 +210,8 @@ def fit(
 def best_launches(rows: Sequence[Measured], slopes: Slopes, tree: Tree) -> Tree:
     """The tree with the launches of ``LAUNCHES`` that serve each engine's rows best, and then each era's, everything
     else as it is."""
-    for level in (0, 1):
-        nodes = [key for key in tree if key[0] and not key[2] and bool(key[1]) == bool(level)]
+    for is_era in (False, True):
+        nodes = [key for key in tree if key[0] and not key[2] and bool(key[1]) == is_era]
         costs: dict[float, dict[Key, float]] = {}
         for factor in LAUNCHES:
             tried = with_launch(tree, dict.fromkeys(nodes, factor))

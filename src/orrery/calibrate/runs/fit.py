@@ -116,7 +116,7 @@ class _Search:
             way, found = self.step(x, error, slopes)
             if not way.any():
                 if is_fresh:
-                    break
+                    return x, error
                 slopes, is_fresh = self.slopes(x, error), True
                 continue
             slopes = slopes + np.outer(found - error - slopes @ way, way) / (way @ way)
