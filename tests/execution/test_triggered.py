@@ -8,7 +8,16 @@ import pytest
 from orrery.base.extension_points import knob_array
 from orrery.execution.train.hidden import TENSOR
 from orrery.execution.train.overlap import Pair
-from orrery.execution.triggered import CutProduct, Machine, in_turns, read_chunks, ring_s, triggered, written_chunks
+from orrery.execution.triggered import (
+    CutProduct,
+    Machine,
+    in_turns,
+    read_chunks,
+    ring_s,
+    together,
+    triggered,
+    written_chunks,
+)
 
 PRODUCT = CutProduct(num_tokens=8192, num_outputs=4096, num_depth=2048, num_devices=8)
 MACHINE = Machine(
@@ -38,6 +47,17 @@ def test_in_turns_adds_up_what_triggered_hides():
     assert triggered(PRODUCT, MACHINE).time_s == pytest.approx(max(compute, compute / 8 + ring) + ring)
 
 
+def test_product_and_ring_wholly_at_once():
+    """The longer of both, then the all-gather; a full memory holds both up, with every byte but the all-gather's."""
+    ring, compute = ring_s(PRODUCT, MACHINE), PRODUCT.flops / MACHINE.flops_per_s
+    found = together(PRODUCT, MACHINE)
+    assert found.time_s == pytest.approx(max(compute, ring) + ring)
+    assert found.memory_bytes == in_turns(PRODUCT, MACHINE).memory_bytes
+    slow = replace(MACHINE, memory_bandwidth_bytes_per_s=20e9)
+    moved = PRODUCT.operand_bytes + (16 + 15) * PRODUCT.chunk_bytes
+    assert together(PRODUCT, slow).time_s == pytest.approx(moved / 20e9 + ring)
+
+
 @pytest.mark.parametrize("depth", [64, 512, 2048, 8192, 65536])
 @pytest.mark.parametrize("link", [1e9, 75e9, 450e9])
 def test_overlap_never_loses_and_never_gains_more_than_half(depth, link):
@@ -50,8 +70,8 @@ def test_overlap_never_loses_and_never_gains_more_than_half(depth, link):
 def test_a_memory_that_is_full_holds_both_up():
     slow = replace(MACHINE, memory_bandwidth_bytes_per_s=20e9)
     run = triggered(PRODUCT, slow)
-    together = run.memory_bytes - 14 * PRODUCT.chunk_bytes
-    assert run.time_s == pytest.approx(together / 20e9 + ring_s(PRODUCT, slow))
+    at_once = run.memory_bytes - 14 * PRODUCT.chunk_bytes
+    assert run.time_s == pytest.approx(at_once / 20e9 + ring_s(PRODUCT, slow))
 
 
 @pytest.mark.parametrize("depth", [64, 2048, 65536])

@@ -38,6 +38,27 @@ def test_a_ring_of_six(kind, passes):
     assert found.time_s == pytest.approx(found.latency_s + np.maximum(1.0, flows) * found.host_bytes / 1e9)
 
 
+def test_a_permutation_of_six_hosts():
+    """A host sends all 6 MB to one other; 0 to 3 flows leave a leaf. Sprayed over two spines a link carries halves of
+    them; whole flows put two of three on one spine, and two parts each are as even as spraying."""
+    sprayed_, whole, halves = (
+        run("permutation", 6e6, FABRIC, routing, 40, 0, parts)
+        for routing, parts in (("spray", 0), ("singlepath", 1), ("singlepath", 2))
+    )
+    assert (sprayed_.host_bytes, sprayed_.latency_s) == (6e6, 1e-6)
+    leaving = sprayed_.busiest_bytes / 3e6
+    assert set(leaving.tolist()) == {0.0, 1.0, 2.0, 3.0}
+    assert whole.busiest_bytes == pytest.approx(np.ceil(leaving / 2) * 6e6)
+    assert halves.busiest_bytes == pytest.approx(sprayed_.busiest_bytes)
+    assert whole.time_s == pytest.approx(1e-6 + np.maximum(6e6, whole.busiest_bytes) / 1e9)
+
+
+def test_too_many_parts_of_bounded_flows_are_refused(monkeypatch):
+    monkeypatch.setattr(on_fabric, "MAX_EDGES", 1)
+    with pytest.raises(OutOfRange, match="fewer flow_parts"):
+        run("permutation", 6e6, FABRIC, "singlepath", 1, 0, 2)
+
+
 def test_a_hash_is_drawn_as_often_as_asked_and_is_never_better():
     spread, drawn = (run("all_to_all", 6e6, FABRIC, routing, 5, 0) for routing in ("spray", "ecmp"))
     assert (spread.time_s.size, drawn.time_s.size) == (1, 5)

@@ -40,10 +40,12 @@ SIZES = {
     "outputs": (1, 512),
     "devices": (2, 16),
     "message_bytes": (1, 1e9),
+    "leaves": (1, 8),
+    "hosts_per_leaf": (1, 8),
 }
 
 
-FIXED = {"model": "bert-base-uncased", "num_heads": 16, "num_kv_heads": 4, "head_size": 128}
+FIXED = {"fabric": "fat-tree", "model": "bert-base-uncased", "num_heads": 16, "num_kv_heads": 4, "head_size": 128}
 
 
 NEEDED = {
@@ -58,6 +60,7 @@ NEEDED = {
     "gemm": ("batch",),
     "rnn": ("batch",),
     "launch-queue": ("model",),
+    "permutation": ("fabric",),
 }
 
 

@@ -201,6 +201,40 @@ def test_a_fused_perceptron_loses_its_gain_past_on_chip_memory():
         assert found["roof", "bf16"].time_s <= min(row.time_s for row in found.values())
 
 
+def test_a_fused_perceptron_waits_for_reads_of_its_weights_on_chip():
+    message = {"op": "fused-mlp", "device": "h100-pcie", "width": 64, "depth": 12, "batch": 2**20}
+    free = rows(**message)["fused", "bf16"]
+    held, apart = (rows(**message, on_chip_flops_per_s=1e14)[name, "bf16"] for name in ("fused", "layer-by-layer"))
+    assert held.time_s == held.flops / 1e14 > free.time_s
+    assert held.bound_by == "on-chip reads"
+    assert rows(**message, on_chip_flops_per_s=1e18)["fused", "bf16"].time_s == free.time_s
+    assert apart.time_s == rows(**message)["layer-by-layer", "bf16"].time_s
+
+
+def test_chunks_of_a_product_with_its_sum_and_the_ideal():
+    message = {"op": "gemm-reduce-scatter", "device": "mi300x", "m": 8192, "n": 8192, "k": 1024}
+    found = {name: row for (name, _), row in rows(**message, devices=8).items()}
+    counted = {n: (r.details["chunks_read"], r.details["chunks_written"]) for n, r in found.items()}
+    assert counted == {
+        "in-turns": (15, 16),
+        "triggered": (6, 14),
+        "triggered-without-memory": (14, 15),
+        "ideal": (15, 16),
+    }
+    assert found["ideal"].time_s <= found["triggered"].time_s <= found["in-turns"].time_s
+
+
+def test_a_permutation_needs_a_fabric_of_leaves():
+    message = {"op": "permutation", "device": "h100-sxm", "message_bytes": 1e6, "leaves": 4, "hosts_per_leaf": 3}
+    for fabric in ({}, {"fabric": "host-bus"}):
+        with pytest.raises(ScenarioError, match="write one of leaf-spine, fat-tree"):
+            rows(**message, spines=2, **fabric)
+    whole, cut, even = (rows(**message, fabric="leaf-spine", spines=2, flow_parts=n, draws=9) for n in (1, 2, 0))
+    assert whole["singlepath", "bytes"].time_s > cut["singlepath", "bytes"].time_s
+    assert cut["singlepath", "bytes"].time_s == even["singlepath", "bytes"].time_s == even["spray", "bytes"].time_s
+    assert whole["ecmp", "bytes"].time_s == even["ecmp", "bytes"].time_s
+
+
 FABRIC = {"device": "h100-sxm", "message_bytes": 1e8, "fabric": "leaf-spine", "leaves": 4, "hosts_per_leaf": 4}
 
 

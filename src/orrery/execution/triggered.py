@@ -112,6 +112,15 @@ def in_turns(product: CutProduct, machine: Machine) -> Sublayer:
     )
 
 
+def together(product: CutProduct, machine: Machine) -> Sublayer:
+    """Product and reduce-scatter at once, each as fast as alone where the memory holds both; then the all-gather."""
+    ring, alone = ring_s(product, machine), in_turns(product, machine)
+    gathered = _gathered_chunks(product.num_devices) * product.chunk_bytes
+    memory_s = (alone.memory_bytes - gathered) / machine.memory_bandwidth_bytes_per_s
+    longest_s = max(product.flops / machine.flops_per_s, ring, memory_s)
+    return Sublayer(time_s=longest_s + ring, memory_bytes=alone.memory_bytes)
+
+
 def staged_s(compute_s: Floats, ring_s: Floats, stages: int, contention_ratio: float = 1.0) -> Floats:
     """A product in stages of tiles, each with a hop of the ring beside the next; a device keeps the last one's tiles.
 
@@ -132,8 +141,8 @@ def triggered(product: CutProduct, machine: Machine, *, adds_in_memory: bool = T
     crossings = sum(
         count(n, is_triggered=True, adds_in_memory=adds_in_memory) for count in (read_chunks, written_chunks)
     )
-    together = product.operand_bytes + crossings * chunk
+    moved = product.operand_bytes + crossings * chunk
     compute_s = product.flops / machine.flops_per_s
     staged = float(staged_s(np.array(compute_s), np.array(ring_s(product, machine)), n))
-    overlapped_s = max(staged, together / machine.memory_bandwidth_bytes_per_s)
-    return Sublayer(time_s=overlapped_s + ring_s(product, machine), memory_bytes=together + _gathered_chunks(n) * chunk)
+    overlapped_s = max(staged, moved / machine.memory_bandwidth_bytes_per_s)
+    return Sublayer(time_s=overlapped_s + ring_s(product, machine), memory_bytes=moved + _gathered_chunks(n) * chunk)

@@ -41,6 +41,14 @@ def ring(num_leaves: int, num_spines: int, num_hosts_per_leaf: int, random: np.r
     return LeafFlows(num_leaves=num_leaves, num_spines=num_spines, sources=order[away], targets=after[away])
 
 
+def permutation(num_leaves: int, num_spines: int, num_hosts_per_leaf: int, random: np.random.Generator) -> LeafFlows:
+    """Every host sends to one that is drawn, and receives from one; flows that stay below a leaf use no spine."""
+    hosts = np.repeat(np.arange(num_leaves, dtype=np.int64), num_hosts_per_leaf)
+    targets = random.permutation(hosts)
+    away = hosts != targets
+    return LeafFlows(num_leaves=num_leaves, num_spines=num_spines, sources=hosts[away], targets=targets[away])
+
+
 def everyone(num_leaves: int, num_spines: int, num_hosts_per_leaf: int) -> LeafFlows:
     """Every host sends to every other, as an all-to-all does."""
     hosts = np.repeat(np.arange(num_leaves, dtype=np.int64), num_hosts_per_leaf)

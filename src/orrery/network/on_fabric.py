@@ -1,6 +1,7 @@
 """A collective on a leaf-spine fabric: the busiest of hosts' and leaves' links, by how flows are dealt to the spines.
 
     all-to-all                    n - 1 flows a host, S / n bytes each
+    permutation                   a flow a host, S bytes
     all-reduce, around a ring     a flow a host of 2 (n - 1) S / n bytes; half of that for its halves
     time = steps x latency + max(bytes of a host, flows on the busiest link x bytes of a flow) / rate of a link
 
@@ -9,13 +10,14 @@ Every link has a host's rate. Hosts of a ring stand where a scheduler put them: 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orrery.base.errors import OutOfRange
 from orrery.hardware.device import Link
-from orrery.network.leaf_spine import LeafFlows, assigned, everyone, hashed, parts_needed, ring, sprayed
+from orrery.network.leaf_spine import LeafFlows, assigned, everyone, hashed, parts_needed, permutation, ring, sprayed
 
 Floats = NDArray[np.float64]
 
@@ -69,21 +71,34 @@ ROUTINGS: Mapping[str, Callable[[LeafFlows, np.random.Generator], float]] = {
 """Flows on the busiest link: every flow over all spines; each on one by a hash; parts on one each, all in view."""
 
 
-def run(kind: str, message_bytes: float, fabric: Fabric, routing: str, num_draws: int, seed: int) -> FabricRun:
-    """All draws of one collective."""
-    if kind != "all_to_all" and kind not in RING_PASSES:
-        raise OutOfRange(f"{kind} over a fabric is not counted; known are all_to_all, {', '.join(RING_PASSES)}.")
+def _in_parts(flow_parts: int, flows: LeafFlows, random: np.random.Generator) -> float:
+    if flows.sources.size * min(flow_parts, parts_needed(flows)) > MAX_EDGES:
+        raise OutOfRange(f"more than {MAX_EDGES:,} parts of flows; write a smaller fabric, or fewer flow_parts.")
+    return assigned(flows, flow_parts)
+
+
+def run(
+    kind: str, message_bytes: float, fabric: Fabric, routing: str, num_draws: int, seed: int, flow_parts: int = 0
+) -> FabricRun:
+    """All draws of one collective; ``flow_parts`` bounds the parts of a flow on single paths, 0 does not."""
+    if kind not in ("all_to_all", "permutation", *RING_PASSES):
+        known = ", ".join(("all_to_all", "permutation", *RING_PASSES))
+        raise OutOfRange(f"{kind} over a fabric is not counted; known are {known}.")
     n, random = fabric.num_hosts, np.random.default_rng(seed)
     each = message_bytes / n
     sizes = (fabric.num_leaves, fabric.num_spines, fabric.num_hosts_per_leaf)
     if kind == "all_to_all":
         host_bytes, flow_bytes, steps = (n - 1) * each, each, 1
         drawn = [everyone(*sizes)] * (num_draws if routing == "ecmp" else 1)
+    elif kind == "permutation":
+        host_bytes = flow_bytes = message_bytes
+        steps, drawn = 1, [permutation(*sizes, random) for _ in range(num_draws)]
     else:
         steps = int(RING_PASSES[kind] * (n - 1))
         host_bytes = flow_bytes = steps * each
         drawn = [ring(*sizes, random) for _ in range(num_draws)]
-    rule = ROUTINGS[routing]
+    is_cut = bool(flow_parts) and routing == "singlepath"
+    rule = partial(_in_parts, flow_parts) if is_cut else ROUTINGS[routing]
     busiest = np.array([rule(flows, random) for flows in drawn]) * flow_bytes
     latency_s = steps * fabric.link.latency_s
     is_large = any(f.sources.size * parts_needed(f) > MAX_EDGES for f in drawn[:1])
@@ -92,7 +107,7 @@ def run(kind: str, message_bytes: float, fabric: Fabric, routing: str, num_draws
         busiest_bytes=busiest,
         host_bytes=host_bytes,
         latency_s=latency_s,
-        is_by_theorem=routing == "singlepath" and is_large,
+        is_by_theorem=routing == "singlepath" and is_large and not is_cut,
     )
 
 

@@ -33,6 +33,7 @@ OPERATORS: dict[str, str] = {
     "all-gather": "as all-reduce",
     "reduce-scatter": "as all-reduce",
     "all-to-all": "as all-reduce",
+    "permutation": "message_bytes leaves hosts_per_leaf [spines flow_parts draws]; --fabric: every host sends to one",
     "broadcast": "devices message_bytes [devices_per_node]",
 }
 """Operator -> its sizes, those with a default in brackets."""
@@ -87,6 +88,7 @@ SIZES: tuple[Setting, ...] = (
     _size("leaves", "Leaf switches of the fabric.", 16, most=4096),
     _size("spines", "Spine switches of the fabric.", 8, most=4096),
     _size("hosts_per_leaf", "Hosts below a leaf.", 8, most=4096),
+    _size("flow_parts", "permutation, singlepath: parts of a flow (0: as many as help).", 4, least=0, most=4096),
     _size("draws", "Placements and hashes that are drawn.", 64, most=10_000),
 )
 """Sizes that can be swept."""
@@ -177,6 +179,13 @@ NUMBERS: tuple[Setting, ...] = (
         most=1.0,
         excludes_least=False,
         metavar="FRAC",
+    ),
+    number(
+        "on_chip_flops_per_s",
+        "fused-mlp: what reading weights on chip lets through (default: no limit).",
+        393e12,
+        most=1e20,
+        metavar="FLOP/S",
     ),
     _rate("bus_bytes_per_s", "host-bus: one device's bus, one way (default: its host link).", 24e9),
     _rate(

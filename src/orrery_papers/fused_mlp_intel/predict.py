@@ -4,12 +4,18 @@ from collections.abc import Iterator
 
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.hardware.roofs import Roofs
-from orrery.kernels.fused.perceptron import Perceptron, Phase, fused_s, unfused_s
+from orrery.scenario.kernel.answer import KernelRow
+from orrery_papers.shared.kernel_rows import kernel_rows
+from orrery_papers.shared.own_devices import device_file
 
+INFERENCE, FORWARD, TRAINING = "inference", "forward", "training"
+FUSED, APART = "fused", "layer-by-layer"
 CASES = ("benchmark", "image")
-PHASES = (Phase.INFERENCE, Phase.TRAINING)
+PHASES = (INFERENCE, TRAINING)
 RIVALS = ("cuda", "ipex", "pytorch")
+
+MOVES_OF_BOTH = 2
+"""Kernels of a layer that move its activations in and out: the product, and the activation function."""
 
 STALLS = "the fused kernel stalls on its weights in shared local memory and reaches 140 of 244 TFLOP/s, says the paper"
 FRAMEWORK = "eager kernels of narrow matrices reach a fraction of the bandwidth that they are given here"
@@ -25,10 +31,10 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     for name, (gain, because) in rivals.items():
         yield Prediction(claim=name, predicted=gain, because=because, differs=WHY.get(name.split("-")[1], FRAMEWORK))
     for claim, key in (
-        ("inference-gain", ("cuda", Phase.INFERENCE)),
-        ("training-gain", ("cuda", Phase.TRAINING)),
-        ("ipex-gain", ("ipex", Phase.INFERENCE)),
-        ("pytorch-gain", ("pytorch", Phase.INFERENCE)),
+        ("inference-gain", ("cuda", INFERENCE)),
+        ("training-gain", ("cuda", TRAINING)),
+        ("ipex-gain", ("ipex", INFERENCE)),
+        ("pytorch-gain", ("pytorch", INFERENCE)),
     ):
         yield Prediction(
             claim=claim,
@@ -44,51 +50,45 @@ def _table(paper: Paper) -> Iterator[tuple[str, tuple[float, str]]]:
     for case in CASES:
         ours, theirs = paper.setups[case], paper.setups[f"{case}-h100"]
         for phase in PHASES:
-            base = fused(ours, phase)
-            for rival, time_s in zip(
-                RIVALS, (fused(theirs, phase), unfused(ours, phase), unfused(theirs, phase)), strict=True
-            ):
-                words = f"{base * 1e6:.1f} us fused, {time_s * 1e6:.1f} us for {rival}, a step of {rows(ours):.3g} rows"
-                yield f"{case}-{rival}-{phase}", (time_s / base, words)
+            base = perceptron(ours, phase).time_s
+            rivals = (perceptron(theirs, phase), perceptron(ours, phase, APART), perceptron(theirs, phase, APART))
+            for rival, row in zip(RIVALS, rivals, strict=True):
+                words = (
+                    f"{base * 1e6:.1f} us fused, {row.time_s * 1e6:.1f} us for {rival}, a step of {rows(ours):.3g} rows"
+                )
+                yield f"{case}-{rival}-{phase}", (row.time_s / base, words)
 
 
 def _counts(paper: Paper) -> Iterator[Prediction]:
     """Operations for each byte, and the roofs that follow."""
     ours, theirs = paper.setups["analysis"], paper.setups["analysis-h100"]
     for claim, setup, phase in (
-        ("intensity", ours, Phase.INFERENCE),
-        ("intensity-cuda", theirs, Phase.INFERENCE),
-        ("intensity-forward", ours, Phase.FORWARD),
+        ("intensity", ours, INFERENCE),
+        ("intensity-cuda", theirs, INFERENCE),
+        ("intensity-forward", ours, FORWARD),
     ):
-        yield Prediction(
-            claim=claim,
-            predicted=network(setup).flops(phase) / moved(setup, phase),
-            because=f"{moved(setup, phase):.0f} bytes a row in {phase}, {network(setup).flops(phase):.3g} operations",
-        )
-    one = network(ours)
-    products_bytes = one.unfused_bytes(Phase.INFERENCE) / 2.0
+        row = perceptron(setup, phase)
+        words = f"{row.bytes / rows(setup):.0f} bytes a row in {phase}, {row.flops / rows(setup):.3g} operations"
+        yield Prediction(claim=claim, predicted=row.flops / row.bytes, because=words)
+    apart = perceptron(ours, INFERENCE, APART)
     yield Prediction(
         claim="intensity-unfused",
-        predicted=one.flops(Phase.INFERENCE) / products_bytes,
+        predicted=apart.flops / (apart.bytes / MOVES_OF_BOTH),
         because="each product reads and writes its activations; the activation function's own kernel left out",
     )
     for claim, setup, phase in (
-        ("roof", ours, Phase.INFERENCE),
-        ("roof-cuda", theirs, Phase.INFERENCE),
-        ("roof-training", ours, Phase.TRAINING),
-        ("reached", ours, Phase.INFERENCE),
+        ("roof", ours, INFERENCE),
+        ("roof-cuda", theirs, INFERENCE),
+        ("roof-training", ours, TRAINING),
+        ("reached", ours, INFERENCE),
     ):
+        row = perceptron(setup, phase)
         yield Prediction(
             claim=claim,
-            predicted=rows(setup) * network(setup).flops(phase) / fused(setup, phase),
+            predicted=row.flops / row.time_s,
             because=f"{phase} of six layers against products, memory and on-chip reads",
-            differs=COUNT if phase is Phase.TRAINING else STALLS,
+            differs=COUNT if phase == TRAINING else STALLS,
         )
-
-
-def network(setup: Setup) -> Perceptron:
-    """The set-up's perceptron."""
-    return Perceptron(num_width=int(setup.number("num_width")), num_matrices=int(setup.number("num_matrices")))
 
 
 def rows(setup: Setup) -> int:
@@ -96,25 +96,25 @@ def rows(setup: Setup) -> int:
     return int(setup.number("num_rows"))
 
 
-def moved(setup: Setup, phase: Phase) -> float:
-    """Bytes of one row in the fused kernel."""
-    return network(setup).fused_bytes(phase, int(setup.number("num_rows_per_load")))
-
-
-def fused(setup: Setup, phase: Phase) -> float:
-    """One step in one kernel, weights read on chip where the paper counts that."""
-    peak = setup.number("product_flops_per_s")
-    limits = roofs(setup, min(peak, setup.number("on_chip_flops_per_s", peak)))
-    together, launch_s = int(setup.number("num_rows_per_load")), setup.number("kernel_launch_s")
-    return fused_s(network(setup), phase, rows(setup), together, limits, launch_s)
-
-
-def unfused(setup: Setup, phase: Phase) -> float:
-    """One step layer by layer, by an eager framework."""
-    limits = roofs(setup, setup.number("product_flops_per_s"))
-    return unfused_s(network(setup), phase, rows(setup), limits, setup.number("kernel_launch_s"))
-
-
-def roofs(setup: Setup, flops_per_s: float) -> Roofs:
-    """The paper's own count for the set-up's device, with products at that rate."""
-    return Roofs(flops_per_s=flops_per_s, bytes_per_s=setup.number("memory_bandwidth_bytes_per_s"))
+def perceptron(setup: Setup, phase: str, variant: str = FUSED) -> KernelRow:
+    """``orrery kernel fused-mlp``: one step on the set-up's device, with products and memory at the paper's rates."""
+    facts = {
+        "dense_bf16_flops_per_s": setup.number("product_flops_per_s"),
+        "memory_bandwidth_bytes_per_s": setup.number("memory_bandwidth_bytes_per_s"),
+    }
+    limit = setup.number("on_chip_flops_per_s")
+    on_chip = {"on_chip_flops_per_s": limit} if limit else {}
+    with device_file(setup.word("device"), facts) as device:
+        found = kernel_rows(
+            "fused-mlp",
+            device=device,
+            variant=variant,
+            phase=phase,
+            width=int(setup.number("num_width")),
+            depth=int(setup.number("num_matrices")),
+            batch=rows(setup),
+            rows_per_load=int(setup.number("num_rows_per_load")),
+            launch_s=setup.number("kernel_launch_s"),
+            **on_chip,
+        )
+    return found[variant]

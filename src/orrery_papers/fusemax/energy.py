@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from orrery.kernels.spatial.attention import EXPONENTIAL_MACS, ArrayRun, Attention, SpatialArray
+from orrery.kernels.spatial.attention import EXPONENTIAL_MACS, Attention
 
 BUFFER_ACCESSES = 7.0
 """Accesses per score in three passes: written, read for its maximum, read and written as an exponential, read for the
@@ -27,16 +27,16 @@ def products_j(num_macs: float, energies: Energies) -> float:
     return num_macs * (energies.multiply_add_j + 2.0 * energies.register_j)
 
 
-def three_pass_j(work: Attention, run: ArrayRun, energies: Energies) -> float:
+def three_pass_j(work: Attention, memory_bytes: float, energies: Energies) -> float:
     """Energy of products, of a softmax with units of its own whose scores wait in the buffer, and of memory."""
     macs = 2.0 * work.num_scores * work.num_head_features
     softmax = 2.0 * energies.add_j + energies.exponential_j + energies.divide_j + BUFFER_ACCESSES * energies.buffer_j
-    return products_j(macs, energies) + work.num_scores * softmax + run.memory_bytes * energies.memory_j_per_bytes
+    return products_j(macs, energies) + work.num_scores * softmax + memory_bytes * energies.memory_j_per_bytes
 
 
-def one_pass_j(work: Attention, run: ArrayRun, array: SpatialArray, energies: Energies) -> float:
+def one_pass_j(work: Attention, memory_bytes: float, side: int, energies: Energies) -> float:
     """Energy where exponentials are multiply-adds, division is once a result, and lanes correct once a block."""
-    wide, blocks = work.num_head_features, work.num_scores / array.num_side
+    wide, blocks = work.num_head_features, work.num_scores / side
     macs = work.num_scores * (2.0 * wide + EXPONENTIAL_MACS) + blocks * (EXPONENTIAL_MACS + 1.0 + wide)
     adds = work.num_scores * 2.0 + blocks * (2.0 + wide)
     divides = float(work.num_heads) * work.num_rows * wide
@@ -44,5 +44,5 @@ def one_pass_j(work: Attention, run: ArrayRun, array: SpatialArray, energies: En
         products_j(macs, energies)
         + adds * energies.add_j
         + divides * energies.divide_j
-        + run.memory_bytes * energies.memory_j_per_bytes
+        + memory_bytes * energies.memory_j_per_bytes
     )

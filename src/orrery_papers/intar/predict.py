@@ -1,34 +1,30 @@
 """InTAR: chains of tasks in turn, streamed, and switched between both by a schedule that is fixed beforehand."""
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from statistics import geometric_mean
 
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.execution.dataflow.chain import Machine, in_turn_s, streamed_s, switched_s, traffic_bytes
-from orrery.execution.dataflow.words import read_chain
+from orrery.scenario.kernel.answer import KernelRow
+from orrery_papers.shared.kernel_rows import kernel_rows
+from orrery_papers.shared.own_devices import device_file
+
+DIFFERS = {
+    "sequential": "share of the memory's channels that a sequential design uses, and sizes of tensors",
+    "dataflow": "sizes of the kernels, and how a fixed share of multipliers follows from them",
+}
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
     """Geometric means over the chains."""
-    setup = paper.setups["kernels"]
-    machine, pieces = board(setup), int(setup.number("num_chunks"))
-    found = [read_chain(words) for words in setup.word("task_chains").split(";")]
-    ours = [switched_s(tasks, machine, pieces) for tasks in found]
-    bare = replace(machine, buffer_bytes=0.0)
-    turns = [in_turn_s(tasks, bare) for tasks in found]
-    streams = [streamed_s(tasks, machine, pieces) for tasks in found]
-    moved = [traffic_bytes(tasks, groups, machine) / 1e6 for tasks, (_, groups) in zip(found, ours, strict=True)]
+    found = chains(paper.setups["kernels"])
+    ours = [rows["switching"] for rows in found]
     description = "; ".join(
-        f"{each * 1e3:.3g} ms in groups of {groups} moving {mega:.3g} MB"
-        for (each, groups), mega in zip(ours, moved, strict=True)
+        f"{row.time_s * 1e3:.3g} ms in groups of {row.details['groups']} moving {row.bytes / 1e6:.3g} MB"
+        for row in ours
     )
-    for claim, theirs, differs in (
-        ("sequential", turns, "share of the memory's channels that a sequential design uses, and sizes of tensors"),
-        ("dataflow", streams, "sizes of the kernels, and how a fixed share of multipliers follows from them"),
-    ):
-        ratios = [slow / fast for slow, (fast, _) in zip(theirs, ours, strict=True)]
+    for claim, differs in DIFFERS.items():
+        ratios = [rows[claim].time_s / row.time_s for rows, row in zip(found, ours, strict=True)]
         yield Prediction(
             claim=claim,
             predicted=geometric_mean(ratios),
@@ -37,11 +33,18 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         )
 
 
-def board(setup: Setup) -> Machine:
-    """All multipliers and the memory."""
-    return Machine(
-        flops_per_s=2.0 * setup.number("num_multipliers") * setup.number("core_clock_hz"),
-        memory_bytes_per_s=setup.number("board_bandwidth_bytes_per_s"),
-        buffer_bytes=setup.number("chip_buffer_bytes"),
-        start_s=setup.number("kernel_start_s"),
-    )
+def chains(setup: Setup) -> list[Mapping[str, KernelRow]]:
+    """``orrery kernel chain``: every chain on the set-up's board, in the three ways."""
+    flops_per_s = 2.0 * setup.number("num_multipliers") * setup.number("core_clock_hz")
+    facts = {
+        "dense_fp16_flops_per_s": flops_per_s,
+        "dense_bf16_flops_per_s": flops_per_s,
+        "memory_bandwidth_bytes_per_s": setup.number("board_bandwidth_bytes_per_s"),
+        "last_level_cache_bytes": setup.number("chip_buffer_bytes"),
+    }
+    start_s = setup.number("kernel_start_s")
+    with device_file(setup.word("device"), facts) as device:
+        return [
+            kernel_rows("chain", device=device, chain=words.strip(), launch_s=start_s)
+            for words in setup.word("task_chains").split(";")
+        ]

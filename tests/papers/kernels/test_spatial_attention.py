@@ -35,13 +35,13 @@ PLAIN = Energies(
 
 
 def test_energy_of_products_alone_differs_by_the_exponentials():
-    before = three_pass_j(WORK, three_pass(WORK, LARGE), PLAIN)
-    after = one_pass_j(WORK, one_pass(WORK, SMALL), SMALL, PLAIN)
+    before = three_pass_j(WORK, three_pass(WORK, LARGE).memory_bytes, PLAIN)
+    after = one_pass_j(WORK, one_pass(WORK, SMALL).memory_bytes, SMALL.num_side, PLAIN)
     assert before == 128 * WORK.num_scores
     assert after / before == pytest.approx((128 + 6 + (6 + 1 + 64) / 256) / 128)
 
 
 def test_memory_and_the_buffer_cost_three_passes_alone():
     dear = replace(PLAIN, multiply_add_j=0.0, buffer_j=1.0)
-    assert three_pass_j(WORK, three_pass(WORK, LARGE), dear) == 7 * WORK.num_scores
-    assert one_pass_j(WORK, one_pass(WORK, SMALL), SMALL, dear) == 0
+    assert three_pass_j(WORK, three_pass(WORK, LARGE).memory_bytes, dear) == 7 * WORK.num_scores
+    assert one_pass_j(WORK, one_pass(WORK, SMALL).memory_bytes, SMALL.num_side, dear) == 0

@@ -29,12 +29,14 @@ def test_energies_by_hand():
     run = spatial.three_pass(WORK, ARRAY)
     softmax = 2 * 3 + 7 + 5 + 7 * 13
     products = 2 * 768 * 8 * (2 + 22)
-    assert energy.three_pass_j(WORK, run, ENERGIES) == pytest.approx(products + 768 * softmax + 17 * run.memory_bytes)
+    assert energy.three_pass_j(WORK, run.memory_bytes, ENERGIES) == pytest.approx(
+        products + 768 * softmax + 17 * run.memory_bytes
+    )
     one = spatial.one_pass(WORK, ARRAY)
     blocks = 768 / 4
     macs = 768 * (16 + 6) + blocks * (6 + 1 + 8)
     adds = 768 * 2 + blocks * (2 + 8)
     divides = 3 * 16 * 8
     expected = macs * 24 + adds * 3 + divides * 5 + 17 * one.memory_bytes
-    assert energy.one_pass_j(WORK, one, ARRAY, ENERGIES) == pytest.approx(expected)
+    assert energy.one_pass_j(WORK, one.memory_bytes, ARRAY.num_side, ENERGIES) == pytest.approx(expected)
     assert math.isclose(energy.products_j(10.0, ENERGIES), 240.0)

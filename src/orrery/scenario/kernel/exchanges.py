@@ -8,7 +8,16 @@ import numpy as np
 from orrery import network
 from orrery.base.cost import Spread
 from orrery.base.errors import OutOfRange, ScenarioError
-from orrery.execution.triggered import CutProduct, Machine, in_turns, triggered
+from orrery.execution.triggered import (
+    CutProduct,
+    Machine,
+    Sublayer,
+    in_turns,
+    read_chunks,
+    together,
+    triggered,
+    written_chunks,
+)
 from orrery.hardware.calibration import Calibration
 from orrery.kernels.resolve import find as find_kernels
 from orrery.network import Collective
@@ -22,6 +31,7 @@ from orrery.scenario.kernel.operator import Found, Operator, Way, Work, one_of
 
 FASTEST = "fastest"
 FABRICS = ("leaf-spine", "fat-tree")
+PERMUTATION = "permutation"
 SAME_ROUTING = {"planned": "singlepath", "hash": "ecmp", "spraying": "spray", "packet-spraying": "spray"}
 
 
@@ -138,7 +148,8 @@ def _fabric(work: Work) -> Fabric:
 
 def _routed(kind: str, work: Work, routing: str) -> Found:
     fabric = _fabric(work)
-    found = run(kind, float(work.sizes["message_bytes"]), fabric, routing, work.size("draws"), work.size("seed"))
+    message_bytes, parts = float(work.sizes["message_bytes"]), work.size("flow_parts") if kind == PERMUTATION else 0
+    found = run(kind, message_bytes, fabric, routing, work.size("draws"), work.size("seed"), parts)
     time_s = float(np.median(found.time_s))
     low_80, high_80, low_95, high_95 = np.quantile(found.time_s, (0.1, 0.9, 0.025, 0.975)) / time_s
     rate = fabric.link.each_way_bytes_per_s
@@ -169,10 +180,17 @@ def _routed(kind: str, work: Work, routing: str) -> Found:
     )
 
 
+def permute(work: Work) -> Iterator[Way]:
+    """Every host sends to one that is drawn, over a fabric."""
+    one_of("fabric", work.word("fabric", ""), FABRICS)
+    yield from _over_fabric(PERMUTATION, work)
+
+
 REDUCE = {
     "in-turns": "product, then reduce-scatter, then all-gather",
     "triggered": "tiles of the product start the ring, memory adds what arrives; then all-gather",
     "triggered-without-memory": "the same where memory cannot add: what arrives is read again",
+    "ideal": "product and reduce-scatter at once, each as fast as alone where memory holds both; then all-gather",
 }
 
 
@@ -197,8 +215,7 @@ def _cut(work: Work, name: str) -> Found:
         link_each_way_bytes_per_s=device.scaleup.each_way_bytes_per_s,
         link_latency_s=device.scaleup.latency_s,
     )
-    adds = name != "triggered-without-memory"
-    found = in_turns(product, machine) if name == "in-turns" else triggered(product, machine, adds_in_memory=adds)
+    found = _sublayer(name, product, machine)
     sent = 2.0 * (count - 1) * product.chunk_bytes
     return Found(
         time_s=found.time_s,
@@ -209,12 +226,34 @@ def _cut(work: Work, name: str) -> Found:
             "memory": found.memory_bytes / device.memory_bandwidth_bytes_per_s,
             "network": sent / device.scaleup.each_way_bytes_per_s,
         },
-        details={"sent_bytes": sent},
+        details={"sent_bytes": sent, **_chunks(name, count)},
         because=(
             f"products at {machine.flops_per_s:.3g} FLOP/s ({origin(measured, device)}), a ring over "
             f"{device.scaleup.name}",
         ),
     )
+
+
+def _sublayer(name: str, product: CutProduct, machine: Machine) -> Sublayer:
+    if name == "in-turns":
+        return in_turns(product, machine)
+    if name == "ideal":
+        return together(product, machine)
+    return triggered(product, machine, adds_in_memory=name == "triggered")
+
+
+def _chunks(name: str, num_devices: int) -> dict[str, int]:
+    """Chunks of the result that cross the memory until the sum is there."""
+    if name in ("in-turns", "ideal"):
+        return {
+            "chunks_read": read_chunks(num_devices, is_triggered=False),
+            "chunks_written": written_chunks(num_devices, is_triggered=False),
+        }
+    adds = name == "triggered"
+    return {
+        "chunks_read": read_chunks(num_devices, is_triggered=True, adds_in_memory=adds),
+        "chunks_written": written_chunks(num_devices, is_triggered=True, adds_in_memory=adds),
+    }
 
 
 SIZES = {
@@ -230,25 +269,36 @@ SIZES = {
 }
 
 
+ROUTED = {
+    "spray": "every flow over all spines (--fabric)",
+    "ecmp": "a flow on one spine, by a hash (--fabric)",
+    "singlepath": "flows on one spine each, assigned with all in view (--fabric)",
+}
+
+
 def _operators() -> Iterator[Operator]:
     named = {technique.name: technique.gains for technique in ALGORITHMS.techniques.values()}
-    routed = {
-        "spray": "every flow over all spines (--fabric)",
-        "ecmp": "a flow on one spine, by a hash (--fabric)",
-        "singlepath": "flows on one spine each, assigned with all in view (--fabric)",
-    }
     for kind in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"):
         yield Operator(
             name=kind.replace("_", "-"),
             sizes=SIZES,
             ways=partial(exchange, kind),
-            variants={FASTEST: "the fastest of the library's algorithms", **named, **routed, **ABOUT},
+            variants={FASTEST: "the fastest of the library's algorithms", **named, **ROUTED, **ABOUT},
             settings=frozenset({"fabric", "routing", "engine", "peer_to_peer"}) | SETTINGS,
             spellings=SAME_ROUTING,
         )
 
 
 COLLECTIVES = tuple(_operators())
+PERMUTATIONS = Operator(
+    name=PERMUTATION,
+    sizes={"message_bytes": None, "leaves": None, "hosts_per_leaf": None, "spines": 0, "flow_parts": 0}
+    | {name: SIZES[name] for name in ("devices", "draws", "seed")},
+    ways=permute,
+    variants=ROUTED,
+    settings=frozenset({"fabric", "routing"}),
+    spellings=SAME_ROUTING,
+)
 REDUCE_SCATTERED = Operator(
     name="gemm-reduce-scatter",
     sizes={"m": None, "n": None, "k": None, "devices": None},

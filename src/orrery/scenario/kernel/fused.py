@@ -243,9 +243,11 @@ def _perceptron(work: Work, name: str) -> Found:
     network = Perceptron(num_width=work.size("width"), num_matrices=work.size("depth"))
     peak = device.peak_flops_per_s(("bf16", "fp16"))[1]
     roofs = Roofs(flops_per_s=peak, bytes_per_s=device.memory_bandwidth_bytes_per_s)
+    on_chip = work.number("on_chip_flops_per_s", peak)
     launch_s, together = work.number("launch_s", DISPATCH_S), work.size("rows_per_load")
     flops = rows * network.flops(phase)
     details: dict[str, object] = {}
+    others: dict[str, float] = {}
     if name == "layer-by-layer":
         if phase is Phase.FORWARD:
             raise OutOfRange("layer by layer is counted for inference and training; write one of them as the phase.")
@@ -262,14 +264,18 @@ def _perceptron(work: Work, name: str) -> Found:
             because = "a matrix does not fit beside a processor: a kernel a product, activation functions within"
         else:
             moved = rows * network.fused_bytes(phase, together)
-            time_s = fused_s(network, phase, rows, together, roofs, launch_s)
-            because = f"{together} rows share a load of the weights; reads of weights on chip are not counted"
+            limits = replace(roofs, flops_per_s=min(peak, on_chip))
+            time_s = fused_s(network, phase, rows, together, limits, launch_s)
+            others = {"on-chip reads": flops / on_chip} if work.has("on_chip_flops_per_s") else {}
+            because = f"{together} rows share a load of the weights"
+            because += "" if others else "; reads of weights on chip are not counted"
     assumed = "" if work.has("launch_s") or name == "roof" else " (a launch of 5 us is assumed)"
     return Found(
         time_s=time_s,
         flops=flops,
         bytes=moved,
         roofs_s={"compute": flops / peak, "memory": moved / device.memory_bandwidth_bytes_per_s},
+        others_s=others,
         details={**details, "flops_per_byte": flops / moved if moved else 0.0},
         because=(because + assumed,),
     )
@@ -295,5 +301,5 @@ FUSED_MLP = Operator(
     sizes={"width": None, "depth": None, "batch": None, "rows_per_load": ROWS_PER_LOAD},
     ways=perceptron,
     variants=MLP,
-    settings=frozenset({"launch_s", "phase"}),
+    settings=frozenset({"launch_s", "phase", "on_chip_flops_per_s"}),
 )

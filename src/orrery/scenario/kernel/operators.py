@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from orrery.scenario.fields_kernel import OPERATORS as NAMES
 from orrery.scenario.kernel.attention import ATTENTION, LATENT
 from orrery.scenario.kernel.blocks import BLOCK_EXCHANGE
-from orrery.scenario.kernel.exchanges import COLLECTIVES, REDUCE_SCATTERED
+from orrery.scenario.kernel.exchanges import COLLECTIVES, PERMUTATIONS, REDUCE_SCATTERED
 from orrery.scenario.kernel.fused import CHAINS, FUSED_MLP, RECURRENT
 from orrery.scenario.kernel.instruction import INSTRUCTION
 from orrery.scenario.kernel.launches import LAUNCHES
@@ -34,6 +34,7 @@ _ALL = (
     INSTRUCTION,
     BLOCK_EXCHANGE,
     REDUCE_SCATTERED,
+    PERMUTATIONS,
     *COLLECTIVES,
 )
 
