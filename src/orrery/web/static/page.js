@@ -4,6 +4,8 @@
 document.addEventListener("htmx:beforeSwap", (event) => {
   // A mistake (422) is an answer: it says what to write instead.
   if (event.detail.xhr.status === 422) { event.detail.shouldSwap = true; event.detail.isError = false; }
+  // Drawings are taken out at once: htmx would take leave of each of their thousands of nodes with an event of its own.
+  if (event.detail.shouldSwap) { for (const drawing of event.detail.target.querySelectorAll("svg")) { drawing.remove(); } }
 });
 
 // Back and forward load the page of the address anew (htmx does that): an address is one step, once answered …
