@@ -44,7 +44,7 @@ OFF = {
     "energonai": ("--policy packed-batch", "--policy request-level"),
     "ets-tree-search": ("shared-cache-tree", "balanced-tree"),
     "exflow": ("+affinity:0.6", ""),
-    "flexllm": ("--fill-tokens 256", ""),
+    "flexllm": ("--fill-tokens 2048 --fill-until-s 0.05", ""),
     "fp8-lm": ("--precision fp8_lm", "--precision bf16"),
     "frontier-low-bandwidth-zero": ("--partition three-level --link-levels pair:2:4e11", "--partition zero-plus-plus"),
     "fsmoe": (

@@ -119,7 +119,17 @@ def _load_rows(answer: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         ("cache in use", *cache),
         ("preemptions", f"{answer['preemptions']:,}", ""),
         ("prompt tokens from the cache", f"{answer['prefix_hit_rate_frac']:.1%}", ""),
+        *_finetuning_rows(answer),
     ]
+
+
+def _finetuning_rows(answer: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    found: Mapping[str, Any] | None = answer.get("finetuning")
+    if not found:
+        return []
+    idle, alone = (figures(found[key]) for key in ("idle_tokens_per_s", "alone_tokens_per_s"))
+    share = "" if found["retained_frac"] is None else f", {found['retained_frac']:.0%} of {alone} without requests"
+    return [("fine-tuning", f"{figures(found['tokens_per_s'])} tokens/s", f"{idle} more while idle{share}")]
 
 
 def _cost_rows(answer: Mapping[str, Any]) -> list[tuple[str, str, str]]:

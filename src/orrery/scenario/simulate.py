@@ -25,6 +25,7 @@ from orrery.scenario.own_price import own_usd_per_hour
 from orrery.scenario.requests import is_spread, requests_for
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.service import service_for
+from orrery.serving.filling import Finetuned, finetuned
 from orrery.serving.metrics import PERCENTILES, About, Summary, result_json, summary
 from orrery.serving.mix import SPREAD_FRAC
 from orrery.serving.online import highest_rate
@@ -79,6 +80,11 @@ class SimulatedAnswer:
             return None
         return each * (1.0 + self.service.host_power_w / self.summary.power_w)
 
+    @property
+    def finetuned(self) -> Finetuned | None:
+        """Rates of fine-tuning tokens that filled the steps."""
+        return finetuned(self.service, self.simulated)
+
     def to_json(self, *, detailed: bool = False) -> dict[str, Any]:
         """The keys of ``vllm bench serve`` (milliseconds), then ours (SI); ``detailed`` adds a value a request."""
         found = result_json(self.simulated, self.summary, self.about, detailed)
@@ -94,6 +100,7 @@ class SimulatedAnswer:
                 "deployment": to_json(deployment_json(self.service.pools[-1].deployment)),
                 "settings": self.scenario.written(),
                 "counters": self.simulated.counters,
+                "finetuning": to_json(self.finetuned.to_json()) if self.finetuned else None,
                 "notes": list(self.notes),
             }
         )

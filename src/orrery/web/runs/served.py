@@ -97,12 +97,24 @@ def load(a: Plain) -> tuple[Figure, ...]:
             name="Prompts from the cache", value=format_value(a["prefix_hit_rate_frac"], "frac"), note="of their tokens"
         ),
         Figure(name="Idle", value=f"{a['idle_frac'] or 0.0:.1%}", note="of the machines' time"),
+        *_finetuning(a),
         Figure(
             name="First limit reached",
             value="nothing" if start_s is None else str(saturated),
             note="" if start_s is None else f"{format_value(start_s, 's')} after the start",
         ),
     )
+
+
+def _finetuning(a: Plain) -> tuple[Figure, ...]:
+    """Rate of fine-tuning that fills the steps, and its part of the same devices without requests."""
+    found = a.get("finetuning")
+    if not found:
+        return ()
+    share = found["retained_frac"]
+    note = f"tokens/s, {found['idle_tokens_per_s']:.3g} more while idle"
+    note += "" if share is None else f"; {share:.0%} of {found['alone_tokens_per_s']:.4g} without requests"
+    return (Figure(name="Fine-tuning", value=f"{found['tokens_per_s']:.4g}", note=note),)
 
 
 def spread(a: Plain) -> tuple[tuple[str, ...], tuple[tuple[str, tuple[str, ...]], ...]]:

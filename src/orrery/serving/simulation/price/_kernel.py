@@ -60,6 +60,9 @@ from orrery.serving.simulation.tables._kernel import (
     TransferRule,
 )
 
+FILL_ATTEMPTS = 20
+"""Halvings of the room in a step until fine-tuning fills it to a token, for up to a million tokens."""
+
 
 def _pass(w: SimulationState, variant: int, lane: int, extra: float, share: float) -> None:
     """The device's cost of a lane's step, or of ``share`` of its sequences, into ``w.cost``."""
@@ -145,7 +148,7 @@ def _fill(w: SimulationState, variant: int, lane: int, extra: float) -> float:
     row = w.step[lane]
     most = max(0.0, w.rules.fill_tokens - row[N_NEW] - row[N_DECODES] - extra)
     low, high = 0.0, most
-    for attempt in range(7):
+    for attempt in range(FILL_ATTEMPTS):
         _pass(w, variant, lane, extra + high, 1.0)
         if w.cost[0, surface.TIME] <= w.rules.fill_until_s:
             low = high
@@ -155,6 +158,8 @@ def _fill(w: SimulationState, variant: int, lane: int, extra: float) -> float:
         else:
             most = high
             high = 0.5 * (low + high)
+        if most - low < 1.0:
+            break
     low = np.floor(low)
     _pass(w, variant, lane, extra + low, 1.0)
     row[N_FILL] = low
