@@ -47,7 +47,7 @@ class Finetuned:
 
 
 def finetuned(service: Service, run: Simulated) -> Finetuned | None:
-    """What fine-tuning got in a run; None where nothing filled its steps."""
+    """Rates of fine-tuning in a run; None where nothing filled its steps."""
     if service.filling is None:
         return None
     alone = sum(p.replicas * alone_tokens_per_s(p.deployment, service.filling) for p in service.own_pools)
