@@ -41,6 +41,15 @@ def test_a_pass_by_hand():
     assert x.attention_s_per_tokens == pytest.approx(131072 / (204.8e9 * 0.76))
 
 
+def test_padding_is_said():
+    alike, drawn = (orrery.estimate(**each, batch=2000) for each in (BASE, DRAWN))
+    said = next(note for note in alike.notes if note.startswith("padding"))
+    assert "every prompt has 77 tokens" in said
+    said = next(note for note in drawn.notes if note.startswith("padding"))
+    assert f"go to {drawn.longest_tokens}, " in said
+    assert drawn.gain > alike.gain
+
+
 def test_bound_and_run_agree_within_six_percent_and_say_so(capsys, tmp_path):
     words = [w for k, v in BASE.items() for w in (f"--{k.replace('_', '-')}", f"{v}")]
     typed = printed(capsys, "simulate", *words, "--num-requests", "5000")

@@ -211,9 +211,20 @@ def _answer(scenario: Scenario, counted: str, count: int, *, is_played: bool) ->
         played_s=played(work, prompts, answers) if is_played else None,
         num_output_tokens=int(answers.sum()) if is_played else count * work.output_tokens,
         tariff=tariff,
-        notes=(*notes, *tariff.notes),
+        notes=(*notes, _padding_note(prompts), *tariff.notes),
         settings=written,
     )
+
+
+def _padding_note(prompts: Ints) -> str:
+    """How much of the prompts' tokens is padding in phases, which a run without phases saves."""
+    longest = int(prompts.max())
+    if longest == int(prompts.min()):
+        return (
+            f"padding: every prompt has {longest} tokens, so that phases pad nothing; --input-tokens-std spreads them"
+        )
+    share = 1.0 - float(prompts.mean()) / longest
+    return f"padding: in phases prompts of {prompts.mean():.0f} tokens, the mean, go to {longest}, {share:.0%} padding"
 
 
 def _deployed(scenario: Scenario) -> tuple[Deployment, tuple[str, ...]]:

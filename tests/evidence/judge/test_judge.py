@@ -178,6 +178,18 @@ def test_what_hardly_moves_keeps_its_line_and_what_moves_is_said(
     assert scorecard.read_text() != text
 
 
+def test_a_line_is_written_again_where_its_words_changed_and_not_where_its_numbers_did(
+    scorecard: Path, quick: tuple[ClaimResult, ...]
+) -> None:
+    def told(because: str) -> str:
+        write_scorecard(again((replace(quick[0], because=because), *quick[1:])), scorecard)
+        return read_scorecard(scorecard).papers["holmes"][quick[0].claim.id].because
+
+    assert told("15+15 layers: 11.20 s of 1.5e-3 and 2,048") == "15+15 layers: 11.20 s of 1.5e-3 and 2,048"
+    assert told("15+15 layers: 11.21 s of 1.6e+4 and 2,049") == "15+15 layers: 11.20 s of 1.5e-3 and 2,048"
+    assert told("15+15 layers: 11.21 s, links assumed") == "15+15 layers: 11.21 s, links assumed"
+
+
 def test_a_claim_that_is_gone_or_new_has_moved(scorecard: Path, quick: tuple[ClaimResult, ...]) -> None:
     write_scorecard(again(quick), scorecard)
     gone = replace(quick[0], predicted=None)

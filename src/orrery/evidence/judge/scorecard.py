@@ -1,11 +1,13 @@
 """The checked-in scorecard of papers' claims: what was predicted when the file was last written.
 
 It is a part of the accuracy file, one line a claim, written by ``orrery reproduce``. A prediction that moves by no more
-than ``STILL_FRAC`` keeps its line, so that another processor's last digits change nothing.
+than ``STILL_FRAC`` keeps its line while it is told in the same words, so that another processor's last digits change
+nothing.
 """
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -138,11 +140,16 @@ def write_scorecard(papers: Mapping[str, PaperResult], path: Path = ACCURACY) ->
     return text
 
 
+NUMBER = re.compile(r"\d[\d.,]*(e[+-]?\d+)?")
+"""A number in a sentence: its last digits differ from machine to machine."""
+
+
 def _retained(before: Scored | None, now: ClaimResult) -> Scored:
-    """The line as it stands, where nothing moved."""
+    """The line as it stands, where nothing moved and its words are the same but for numbers."""
     assert now.predicted is not None
     word = verdict(now.claim, now.predicted)
-    if before and before.verdict == word and _is_near(before.predicted, now.predicted, STILL_FRAC):
+    is_near = before and before.verdict == word and _is_near(before.predicted, now.predicted, STILL_FRAC)
+    if before and is_near and NUMBER.sub("", before.because) == NUMBER.sub("", now.because):
         return before
     return Scored(predicted=now.predicted, ratio=now.ratio, verdict=word, because=now.because)
 
