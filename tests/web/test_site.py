@@ -118,3 +118,15 @@ def test_an_earlier_export_is_written_anew(site):
     assert root_of("papers/x.html") == "../"
     assert root_of("index.html") == ""
     assert slug("a/b c") == "a-b-c"
+
+
+def test_cells_have_the_units_of_their_names_and_numbers_stand_at_the_right(site):
+    devices = (site / "devices.html").read_text("utf-8")
+    assert '<th scope="col" class="number">Memory bandwidth</th>' in devices
+    for text in ("85.5 GB", "3.36 TB/s", "989 TFLOP/s", "700 W"):
+        assert f'class="number">{text}</td>' in devices
+    assert "3.36 TB/s" in (site / "devices" / "h100-sxm.html").read_text("utf-8")
+    assert '<td data-label="Parameters" class="number">70.6 B</td>' in (site / "models.html").read_text("utf-8")
+    assert '<td data-label="Year">2024</td>' in (site / "papers.html").read_text("utf-8")
+    tables = [path.read_text("utf-8") for path in site.rglob("*.html") if path.parent.name != "best"]
+    assert not any(re.search(r'"(number|Value)">[^<]*\de[+-]?\d', table) for table in tables)

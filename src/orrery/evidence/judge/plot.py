@@ -21,7 +21,7 @@ def draw(judged: Sequence[ClaimResult]) -> str:
     for title, unit in PANELS:
         inside = [j for j in judged if (j.claim.unit == unit if unit else j.claim.unit not in named)]
         panels.append(_panel(title, unit, [(j, p) for j in inside if (p := j.predicted) and p > 0.0 < _near(j, p)]))
-    return parity(panels, title="Predicted against reported claims of papers", names=("reported", "predicted")) + "\n"
+    return parity(panels, title="Claims: predicted against reported", names=("reported", "predicted")) + "\n"
 
 
 def _panel(title: str, unit: str, judged: Sequence[tuple[ClaimResult, float]]) -> Pairs:

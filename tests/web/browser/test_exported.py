@@ -1,0 +1,81 @@
+"""The exported site, a page of each kind as any server of files hands it out: usable, and alone with its host."""
+
+import threading
+from dataclasses import replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from orrery.web.landing.choices import MODELS
+from orrery.web.site import write
+from orrery.web.site.content import best_path, pages
+
+from .test_accessible import grave, too_wide
+
+KINDS = {
+    "chart": "index.html",
+    "another chart": best_path(MODELS[1].key),
+    "devices": "devices.html",
+    "device": "devices/h100-sxm.html",
+    "models": "models.html",
+    "scorecard": "scorecard.html",
+    "accuracy": "accuracy.html",
+    "papers": "papers.html",
+    "paper": "papers/snapkv.html",
+    "search": "search.html?q=kv cache",
+}
+OFTEN = ("chart", "paper")
+LOOKS = [(scheme, width) for scheme in ("light", "dark") for width in (1440, 390)]
+ALL = [
+    pytest.param(path, *look, id=f"{kind}-{look[0]}-{look[1]}", marks=() if is_often else pytest.mark.slow)
+    for kind, path in KINDS.items()
+    for look in LOOKS
+    for is_often in [kind in OFTEN and look == ("dark", 390)]
+]
+
+
+class Files(SimpleHTTPRequestHandler):
+    """A server of files that keeps no log."""
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory, browser):
+    """The address of the site: a page of each kind, without the pictures of previews."""
+    folder = tmp_path_factory.mktemp("site")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(write, "pages", lambda: (replace(p, card=None) for p in pages() if p.path in KINDS.values()))
+        write.export(folder)
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Files, directory=str(folder))) as files:
+        threading.Thread(target=files.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{files.server_port}"
+        files.shutdown()
+
+
+@pytest.mark.parametrize(("path", "scheme", "width"), ALL)
+def test_every_kind_of_page_is_usable(profile, path, scheme, width):
+    page = profile(color_scheme=scheme, viewport={"width": width, "height": 844}).new_page()
+    page.goto(f"/{path}")
+    page.evaluate("for (const one of document.querySelectorAll('details')) { one.open = true; }")
+    assert grave(page) == []
+    assert [too_wide(page, one) for one in (width, 320)] == [0, 0]
+
+
+def test_a_table_stands_in_its_page_and_its_rows_are_filtered(tab):
+    tab.goto("/devices.html")
+    assert tab.locator(".scroll").first.evaluate("(one) => one.scrollWidth - one.clientWidth") == 0
+    row = tab.locator("tbody tr", has_text="NVIDIA H100 SXM5 80 GB")
+    assert "3.36 TB/s" in row.inner_text()
+    tab.get_by_label("Filter rows").fill("h100 sxm5")
+    assert tab.locator("tbody tr:visible").count() < 10
+    row.get_by_role("link").click()
+    assert tab.locator("h1").inner_text() == "h100-sxm"
+
+
+def test_the_search_leads_to_a_page(tab):
+    tab.goto("/search.html?q=snapkv")
+    tab.locator("#found a").first.click()
+    assert "SnapKV" in tab.locator("h1").inner_text()
