@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from orrery import __version__
+from orrery.base.units import figures
 from orrery.reports.serving_words import BOUND_BY
 from orrery.web.assets import styles
 from orrery.web.assets import version as asset_version
@@ -63,7 +64,13 @@ def environment() -> Environment:
         auto_reload=False,
     )
     cast("dict[str, Any]", found.globals).update(
-        version=__version__, assets=asset_version(), styles=styles, svg=Markup, limits=BOUND_BY, marked=marked
+        version=__version__,
+        assets=asset_version(),
+        styles=styles,
+        svg=Markup,
+        limits=BOUND_BY,
+        marked=marked,
+        number=figures,
     )
     return found
 

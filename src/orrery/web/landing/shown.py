@@ -41,6 +41,8 @@ def shown(choice: Choice, is_usd: bool = False) -> dict[str, Any]:
         "chart": chart(choice, is_usd),
         "chart_size": (WIDTH_PX, HEIGHT_PX),
         "layout_of": layout_of,
+        "short": short,
+        "dollars": dollars,
         **menus(),
     }
 
@@ -67,9 +69,9 @@ def _cheapest(best: Best, usd: float) -> Cell:
     return Cell(
         title="Cheapest at this SLO",
         device=best.device.title,
-        value=_dollars(usd),
+        value=dollars(usd),
         unit="per M output tokens",
-        interval=f"{_dollars(low)} to {_dollars(high)}",
+        interval=f"{dollars(low)} to {dollars(high)}",
         detail=_detail(best.row),
         is_thin=best.row["borrowed"] > THIN,
     )
@@ -88,11 +90,11 @@ def _fastest(choice: Choice) -> tuple[Cell, ...]:
 
 def _cell(title: str, device: str, row: Row, figure: tuple[str, str], value: float) -> Cell:
     name, unit = figure
-    low, high = (_short(value * row[f"{name}_{end}"] / 100) for end in ("low", "high"))
+    low, high = (short(value * row[f"{name}_{end}"] / 100) for end in ("low", "high"))
     return Cell(
         title=title,
         device=device,
-        value=_short(value),
+        value=short(value),
         unit=unit,
         interval=f"{low} to {high}",
         detail=_detail(row),
@@ -101,13 +103,14 @@ def _cell(title: str, device: str, row: Row, figure: tuple[str, str], value: flo
 
 
 def _detail(row: Row) -> str:
-    return f"{layout_of(row)} · TPOT {_short(row['tpot_ms'])} ms"
+    return f"{layout_of(row)} · TPOT {short(row['tpot_ms'])} ms"
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
     """Three digits; thousands in full."""
     return f"{value:,.0f}" if value >= 100 else f"{float(f'{value:.3g}'):g}"
 
 
-def _dollars(value: float) -> str:
+def dollars(value: float) -> str:
+    """Three digits, also where the last are zeros."""
     return f"${value:.0f}" if value >= 100 else f"${value:#.3g}"
