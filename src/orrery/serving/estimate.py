@@ -19,6 +19,7 @@ from orrery.serving.clock import Ticks
 from orrery.serving.decoding import decoding
 from orrery.serving.drafted import drafted, in_steps
 from orrery.serving.extrapolation import bounds_of, extrapolation_share, factors_of, kind_of_run, notes_of
+from orrery.serving.host_turn import turn_notes
 from orrery.serving.intervals import Figures, joint
 from orrery.serving.steady import Steady
 from orrery.serving.workload import Workload, loop_requests
@@ -139,6 +140,10 @@ def estimate(deployment: Deployment, workload: Workload) -> Estimate | Infeasibl
     if isinstance(answer, Infeasible):
         return answer
     return _finish(deployment, memory, workload, replace(answer, tpot_s=answer.tpot_s / steps.tokens_per_step))
+
+
+def _turn(deployment: Deployment, workload: Workload) -> tuple[str, ...]:
+    return turn_notes(deployment, workload.input_tokens, workload.input_tokens + workload.output_tokens / 2.0)
 
 
 def _static(deployment: Deployment, memory: Memory, workload: Workload) -> _Answer:
@@ -332,7 +337,12 @@ def _finish(deployment: Deployment, memory: Memory, workload: Workload, a: _Answ
         rate_used_frac=min(1.0, a.load_frac) if workload.mode == "open" else 1.0,
         bound_by=a.steps.limit(),
         intervals=intervals,
-        notes=(*notes_of(deployment, doubt), *a.notes, *_throttled(deployment, is_throttled=is_throttled)),
+        notes=(
+            *notes_of(deployment, doubt),
+            *a.notes,
+            *_throttled(deployment, is_throttled=is_throttled),
+            *(_turn(deployment, workload) if a.steps.limit() == "host" else ()),
+        ),
         deployment=deployment,
         steps=a.steps,
     )
