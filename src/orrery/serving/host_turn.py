@@ -22,18 +22,20 @@ def turn_notes(deployment: Deployment, input_tokens: float, context_tokens: floa
         ("decode steps", "sequences", steps_of(0.0, 0.0, 0.0, sizes, context_tokens)),
         ("prefill steps", "prompts", steps_of(sizes, input_tokens, input_tokens, 0.0, 0.0)),
     )
-    said: list[str] = []
+    slower: list[str] = []
     for steps, unit, batch in kinds:
         ticks = tick(deployment, batch)
         ranges = slow_ranges(ticks.host_s > ticks.done.time_s)
-        said += [f"{steps} of {' and '.join(ranges)} {unit}"] if ranges else []
-    if not said:
+        slower += [f"{steps} of {' and '.join(ranges)} {unit}"] if ranges else []
+    if not slower:
         return ()
-    return (f"host: slower than the device in {', and in '.join(said)} (powers of two); elsewhere the device decides",)
+    return (
+        f"host: slower than the device in {', and in '.join(slower)} (powers of two); elsewhere the device decides",
+    )
 
 
 def slow_ranges(is_slow: NDArray[np.bool_]) -> list[str]:
-    """The sizes, in words, in whose steps the host is slower: ``up to 4``, ``64 and more``."""
+    """Ranges of sizes in whose steps the host is slower, as text: ``up to 4``, ``64 and more``."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], is_slow, [False]))))
     return [_words(int(first), int(after) - 1) for first, after in edges.reshape(-1, 2)]
 
