@@ -2,8 +2,9 @@
 
 import pytest
 
-from orrery.base.errors import ScenarioError
+from orrery.base.errors import OutOfRange, ScenarioError
 from orrery.catalog.devices import get_device
+from orrery.catalog.own_device import own_device
 from orrery.hardware.gates import memory_j_per_bit
 from orrery.kernels.gemm.naive_tiles import LARGEST_TILE
 from orrery.kernels.lowbit.lanes import VectorCores, product_s
@@ -55,9 +56,15 @@ def test_lanes_gain_at_most_their_number_and_cores_help():
 
 def test_a_prompt_in_lanes_by_hand():
     sizes = ("hidden=64", "ffn=128", "layers=2", "heads=2", "tokens=10", "drop_frac=0.5", "dropped_after=1")
-    found = {
-        (r["weight_bits"], r["activation_bits"], r["kept_frac"]): r["prompt_s"] for r in rows("narrow-lanes", *sizes)
-    }
+    asked = rows("narrow-lanes", *sizes)
+    assert [(r["weight_bits"], r["activation_bits"], r["packed"]) for r in asked[::2]] == [
+        (16, 16, 0),
+        (8, 8, 0),
+        (4, 8, 0),
+        (4, 4, 1),
+        (4, 4, 0),
+    ]
+    found = {(r["weight_bits"], r["activation_bits"], r["kept_frac"]): r["prompt_s"] for r in asked}
     cores = VectorCores(
         num_cores=4, clock_hz=2.4e9, register_bits=128, num_units=2, has_dot_products=True, memory_bytes_per_s=34e9
     )
@@ -70,8 +77,25 @@ def test_a_prompt_in_lanes_by_hand():
     assert found[4, 8, 0.5] == pytest.approx(layer(10) + layer(5))
     # nothing dropped: one row for each pair of widths, and 16 bits are as fast as themselves
     plain = rows("narrow-lanes", *sizes[:-2], "drop_frac=0")
-    assert [row["kept_frac"] for row in plain] == [1.0] * 4
+    assert [row["kept_frac"] for row in plain] == [1.0] * 5
     assert plain[0]["speedup"] == 1.0
+
+
+def test_lanes_of_a_device_and_4_bits_with_and_without_packing(tmp_path):
+    """A processor of 4 cores at 2.4 GHz whose FP32 rate is two registers of 128 bits a cycle is the default's."""
+    path = tmp_path / "mine.toml"
+    path.write_text(own_device("raspberry-pi-5-8gb", {"memory_bandwidth_bytes_per_s": "34 GB/s"}))
+    device = get_device(path)
+    assert (device.num_compute_units, device.compute_clock_hz) == (4, 2.4e9)
+    assert device.vector_flops_per_s == 4 * 2.4e9 * 2 * 2 * 128 / 32
+    asked = rows("narrow-lanes", "layers=1", device=str(path))
+    assert asked == rows("narrow-lanes", "layers=1")
+    packed, apart = (r["prompt_s"] for r in asked if r["activation_bits"] == 4 and r["kept_frac"] == 1.0)
+    assert 1.9 < apart / packed < 2.1  # twice the products; attention stays, and weights apart are spread
+    with pytest.raises(ScenarioError, match="cores: raspberry-pi-5-8gb says it"):
+        run_experiment("narrow-lanes", sizes=("cores=8",), device="raspberry-pi-5-8gb")
+    with pytest.raises(OutOfRange, match="counted for processors"):
+        run_experiment("narrow-lanes", device="h100-sxm")
 
 
 def test_tuning_never_loses_and_no_time_keeps_what_was_shipped():

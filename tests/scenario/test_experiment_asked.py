@@ -50,7 +50,7 @@ def test_what_is_not_said_is_the_default():
         ({"experiment": "narrow-lanes", "set": {"tokens": "many"}}, "write a whole number"),
         ({"experiment": "narrow-lanes", "set": ["tokens"]}, "write NAME=VALUE"),
         ({"experiment": "narrow-lanes", "seeds": 0}, "seeds: got 0; write a whole number from 1 to 100"),
-        ({"experiment": "narrow-lanes", "device": "t4"}, "device: experiment narrow-lanes reads none"),
+        ({"experiment": "small-core-training", "device": "t4"}, "device: experiment small-core-training reads none"),
     ],
 )
 def test_wrong_words_say_what_to_write(settings, words):

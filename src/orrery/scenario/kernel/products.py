@@ -14,7 +14,7 @@ from orrery.execution.formats import compute_format
 from orrery.hardware.device import Device
 from orrery.kernels.gemm.naive_tiles import tiled_run
 from orrery.kernels.gemm.rule import explain
-from orrery.kernels.lowbit.lanes import VectorCores, product_s, products_per_instruction
+from orrery.kernels.lowbit.lanes import cores_of, product_s, products_per_instruction
 from orrery.kernels.lowbit.mixed_blocks import MixedGemm, mixed_gemm_s, moved_bytes, roof_s
 from orrery.kernels.lowbit.one_bit import integer_gemm_s, nearest_integer_bits, one_bit_gemm_s
 from orrery.kernels.lowbit.packed import Loads, packed_gemm_s, plain_gemm_s, weight_load
@@ -259,17 +259,9 @@ def _two_widths(work: Work, weights: str) -> Iterator[Way]:
 
 
 def _lanes(work: Work, weight_bits: int, activation_bits: int, name: str) -> Found:
-    """On vector registers as wide as the device's rate in FP32 says, all units of a core taken as one."""
+    """On a processor's vector registers."""
     (m, n, k), device = _sizes(work), work.device
-    a_core = device.num_compute_units * device.compute_clock_hz
-    cores = VectorCores(
-        num_cores=device.num_compute_units,
-        clock_hz=device.compute_clock_hz,
-        register_bits=round(32.0 * device.vector_flops_per_s / (2.0 * a_core)),
-        num_units=1,
-        has_dot_products=name == "lanes-dot",
-        memory_bytes_per_s=device.memory_bandwidth_bytes_per_s,
-    )
+    cores = cores_of(device, has_dot_products=name == "lanes-dot")
     each = products_per_instruction(cores, weight_bits, activation_bits)
     moved = (n * k * weight_bits + m * k * activation_bits) / 8.0 + 2.0 * m * n
     flops = 2.0 * m * n * k
