@@ -5,7 +5,7 @@ from pathlib import Path
 
 from battery import over
 
-from checks.reached import nodes
+from checks.modules import nodes
 
 TESTS = Path(__file__).resolve().parents[1]
 FILES = sorted(path for path in TESTS.rglob("*.py") if "papers" not in path.relative_to(TESTS).parts[:1])

@@ -1,7 +1,6 @@
 """Code that no command, page or plug-in reaches: there is none, and how it would be found."""
 
-import ast
-
+from checks.modules import module_in
 from checks.reached import reached, unnamed, unreached
 
 
@@ -10,11 +9,11 @@ def test_nothing_is_out_of_reach():
     assert unreached() == ([], [])
 
 
-def trees(**sources):
-    return {name.replace("__", "."): ast.parse(text) for name, text in sources.items()}
+def house(**sources):
+    return {name.replace("__", "."): module_in(text) for name, text in sources.items()}
 
 
-HOUSE = trees(
+HOUSE = house(
     h="HOME = {'door': 'h.lazy'}",
     h__cli="",
     h__cli__a="def f():\n    from h.deep.used import g",
@@ -39,7 +38,7 @@ def test_modules_are_reached_by_imports_by_words_and_by_their_folder():
 
 
 def test_a_name_is_used_where_another_place_names_it():
-    found = trees(
+    found = house(
         a="def used(): ...\ndef alone(): alone_too = 1\nclass Silent: ...\ndef _own(): ...",
         b="from a import used",
         c="def listed(): ...\n__all__ = ['listed']\n@group.command('x')\ndef x_command(): ...",

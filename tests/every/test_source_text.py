@@ -1,11 +1,12 @@
 """What every source file keeps to: a docstring, a size, and no loose ends."""
 
-import ast
 import re
 import subprocess
 from pathlib import Path
 
 from battery import over
+
+from checks.modules import module_at
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
@@ -29,22 +30,9 @@ def shown(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def documented(path: Path):
-    """(name, has a docstring) of the module and of every public class and function at its top, methods included."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    yield "module", ast.get_docstring(tree) is not None
-    for node in tree.body:
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
-            yield node.name, ast.get_docstring(node) is not None
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and not node.bases:  # else it overrides
-            for method in node.body:
-                if isinstance(method, ast.FunctionDef) and not method.name.startswith("_"):
-                    yield f"{node.name}.{method.name}", ast.get_docstring(method) is not None
-
-
 @over(SOURCES, named=shown)
 def test_every_public_name_says_what_it_is(path):
-    silent = [name for name, has in documented(path) if not has]
+    silent = module_at(path).undocumented
     assert not silent, f"{shown(path)}: no docstring on {', '.join(silent)}"
 
 

@@ -1,13 +1,11 @@
 """Names and docstrings use the words of the field: the retired ones do not come back."""
 
-import ast
 import re
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from battery import over
 
-from checks.reached import nodes
+from checks.modules import module_at, module_in
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 FILES = sorted(SOURCE.rglob("*.py"))
@@ -43,32 +41,12 @@ def _place(path: Path) -> str:
     return str(path.relative_to(SOURCE))
 
 
-def _names(found: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
-    for node in found:
-        match node:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                yield node.lineno, name
-            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()):
-                yield node.lineno, name
-            case _:
-                pass
-
-
-def _texts(found: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
-    for node in found:
-        match node:
-            case ast.Expr(value=ast.Constant(value=str(text))):
-                yield node.lineno, text.strip()
-            case _:
-                pass
-
-
 @over(FILES, named=_place)
 def test_names_and_docstrings_are_in_the_words_of_the_field(path: Path) -> None:
-    every = [*nodes(ast.parse(path.read_text(encoding="utf-8")))]
+    read = module_at(path)
     found = [
         f"line {line}: {text[:60]!r}: write {instead}"
-        for texts, rules in ((_names(every), NAMES), (_texts(every), OPENINGS))
+        for texts, rules in ((read.names, NAMES), (read.texts, OPENINGS))
         for line, text in texts
         for instead, retired in rules.items()
         if retired.search(text)
@@ -79,9 +57,9 @@ def test_names_and_docstrings_are_in_the_words_of_the_field(path: Path) -> None:
 
 
 def test_retired_words_are_seen() -> None:
-    tree = ast.parse('"""Of a step, in words."""\ndef told(asked): MOST_ROWS = 1\nclass CannotBe: pass')
-    names = [name for _, name in _names(nodes(tree)) if any(retired.search(name) for retired in NAMES.values())]
+    read = module_in('"""Of a step, in words."""\ndef told(asked): MOST_ROWS = 1\nclass CannotBe: pass')
+    names = [name for _, name in read.names if any(retired.search(name) for retired in NAMES.values())]
     assert sorted(names) == ["CannotBe", "MOST_ROWS", "asked", "told"]
-    assert [sum(bool(retired.search(text)) for retired in OPENINGS.values()) for _, text in _texts(nodes(tree))] == [2]
+    assert [sum(bool(retired.search(text)) for retired in OPENINGS.values()) for _, text in read.texts] == [2]
     assert MODULES.search("orrery.drawing.told")
     assert not MODULES.search("orrery.drawing.captions")
