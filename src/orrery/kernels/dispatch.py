@@ -1,7 +1,13 @@
 """From an op to the rule that answers it: the op's class decides, nothing falls back in silence."""
 
 from collections.abc import Callable
+from dataclasses import fields
+from functools import lru_cache
+from math import prod
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from orrery.base.cost import Spread
 from orrery.hardware.calibration import Calibration
@@ -85,7 +91,53 @@ def predict(op: Op, device: Device, engine: str = "") -> Timing:
     return _timed(_rule(op, device, engine), op, device, engine)
 
 
+MIN_ROWS, MAX_ROWS, MAX_RETAINED = 16, 4096, 512
+"""Rows of an op whose answer is retained, and how many answers are (100 MB at the most). Searches, comparisons and the
+tables of a simulation ask for the same kernels of one model on one device again and again."""
+
+
+def _sizes(op: Op) -> list[Any]:
+    return [getattr(op, name) for name in op.__dataclass_fields__]
+
+
+def _hashable(size: Any) -> Any:
+    return (size.shape, size.dtype.char, size.tobytes()) if hasattr(size, "tobytes") else size
+
+
+class _OpKey:
+    """An op as a key: equal where the class and every size are."""
+
+    __slots__ = ("hashed", "key", "op")
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
+        self.key = (type(op), *map(_hashable, _sizes(op)))
+        self.hashed = hash(self.key)
+
+    def __hash__(self) -> int:
+        return self.hashed
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _OpKey) and self.key == other.key
+
+
 def _timed(rule: Rule, op: Op, device: Device, engine: str) -> Timing:
+    arrays: list[NDArray[Any]] = [size for size in _sizes(op) if isinstance(size, np.ndarray)]
+    if arrays and MIN_ROWS <= prod(np.broadcast_shapes(*(a.shape for a in arrays))) <= MAX_ROWS:
+        return _retained(rule, _OpKey(op), device, engine)
+    return _worked_out(rule, op, device, engine)
+
+
+@lru_cache(maxsize=MAX_RETAINED)
+def _retained(rule: Rule, key: _OpKey, device: Device, engine: str) -> Timing:
+    """The answer, which many may share and nobody may change."""
+    found = _worked_out(rule, key.op, device, engine)
+    for f in fields(found):
+        getattr(found, f.name).flags.writeable = False
+    return found
+
+
+def _worked_out(rule: Rule, op: Op, device: Device, engine: str) -> Timing:
     found = rule.predict(op, device, engine)
     if device.near_memory is None:
         return found
