@@ -42,9 +42,10 @@ unit quick drawn slow bench: export PYTHONDONTWRITEBYTECODE :=
 unit quick drawn slow bench: export PYTHONPYCACHEPREFIX := $(abspath $(VENV))/pycache
 
 # What failed beside other work is run again alone, and both outcomes are shown: limits of time fail on a busy machine.
+# Only then are assertions rewritten to show their values: on a fresh checkout that takes each worker ten seconds.
 unit: $(VENV)/.ready-dev ## the tests of the default run
 	$(BIN)/python tools/compile/build.py
-	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --durations=10 || \
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --assert=plain --durations=10 || \
 		{ echo "Some tests failed: each is run once more, alone." >&2; \
 		$(BIN)/python -m pytest -n 0 --last-failed --last-failed-no-failures none -rA; }
 

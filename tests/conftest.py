@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 from orrery.catalog.devices import get_device
 from orrery.catalog.engines import get_engine
@@ -17,6 +18,10 @@ from orrery.hardware.cluster import Cluster
 settings.register_profile("orrery", deadline=None, derandomize=True)
 settings.register_profile("random", deadline=None, max_examples=300)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "orrery"))
+if settings.default.derandomize:
+    # Constants of the sources are no examples: else a number that is changed anywhere draws others everywhere, and two
+    # thousand files are read for them in each worker.
+    providers._get_local_constants = lambda: providers._local_constants
 
 
 LONG = ("tests/docs/", "tests/web/browser/", "tests/web/", "tests/scenario/what_if/", "tests/scenario/fleet/")

@@ -12,7 +12,7 @@ from orrery.scenario.schema import read_scenario
 from orrery.scenario.service import service_for
 from orrery.serving.requests import Requests
 
-PERIOD_S, SETUP_S, RATE = 0.05, 3.0, 0.25
+PERIOD_S, SETUP_S, RATE = 0.1, 3.0, 0.25
 
 
 def traffic(count, seed):
@@ -85,7 +85,7 @@ def test_several_servers_wait_between_one_queue_and_queues_apart_and_longer_by_t
     apart. With servers that are switched off they wait longer, on average by no more than a setup and a look."""
     scenario = read_scenario({"model": "llama-3.1-8b", "device": "h100-sxm", "max_num_seqs": 1, "replicas": 3})
     service, _ = service_for(scenario)
-    requests, look_s = traffic(2500, seed=5), 4 * PERIOD_S
+    requests, look_s = traffic(2500, seed=5), 2 * PERIOD_S
     requests = replace(requests, arrive_s=requests.arrive_s / 3.0)
     waits = {}
     for name, low, rule in (
