@@ -30,8 +30,6 @@ INPUTS: dict[str, str] = {
     "pruned_kept_frac": "share of the pruned weights that stay",
     "pruned_layers": "products of a layer whose weights are pruned, by comma",
     "task_chains": "tasks tried: rows x widths of products in order, by semicolon; ! before a width that waits",
-    "line_bytes": "that one access moves at least",
-    "baseline_line_bytes": "the same of the baseline",
     "message_bytes": "of one collective",
     "vectors_swept": "bytes of gathered vectors, by comma",
     "num_macs_per_cycle": "multiply-adds of one processor's matrix units in 16 bits",
