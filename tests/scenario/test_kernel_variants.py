@@ -209,6 +209,8 @@ def test_a_fused_perceptron_waits_for_reads_of_its_weights_on_chip():
     assert held.bound_by == "on-chip reads"
     assert rows(**message, on_chip_flops_per_s=1e18)["fused", "bf16"].time_s == free.time_s
     assert apart.time_s == rows(**message)["layer-by-layer", "bf16"].time_s
+    assert "on_chip_flops_per_s changes nothing" in apart.because
+    assert "on_chip_flops_per_s changes nothing" not in held.because
 
 
 def test_chunks_of_a_product_with_its_sum_and_the_ideal():

@@ -243,9 +243,7 @@ def _perceptron(work: Work, name: str) -> Found:
     network = Perceptron(num_width=work.size("width"), num_matrices=work.size("depth"))
     peak = device.peak_flops_per_s(("bf16", "fp16"))[1]
     roofs = Roofs(flops_per_s=peak, bytes_per_s=device.memory_bandwidth_bytes_per_s)
-    on_chip = work.number("on_chip_flops_per_s", peak)
-    launch_s, together = work.number("launch_s", DISPATCH_S), work.size("rows_per_load")
-    flops = rows * network.flops(phase)
+    launch_s, flops = work.number("launch_s", DISPATCH_S), rows * network.flops(phase)
     details: dict[str, object] = {}
     others: dict[str, float] = {}
     if name == "layer-by-layer":
@@ -256,19 +254,15 @@ def _perceptron(work: Work, name: str) -> Found:
     elif name == "roof":
         moved = rows * network.fused_bytes(phase, rows) if rows else 0.0
         time_s, because = roofs.time_s(flops, moved), "weights read once"
-    else:
-        room = shared_bytes(device)
+    elif network.matrix_bytes > (room := shared_bytes(device)):
         details = {"matrix_bytes": network.matrix_bytes, "on_chip_bytes": room}
-        if network.matrix_bytes > room:
-            moved, time_s = rows * network.spilled_bytes(phase), spilled_s(network, phase, rows, roofs, launch_s)
-            because = "a matrix does not fit beside a processor: a kernel a product, activation functions within"
-        else:
-            moved = rows * network.fused_bytes(phase, together)
-            limits = replace(roofs, flops_per_s=min(peak, on_chip))
-            time_s = fused_s(network, phase, rows, together, limits, launch_s)
-            others = {"on-chip reads": flops / on_chip} if work.has("on_chip_flops_per_s") else {}
-            because = f"{together} rows share a load of the weights"
-            because += "" if others else "; reads of weights on chip are not counted"
+        moved, time_s = rows * network.spilled_bytes(phase), spilled_s(network, phase, rows, roofs, launch_s)
+        because = "a matrix does not fit beside a processor: a kernel a product, activation functions within"
+    else:
+        details = {"matrix_bytes": network.matrix_bytes, "on_chip_bytes": room}
+        moved, time_s, others, because = _on_chip(work, network, phase, roofs)
+    if work.has("on_chip_flops_per_s") and not others:
+        because += "; on_chip_flops_per_s changes nothing: no weights are kept on chip"
     assumed = "" if work.has("launch_s") or name == "roof" else " (a launch of 5 us is assumed)"
     return Found(
         time_s=time_s,
@@ -279,6 +273,18 @@ def _perceptron(work: Work, name: str) -> Found:
         details={**details, "flops_per_byte": flops / moved if moved else 0.0},
         because=(because + assumed,),
     )
+
+
+def _on_chip(work: Work, network: Perceptron, phase: Phase, roofs: Roofs) -> tuple[float, float, dict[str, float], str]:
+    """Bytes and seconds of the fused kernel, what else binds it, and why."""
+    rows, together = work.size("batch"), work.size("rows_per_load")
+    on_chip = work.number("on_chip_flops_per_s", roofs.flops_per_s)
+    limits = replace(roofs, flops_per_s=min(roofs.flops_per_s, on_chip))
+    time_s = fused_s(network, phase, rows, together, limits, work.number("launch_s", DISPATCH_S))
+    others = {"on-chip reads": rows * network.flops(phase) / on_chip} if work.has("on_chip_flops_per_s") else {}
+    because = f"{together} rows share a load of the weights"
+    because += "" if others else "; reads of weights on chip are not counted"
+    return rows * network.fused_bytes(phase, together), time_s, others, because
 
 
 RECURRENT = Operator(
