@@ -24,7 +24,7 @@ def rows(timing):
 
 @pytest.fixture(autouse=True)
 def nothing_is_retained():
-    dispatch._retained.cache_clear()
+    dispatch.retained.cache_clear()
 
 
 @pytest.mark.parametrize("op", [GEMM, DECODE])
@@ -51,7 +51,7 @@ def test_what_differs_in_one_size_has_an_answer_of_its_own(other):
     first = predict(GEMM, H100)
     assert predict(other, H100) is not first
     assert predict(GEMM, H200) is not first
-    assert dispatch._retained.cache_info().currsize == 3
+    assert dispatch.retained.cache_info().currsize == 3
 
 
 def test_nobody_changes_what_others_share():
@@ -62,9 +62,9 @@ def test_nobody_changes_what_others_share():
 @pytest.mark.parametrize("count", [1, MIN_ROWS - 1, MAX_ROWS + 1])
 def test_answers_of_few_rows_are_quick_and_of_many_too_large_to_retain(count):
     predict(replace(GEMM, m=np.arange(1, 1 + count)), H100)
-    assert dispatch._retained.cache_info().currsize == 0
+    assert dispatch.retained.cache_info().currsize == 0
 
 
 def test_a_million_kernels_in_two_columns_are_many():
     predict(replace(GEMM, m=np.arange(1, 200)[:, None], n=np.arange(1, 200)[None, :]), H100)
-    assert dispatch._retained.cache_info().currsize == 0
+    assert dispatch.retained.cache_info().currsize == 0

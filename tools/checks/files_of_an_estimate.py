@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 
 import orrery
+from orrery.kernels.dispatch import retained
 
 SOURCE = str(Path(orrery.__file__).parent) + "/"
 COMPREHENSIONS = frozenset({"<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>", "<lambda>"})
@@ -40,6 +41,7 @@ def functions_of(question: Callable[[], object]) -> set[tuple[str, str]]:
             found.add((code.co_filename.removeprefix(SOURCE), code.co_qualname))
 
     question()
+    retained.cache_clear()  # of kernels, which are read by a rule
     before = sys.getprofile()
     sys.setprofile(note)
     try:

@@ -124,12 +124,12 @@ class _OpKey:
 def _timed(rule: Rule, op: Op, device: Device, engine: str) -> Timing:
     arrays: list[NDArray[Any]] = [size for size in _sizes(op) if isinstance(size, np.ndarray)]
     if arrays and MIN_ROWS <= prod(np.broadcast_shapes(*(a.shape for a in arrays))) <= MAX_ROWS:
-        return _retained(rule, _OpKey(op), device, engine)
+        return retained(rule, _OpKey(op), device, engine)
     return _worked_out(rule, op, device, engine)
 
 
 @lru_cache(maxsize=MAX_RETAINED)
-def _retained(rule: Rule, key: _OpKey, device: Device, engine: str) -> Timing:
+def retained(rule: Rule, key: _OpKey, device: Device, engine: str) -> Timing:
     """The answer, which many may share and nobody may change."""
     found = _worked_out(rule, key.op, device, engine)
     for f in fields(found):
