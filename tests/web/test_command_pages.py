@@ -88,6 +88,7 @@ def test_kernel_has_the_numbers_of_the_command(client):
     csv = client.get("/kernel", params={**GEMM, "file": "csv"}).text.splitlines()
     assert len(csv) == 1 + len(expected["results"])
     assert f"{expected['results'][0]['time_s']}" in csv[1]
+    assert ">1 row</caption>" in client.get("/kernel", params={**GEMM, "whole": "1"}).text
 
 
 def test_a_sweep_of_a_kernel_is_drawn(client):
@@ -248,6 +249,9 @@ def test_search_has_the_numbers_of_the_command(client):
     assert answer_of(client, "/search", asked) == plain(search(**asked))
     page = client.get("/search", params={**asked, "whole": "1"}).text
     assert "On the other devices" in page
+    for label in (">Latency (s)<", ">Energy (J)<", ">Memory (bytes)<"):
+        assert label in page
+    assert 'placeholder="8e10"' in page
     assert "Front on l4" in page
     assert "Infeasible" in client.get("/search", params={**asked, "latency_s": "1e-9", "whole": "1"}).text
     for wrong in ({"space": "/etc/passwd"}, {"scores": "x.csv"}, {"method": "luck"}):

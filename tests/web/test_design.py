@@ -181,6 +181,11 @@ def test_a_number_unfolds_level_by_level(answer):
     assert any("memory_bandwidth_bytes_per_s" in fact for fact in leaf.facts)
 
 
+def test_work_of_a_step_is_told_with_prefixes(answer):
+    step = level(answer, "tpot_s").parts[0]
+    assert re.search(r"bound by memory, [\d.]+ [GT]FLOP, [\d.]+ GB", step.rule)
+
+
 def test_reasons_as_a_part_and_as_a_page(client):
     found = client.get(f"/design/why?{QUERY}&path=tpot_s&at=0", headers={"hx-request": "true"})
     assert "<html" not in found.text

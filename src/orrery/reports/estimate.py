@@ -209,4 +209,4 @@ def where(answer: Answer) -> Section:
     """Time of a step, memory, and the roofs."""
     e = answer.estimate
     figures = (time_figure(e), memory_figure([(str(answer.question.deployment.layout), e.memory)]), roofline_figure(e))
-    return Section(heading="Where time and memory go", figures=tuple(f for f in figures if f))
+    return Section(heading="Time and memory breakdown", figures=tuple(f for f in figures if f))

@@ -200,7 +200,7 @@ def _where(plain: Mapping[str, Any], one: Answer | None) -> Section:
     )
     tables = tuple(t for t in (percentiles(plain), objectives(plain)) if t)
     return Section(
-        heading="Where time and memory go", tables=tables, figures=(*figures(plain), *(f for f in steps if f))
+        heading="Time and memory breakdown", tables=tables, figures=(*figures(plain), *(f for f in steps if f))
     )
 
 

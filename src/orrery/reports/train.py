@@ -168,7 +168,7 @@ def numbers(answer: Trained) -> tuple[Number, ...]:
         ("peak_memory_bytes", "Peak memory per device", answer.peak_memory_bytes, "bytes"),
         ("power_w", "Power of a device", answer.power_w, "w"),
         ("energy_j_per_token", "Energy per token", answer.energy_j_per_token, "j"),
-        ("usd_per_million_tokens", "Dollars per million tokens", answer.usd_per_million_tokens, "usd"),
+        ("usd_per_million_tokens", "Cost ($/1M tokens)", answer.usd_per_million_tokens, "usd"),
     ]
     if run := answer.run:
         found += [
@@ -206,7 +206,7 @@ def where(answers: list[tuple[str, Trained]]) -> Section:
     else:
         figures += [memory_figure(first), pipeline_figure(first)]
     figures.append(run_figure(first.run) if first.run else None)
-    return Section(heading="Where time and memory go", figures=tuple(f for f in figures if f))
+    return Section(heading="Time and memory breakdown", figures=tuple(f for f in figures if f))
 
 
 def _alternatives(one: Scenario, answer: Trained) -> Section | None:

@@ -25,7 +25,7 @@ TOLD = (
 METRICS = (
     Metric(name="usd", label="Dollars of the run", unit="usd"),
     Metric(name="days", label="Days of the run", unit="day"),
-    Metric(name="usd_per_million_tokens", label="Dollars per million tokens", unit="usd"),
+    Metric(name="usd_per_million_tokens", label="Cost ($/1M tokens)", unit="usd"),
     Metric(name="tokens_per_s", label="Tokens/s of all devices", unit="tokens_per_s"),
     Metric(name="step_time_s", label="Time of a step", unit="s"),
     Metric(name="peak_memory_bytes", label="Peak memory per device", unit="bytes"),

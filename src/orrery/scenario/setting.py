@@ -109,7 +109,7 @@ def number(
         name=name,
         kind="number",
         help=help,
-        example=f"{example:g}",
+        example=f"{example:g}".replace("e+", "e"),
         metavar=metavar,
         least=least,
         most=most,

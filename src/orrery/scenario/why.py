@@ -6,6 +6,7 @@ from dataclasses import replace
 from orrery.base.cost import Cost
 from orrery.base.errors import ScenarioError, nearest
 from orrery.base.sources import Fact
+from orrery.base.units import text
 from orrery.execution.choice import Choice, backend_words, chosen
 from orrery.execution.engine import Kind
 from orrery.scenario.ask import Answer
@@ -71,7 +72,7 @@ STEP_FACTS = ("step_s", "per_sequence_s", "sampling_s", "per_layer_s", "launch_s
 
 def of_cost(cost: Cost) -> Reason:
     """A cost as a reason: its time, what bounds it, its parts, and the facts behind it."""
-    work = f"{cost.flops:.3g} FLOP, {cost.bytes:.3g} B" if cost.flops or cost.bytes else ""
+    work = f"{text(cost.flops, 'flops')}, {text(cost.bytes, 'bytes')}" if cost.flops or cost.bytes else ""
     bound = f"bound by {cost.bound_by}" if cost.bound_by else ""
     return Reason(
         name=f"{cost.name}: time_s",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
+from orrery.base.units import text
 from orrery.planner.money import Tariff
 from orrery.reasoning.cost import CallCost
 from orrery.scenario.answer_ways import Reasoned, SampleCount
@@ -29,7 +30,7 @@ def _time(way: SampleCount) -> Reason:
 
 def _describe(call: CallCost) -> str:
     waves = f", {call.num_waves} waves" if call.num_waves > 1 else ""
-    return f"bound by {call.bound_by}, {call.prefilled_tokens:,.0f} tokens read, {call.flops:.3g} FLOP{waves}"
+    return f"bound by {call.bound_by}, {call.prefilled_tokens:,.0f} tokens read, {text(call.flops, 'flops')}{waves}"
 
 
 def _energy(way: SampleCount) -> Reason:

@@ -28,6 +28,7 @@ LABELS = {
     "activations": "Activations format",
     "kv": "KV cache format",
     "engine": "Engine",
+    "num_requests": "Number of requests",
     "input_tokens": "Input tokens",
     "output_tokens": "Output tokens",
     "concurrency": "Concurrency",
@@ -60,6 +61,7 @@ UNITS = {
     "_frac": "share",
     "_usd": "$",
     "_w": "W",
+    "_j": "J",
     "_s": "s",
 }
 """Endings of names, and the units that they state; longer ones first."""

@@ -212,6 +212,14 @@ def test_the_picture_has_a_point_for_each_positive_claim(quick: tuple[ClaimResul
     assert "holmes, above-ethernet: reported at least 1" in picture
 
 
+def test_a_kind_without_claims_has_no_panel(quick: tuple[ClaimResult, ...]) -> None:
+    ratios = [one for one in quick if one.claim.unit == "ratio"]
+    assert ratios
+    assert "nothing to draw" not in draw(ratios)
+    assert "everything else" not in draw(ratios)
+    assert draw([]).count("nothing to draw") == 1
+
+
 def test_a_sweep_replaces_one_input_and_leaves_the_rest() -> None:
     paper = get_paper("two-pass-softmax")
     facts = tuple(

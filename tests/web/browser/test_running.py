@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 def start(page, num_requests, seed):
     """Fill in the form of a simulation and send it."""
     page.goto("/runs/new?kind=simulate")
-    page.get_by_label("Num requests").fill(str(num_requests))
+    page.get_by_label("Number of requests").fill(str(num_requests))
     page.get_by_label("Seed").fill(str(seed))
     page.get_by_role("button", name="Start").click()
     expect(page).to_have_url(re.compile(r"/runs/(?!new)[\w-]+$"))
@@ -49,10 +49,10 @@ def test_a_run_goes_on_while_its_page_is_reloaded_and_can_be_cancelled(profile):
 def test_what_cannot_be_run_is_said_in_the_form(profile):
     tab = profile(may_fail=True).new_page()
     tab.goto("/runs/new?kind=simulate&model=llama-3.1-8b&device=h100-sxm&rate=5&input_tokens=9&output_tokens=9")
-    tab.get_by_label("Num requests").fill("2000000")
+    tab.get_by_label("Number of requests").fill("2000000")
     tab.get_by_role("button", name="Start").click()
     expect(tab.get_by_role("alert")).to_contain_text("1,000,000")
-    expect(tab.get_by_label("Num requests")).to_have_value("2000000")
+    expect(tab.get_by_label("Number of requests")).to_have_value("2000000")
 
 
 @pytest.mark.slow

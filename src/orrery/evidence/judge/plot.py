@@ -15,13 +15,14 @@ PANELS = (
 
 
 def draw(judged: Sequence[ClaimResult]) -> str:
-    """Three panels; only positive numbers have a place on these axes."""
+    """A panel for each kind of claim that there is; only positive numbers have a place on these axes."""
     named = {unit for _, unit in PANELS if unit}
     panels: list[Pairs] = []
     for title, unit in PANELS:
         inside = [j for j in judged if (j.claim.unit == unit if unit else j.claim.unit not in named)]
         panels.append(_panel(title, unit, [(j, p) for j in inside if (p := j.predicted) and p > 0.0 < _near(j, p)]))
-    return parity(panels, title="Claims: predicted against reported", names=("reported", "predicted")) + "\n"
+    drawn = [panel for panel in panels if len(panel.found)]
+    return parity(drawn, title="Claims: predicted against reported", names=("reported", "predicted")) + "\n"
 
 
 def _panel(title: str, unit: str, judged: Sequence[tuple[ClaimResult, float]]) -> Pairs:

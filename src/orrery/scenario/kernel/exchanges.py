@@ -8,6 +8,7 @@ import numpy as np
 from orrery import network
 from orrery.base.cost import Spread
 from orrery.base.errors import OutOfRange, ScenarioError
+from orrery.base.units import text
 from orrery.execution.triggered import (
     CutProduct,
     Machine,
@@ -141,8 +142,8 @@ def _fabric(work: Work) -> Fabric:
         spines = hosts
     if not spines:
         raise ScenarioError("fabric: write --spines too.")
-    if (text := work.size("devices")) and text != leaves * hosts:
-        raise ScenarioError(f"devices: {leaves} leaves of {hosts} hosts join {leaves * hosts}, not {text}.")
+    if (num := work.size("devices")) and num != leaves * hosts:
+        raise ScenarioError(f"devices: {leaves} leaves of {hosts} hosts join {leaves * hosts}, not {num}.")
     return Fabric(num_leaves=leaves, num_spines=spines, num_hosts_per_leaf=hosts, link=work.device.scaleout)
 
 
@@ -174,7 +175,7 @@ def _routed(kind: str, work: Work, routing: str) -> Found:
         },
         because=(
             f"{fabric.num_leaves} leaves of {fabric.num_hosts_per_leaf} hosts, {fabric.num_spines} spines, links "
-            f"of {rate:.3g} B/s ({fabric.link.name})"
+            f"of {text(rate, 'bytes')}/s ({fabric.link.name})"
             + ("; assigned as well as sprayed, by König's theorem" if found.is_by_theorem else ""),
         ),
     )
@@ -228,7 +229,7 @@ def _cut(work: Work, name: str) -> Found:
         },
         details={"sent_bytes": sent, **_chunks(name, count)},
         because=(
-            f"products at {machine.flops_per_s:.3g} FLOP/s ({origin(measured, device)}), a ring over "
+            f"products at {text(machine.flops_per_s, 'flops')}/s ({origin(measured, device)}), a ring over "
             f"{device.scaleup.name}",
         ),
     )

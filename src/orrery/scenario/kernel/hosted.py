@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from orrery.base.errors import ScenarioError
+from orrery.base.units import text
 from orrery.fleet.reduction import HostedNode, host_reduce, ring_reduce
 from orrery.scenario.kernel.operator import Found, Way, Work
 
@@ -78,11 +79,11 @@ def _node(work: Work) -> HostedNode:
 def _taken(work: Work, node: HostedNode) -> tuple[str, ...]:
     """Rates that nobody said."""
     defaults = {
-        "bus_bytes_per_s": f"the device's host link, {node.bus_bytes_per_s:.3g} B/s",
+        "bus_bytes_per_s": f"the device's host link, {text(node.bus_bytes_per_s, 'bytes')}/s",
         "port_bytes_per_s": "as much as its devices' links",
         "host_memory_bytes_per_s": "no limit",
-        "card_bytes_per_s": f"one card of {node.card_bytes_per_s:.3g} B/s",
-        "peer_bytes_per_s": f"{node.peer_bytes_per_s:.3g} B/s",
+        "card_bytes_per_s": f"one card of {text(node.card_bytes_per_s, 'bytes')}/s",
+        "peer_bytes_per_s": f"{text(node.peer_bytes_per_s, 'bytes')}/s",
     }
-    missing = [f"{name}: {text}" for name, text in defaults.items() if not work.has(name)]
+    missing = [f"{name}: {default}" for name, default in defaults.items() if not work.has(name)]
     return (f"not said: {'; '.join(missing)}",) if missing else ()

@@ -8,7 +8,7 @@ from typing import Any
 from orrery.scenario.setting import Setting
 from orrery.web.address import Query
 from orrery.web.export import Cell
-from orrery.web.forms import LABELS, SUGGESTED, Field
+from orrery.web.forms import SUGGESTED, Field, label_of
 
 Plain = Mapping[str, Any]
 
@@ -80,7 +80,7 @@ def fields_from(settings: Sequence[Setting], values: Plain, labels: Mapping[str,
     return tuple(
         Field(
             name=s.name,
-            label=labels.get(s.name) or LABELS.get(s.name) or s.name.replace("_", " ").capitalize(),
+            label=labels.get(s.name) or label_of(s.name),
             value=_text(values.get(s.name)),
             help=s.help,
             example=s.example.strip('[]"').replace('", "', ", "),

@@ -74,7 +74,8 @@ def sections(plain: Plain) -> tuple[Section, ...]:
         "Bytes/s",
     )
     table = Table(
-        caption=f"{len(found):,} rows" + (f", the first {ROWS_SHOWN}" if len(found) > ROWS_SHOWN else ""),
+        caption=f"{len(found):,} row{'s' if len(found) != 1 else ''}"
+        + (f", the first {ROWS_SHOWN}" if len(found) > ROWS_SHOWN else ""),
         columns=columns,
         rows=tuple(_cells(r, swept) for r in found[:ROWS_SHOWN]),
         marked=frozenset({found.index(fastest)}) if len(found) > 1 and not swept else frozenset(),

@@ -26,11 +26,11 @@ START = {
 }
 SHOWN = (
     ("Batch latency", "latency_s", "s"),
-    ("Images or videos a second", "items_per_s", ""),
+    ("Images or videos per second", "items_per_s", ""),
     ("Power of all devices", "power_w", "w"),
-    ("Energy of one", "energy_j_per_item", "j"),
-    ("Dollars of one", "usd_per_item", "usd"),
-    ("Dollars of a second of video", "usd_per_video_s", "usd"),
+    ("Energy per image or video", "energy_j_per_item", "j"),
+    ("Cost per image or video", "usd_per_item", "usd"),
+    ("Cost per second of video", "usd_per_video_s", "usd"),
 )
 
 
@@ -68,12 +68,18 @@ def sections(plain: Plain) -> tuple[Section, ...]:
         Section(
             title="A batch",
             verdict=f"{format_value(plain['latency_s'], 's')}, limited by {plain['bound_by']}",
-            table=Table(caption="Figures", columns=("", "Mean", "80 % interval"), rows=rows),
+            table=Table(caption="Means over a batch", columns=("", "Mean", "80 % interval"), rows=rows),
             reasons=tuple(plain["notes"]),
         ),
-        Section(title="Stages", table=Table(caption="Stages", columns=("Stage", "Time", "Bound by"), rows=stages)),
+        Section(
+            title="Stages",
+            table=Table(caption="In the order in which they run", columns=("Stage", "Time", "Bound by"), rows=stages),
+        ),
         *_patches(plain["patches"]),
-        Section(title="Memory of a device", table=Table(caption="Memory", columns=("Of", "Size"), rows=memory)),
+        Section(
+            title="Memory of a device",
+            table=Table(caption="By category, of each device", columns=("Category", "Size"), rows=memory),
+        ),
     )
 
 
