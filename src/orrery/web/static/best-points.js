@@ -86,6 +86,6 @@ function settingsOf(p) {
 }
 
 const commandOf = (p) => "orrery estimate " + Object.entries(settingsOf(p)).map(([key, value]) => `--${key.replaceAll("_", "-")} ${value}`).join(" ");
-const short = (v) => v >= 1000 ? Math.round(v).toLocaleString("en") : v >= 100 ? v.toFixed(0) : String(Number(v.toPrecision(3)));
+const short = (v) => Math.round(v) >= 1000 ? Math.round(v).toLocaleString("en") : v >= 100 ? v.toFixed(0) : String(Number(v.toPrecision(3)));
 const dollars = (v) => v === null ? "" : "$" + (v >= 100 ? v.toFixed(0) : v.toPrecision(3));
 const shownValue = (v) => state.y === "rate" ? short(v) : dollars(v);

@@ -143,7 +143,15 @@ $("vendor").addEventListener("click", (event) => {
   button.setAttribute("aria-pressed", !isOn);
   refresh();
 });
-for (const id of ["ttft", "tpot"]) { $(id).addEventListener("input", () => { const v = Number($(id).value); if (v > 0) { state[id] = v; state.at = null; refresh(); } }); }
+const SLOS = ["ttft", "tpot"], isLimit = (id) => Number($(id).value) > 0 && Number.isFinite(Number($(id).value));
+for (const id of SLOS) {
+  $(id).addEventListener("input", () => {
+    const wrong = SLOS.filter((one) => !isLimit(one));
+    for (const one of SLOS) { $(one).setAttribute("aria-invalid", wrong.includes(one)); }
+    $("slo-problem").textContent = wrong.length ? `${wrong.map((one) => one.toUpperCase()).join(" and ")}: write a number of ms above 0.` : "";
+    if (!wrong.includes(id)) { state[id] = Number($(id).value); state.at = null; refresh(); }
+  });
+}
 $("devices").addEventListener("change", () => { state.max = Number($("devices").value); state.at = null; refresh(); });
 /** Another engine: of the static site it lies in the page, else the server has it. */
 function change(id) {
@@ -252,6 +260,7 @@ async function compute() {
   left = wanted.length;
   const bar = $("progress").querySelector("progress");
   bar.max = wanted.length;
+  $("progress-words").textContent = `0 of ${wanted.length} accelerators computed`;
   $("progress").hidden = false;
   const queue = [...wanted];
   const worker = async () => {
@@ -274,8 +283,8 @@ async function compute() {
 
 /** The page stands with the server's chart; this one is drawn after it was painted. */
 function start() {
-  refresh(true);
   if (!DATA.isComputed && !DATA.isStatic) { compute(); }
+  refresh(true);
   new ResizeObserver(() => { if (plane && Math.abs(plane.width - svg.parentNode.clientWidth) > 1) { draw(); } }).observe(svg.parentNode);
 }
 read();
