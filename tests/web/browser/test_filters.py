@@ -37,3 +37,15 @@ def test_a_traffic_that_is_not_computed_yet_is_said_to_be_computed(tab):
     expect(tab.locator("#progress-words")).to_have_text(re.compile(r"^0 of \d+ accelerators computed$"))
     assert "No accelerator" not in tab.locator("main").inner_text()
     tab.unroute_all(behavior="ignoreErrors")
+
+
+def test_published_runs_and_their_sources_are_reached_by_keyboard(first):
+    first.locator("#rows button", has_text="H100").focus()
+    first.keyboard.press("Enter")
+    runs = first.locator("#point details")
+    runs.locator("summary").focus()
+    first.keyboard.press("Enter")
+    found = runs.locator("li").all_inner_texts()
+    titles = first.locator("#chart .run title").evaluate_all("(all) => all.map((one) => one.textContent)")
+    assert found
+    assert sorted(f"Published: H100 {one}" for one in found) == sorted(one for one in titles if ": H100 " in one)

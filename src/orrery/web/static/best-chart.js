@@ -97,8 +97,7 @@ function prices(Y, end, left, right) {
 function dot(run, X, Y) {
   const hue = `var(--${DEVICES[run.device].hue})`, x = X(run.x), y = Y(run.value), isPools = !run.predicted_rate;
   const link = run.device === state.device && run.predicted ? `<path d="M${x} ${y}L${X(run.predictedX)} ${Y(run.predicted)}m-4 0h8m-4 -4v8" fill="none" stroke="var(--ink)"/>` : "";
-  const words = `Published: ${DEVICES[run.device].title} ${run.layout}${isPools ? " (separate prefill and decode)" : ""}, ${run.devices} devices, concurrency ${run.concurrency}: ${short(run.x)} tokens/s/user, ${short(run.rate)} tokens/s/device, TTFT ${short(run.ttft_ms)} ms; ${run.input_tokens} in, ${run.output_tokens} out; ${run.engine} ${run.engine_version}, ${run.measured_date}; ${run.source}`;
-  return `<g clip-path="url(#inside)">${link}<a class="run" tabindex="-1"><title>${escaped(words)}</title>${isPools ? `<rect x="${x - 4}" y="${y - 4}" width="8" height="8" fill="var(--paper)" stroke="${hue}" stroke-width="1.5"/>` : `<circle cx="${x}" cy="${y}" r="5" fill="var(--paper)" stroke="${hue}" stroke-width="1.25"/><circle cx="${x}" cy="${y}" r="2.4" fill="${hue}"/>`}</a></g>`;
+  return `<g clip-path="url(#inside)">${link}<a class="run" tabindex="-1"><title>${escaped(`Published: ${DEVICES[run.device].title} ${runWords(run)}`)}</title>${isPools ? `<rect x="${x - 4}" y="${y - 4}" width="8" height="8" fill="var(--paper)" stroke="${hue}" stroke-width="1.5"/>` : `<circle cx="${x}" cy="${y}" r="5" fill="var(--paper)" stroke="${hue}" stroke-width="1.25"/><circle cx="${x}" cy="${y}" r="2.4" fill="${hue}"/>`}</a></g>`;
 }
 
 /** Names in one column at the left ends, moved apart, with thin leaders. */

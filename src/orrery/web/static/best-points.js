@@ -76,6 +76,9 @@ const runsShown = () => DATA.published.filter((run) => run.bits === state.bits &
   };
 }).filter((run) => run.value);
 
+/** What was run, what came out, and where it was published. */
+const runWords = (run) => `${run.layout}${run.predicted_rate ? "" : " (separate prefill and decode)"}, ${run.devices} devices, concurrency ${run.concurrency}: ${short(run.x)} tokens/s/user, ${short(run.rate)} tokens/s/device, TTFT ${short(run.ttft_ms)} ms; ${run.input_tokens} in, ${run.output_tokens} out; ${[run.engine, run.engine_version].filter(Boolean).join(" ")}, ${run.measured_date}; ${run.source}`;
+
 /** The settings of a point, as the page of its estimate takes them. */
 function settingsOf(p) {
   const [weights, kv] = DEVICES[p.device].formats[state.bits];

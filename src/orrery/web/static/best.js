@@ -27,12 +27,14 @@ function card() {
     ["Power", `<b>${short(p.watts)} W</b> <small>per device</small>`, "Mean power of one device, without its host"],
     ["Limited by", LIMITS[DATA.limits[p.bound_by]], "What takes most of a step's time"],
   ];
+  const runs = runsShown().filter((run) => run.device === p.device), isOpen = place.querySelector("details")?.open;
   place.innerHTML = `<h2><span class="sw${one.isCard ? " dash" : ""}" style="--c: var(--${one.hue})"></span>${escaped(one.title)} ${verdict}</h2>
     <p class="dim">${escaped(one.vendor)} · ${layoutOf(p)}, ${p.size} device${p.size > 1 ? "s" : ""} · concurrency ${p.concurrency}</p>
     <p><span class="big">${isRate ? short(p.rate) : dollars(p.usd)}</span> <span class="dim">${isRate ? "tokens/s/device" : "per M output tokens"}</span><br>
     <small>${isRate ? interval(short(p.rateLow), short(p.rateHigh)) : interval(dollars(p.usdLow), dollars(p.usdHigh))}, 80 %</small></p>
     <dl>${rows.map(([name, value, about]) => `<div title="${escaped(about)}"><dt>${name}</dt><dd>${value}</dd></div>`).join("")}</dl>
     <p class="dim">${p.borrowed > 50 ? '<span class="badge warn">thin evidence</span> ' : ""}${p.borrowed ? `${p.borrowed} % of the time rests on constants of related devices` : "Rests on measured runs of this device"}</p>
+    ${runs.length ? `<details${isOpen ? " open" : ""}><summary>${runs.length} published run${runs.length > 1 ? "s" : ""}</summary><ul class="runs">${runs.map((run) => `<li>${escaped(runWords(run))}</li>`).join("")}</ul></details>` : ""}
     <p class="acts">${DATA.isStatic ? '<button type="button" class="main" data-share="command">Copy the command</button>' : `<a class="button main" href="/design?${query}">Open estimate</a><a class="button" href="/design/why?${query}">Why</a>`}</p>`;
 }
 
