@@ -15,6 +15,7 @@ from orrery.planner.workers import Workers
 from orrery.scenario.answer import to_json
 from orrery.scenario.answer_ways import Reasoned
 from orrery.scenario.capacity_left import Room, room_of
+from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.own_price import own_usd_per_hour
 from orrery.scenario.plan import EVERY_PLAN, IN_FULL, plan_scenario
 from orrery.scenario.plan_answer import PlanAnswer, memory_json, price_json
@@ -270,5 +271,6 @@ def plan(
     few and the best of each device, or with ``all_plans`` every one that works. ``on_progress`` is told (done, total).
     ``jobs`` processes, or a Ray cluster at the address ``ray``, search parts of a large space; the answer is the same.
     """
+    refuse_foreign("plan", settings)
     count = EVERY_PLAN if all_plans else IN_FULL
     return plan_scenario(merged(scenario, settings), count, on_progress, Workers(jobs=jobs, ray=ray))

@@ -19,6 +19,7 @@ from orrery.fleet.agents.turns import Shape, Turns, shape_of, started
 from orrery.planner.money import S_PER_HOUR, tariff_of
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer, deployment_json
+from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.resolve import deploy, find, formats_of, layout_of, one_device
 from orrery.scenario.schema import Scenario, merged
 from orrery.serving.estimate import estimate
@@ -110,6 +111,7 @@ def cache_size(scenario: Scenario | None = None, /, **settings: Any) -> CacheSiz
     Settings are those of a scenario file; given beside a scenario they override it.
     """
     inputs = merged(scenario, settings)
+    refuse_foreign("cache-size", settings)
     if (inputs.sessions is None) == (inputs.trace is None):
         raise ScenarioError(
             "sessions: is missing; write a CSV file of recorded sessions, or a trace whose prompts name their blocks; "

@@ -17,6 +17,7 @@ from orrery.execution.memory import Infeasible
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.objectives import request_limits_s
+from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.requests import requests_for
 from orrery.scenario.schema import Scenario, merged, read_scenario
 from orrery.scenario.service import service_for
@@ -126,6 +127,7 @@ def find_capacity(
         if getattr(inputs, name) is not None:
             raise ScenarioError(f"{name}: a capacity is a rate of arrivals; leave {name} out.")
     check_traffic(inputs)
+    refuse_foreign("simulate", settings)
     service, notes = service_for(inputs)
     if infeasible := lacking_memory(service):
         return InfeasibleAnswer(infeasible=infeasible, notes=notes, settings=inputs.written())

@@ -16,6 +16,7 @@ from orrery.fleet.cold_start.start import cold_start as started
 from orrery.fleet.cold_start.weights import ReplicaWeights
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer, deployment_json
+from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.resolve import deploy, find, formats_of, layout_of, one_device
 from orrery.scenario.schema import Scenario, merged
 
@@ -84,6 +85,7 @@ def cold_start(scenario: Scenario | None = None, /, **settings: Any) -> ColdStar
     Settings are those of a scenario file; given beside a scenario they override it.
     """
     inputs = merged(scenario, settings)
+    refuse_foreign("cold-start", settings)
     deployment, notes = _deployment(inputs)
     memory = memory_of(deployment)
     if isinstance(memory, Infeasible):

@@ -24,6 +24,7 @@ from orrery.planner.space import Candidate, candidates, formats
 from orrery.scenario.answer import to_json
 from orrery.scenario.capacity import TOLERANCE, Capacity, find_capacity
 from orrery.scenario.money import is_money_asked
+from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.plan import NOT_PAID, goal_of, space_of, within_budget
 from orrery.scenario.resolve import device_names, find, words
 from orrery.scenario.schema import Scenario, merged, read_scenario
@@ -225,6 +226,7 @@ def plan_disaggregated(
             "power_cap: is of replicas behind one breaker; pools are sized by rated draws, leave it out."
         )
     goal, notes = _goal(inputs)
+    refuse_foreign("plan", settings)
     notes = (*notes, *([NOT_PAID] if is_money_asked(inputs) else []))
     if goal.max_devices < 2:
         raise ScenarioError(f"max_devices: got {goal.max_devices}; two pools take 2 devices or more.")

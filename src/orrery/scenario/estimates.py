@@ -14,6 +14,7 @@ from orrery.scenario.host_attention import HOST_ATTENTION, HostAttentionAnswer, 
 from orrery.scenario.image_model import ImageModelAnswer, image_model
 from orrery.scenario.long_contexts import LongContextAnswer, long_contexts
 from orrery.scenario.model_kind import ModelKind, kind_of
+from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.recommendation import RecommendationAnswer, recommendation
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.speech import SpeechAnswer, speech
@@ -66,11 +67,13 @@ def estimate(scenario: Scenario | None = None, /, **settings: Any) -> Answer | E
         return other(inputs)
     _check_text(inputs)
     if inputs.context_lengths is not None:
+        refuse_foreign("estimate", settings)
         return long_contexts(inputs)
     if inputs.asks(*WEIGHT_WINDOW) and has_weight_window(inputs):
         return weight_window(inputs)
     if inputs.expert_offload == HOST_ATTENTION:
         return bound(inputs)
+    refuse_foreign("estimate", settings)
     if (inputs.asks("pooling") or inputs.output_tokens is None) and embeds(inputs):
         return embeddings(inputs)
     return ask.estimate(inputs)

@@ -302,7 +302,7 @@ SETTINGS: tuple[Setting, ...] = grouped(
         "How lengths spread: constant, uniform, normal, lognormal (a closed loop: within 10 %).",
         "lognormal",
         "LAW",
-        commands=STEPS,
+        commands=STEPS | TRAIN,
     ),
     number(
         "turns",

@@ -21,6 +21,7 @@ from orrery.planner.space import tensor_degrees
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.objectives import read_objectives
+from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.own_price import own_usd_per_hour
 from orrery.scenario.resolve import deploy, device_names, find, formats_of, layout_of
 from orrery.scenario.schema import Scenario, merged, read_scenario
@@ -111,6 +112,7 @@ def plan_mix(
     ``lengths`` (prompts, outputs) stand in place of a trace's, ``rents_usd_per_hour`` in place of the catalogue's.
     """
     inputs = merged(scenario, settings)
+    refuse_foreign("plan", settings)
     limit_s = limit_of(inputs)
     prompts, outputs, rate, notes = _requests(inputs, lengths)
     sizes = buckets(prompts, outputs, EDGES)

@@ -19,6 +19,7 @@ from orrery.planner.plan import Operation, Plan
 from orrery.planner.search import ranking, with_replicas
 from orrery.scenario.capacity import PROBE_REQUESTS, ROUNDS, WARMUP_FRAC
 from orrery.scenario.knobs import read_knobs
+from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.plan import IN_FULL, searched_for
 from orrery.scenario.plan_answer import PlanAnswer, nothing_works
 from orrery.scenario.requests import requests_for
@@ -119,6 +120,7 @@ def plan_simulated(
     Settings are those of a scenario file; given beside a scenario they override it.
     """
     inputs = merged(scenario, settings)
+    refuse_foreign("plan", settings)
     searched = searched_for(inputs, is_simulated=True)
     operations, goal = searched.found.plans, searched.goal
     if not operations:

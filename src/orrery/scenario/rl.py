@@ -17,6 +17,7 @@ from orrery.rl.passes import update_job
 from orrery.rl.step import PoolMemory, RlStep, rl_step
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer
+from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.plan_answer import price_json
 from orrery.scenario.rl_job import rl_question
 from orrery.scenario.schema import Scenario, merged
@@ -175,6 +176,7 @@ def train_rl(scenario: Scenario | None = None, /, **settings: Any) -> RlAnswer |
     pools or layouts make no sense; what does not fit comes back as ``InfeasibleAnswer``.
     """
     inputs = merged(scenario, {"rl": True, **settings})
+    refuse_foreign("train", settings)
     question = rl_question(inputs)
     return answered(question.job, inputs, question.notes)
 

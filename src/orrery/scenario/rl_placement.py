@@ -16,6 +16,7 @@ from orrery.planner.rlhf.search import Space, space_of
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.knobs import read_train_knobs
+from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.plan_answer import price_json
 from orrery.scenario.rl_placement_job import PlacementQuestion, placement_question
 from orrery.scenario.schema import Scenario, merged
@@ -104,6 +105,7 @@ def train_rl_placement(scenario: Scenario | None = None, /, **settings: Any) -> 
     Settings are those of a scenario file. Raises ScenarioError for settings that a placement has no use for.
     """
     inputs = merged(scenario, {"rl": True, **settings})
+    refuse_foreign("train", settings)
     if inputs.rl_placement is None:
         raise ScenarioError(f"rl_placement: is missing; write one of {', '.join(PLACEMENTS.words)}.")
     name = PLACEMENTS.get(inputs.rl_placement).written

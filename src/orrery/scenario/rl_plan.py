@@ -18,6 +18,7 @@ from orrery.planner.training.search import search
 from orrery.planner.training.space import FixedSettings
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer
+from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.resolve import one_device
 from orrery.scenario.rl import RlAnswer, train_rl
 from orrery.scenario.rl_job import check_needed, engine_for, lengths_of_scenario, refuse_placement, trainer_question
@@ -79,6 +80,7 @@ def train_rl_plan(
     """
     started_s = time.perf_counter()
     inputs = merged(scenario, {"rl": True, **settings})
+    refuse_foreign("train", settings)
     check_needed(inputs)
     refuse_placement(inputs)
     tried, answers, why = list(_splits(inputs)), list[RlAnswer](), Counter[str]()

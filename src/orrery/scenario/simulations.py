@@ -9,6 +9,7 @@ from orrery.scenario import simulate as steps
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.composition import CompositionAnswer, composed
 from orrery.scenario.host_attention import HOST_ATTENTION, HostAttentionAnswer, schedule
+from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.simulate import RunObserver, SimulatedAnswer
 
@@ -38,6 +39,7 @@ def simulate(
             raise ScenarioError("window: a composition's requests have no steps; leave it out.")
         return composed(inputs)
     if inputs.expert_offload != HOST_ATTENTION:
+        refuse_foreign("simulate", settings)
         return steps.simulate(inputs, window=window, patience=patience, watch=watch)
     if window is not None:
         raise ScenarioError("window: passes of a host that attends are not kept one by one; leave it out.")

@@ -16,6 +16,7 @@ from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.levers.found import of_job
 from orrery.scenario.levers.idle import idle_notes
+from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.plan_answer import price_json
 from orrery.scenario.rl_job import check_is_rl
 from orrery.scenario.schema import Scenario, merged
@@ -152,6 +153,7 @@ def train(scenario: Scenario | None = None, /, **settings: Any) -> TrainAnswer |
     With ``offload`` the states leave the device, and the answer says what each tier of memory holds.
     """
     inputs = merged(scenario, settings)
+    refuse_foreign("train", settings)
     return replace(_trained(inputs), settings=inputs.written())
 
 

@@ -11,6 +11,7 @@ from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
 from orrery.scenario.answer import to_json
+from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.resolve import one_device
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.show import Table
@@ -84,6 +85,7 @@ def train_graph(scenario: Scenario | None = None, /, **settings: Any) -> GraphAn
     Settings are those of a scenario file. Raises ScenarioError where the requested way does not come out.
     """
     inputs = merged(scenario, settings)
+    refuse_foreign("train", settings)
     return replace(_answered(inputs), settings=inputs.written())
 
 

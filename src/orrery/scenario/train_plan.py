@@ -16,6 +16,7 @@ from orrery.planner.training.search import ConstraintRejection, Point, TrainingS
 from orrery.planner.training.space import FixedSettings
 from orrery.planner.workers import Workers
 from orrery.scenario.answer import to_json
+from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.plan_answer import price_json
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.train import TrainAnswer, answer_of
@@ -149,6 +150,7 @@ def train_plan(
     if not 0 <= count <= MAX_PLANS:
         raise ScenarioError(f"train_plan: count: got {shown(count)}; write a whole number up to {MAX_PLANS}.")
     inputs = merged(scenario, settings)
+    refuse_foreign("train", settings)
     if inputs.layout:
         raise ScenarioError("layout: is what --plan searches; write --against to see how one of yours stands.")
     if not inputs.offload:

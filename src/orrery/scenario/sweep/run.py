@@ -12,6 +12,7 @@ from orrery.base.arguments import typed
 from orrery.base.errors import OrreryError, ScenarioError
 from orrery.base.tasks import LostTask, lost, results
 from orrery.base.user_file import user_path
+from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.service import service_for
 from orrery.scenario.simulate import warm_up
@@ -94,6 +95,7 @@ def sweep(
     if not over:
         raise ScenarioError("sweep: nothing varies; write a setting and its values, such as tp=1,2,4.")
     base = merged(scenario, settings)
+    refuse_foreign("simulate", settings)
     points = points_of(base, read_axes(over))
     if carry_over:
         carried_over((), list(points[0].values))

@@ -9,7 +9,9 @@ from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError
 from orrery.scenario.levers.lever import Lever
 from orrery.scenario.levers.registry import get_lever, levers
+from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.schema import Scenario, merged
+from orrery.scenario.setting import DEPLOYMENTS
 from orrery.scenario.what_if.compare import Comparer
 from orrery.scenario.what_if.metrics import Metric
 from orrery.scenario.what_if.result import WhatIf
@@ -53,6 +55,7 @@ def what_if(
     ``break_even`` names inputs; without it, those that matter are tried for techniques asked by name, and none for all.
     ``is_simulated`` simulates where a closed form would answer too. ``on_progress`` is told (done, total).
     """
+    refuse_foreign("what-if", settings, DEPLOYMENTS)
     comparer = Comparer(merged(scenario, settings), is_simulated=is_simulated)
     by = comparer.metric(metric)
     names = [techniques] if isinstance(techniques, str) else list(dict.fromkeys(techniques))
