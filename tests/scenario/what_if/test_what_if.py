@@ -349,16 +349,17 @@ def test_a_note_of_no_effect_is_true(data):
     lever = data.draw(st.sampled_from(on_any_model))
     name = lever.name
     base = dict(TRAINING | {"tp": 1, "pp": 4, "sharding": "zero1"} if lever.is_training else SERVING)
+    question = lever.questions[0]
     if not lever.is_training:
-        base |= {"replicas": data.draw(st.integers(1, 2)), "tp": data.draw(st.sampled_from([1, 2]))}
-        base["concurrency"] = data.draw(st.sampled_from([1, 4, 64, 300]))
+        base |= {"tp": data.draw(st.sampled_from([1, 2])), "concurrency": data.draw(st.sampled_from([1, 4, 64, 300]))}
+    if question in BY_NAME["replicas"].commands:
+        base["replicas"] = data.draw(st.integers(1, 2))
     if "local_updates" in lever.on:
         base["sharding"] = "none"
     if name == "lora-affinity":
         base["lora_adapters"] = 4
     if "expert_placement" in lever.on:
         base["model"] = "qwen3-30b-a3b"
-    question = lever.questions[0]
     having = PLAIN[question](**base, **lever.on)
     if any("no effect on this deployment" in note for note in having.notes):
         for key in ("step_time_s", "output_throughput", "p99_ttft_ms", "mean_tpot_ms", "energy_j"):
