@@ -184,3 +184,13 @@ def test_what_is_taken_instead_of_a_refused_model_is_modelled():
     for entry in tomllib.loads(NOT_MODELLED.read_text(encoding="utf-8"))["mechanism"]:
         taken = entry["instead"].split()[1].rstrip(",")
         assert taken == "an" or get_model(taken)
+
+
+def test_a_format_is_taken_as_its_published_checkpoint_holds_it() -> None:
+    """NVIDIA's NVFP4 of DeepSeek-R1 leaves attention in 16 bits, DeepSeek's own FP8 does not."""
+    own = get_model("deepseek-ai/DeepSeek-R1")
+    assert own.kept_roles("fp8_block") == own.kept_16bit_roles == {"head", "router"}
+    published = get_model("nvidia/DeepSeek-R1-NVFP4")
+    assert own.kept_roles("nvfp4") == published.kept_roles("nvfp4") == {"head", "router", "attention"}
+    assert own.kept_roles("int4_weight_only") == own.kept_16bit_roles  # nobody's checkpoint says otherwise
+    assert get_model("meta-llama/Llama-3.1-70B").kept_elsewhere == ()

@@ -96,3 +96,12 @@ def test_a_device_without_the_format_unpacks_it(deploy):
         for device, weights in (("h100-sxm", "fp8"), ("a100-sxm-80gb", "fp8"), ("h100-sxm", "nvfp4"), ("b200", "nvfp4"))
     }
     assert list(formats.values()) == [{"fp8"}, {"int8_weight_only"}, {"int4_weight_only"}, {"nvfp4"}]
+
+
+def test_a_format_leaves_in_16_bits_what_its_published_checkpoint_does(deploy):
+    """Of DeepSeek-R1 in NVFP4 attention's output (128 heads of 128 into 7,168) takes 2 bytes a weight, not 4.5 bits."""
+    narrow = deploy(model="deepseek-ai/DeepSeek-R1", device="b200", weights="nvfp4", activations="nvfp4", tp=8)
+    held = {x.name: x for x in shard(narrow).linears}
+    assert held["out"].weight_bytes == 128 * 128 * 7168 * 2 / 8
+    assert held["shared_down"].weight_bytes == 2048 * 7168 * 4.5 / 8 / 8
+    assert (held["out"].format, held["shared_down"].format) == ("bf16", "nvfp4")

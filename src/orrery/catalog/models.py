@@ -229,6 +229,27 @@ def _published_format(organisation: str, word: str) -> str:
 
 @lru_cache(maxsize=512)
 def _load(name: str) -> Model:
+    model = _parsed(name)
+    roles = {m.weights_format: m.kept_16bit_roles for m in map(_parsed, _in_other_formats(name))}
+    other = {f: r for f, r in roles.items() if f != model.weights_format and r != model.kept_16bit_roles}
+    return replace(model, kept_elsewhere=tuple(other.items()))
+
+
+def _in_other_formats(name: str) -> tuple[str, ...]:
+    """Catalogued checkpoints of the same model whose names say their format."""
+    return tuple(n for n in _of_one_model()[_stripped(name)] if n != name and format_in_name(n))
+
+
+@cache
+def _of_one_model() -> dict[str, list[str]]:
+    """Names of one model's checkpoints, by what they have in common."""
+    found: dict[str, list[str]] = {}
+    for name in _files():
+        found.setdefault(_stripped(name), []).append(name)
+    return found
+
+
+def _parsed(name: str) -> Model:
     raw = _tables(name)
     config = published_config(name)
     where = "; ".join(f"{s['title']}" for s in raw["sources"].values())

@@ -150,7 +150,7 @@ def num_kernels(deployment: Deployment) -> float:
     cut = shard(deployment)
     reduces = cut.num_reduces + cut.num_norm_reduces if deployment.layout.tp > 1 else 0.0
     return (
-        sum(x.count for x in cut.linears)
+        sum(x.count * (2 if rounds_blocks(x) else 1) for x in cut.linears)
         + sum(mixer_kernels(x) * x.count for x in cut.mixers)
         + sum(expert_kernels(x) * x.count for x in cut.experts)
         + CONNECTION_KERNELS * cut.num_connections
@@ -158,6 +158,13 @@ def num_kernels(deployment: Deployment) -> float:
         + cut.num_activations
         + reduces
     )
+
+
+def rounds_blocks(linear: LinearShard) -> bool:
+    """Whether a kernel of its own rounds the inputs of a product: with a scale for each block of them, which follows
+    their values (one scale a tensor is known before, and the kernel that makes the input rounds it)."""
+    format = get_format(linear.format)
+    return not format.weight_only and not is_16bit(linear.format) and format.block_elements > 0
 
 
 def num_pieces(deployment: Deployment) -> float:
@@ -183,7 +190,7 @@ def has_exchange(deployment: Deployment) -> bool:
 def stored_format(deployment: Deployment, role: str) -> str:
     """The format that the weights of a role are stored in: quantised, or what the recipe keeps in 16 bits."""
     weights = deployment.formats.weights
-    if is_16bit(weights) or role not in deployment.model.kept_16bit_roles:
+    if is_16bit(weights) or role not in deployment.model.kept_roles(weights):
         return weights
     return (get_format(weights).head_format if role == "head" else "") or kept_format(deployment)
 

@@ -282,6 +282,10 @@ def formats_of(scenario: Scenario, parts: Parts) -> tuple[Formats, tuple[str, ..
             f"weights: {weights} ({f'what {parts.engine.name} loads' if usual else 'as the checkpoint holds them'})"
         )
     weights = held_format(weights, parts.model)
+    if roles := dict(parts.model.kept_elsewhere).get(weights):
+        notes.append(
+            f"weights: {', '.join(sorted(roles))} in 16 bits (as the published checkpoint in {weights} holds them)"
+        )
     if scenario.activations is None:
         activations = activations_for(weights, parts.device)
         notes.append(f"activations: {activations} (what {weights} weights run with on {parts.device.name})")
