@@ -110,7 +110,9 @@ def test_kernels_of_a_pass_are_counted(deploy):
     assert num_kernels(deploy(tp=4)) == 80 * (4 + 2 + 2 + 1 + 2) + 1
     assert num_kernels(deploy(tp=1, device="h200-sxm", weights="fp8")) == 80 * (4 + 2 + 2 + 1) + 1
     blocks = deploy(tp=1, device="h200-sxm", weights="fp8_block", activations="fp8_block")
-    assert num_kernels(blocks) == 80 * (2 * 4 + 2 + 2 + 1) + 1, "each block's scale follows its values: a kernel of its own"
+    assert num_kernels(blocks) == 80 * (2 * 4 + 2 + 2 + 1) + 1, (
+        "each block's scale follows its values: a kernel of its own"
+    )
     assert num_kernels(deploy(model="Qwen/Qwen3-30B-A3B", tp=1)) == 48 * (3 + 2 + 7 + 2) + 1
 
 
