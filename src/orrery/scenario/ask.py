@@ -15,13 +15,12 @@ from orrery.planner.workers import Workers
 from orrery.scenario.answer import to_json
 from orrery.scenario.answer_ways import Reasoned
 from orrery.scenario.capacity_left import Room, room_of
-from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.own_price import own_usd_per_hour
 from orrery.scenario.plan import EVERY_PLAN, IN_FULL, plan_scenario
 from orrery.scenario.plan_answer import PlanAnswer, memory_json, price_json
 from orrery.scenario.reasoning import OF_OTHER_RUNS, REASONING, reasoned, unused
 from orrery.scenario.resolve import Question, resolve
-from orrery.scenario.schema import Scenario, merged
+from orrery.scenario.schema import Scenario, merged, refuse_foreign
 from orrery.scenario.sustained import SUSTAINED, Sustained, sustained
 from orrery.scenario.users import at_users
 from orrery.serving.estimate import Estimate

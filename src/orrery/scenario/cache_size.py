@@ -19,9 +19,8 @@ from orrery.fleet.agents.turns import Shape, Turns, shape_of, started
 from orrery.planner.money import S_PER_HOUR, tariff_of
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer, deployment_json
-from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.resolve import deploy, find, formats_of, layout_of, one_device
-from orrery.scenario.schema import Scenario, merged
+from orrery.scenario.schema import Scenario, merged, refuse_foreign
 from orrery.serving.estimate import estimate
 from orrery.serving.workload import Workload
 

@@ -17,9 +17,8 @@ from orrery.execution.memory import Infeasible
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.objectives import request_limits_s
-from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.requests import requests_for
-from orrery.scenario.schema import Scenario, merged, read_scenario
+from orrery.scenario.schema import Scenario, merged, read_scenario, refuse_foreign
 from orrery.scenario.service import service_for
 from orrery.scenario.simulate import SimulatedAnswer, answer_of, check_traffic, lacking_memory, warm_up
 from orrery.serving.capacity import bisected, closed_form, is_sustained

@@ -16,9 +16,8 @@ from orrery.fleet.cold_start.start import cold_start as started
 from orrery.fleet.cold_start.weights import ReplicaWeights
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer, deployment_json
-from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.resolve import deploy, find, formats_of, layout_of, one_device
-from orrery.scenario.schema import Scenario, merged
+from orrery.scenario.schema import Scenario, merged, refuse_foreign
 
 COMPILING = frozenset({"vllm"})
 """Engines that compile a model's graph before they serve, unless told not to."""

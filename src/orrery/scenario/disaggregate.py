@@ -24,10 +24,9 @@ from orrery.planner.space import Candidate, candidates, formats
 from orrery.scenario.answer import to_json
 from orrery.scenario.capacity import TOLERANCE, Capacity, find_capacity
 from orrery.scenario.money import is_money_asked
-from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.plan import NOT_PAID, goal_of, space_of, within_budget
 from orrery.scenario.resolve import device_names, find, words
-from orrery.scenario.schema import Scenario, merged, read_scenario
+from orrery.scenario.schema import Scenario, merged, read_scenario, refuse_foreign
 from orrery.scenario.service import PREFILL_DEGREES
 
 Way = Literal["joint", "split", "separate"]

@@ -14,9 +14,8 @@ from orrery.scenario.host_attention import HOST_ATTENTION, HostAttentionAnswer, 
 from orrery.scenario.image_model import ImageModelAnswer, image_model
 from orrery.scenario.long_contexts import LongContextAnswer, long_contexts
 from orrery.scenario.model_kind import ModelKind, kind_of
-from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.recommendation import RecommendationAnswer, recommendation
-from orrery.scenario.schema import Scenario, merged
+from orrery.scenario.schema import Scenario, merged, refuse_foreign
 from orrery.scenario.speech import SpeechAnswer, speech
 from orrery.scenario.weight_window import WEIGHT_WINDOW, WeightWindowAnswer, has_weight_window, weight_window
 

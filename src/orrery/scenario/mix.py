@@ -21,10 +21,9 @@ from orrery.planner.space import tensor_degrees
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.objectives import read_objectives
-from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.own_price import own_usd_per_hour
 from orrery.scenario.resolve import deploy, device_names, find, formats_of, layout_of
-from orrery.scenario.schema import Scenario, merged, read_scenario
+from orrery.scenario.schema import Scenario, merged, read_scenario, refuse_foreign
 from orrery.scenario.traffic import traffic_of
 
 Floats = NDArray[np.float64]

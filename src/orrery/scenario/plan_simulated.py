@@ -19,11 +19,10 @@ from orrery.planner.plan import Operation, Plan
 from orrery.planner.search import ranking, with_replicas
 from orrery.scenario.capacity import PROBE_REQUESTS, ROUNDS, WARMUP_FRAC
 from orrery.scenario.knobs import read_knobs
-from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.plan import IN_FULL, searched_for
 from orrery.scenario.plan_answer import PlanAnswer, nothing_works
 from orrery.scenario.requests import requests_for
-from orrery.scenario.schema import Scenario, merged, read_scenario
+from orrery.scenario.schema import Scenario, merged, read_scenario, refuse_foreign
 from orrery.scenario.simulate import SimulatedAnswer, answer_of, warm_up
 from orrery.serving.capacity import is_sustained
 from orrery.serving.simulation.service import Pool, Service

@@ -17,10 +17,9 @@ from orrery.rl.passes import update_job
 from orrery.rl.step import PoolMemory, RlStep, rl_step
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer
-from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.plan_answer import price_json
 from orrery.scenario.rl_job import rl_question
-from orrery.scenario.schema import Scenario, merged
+from orrery.scenario.schema import Scenario, merged, refuse_foreign
 from orrery.scenario.train_job import job_json
 
 

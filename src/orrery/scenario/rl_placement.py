@@ -16,10 +16,9 @@ from orrery.planner.rlhf.search import Space, space_of
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.knobs import read_train_knobs
-from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.plan_answer import price_json
 from orrery.scenario.rl_placement_job import PlacementQuestion, placement_question
-from orrery.scenario.schema import Scenario, merged
+from orrery.scenario.schema import Scenario, merged, refuse_foreign
 from orrery.scenario.show import Table, rows_of
 
 

@@ -18,11 +18,10 @@ from orrery.planner.training.search import search
 from orrery.planner.training.space import FixedSettings
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer
-from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.resolve import one_device
 from orrery.scenario.rl import RlAnswer, train_rl
 from orrery.scenario.rl_job import check_needed, engine_for, lengths_of_scenario, refuse_placement, trainer_question
-from orrery.scenario.schema import Scenario, merged
+from orrery.scenario.schema import Scenario, merged, refuse_foreign
 
 EIGHTHS = (1, 2, 3, 4, 5, 6, 7)
 """Shares of the devices that generate, in eighths, where nobody fixes them."""

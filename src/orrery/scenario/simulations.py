@@ -9,8 +9,7 @@ from orrery.scenario import simulate as steps
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.composition import CompositionAnswer, composed
 from orrery.scenario.host_attention import HOST_ATTENTION, HostAttentionAnswer, schedule
-from orrery.scenario.other_commands import refuse_foreign
-from orrery.scenario.schema import Scenario, merged
+from orrery.scenario.schema import Scenario, merged, refuse_foreign
 from orrery.scenario.simulate import RunObserver, SimulatedAnswer
 
 

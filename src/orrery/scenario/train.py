@@ -16,10 +16,9 @@ from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.levers.found import of_job
 from orrery.scenario.levers.idle import idle_notes
-from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.plan_answer import price_json
 from orrery.scenario.rl_job import check_is_rl
-from orrery.scenario.schema import Scenario, merged
+from orrery.scenario.schema import Scenario, merged, refuse_foreign
 from orrery.scenario.show import Table, rows_of
 from orrery.scenario.train_job import ANY_SCHEDULE, job_json, layout_of, training_question
 from orrery.scenario.train_offload import OffloadAnswer, first_offload, offloaded, refuse_tiers

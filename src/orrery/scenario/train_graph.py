@@ -11,9 +11,8 @@ from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
 from orrery.scenario.answer import to_json
-from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.resolve import one_device
-from orrery.scenario.schema import Scenario, merged
+from orrery.scenario.schema import Scenario, merged, refuse_foreign
 from orrery.scenario.show import Table
 from orrery.scenario.train_with.number_file import numbers_of
 from orrery.training.graphs.epoch import Devices, Epoch, epoch

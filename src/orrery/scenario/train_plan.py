@@ -16,9 +16,8 @@ from orrery.planner.training.search import ConstraintRejection, Point, TrainingS
 from orrery.planner.training.space import FixedSettings
 from orrery.planner.workers import Workers
 from orrery.scenario.answer import to_json
-from orrery.scenario.other_commands import refuse_foreign
 from orrery.scenario.plan_answer import price_json
-from orrery.scenario.schema import Scenario, merged
+from orrery.scenario.schema import Scenario, merged, refuse_foreign
 from orrery.scenario.train import TrainAnswer, answer_of
 from orrery.scenario.train_against import Against, against_layout
 from orrery.scenario.train_job import ANY_SCHEDULE, TrainingQuestion, job_json, layout_of, training_question

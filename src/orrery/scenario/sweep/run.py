@@ -12,8 +12,7 @@ from orrery.base.arguments import typed
 from orrery.base.errors import OrreryError, ScenarioError
 from orrery.base.tasks import LostTask, lost, results
 from orrery.base.user_file import user_path
-from orrery.scenario.other_commands import refuse_foreign
-from orrery.scenario.schema import Scenario, merged
+from orrery.scenario.schema import Scenario, merged, refuse_foreign
 from orrery.scenario.service import service_for
 from orrery.scenario.simulate import warm_up
 from orrery.scenario.sweep.carried import CarriedOver, carried_over

@@ -9,8 +9,7 @@ from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError
 from orrery.scenario.levers.lever import Lever
 from orrery.scenario.levers.registry import get_lever, levers
-from orrery.scenario.other_commands import refuse_foreign
-from orrery.scenario.schema import Scenario, merged
+from orrery.scenario.schema import Scenario, merged, refuse_foreign
 from orrery.scenario.setting import DEPLOYMENTS
 from orrery.scenario.what_if.compare import Comparer
 from orrery.scenario.what_if.metrics import Metric
