@@ -15,6 +15,7 @@ from orrery.evidence.judge.claim_result import ClaimResult, IncompleteReproducti
 from orrery.evidence.judge.curve import across
 from orrery.evidence.judge.page import page, reported
 from orrery.evidence.judge.plot import draw
+from orrery.evidence.judge.publish import HELD, ROOT
 from orrery.evidence.judge.run import PaperResult, rerun
 from orrery.evidence.judge.scorecard import (
     Drawn,
@@ -250,3 +251,9 @@ def test_curves_are_kept_beside_the_claims(scorecard: Path) -> None:
     assert not has_moved(paper.key, curve, 0.01, card)
     assert has_moved(paper.key, replace(curve, predicted=tuple(1.02 * x for x in curve.predicted)), 0.01, card)
     assert has_moved(paper.key, None, 0.01, card)
+
+
+def test_the_readme_counts_papers_as_their_page_does() -> None:
+    counts = [HELD.search((ROOT / name).read_text(encoding="utf-8")) for name in ("README.md", "docs/papers.md")]
+    assert all(counts)
+    assert len({found[0] for found in counts if found}) == 1, "python -m orrery reproduce KEY --write writes both"
