@@ -215,19 +215,15 @@ class Model:
     weights_format: str = "bf16"  # what the published checkpoint holds
     experts_format: str = ""  # what the routed experts are stored in where it differs from ``weights_format``
     kept_16bit_roles: frozenset[Role] = field(default_factory=lambda: frozenset[Role]({"router", "head"}))
-    kept_elsewhere: tuple[
-        tuple[str, frozenset[Role]], ...
-    ] = ()  # the same by format, of other checkpoints of the model
+    kept_elsewhere: tuple[tuple[str, frozenset[Role]], ...] = ()  # the same of its checkpoints in other formats
     rotation: Rotation | None = None  # of queries and keys; None where the config names no base
     published: tuple[tuple[str, str], ...] = ()  # provenance: (field, where), for `orrery why`
 
     def kept_roles(self, format: str) -> frozenset[Role]:
         """Roles that stay in 16 bits where weights are ``format``: as the checkpoint in it, else as the model's own."""
-        return (
-            self.kept_16bit_roles
-            if format == self.weights_format
-            else dict(self.kept_elsewhere).get(format, self.kept_16bit_roles)
-        )
+        if format == self.weights_format:
+            return self.kept_16bit_roles
+        return dict(self.kept_elsewhere).get(format, self.kept_16bit_roles)
 
     @property
     def num_layers(self) -> int:

@@ -282,7 +282,7 @@ def formats_of(scenario: Scenario, parts: Parts) -> tuple[Formats, tuple[str, ..
             f"weights: {weights} ({f'what {parts.engine.name} loads' if usual else 'as the checkpoint holds them'})"
         )
     weights = held_format(weights, parts.model)
-    if roles := dict(parts.model.kept_elsewhere).get(weights):
+    if (roles := parts.model.kept_roles(weights)) != parts.model.kept_16bit_roles:
         notes.append(
             f"weights: {', '.join(sorted(roles))} in 16 bits (as the published checkpoint in {weights} holds them)"
         )
