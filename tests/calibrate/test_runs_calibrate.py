@@ -427,25 +427,18 @@ def test_files_that_are_no_corrections_are_refused_in_words(slow_host, tmp_path)
             get_engine(str(bad), "", device)
 
 
+def written_out(path, folder):
+    """The arguments of the command for runs in a file, whose constants go to the folder."""
+    flags = {"--device": "h100-sxm", "--engine": "vllm", "--engine-version": "0.11.0", "--weights": "bf16"}
+    return [str(path), "--name", str(folder / "box"), *(word for pair in flags.items() for word in pair)]
+
+
 def test_the_command_prints_a_table_and_a_line_a_measurement(slow_host, tmp_path, capsys, monkeypatch):
     """The answer is the fixture's, so that it is computed once; the command passes on what was written."""
     answer, _, path, _ = slow_host
     received = {}
     monkeypatch.setattr(calibrate, "calibrate_runs", lambda files, **rest: received.update(rest, files=files) or answer)
-    arguments = [
-        str(path),
-        "--name",
-        str(tmp_path / "box"),
-        "--device",
-        "h100-sxm",
-        "--engine",
-        "vllm",
-        "--engine-version",
-        "0.11.0",
-        "--weights",
-        "bf16",
-    ]
-    assert command.main(arguments, standalone_mode=False) == 0
+    assert command.main(written_out(path, tmp_path), standalone_mode=False) == 0
     message = capsys.readouterr().out
     assert "step_s" in message
     assert "partly" in message
@@ -458,21 +451,9 @@ def test_the_command_prints_a_table_and_a_line_a_measurement(slow_host, tmp_path
 
 def test_with_json_the_command_prints_one_object(tmp_path, capsys):
     path, _ = measure(static_rows()[:3], tmp_path, seed=1)
-    arguments = [
-        str(path),
-        "--name",
-        str(tmp_path / "box"),
-        "--device",
-        "h100-sxm",
-        "--engine",
-        "vllm",
-        "--engine-version",
-        "0.11.0",
-        "--weights",
-        "bf16",
-        "--json",
-    ]
-    assert command.main(arguments, standalone_mode=False) == 3  # as shipped: there is nothing to correct
+    assert (
+        command.main([*written_out(path, tmp_path), "--json"], standalone_mode=False) == 3
+    )  # as shipped: there is nothing to correct
     assert json.loads(capsys.readouterr().out)["written"] is None
 
 
