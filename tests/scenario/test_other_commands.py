@@ -7,12 +7,15 @@ import pytest
 
 import orrery
 from orrery.base.errors import ScenarioError
+from orrery.cli.main import run
 from orrery.scenario.disaggregate import FOUND
 from orrery.scenario.fields import BY_NAME, SETTINGS
+from orrery.scenario.fields_fleet import FLEET_SETTINGS
 from orrery.scenario.mix import plan_mix
 from orrery.scenario.plan_simulated import plan_simulated
+from orrery.scenario.rl_job import OF_RESPONSES
 from orrery.scenario.schema import read_scenario
-from orrery.scenario.setting import DEPLOYMENTS
+from orrery.scenario.setting import DEPLOYMENTS, SIMULATE
 
 MACHINE = {"model": "llama-3.1-8b", "device": "h100-sxm"}
 SERVED = MACHINE | {"input_tokens": 64, "output_tokens": 8}
@@ -36,17 +39,41 @@ DOORS = {
     "train_rl_placement": (orrery.train_rl_placement, "train", LEARNED),
     "cold_start": (orrery.cold_start, "cold-start", MACHINE),
     "what_if": (lambda **given: orrery.what_if("fp8-weights", **given), "what-if", SERVED | {"batch": 1}),
+    "simulate_fleet": (orrery.simulate_fleet, "fleet", SERVED | {"rate": 1.0, "num_requests": 3}),
+    "compare": (lambda **given: orrery.compare([SERVED | {"batch": 1}, given]), "estimate", SERVED | {"batch": 1}),
+    "compare simulated": (
+        lambda **given: orrery.compare([SERVED | {"rate": 1.0}, given], is_simulated=True),
+        "simulate",
+        SERVED | {"rate": 1.0},
+    ),
+    "compare plans": (
+        lambda **given: orrery.compare([SERVED | {"rate": 1.0, "max_devices": 1}, given]),
+        "plan",
+        SERVED | {"rate": 1.0, "max_devices": 1},
+    ),
+    "compare jobs": (lambda **given: orrery.compare([LEARNED, given]), "train", LEARNED),
     "cache_size": (orrery.cache_size, "cache-size", MACHINE | {"sessions": "none.csv"}),
 }
 
-OWN_WORDS = {"plan_disaggregated": FOUND}
+COMPARES = ("max_devices", "global_batch")
+"""Settings that make another kind of design."""
+
+OWN_WORDS = {"plan_disaggregated": FOUND, **{name: COMPARES for name in DOORS if name.startswith("compare")}}
 """Settings of other commands of which a door says more than that it does not take them."""
 
-READS = {"what-if": DEPLOYMENTS}
-"""A command that reads what others do."""
+READS = {"what-if": DEPLOYMENTS, "fleet": SIMULATE}
+"""Commands that read what others do."""
+
+OWN_KEYS = {"simulate_fleet": tuple(s.name for s in FLEET_SETTINGS)}
+"""Of those, names that mean something of the command's own."""
 
 KINDS_OF_TRAFFIC = ("batch", "concurrency", "users")
 """Of which any reader says that a scenario has one."""
+
+
+def typed(settings):
+    """Settings as flags."""
+    return [word for name, value in settings.items() for word in BY_NAME[name].typed(value)]
 
 
 def example(setting):
@@ -57,7 +84,7 @@ def example(setting):
 @pytest.mark.parametrize("name", DOORS)
 def test_every_setting_of_another_command_is_refused_by_name(name):
     door, command, base = DOORS[name]
-    own = signature(door).parameters  # requests of a mix have lengths of their own
+    own = (*signature(door).parameters, *OWN_KEYS.get(name, ()))  # requests of a mix have lengths of their own
     foreign = [s for s in SETTINGS if not s.commands & ({command} | READS.get(command, set())) and s.name not in own]
     assert len(foreign) > 10
     for setting in foreign:
@@ -93,5 +120,62 @@ def test_a_scenario_may_hold_settings_of_other_commands_and_none_is_nothing():
     assert orrery.estimate(shared).estimate.ttft_s == plain.estimate.ttft_s
 
 
-def test_lengths_of_answers_are_of_training_by_reinforcement():
-    assert "train" in BY_NAME["lengths"].commands
+@pytest.mark.parametrize("door", [orrery.train, orrery.train_plan])
+@pytest.mark.parametrize("name", OF_RESPONSES)
+def test_a_job_that_learns_from_data_takes_no_setting_of_responses(door, name):
+    setting = BY_NAME[name]
+    with pytest.raises(ScenarioError, match=rf"^{name}: is of RL post-training; write rl = true"):
+        door(**LEARNED, **{name: example(setting)})
+    with pytest.raises(ScenarioError, match=rf"^{name}: is of RL post-training"):
+        orrery.compare([LEARNED, LEARNED | {name: example(setting)}])
+    assert run(["train", *typed(LEARNED), setting.flag, setting.example.strip('"')]) == 2
+
+
+def test_a_scenario_that_is_served_and_trained_keeps_lengths_for_the_one():
+    job = LEARNED | {"tp": 4}
+    shared = read_scenario(job | {"output_tokens": 256, "engine": "vllm", "lengths": "constant"})
+    assert orrery.train(shared).step_time_s == orrery.train(**job).step_time_s
+    plans = [orrery.train_plan(shared, count=1), orrery.train_plan(**job, count=1)]
+    assert len({p.plans[0].step_time_s for p in plans}) == 1
+
+
+def test_another_kind_of_training_is_asked_by_its_own_door():
+    """Each was answered as a plain job that learns from data."""
+    with pytest.raises(ScenarioError, match="rl: is answered by train_rl and train_rl_plan"):
+        orrery.train(**LEARNED, rl=True)
+    with pytest.raises(ScenarioError, match="kept_groups: is of RL post-training"):
+        orrery.train_plan(**LEARNED, kept_groups=0.5)
+    for door in (orrery.train, orrery.train_plan):
+        with pytest.raises(ScenarioError, match="graph: is answered by train_graph"):
+            door(**LEARNED, graph="planted:100:4")
+        with pytest.raises(ScenarioError, match="graph_layers: is of training on a whole graph"):
+            door(**LEARNED, graph_layers=4)
+
+
+def test_a_rank_of_adapters_that_none_have_is_noted():
+    note = "adapter_rank: no effect on this job: no adapters learn (task = lora or qlora)"
+    assert note in orrery.train(**LEARNED, adapter_rank=8).notes
+    assert note not in orrery.train(**LEARNED, adapter_rank=8, task="lora").notes
+
+
+def test_a_file_of_a_fleet_may_hold_what_another_command_reads(tmp_path):
+    file = tmp_path / "FLEET.toml"
+    file.write_text(
+        'model = "llama-3.1-8b"\ndevice = "h100-sxm"\nrate = 1.0\ninput_tokens = 64\noutput_tokens = 8\n'
+        "num_requests = 3\nmax_devices = 8\n"
+    )
+    assert orrery.simulate_fleet(file).inputs.written["max_devices"] == 8
+    with pytest.raises(ScenarioError, match=r"max_devices: fleet takes no max_devices; `orrery plan` does\."):
+        orrery.simulate_fleet(file, max_devices=8)
+
+
+def test_files_of_a_comparison_may_too_and_what_is_typed_is_read(tmp_path, capsys):
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        'model = "llama-3.1-8b"\ndevice = "h100-sxm"\nbatch = 1\ninput_tokens = 64\noutput_tokens = 8\nreplicas = 2\n'
+    )
+    assert run(["compare", str(file), "--with", "weights=fp8"]) == 0
+    capsys.readouterr()
+    for words in (["--with", "lora-adapters=8"], ["--with", "weights=fp8", "--lora-adapters", "8"]):
+        assert run(["compare", str(file), *words]) == 2
+        assert "lora_adapters: estimate takes no lora_adapters" in capsys.readouterr().err

@@ -49,7 +49,7 @@ def command(
     """
     from orrery.cli.output import print_json, print_notes
     from orrery.cli.progress import bar, patience
-    from orrery.scenario.compare import changed, compare
+    from orrery.scenario.compare import compare, question_of, refuse_unread, settings_in
     from orrery.scenario.file import read_settings
     from orrery.scenario.file import save_scenario as save
     from orrery.scenario.merge import merged
@@ -69,9 +69,13 @@ def command(
         raise ScenarioError(
             "Nothing is asked yet: give scenario files, or --model and --device and --with; see --help."
         )
-    designs = [*bases, *(changed(bases[0], text) for text in variants)]
+    others = [settings_in(text) for text in variants]
+    designs = [read_scenario(settings) for settings in (*bases, *(merged(bases[0], other) for other in others))]
     if save_scenario:
-        save(read_scenario(bases[0]), save_scenario)
+        save(designs[0], save_scenario)
+    question = question_of(designs, is_simulated=is_simulated)
+    for settings in (own, *others):  # a file may hold settings of other commands
+        refuse_unread(question, designs[0], settings)
     names = [*(file.stem for file in files), *variants] if len(files) > 1 else []
     with patience(), bar("designs") as tell:
         answer = compare(designs, names=names, is_simulated=is_simulated, on_progress=tell)

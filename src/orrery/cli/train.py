@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from orrery.base.errors import ScenarioError
-from orrery.cli.options import in_jobs, on_ray, scenario_flags, scenario_from
+from orrery.cli.options import in_jobs, on_ray, scenario_flags, scenario_from, typed_flags
 from orrery.cli.report_file import check_report, with_report, write_report
 
 if TYPE_CHECKING:
@@ -71,6 +71,9 @@ def command(
         return answer_rl(scenario, is_plan=is_plan, is_json=is_json)
     if scenario.graph is not None:
         return _answer_graph(scenario, is_json=is_json, is_plan=is_plan)
+    from orrery.scenario.rl_job import check_is_no_rl
+
+    check_is_no_rl(scenario, typed_flags(flags))
     if timeline is not None:
         _check_timeline(scenario, timeline, is_plan)
     if is_plan:

@@ -10,7 +10,8 @@ from orrery.base.errors import ScenarioError, nearest
 from orrery.scenario.fields import BY_NAME
 from orrery.scenario.levers.lever import Question
 from orrery.scenario.merge import TRAFFIC_KINDS, merged
-from orrery.scenario.schema import Scenario, read_scenario
+from orrery.scenario.rl_job import check_is_no_rl
+from orrery.scenario.schema import Scenario, read_scenario, refuse_foreign
 from orrery.scenario.what_if.difference import Difference, differences
 from orrery.scenario.what_if.metrics import METRICS, Metric
 from orrery.scenario.what_if.side import Side, side_of
@@ -74,7 +75,10 @@ def compare(
     if names and len(names) != len(designs):
         raise ScenarioError(f"names: got {len(names)} for {len(designs)} designs; give one for each, or none.")
     scenarios = [d if isinstance(d, Scenario) else read_scenario(d) for d in designs]
-    question = _question(scenarios, is_simulated=is_simulated)
+    question = question_of(scenarios, is_simulated=is_simulated)
+    for design, scenario in zip(designs, scenarios, strict=True):
+        if not isinstance(design, Scenario):
+            refuse_unread(question, scenario, design)
     sides = list[Side]()
     on_progress(0, len(scenarios))
     for done, scenario in enumerate(scenarios, start=1):
@@ -93,7 +97,12 @@ def compare(
 
 
 def changed(base: Mapping[str, Any], text: str) -> dict[str, Any]:
-    """Settings with those of a text on top, such as ``device=h200-sxm tp=8``; ``rate=4`` replaces a concurrency.
+    """Settings with those of a text on top; ``rate=4`` replaces a concurrency."""
+    return merged(base, settings_in(text))
+
+
+def settings_in(text: str) -> dict[str, Any]:
+    """Settings of a text such as ``device=h200-sxm tp=8``.
 
     ScenarioError where a part is no NAME=VALUE or names no setting.
     """
@@ -109,7 +118,7 @@ def changed(base: Mapping[str, Any], text: str) -> dict[str, Any]:
         own[key] = [*own.get(key, []), value] if BY_NAME[key].kind == "words" else value
     if not own:
         raise ScenarioError("with: got nothing; write NAME=VALUE, such as device=h200-sxm.")
-    return merged(base, own)
+    return own
 
 
 def in_words(difference: Difference) -> str:
@@ -127,8 +136,8 @@ def in_words(difference: Difference) -> str:
     return f"{size} {way} (80 %: {near * 100:.0f} to {far * 100:.0f})"
 
 
-def _question(scenarios: Sequence[Scenario], *, is_simulated: bool) -> Question:
-    """The command that answers all of them."""
+def question_of(scenarios: Sequence[Scenario], *, is_simulated: bool) -> Question:
+    """The command that answers all of these. ScenarioError where they are not of one kind."""
     kinds = {_kind(one) for one in scenarios}
     if len(kinds) > 1:
         raise ScenarioError(
@@ -141,6 +150,13 @@ def _question(scenarios: Sequence[Scenario], *, is_simulated: bool) -> Question:
     if kind == "searches":
         return "plan"
     return "simulate" if is_simulated else "estimate"
+
+
+def refuse_unread(question: Question, scenario: Scenario, settings: Mapping[str, Any]) -> None:
+    """ScenarioError where a setting that was written for a design is not read by what answers it."""
+    refuse_foreign(question, settings)
+    if question == "train":
+        check_is_no_rl(scenario, settings)
 
 
 def _kind(scenario: Scenario) -> str:

@@ -1,5 +1,6 @@
 """From a scenario to one step of RL post-training, with a note for every default that was taken."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any, cast
@@ -21,6 +22,7 @@ from orrery.numerics.registry import get_format
 from orrery.rl.framework import RlFramework
 from orrery.rl.job import Algorithm, Reward, RlJob, Tail
 from orrery.scenario.fields_rl import RL_SETTINGS
+from orrery.scenario.names import canonical
 from orrery.scenario.resolve import cache_beside, check_layout, one_device
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.train_job import TrainingQuestion, layout_of, training_question
@@ -43,6 +45,12 @@ USUAL = ("recompute", "sharding")
 
 OF_RL = tuple(s.name for s in RL_SETTINGS if s.name != "rl")
 
+OF_RESPONSES = (
+    *("engine", "engine_version", "max_num_seqs", "gpu_memory_utilization"),
+    *("input_tokens", "output_tokens", "input_tokens_std", "output_tokens_std", "lengths"),
+)
+"""Settings of serving that training reads for the responses of RL, and for nothing else."""
+
 NOT_OF_RL = ("offload", "against", "train_tokens", "task", "batch", "concurrency", "rate", "trace")
 """Settings that a step of RL has no use for."""
 
@@ -55,11 +63,16 @@ class RlQuestion:
     notes: tuple[str, ...]
 
 
-def check_is_rl(scenario: Scenario) -> None:
-    """Refuse settings of RL post-training in a job that is none."""
+def check_is_no_rl(scenario: Scenario, settings: Mapping[str, Any]) -> None:
+    """Refuse RL post-training, and what is written for it in a job that is none.
+
+    A scenario that is also served has an engine and lengths of its own; ``settings`` are written for this job.
+    """
     if scenario.rl:
-        return
-    if given := [name for name in OF_RL if getattr(scenario, name) is not None]:
+        raise ScenarioError("rl: is answered by train_rl and train_rl_plan; ask them, or leave it out.")
+    given = [name for name in OF_RL if getattr(scenario, name) is not None]
+    written = (canonical(key, OF_RESPONSES) for key, value in settings.items() if value is not None)
+    if given := [*given, *(name for name in written if name in OF_RESPONSES)]:
         raise ScenarioError(f"{given[0]}: is of RL post-training; write rl = true (--rl) beside it, or leave it out.")
 
 

@@ -17,7 +17,7 @@ from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.levers.found import of_job
 from orrery.scenario.levers.idle import idle_notes
 from orrery.scenario.plan_answer import price_json
-from orrery.scenario.rl_job import check_is_rl
+from orrery.scenario.rl_job import check_is_no_rl
 from orrery.scenario.schema import Scenario, merged, refuse_foreign
 from orrery.scenario.show import Table, rows_of
 from orrery.scenario.train_job import ANY_SCHEDULE, job_json, layout_of, training_question
@@ -153,18 +153,16 @@ def train(scenario: Scenario | None = None, /, **settings: Any) -> TrainAnswer |
     """
     inputs = merged(scenario, settings)
     refuse_foreign("train", settings)
+    check_is_no_rl(inputs, settings)
     return replace(_trained(inputs), settings=inputs.written())
 
 
 def _trained(scenario: Scenario) -> TrainAnswer | OffloadAnswer | InfeasibleAnswer:
     check_run(scenario)
-    check_is_rl(scenario)
     if scenario.against:
         raise ScenarioError("against: is for --plan, which ranks a layout among all; write --layout for one alone.")
     if scenario.offload:
         return offloaded(scenario)
-    if scenario.graph is not None:
-        raise ScenarioError("graph: is answered by train_graph; leave it out for a language model.")
     if scenario.find_largest:
         raise ScenarioError("find_largest: is of techniques of offloading; write offload, such as all-on-device.")
     refuse_tiers(scenario)

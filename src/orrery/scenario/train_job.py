@@ -24,6 +24,7 @@ from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device, Link
 from orrery.models.model import Model
 from orrery.scenario.expert_loads import expert_loads, loads_word
+from orrery.scenario.fields_training_techniques import TECHNIQUE_SETTINGS
 from orrery.scenario.knobs import read_train_knobs
 from orrery.scenario.resolve import one_device, read_as
 from orrery.scenario.schema import Scenario
@@ -34,6 +35,9 @@ FRAMEWORK_OF_OFFLOAD = "deepspeed"
 
 FRAMEWORK_OF_SCALE = "megatron-lm"
 """Taken where a layout asks for what plain PyTorch does not bring: tensor, pipeline, context or expert parallelism."""
+
+OF_GRAPH = tuple(s.name for s in TECHNIQUE_SETTINGS if s.name.startswith("graph_"))
+"""Settings of training on a whole graph."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -47,6 +51,7 @@ class TrainingQuestion:
 
 def training_question(scenario: Scenario) -> TrainingQuestion:
     """The job of a scenario; its layout may be partly open."""
+    _check_no_graph(scenario)
     for name, example in (("model", '"llama-3.1-8b"'), ("devices", "8"), ("global_batch", "128"), ("seq_len", "4096")):
         if getattr(scenario, name) is None:
             raise ScenarioError(f"{name}: is missing; write it, such as {name} = {example}.")
@@ -70,6 +75,8 @@ def training_question(scenario: Scenario) -> TrainingQuestion:
         device = with_node_link(device, scenario.node_link_bytes_per_s, min(per_node, devices))
         if devices <= per_node:
             notes.append("node_link_bytes_per_s: no effect on this deployment: all devices are in one node")
+    if scenario.adapter_rank is not None and task not in LOW_RANK and scenario.offload is None:
+        notes.append("adapter_rank: no effect on this job: no adapters learn (task = lora or qlora)")
     cluster = Cluster(device=device, num_devices=devices, devices_per_node=min(per_node, devices))
     notes += read_as(model)
     job = TrainingJob(
@@ -95,6 +102,14 @@ def training_question(scenario: Scenario) -> TrainingQuestion:
         **_capacity(scenario, model, scenario.dispatcher or framework.dispatcher, notes),
     )
     return TrainingQuestion(job=job, given=_given(scenario), notes=tuple(notes))
+
+
+def _check_no_graph(scenario: Scenario) -> None:
+    """Refuse training on a whole graph, and what is written for it in a job that is none."""
+    if scenario.graph is not None:
+        raise ScenarioError("graph: is answered by train_graph; leave it out for a language model.")
+    if given := [name for name in OF_GRAPH if getattr(scenario, name) is not None]:
+        raise ScenarioError(f"{given[0]}: is of training on a whole graph; write graph beside it, or leave it out.")
 
 
 WAYS = {"tensor_overlap": TENSOR, "expert_overlap": EXPERT}

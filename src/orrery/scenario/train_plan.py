@@ -17,6 +17,7 @@ from orrery.planner.training.space import FixedSettings
 from orrery.planner.workers import Workers
 from orrery.scenario.answer import to_json
 from orrery.scenario.plan_answer import price_json
+from orrery.scenario.rl_job import check_is_no_rl
 from orrery.scenario.schema import Scenario, merged, refuse_foreign
 from orrery.scenario.train import TrainAnswer, answer_of
 from orrery.scenario.train_against import Against, against_layout
@@ -150,6 +151,7 @@ def train_plan(
         raise ScenarioError(f"train_plan: count: got {shown(count)}; write a whole number up to {MAX_PLANS}.")
     inputs = merged(scenario, settings)
     refuse_foreign("train", settings)
+    check_is_no_rl(inputs, settings)
     if inputs.layout:
         raise ScenarioError("layout: is what --plan searches; write --against to see how one of yours stands.")
     if not inputs.offload:

@@ -25,7 +25,7 @@ from orrery.scenario.fleet.jobs import check_jobs
 from orrery.scenario.fleet.mixed import MixedAnswer, mixed_fleet
 from orrery.scenario.fleet.oversubscribe import Oversubscription, oversubscribed
 from orrery.scenario.fleet.power import check_power
-from orrery.scenario.fleet.read import FleetInputs, read_fleet
+from orrery.scenario.fleet.read import FleetInputs, read_fleet, refuse_foreign_settings
 from orrery.scenario.fleet.regions import NEAREST, check_regions
 from orrery.scenario.fleet.regret import regret_of
 from orrery.scenario.fleet.services import ServicesAnswer, services_of
@@ -60,6 +60,7 @@ def simulate_fleet(
     ``file`` is a FLEET.toml; settings are its keys and override it. Several services are simulated in ``jobs``
     processes, or on a Ray cluster at the address ``ray``.
     """
+    refuse_foreign_settings(settings)
     given: dict[str, Any] = {}
     if file is not None:
         given = {key.replace("-", "_"): value for key, value in read_settings(Path(file)).items()}

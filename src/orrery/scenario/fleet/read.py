@@ -25,7 +25,8 @@ from orrery.scenario.fleet.blocks import (
 )
 from orrery.scenario.fleet.placed import PoolInputs, placed
 from orrery.scenario.inputs import Inputs, read_asked
-from orrery.scenario.schema import Scenario, read_scenario
+from orrery.scenario.schema import Scenario, read_scenario, refuse_foreign
+from orrery.scenario.setting import SIMULATE
 from orrery.scenario.shift import read_hours
 
 TOP = {s.name: s for s in FLEET_SETTINGS}
@@ -145,6 +146,12 @@ def _check_key(name: str, value: Any, where: str) -> None:
         raise ScenarioError(f"{prefix}There is no table {name!r} in a fleet; {hint}")
     if name not in BY_NAME and (near := nearest(name, TOP, 1, 0.8)):
         raise ScenarioError(f"{prefix}There is no setting {name!r}; did you mean {near[0]!r}?")
+
+
+def refuse_foreign_settings(settings: Mapping[str, Any]) -> None:
+    """ScenarioError where a keyword is neither the fleet's nor of what it simulates."""
+    own = (*TOP, *WITHOUT_USE)
+    refuse_foreign("fleet", {key: value for key, value in settings.items() if key not in own}, SIMULATE)
 
 
 def _check_use(scenario: Scenario) -> None:
