@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from starlette.datastructures import ImmutableMultiDict
 
+from orrery.base.errors import OrreryError
 from orrery.scenario.fields import BY_NAME
 from orrery.scenario.schema import Scenario, read_scenario
 from orrery.web.named import grounded
@@ -50,6 +51,15 @@ def without_groups(number: str) -> str:
 def scenario_of(query: Query, place: Place, prefix: str = "") -> Scenario:
     """The scenario that a query asks; ScenarioError says everything that is wrong with it."""
     return read_scenario(grounded(settings_of(query, prefix), place.uploads))
+
+
+def mistake(settings: Mapping[str, Any], place: Place) -> str:
+    """What is wrong with the settings that fill a form; blank where nothing is."""
+    try:
+        read_scenario(grounded(settings, place.uploads))
+    except OrreryError as error:
+        return str(error)
+    return ""
 
 
 def query_of(settings: Mapping[str, Any], prefix: str = "") -> str:

@@ -139,6 +139,7 @@ PAGE = CommandPage(
     first=_first,
     folded=_folded,
     settings=settings,
+    names=frozenset(OWN),
     start=AGENTS,
     command=command,
     sections=sections,

@@ -9,6 +9,7 @@ from orrery.scenario.setting import Setting
 from orrery.web.address import Query
 from orrery.web.export import Cell
 from orrery.web.forms import SUGGESTED, Field, label_of
+from orrery.web.parameters import Parameters
 
 Plain = Mapping[str, Any]
 
@@ -65,6 +66,7 @@ class CommandPage:
     first: Callable[[Plain], tuple[Field, ...]]
     folded: Callable[[Plain], tuple[Field, ...]]
     settings: Callable[[Query], dict[str, Any]]
+    names: frozenset[str]  # of parameters that ``settings`` reads
     start: Plain  # what the form opens with
     command: Callable[[Plain], str]
     sections: Callable[[Plain], tuple[Section, ...]]
@@ -73,6 +75,16 @@ class CommandPage:
     own: frozenset[str] = frozenset()  # settings that share a name with a scenario's and are no file here
     suggested: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     uploaded: frozenset[str] = frozenset()  # settings that are lists of uploaded files
+
+    @property
+    def parameters(self) -> Parameters:
+        """Those of its address: its settings, and the form of the answer."""
+        words = {**self.choices, "file": ("json", "csv"), "whole": ("1",)}
+        return Parameters(words=words, settings=self.names)
+
+    def read(self, query: Query) -> dict[str, Any]:
+        """The settings of an address, where a dash is as good as an underscore."""
+        return self.settings(Query([(name.replace("-", "_"), value) for name, value in query.multi_items()]))
 
 
 def fields_from(settings: Sequence[Setting], values: Plain, labels: Mapping[str, str]) -> tuple[Field, ...]:

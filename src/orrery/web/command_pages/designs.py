@@ -135,6 +135,7 @@ PAGE = CommandPage(
     first=_first,
     folded=lambda inputs: fields_from([BY_NAME[name] for name in FOLDED], inputs, {}),
     settings=settings,
+    names=frozenset({*ALWAYS, *FOLDED, "with"}),
     start=START,
     command=command,
     sections=sections,

@@ -101,7 +101,10 @@ def _sections(plain: Plain) -> Iterator[Section]:
     inputs = plain["inputs"]
     title = str(inputs.get("title", "My accelerator"))
     keep = (f"/{PAGE.name}/keep", "Keep the file and plan with it", tuple((k, str(v)) for k, v in inputs.items()))
-    get = (f"/{PAGE.name}/file?{query_of(inputs)}", "Download the device file")
+    get = (
+        f"/{PAGE.name}/file?{query_of({name: inputs[name] for name in OWN if name in inputs})}",
+        "Download the device file",
+    )
     if found := plain["estimate"]:
         yield Section(title=f"{inputs['model']} on {title}", verdict=_verdict(found), table=_table(found))
     facts = sorted(plain["facts"], key=lambda row: not row["is_stated"])
@@ -171,6 +174,7 @@ PAGE = CommandPage(
     first=_first,
     folded=_folded,
     settings=settings,
+    names=frozenset({*OWN, *LOAD}),
     start=OWN_DEVICE,
     command=command,
     sections=sections,

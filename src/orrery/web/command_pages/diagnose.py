@@ -167,6 +167,7 @@ PAGE = CommandPage(
     first=_first,
     folded=_folded,
     settings=settings,
+    names=frozenset({*RUN_SETTINGS, "runs", "files"}),
     start=SLOW,
     command=command,
     sections=sections,

@@ -6,12 +6,13 @@ from typing import Any
 from orrery.reports.words import format_value
 from orrery.scenario.disaggregate import plan_disaggregated
 from orrery.scenario.fields import BY_NAME
+from orrery.scenario.objectives import METRICS
 from orrery.scenario.schema import read_scenario
 from orrery.web.address import Query, query_of
 from orrery.web.command_pages.command_page import CommandPage, Plain, Section, Table, fields_from, flags
 from orrery.web.export import Cell
 from orrery.web.forms import Field
-from orrery.web.question.inputs import form_values, plan_settings
+from orrery.web.question.inputs import PLANNED, form_values, plan_settings
 
 START = {
     "model": "llama-3.1-8b",
@@ -33,7 +34,7 @@ LATENCIES = {"ttft": "Time to first token, ms", "tpot": "Time per output token, 
 
 def settings(query: Query) -> dict[str, Any]:
     """Settings of a plan; the form's latencies become SLOs."""
-    return {k: v for k, v in plan_settings(query).items() if "plan" in BY_NAME[k].commands}
+    return {k: v for k, v in plan_settings(query).items() if k in PLANNED}
 
 
 def answer(inputs: Plain) -> dict[str, Any]:
@@ -148,6 +149,7 @@ PAGE = CommandPage(
     first=_first,
     folded=lambda inputs: fields_from([BY_NAME[name] for name in FOLDED], inputs, {}),
     settings=settings,
+    names=PLANNED | {*METRICS},
     start=START,
     command=command,
     sections=sections,

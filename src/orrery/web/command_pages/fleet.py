@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from orrery.base.errors import ScenarioError
 from orrery.drawing import Axis, Series, lines
 from orrery.reports.words import format_value
 from orrery.scenario.fields import BY_NAME
@@ -47,6 +48,7 @@ LABELS = {
     "rate": "Mean requests/s",
 }
 S_PER_HOUR = 3600.0
+SWITCHED = {**dict.fromkeys(("true", "1", "on", "yes"), True), **dict.fromkeys(("false", "0", "off", "no"), False)}
 CAUSES = {
     "shed": "refused or beyond a budget",
     "fault": "their replica was lost",
@@ -58,11 +60,12 @@ CAUSES = {
 }
 
 
+SERVED = frozenset(name for name, s in BY_NAME.items() if s.commands & {"simulate", "fleet"}) - CLOSED
+
+
 def settings(query: Query) -> dict[str, Any]:
     """Settings of the deployment and of the fleet."""
-    found = {
-        k: v for k, v in settings_of(query).items() if BY_NAME[k].commands & {"simulate", "fleet"} and k not in CLOSED
-    }
+    found = {k: v for k, v in settings_of(query).items() if k in SERVED}
     for name, setting in OWN.items():
         values = [v.strip() for v in query.getlist(name) if v.strip()]
         if values:
@@ -78,9 +81,11 @@ def answer(inputs: Plain) -> dict[str, Any]:
 
 def _typed(name: str, value: Any) -> Any:
     kind = (OWN.get(name) or BY_NAME[name]).kind
-    if kind == "switch":
-        return str(value).lower() in ("true", "1", "on", "yes")
-    return value
+    if kind != "switch":
+        return value
+    if str(value).lower() not in SWITCHED:
+        raise ScenarioError(f"{name}: got {str(value)[:40]!r}; write true or false.")
+    return SWITCHED[str(value).lower()]
 
 
 def sections(plain: Plain) -> tuple[Section, ...]:
@@ -236,6 +241,7 @@ PAGE = CommandPage(
     first=_first,
     folded=_folded,
     settings=settings,
+    names=SERVED | {*OWN},
     start=DAY,
     command=command,
     sections=sections,

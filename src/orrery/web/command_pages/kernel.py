@@ -200,6 +200,7 @@ PAGE = CommandPage(
     first=_first,
     folded=_folded,
     settings=settings,
+    names=frozenset(KERNEL_BY_NAME) - HERE_ONLY,
     start=START,
     command=command,
     sections=sections,

@@ -126,6 +126,7 @@ PAGE = CommandPage(
     first=OPEN,
     folded=FOLDED,
     settings=settings,
+    names=frozenset(NAMES),
     start=START,
     command=command,
     sections=sections,

@@ -138,6 +138,7 @@ PAGE = CommandPage(
     first=OPEN,
     folded=FOLDED,
     settings=settings,
+    names=frozenset(SEARCH_BY_NAME),
     start=START,
     command=command,
     sections=sections,

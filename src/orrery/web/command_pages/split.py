@@ -140,6 +140,7 @@ PAGE = CommandPage(
     first=OPEN,
     folded=FOLDED,
     settings=settings,
+    names=frozenset(SPLIT_BY_NAME),
     start=START,
     command=command,
     sections=sections,

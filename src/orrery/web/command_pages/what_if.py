@@ -48,9 +48,12 @@ START = {
 }
 
 
+DEPLOYED = frozenset(name for name, setting in BY_NAME.items() if DEPLOYMENTS & setting.commands)
+
+
 def settings(query: Query) -> dict[str, Any]:
     """Settings of the deployment, with ``technique`` and ``metric``."""
-    found = {k: v for k, v in settings_of(query).items() if DEPLOYMENTS & BY_NAME[k].commands}
+    found = {k: v for k, v in settings_of(query).items() if k in DEPLOYED}
     named = {name: value for name in ("technique", "metric") if (value := query.get(name, "").strip())}
     return {**named, **found}
 
@@ -235,6 +238,7 @@ PAGE = CommandPage(
     first=_first,
     folded=lambda inputs: _form(FOLDED, inputs),
     settings=settings,
+    names=DEPLOYED | {"technique", "metric"},
     start=START,
     command=command,
     sections=sections,

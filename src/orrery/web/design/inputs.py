@@ -5,6 +5,7 @@ from typing import Any
 
 from orrery.scenario.fields import BY_NAME
 from orrery.web.address import Query, settings_of
+from orrery.web.parameters import Parameters
 
 LOADS = ("concurrency", "batch", "rate", "users")
 """How much is asked of it; one of them, or a trace."""
@@ -15,9 +16,15 @@ LOAD: Mapping[str, Any] = {"concurrency": "32"}
 """Defaults of a design that was not asked for in full; they come to stand in the address."""
 
 
+ESTIMATED = frozenset(name for name, setting in BY_NAME.items() if "estimate" in setting.commands)
+"""Settings that an estimate reads."""
+
+PARAMETERS = Parameters(words={"load_kind": LOADS}, checked=frozenset({"load"}), settings=ESTIMATED)
+
+
 def design_settings(query: Query) -> dict[str, Any]:
     """The settings of an estimate, whole; those that an estimate does not read are left out."""
-    found = {k: v for k, v in settings_of(query).items() if "estimate" in BY_NAME[k].commands}
+    found = {k: v for k, v in settings_of(query).items() if k in ESTIMATED}
     if (kind := query.get("load_kind", "")) in LOADS and (load := query.get("load", "").strip()):
         found = {k: v for k, v in found.items() if k not in LOADS} | {kind: load}
     settings = {**DEFAULTS, **found}

@@ -82,6 +82,9 @@ TRAFFIC = {"1k/1k": (1024, 1024), "8k/1k": (8192, 1024), "1k/8k": (1024, 8192)}
 BITS = ("16", "8", "4")
 """Classes of weight formats, by bits an element."""
 
+SIZES = ("1", "2", "4", "8")
+"""Largest numbers of devices that the page offers."""
+
 MAX_DEVICES = 8
 TTFT_S, TPOT_S = 1.0, 0.05
 """The SLO that the page opens with."""

@@ -16,6 +16,7 @@ from orrery.web.landing.choices import (
     ENGINES,
     MAX_DEVICES,
     MODELS,
+    SIZES,
     TPOT_S,
     TRAFFIC,
     TTFT_S,
@@ -130,8 +131,13 @@ def summary(choice: Choice) -> str:
 
 def menus() -> dict[str, Any]:
     """The choices of the filters."""
-    vendors = tuple(dict.fromkeys(get_device(d.key).vendor for d in DEVICES))
-    return {"popular": MODELS, "engines": ENGINES, "traffics": tuple(TRAFFIC), "vendors": vendors}
+    return {"popular": MODELS, "engines": ENGINES, "traffics": tuple(TRAFFIC), "vendors": vendors(), "sizes": SIZES}
+
+
+@cache
+def vendors() -> tuple[str, ...]:
+    """Vendors of the chart's accelerators."""
+    return tuple(dict.fromkeys(get_device(d.key).vendor for d in DEVICES))
 
 
 @cache

@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
-from starlette.routing import Route
 
 from orrery.base.errors import OrreryError, ScenarioError
 from orrery.catalog.models import resolve
@@ -16,9 +15,10 @@ from orrery.web.address import Query
 from orrery.web.assets import LEVEL, built
 from orrery.web.landing import shipped, view
 from orrery.web.landing.card import card
-from orrery.web.landing.choices import BITS, DEVICES, ENGINES, MODELS, TRAFFIC
+from orrery.web.landing.choices import BITS, DEVICES, ENGINES, MODELS, SIZES, TRAFFIC
 from orrery.web.landing.shown import shown
 from orrery.web.named import grounded
+from orrery.web.parameters import PageRoute, Parameters
 from orrery.web.question.jobs import jobs
 from orrery.web.render import Entry, environment, page
 
@@ -71,8 +71,8 @@ async def points(request: Request) -> Response:
     """The rows of one accelerator, computed now."""
     choice = choice_of(request.query_params, request)
     device = request.query_params.get("device", "")
-    if device not in {d.key for d in DEVICES}:
-        raise ScenarioError(f"device: got {device[:40]!r}; known: {', '.join(d.key for d in DEVICES)}.")
+    if not device:
+        raise ScenarioError(f"device: none is named; write {', '.join(d.key for d in DEVICES)}.")
     settings = {
         **grounded({"model": choice.model}, request.app.state.place.uploads),
         "device": device,
@@ -99,11 +99,9 @@ def choice_of(query: Query, request: Request) -> view.Choice:
     found: dict[str, Any] = {}
     if name := query.get("model", "").strip():
         found["model"] = key_of(name, request)
-    for name, known in (("engine", ENGINES), ("traffic", TRAFFIC), ("bits", BITS)):
-        if value := query.get(name, ""):
-            if value not in known:
-                raise ScenarioError(f"{name}: got {value[:40]!r}; write {', '.join(known)}.")
-            found[name] = value
+    found |= {name: value for name in ("engine", "traffic", "bits") if (value := query.get(name, "").strip())}
+    if unknown := [v for v in query.get("without", "").split(",") if v and v not in view.vendors()]:
+        raise ScenarioError(f"without: got {unknown[0][:40]!r}; write {', '.join(view.vendors())}.")
     for name in ("ttft", "tpot"):
         if value := query.get(name, ""):
             found[f"{name}_s"] = _positive(name, value) / view.MS
@@ -132,9 +130,18 @@ def _positive(name: str, value: str) -> float:
     return found
 
 
+CHOICES = {"engine": tuple(ENGINES), "traffic": tuple(TRAFFIC), "bits": BITS}
+KEYS = tuple(d.key for d in DEVICES)
+LIMITED = frozenset({"model", "ttft", "tpot"})
+SHOWN = Parameters(
+    words={**CHOICES, "y": ("rate", "usd"), "devices": SIZES, "device": KEYS},
+    numbers=frozenset({"point"}),
+    checked=LIMITED | {"without"},
+)
+
 ROUTES = (
-    Route("/", best),
-    Route("/best/points", points),
-    Route("/best/card.png", picture),
-    Route("/best/model", search),
+    PageRoute("/", best, SHOWN),
+    PageRoute("/best/points", points, Parameters(words={**CHOICES, "device": KEYS}, checked=LIMITED)),
+    PageRoute("/best/card.png", picture, Parameters(words=CHOICES, checked=LIMITED)),
+    PageRoute("/best/model", search, Parameters(checked=frozenset({"name"}))),
 )

@@ -27,13 +27,15 @@ from orrery.web.papers.fresh import dates
 from orrery.web.papers.index import index_of
 from orrery.web.papers.own import opened
 from orrery.web.papers.period import Period
+from orrery.web.parameters import check_as
 
 KEEP = "public, max-age=600"
 
 
 async def card(request: Request) -> Response:
-    """The picture as PNG."""
+    """The picture as PNG; its query is checked as that of the page."""
     page = request.path_params["page"]
+    check_as(f"/{page}", request.query_params, request.app.routes)
     address = f"{page}?{request.url.query}"
     made: Cards = request.app.state.cards
     picture = await made.picture(address, lambda: _content(request, page))
@@ -68,7 +70,7 @@ def _compared(request: Request) -> ShareCard:
 
 
 async def _commanded(request: Request, kind: CommandPage) -> ShareCard:
-    settings = kind.settings(request.query_params) or dict(kind.start)
+    settings = kind.read(request.query_params) or dict(kind.start)
     return command_card(kind, settings, await ask(request, kind, settings))
 
 

@@ -5,9 +5,8 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
 
-from orrery.base.errors import OrreryError, ScenarioError
+from orrery.base.errors import OrreryError
 from orrery.scenario.fields import BY_NAME
 from orrery.web.address import query_of
 from orrery.web.cards.commands import named
@@ -28,6 +27,7 @@ from orrery.web.command_pages.command_page import CommandPage
 from orrery.web.export import as_csv, as_json
 from orrery.web.forms import suggestions
 from orrery.web.named import FILES, grounded, paths_of
+from orrery.web.parameters import PageRoute
 from orrery.web.render import page, wants_part
 
 COMMAND_PAGES = (
@@ -57,7 +57,7 @@ def _page_of(kind: CommandPage) -> Callable[[Request], Awaitable[Response]]:
 async def _answer(request: Request, kind: CommandPage) -> Response:
     """The form at once, with a place that the answer comes to; the answer for htmx, with ``whole``, or as a file."""
     query = request.query_params
-    settings = kind.settings(query)
+    settings = kind.read(query)
     if settings and any(not value.strip() for _, value in query.multi_items()):
         return RedirectResponse(f"/{kind.name}?{query_of(settings)}", 303)
     filled = settings or kind.start
@@ -75,10 +75,13 @@ async def _answer(request: Request, kind: CommandPage) -> Response:
         "notes": (),
     }
     wants_answer = wants_part(request) or "whole" in query or "file" in query
-    if not settings or not wants_answer:
-        return page(request, "command_page.html", **{**form, "is_waiting": bool(settings)})
+    if not settings:
+        return page(request, "command_page.html", **form)
     try:
-        plain = await ask(request, kind, settings)
+        inputs = _inputs(request, kind, settings)
+        if not wants_answer:
+            return page(request, "command_page.html", **{**form, "is_waiting": True})
+        plain = await request.app.state.work.answer(kind.name, inputs, request)
     except OrreryError as error:
         if "file" in query:
             raise
@@ -91,14 +94,18 @@ async def _answer(request: Request, kind: CommandPage) -> Response:
 
 async def ask(request: Request, kind: CommandPage, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The worker's answer to a page's question."""
+    return await request.app.state.work.answer(kind.name, _inputs(request, kind, settings), request)
+
+
+def _inputs(request: Request, kind: CommandPage, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings, whose names must be known and whose files are found."""
     known = {
         name: value for name, value in settings.items() if (name in BY_NAME or name in FILES) and name not in kind.own
     }
     inputs = {name: value for name, value in settings.items() if name not in known}
     uploads = request.app.state.place.uploads
     inputs |= grounded(known, uploads)
-    inputs |= {name: paths_of(settings[name], uploads) for name in kind.uploaded & settings.keys()}
-    return await request.app.state.work.answer(kind.name, inputs, request)
+    return inputs | {name: paths_of(settings[name], uploads) for name in kind.uploaded & settings.keys()}
 
 
 def _file(kind: CommandPage, ending: str, plain: dict[str, Any]) -> Response | None:
@@ -106,9 +113,7 @@ def _file(kind: CommandPage, ending: str, plain: dict[str, Any]) -> Response | N
         return as_json(kind.name, plain)
     if ending == "csv":
         return as_csv(kind.name, *kind.rows(plain))
-    if ending:
-        raise ScenarioError(f"file: got {ending[:20]!r}; write json or csv.")
     return None
 
 
-ROUTES = tuple(Route(f"/{kind.name}", _page_of(kind)) for kind in COMMAND_PAGES)
+ROUTES = tuple(PageRoute(f"/{kind.name}", _page_of(kind), kind.parameters) for kind in COMMAND_PAGES)

@@ -6,15 +6,16 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from orrery.base.errors import ScenarioError
 from orrery.web.both_widths import at_both_widths
 from orrery.web.compare.figures import Compared, compared
 from orrery.web.compare.pictures import DRAWINGS, TITLES, drawing
 from orrery.web.compare.sides import Side, differences, settings_of_both, side_of
+from orrery.web.design.inputs import ESTIMATED
 from orrery.web.export import as_csv, as_json, as_svg
 from orrery.web.forms import fields, others, suggestions
+from orrery.web.parameters import PageRoute, Parameters
 from orrery.web.render import page
 
 MENU = (20, "/compare", "Compare")
@@ -139,4 +140,10 @@ def _describe(side: Side) -> dict[str, Any]:
     return answer | {"settings": side.settings}
 
 
-ROUTES = (Route("/compare", compare),)
+PARAMETERS = Parameters(
+    words={"format": ("csv", "json", "svg"), "show": tuple(DRAWINGS)},
+    settings=ESTIMATED,
+    prefixes=("", "a.", "b."),
+)
+
+ROUTES = (PageRoute("/compare", compare, PARAMETERS),)

@@ -7,7 +7,6 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from orrery.base.errors import ScenarioError
 from orrery.reports.ops import STEPS, ops_of
@@ -17,12 +16,13 @@ from orrery.web.address import query_of
 from orrery.web.answered import Answering, answer_page, answered
 from orrery.web.design.drawings import DRAWINGS
 from orrery.web.design.figures import headline
-from orrery.web.design.inputs import LOADS, design_settings, load_of
+from orrery.web.design.inputs import LOADS, PARAMETERS, design_settings, load_of
 from orrery.web.design.shown import shown_of
 from orrery.web.design.tree import level
 from orrery.web.export import as_csv, as_json, as_svg
 from orrery.web.form_groups import groups, names_of
 from orrery.web.forms import fields, others, suggestions
+from orrery.web.parameters import PageRoute
 from orrery.web.render import page
 
 MENU = (10, "/design", "Estimate")
@@ -119,4 +119,9 @@ def _file(kind: str, drawing: str, answer: Answered, settings: Mapping[str, Any]
 
 DESIGN = Answering(name="design", settings=design_settings, ask=estimate, shown=shown_of, file=_file, form=_form)
 
-ROUTES = (Route("/design", design), Route("/design/why", reasons))
+FILES = {"format": ("json", "csv", "svg"), "drawing": tuple(DRAWINGS)}
+
+ROUTES = (
+    PageRoute("/design", design, replace(PARAMETERS, words={**PARAMETERS.words, **FILES})),
+    PageRoute("/design/why", reasons, replace(PARAMETERS, checked=PARAMETERS.checked | {"path", "at"})),
+)

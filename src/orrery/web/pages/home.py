@@ -4,13 +4,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
+from starlette.responses import RedirectResponse, Response
 
+from orrery.scenario.objectives import METRICS
+from orrery.web.address import mistake, query_of
+from orrery.web.design.inputs import ESTIMATED
 from orrery.web.form_groups import groups, names_of
 from orrery.web.forms import others, suggestions
+from orrery.web.parameters import PageRoute, Parameters
 from orrery.web.question.examples import EXAMPLES
-from orrery.web.question.inputs import form_values, other_objectives, plan_settings
+from orrery.web.question.inputs import PLANNED, form_values, other_objectives, plan_settings
 from orrery.web.render import page
 
 MENU = (0, "/plan", "Plan")
@@ -33,7 +36,8 @@ SPECIAL = frozenset({"weights", "kv", "engine", "objective", "usd_per_hour", "el
 
 async def home(request: Request) -> Response:
     """The form, filled with the settings of the address."""
-    return question(request, plan_settings(request.query_params) or BEGIN)
+    settings = plan_settings(request.query_params)
+    return question(request, settings or BEGIN, mistake(settings, request.app.state.place))
 
 
 def question(request: Request, settings: Mapping[str, Any], error: str = "") -> Response:
@@ -54,4 +58,15 @@ def question(request: Request, settings: Mapping[str, Any], error: str = "") -> 
     )
 
 
-ROUTES = (Route("/plan", home),)
+async def one(request: Request) -> Response:
+    """To the estimate of one design: what a plan alone reads stays behind."""
+    asked = plan_settings(request.query_params)
+    if error := mistake(asked, request.app.state.place):
+        return question(request, asked, error)
+    settings = {k: v for k, v in asked.items() if k in ESTIMATED}
+    return RedirectResponse(f"/design?{query_of(settings)}", 303)
+
+
+PARAMETERS = Parameters(settings=PLANNED, checked=frozenset(METRICS))
+
+ROUTES = (PageRoute("/plan", home, PARAMETERS), PageRoute("/plan/one", one, PARAMETERS))

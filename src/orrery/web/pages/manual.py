@@ -5,9 +5,9 @@ import asyncio
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
-from starlette.routing import Route
 
 from orrery.web.manual.pages import manual_page, picture
+from orrery.web.parameters import PageRoute, Parameters
 from orrery.web.render import page
 
 MENU = (70, "/docs", "Docs")
@@ -29,4 +29,6 @@ async def manual(request: Request) -> Response:
     return page(request, "manual.html", title=text.title, content=text.content)
 
 
-ROUTES = (Route("/docs", manual), Route("/docs/{name:path}", manual))
+PARAMETERS = Parameters(checked=frozenset({"part"}))
+
+ROUTES = (PageRoute("/docs", manual, PARAMETERS), PageRoute("/docs/{name:path}", manual, PARAMETERS))

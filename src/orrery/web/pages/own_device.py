@@ -7,12 +7,12 @@ from tempfile import TemporaryDirectory
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
-from starlette.routing import Route
 
 from orrery.base.files import write_atomically
 from orrery.web.address import query_of
-from orrery.web.command_pages.device import FILE, PAGE, file_of, settings
+from orrery.web.command_pages.device import FILE, OWN, PAGE, file_of, settings
 from orrery.web.named import UPLOADED
+from orrery.web.parameters import PageRoute, Parameters
 from orrery.web.uploads.apart import checked_apart
 from orrery.web.uploads.stored_files import keep, name_for, refuse_full
 
@@ -48,6 +48,6 @@ async def _text(query: QueryParams) -> str:
 
 
 ROUTES = (
-    Route(f"/{PAGE.name}/file", download),
-    Route(f"/{PAGE.name}/keep", keep_file, methods=["POST"]),
+    PageRoute(f"/{PAGE.name}/file", download, Parameters(settings=frozenset(OWN))),
+    PageRoute(f"/{PAGE.name}/keep", keep_file, methods=["POST"]),
 )

@@ -4,9 +4,9 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
 
 from orrery.base.errors import OrreryError
+from orrery.scenario.objectives import METRICS
 from orrery.scenario.schema import read_scenario
 from orrery.web.address import query_of
 from orrery.web.both_widths import at_both_widths
@@ -14,9 +14,10 @@ from orrery.web.command import command
 from orrery.web.export import as_csv, as_json, as_svg
 from orrery.web.named import grounded
 from orrery.web.pages.home import question
+from orrery.web.parameters import PageRoute, Parameters
 from orrery.web.plans import front, rejected, table
 from orrery.web.plans.candidate import Plain
-from orrery.web.question.inputs import describe, is_from_form, plan_settings
+from orrery.web.question.inputs import PLANNED, describe, is_from_form, plan_settings
 from orrery.web.render import page, wants_part
 
 
@@ -89,4 +90,16 @@ def _shown(request: Request, answer: Plain) -> dict[str, Any]:
     }
 
 
-ROUTES = (Route("/plans", plans),)
+PARAMETERS = Parameters(
+    words={
+        "x": tuple(one.key for one in front.X_AXES),
+        "y": tuple(one.key for one in front.Y_AXES),
+        "sort": tuple(sign + one.key for one in table.COLUMNS for sign in ("", "-")),
+        "format": ("json", "csv", "svg"),
+        "whole": ("1",),
+    },
+    checked=frozenset(METRICS),
+    settings=PLANNED,
+)
+
+ROUTES = (PageRoute("/plans", plans, PARAMETERS),)

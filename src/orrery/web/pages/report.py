@@ -3,11 +3,12 @@
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
-from starlette.routing import Route
 
+from orrery.scenario.fields import BY_NAME
 from orrery.web.address import scenario_of
 from orrery.web.export import as_html
 from orrery.web.named import bare
+from orrery.web.parameters import PageRoute, Parameters
 from orrery.web.work.questions import QUESTIONS, REPORT
 
 
@@ -24,4 +25,6 @@ async def report(request: Request) -> Response:
     return HTMLResponse(text, headers={"cache-control": "no-store"})
 
 
-ROUTES = (Route("/report", report),)
+PARAMETERS = Parameters(words={"download": ("1",)}, checked=frozenset({"as"}), settings=BY_NAME)
+
+ROUTES = (PageRoute("/report", report, PARAMETERS),)

@@ -1,18 +1,21 @@
 """Runs: long work that goes on while nobody looks, and what came out of it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
 
 from orrery.base.errors import OrreryError, ScenarioError
+from orrery.scenario.fields import BY_NAME
+from orrery.web.address import mistake
 from orrery.web.forms import suggestions
+from orrery.web.parameters import PageRoute, Parameters
 from orrery.web.render import page
 from orrery.web.runs import form
-from orrery.web.runs.inputs import RunInputs, asked_of, describe, of_run
+from orrery.web.runs.inputs import METRICS, OBJECTIVE, RunInputs, asked_of, describe, mistaken_options, of_run
 from orrery.web.runs.listing import STATES, line, lines_of
 from orrery.web.runs.result import file_of, result_of
 from orrery.web.work import Work
@@ -44,9 +47,10 @@ async def runs(request: Request) -> Response:
 async def new(request: Request) -> Response:
     """The form, filled with what stands in the address."""
     inputs = asked_of(request.query_params)
+    error = mistake(inputs.settings, request.app.state.place) or mistaken_options(inputs)
     if not inputs.settings:
-        inputs = RunInputs(kind=inputs.kind, settings=form.begin(inputs.kind), options=inputs.options)
-    return _form(request, inputs)
+        inputs = replace(inputs, settings=form.begin(inputs.kind))
+    return _form(request, inputs, error)
 
 
 async def submit(request: Request) -> Response:
@@ -140,13 +144,21 @@ def _run(request: Request) -> Run:
     return found
 
 
+OF_RUNS = Parameters(words={"kind": tuple(KINDS), "state": tuple(STATES)}, texts=frozenset({"text"}))
+OF_FORM = Parameters(
+    words={"kind": tuple(form.FIRST), "capacity": ("true",)},
+    checked=frozenset({"window", "sweep", *(f"{metric}_{OBJECTIVE}" for metric in METRICS)}),
+    settings=BY_NAME,
+)
+OF_RUN = Parameters(checked=frozenset({"format", "chart"}), numbers=frozenset({"from", "to"}))
+
 ROUTES = (
-    Route("/runs", runs),
-    Route("/runs", submit, methods=["POST"]),
-    Route("/runs/new", new),
-    Route("/runs/{id}", run),
-    Route("/runs/{id}/cancel", cancel, methods=["POST"]),
-    Route("/runs/{id}/again", again, methods=["POST"]),
-    Route("/runs/{id}/report", report, methods=["POST"]),
-    Route("/runs/{id}/forget", forget, methods=["POST"]),
+    PageRoute("/runs", runs, OF_RUNS),
+    PageRoute("/runs", submit, methods=["POST"]),
+    PageRoute("/runs/new", new, OF_FORM),
+    PageRoute("/runs/{id}", run, OF_RUN),
+    PageRoute("/runs/{id}/cancel", cancel, methods=["POST"]),
+    PageRoute("/runs/{id}/again", again, methods=["POST"]),
+    PageRoute("/runs/{id}/report", report, methods=["POST"]),
+    PageRoute("/runs/{id}/forget", forget, methods=["POST"]),
 )

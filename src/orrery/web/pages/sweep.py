@@ -4,22 +4,23 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from orrery.base.errors import OrreryError, ScenarioError
 from orrery.base.units import si
 from orrery.drawing.paper import drawn_at
 from orrery.web.address import query_of, settings_of
+from orrery.web.design.inputs import ESTIMATED
 from orrery.web.export import as_csv, as_json, as_svg
 from orrery.web.forms import fields, others, suggestions
 from orrery.web.named import without_place
+from orrery.web.parameters import PageRoute, Parameters
 from orrery.web.render import page, wants_part
 from orrery.web.sweep.cache import SweepCache
 from orrery.web.sweep.curves import Swept
 from orrery.web.sweep.ends import crossings, gaps
 from orrery.web.sweep.inputs import DEFAULT_POINTS, DEFAULTS, SweepInputs, asked_of
 from orrery.web.sweep.metrics import BY_KEY, METRICS, Metric
-from orrery.web.sweep.parameter import PARAMETERS
+from orrery.web.sweep.parameter import PARAMETERS as VARIED
 from orrery.web.sweep.pictures import chart
 from orrery.web.sweep.table import HEADER, rows, to_json
 
@@ -87,13 +88,13 @@ def _form(request: Request, inputs: SweepInputs | None) -> dict[str, Any]:
     controls = inputs.controls if inputs else dict(query)
     blank = dict.fromkeys(("from", "to", "values", "by", "lines"), "")
     controls = {**blank, "vary": "concurrency", "points": str(DEFAULT_POINTS), "scale": "log"} | controls
-    vary = PARAMETERS.get(controls["vary"])
+    vary = VARIED.get(controls["vary"])
     return {
         "controls": controls | {"is_range": vary is None or vary.is_number},
         "is_part": wants_part(request),
         "fields": fields(settings, FIELDS),
         "hidden": others(settings, FIELDS),
-        "parameters": PARAMETERS.values(),
+        "parameters": VARIED.values(),
         "suggestions": suggestions(request.app.state.place.uploads),
     }
 
@@ -152,4 +153,14 @@ def _shelf(request: Request) -> SweepCache:
     return state.sweeps
 
 
-ROUTES = (Route("/sweep", sweep), Route("/sweep/point", point))
+PARAMETERS = Parameters(
+    words={
+        **dict.fromkeys(("was", "was_by"), tuple(VARIED)),
+        "format": ("csv", "json", "svg"),
+        "show": tuple(BY_KEY),
+    },
+    checked=frozenset({"vary", "by", "from", "to", "points", "values", "lines", "scale", "at"}),
+    settings=ESTIMATED,
+)
+
+ROUTES = (PageRoute("/sweep", sweep, PARAMETERS), PageRoute("/sweep/point", point, PARAMETERS))

@@ -5,7 +5,6 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from orrery.base.errors import ScenarioError
 from orrery.drawing.paper import drawn_at
@@ -24,7 +23,8 @@ from orrery.web.export import as_csv, as_json, as_svg
 from orrery.web.facts_table import facts_tables
 from orrery.web.form_groups import SEARCH_ONLY, groups, names_of
 from orrery.web.forms import fields, others, suggestions
-from orrery.web.training.inputs import training_settings
+from orrery.web.parameters import PageRoute, Parameters
+from orrery.web.training.inputs import TRAINED, training_settings
 
 MENU = (15, "/training", "Train")
 
@@ -130,4 +130,6 @@ def _file(kind: str, drawing: str, answer: Answered, settings: Mapping[str, Any]
 
 TRAINING = Answering(name="training", settings=training_settings, ask=train, shown=_shown, file=_file, form=_form)
 
-ROUTES = (Route("/training", training),)
+PARAMETERS = Parameters(words={"format": ("json", "csv", "svg")}, numbers=frozenset({"drawing"}), settings=TRAINED)
+
+ROUTES = (PageRoute("/training", training, PARAMETERS),)

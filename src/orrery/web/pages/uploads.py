@@ -9,11 +9,11 @@ from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
-from starlette.routing import Route
 
 from orrery.base.errors import OrreryError, ScenarioError
 from orrery.base.files import write_atomically
 from orrery.catalog.devices import template
+from orrery.web.parameters import PageRoute
 from orrery.web.render import page, wants_part
 from orrery.web.uploads.apart import checked_apart
 from orrery.web.uploads.refused import TAKEN, text_of
@@ -105,8 +105,8 @@ def _page(request: Request, status: int = 200, **text: Any) -> Response:
 
 
 ROUTES = (
-    Route("/uploads", uploads, methods=["GET"]),
-    Route("/uploads", upload, methods=["POST"]),
-    Route("/uploads/delete", remove, methods=["POST"]),
-    Route("/uploads/device-template", device_template),
+    PageRoute("/uploads", uploads, methods=["GET"]),
+    PageRoute("/uploads", upload, methods=["POST"]),
+    PageRoute("/uploads/delete", remove, methods=["POST"]),
+    PageRoute("/uploads/device-template", device_template),
 )

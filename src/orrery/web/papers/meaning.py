@@ -8,8 +8,10 @@ from typing import Any
 from orrery.evidence.amounts import amount
 from orrery.evidence.feed.entry import Classification, NumericClaim
 from orrery.evidence.understanding.meaning import Deployment, DeploymentEffect, is_of_training
+from orrery.scenario.fields import BY_NAME
 from orrery.scenario.file import read_settings
 from orrery.scenario.schema import read_scenario
+from orrery.scenario.setting import DEPLOYMENTS
 from orrery.web.address import Query, settings_of
 from orrery.web.forms import Field, fields, others
 from orrery.web.named import UPLOADED, grounded, uploaded
@@ -64,6 +66,10 @@ class Form:
     others: Sequence[tuple[str, str]]  # settings of the address that have no field
 
 
+DEPLOYED = frozenset(name for name, setting in BY_NAME.items() if DEPLOYMENTS & setting.commands)
+"""Settings of a deployment."""
+
+
 def form_of(query: Query, place: Place, classification: Classification) -> Form:
     """Values from the address, or the initial ones."""
     given = settings_of(query)
@@ -99,7 +105,11 @@ def deployment_of(query: Query, place: Place) -> dict[str, Any] | None:
     if file:
         path = uploaded(file.removeprefix(UPLOADED), place.uploads)
         given = {**_written(path), **given}
-    return grounded(given, place.uploads) if given else None
+    if not given:
+        return None
+    found = grounded(given, place.uploads)
+    read_scenario(found)
+    return found
 
 
 def _written(path: Path) -> dict[str, Any]:

@@ -3,8 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from orrery.scenario.fields import BY_NAME
 from orrery.scenario.objectives import METRICS
 from orrery.web.address import Query, settings_of
+
+PLANNED = frozenset(name for name, setting in BY_NAME.items() if "plan" in setting.commands)
+"""Settings that a plan reads."""
 
 
 def plan_settings(query: Query) -> dict[str, Any]:

@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from orrery.base.errors import OrreryError
 from orrery.scenario.fields import BY_NAME
+from orrery.scenario.simulate import read_window
+from orrery.scenario.sweep.grid import read_axes
 from orrery.web.address import Query, query_of, settings_of
 from orrery.web.work.kinds import KINDS
 from orrery.web.work.run import Run
@@ -43,11 +46,12 @@ def asked_of(query: Query) -> RunInputs:
         found["slo"] = list(dict.fromkeys(given))
     command = KINDS[kind].command if kind in KINDS else "simulate"
     settings = {key: value for key, value in found.items() if command in BY_NAME[key].commands}
+    options = _options(kind, query)
     return RunInputs(
         kind=kind,
         settings=settings,
-        options=_options(kind, query),
-        left_out=tuple(key for key in found if key not in settings),
+        options=options,
+        left_out=tuple(key for key in (*found, *_given(query)) if key not in settings and key not in options),
     )
 
 
@@ -59,6 +63,21 @@ def _options(kind: str, query: Query) -> dict[str, Any]:
         axes = [axis.strip() for axis in query.getlist("sweep") if axis.strip()]
         return {"sweep": axes} | ({"capacity": "true"} if query.get("capacity") == "true" else {})
     return {}
+
+
+def _given(query: Query) -> tuple[str, ...]:
+    """Options of any kind that stand in a query."""
+    return tuple(name for name in ("window", "sweep", "capacity") if query.get(name, "").strip())
+
+
+def mistaken_options(inputs: RunInputs) -> str:
+    """What is wrong with the options that fill a form; blank where nothing is."""
+    try:
+        read_window(inputs.options.get("window", WINDOW))
+        read_axes(inputs.options.get("sweep", ()))
+    except OrreryError as error:
+        return str(error)
+    return ""
 
 
 def of_run(run: Run) -> RunInputs:

@@ -21,7 +21,11 @@ LAYOUT: Mapping[str, Any] = {"tp": "2", "sharding": "zero1"}
 """Where nothing at all was asked."""
 
 
+TRAINED = frozenset(name for name, setting in BY_NAME.items() if "train" in setting.commands)
+"""Settings that a training job reads."""
+
+
 def training_settings(query: Query) -> dict[str, Any]:
     """The settings of a training job, whole; those of serving are left out."""
-    found = {k: v for k, v in settings_of(query).items() if "train" in BY_NAME[k].commands}
+    found = {k: v for k, v in settings_of(query).items() if k in TRAINED}
     return {**JOB, **found} if found else {**JOB, **LAYOUT}

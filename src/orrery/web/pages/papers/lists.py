@@ -29,14 +29,17 @@ from orrery.web.papers.own import command, opened
 from orrery.web.render import page
 
 MAX_FIELD_BYTES = 2_000
-FORMS = ("json", "bibtex", "atom", "rss")
+ALL_FORMS = ("json", "bibtex")
+FORMS = (*ALL_FORMS, "atom", "rss")
+"""Files of all lists together, and of one."""
+
 Fields = Mapping[str, str]
 
 
 def lists(request: Request) -> Response:
     """All lists; with ``key`` those that a paper is on; as JSON or BibTeX all that they hold."""
     form = request.query_params.get("form", "")
-    if form in ("json", "bibtex"):
+    if form in ALL_FORMS:
         with opened(request.app.state.place) as store:
             return _handed_out(store, paper_lists.read_lists(store), form, "lists")
     return _all(request)
