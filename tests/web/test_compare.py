@@ -91,7 +91,7 @@ def test_the_page(client):
     assert "likely" not in client.get("/compare?" + copied, headers={"hx-request": "true"}).text.replace("“likely”", "")
     part = client.get("/compare?" + TWO, headers={"hx-request": "true"})
     assert "<form" not in part.text
-    blank = client.get("/compare?" + TWO + "&a.pp=&b.slo=", headers={"hx-request": "true"})
+    blank = client.get("/compare?" + TWO + "&a.pp=&b.ep=", headers={"hx-request": "true"})
     assert "=&" not in blank.headers["hx-push-url"]
     assert client.get(blank.headers["hx-push-url"]).text.count("B likely slower") == page.text.count("B likely slower")
     assert "<html" not in part.text

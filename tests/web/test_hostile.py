@@ -215,7 +215,7 @@ def test_no_name_is_a_path_of_this_machine(client, value, monkeypatch):
     for name in ("model", "device", "trace", "engine", "draft_model", "prefill_device", "verifier_model"):
         one = {"model": "llama-3.1-8b", "device": "h100-sxm", "concurrency": "4"} | {name: value}
         assert client.get("/design", params=one | {"format": "json"}).status_code in (200, 422)
-        assert client.get("/runs/new", params=one).status_code == 200
+        assert client.get("/runs/new", params=one).status_code in (200, 422)
         if name != "verifier_model":  # which a run does not read
             assert client.post("/runs", data=one | {"kind": "simulate", "num_requests": "10"}).status_code == 422
     for listed in (f"h100-sxm,{value}", f"{value},h100-sxm", f"h100-sxm,{value},h100-sxm"):

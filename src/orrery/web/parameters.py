@@ -42,8 +42,8 @@ class Parameters:
         for name, value in query.multi_items():
             self._check_name(name)
             text = value.strip()
-            if text and name in self.words and text not in self.words[name]:
-                raise ScenarioError(f"{name}: got {text[:MAX_LETTERS]!r}; write {_words(text, self.words[name])}.")
+            if text and name in self.words:
+                check_word(name, text, self.words[name])
             if text and name in self.numbers and not NUMBER.fullmatch(text):
                 raise ScenarioError(f"{name}: got {text[:MAX_LETTERS]!r}; write a number.")
 
@@ -91,9 +91,15 @@ class PageRoute(Route):
         await super().handle(scope, receive, send)
 
 
+def check_word(name: str, text: str, known: Collection[str]) -> None:
+    """Raise ScenarioError where a word is none of the known ones."""
+    if text not in known:
+        raise ScenarioError(f"{name}: got {text[:MAX_LETTERS]!r}; write {_words(text, known)}.")
+
+
 def check_as(path: str, query: QueryParams, routes: Collection[Any]) -> None:
     """Check a query as the page at ``path`` would; nothing where there is no such page."""
-    scope = {"type": "http", "method": "GET", "path": path, "path_params": {}, "root_path": ""}
+    scope: Scope = {"type": "http", "method": "GET", "path": path, "path_params": {}, "root_path": ""}
     for route in routes:
         if isinstance(route, PageRoute) and route.matches(scope)[0] is Match.FULL:
             route.parameters.check(query)

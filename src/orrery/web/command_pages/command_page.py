@@ -79,8 +79,7 @@ class CommandPage:
     @property
     def parameters(self) -> Parameters:
         """Those of its address: its settings, and the form of the answer."""
-        words = {**self.choices, "file": ("json", "csv"), "whole": ("1",)}
-        return Parameters(words=words, settings=self.names)
+        return Parameters(words={"file": ("json", "csv"), "whole": ("1",)}, settings=self.names)
 
     def read(self, query: Query) -> dict[str, Any]:
         """The settings of an address, where a dash is as good as an underscore."""

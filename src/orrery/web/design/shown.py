@@ -21,6 +21,7 @@ from orrery.web.design.drawings import DRAWINGS, TITLES
 from orrery.web.design.figures import figures, headline
 from orrery.web.design.techniques import technique_tables
 from orrery.web.facts_table import facts_tables
+from orrery.web.question.inputs import PLANNED
 
 NUM_SUMMED = 4
 """Figures in the line that describes the page where it is shared."""
@@ -82,7 +83,7 @@ def links(settings: Mapping[str, Any]) -> dict[str, str]:
         "sweep": f"/sweep?{address}",
         "simulate": f"/runs/new?kind=simulate&{address}",
         "report": f"/report?as=estimate&{address}",
-        "plan": f"/plan?{address}",
+        "plan": f"/plan?{query_of({name: value for name, value in settings.items() if name in PLANNED})}",
     }
 
 

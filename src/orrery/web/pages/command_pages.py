@@ -27,7 +27,7 @@ from orrery.web.command_pages.command_page import CommandPage
 from orrery.web.export import as_csv, as_json
 from orrery.web.forms import suggestions
 from orrery.web.named import FILES, grounded, paths_of
-from orrery.web.parameters import PageRoute
+from orrery.web.parameters import PageRoute, check_word
 from orrery.web.render import page, wants_part
 
 COMMAND_PAGES = (
@@ -98,7 +98,9 @@ async def ask(request: Request, kind: CommandPage, settings: Mapping[str, Any]) 
 
 
 def _inputs(request: Request, kind: CommandPage, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings, whose names must be known and whose files are found."""
+    """The settings, whose words and names must be known and whose files are found."""
+    for name in kind.choices.keys() & settings.keys():
+        check_word(name, settings[name], kind.choices[name])
     known = {
         name: value for name, value in settings.items() if (name in BY_NAME or name in FILES) and name not in kind.own
     }

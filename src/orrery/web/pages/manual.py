@@ -25,7 +25,9 @@ async def manual(request: Request) -> Response:
         return RedirectResponse(f"/docs/{name.removesuffix('.md')}", 301)
     text = await asyncio.to_thread(manual_page, name, request.query_params.get("part", ""))
     if text is None:
-        raise HTTPException(404, f"There is no page {name[:80]!r} in the docs; /docs lists them.")
+        part = request.query_params.get("part", "")
+        what = f"part {part[:80]!r} of the page" if part else "page"
+        raise HTTPException(404, f"There is no {what} {name[:80]!r} in the docs; /docs lists them.")
     return page(request, "manual.html", title=text.title, content=text.content)
 
 

@@ -120,10 +120,12 @@ def _point(inputs: SweepInputs, found: Swept) -> dict[str, Any]:
     """Each line's figures where the slider stands, and where to go from there."""
     value = inputs.values[inputs.at]
     points = [
-        (curve.name, curve.points[inputs.at], query_of(inputs.at_point(value, line)))
+        (curve.name, curve.points[inputs.at], query_of(_estimated(inputs, value, line)))
         for line, curve in zip(inputs.lines, found.curves, strict=True)
     ]
-    two = [query_of(inputs.at_point(value, line), side) for line, side in zip(inputs.lines, ("a.", "b."), strict=False)]
+    two = [
+        query_of(_estimated(inputs, value, line), side) for line, side in zip(inputs.lines, ("a.", "b."), strict=False)
+    ]
     return {
         "points": points,
         "metrics": METRICS,
@@ -131,6 +133,11 @@ def _point(inputs: SweepInputs, found: Swept) -> dict[str, Any]:
         "si": si,
         "compared": "&".join(two) if len(two) > 1 else "",
     }
+
+
+def _estimated(inputs: SweepInputs, value: str, line: str) -> dict[str, Any]:
+    """The settings of a point as an estimate reads them: without the SLO, which only draws a line here."""
+    return {name: set_to for name, set_to in inputs.at_point(value, line).items() if name in ESTIMATED}
 
 
 def _file(kind: str, inputs: SweepInputs, found: Swept, show: str) -> Response:
@@ -160,7 +167,7 @@ PARAMETERS = Parameters(
         "show": tuple(BY_KEY),
     },
     checked=frozenset({"vary", "by", "from", "to", "points", "values", "lines", "scale", "at"}),
-    settings=ESTIMATED,
+    settings=ESTIMATED | {"slo"},
 )
 
 ROUTES = (PageRoute("/sweep", sweep, PARAMETERS), PageRoute("/sweep/point", point, PARAMETERS))

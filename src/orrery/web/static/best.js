@@ -122,10 +122,19 @@ function read() {
   for (const vendor of (query.get("without") ?? "").split(",")) { state.vendors.delete(vendor); }
   state.device = query.get("device") ?? ""; state.at = query.has("point") ? number("point", 0) : null;
   if (!DEVICES[state.device]) { state.device = ""; }
+  if (DATA.isStatic) { $("slo-problem").textContent = mistakes(query).join(" "); }
   $("ttft").value = state.ttft; $("tpot").value = state.tpot; $("devices").value = state.max;
   for (const one of $("y").children) { one.setAttribute("aria-pressed", one.dataset.v === state.y); }
   for (const one of $("bits").children) { one.setAttribute("aria-pressed", one.dataset.v === state.bits); }
   for (const one of $("vendor").children) { one.setAttribute("aria-pressed", state.vendors.has(one.dataset.v)); }
+}
+
+/** Words of the address that nothing here knows; where there is a server, it refuses them. */
+function mistakes(query) {
+  const known = { bits: [...$("bits").children].map((one) => one.dataset.v), y: ["rate", "usd"], devices: [...$("devices").options].map((one) => one.value),
+    engine: Object.keys(DATA.engines), device: Object.keys(DEVICES) };
+  return Object.entries(known).filter(([name, words]) => query.get(name) && !words.includes(query.get(name)))
+    .map(([name, words]) => `${name}: got '${query.get(name)}'; write ${words.join(", ")}.`);
 }
 
 const segment = (id, name) => $(id).addEventListener("click", (event) => {
