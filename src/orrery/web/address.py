@@ -54,7 +54,7 @@ def scenario_of(query: Query, place: Place, prefix: str = "") -> Scenario:
 
 
 def mistake(settings: Mapping[str, Any], place: Place) -> str:
-    """What is wrong with the settings that fill a form; blank where nothing is."""
+    """The mistake in the settings that fill a form; blank where there is none."""
     try:
         read_scenario(grounded(settings, place.uploads))
     except OrreryError as error:

@@ -78,7 +78,7 @@ class CommandPage:
 
     @property
     def parameters(self) -> Parameters:
-        """Those of its address: its settings, and the form of the answer."""
+        """Parameters of the address: settings, and the form of the answer."""
         return Parameters(words={"file": ("json", "csv"), "whole": ("1",)}, settings=self.names)
 
     def read(self, query: Query) -> dict[str, Any]:

@@ -60,10 +60,10 @@ def question(request: Request, settings: Mapping[str, Any], error: str = "") -> 
 
 async def one(request: Request) -> Response:
     """To the estimate of one design: what a plan alone reads stays behind."""
-    asked = plan_settings(request.query_params)
-    if error := mistake(asked, request.app.state.place):
-        return question(request, asked, error)
-    settings = {k: v for k, v in asked.items() if k in ESTIMATED}
+    plan = plan_settings(request.query_params)
+    if error := mistake(plan, request.app.state.place):
+        return question(request, plan, error)
+    settings = {k: v for k, v in plan.items() if k in ESTIMATED}
     return RedirectResponse(f"/design?{query_of(settings)}", 303)
 
 

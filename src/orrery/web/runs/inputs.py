@@ -71,7 +71,7 @@ def _given(query: Query) -> tuple[str, ...]:
 
 
 def mistaken_options(inputs: RunInputs) -> str:
-    """What is wrong with the options that fill a form; blank where nothing is."""
+    """The mistake in the options that fill a form; blank where there is none."""
     try:
         read_window(inputs.options.get("window", WINDOW))
         read_axes(inputs.options.get("sweep", ()))
