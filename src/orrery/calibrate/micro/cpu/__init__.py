@@ -1,0 +1,1 @@
+"""Microbenchmarks of the processor that runs this process."""
