@@ -18,7 +18,9 @@ from checks.modules import Module, module_at
 
 ROOT = Path(__file__).resolve().parents[2]
 HOUSE = "orrery"
-FOUND_BY_NAME = frozenset({"cli", "techniques", "studies", "causes", "readers", "families", "words", "pages"})
+FOUND_BY_NAME = frozenset(
+    {"cli", "techniques", "studies", "causes", "readers", "families", "words", "pages", "benchmarks"}
+)
 """Folders whose files are found because they are there."""
 
 

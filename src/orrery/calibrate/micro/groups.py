@@ -1,38 +1,32 @@
-"""Groups of microbenchmarks: modules whose ``BENCHMARKS`` run in a process of their own, on one subject."""
+"""Groups of microbenchmarks: a module of a platform's folder, whose ``BENCHMARKS`` run in a process of their own.
+
+A group of GPUs measures a ``Gpu`` unless its ``SUBJECT`` opens another thing; a group of the processor measures nothing
+but the process it runs in.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType
 from typing import Any
 
+from orrery.calibrate.micro.cpu import benchmarks as of_cpu
+from orrery.calibrate.micro.cuda import benchmarks as of_cuda
 from orrery.calibrate.micro.reading import Failed, Reading
 
 Benchmark = Callable[[Any], Iterator[Reading | Failed]]
 
-GROUPS: Mapping[str, Mapping[str, str]] = {
-    "cuda": {
-        "latency": "cuda.latency",
-        "instructions": "cuda.instructions",
-        "bandwidth": "cuda.bandwidth",
-        "tensor": "cuda.tensor",
-        "exchange": "cuda.exchange",
-        "atomics": "cuda.atomics",
-        "launch": "cuda.launch",
-        "copies": "cuda.copies",
-        "products": "products",
-    },
-    "cpu": {
-        "latency": "cpu.latency",
-        "bandwidth": "cpu.bandwidth",
-        "products": "cpu.products",
-        "threads": "cpu.threads",
-    },
-}
-"""Modules by platform and group, below this package."""
+PLATFORMS: Mapping[str, ModuleType] = {"cuda": of_cuda, "cpu": of_cpu}
+
+
+def group_names(platform: str) -> tuple[str, ...]:
+    """Names of a platform's groups."""
+    return tuple(sorted(found.name for found in iter_modules(PLATFORMS[platform].__path__)))
 
 
 def benchmarks(platform: str, group: str) -> tuple[Benchmark, ...]:
     """The group's microbenchmarks, imported now."""
-    return import_module(f"orrery.calibrate.micro.{GROUPS[platform][group]}").BENCHMARKS
+    return _module(platform, group).BENCHMARKS
 
 
 def subject(platform: str, group: str, index: int) -> tuple[Any, str]:
@@ -41,12 +35,10 @@ def subject(platform: str, group: str, index: int) -> tuple[Any, str]:
         from orrery.calibrate.measure.facts import cpu_title
 
         return None, str(cpu_title().value)
-    if group == "products":
-        from orrery.calibrate.measure.backends.on_pytorch import PytorchBackend
+    from orrery.calibrate.micro.cuda.gpu import opened
 
-        backend = PytorchBackend(f"cuda:{index}", is_graphed=True)
-        return backend, str(backend.facts()["title"].value)
-    from orrery.calibrate.micro.cuda.gpu import Gpu
+    return getattr(_module(platform, group), "SUBJECT", opened)(index)
 
-    gpu = Gpu(index)
-    return gpu, gpu.name
+
+def _module(platform: str, group: str) -> Any:
+    return import_module(f"{PLATFORMS[platform].__name__}.{group}")

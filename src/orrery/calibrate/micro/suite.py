@@ -19,7 +19,7 @@ from orrery.calibrate.device.file import refuse_table
 from orrery.calibrate.micro import worker
 from orrery.calibrate.micro.answer import MicroAnswer, MicroRow, known_device, numbers_of, rows_of
 from orrery.calibrate.micro.cuda.driver import CudaError, Driver, driver_library
-from orrery.calibrate.micro.groups import GROUPS
+from orrery.calibrate.micro.groups import group_names
 from orrery.calibrate.micro.reading import Failed, Reading
 from orrery.evidence.tables import read_table, table_text
 
@@ -100,7 +100,7 @@ def _num_gpus() -> int:
 
 
 def _groups(platform: str, only: Sequence[str]) -> tuple[str, ...]:
-    known = tuple(GROUPS[platform])
+    known = group_names(platform)
     for group in only:
         if group not in known:
             raise UnknownName("group of microbenchmarks", group, known)

@@ -1,1 +1,1 @@
-"""Microbenchmarks of the processor that runs this process."""
+"""Microbenchmarks of the processor."""

@@ -171,3 +171,9 @@ class _Arguments:
         self.values = [WORD(argument) if isinstance(argument, int) else argument for argument in arguments]
         pointers = [ctypes.cast(ctypes.pointer(value), ctypes.c_void_p) for value in self.values]
         self._as_parameter_ = (ctypes.c_void_p * max(len(pointers), 1))(*pointers)
+
+
+def opened(index: int) -> tuple[Gpu, str]:
+    """The GPU of that number, and its name."""
+    gpu = Gpu(index)
+    return gpu, gpu.name

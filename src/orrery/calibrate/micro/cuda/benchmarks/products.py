@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from orrery.calibrate.measure.backends.backend import Backend, Unsupported, time_prepared
+from orrery.calibrate.measure.backends.on_pytorch import PytorchBackend
 from orrery.calibrate.micro.reading import Failed, Reading
 from orrery.kernels.ops import AttentionDecode, AttentionPrefill, Gemm, Op
 
@@ -31,6 +32,12 @@ DECODE = AttentionDecode(
     format=FORMAT,
     kv_format=FORMAT,
 )
+
+
+def opened(index: int) -> tuple[PytorchBackend, str]:
+    """PyTorch on the GPU of that number, replaying graphs, and the GPU's name."""
+    backend = PytorchBackend(f"cuda:{index}", is_graphed=True)
+    return backend, str(backend.facts()["title"].value)
 
 
 def products(backend: Backend) -> Iterator[Reading | Failed]:
@@ -68,4 +75,5 @@ def _rate(backend: Backend, op: Op, name: str, amount: float, unit: str, where: 
     )
 
 
+SUBJECT = opened
 BENCHMARKS = (products, prefill, decode)

@@ -1,0 +1,1 @@
+"""Groups of microbenchmarks of the processor that runs this process: a module is one."""

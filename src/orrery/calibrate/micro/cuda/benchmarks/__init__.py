@@ -1,0 +1,1 @@
+"""Groups of microbenchmarks of an NVIDIA GPU: a module is one."""
