@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from orrery.base.errors import OrreryError as OrreryError
     from orrery.calibrate.device.calibrate import calibrate_device as calibrate_device
     from orrery.calibrate.kernel import kernel as kernel
-    from orrery.calibrate.micro.suite import measure_microbenchmarks as measure_microbenchmarks
     from orrery.calibrate.runs.calibrate import calibrate_runs as calibrate_runs
     from orrery.catalog.devices import get_device as get_device
     from orrery.catalog.models import get_model as get_model
@@ -73,7 +72,6 @@ _HOME = {
     "kernel": "orrery.calibrate.kernel",
     "load_scenario": "orrery.scenario.file",
     "load_trace": "orrery.catalog.traces",
-    "measure_microbenchmarks": "orrery.calibrate.micro.suite",
     "plan": "orrery.scenario.ask",
     "plan_disaggregated": "orrery.scenario.disaggregate",
     "quantize": "orrery.scenario.quantize",
@@ -117,7 +115,6 @@ __all__ = [
     "kernel",
     "load_scenario",
     "load_trace",
-    "measure_microbenchmarks",
     "plan",
     "plan_disaggregated",
     "quantize",

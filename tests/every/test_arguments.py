@@ -108,7 +108,6 @@ def bases(tmp_path_factory):
         "kernel": ((), {"op": "gemm", "device": "h100-sxm", "m": 64, "n": 64, "k": 64, "sweep": "batch=1,2"}),
         "load_scenario": ((folder / "scenario.toml",), {}),
         "load_trace": (("chat",), {}),
-        "measure_microbenchmarks": ((), {"backend": "numpy", "only": ["no group"]}),
         "plan": ((scenario,), {"max_devices": 1, "rate": 1.0, "slo": ["tpot:50"]}),
         "quantize": (("normal",), {"formats": "fp8"}),
         "round_trip": (([1.0, 2.0], "fp8"), {}),

@@ -86,6 +86,8 @@ WITHOUT_UNIT = {
     "Number.low": "in the unit that the number names",
     "Number.high": "in the unit that the number names",
     "Figure.value": "in the unit that the figure names",
+    "MicroRow.value": "in the unit that the row names",
+    "MicroRow.known_value": "in the unit that the row names",
     "NumericClaim.low": "in the unit that the claim names",
     "NumericClaim.high": "in the unit that the claim names",
     "Quantity.low": "in the unit that the quantity names",

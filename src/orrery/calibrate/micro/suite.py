@@ -53,11 +53,11 @@ def measure_microbenchmarks(
         refuse_table(path, is_replaced=replace_file)
     if is_resumed and not path:
         raise ScenarioError("--resume goes on with a table: write --table FILE.csv too.")
-    title, kept = _kept(path) if is_resumed and path else ("", {})
-    rows: dict[str, tuple[MicroRow, ...]] = dict(kept)
+    title, earlier = _earlier(path) if is_resumed and path else ("", {})
+    rows: dict[str, tuple[MicroRow, ...]] = dict(earlier)
     for done, group in enumerate(groups):
         on_progress(done, len(groups))
-        if _is_whole(kept.get(group, ())):
+        if _is_whole(earlier.get(group, ())):
             continue
         here, results = _measured(platform, group, index, limit_s)
         if title and here and here != title:
@@ -108,7 +108,7 @@ def _groups(platform: str, only: Sequence[str]) -> tuple[str, ...]:
 
 
 def _measured(platform: str, group: str, index: int, limit_s: float) -> tuple[str, list[Reading | Failed]]:
-    """What the device is called, and the results of a group."""
+    """The device's own name, and the results of a group."""
     command = [sys.executable, "-m", worker.__name__, platform, group, str(index)]
     paths = os.pathsep.join(place for place in sys.path if place)
     try:
@@ -137,14 +137,14 @@ def _read(lines: Sequence[str]) -> tuple[str, list[Reading | Failed]]:
     results: list[Reading | Failed] = []
     for line in lines:
         try:
-            said: dict[str, Any] = json.loads(line)
+            words: dict[str, Any] = json.loads(line)
         except ValueError:
             continue  # a library's own print, or a line cut at the limit
-        title = said.get("device", title)
-        if "reading" in said:
-            results.append(Reading(**said["reading"]))
-        if "failed" in said:
-            results.append(Failed(**said["failed"]))
+        title = words.get("device", title)
+        if "reading" in words:
+            results.append(Reading(**words["reading"]))
+        if "failed" in words:
+            results.append(Failed(**words["failed"]))
     return title, results
 
 
@@ -160,7 +160,7 @@ def _is_whole(rows: Sequence[MicroRow]) -> bool:
     return bool(rows) and not any(row.error for row in rows)
 
 
-def _kept(path: Path) -> tuple[str, dict[str, tuple[MicroRow, ...]]]:
+def _earlier(path: Path) -> tuple[str, dict[str, tuple[MicroRow, ...]]]:
     """The device and the rows of a table that is there already."""
     if not path.exists():
         return "", {}

@@ -3,21 +3,22 @@
 import ctypes
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterator
+from ctypes.util import find_library
 from pathlib import Path
 from typing import Any
 
 from orrery.calibrate.micro.cuda.driver import CudaError
 
 PROGRAMS = Path(__file__).parent / "programs"
-ROOTS = ("/usr/local/cuda", "/opt/cuda")
 NAMES = re.compile(r"libnvrtc\.so\.\d+|libnvrtc\.so|nvrtc64_\d+_0\.dll")
 
 
 def compiler_library() -> Any:
     """NVRTC, the newest that is found; CudaError where there is none."""
-    for path in (*_files(), "libnvrtc.so"):
+    for path in (*_files(), find_library("nvrtc") or "libnvrtc.so"):
         try:
             return ctypes.CDLL(str(path))
         except OSError:
@@ -38,7 +39,8 @@ def _folders() -> Iterator[Path]:
     for place in sys.path:
         yield from (Path(place) / "nvidia").glob("*/lib")
         yield from (Path(place) / "nvidia").glob("*/bin")
-    for root in (os.environ.get("CUDA_HOME", ""), os.environ.get("CUDA_PATH", ""), *ROOTS):
+    nvcc = shutil.which("nvcc")
+    for root in (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), nvcc and Path(nvcc).resolve().parents[1]):
         if root:
             yield from (Path(root) / "lib64", Path(root) / "bin")
 

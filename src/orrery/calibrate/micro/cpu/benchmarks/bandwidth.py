@@ -9,7 +9,7 @@ from orrery.calibrate.micro.reading import Reading, rate_of, timed
 
 FOOTPRINTS = tuple(2**i for i in (15, 18, 21, 24, 28))
 MIN_BYTES = 2**28
-"""What a sample moves at least."""
+"""Bytes that a sample moves at least."""
 
 
 def bandwidth(subject: object) -> Iterator[Reading]:
