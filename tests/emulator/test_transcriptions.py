@@ -91,9 +91,9 @@ def test_words_are_as_many_as_are_spoken_and_windows_share_them():
 
 
 def test_a_client_gets_the_words_when_the_model_would_have_heard_them(listener):
-    expected_s = orrery.estimate(model=MODEL, device="h100-sxm", audio_s=1200).latency_s
-    assert expected_s > 1.0
-    recording = wav(1200)
+    expected_s = orrery.estimate(model=MODEL, device="h100-sxm", audio_s=300).latency_s
+    assert expected_s > 10.0
+    recording = wav(300)
     with openai.OpenAI(base_url=f"{listener.url}/v1", api_key="none", max_retries=0) as client:
         assert MODEL in {m.id for m in client.models.list()}
         began_s = time.monotonic()
@@ -102,16 +102,16 @@ def test_a_client_gets_the_words_when_the_model_would_have_heard_them(listener):
         told = client.audio.transcriptions.create(model=MODEL, file=("a.wav", wav(65)), response_format="verbose_json")
         again = client.audio.transcriptions.create(model=MODEL, file=("b.wav", wav(65)), response_format="text")
     assert expected_s < took_s < expected_s + SPEED * 0.5
-    assert len(answer.text.split()) == 3960
+    assert len(answer.text.split()) == 990
     assert (told.duration, len(told.segments)) == (65.0, 3)
     assert again.strip() == told.text
 
 
 def test_recordings_wait_for_each_other(listener):
-    one_s = Transcriber.of(MODEL, "h100-sxm").answer(300.0).latency_s
+    one_s = Transcriber.of(MODEL, "h100-sxm").answer(60.0).latency_s
     began_s = time.monotonic()
     with ThreadPoolExecutor(4) as pool:
-        found = [pool.submit(sent, listener, wav(300)) for _ in range(4)]
+        found = [pool.submit(sent, listener, wav(60)) for _ in range(4)]
     assert {f.result().status_code for f in found} == {200}
     assert SPEED * (time.monotonic() - began_s) > 4 * one_s
 

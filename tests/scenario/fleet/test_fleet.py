@@ -239,12 +239,12 @@ def test_the_smallest_change_is_the_fewest_replicas_more():
 
 
 def test_a_fleet_that_survives_a_zone_has_enough_left():
-    found = simulate_fleet(
-        **{**LOAD, "rate": 120.0}, zones="a,b", survive="zone", slo=["p99_ttft:400"], cold_start_s=60
-    )
+    load = LOAD | {"device": "l4", "rate": 12.0, "slo": ["p99_ttft:1000"], "cold_start_s": 60}
+    found = simulate_fleet(**load, zones="a,b", survive="zone")
+    assert found.needed > 1
     assert found.replicas >= 2 * found.needed - 1  # half of them are lost
     assert found.attained["p99_ttft"] >= 0.99
-    one = simulate_fleet(**{**LOAD, "rate": 120.0}, survive="replica", slo=["p99_ttft:400"], cold_start_s=60)
+    one = simulate_fleet(**load, survive="replica")
     assert one.needed <= one.replicas <= found.replicas
     assert one.spare <= 2
 
@@ -267,7 +267,7 @@ def test_steady_and_survival_in_the_terminal(capsys, tmp_path):
     words = ["--model", "llama-3.1-8b", "--device", "h100-sxm", "--input-tokens", "500", "--output-tokens", "60"]
     assert run(["fleet", *words, "--rate", "50", "--days", "3", "--steady", "--rate-curve", "diurnal"]) == 0
     assert "requests/s" in capsys.readouterr().out
-    more = ["--rate", "100", "--survive", "replica", "--slo", "p99_ttft:500", "--out", str(tmp_path / "a.json")]
+    more = ["--rate", "10", "--survive", "replica", "--slo", "p99_ttft:5000", "--out", str(tmp_path / "a.json")]
     assert run(["fleet", *words, *more]) == 0
     assert "still do while one replica is lost" in " ".join(capsys.readouterr().out.split())
     assert json.loads((tmp_path / "a.json").read_text())["spare"] >= 0

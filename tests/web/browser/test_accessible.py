@@ -23,7 +23,8 @@ FOCUS = """() => {
 
 def grave(page, rules=None):
     """What axe-core finds that is serious, with where it is."""
-    page.evaluate(axe.AXE_SCRIPT)
+    if page.evaluate("typeof axe === 'undefined'"):
+        page.evaluate(axe.AXE_SCRIPT)
     found = page.evaluate(RUN, rules)["violations"]
     return [
         f"{one['id']}: {one['help']}; {len(one['nodes'])} of {one['nodes'][0]['html'][:200]}"
