@@ -52,10 +52,32 @@ def installed(tmp_path_factory):
     return os.environ | {"PYTHONPATH": os.pathsep.join([str(site), str(ROOT / "src")])}
 
 
-def ask(environment, *words):
-    """What a command prints as JSON."""
-    command = [sys.executable, "-m", "orrery", *QUESTION, *words]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+WAYS = {
+    "plain": (),
+    "plugged": ("--queue", "earliest-deadline", "--router", "fewest-tokens"),
+    "without lengths": ("--queue", "earliest-deadline", "--knob", "queue.per_token_s=0"),
+    "mistyped": ("--queue", "earliest-deadline", "--knob", "queue.due_s=1"),
+}
+PROGRAM = """
+import contextlib, io, json, sys
+from orrery.cli.main import run
+found = {}
+for name, words in json.loads(sys.argv[1]).items():
+    out, wrong = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(wrong):
+        code = run(words)
+    found[name] = code, out.getvalue(), wrong.getvalue()
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def asked(installed):
+    """Status, output and messages of the question in every way, asked of one process that has the package."""
+    commands = json.dumps({name: [*QUESTION, *words] for name, words in WAYS.items()})
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, commands], env=installed, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -68,15 +90,15 @@ def test_its_own_tests_pass(installed):
     assert done.returncode == 0, done.stdout.decode()
 
 
-def test_its_techniques_are_used_by_name_and_change_the_answer(installed):
+def test_its_techniques_are_used_by_name_and_change_the_answer(asked):
     """Deadlines that no length moves are the order of arrival, which is the default."""
-    plain = ask(installed)["mean_ttft_ms"]
-    assert ask(installed, "--queue", "earliest-deadline", "--router", "fewest-tokens")["mean_ttft_ms"] != plain
-    assert ask(installed, "--queue", "earliest-deadline", "--knob", "queue.per_token_s=0")["mean_ttft_ms"] == plain
+    codes, outs, _ = zip(*(asked[name] for name in ("plain", "plugged", "without lengths")), strict=True)
+    assert codes == (0, 0, 0)
+    plain, plugged, without = (json.loads(out)["mean_ttft_ms"] for out in outs)
+    assert plugged != plain == without
 
 
-def test_an_unknown_knob_of_it_is_refused_in_words(installed):
-    command = [sys.executable, "-m", "orrery", *QUESTION, "--queue", "earliest-deadline", "--knob", "queue.due_s=1"]
-    done = subprocess.run(command, env=installed, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "earliest-deadline has no knob 'due_s'" in done.stderr
+def test_an_unknown_knob_of_it_is_refused_in_words(asked):
+    code, _, message = asked["mistyped"]
+    assert code == 2
+    assert "earliest-deadline has no knob 'due_s'" in message

@@ -14,7 +14,10 @@ from orrery.evidence.paper_file import get_paper, paper_keys
 ROOT = Path(__file__).resolve().parents[2]
 CORE = [key for key in paper_keys() if get_paper(key).fit == "core"]
 USES = {key: use for key in paper_keys() if (use := get_paper(key).use)}
-SAMPLE = sorted(USES)[::12]
+LONG = ("help-latency-predictor", "meta-learning-acceleration-choice")
+"""Papers whose command learns for seconds."""
+
+SAMPLE = [key for key in sorted(USES)[::12] if key not in LONG]
 
 
 def words(use):
