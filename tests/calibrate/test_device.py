@@ -212,3 +212,18 @@ def test_a_machine_that_is_faster_than_any_before_stays_below_its_peak(box: Devi
     ]
     assert shares
     assert max(shares) <= 1.0
+
+
+def test_a_search_that_begins_nearby_ends_at_the_same_constants() -> None:
+    """log x is measured three times beside a prior of one sigma: the least squares are solved by hand."""
+    prior, noise = Posterior(mean=np.zeros(1), covariance=np.eye(1)), np.full(3, 0.5)
+    measured = np.array([0.8, 1.0, 1.2])
+
+    def errors(x):
+        return x[0] - measured, np.ones((3, 1))
+
+    by_hand = (measured.sum() / 0.25) / (3 / 0.25 + 1)
+    for start in (None, np.array([5.0])):
+        found = settle(errors, prior, noise, start)
+        assert found.mean[0] == pytest.approx(by_hand)
+        assert found.covariance[0, 0] == pytest.approx(1 / 13)

@@ -1,10 +1,14 @@
 """NumPy as a backend: what it does, cold and warm, and what it refuses; PyTorch beside it, where it is installed."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from orrery.calibrate.measure import torch_kernels
 from orrery.calibrate.measure.backends.backend import Prepared, Unsupported, num_copies, rotating, time_prepared
 from orrery.calibrate.measure.backends.on_numpy import NumpyBackend
+from orrery.calibrate.measure.backends.torch_device import TorchDevice
 from orrery.calibrate.measure.clock import Timed
 from orrery.calibrate.measure.probes import Launch, Stream
 from orrery.kernels.ops import AttentionDecode, AttentionPrefill, Elementwise, Gemm, MoE
@@ -161,3 +165,23 @@ def test_pytorch_times_what_numpy_does(probe):
     assert isinstance(backend.prepare(probe), Prepared)
     assert "fp32" in backend.formats()
     assert isinstance(backend.prepare(Gemm(m=4, n=16, k=16, format="mxfp4")), Unsupported)
+
+
+def test_memory_that_pytorch_keeps_for_later_is_free_for_operands(monkeypatch):
+    properties = SimpleNamespace(name="Board", total_memory=80e9, multi_processor_count=132, uuid="ab-1")
+    cuda = SimpleNamespace(
+        is_available=lambda: True,
+        device_count=lambda: 1,
+        get_device_properties=lambda name: properties,
+        mem_get_info=lambda name: (10e9, 80e9),
+        memory_reserved=lambda name: 30e9,
+        memory_allocated=lambda name: 5e9,
+    )
+    mps = SimpleNamespace(mps=SimpleNamespace(is_available=lambda: False))
+    played = SimpleNamespace(cuda=cuda, backends=mps, version=SimpleNamespace(hip=None))
+    monkeypatch.setattr(torch_kernels, "load", lambda: played)
+    device = TorchDevice("cuda:0")
+    assert device.free_bytes() == 35e9
+    assert device.board == "GPU-ab-1"
+    del properties.uuid
+    assert device.board == ""

@@ -65,11 +65,16 @@ class NVMLError(Exception):
     """As pynvml's."""
 
 
-def library(total_mj=None, power_mw=250_000.0, count=1):
+def library(total_mj=None, power_mw=250_000.0, count=1, limit_mw=700_000.0):
     def total(handle):
         if total_mj is None:
             raise NVMLError("not supported")
         return total_mj[0]
+
+    def limit(handle):
+        if limit_mw is None:
+            raise NVMLError("not supported")
+        return limit_mw
 
     return SimpleNamespace(
         NVMLError=NVMLError,
@@ -77,6 +82,8 @@ def library(total_mj=None, power_mw=250_000.0, count=1):
         nvmlDeviceGetCount=lambda: count,
         nvmlDeviceGetHandleByIndex=lambda i: i,
         nvmlDeviceGetName=lambda h: b"Board",
+        nvmlDeviceGetUUID=lambda h: f"GPU-{h}",
+        nvmlDeviceGetEnforcedPowerLimit=limit,
         nvmlDeviceGetTotalEnergyConsumption=total,
         nvmlDeviceGetPowerUsage=lambda h: power_mw,
     )
@@ -97,6 +104,14 @@ def test_a_board_that_tells_its_power_only_is_summed(monkeypatch):
     (meter,) = power.nvml(library(power_mw=250_000.0))
     now[0] = 4.0
     assert meter.energy_j() == pytest.approx(1000.0)
+
+
+def test_a_board_says_which_it_is_and_what_limit_it_keeps_to():
+    (meter,) = power.nvml(library([0.0], limit_mw=350_000.0))
+    assert meter.board == "GPU-0"
+    assert meter.limit_w() == pytest.approx(350.0)
+    (silent,) = power.nvml(library([0.0], limit_mw=None))
+    assert silent.limit_w() is None
 
 
 def test_no_driver_and_no_board_are_said():
@@ -126,7 +141,7 @@ def test_amd_boards_are_found_among_other_sensors(tmp_path, monkeypatch):
 class Steady:
     """A meter of so many watts on the clock ``now``."""
 
-    name, measures = "steady", "a test"
+    name, measures, board = "steady", "a test", ""
 
     def __init__(self, watts, now):
         self._watts, self._now, self.readings = watts, now, 0

@@ -34,13 +34,16 @@ class Posterior:
 
     def variance_of(self, slopes: Floats) -> Floats:
         """Variance of log predictions whose slopes (predictions x unknowns) are these."""
-        return np.asarray(np.einsum("ij,jk,ik->i", slopes, self.covariance, slopes), dtype=np.float64)
+        return np.asarray(np.sum((slopes @ self.covariance) * slopes, axis=1), dtype=np.float64)
 
 
-def settle(errors: Errors, prior: Posterior, noise: Floats) -> Posterior:
-    """The posterior after measurements with these ``errors``, each with its own ``noise`` (relative, one sigma)."""
+def settle(errors: Errors, prior: Posterior, noise: Floats, start: Floats | None = None) -> Posterior:
+    """The posterior after measurements with these ``errors``, each with its own ``noise`` (relative, one sigma).
+
+    The search begins at ``start``, where that is known to be near; else at the prior.
+    """
     precision = np.asarray(np.linalg.inv(prior.covariance), dtype=np.float64)
-    x: Floats = prior.mean.copy()
+    x: Floats = (prior.mean if start is None else start).copy()
     error, slopes = errors(x)
     loss = _loss(error / noise, x - prior.mean, precision)
     for _ in range(ROUNDS):

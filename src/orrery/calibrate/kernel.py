@@ -31,7 +31,7 @@ def kernel(**settings: Any) -> KernelAnswer:
     answer, found = predict_kernel(question)
     if not question.measure:
         return answer
-    backend = find_backend("")
+    backend = find_backend("").bare()
     _check_here([get_device(name) for name in listed(question.device or "")], backend)
     return _measured(answer, [f for _, f in found], backend)
 

@@ -19,6 +19,8 @@ from orrery.kernels.ops import Gemm
 HEADROOM = 0.8
 ANCHOR_SIDE = {"cpu": 1024, "gpu": 8192}
 ANCHOR_BYTES = {"cpu": 2**28, "gpu": 2**32}
+ANCHOR_FRAC = 0.125
+"""Share of the memory that the anchor's stream may take: operands get a quarter of what is free."""
 
 GENERATION = {"cpu": "host", "gpu": "unknown"}
 """Generation whose constants an unknown device starts from: calls on CPUs, or all GPUs pooled."""
@@ -27,13 +29,21 @@ Anchors = Mapping[str, float]
 """``product_s`` of the anchor's product and ``stream_s`` of its stream."""
 
 
+def anchor_bytes(backend: Backend) -> int:
+    """Bytes of the anchor's stream, halved until a small memory holds them."""
+    size_bytes, room_bytes = ANCHOR_BYTES[backend.device_kind], float(backend.facts()["memory_capacity_bytes"].value)
+    while size_bytes > ANCHOR_FRAC * room_bytes:
+        size_bytes //= 2
+    return size_bytes
+
+
 def anchors(backend: Backend, format: str, quiet: QuietSampler, *, budget_s: float) -> Anchors:
     """Time the two anchors; OutOfRange where the machine cannot do them."""
     side = ANCHOR_SIDE[backend.device_kind]
     found: dict[str, float] = {}
     for name, probe in (
         ("product_s", Gemm(m=side, n=side, k=side, format=format, is_cold=False, quantises_input=False)),
-        ("stream_s", Stream(footprint_bytes=ANCHOR_BYTES[backend.device_kind], kind="read")),
+        ("stream_s", Stream(footprint_bytes=anchor_bytes(backend), kind="read")),
     ):
         got = quiet.time(backend, probe, budget_s=budget_s)
         if isinstance(got, Unsupported):
@@ -44,7 +54,7 @@ def anchors(backend: Backend, format: str, quiet: QuietSampler, *, budget_s: flo
 
 def draft(backend: Backend, found: Mapping[str, Anchors], *, name: str) -> Device:
     """A device with the roofs that the anchors of each format say; links and power are not known yet."""
-    side, moved = ANCHOR_SIDE[backend.device_kind], ANCHOR_BYTES[backend.device_kind]
+    side, moved = ANCHOR_SIDE[backend.device_kind], anchor_bytes(backend)
     facts = {name: fact.value for name, fact in backend.facts().items()}
     if (known := known_device(backend)) is not None:
         return replace(known, name=name)

@@ -1,19 +1,25 @@
 """Every fact that a device file needs: what the system says, what was measured, and what is assumed and says so."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from orrery.base.errors import OrreryError
 from orrery.base.sources import Basis, Fact, Source
-from orrery.calibrate.device.draft import ANCHOR_BYTES, ANCHOR_SIDE, HEADROOM
+from orrery.calibrate.device.draft import ANCHOR_SIDE, HEADROOM, anchor_bytes
 from orrery.calibrate.measure.backends.backend import Backend, Unsupported
-from orrery.calibrate.measure.power import mean_power_w, meters
+from orrery.calibrate.measure.power import Meter, mean_power_w, meters
 from orrery.hardware.device import Device
 from orrery.kernels.ops import Gemm
 
 POWER_S = 1.0
 """How long power is read, idle and at work."""
+
+CLOCK = "compute_clock_hz"
+"""A known device keeps the clock that its peaks are stated at; drivers tell the highest that one processor runs at."""
+
+HEAVY = ("bf16", "fp16")
+"""Formats whose products keep matrix units busy, where there are any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +33,10 @@ class Facts:
 def facts_of(device: Device, backend: Backend, run: Source) -> Facts:
     """Contents of ``device``'s file. Facts of a known device stay, except those that were measured here."""
     power, absent = _power(backend, run)
-    side, moved = ANCHOR_SIDE[backend.device_kind], ANCHOR_BYTES[backend.device_kind]
+    side, moved = ANCHOR_SIDE[backend.device_kind], anchor_bytes(backend)
     found = {fact.name: fact for fact in _assumed(device)}
     found |= device.facts
-    found |= backend.facts()
+    found |= {name: fact for name, fact in backend.facts().items() if not (device.facts and name == CLOCK)}
     if not device.facts:
         found |= {
             f"dense_{format}_flops_per_s": _measured(
@@ -57,30 +63,45 @@ def _measured(name: str, value: float, run: Source, at: str) -> Fact:
 
 
 def _power(backend: Backend, run: Source) -> tuple[list[Fact], tuple[str, ...]]:
-    """Idle power and power at work, where a meter can be read."""
+    """Idle power, and the limit that the board keeps to; where it tells none, power at work stands for it."""
     here = meters()
-    kind = "rapl" if backend.device_kind == "cpu" else ("nvml", "amdgpu")
-    mine = [meter for meter in here.found if meter.name.startswith(kind)]
-    if not mine:
+    meter = _meter(backend, here.found)
+    if meter is None:
         return [], here.absent
-    side = ANCHOR_SIDE[backend.device_kind]
-    busy = backend.prepare(Gemm(m=side, n=side, k=side, format=backend.formats()[0], is_cold=False))
+    at = f"{meter.measures}, {{}} for {POWER_S:g} s"
+    try:
+        idle = _measured("idle_power_w", mean_power_w(_rest, meter, POWER_S), run, at.format("idle"))
+        if (limit_w := meter.limit_w()) is not None:
+            limit = _measured("power_limit_w", limit_w, run, f"{meter.measures}, the limit in force")
+            return [idle, limit], here.absent
+        busy_w, format = _at_work(backend, meter)
+    except OrreryError as error:
+        return [], (*here.absent, str(error))
+    limit_w = max(busy_w, float(idle.value))
+    return [idle, _measured("power_limit_w", limit_w, run, at.format(f"{format} products"))], here.absent
+
+
+def _at_work(backend: Backend, meter: Meter) -> tuple[float, str]:
+    """Power of the product that keeps the most units busy, and its format."""
+    formats, side = backend.formats(), ANCHOR_SIDE[backend.device_kind]
+    format = next((f for f in HEAVY if f in formats), formats[0])
+    busy = backend.prepare(Gemm(m=side, n=side, k=side, format=format, is_cold=False))
     if isinstance(busy, Unsupported):
-        return [], here.absent
+        raise OrreryError(f"No power at work was read: {busy.reason}.")
 
     def work() -> None:
         busy.call()
         backend.synchronise()
 
-    try:
-        idle_w, busy_w = mean_power_w(_rest, mine[0], POWER_S), mean_power_w(work, mine[0], POWER_S)
-    except OrreryError as error:
-        return [], (*here.absent, str(error))
-    at = f"{mine[0].measures}, {{}} for {POWER_S:g} s"
-    return [
-        _measured("idle_power_w", idle_w, run, at.format("idle")),
-        _measured("power_limit_w", max(busy_w, idle_w), run, at.format("products")),
-    ], here.absent
+    return mean_power_w(work, meter, POWER_S), format
+
+
+def _meter(backend: Backend, found: Sequence[Meter]) -> Meter | None:
+    """The meter of the backend's own board; of several boards that do not say which they are, none."""
+    kind = "rapl" if backend.device_kind == "cpu" else ("nvml", "amdgpu")
+    mine = [meter for meter in found if meter.name.startswith(kind)]
+    own = [meter for meter in mine if meter.board and meter.board == backend.board]
+    return next(iter(own), mine[0] if len(mine) == 1 else None)
 
 
 def _rest() -> None:

@@ -28,9 +28,10 @@ class Levels:
 
 def levels_of(backend: Backend, quiet: QuietSampler) -> Levels:
     """Measured now; a footprint that cannot be measured is left out."""
+    bare = backend.bare()  # a launch takes longer than a small footprint
     rates: dict[str, float] = {}
     for footprint in FOOTPRINTS:
-        if time_s := _time_s(backend, quiet, Stream(footprint_bytes=footprint, kind="read")):
+        if time_s := _time_s(bare, quiet, Stream(footprint_bytes=footprint, kind="read")):
             rates[str(footprint)] = float(f"{footprint / time_s:.4g}")
     return Levels(stream_bytes_per_s=rates, launch_s=float(f"{_time_s(backend, quiet, Launch()):.4g}"))
 

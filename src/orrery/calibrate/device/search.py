@@ -83,7 +83,7 @@ class Search:
             predicted, slopes = self.unknowns.predict(works, x)
             return np.log(predicted / time_s), slopes
 
-        self.believed = settle(errors, self.unknowns.prior, self._noise())
+        self.believed = settle(errors, self.unknowns.prior, self._noise(), self.believed.mean)
         return found
 
     def _noise(self) -> Floats:

@@ -140,7 +140,11 @@ class _Sum:
 
 
 def unknowns_of(device: Device, keys: Sequence[Key]) -> FitParameters:
-    """The constants behind ``keys`` on ``device``, believed to be what its calibrations say."""
+    """The constants behind ``keys`` on ``device``, believed to be what its calibrations say.
+
+    Constants of other keys are laid aside: none answers where one of ``keys`` does, and every look-up reads past them.
+    """
+    device = replace(device, calibrations={key: device.calibrations[key] for key in dict.fromkeys(keys)})
     names = tuple(
         (key, name)
         for key in dict.fromkeys(keys)

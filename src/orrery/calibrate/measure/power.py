@@ -28,9 +28,14 @@ class Meter(Protocol):
 
     name: str  # "rapl", "nvml:0", "amdgpu:0"
     measures: str  # "processor packages and memory", "NVIDIA H200 board"
+    board: str  # the board's identity ("GPU-…"); blank where none is told
 
     def energy_j(self) -> float:
         """Counted so far."""
+        ...
+
+    def limit_w(self) -> float | None:
+        """The power limit in force; None where it is not told."""
         ...
 
 
@@ -76,7 +81,7 @@ class _Rapl:
     """Intel's and AMD's running average power limit, as Linux shows it: microjoules that wrap around."""
 
     def __init__(self, zones: Sequence[Path]) -> None:
-        self.name = "rapl"
+        self.name, self.board = "rapl", ""
         self.measures = " and ".join(sorted({_text(zone / "name").split("-")[0] for zone in zones}, reverse=True))
         self._ranges = {zone: _number(zone / "max_energy_range_uj") for zone in zones}
         self._last = {zone: _number(zone / "energy_uj") for zone in zones}
@@ -90,12 +95,15 @@ class _Rapl:
             self._last[zone] = now
         return self._counted_j
 
+    def limit_w(self) -> float | None:
+        return None
+
 
 class _Summed:
     """Energy of a device that tells its power only: summed from one reading to the next (trapezium)."""
 
-    def __init__(self, name: str, measures: str, power_w: Callable[[], float]) -> None:
-        self.name, self.measures = name, measures
+    def __init__(self, board: "_Board", power_w: Callable[[], float]) -> None:
+        self.name, self.measures, self.board, self.limit_w = board.name, board.measures, board.identity, board.limit_w
         self._power_w = power_w
         self._counted_j = 0.0
         self._at_s, self._last_w = time.perf_counter(), power_w()
@@ -110,8 +118,23 @@ class _Summed:
 class _Counted:
     """Energy that the device counts itself."""
 
-    def __init__(self, name: str, measures: str, energy_j: Callable[[], float]) -> None:
-        self.name, self.measures, self.energy_j = name, measures, energy_j
+    def __init__(self, board: "_Board", energy_j: Callable[[], float]) -> None:
+        self.name, self.measures, self.board, self.limit_w = board.name, board.measures, board.identity, board.limit_w
+        self.energy_j = energy_j
+
+
+def _untold() -> None:
+    """No limit that a meter tells."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Board:
+    """What a board says of itself."""
+
+    name: str
+    measures: str
+    identity: str = ""
+    limit_w: Callable[[], float | None] = _untold
 
 
 def rapl(root: Path = POWERCAP) -> list[Meter] | str:
@@ -145,13 +168,29 @@ def nvml(library: ModuleType | None = None) -> list[Meter] | str:
 def _board(library: ModuleType, index: int) -> Meter:
     """By its own energy counter (Volta and later), else by its power."""
     handle = library.nvmlDeviceGetHandleByIndex(index)
-    title = library.nvmlDeviceGetName(handle)
-    name, measures = f"nvml:{index}", f"{title.decode() if isinstance(title, bytes) else title} board"
+
+    def limit_w() -> float | None:
+        try:
+            return MILLI * library.nvmlDeviceGetEnforcedPowerLimit(handle)
+        except library.NVMLError:
+            return None
+
+    board = _Board(
+        name=f"nvml:{index}",
+        measures=f"{_plain(library.nvmlDeviceGetName(handle))} board",
+        identity=_plain(library.nvmlDeviceGetUUID(handle)),
+        limit_w=limit_w,
+    )
     try:
         library.nvmlDeviceGetTotalEnergyConsumption(handle)
     except library.NVMLError:
-        return _Summed(name, measures, lambda: MILLI * library.nvmlDeviceGetPowerUsage(handle))
-    return _Counted(name, measures, lambda: MILLI * library.nvmlDeviceGetTotalEnergyConsumption(handle))
+        return _Summed(board, lambda: MILLI * library.nvmlDeviceGetPowerUsage(handle))
+    return _Counted(board, lambda: MILLI * library.nvmlDeviceGetTotalEnergyConsumption(handle))
+
+
+def _plain(words: str | bytes) -> str:
+    """Text, which older versions of the library give as bytes."""
+    return words.decode() if isinstance(words, bytes) else words
 
 
 def amdgpu(root: Path = HWMON) -> list[Meter] | str:
@@ -160,7 +199,7 @@ def amdgpu(root: Path = HWMON) -> list[Meter] | str:
     for folder in sorted(root.glob("hwmon*")):
         files = [f for f in (folder / "power1_average", folder / "power1_input") if f.exists()]
         if files and _text(folder / "name") == "amdgpu":
-            found.append(_Summed(f"amdgpu:{len(found)}", "AMD board", _microwatts(files[0])))
+            found.append(_Summed(_Board(name=f"amdgpu:{len(found)}", measures="AMD board"), _microwatts(files[0])))
     return found or f"no AMD board under {root}"
 
 

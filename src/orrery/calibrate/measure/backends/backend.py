@@ -42,6 +42,7 @@ class Backend(Protocol):
 
     name: str  # "numpy", "pytorch"
     device_kind: str  # "cpu" or "gpu"
+    board: str  # the board's own identity, as power meters name it ("GPU-…"); blank: none is told
 
     def formats(self) -> tuple[str, ...]:
         """Formats that it multiplies in here."""
@@ -57,6 +58,10 @@ class Backend(Protocol):
 
     def facts(self) -> Mapping[str, Fact]:
         """Facts of a device file that are known without measuring, each with where it is from."""
+        ...
+
+    def bare(self) -> "Backend":
+        """The same library timed a kernel at a time: without what the host does for each call, where that parts."""
         ...
 
 

@@ -35,6 +35,7 @@ class NumpyBackend:
 
     name = "numpy"
     device_kind = "cpu"
+    board = ""
 
     def formats(self) -> tuple[str, ...]:
         """FP32: NumPy multiplies nothing narrower in hardware."""
@@ -43,6 +44,10 @@ class NumpyBackend:
     def facts(self) -> Mapping[str, Fact]:
         """Return the facts of the processor."""
         return host_facts()
+
+    def bare(self) -> "NumpyBackend":
+        """Itself: a call and its kernel are one."""
+        return self
 
     def synchronise(self) -> None:
         """NumPy is done when a call returns."""

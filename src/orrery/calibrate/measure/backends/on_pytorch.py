@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
-from orrery.base.errors import OrreryError
 from orrery.base.sources import Fact
 from orrery.calibrate.measure import torch_kernels as kernels
 from orrery.calibrate.measure.backends.backend import (
@@ -49,17 +49,20 @@ Work = tuple[Callable[..., object], list[tuple[Any, ...]]]
 
 
 class PytorchBackend:
-    """PyTorch on one ``device`` of ``torch_devices()``; ``is_graphed``: every call replays a captured CUDA graph."""
+    """PyTorch on one ``device`` of ``torch_devices()``, as eager code calls it.
+
+    ``is_bare``: kernels alone. Attention goes without the rotation and the writing of the cache that come with it, and
+    on CUDA devices every call replays a captured graph, so that the host's own time for each kernel is no part of it.
+    """
 
     name = "pytorch"
 
-    def __init__(self, device: str, *, is_graphed: bool = False) -> None:
+    def __init__(self, device: str, *, is_bare: bool = False) -> None:
         self._device = TorchDevice(device)
-        if is_graphed and self._device.type != "cuda":
-            raise OrreryError(f"PyTorch captures graphs on CUDA devices only; got {device!r}.")
+        self._is_bare = is_bare
         self.device_kind = "cpu" if self._device.type == "cpu" else "gpu"
         self._torch = self._device.torch
-        self._is_graphed = is_graphed
+        self.board = self._device.board
         self._formats: tuple[str, ...] = ()
 
     def formats(self) -> tuple[str, ...]:
@@ -74,6 +77,10 @@ class PytorchBackend:
         """Return the facts of the device."""
         return self._device.facts
 
+    def bare(self) -> "PytorchBackend":
+        """The same device, a kernel at a time."""
+        return PytorchBackend(self._device.name, is_bare=True)
+
     def synchronise(self) -> None:
         """Waits until the device is idle."""
         self._device.synchronise()
@@ -84,7 +91,7 @@ class PytorchBackend:
             return Unsupported(reason="sizes are arrays; one op at a time can be run")
         try:
             return self._ready(probe)
-        except (RuntimeError, TypeError, ValueError) as error:
+        except (RuntimeError, TypeError, ValueError, AttributeError) as error:
             first = (str(error).strip().splitlines() or [type(error).__name__])[0]
             return Unsupported(reason=f"PyTorch on {self._device.name} cannot: {first}")
 
@@ -96,7 +103,7 @@ class PytorchBackend:
         call = rotating(work, sets)
         call()
         self.synchronise()
-        if not self._is_graphed:
+        if not self._is_bare or self._device.type != "cuda":
             return Prepared(call=call)
         num_ops = len(sets) * math.ceil(GRAPHED_CALLS / len(sets))
         return Prepared(call=self._device.captured(call, num_ops), num_ops=num_ops)
@@ -150,6 +157,10 @@ class PytorchBackend:
         copies = self._copies(2 * math.prod(shape) * self._bytes(op.format), is_cold=is_cold)
         if isinstance(copies, Unsupported):
             return copies
+        caches = [(self._drawn(op.format, *shape), self._drawn(op.format, *shape)) for _ in range(copies)]
+        if self._is_bare:
+            alone = self._drawn(op.format, batch, heads, tokens, size)
+            return partial(kernels.attention, alone), caches
         query = self._drawn(op.format, batch, tokens, heads, size)
         new = self._drawn(op.format, batch, tokens, kv_heads, size)
         table = kernels.turns(size, context, query)
@@ -157,7 +168,7 @@ class PytorchBackend:
         def attend(keys: Tensor, values: Tensor) -> Tensor:
             return kernels.attend(query, new, new, keys, values, table, context - tokens)
 
-        return attend, [(self._drawn(op.format, *shape), self._drawn(op.format, *shape)) for _ in range(copies)]
+        return attend, caches
 
     def _elementwise(self, op: Elementwise) -> Work | Unsupported:
         tokens, width = int(op.tokens), int(op.width)

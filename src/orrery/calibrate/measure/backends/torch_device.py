@@ -42,6 +42,13 @@ class TorchDevice:
         self.cache_bytes = float(cache.value) if cache else FALLBACK_CACHE_BYTES
 
     @property
+    def board(self) -> str:
+        """The board's identity as NVIDIA's tools write it; blank where PyTorch does not tell."""
+        properties = self.torch.cuda.get_device_properties(self.name) if self.type == "cuda" else None
+        identity = str(getattr(properties, "uuid", ""))
+        return f"GPU-{identity}" if identity else ""
+
+    @property
     def has_tf32(self) -> bool:
         """Matrix units for TF32: NVIDIA's since Ampere. Elsewhere PyTorch takes FP32 for it without a word."""
         is_nvidia = self.type == "cuda" and not self.torch.version.hip
@@ -55,9 +62,11 @@ class TorchDevice:
             self.torch.mps.synchronize()
 
     def free_bytes(self) -> float:
-        """Memory that operands may still take."""
+        """Memory that operands may still take: free, or PyTorch's own from operands that are gone."""
         if self.type == "cuda":
-            return float(self.torch.cuda.mem_get_info(self.name)[0])
+            cuda = self.torch.cuda
+            own = cuda.memory_reserved(self.name) - cuda.memory_allocated(self.name)
+            return float(cuda.mem_get_info(self.name)[0] + own)
         if self.type == "mps":
             return float(self.torch.mps.recommended_max_memory() - self.torch.mps.driver_allocated_memory())
         return float(psutil.virtual_memory().available)

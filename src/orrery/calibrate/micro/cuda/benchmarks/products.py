@@ -35,8 +35,8 @@ DECODE = AttentionDecode(
 
 
 def opened(index: int) -> tuple[PytorchBackend, str]:
-    """PyTorch on the GPU of that number, replaying graphs, and the GPU's name."""
-    backend = PytorchBackend(f"cuda:{index}", is_graphed=True)
+    """PyTorch on the GPU of that number, a kernel at a time, and the GPU's name."""
+    backend = PytorchBackend(f"cuda:{index}", is_bare=True)
     return backend, str(backend.facts()["title"].value)
 
 
@@ -52,7 +52,7 @@ def products(backend: Backend) -> Iterator[Reading | Failed]:
 def prefill(backend: Backend) -> Iterator[Reading | Failed]:
     """Attention over a prompt, in operations a second: half of them, as it is causal."""
     flops = 4.0 * HEADS * HEAD_SIZE * TOKENS * (TOKENS + 1) / 2
-    where = f"{TOKENS} tokens, {HEADS} heads of {HEAD_SIZE}, causal, with rotation and writing of the cache"
+    where = f"{TOKENS} tokens, {HEADS} heads of {HEAD_SIZE}, causal"
     name, fact = f"attention_prefill_{FORMAT}", f"dense_{FORMAT}_flops_per_s"
     yield _rate(backend, PREFILL, name, flops, "flops_per_s", where, fact)
 
