@@ -129,7 +129,7 @@ def _untold() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Board:
-    """What a board says of itself."""
+    """A board's name, its identity and its power limit, as it tells them."""
 
     name: str
     measures: str
