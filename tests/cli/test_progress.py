@@ -69,11 +69,12 @@ def test_a_long_simulation_is_counted_on_a_terminal():
     program = (
         "import time\n"
         "from multiprocessing import RawArray\n"
-        "from orrery.cli.progress import counted\n"
+        "from orrery.cli import progress\n"
         "if __name__ == '__main__':\n"
         "    counts = RawArray('q', 3)\n"
-        "    with counted(counts, 2, 100_000):\n"
-        "        for i in range(40):\n"
+        "    progress.FIRST_S = 0.1\n"
+        "    with progress.counted(counts, 2, 100_000):\n"
+        "        for i in range(12):\n"
         "            counts[2] = 1_000 * i\n"
         "            time.sleep(0.1)\n"
     )

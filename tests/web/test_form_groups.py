@@ -183,7 +183,7 @@ def same(client, path, ask, asked):
 
 
 FEW = budget(
-    max_examples=budget.default.max_examples // 12, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=budget.default.max_examples // 25, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 

@@ -60,7 +60,9 @@ def counted(counts: Any, index: int, total: int, num_tokens: int = 0) -> Generat
         return
     from multiprocessing import get_context
 
-    process = get_context("spawn").Process(target=_count, args=(counts, index, total, os.getpid()), daemon=True)
+    process = get_context("spawn").Process(
+        target=_count, args=(counts, index, total, os.getpid(), FIRST_S), daemon=True
+    )
     process.start()
     try:
         yield
@@ -70,12 +72,12 @@ def counted(counts: Any, index: int, total: int, num_tokens: int = 0) -> Generat
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
-def _count(counts: Any, index: int, total: int, parent: int) -> None:
+def _count(counts: Any, index: int, total: int, parent: int, first_s: float) -> None:
     """The life of that process: a line that is written over, until the parent ends it or is gone."""
     started = time.perf_counter()
     while os.getppid() == parent:
         time.sleep(EVERY_S)
-        if (passed_s := time.perf_counter() - started) >= FIRST_S:
+        if (passed_s := time.perf_counter() - started) >= first_s:
             print(f"\r{line(counts[index], total, passed_s)}\x1b[K", end="", file=sys.stderr, flush=True)
 
 

@@ -60,17 +60,20 @@ def test_what_stands_in_an_address_or_a_paper_is_only_words(profile):
     expect(page.locator("h1")).to_contain_text("<script>alert(1)</script>")  # still to be read
 
 
-@pytest.mark.parametrize("name", [f"{EVIL.replace('/', '')}.json", "..\\..\\x.json", "=cmd().json", "a\u202egpj.json"])
-def test_an_uploads_name_and_content_are_only_words(profile, name):
+NAMES = (f"{EVIL.replace('/', '')}.json", "..\\..\\x.json", "=cmd().json", "a\u202egpj.json")
+
+
+def test_an_uploads_name_and_content_are_only_words(profile):
     page = profile(may_fail=True).new_page()
-    page.goto("/uploads")
-    page.get_by_label("File").set_input_files(
-        {"name": name, "mimeType": "application/json", "buffer": json.dumps(CONFIG).encode()}
-    )
-    page.get_by_label("Name (optional)").fill(EVIL[:40])
-    page.get_by_role("button", name="Upload").click()
-    expect(page.locator("#uploads [data-say]").first).to_be_visible()
-    assert nodes(page) == 0
+    for name in NAMES:
+        page.goto("/uploads")
+        page.get_by_label("File").set_input_files(
+            {"name": name, "mimeType": "application/json", "buffer": json.dumps(CONFIG).encode()}
+        )
+        page.get_by_label("Name (optional)").fill(EVIL[:40])
+        page.get_by_role("button", name="Upload").click()
+        expect(page.locator("#uploads [data-say]").first).to_be_visible()
+        assert nodes(page) == 0, name
     for delete in page.get_by_role("button", name="Delete").all():
         delete.click()
     expect(page.get_by_role("button", name="Delete")).to_have_count(0)
