@@ -3,10 +3,22 @@
 Overlap is off, and what a step costs the host whatever its batch is multiplied.
 """
 
+from collections.abc import Sequence
+
 from orrery.base.units import text
 from orrery.calibrate.compare.cause import Cause, between, only_serving
 from orrery.calibrate.compare.change import deployment_of, on_engine
 from orrery.calibrate.compare.run import Run
+
+
+LONGEST_S = 0.05
+"""Work of the host for a step up to which it is tried: twenty steps a second."""
+
+
+def ladder(runs: Sequence[Run]) -> Sequence[float]:
+    """Multiples of the engine's own time, from that to the longest that is tried."""
+    own = [s for run in runs if (one := only_serving(run)) and (s := deployment_of(one).engine.step_s) > 0.0]
+    return between(1.0, max(2.0, LONGEST_S / min(own)), 6)(runs) if own else ()
 
 
 def change(run: Run, severity: float) -> Run | None:
@@ -25,7 +37,7 @@ def describe(run: Run, severity: float) -> str:
 CAUSE = Cause(
     name="synchronous-host",
     title="a host that the device waits for at every step",
-    ladder=between(1.0, 30.0),
+    ladder=ladder,
     change=change,
     describe=describe,
     shows="The same time is added to every step, and so to every token, whatever the load; short steps suffer most.",
