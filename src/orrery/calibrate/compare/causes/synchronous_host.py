@@ -10,7 +10,6 @@ from orrery.calibrate.compare.cause import Cause, between, only_serving
 from orrery.calibrate.compare.change import deployment_of, on_engine
 from orrery.calibrate.compare.run import Run
 
-
 LONGEST_S = 0.05
 """Work of the host for a step up to which it is tried: twenty steps a second."""
 
