@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orrery.base.units import si
+from orrery.base.units import percent, si
 from orrery.drawing import Axis, Bar, Part, Reading, Series, intervals, lines, stacked
 from orrery.evidence.amounts import amount
 
@@ -126,9 +126,7 @@ def _causes(plain: Plain, title: str) -> str:
 
 def _run(plain: Plain) -> str:
     run = plain["run"]
-    return (
-        f"${run['usd']:,.0f} and {run['days']:.3g} days on {run['num_devices']} devices at {plain['mfu_frac']:.0%} MFU."
-    )
+    return f"${run['usd']:,.0f} and {run['days']:.3g} days on {run['num_devices']} devices at {percent(plain['mfu_frac'])} MFU."
 
 
 def _step(plain: Plain, title: str) -> str:
@@ -137,9 +135,9 @@ def _step(plain: Plain, title: str) -> str:
 
 
 def _cache(plain: Plain) -> str:
-    tiers = ", ".join(f"{t['turns_frac']:.0%} with the {t['name']}'s" for t in plain["tiers"])
+    tiers = ", ".join(f"{percent(t['turns_frac'])} with the {t['name']}'s" for t in plain["tiers"])
     need = si(plain["needed_bytes"], "bytes")
-    return f"{need} for {plain['cache_hit_frac']:.0%} of the turns to hit; {tiers} memory."
+    return f"{need} for {percent(plain['cache_hit_frac'])} of the turns to hit; {tiers} memory."
 
 
 def _hits(plain: Plain, title: str) -> str:
@@ -155,7 +153,7 @@ def _scales(plain: Plain) -> str:
     word = "holds" if slo["is_met"] else "does not hold"
     return (
         f"With up to {pool['replicas_max']} replicas {name.replace('_', ' ').replace('ttft', 'TTFT')} {word}: "
-        f"{slo['attained_frac']:.1%} within {slo['limit_s']:g} s for ${plain['cost_usd']:.2f}; "
+        f"{percent(slo['attained_frac'], 1)} within {slo['limit_s']:g} s for ${plain['cost_usd']:.2f}; "
         f"{plain['hurt']['cold-start']:,} requests waited for a start."
     )
 

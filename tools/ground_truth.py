@@ -22,6 +22,7 @@ import tomli_w
 
 from fit.accuracy_tables import write_tables
 from orrery.base.files import write_atomically
+from orrery.base.units import percent
 from orrery.calibrate.device.answer import DeviceAnswer
 from orrery.calibrate.device.calibrate import calibrate_device
 from orrery.calibrate.truth.verify import GROUPS, Verified, VerifiedRow, verify_device
@@ -161,8 +162,8 @@ def _page(calibrated: list[DeviceAnswer], found: Verified) -> str:
         f"\n{len(calibrated)} times over, it was calibrated and then did the work of the {found.suite} suite, within a "
         "minute and a half.\n",
         *(
-            f"- {' '.join(each.notes) or 'Nothing disturbed it.'} Expected of kernels: {each.uncertainty_frac:.0%} "
-            "(one sigma)."
+            f"- {' '.join(each.notes) or 'Nothing disturbed it.'} Expected of kernels: "
+            f"{percent(each.uncertainty_frac)} (one sigma)."
             for each in calibrated
         ),
         "",
@@ -170,9 +171,9 @@ def _page(calibrated: list[DeviceAnswer], found: Verified) -> str:
         "| work | metric | cases | median | mean | 90 % | bias | in 80 % | goal (median) |",
         "|---|---|---|---|---|---|---|---|---|",
         *(
-            f"| {GROUPS[group][1]} | `{metric}` | {s.rows} | **{s.median_abs_error_frac:.1%}** "
-            f"| {s.mean_abs_error_frac:.1%} | {s.p90_abs_error_frac:.1%} | {s.bias_frac:+.1%} "
-            f"| {s.covered_80_frac:.0%} | {GOALS[group, metric]:.0%} |"
+            f"| {GROUPS[group][1]} | `{metric}` | {s.rows} | **{percent(s.median_abs_error_frac, 1)}** "
+            f"| {percent(s.mean_abs_error_frac, 1)} | {percent(s.p90_abs_error_frac, 1)} | "
+            f"{percent(s.bias_frac, 1, is_signed=True)} | {percent(s.covered_80_frac)} | {percent(GOALS[group, metric])} |"
             for (group, metric), s in found.scores().items()
         ),
         "\nEvery case is in [data/ground-truth.csv](data/ground-truth.csv).\n",

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import get_args
 
 from judged_queries import Query, mean_reciprocal_rank, read_queries, reciprocal_rank
+from orrery.base.units import percent
 from orrery.evidence.find.library_cache import library
 from orrery.evidence.find.search import Finder, Kind
 
@@ -58,7 +59,7 @@ def table(finder: Finder, queries: Sequence[Query], num_documents: int) -> str:
         ranks = [mean_reciprocal_rank(finder, half, kind) for half in (setting, others)]
         first = sum(reciprocal_rank(finder, query, kind) == 1.0 for query in queries) / len(queries)
         name = {"words": "words only", "likeness": "likeness only", "both": "**both**"}[kind]
-        rows.append(f"| {name} | {ranks[0]:.2f} | {ranks[1]:.2f} | {first:.0%} |")
+        rows.append(f"| {name} | {ranks[0]:.2f} | {ranks[1]:.2f} | {percent(first)} |")
     return "\n".join(rows) + "\n"
 
 

@@ -23,6 +23,7 @@ from sklearn.svm import LinearSVC
 
 from orrery.base.files import write_atomically
 from orrery.base.sources import read_toml
+from orrery.base.units import percent
 from orrery.evidence.feed.page import read_page
 from orrery.evidence.feed.text import title_key
 from orrery.evidence.paper_file import get_paper, paper_keys
@@ -117,8 +118,8 @@ def _layer_lines(
     text, sure = chances.argmax(axis=1), chances.max(axis=1)
     lines = [
         f"**Layers**, of {sum(num.values())} papers ({FOLDS} folds, {TIMES} times over): the layer is right for "
-        f"{np.mean(text == index):.0%}; among the three likeliest for "
-        f"{np.mean([t in np.argsort(-c)[:3] for t, c in zip(index, chances, strict=True)]):.0%}.",
+        f"{percent(np.mean(text == index))}; among the three likeliest for "
+        f"{percent(np.mean([t in np.argsort(-c)[:3] for t, c in zip(index, chances, strict=True)]))}.",
         "",
         "| layer | papers | precision | recall | F1 |",
         "|---|---|---|---|---|",
@@ -135,8 +136,8 @@ def _layer_lines(
     lines += ["", "| confidence said | share of papers | right |", "|---|---|---|"]
     for low, high in ((0.0, 0.3), (0.3, 0.5), (0.5, 0.7), (0.7, 0.9), (0.9, 1.01)):
         inside = (sure >= low) & (sure < high)
-        right = f"{np.mean(text[inside] == index[inside]):.0%}" if inside.any() else "-"
-        lines.append(f"| {low:.1f} to {min(high, 1.0):.1f} | {inside.mean():.0%} | {right} |")
+        right = percent(np.mean(text[inside] == index[inside])) if inside.any() else "-"
+        lines.append(f"| {low:.1f} to {min(high, 1.0):.1f} | {percent(inside.mean())} | {right} |")
     return lines
 
 
@@ -194,7 +195,7 @@ def measure_claims(papers: Sequence[Paper]) -> list[str]:
         "|---|---|---|",
     ]
     for i in sorted(bins):
-        lines.append(f"| {i / 5:.1f} to {(i + 1) / 5:.1f} | {len(bins[i])} | {np.mean(bins[i]):.0%} |")
+        lines.append(f"| {i / 5:.1f} to {(i + 1) / 5:.1f} | {len(bins[i])} | {percent(np.mean(bins[i]))} |")
     return lines
 
 
@@ -217,15 +218,15 @@ def measure_techniques(papers: Sequence[Paper]) -> tuple[tuple[float, float, flo
     lines = [
         f"**Techniques**, of {len(description)} papers whose file names a technique of orrery ({len(names)} "
         f"in all), each "
-        f"file left out in turn: the likest technique is one of the paper's for {first:.0%}, one of the likest three "
-        f"for {np.mean([any(hit for _, hit in three) for three in description]):.0%}.",
+        f"file left out in turn: the likest technique is one of the paper's for {percent(first)}, one of the likest "
+        f"three for {percent(np.mean([any(hit for _, hit in three) for three in description]))}.",
         "",
         "| confidence said | techniques | right |",
         "|---|---|---|",
     ]
     for low, high in ((0.0, 0.15), (0.15, 0.3), (0.3, 0.5), (0.5, 0.7), (0.7, 1.01)):
         inside = (sure >= low) & (sure < high)
-        right = f"{flat[inside, 1].mean():.0%}" if inside.any() else "-"
+        right = percent(flat[inside, 1].mean()) if inside.any() else "-"
         lines.append(f"| {low:.2g} to {min(high, 1.0):.2g} | {inside.sum()} | {right} |")
     return curve, lines
 

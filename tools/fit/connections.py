@@ -18,6 +18,7 @@ import numpy as np
 from elementwise import MIN_ROWS, Rows, entry, fit, on, pooled, score
 from kernel_scores import Score, print_scores, quantiles, write_calibrations
 
+from orrery.base.units import percent
 from orrery.catalog.devices import get_device
 from orrery.evidence.split import CALIBRATE, FIT, TEST
 from orrery.evidence.split import side as side_of
@@ -78,7 +79,7 @@ def entries_of(engine: str, parts: list[Rows]) -> tuple[list[dict[str, object]],
         scores.append(score(p, c))
     more, far = pooled(parts, f"{parts[0].kind} of {engine} on")
     out += [one | owned for one in more]
-    print(f"{parts[0].kind} of {engine}, a generation left out: median {np.median(np.abs(1 / far - 1)):.1%}")
+    print(f"{parts[0].kind} of {engine}, a generation left out: median {percent(np.median(np.abs(1 / far - 1)), 1)}")
     return out, scores
 
 

@@ -7,6 +7,7 @@ from gemm_fit import Floats
 from gemm_rows import FIT, Key, Rows
 from residual import Size, train
 
+from orrery.base.units import percent
 from orrery.hardware.calibration import ResidualTrees
 from orrery.kernels.gemm import _kernel as kernel
 from orrery.kernels.gemm.machine import constants_vector
@@ -52,7 +53,7 @@ def train_all(groups: Mapping[Key, Rows], known: Mapping[Key, Mapping[str, float
         rows = stacked([groups[k].on(FIT) for k in keys], [known[k] for k in keys])
         trees, report = train(*rows, sizes=SIZES, num_folds=4)
         print(
-            f"{' '.join(name):40s} unseen shapes {report.without:.1%} -> {report.with_trees:.1%}, "
+            f"{' '.join(name):40s} unseen shapes {percent(report.without, 1)} -> {percent(report.with_trees, 1)}, "
             f"{report.num_trees} trees{'' if trees else ', not worth it'}",
             flush=True,
         )

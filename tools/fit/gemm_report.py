@@ -17,6 +17,7 @@ from gemm_rows import FIT, TEST, Key, Rows, read_rows
 from scipy.optimize import least_squares
 
 from orrery.base.files import write_atomically
+from orrery.base.units import percent
 from orrery.catalog.calibrations import calibrations_for
 from orrery.hardware.calibration import Calibration
 from orrery.kernels.gemm import _kernel as kernel
@@ -70,7 +71,7 @@ def cell(errors: Floats) -> str:
 def line(names: tuple[str, str, str], scores: Mapping[str, Floats]) -> str:
     """One row of the table."""
     models = " | ".join(cell(scores[name]) for name in ("roofline", "three", "rule", "trees"))
-    return f"| {' | '.join(names)} | {len(scores['rule'])} | {models} | {scores['held'].mean():.0%} |"
+    return f"| {' | '.join(names)} | {len(scores['rule'])} | {models} | {percent(scores['held'].mean())} |"
 
 
 def table(groups: Mapping[Key, Rows]) -> str:

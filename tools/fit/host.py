@@ -17,6 +17,7 @@ import tomli_w
 
 from orrery.base.cost import Spread
 from orrery.base.posterior import Posterior, settle
+from orrery.base.units import percent
 from orrery.calibrate.device.draft import anchors, draft
 from orrery.calibrate.device.pool import pool_of
 from orrery.calibrate.device.rows import COLUMNS, row_of, work_of
@@ -140,8 +141,8 @@ def fit() -> None:
         whole, _ = solve(unknowns, mine, np.ones(len(mine), dtype=bool))
         error = np.exp(errors[~half]) - 1.0
         print(
-            f"{key[0]:32s} {len(mine):4d} rows, unseen half: median {np.median(np.abs(error)):.1%} "
-            f"mean {np.abs(error).mean():.1%} p90 {np.quantile(np.abs(error), 0.9):.1%}"
+            f"{key[0]:32s} {len(mine):4d} rows, unseen half: median {percent(np.median(np.abs(error)), 1)} "
+            f"mean {percent(np.abs(error).mean(), 1)} p90 {percent(np.quantile(np.abs(error), 0.9), 1)}"
         )
         print("   ", {n: float(f"{v:.3g}") for (_, n), v in zip(whole.names, np.exp(whole.prior.mean), strict=True)})
         entries.append(entry(key, whole, -errors[~half], len(mine), device.calibrations[key].constants))

@@ -21,6 +21,7 @@ from power_learn import off, rates, with_power
 from orrery import kernels
 from orrery.base.cost import Spread
 from orrery.base.files import write_atomically
+from orrery.base.units import percent
 from orrery.catalog.residuals import FOLDER, read_forests, read_row_spreads
 from orrery.evidence.split import TEST
 from orrery.kernels.energy import calibration, power_spread, power_w
@@ -112,7 +113,7 @@ def bias(off: Floats) -> str:
 
 def error_line(s: Scored) -> str:
     """One line of the first table."""
-    learned = f"{s.is_learned.mean():.0%}"
+    learned = percent(s.is_learned.mean())
     return (
         f"| {s.what} | {len(s.ours):,} | {learned} | {three(s.physics)} | {bias(s.physics)} | {three(s.ours)} "
         f"| {bias(s.ours)} |"
@@ -121,10 +122,10 @@ def error_line(s: Scored) -> str:
 
 def interval_line(s: Scored) -> str:
     """One line of the second table."""
-    cells = [f"{s.is_own.mean():.0%}"]
+    cells = [percent(s.is_own.mean())]
     for stated in (s.one, s.own):
         held = [np.mean((s.ours >= stated[:, i]) & (s.ours <= stated[:, i + 1])) for i in (0, 2)]
-        cells += [f"{h:.1%}" for h in held] + [f"{np.mean(stated[:, i + 1] - stated[:, i]):.3f}" for i in (0, 2)]
+        cells += [percent(h, 1) for h in held] + [f"{np.mean(stated[:, i + 1] - stated[:, i]):.3f}" for i in (0, 2)]
     loss = pinball(s.ours, s.own).mean() / pinball(s.ours, s.one).mean()
     return f"| {s.what} | {' | '.join(cells)} | {loss:.2f} |"
 

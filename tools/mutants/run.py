@@ -33,6 +33,8 @@ import pytest
 from changes import Change, changes_of
 from covering import PLUGINS, ROOT, WRAPS, Covering, lines_of, measure, measure_plain, results
 
+from orrery.base.units import percent
+
 FLOORS = (
     "numerics",
     "hardware",
@@ -322,14 +324,16 @@ def main() -> None:
         rejected, counted = ends.count("killed"), len(ends) - ends.count("equivalent")
         frac = rejected / max(counted, 1)
         took_s = time.perf_counter() - started
-        print(f"{floor}: {rejected} of {counted} seen ({frac:.0%}), {len(ends) - counted} equivalent, {took_s:.0f} s")
+        print(
+            f"{floor}: {rejected} of {counted} seen ({percent(frac)}), {len(ends) - counted} equivalent, {took_s:.0f} s"
+        )
         found[floor] = [{"change": o.change.name, "fate": o.fate, "tests": o.num_tests} for o in outcomes]
         if frac < MIN_FRAC or len(ends) - counted > 0.1 * len(ends):
             weak.append(floor)
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
     if weak:
-        sys.exit(f"Fewer than {MIN_FRAC:.0%} seen, or over a tenth equivalent: {', '.join(weak)}.")
+        sys.exit(f"Fewer than {percent(MIN_FRAC)} seen, or over a tenth equivalent: {', '.join(weak)}.")
 
 
 if __name__ == "__main__":

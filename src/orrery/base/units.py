@@ -39,6 +39,9 @@ UNIT_WORDS = frozenset(
 
 _DECIMAL = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _SMALL = {"": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9, "p": 1e-12}
+MICRO = ("µ", "\N{GREEK SMALL LETTER MU}")
+"""Letters that people write for the millionth part beside ``u``; the first is the one that is shown."""
+
 _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
 _BYTES = _DECIMAL | _BINARY
 
@@ -65,7 +68,7 @@ def _atoms() -> dict[str, tuple[str, float]]:
         (_DECIMAL | {"m": 1e-3}, "W", "w", 1.0),
         (_DECIMAL, "Hz", "hz", 1.0),
         (_DECIMAL | _SMALL, "J", "j", 1.0),
-        (_SMALL, "s", "s", 1.0),
+        (_SMALL | dict.fromkeys(MICRO, 1e-6), "s", "s", 1.0),
     ):
         atoms |= {prefix + symbol: (word, scale * factor) for prefix, scale in prefixes.items()}
     return atoms
@@ -101,7 +104,7 @@ def text(value: float, unit: str, digits: int = 3) -> str:
     prefix, scale = prefix_of(value, _SYMBOLS[unit])
     number = value / scale
     message = f"{number:.{digits}g}" if abs(number) < 1000 else _plain(number, digits)  # long times have no prefix
-    return f"{message} {prefix}{_SYMBOLS[unit]}"
+    return f"{message} {with_prefix(prefix, _SYMBOLS[unit])}"
 
 
 def si(value: float, unit: str = "", digits: int = 3) -> str:
@@ -123,6 +126,15 @@ def si(value: float, unit: str = "", digits: int = 3) -> str:
     return f"{number} {with_prefix(prefix, sign)}".rstrip()
 
 
+def percent(frac: float, decimals: int = 0, *, is_signed: bool = False) -> str:
+    """A share in percent with a space before the sign, as SI writes it, to so many decimals.
+
+    >>> percent(0.308, 1), percent(0.5), percent(-0.25, is_signed=True)
+    ('30.8 %', '50 %', '-25 %')
+    """
+    return f"{100 * frac:{'+' if is_signed else ''}.{decimals}f} %"
+
+
 def symbol(unit: str) -> str:
     """The unit as it is written behind a number: ``bytes_per_s`` is ``B/s``, ``usd_per_h`` is ``$/h``."""
     words = unit.replace("_per_", "/").split("/")
@@ -131,7 +143,7 @@ def symbol(unit: str) -> str:
 
 def with_prefix(prefix: str, sign: str) -> str:
     """``G`` and ``B/s`` are ``GB/s``; before words the prefix stands alone: ``k tokens/s``."""
-    shown = "µ" if prefix == "u" else prefix
+    shown = MICRO[0] if prefix == "u" else prefix
     return f"{shown}{sign}" if sign.partition("/")[0] in _SYMBOLS.values() else f"{shown} {sign}".strip()
 
 

@@ -5,7 +5,7 @@ from dataclasses import fields
 
 from rich.console import Console
 
-from orrery.base.units import figures, text
+from orrery.base.units import figures, percent, text
 from orrery.cli.output import console
 from orrery.cli.scatter import LETTERS, can_plot, lettered
 from orrery.cli.sheet import Sheet
@@ -136,4 +136,4 @@ def _usd(value: float | None) -> str:
 
 
 def _share(value: float | None) -> str:
-    return "?" if value is None else f"{value:.1%}"
+    return "?" if value is None else percent(value, 1)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from orrery.base.units import percent
 from orrery.cli.options import scenario_flags, scenario_from
 
 if TYPE_CHECKING:
@@ -47,21 +48,22 @@ def print_cache_size(answer: "CacheSize") -> None:
     out, shape, task = console(), answer.shape, answer.task
     out.print(
         f"{shape.num_turns:,} requests, prompts of {shape.input_p50_tokens:,.0f} tokens (p99 "
-        f"{shape.input_p99_tokens:,.0f}); {shape.shared_frac:.1%} of all input was there before."
+        f"{shape.input_p99_tokens:,.0f}); {percent(shape.shared_frac, 1)} of all input was there before."
         if shape.num_sessions == shape.num_turns
         else f"{shape.num_sessions:,} sessions of {shape.turns_per_session_p50} turns (median), prompts of "
         f"{shape.input_p50_tokens:,.0f} tokens (p99 {shape.input_p99_tokens:,.0f}), {shape.growth_mean_tokens:,.0f} "
-        f"more a turn; {shape.compacted_frac:.1%} of the turns begin anew; pauses of {text(shape.think_p50_s, 's')} "
-        f"(p90 {text(shape.think_p90_s, 's')}); {shape.shared_frac:.1%} of all input was there before."
+        f"more a turn; {percent(shape.compacted_frac, 1)} of the turns begin anew; pauses of "
+        f"{text(shape.think_p50_s, 's')} (p90 {text(shape.think_p90_s, 's')}); {percent(shape.shared_frac, 1)} of "
+        "all input was there before."
     )
     out.print(
-        f"[bold]{answer.cache_hit_frac:.0%} of the turns find all of it[/] with {figures(answer.needed_tokens, 4)} "
-        f"tokens of cache: {text(answer.needed_bytes, 'bytes')}."
+        f"[bold]{percent(answer.cache_hit_frac)} of the turns find all of it[/] with "
+        f"{figures(answer.needed_tokens, 4)} tokens of cache: {text(answer.needed_bytes, 'bytes')}."
     )
     curve = Sheet("cache", "tokens", "turns that hit", "tokens that hit", title="Cache of one replica", left=0)
     for tokens, turns_frac, tokens_frac in answer.curve:
         size = text(tokens * answer.token_bytes, "bytes")
-        curve.add_row(size, figures(tokens, 3), f"{turns_frac:.1%}", f"{tokens_frac:.1%}")
+        curve.add_row(size, figures(tokens, 3), percent(turns_frac, 1), percent(tokens_frac, 1))
     out.print(curve)
     tiers = Sheet(
         "tier", "size", "turns that hit", "tokens that hit", "loading a turn", title="Tiers, each with those above"
@@ -69,10 +71,14 @@ def print_cache_size(answer: "CacheSize") -> None:
     for tier in answer.tiers:
         load = text(tier.load_s, "s") if tier.bytes_per_s else ""
         tiers.add_row(
-            tier.name, text(tier.size_bytes, "bytes"), f"{tier.turns_frac:.1%}", f"{tier.tokens_frac:.1%}", load
+            tier.name,
+            text(tier.size_bytes, "bytes"),
+            percent(tier.turns_frac, 1),
+            percent(tier.tokens_frac, 1),
+            load,
         )
     out.print(tiers)
-    shares = ", ".join(f"{share:.1%} within {text(s, 's')}" for s, share in answer.returning)
+    shares = ", ".join(f"{percent(share, 1)} within {text(s, 's')}" for s, share in answer.returning)
     out.print(f"Turns come back after what they share was last used: {shares}.")
     usd = "" if task.prefill_usd is None else f", ${figures(task.prefill_usd)}"
     out.print(

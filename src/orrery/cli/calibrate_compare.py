@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from orrery.base.units import percent
 from orrery.calibrate.runs.settings import RUN_SETTINGS
 from orrery.cli.question import question_flags, settings_from
 
@@ -100,8 +101,8 @@ def _print_causes(out: "Console", answer: "Comparison") -> None:
         table.add_row(
             s.cause,
             "#" * round(EVIDENCE_COLUMNS * s.evidence_frac),
-            f"{s.evidence_frac:.0%}",
-            f"{s.explained_frac:.0%}",
+            percent(s.evidence_frac),
+            percent(s.explained_frac),
             s.severity_said,
         )
     out.print(table)
@@ -150,7 +151,7 @@ def residual_lines(answer: "Comparison", columns: int) -> list[str]:
         both = (cell.slower_frac, cell.with_cause_frac) if is_named else (cell.slower_frac,)
         places = [0.0, *(max(-1.0, min(1.0, log(1.0 + f) / log(WIDEST))) for f in both)]
         drawn = raster(places, [0.0] * len(places), "|o*"[: len(places)], (width, 0), (-1.0, 1.0), (0.0, 0.0))[0]
-        figures = " -> ".join(f"{f:+.0%}" for f in both)
+        figures = " -> ".join(percent(f, is_signed=True) for f in both)
         lines.append(f"{name.ljust(longest)} [{drawn.ljust(width + 1)}] {figures}")
     if (more := len(answer.cells) - MAX_LINES) > 0:
         lines.append(f"… {more} more; --json lists every one")

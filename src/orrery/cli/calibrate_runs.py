@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from orrery.base.units import percent
 from orrery.calibrate.runs.settings import RUN_SETTINGS
 from orrery.cli.question import question_flags, settings_from
 
@@ -93,7 +94,7 @@ def _constants(answer: "RunsAnswer") -> "Sheet":
             c.name,
             figures(c.before, 4),
             "stays" if is_open else figures(c.after, 4),
-            "" if is_open else f"{c.sd_log:.0%}",
+            "" if is_open else percent(c.sd_log),
             c.word,
             c.needs if is_open else "",
             style="dim" if is_open else None,
@@ -108,8 +109,8 @@ def _errors(answer: "RunsAnswer") -> "Sheet":
     for metric, (before, after) in answer.scores.items():
         cells: list[str] = []
         for field in ("median_abs_error_frac", "mean_abs_error_frac", "p90_abs_error_frac", "bias_frac"):
-            sign = "+" if field == "bias_frac" else ""
-            cells.append(f"{getattr(before, field):{sign}.1%} -> {getattr(after, field):{sign}.1%}")
+            both = (percent(getattr(one, field), 1, is_signed=field == "bias_frac") for one in (before, after))
+            cells.append(" -> ".join(both))
         table.add_row(metric, f"{before.rows}", *cells)
     return table
 
@@ -150,7 +151,9 @@ def bars(answer: "RunsAnswer", columns: int) -> list[str]:
         for mark, predicted in (("o", p.before), ("*", p.after)):
             place = log(p.measured / predicted) / log(WIDEST)
             cells[round((max(-1.0, min(1.0, place)) + 1) / 2 * (width - 1))] = mark
-        lines.append(f"{name.ljust(max(map(len, names)))} [{''.join(cells)}] {p.measured / p.after - 1:+.0%}")
+        lines.append(
+            f"{name.ljust(max(map(len, names)))} [{''.join(cells)}] {percent(p.measured / p.after - 1, is_signed=True)}"
+        )
     if (more := len(shown) - MAX_LINES) > 0:
         lines.append(f"… {more} more; --json lists every one")
     return lines

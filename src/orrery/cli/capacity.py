@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orrery.base.units import figures, text
+from orrery.base.units import figures, percent, text
 from orrery.cli.output import console, print_infeasible, print_json, print_notes
 from orrery.cli.progress import bar, patience
 from orrery.cli.report_file import write_report
@@ -55,7 +55,7 @@ def print_capacity(found: Capacity) -> None:
         message = "holds" if p.is_met else f"{p.limited_by}" + ("" if p.is_sustained else ", the queue grows")
         table.add_row(
             figures(p.requests_per_s, 4),
-            "-" if p.attained_frac is None else f"{p.attained_frac:.1%}",
+            "-" if p.attained_frac is None else percent(p.attained_frac, 1),
             "-" if p.goodput_requests_per_s is None else f"{figures(p.goodput_requests_per_s, 4)}/s",
             text(p.p99_ttft_s, "s"),
             text(p.p99_tpot_s, "s"),
@@ -64,7 +64,7 @@ def print_capacity(found: Capacity) -> None:
         )
     out.print(table)
     needed = found.answer.attained
-    share = f" with {needed.needed_frac:.0%} of the requests in time" if needed.attained_frac is not None else ""
+    share = f" with {percent(needed.needed_frac)} of the requests in time" if needed.attained_frac is not None else ""
     each = figures(found.requests_per_s_per_device, 4)
     out.print(
         f"It takes [bold]{figures(found.requests_per_s, 4)} requests/s[/]{share} ({each} for each device); "

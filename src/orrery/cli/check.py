@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from orrery.base.units import percent
 from orrery.cli.options import as_json
 
 if TYPE_CHECKING:
@@ -81,4 +82,4 @@ def print_report(report: "Report") -> None:
 
 
 def _percent(value: float | None) -> str:
-    return "" if value is None or value != value else f"{value:.1%}"
+    return "" if value is None or value != value else percent(value, 1)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from orrery.base.units import percent
 from orrery.cli.options import scenario_flags, scenario_from
 
 if TYPE_CHECKING:
@@ -68,7 +69,9 @@ def print_cold_start(answer: "ColdStart") -> None:
         table.add_row(stage.name, text(stage.seconds_s, "s"), moved, stage.because)
     out.print(table)
     share = start.longest.seconds_s / start.seconds_s
-    out.print(f"It serves after [bold]{text(start.seconds_s, 's')}[/]; {start.longest.name} takes {share:.0%} of that.")
+    out.print(
+        f"It serves after [bold]{text(start.seconds_s, 's')}[/]; {start.longest.name} takes {percent(share)} of that."
+    )
     others = Sheet("start", "weights from", "load format", "time", "longest", title="Other ways", left=3)
     for other in answer.others:
         others.add_row(other.start, other.path, other.loader, text(other.seconds_s, "s"), other.longest.name)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from orrery.base.units import figures, text
+from orrery.base.units import figures, percent, text
 from orrery.cli.output import console
 from orrery.cli.quantize import decibels
 from orrery.cli.scatter import LETTERS, can_plot, lettered
@@ -71,7 +71,7 @@ def _signal(found: Comparison) -> Sheet:
             f"{r.bits_per_element:.4g}",
             *(decibels(r.errors[n].sqnr_db) if n in r.errors else "-" for n in names),
             f"{first.max_abs_error:.3g}" if first else "-",
-            f"{first.zeros_frac:.1%}" if first else "-",
+            percent(first.zeros_frac, 1) if first else "-",
             ", ".join(r.fronts),
             style=None if letter else "dim",
         )

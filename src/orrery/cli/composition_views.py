@@ -1,6 +1,6 @@
 """Many expert models behind a router, as a person reads their run in a terminal."""
 
-from orrery.base.units import figures, text
+from orrery.base.units import figures, percent, text
 from orrery.cli.output import console
 from orrery.cli.sheet import Sheet
 from orrery.scenario.composition import CompositionAnswer
@@ -21,11 +21,11 @@ def print_composition(answer: CompositionAnswer) -> None:
     table.add_row("expert, first token", text(x.first_token_s, "s"))
     table.add_row("expert, each later token", text(x.per_token_s, "s"))
     table.add_row("a switch", text(x.switch_s, "s"))
-    table.add_row("requests that switch", f"{found['missed_frac']:.1%}")
+    table.add_row("requests that switch", percent(found["missed_frac"], 1))
     out.print(table)
     curve = Sheet("answer tokens", "a lone request", "of it switching")
     for point in answer.curve:
-        curve.add_row(str(point.output_tokens), text(point.request_s, "s"), f"{point.switch_frac:.1%}")
+        curve.add_row(str(point.output_tokens), text(point.request_s, "s"), percent(point.switch_frac, 1))
     out.print(curve)
     links = Sheet("experts come up at", "a lone request")
     for rate, seconds in answer.links:
@@ -35,6 +35,6 @@ def print_composition(answer: CompositionAnswer) -> None:
     price = f" A million answer tokens cost ${figures(usd)}." if usd is not None else ""
     out.print(
         f"{figures(found['requests_per_s'])} requests/s, {figures(answer.output_tokens_per_s)} answer tokens/s; "
-        f"{answer.settled_missed_frac:.1%} of requests switch once the memory is full; "
+        f"{percent(answer.settled_missed_frac, 1)} of requests switch once the memory is full; "
         f"{answer.replicas_to_hold_all} such replicas hold all experts.{price}"
     )

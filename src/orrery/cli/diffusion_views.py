@@ -1,6 +1,6 @@
 """A batch of pictures or videos as a person reads it in a terminal."""
 
-from orrery.base.units import figures, text
+from orrery.base.units import figures, percent, text
 from orrery.cli.output import console
 from orrery.cli.sheet import Sheet
 from orrery.execution.diffusion import Job
@@ -54,7 +54,7 @@ def _degrees(job: Job) -> str:
 def _print_patches(gain: PatchGain) -> None:
     """Print what is exchanged, what is left out, and the share of the gain from each."""
     work, left_out = gain.work, gain.attention_left_out_frac
-    why = f", as {left_out:.0%} of one device's passes, attention to far patches, is left out" if left_out else ""
+    why = f", as {percent(left_out)} of one device's passes, attention to far patches, is left out" if left_out else ""
     console().print(
         f"Against one device: {gain.speedup:.2f} times faster, its passes {gain.denoise_speedup:.2f} times (at most "
         f"{gain.most_denoise_speedup:.2f}{why}). A pass receives {text(work.exchanged.received_bytes, 'bytes')} beside "

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from orrery.base.files import write_atomically
-from orrery.base.units import figures, text
+from orrery.base.units import figures, percent, text
 from orrery.cli.fleet_views import print_fleet
 from orrery.cli.output import console
 from orrery.cli.power_limit_views import steady_limit_table
@@ -60,7 +60,9 @@ def _print_survival(answer: Survival) -> None:
     out.print(f"  p99 TTFT: {hurt} in the outage, {calm} without", markup=False, highlight=False)
     for name, share in answer.attained.items():
         out.print(
-            f"  {name.replace('_', ' ')}: {share:.2%} of the requests of the outage", markup=False, highlight=False
+            f"  {name.replace('_', ' ')}: {percent(share, 2)} of the requests of the outage",
+            markup=False,
+            highlight=False,
         )
 
 
@@ -77,7 +79,7 @@ def _print_oversubscription(answer: Oversubscription) -> None:
         plain = fit.to_json()
         shares = [plain[n] for n in ("more_frac", "mean_drawn_frac", "p99_drawn_frac", "peak_drawn_frac")]
         shares += [fit.late[name] for name in late]
-        table.add_row(fit.cap, str(fit.fit.num_servers), *(f"{share:.1%}" for share in shares))
+        table.add_row(fit.cap, str(fit.fit.num_servers), *(percent(share, 1) for share in shares))
     out.print(table)
 
 
@@ -92,10 +94,10 @@ def _print_clusters(answer: ClustersAnswer) -> None:
     out.print(table)
     for one in plain["compared"]:
         saved = ", ".join(
-            f"{one[f'{name}_saved_frac']:.1%} of the {what}"
+            f"{percent(one[f'{name}_saved_frac'], 1)} of the {what}"
             for name, what in (("capital", "capital"), ("power", "watts"), ("usd", "dollars an hour"))
         )
-        curve = ", ".join(f"{p['capital_saved_frac']:.0%} at ${figures(p['device_usd'])}" for p in one["curve"])
+        curve = ", ".join(f"{percent(p['capital_saved_frac'])} at ${figures(p['device_usd'])}" for p in one["curve"])
         for line in (f"Saved beside {one['than']}: {saved}.", f"Capital saved by the price of a device: {curve}."):
             out.print(line, markup=False, highlight=False)
 
@@ -129,7 +131,7 @@ def _print_graph(answer: GraphAnswer) -> None:
         each = "too slow or too small" if one is None else f"${figures(one.usd)}, {text(one.latency_s, 's')}"
         lines.append(f"  {name} alone: {each}")
     if answer.saving_frac is not None and answer.is_mixed:
-        lines.append(f"The mix saves {answer.saving_frac:.1%} over the best single device.")
+        lines.append(f"The mix saves {percent(answer.saving_frac, 1)} over the best single device.")
     wins = [f"{p.device} at {p.price_ratio:g}x" for p in answer.sweep if p.usd < p.alone_usd * (1.0 - 1e-9)]
     if answer.sweep:
         lines.append(f"Prices at which a mix costs less: {', '.join(wins) or 'none that was tried'}.")
@@ -143,7 +145,12 @@ def _print_mixed(answer: MixedAnswer) -> None:
     """The replicas first, then each type's part of its service."""
     table = Sheet("service", "device", "tp", "replicas", "requests", "$/h", left=2)
     for row in answer.rows:
-        each = (str(row["tp"]), str(row["replicas"]), f"{row['requests_frac']:.1%}", f"${figures(row['usd_per_hour'])}")
+        each = (
+            str(row["tp"]),
+            str(row["replicas"]),
+            percent(row["requests_frac"], 1),
+            f"${figures(row['usd_per_hour'])}",
+        )
         table.add_row(row["service"], row["device"], *each)
     out = console()
     out.print(table)

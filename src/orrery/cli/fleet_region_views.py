@@ -1,6 +1,6 @@
 """Regions and origins of a fleet's answer in the terminal."""
 
-from orrery.base.units import figures, text
+from orrery.base.units import figures, percent, text
 from orrery.cli.output import console
 from orrery.cli.sheet import Sheet
 from orrery.scenario.fleet.answer import FleetAnswer
@@ -20,7 +20,7 @@ def print_regions(answer: FleetAnswer) -> None:
         regions.add_row(
             r.name,
             f"{r.num_requests:,}",
-            f"{r.guests_frac:.1%}",
+            percent(r.guests_frac, 1),
             _share(r.attained_frac),
             _slow(r.latencies),
             figures(r.num_replicas),
@@ -31,7 +31,7 @@ def print_regions(answer: FleetAnswer) -> None:
     origins = Sheet("origin", "requests", "in time", "p50 TTFT", "p99 TTFT", "elsewhere", "served in", left=1)
     for o in found.origins:
         served = sum(o.served_in.values())
-        parts = ", ".join(f"{name} {n / served:.0%}" for name, n in o.served_in.items() if n)
+        parts = ", ".join(f"{name} {percent(n / served)}" for name, n in o.served_in.items() if n)
         half = o.latencies.ttft_s["p50"]
         origins.add_row(
             o.name,
@@ -39,13 +39,13 @@ def print_regions(answer: FleetAnswer) -> None:
             _share(o.attained_frac),
             "-" if half is None else text(half, "s"),
             _slow(o.latencies),
-            f"{o.elsewhere_frac:.1%}",
+            percent(o.elsewhere_frac, 1),
             parts,
         )
     out.print(regions)
     out.print(origins)
     out.print(
-        f"{found.elsewhere_frac:.1%} of the requests were not served in their nearest region ({found.router}).",
+        f"{percent(found.elsewhere_frac, 1)} of the requests were not served in their nearest region ({found.router}).",
         markup=False,
         highlight=False,
     )
@@ -54,7 +54,7 @@ def print_regions(answer: FleetAnswer) -> None:
 
 
 def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2%}"
+    return "-" if value is None else percent(value, 2)
 
 
 def _slow(latencies: Latencies) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from orrery.base.files import write_atomically
-from orrery.base.units import figures, text
+from orrery.base.units import figures, percent, text
 from orrery.cli.fleet_region_views import print_regions
 from orrery.cli.output import console
 from orrery.cli.power_limit_views import limit_table, power_rows
@@ -75,7 +75,7 @@ def _print_tenants(tenants: list[dict[str, Any]]) -> None:
     """Each tenant's requests: how many the gateway shed, and how the others fared."""
     table = Sheet("tenant", "requests", "shed", "in time", "p99 TTFT", left=1)
     for one in tenants:
-        in_time = "-" if one["attained_frac"] is None else f"{one['attained_frac']:.2%}"
+        in_time = "-" if one["attained_frac"] is None else percent(one["attained_frac"], 2)
         ttft = "-" if one["p99_ttft_s"] is None else text(one["p99_ttft_s"], "s")
         table.add_row(one["name"], f"{one['num_requests']:,}", f"{one['num_shed']:,}", in_time, ttft)
     console().print(table)
@@ -88,10 +88,13 @@ def _rows(answer: FleetAnswer) -> list[tuple[str, str, str]]:
     for name, o in answer.slo.items():
         verdict = "met" if o["is_met"] else "missed"
         value = "-" if not np.isfinite(o["value_s"]) else text(o["value_s"], "s")
-        limit = f"{verdict}: {o['attained_frac']:.2%} within {text(o['limit_s'], 's')}, {o['needed_frac']:.4g} needed"
+        limit = (
+            f"{verdict}: {percent(o['attained_frac'], 2)} within {text(o['limit_s'], 's')}, "
+            f"{o['needed_frac']:.4g} needed"
+        )
         rows.append((name.replace("_", " "), value, limit))
     if answer.attained_frac is not None:
-        rows.append(("within all limits", f"{answer.attained_frac:.2%}", "of the requests that came"))
+        rows.append(("within all limits", percent(answer.attained_frac, 2), "of the requests that came"))
     rows += [("hurt", f"{count:,}", CAUSE_TEXT[cause]) for cause, count in answer.hurt.items() if count]
     each = answer.usd_per_million_output_tokens
     per_token = "" if each is None else f"${figures(each)} a million output tokens"
@@ -106,7 +109,7 @@ def _rows(answer: FleetAnswer) -> list[tuple[str, str, str]]:
     if answer.carbon_g is not None:
         paid = f"; ${figures(answer.electricity_usd)} of electricity, in the cost" if answer.electricity_usd else ""
         rows.append(("CO2", f"{figures(answer.carbon_g / 1000.0)} kg", f"of devices and hosts, by the hours{paid}"))
-    rows.append(("busy", f"{run.busy_frac:.1%}", "of the paid replicas' time"))
+    rows.append(("busy", percent(run.busy_frac, 1), "of the paid replicas' time"))
     if run.requests.adapter.size:
         rows.append(
             ("adapters loaded", f"{run.adapter_loads:,}", f"steps waited {text(run.adapter_load_s, 's')} for them")
@@ -116,11 +119,13 @@ def _rows(answer: FleetAnswer) -> list[tuple[str, str, str]]:
         if answer.regret.regret_frac < 0.0:
             text_of = "the cheapest schedule in which no request waits for a start takes more replica-time"
         if each := answer.regret.phases:
-            text_of += f" ({', '.join(f'{name} {one.regret_frac:+.1%}' for name, one in each.items())})"
-        rows.append(("regret", f"{answer.regret.regret_frac:+.1%}", text_of))
+            text_of += (
+                f" ({', '.join(f'{name} {percent(one.regret_frac, 1, is_signed=True)}' for name, one in each.items())})"
+            )
+        rows.append(("regret", percent(answer.regret.regret_frac, 1, is_signed=True), text_of))
     if answer.steady is not None and answer.steady["cost_frac"] is not None:
         parts = ", ".join(
-            f"{k.removesuffix('_frac').replace('_', ' ')} {v:+.1%}"
+            f"{k.removesuffix('_frac').replace('_', ' ')} {percent(v, 1, is_signed=True)}"
             for k, v in answer.steady.items()
             if v and k != "hours_overloaded"
         )
@@ -172,7 +177,7 @@ def _curve(label: str, values: Floats, unit: str, width: int, is_utf: bool) -> s
             continue
         level = float(mine.max()) / top
         cells.append(letters[max(1 if level > 0 else 0, round(level * (len(letters) - 1)))])
-    shown = f"{top:.1%}" if unit == "frac" else f"${figures(top)}/h" if unit == "$/h" else text(top, unit)
+    shown = percent(top, 1) if unit == "frac" else f"${figures(top)}/h" if unit == "$/h" else text(top, unit)
     return f"{label:<10}{''.join(cells)} {shown if finite.size else '-'}"
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from orrery.base.errors import ScenarioError
 from orrery.base.files import write_atomically
-from orrery.base.units import text
+from orrery.base.units import percent, text
 from orrery.cli.output import console
 from orrery.cli.scatter import LETTERS, can_plot, raster
 from orrery.cli.sheet import Sheet
@@ -100,7 +100,7 @@ def _table(answer: "KernelAnswer") -> Sheet:
             f"{text(interval.low_80, 's')} to {text(interval.high_80, 's')}" if interval else "not known",
             *measured,
             row.bound_by,
-            f"{roof_s / row.time_s:.0%}" if row.time_s else "-",
+            percent(roof_s / row.time_s) if row.time_s else "-",
             text(row.flops / row.time_s, "flops") + "/s" if row.flops and row.time_s else "-",
             text(row.bytes / row.time_s, "bytes") + "/s" if row.time_s else "-",
             style="bold" if id(row) in fastest and len(answer.rows) > len(fastest) else None,
@@ -111,7 +111,7 @@ def _table(answer: "KernelAnswer") -> Sheet:
 def _measured(row: "KernelRow") -> str:
     if row.measured is None:
         return "-"
-    return f"{text(row.measured.time_s, 's')} ({row.time_s / row.measured.time_s - 1.0:+.0%})"
+    return f"{text(row.measured.time_s, 's')} ({percent(row.time_s / row.measured.time_s - 1.0, is_signed=True)})"
 
 
 def _details(row: "KernelRow") -> str:

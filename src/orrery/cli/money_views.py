@@ -1,6 +1,6 @@
 """Ways to pay for a plan, as a person reads them."""
 
-from orrery.base.units import figures
+from orrery.base.units import figures, percent
 from orrery.cli.output import console
 from orrery.cli.sheet import Sheet
 from orrery.scenario.money import Money
@@ -17,7 +17,7 @@ def print_money(money: Money) -> None:
     for mark in marks:
         table.add_column(f"paid by month {mark}", minor=1)
     for way in money.ways:
-        even = f"{way.break_even_frac:.0%}" if way.break_even_frac <= 1.0 and way.name != "api" else "-"
+        even = percent(way.break_even_frac) if way.break_even_frac <= 1.0 and way.name != "api" else "-"
         paid = [f"${figures(way.cash_usd[m - 1], 4)}" for m in marks]
         table.add_row(
             way.name,

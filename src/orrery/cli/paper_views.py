@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 from rich.text import Text
 
+from orrery.base.units import percent
 from orrery.cli.output import console
 from orrery.cli.scatter import raster
 from orrery.cli.sheet import Sheet
@@ -196,9 +197,9 @@ def print_fetched(entry: "Entry", classification: "Classification") -> None:
     out.print(entry.abstract or "Not known.", markup=False)
     _head(out, "What is understood of it, and how sure that is")
     if classification.layer:
-        out.print(f"layer: {classification.layer} ({classification.layer_confidence_frac:.0%})", markup=False)
+        out.print(f"layer: {classification.layer} ({percent(classification.layer_confidence_frac)})", markup=False)
     for name, confidence in classification.techniques:
-        out.print(f"resembles: {name} ({confidence:.0%})", markup=False)
+        out.print(f"resembles: {name} ({percent(confidence)})", markup=False)
     for claim in classification.claims:
-        out.print(f"claims: {claim.text} ({claim.confidence_frac:.0%})", markup=False)
+        out.print(f"claims: {claim.text} ({percent(claim.confidence_frac)})", markup=False)
     out.print("Nothing of it is modeled: it has no paper file yet.", style="dim")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from orrery.base.units import percent
 from orrery.cli.options import as_json
 from orrery.cli.own_library import day, with_library
 
@@ -114,7 +115,7 @@ def _print(trend: "Trend", meanings: "Sequence[DeploymentEffect]") -> None:
     out.print(f"{trend.score:5.2f}  {entry.title}", markup=False, style="bold")
     about = [
         entry.id,
-        classification.layer and f"{classification.layer} ({classification.layer_confidence_frac:.0%})",
+        classification.layer and f"{classification.layer} ({percent(classification.layer_confidence_frac)})",
         entry.organisation,
         _known(trend),
     ]

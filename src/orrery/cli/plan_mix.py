@@ -3,7 +3,7 @@
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from orrery.base.units import figures
+from orrery.base.units import figures, percent
 from orrery.cli.output import console, print_infeasible, print_json, print_notes
 from orrery.cli.sheet import Sheet
 from orrery.scenario.ask import InfeasibleAnswer
@@ -41,12 +41,12 @@ def print_mix(answer: MixAnswer) -> None:
     names = [f"{answer.types[i].device} tp{answer.types[i].tp}" for i in rented]
     dealt = Sheet("input", "output", "requests", *names, title="Sizes, and where they go", left=0)
     for size, share in zip(answer.sizes, answer.mix.dealt_frac, strict=True):
-        parts = [f"{share[i]:.0%}" if share[i] > 1e-6 else "" for i in rented]
-        dealt.add_row(f"{size.input_tokens:.0f}", f"{size.output_tokens:.0f}", f"{size.share_frac:.1%}", *parts)
+        parts = [percent(share[i]) if share[i] > 1e-6 else "" for i in rented]
+        dealt.add_row(f"{size.input_tokens:.0f}", f"{size.output_tokens:.0f}", percent(size.share_frac, 1), *parts)
     out.print(dealt)
     alone = Sheet("device alone", "$/h", "the mix saves")
     for name, usd_per_s in answer.alone_usd_per_s.items():
         can = isfinite(usd_per_s)
         rent = figures(usd_per_s * S_PER_HOUR, 4) if can else "too slow or too small for some size"
-        alone.add_row(name, rent, f"{answer.saving_frac[name]:.1%}" if can else "")
+        alone.add_row(name, rent, percent(answer.saving_frac[name], 1) if can else "")
     out.print(alone)

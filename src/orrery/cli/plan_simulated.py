@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orrery.base.units import figures, text
+from orrery.base.units import figures, percent, text
 from orrery.cli.output import console, print_json, print_notes
 from orrery.cli.progress import bar, patience
 from orrery.cli.report_file import write_report
@@ -68,7 +68,7 @@ def _in_time(one: SimulatedPlan) -> str:
     """The share of the requests within all limits; with percentiles alone, the least of their shares."""
     found = one.answer.attained
     shares = [p.attained_frac for p in found.percentiles] if found.attained_frac is None else [found.attained_frac]
-    return f"{min(shares):.1%}" if shares else "-"
+    return percent(min(shares), 1) if shares else "-"
 
 
 def _verdict(one: SimulatedPlan) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from orrery.base.units import text
+from orrery.base.units import percent, text
 from orrery.cli.sheet import Sheet
 from orrery.fleet.service.result import FleetRun
 
@@ -21,7 +21,7 @@ def power_rows(run: FleetRun) -> list[tuple[str, str, str]]:
     if math.isinf(whole.limit.limit_w):
         return [("power", most, f"at most; clocks lowered for {capped}")]
     limit = text(whole.limit.limit_w, "w")
-    rest = f"clocks lowered for {capped}, above the budget {whole.over_frac:.1%}"
+    rest = f"clocks lowered for {capped}, above the budget {percent(whole.over_frac, 1)}"
     return [("power", most, f"at most, of {limit}; {rest}")]
 
 
@@ -33,14 +33,14 @@ def limit_table(run: FleetRun) -> Sheet | None:
     table = Sheet("", "replicas", "limit", "rated", "p99", "peak", "above it", "throttled", "hurt", left=1)
     for number, one in enumerate(power.limits[1:], start=1):
         has_limit = math.isfinite(one.limit.limit_w)
-        rated = text(one.rated_w, "w") + (f" ({one.oversubscribed_frac:+.0%})" if has_limit else "")
+        rated = text(one.rated_w, "w") + (f" ({percent(one.oversubscribed_frac, is_signed=True)})" if has_limit else "")
         table.add_row(
             f"{one.limit.kind} {one.limit.name}",
             str(int(one.is_behind.sum())),
             text(one.limit.limit_w, "w") if has_limit else "-",
             rated,
             *(text(float(w), "w") for w in (np.quantile(one.drawn_w, 0.99), one.drawn_w.max())),
-            f"{one.over_frac:.1%}" if has_limit else "-",
+            percent(one.over_frac, 1) if has_limit else "-",
             text(one.throttled_s(run.end_s), "s"),
             f"{run.hurt_at(number):,}",
         )
@@ -58,9 +58,10 @@ def steady_limit_table(plain: Mapping[str, Any]) -> Sheet | None:
             one["kind"] if one["kind"] == one["name"] else f"{one['kind']} {one['name']}",
             str(one["replicas"]),
             text(one["limit_w"], "w") if has_limit else "-",
-            text(one["rated_w"], "w") + (f" ({one['oversubscribed_frac']:+.0%})" if has_limit else ""),
+            text(one["rated_w"], "w")
+            + (f" ({percent(one['oversubscribed_frac'], is_signed=True)})" if has_limit else ""),
             *(text(one[name], "w") for name in ("mean_w", "peak_hour_w")),
-            f"{one['over_limit_frac']:.1%}" if has_limit else "-",
+            percent(one["over_limit_frac"], 1) if has_limit else "-",
             text(one["throttled_s"], "s"),
         )
     return table

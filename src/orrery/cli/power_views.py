@@ -1,6 +1,6 @@
 """Replicas under a power budget, as a person reads them."""
 
-from orrery.base.units import text
+from orrery.base.units import percent, text
 from orrery.cli.output import console
 from orrery.cli.sheet import Sheet
 from orrery.scenario.power_row import PowerRow, RowFit
@@ -19,5 +19,5 @@ def print_power_row(row: PowerRow) -> None:
 
 def _cells(fit: RowFit) -> tuple[str, ...]:
     found = fit.to_json()
-    shares = (f"{found[name]:.0%}" for name in ("more_frac", "mean_drawn_frac", "peak_drawn_frac"))
-    return fit.cap, f"{fit.busy_frac:.0%}", str(fit.fit.num_servers), *shares
+    shares = (percent(found[name]) for name in ("more_frac", "mean_drawn_frac", "peak_drawn_frac"))
+    return fit.cap, percent(fit.busy_frac), str(fit.fit.num_servers), *shares

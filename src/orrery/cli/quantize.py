@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from orrery.base.units import percent
 from orrery.cli.question import question_flags, settings_from
 from orrery.scenario.fields_quantize import QUANTIZE_SETTINGS
 
@@ -117,8 +118,9 @@ def print_quantized(answer: "QuantizeAnswer") -> None:
     if shares := [r.wide_frac for r in answer.results if r.wide_frac]:
         blocks = [r.wide_blocks_frac for r in answer.results if r.wide_frac]
         out.print(
-            f"Columns in 16 bits: {min(shares):.2%} to {max(shares):.2%} of a tensor (sorted, {min(blocks):.2%} to "
-            f"{max(blocks):.2%} of its blocks of 128: --wide-frac of --activations int4+int8)."
+            f"Columns in 16 bits: {percent(min(shares), 2)} to {percent(max(shares), 2)} of a tensor (sorted, "
+            f"{percent(min(blocks), 2)} to {percent(max(blocks), 2)} of its blocks of 128: --wide-frac of "
+            "--activations int4+int8)."
         )
     if can_plot(out) and len(answer.totals) > 1:
         points = [
@@ -171,7 +173,7 @@ def _totals(answer: "QuantizeAnswer") -> "Sheet":
             decibels(e.sqnr_db),
             f"{e.max_abs_error:.3g}",
             f"{e.mean_error:.2g}",
-            f"{e.zeros_frac:.2%}",
+            percent(e.zeros_frac, 2),
         )
     return drawn
 

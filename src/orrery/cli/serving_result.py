@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.console import Console
 
-from orrery.base.units import figures, text
+from orrery.base.units import figures, percent, text
 from orrery.cli.output import console
 from orrery.cli.sheet import Sheet
 
@@ -85,19 +85,20 @@ def _latency_rows(answer: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     parts: Mapping[str, float | None] = answer["breakdown"]
     whole = sum(value or 0.0 for value in parts.values())
     rows = [
-        (name, text(value, "s"), f"{value / whole:.0%} of the mean latency" if whole > 0 else "")
+        (name, text(value, "s"), f"{percent(value / whole)} of the mean latency" if whole > 0 else "")
         for name, key in (("in the queue", "queue_s"), ("prefill", "prefill_s"), ("decode", "decode_s"))
         if (value := parts[key]) is not None
     ]
     if (attained := answer["slo_attainment"]) is not None:
-        each = ", ".join(f"{name} {share:.1%}" for name, share in answer["slo_attainment_by_metric"].items())
-        rows.append(("within the objectives", f"{attained:.1%}", f"of the requests sent ({each})"))
+        each = ", ".join(f"{name} {percent(share, 1)}" for name, share in answer["slo_attainment_by_metric"].items())
+        rows.append(("within the objectives", percent(attained, 1), f"of the requests sent ({each})"))
     percentiles: Mapping[str, Mapping[str, Any]] = answer.get("slo_percentiles") or {}
     for name, one in percentiles.items():
         value = "-" if one["value_s"] is None else text(one["value_s"], "s")
         verdict = "within" if one["is_met"] else "beyond"
         message = (
-            f"{verdict} the objective of {text(one['limit_s'], 's')} ({one['attained_frac']:.1%} of the requests are)"
+            f"{verdict} the objective of {text(one['limit_s'], 's')} ({percent(one['attained_frac'], 1)} of "
+            "the requests are)"
         )
         rows.append((name.replace("_", " "), value, message))
     sure: Mapping[str, list[float]] = answer["confidence_95"] or {}
@@ -109,7 +110,7 @@ def _latency_rows(answer: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def _load_rows(answer: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    cache = (f"{answer['kv_use_mean_frac']:.1%}", f"peak {answer['kv_use_peak_frac']:.1%}")
+    cache = (percent(answer["kv_use_mean_frac"], 1), f"peak {percent(answer['kv_use_peak_frac'], 1)}")
     return [
         (
             "in the batch",
@@ -118,7 +119,7 @@ def _load_rows(answer: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         ),
         ("cache in use", *cache),
         ("preemptions", f"{answer['preemptions']:,}", ""),
-        ("prompt tokens from the cache", f"{answer['prefix_hit_rate_frac']:.1%}", ""),
+        ("prompt tokens from the cache", percent(answer["prefix_hit_rate_frac"], 1), ""),
         *_finetuning_rows(answer),
     ]
 
@@ -128,7 +129,7 @@ def _finetuning_rows(answer: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     if not found:
         return []
     idle, alone = (figures(found[key]) for key in ("idle_tokens_per_s", "alone_tokens_per_s"))
-    share = "" if found["retained_frac"] is None else f", {found['retained_frac']:.0%} of {alone} without requests"
+    share = "" if found["retained_frac"] is None else f", {percent(found['retained_frac'])} of {alone} without requests"
     return [("fine-tuning", f"{figures(found['tokens_per_s'])} tokens/s", f"{idle} more while idle{share}")]
 
 

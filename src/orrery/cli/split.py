@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from orrery.base.units import percent
 from orrery.cli.question import question_flags, settings_from
 from orrery.scenario.fields_split import SPLIT_SETTINGS
 
@@ -56,7 +57,9 @@ def print_split(answer: "SplitAnswer") -> None:
         ranges.add_row(cut.name, *map(_mbit, ends), *times)
     out.print(ranges)
     if answer.converter_pays_below_frac is not None:
-        out.print(f"Converting every input pays below a share of {answer.converter_pays_below_frac:.0%} easy inputs.")
+        out.print(
+            f"Converting every input pays below a share of {percent(answer.converter_pays_below_frac)} easy inputs."
+        )
     if answer.rates:
         out.print(_rates(answer))
     if answer.session:
@@ -82,7 +85,7 @@ def _session(found: "Session") -> "Sheet":
     sheet = Sheet(*names, title=f"{found.num_frames:,} inputs over {text(found.duration_s, 's')} of the link's trace")
     for one, lasts_s in zip(found.policies, found.battery_s, strict=True):
         battery = "" if lasts_s is None else text(lasts_s, "s")
-        times = text(one.mean_s, "s"), text(one.p95_s, "s"), f"{one.in_time_frac:.0%}"
+        times = text(one.mean_s, "s"), text(one.p95_s, "s"), percent(one.in_time_frac)
         sheet.add_row(one.name, *times, text(one.mean_energy_j, "j"), f"{one.num_switches:,}", battery)
     return sheet
 

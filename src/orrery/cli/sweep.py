@@ -12,7 +12,7 @@ import numpy as np
 
 from orrery.base.errors import ScenarioError
 from orrery.base.files import write_atomically
-from orrery.base.units import figures
+from orrery.base.units import figures, percent
 from orrery.cli.output import console, print_json
 from orrery.cli.progress import bar, patience
 from orrery.cli.report_file import write_report
@@ -40,7 +40,7 @@ COLUMNS = (
     ("p99_ttft_ms", "p99 TTFT ms", ",.0f"),
     ("mean_tpot_ms", "TPOT ms", ".3g"),
     ("p99_tpot_ms", "p99 TPOT ms", ".3g"),
-    ("slo_attainment", "in time", ".1%"),
+    ("slo_attainment", "in time", "%"),
     ("request_goodput", "goodput", ".4g"),
     ("usd_per_million_tokens", "$/M out", ".3g"),
     ("saturated_first", "first limit", ""),
@@ -174,7 +174,7 @@ def _carried(pairs: Sequence[CarriedOver]) -> Sheet:
             "-" if one.carried is None else figures(one.carried),
             _settings(one.new_best),
             figures(one.best),
-            "-" if gain is None else f"{gain:.1%}",
+            "-" if gain is None else percent(gain, 1),
         )
     return table
 
@@ -186,6 +186,8 @@ def _settings(values: Mapping[str, Any]) -> str:
 def _describe(cell: Cell, form: str) -> str:
     if cell is None:
         return "-"
+    if form == "%":
+        return percent(float(cell), 1)
     if form and not isinstance(cell, str):
         return figures(float(cell), int(form[1])) if form.endswith("g") else format(cell, form)
     return figures(cell, 6) if isinstance(cell, float) else str(cell)

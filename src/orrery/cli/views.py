@@ -4,7 +4,7 @@ from rich.console import Console
 from rich.text import Text
 
 from orrery.base.cost import Interval
-from orrery.base.units import figures, text
+from orrery.base.units import figures, percent, text
 from orrery.cli.bars import legend, memory_bar
 from orrery.cli.output import console
 from orrery.cli.scatter import draw_front
@@ -64,7 +64,7 @@ def _print_sustained(out: Console, found: Sustained) -> None:
     )
     for name, one in (("cold", found.cold), ("warm", found.warm)):
         rate = f"{text(one.output_tokens_per_s, 'tokens')}/s"
-        clock = f"{one.clock_frac:.0%}" + (f", busy {one.busy_frac:.0%}" if one.busy_frac < 1.0 else "")
+        clock = percent(one.clock_frac) + (f", busy {percent(one.busy_frac)}" if one.busy_frac < 1.0 else "")
         sheet.add_row(name, clock, rate, text(one.tpot_s, "s"), text(one.power_w, "w"))
     out.print(sheet)
     throttles = "It does not throttle"
@@ -113,7 +113,7 @@ def _print_below(out: Console, answer: PlanAnswer, num_shown: int) -> None:
     if (headroom := answer.headroom_frac(best)) is not None:
         highest, rate = best.operation.highest_requests_per_s, answer.goal.traffic.request_rate_per_s
         out.print(
-            f"Headroom of plan 1: it sustains {figures(highest)} requests/s, {headroom:.0%} above the "
+            f"Headroom of plan 1: it sustains {figures(highest)} requests/s, {percent(headroom)} above the "
             f"{figures(rate)} that arrive."
         )
     if num_shown < answer.num_plans:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from orrery.base.units import si
+from orrery.base.units import percent, si
 from orrery.cli.output import console
 from orrery.cli.sheet import Sheet
 from orrery.scenario.what_if import WhatIf, WhatIfAnswer
@@ -137,10 +137,10 @@ def _value(result: WhatIf, metric: Metric, which: str) -> str:
 
 
 def _percent(d: Difference | None) -> str:
-    return "-" if d is None else "none" if abs(d.frac) < UNSEEN_GAIN else f"{d.frac:+.1%}"
+    return "-" if d is None else "none" if abs(d.frac) < UNSEEN_GAIN else percent(d.frac, 1, is_signed=True)
 
 
 def _between(d: Difference | None) -> str:
     if d is None or d.low_80 is None or d.high_80 is None or abs(d.frac) < UNSEEN_GAIN:
         return ""
-    return f"{d.low_80:+.1%} to {d.high_80:+.1%}"
+    return f"{percent(d.low_80, 1, is_signed=True)} to {percent(d.high_80, 1, is_signed=True)}"

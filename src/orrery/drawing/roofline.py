@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from orrery.base.units import si
+from orrery.base.units import percent, si
 from orrery.drawing.axis import Axis
 from orrery.drawing.captions import left_out, not_shown
 from orrery.drawing.marks import mark
@@ -137,7 +137,7 @@ def _radius_px(share: float) -> float:
 def _op(p: Plane, o: Op, number: int, share: float) -> str:
     caption = (
         f"{o.name}: {si(o.ops_per_byte)} operations per byte, {si(o.ops_per_s, 'OP/s')}, "
-        f"{si(_time(o), 's')}, {share:.1%} of the time"
+        f"{si(_time(o), 's')}, {percent(share, 1)} of the time"
     )
     shape = mark(number, p.x.at(o.ops_per_byte), p.y.at(o.ops_per_s), _radius_px(share), "")
     return f"<g{classes(f'p r {hue(number)}')}>{reached(o.name, caption, shape, o.href)}</g>"
@@ -161,5 +161,5 @@ def _describe(slopes: list[Slope], roofs: list[Roof], ops: list[Op], whole: floa
     if slopes:
         yield "Bandwidths: " + listed(f"{s.name} {si(s.bytes_per_s, 'B/s')}" for s in slopes)
     if ops:
-        shares = (f"{o.name} {_time(o) / whole if whole else 0.0:.0%} at {si(o.ops_per_s, 'OP/s')}" for o in ops)
+        shares = (f"{o.name} {percent(_time(o) / whole if whole else 0.0)} at {si(o.ops_per_s, 'OP/s')}" for o in ops)
         yield f"Operations by share of the time: {listed(shares, 6)}"

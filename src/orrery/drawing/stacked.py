@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from orrery.base.units import percent
 from orrery.drawing.axis import Axis, Scale, scale
 from orrery.drawing.captions import left_out, not_shown
 from orrery.drawing.hatch import fill, hatches, key
@@ -96,7 +97,8 @@ def _bar(b: Bar, along: Scale, kinds: dict[str, int], names: RowNames, y: float)
         so_far += p.value
         edge = max(start + MIN_PX, min(along.at(so_far), along.end_px))
         caption = (
-            f"{b.name}, {p.name}: {along.axis.describe(p.value)}, {p.value / total:.1%} of {along.axis.describe(total)}"
+            f"{b.name}, {p.name}: {along.axis.describe(p.value)}, {percent(p.value / total, 1)} of "
+            f"{along.axis.describe(total)}"
         )
         width = edge - start
         yield f"<g {fill(number)}>{rect(start, y, width - (1.0 if width > 4 else 0.0), _BAR_PX, '', caption)}</g>"

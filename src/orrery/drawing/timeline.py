@@ -8,7 +8,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.base.units import si
+from orrery.base.units import percent, si
 from orrery.drawing.axis import Axis, Scale, scale
 from orrery.drawing.captions import left_out, not_shown
 from orrery.drawing.hatch import fill, hatches, key
@@ -153,4 +153,6 @@ def _describe(tracks: Sequence[Track], kinds: dict[str, int], start_s: float, en
     yield f"{counted(len(tracks), 'track')} from {si(start_s, 's')} to {si(end_s, 's')}"
     busy = {k: math.fsum(s.end_s - s.start_s for t in tracks for s in t.spans if s.kind == k) for k in kinds}
     if whole_s > 0:
-        yield "Of the busy time: " + listed(f"{kind or 'busy'} {held_s / whole_s:.0%}" for kind, held_s in busy.items())
+        yield "Of the busy time: " + listed(
+            f"{kind or 'busy'} {percent(held_s / whole_s)}" for kind, held_s in busy.items()
+        )

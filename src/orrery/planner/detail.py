@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from orrery.base.cost import Interval
+from orrery.base.units import percent
 from orrery.execution.experts.placed import placed_note
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible
@@ -92,7 +93,7 @@ def _scaled(interval: Interval, factor: float) -> Interval:
 def _clock_notes(operation: Operation) -> tuple[str, ...]:
     """Settings for the devices of a plan that runs them slower."""
     clock = operation.candidate.option.clock_frac
-    return (f"clock: {clock:.0%} of the full one, to be locked on every device",) if clock != 1.0 else ()
+    return (f"clock: {percent(clock)} of the full one, to be locked on every device",) if clock != 1.0 else ()
 
 
 def quality_notes(operation: Operation) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from orrery.base.sources import Fact
+from orrery.base.units import percent
 from orrery.catalog.prices import price_of
 from orrery.hardware.device import Device
 
@@ -42,8 +43,8 @@ def idle_notes(tariff: Tariff, used_frac: float) -> tuple[str, ...]:
     if tariff.usd_per_hour is None or used_frac >= BUSY_FRAC:
         return ()
     return (
-        f"price: $/M tokens counts idle time: {used_frac:.0%} of the rate that it sustains is used; at that rate a "
-        f"token would cost about {used_frac:.2g} times as much",
+        f"price: $/M tokens counts idle time: {percent(used_frac)} of the rate that it sustains is used; at that rate "
+        f"a token would cost about {used_frac:.2g} times as much",
     )
 
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from orrery import __version__
 from orrery.base.sources import Fact
+from orrery.base.units import percent
 from orrery.drawing import Axis, Reading, intervals
 from orrery.reports.estimate import money_of
 from orrery.reports.facts import facts_of
@@ -189,7 +190,7 @@ def _cell(row: Row, metric: Metric) -> str:
     value = row.side.figures.get(metric.name)
     apart = row.difference.get(metric.name)
     text = "-" if value is None else format_value(value, metric.unit)
-    return text if apart is None else f"{text} ({apart.frac:+.0%})"
+    return text if apart is None else f"{text} ({percent(apart.frac, is_signed=True)})"
 
 
 def _apart(rows: Sequence[Row], metric: Metric | None) -> Section | None:

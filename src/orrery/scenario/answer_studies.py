@@ -20,6 +20,7 @@ import numpy as np
 
 from orrery.base.errors import ScenarioError
 from orrery.base.extension_points import knob_hint
+from orrery.base.units import percent
 from orrery.engine.streams import stream
 from orrery.execution.layout import Deployment
 from orrery.numerics.registry import get_format
@@ -185,8 +186,9 @@ def study_notes(written: Mapping[str, str]) -> tuple[str, ...]:
     if "hit_frac" not in written or float(written["hit_frac"]) >= 1:
         return ()
     return (
-        f"hit_frac: an answer above is to a question that was foreseen; a share {1 - float(written['hit_frac']):.0%} "
-        "costs as much as one call beside its part of the pass, which the table of costs counts",
+        f"hit_frac: an answer above is to a question that was foreseen; a share "
+        f"{percent(1 - float(written['hit_frac']))} costs as much as one call beside its part of the pass, which "
+        "the table of costs counts",
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError
-from orrery.base.units import text
+from orrery.base.units import percent, text
 from orrery.catalog.devices import get_device
 from orrery.catalog.engines import get_engine
 from orrery.catalog.models import get_model
@@ -36,7 +36,7 @@ from orrery.scenario.resolve import words
 
 TOKENS, SEED = 16, 0
 FABRIC = (
-    f"latency: between two results of a pipeline whose layers share {USED_FRAC:.0%} of the fabric by their work; "
+    f"latency: between two results of a pipeline whose layers share {percent(USED_FRAC)} of the fabric by their work; "
     "joules at the card's power limit"
 )
 SOURCES = ("model", "checkpoint", "layers")

@@ -7,6 +7,7 @@ from typing import Any
 
 from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError, nearest
+from orrery.base.units import percent
 from orrery.scenario.fields import BY_NAME
 from orrery.scenario.levers.lever import Question
 from orrery.scenario.merge import TRAFFIC_KINDS, merged
@@ -126,12 +127,15 @@ def in_words(difference: Difference) -> str:
     if difference.frac == 0.0:
         return "the same"
     low, high = difference.low_80, difference.high_80
-    size = f"{abs(difference.frac):.0%}".replace("%", " %")
+    size = percent(abs(difference.frac))
     way = "lower" if difference.frac < 0 else "higher"
     if low is None or high is None:
         return f"{size} {way}"
     if not difference.is_sure:
-        return f"{size} {way}, within the interval (80 %: {low:+.0%} to {high:+.0%})"
+        return (
+            f"{size} {way}, within the interval (80 %: {percent(low, is_signed=True)} to "
+            f"{percent(high, is_signed=True)})"
+        )
     near, far = sorted((abs(low), abs(high)))
     return f"{size} {way} (80 %: {near * 100:.0f} to {far * 100:.0f})"
 

@@ -279,7 +279,7 @@ def _expert(scenario: Scenario, alone: Answer) -> tuple[Expert, tuple[str, ...]]
     )
     notes = ["router: as large as an expert, one pass"]
     if device.kind == "dataflow":
-        notes.append("layers stream through the device: three quarters of its roofs, 5 us to start (assumed)")
+        notes.append("layers stream through the device: three quarters of its roofs, 5 µs to start (assumed)")
     if not scenario.switch_bytes_per_s:
         notes.append(f"switch_bytes_per_s: {rate:.3g} (the host links of all {ranks} devices at once)")
     return expert, tuple(notes)

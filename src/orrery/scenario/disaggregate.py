@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from orrery.base.arguments import typed
 from orrery.base.errors import OrreryError, ScenarioError
+from orrery.base.units import percent
 from orrery.execution.layout import Layout
 from orrery.execution.memory import Infeasible
 from orrery.planner.budget import Budget, Weight, weight_of
@@ -239,7 +240,7 @@ def plan_disaggregated(
             for name in ("weights", "kv")
             if getattr(inputs, name) is None
         ),
-        f"requests/s: simulated, the highest rate at which the SLOs hold, to {TOLERANCE:.1%}",
+        f"requests/s: simulated, the highest rate at which the SLOs hold, to {percent(TOLERANCE, 1)}",
     )
     return Disaggregated(
         goal=goal,
@@ -446,7 +447,7 @@ def _degrees(layout: Layout) -> dict[str, int]:
 
 def _describe(replicas: int, candidate: Candidate) -> str:
     option, degrees = candidate.option, _degrees(candidate.deployment.layout)
-    clock = f" at {option.clock_frac:.0%}" if option.clock_frac != 1.0 else ""
+    clock = f" at {percent(option.clock_frac)}" if option.clock_frac != 1.0 else ""
     return f"{replicas} x {' '.join(f'{name}{n}' for name, n in degrees.items())} {option.device.name}{clock}"
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from orrery.base.errors import ScenarioError
+from orrery.base.units import percent
 from orrery.engine.streams import stream
 from orrery.execution.batch import Batch, Floats, Ints
 from orrery.execution.experts.host_cache import HostCached, bound_by, finite_s, limit_tokens_per_s, phased_s, played
@@ -224,7 +225,10 @@ def _padding_note(prompts: Ints) -> str:
             f"padding: every prompt has {longest} tokens, so that phases pad nothing; --input-tokens-std spreads them"
         )
     share = 1.0 - float(prompts.mean()) / longest
-    return f"padding: in phases prompts of {prompts.mean():.0f} tokens, the mean, go to {longest}, {share:.0%} padding"
+    return (
+        f"padding: in phases prompts of {prompts.mean():.0f} tokens, the mean, go to {longest}, {percent(share)} "
+        "padding"
+    )
 
 
 def _deployed(scenario: Scenario) -> tuple[Deployment, tuple[str, ...]]:

@@ -1,6 +1,7 @@
 """Experts in the host's memory, as a user says it."""
 
 from orrery.base.errors import ScenarioError
+from orrery.base.units import percent
 from orrery.execution.experts.offloaded import GRID
 from orrery.execution.host_experts import CACHES, SCHEDULES, HostExperts
 from orrery.execution.layout import Deployment, Layout
@@ -67,7 +68,7 @@ def host_experts_note(deployment: Deployment) -> str:
     """Cost of experts on the host by the batch, beside the bound; blank where all lie on the devices."""
     if (rule := deployment.host_experts) is None:
         return ""
-    text = f"expert_offload: {rule.cached_frac:.0%} of each layer's experts on the device ({rule.cache})"
+    text = f"expert_offload: {percent(rule.cached_frac)} of each layer's experts on the device ({rule.cache})"
     if rule.cached_frac >= 1.0:
         return f"{text}: no effect on this deployment: none is missing"
     found = from_host(deployment, shard(deployment).experts[0])

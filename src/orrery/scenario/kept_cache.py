@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.base.errors import ScenarioError
+from orrery.base.units import percent
 from orrery.base.units import text as in_units
 from orrery.base.user_file import is_user_file, read_user_text, user_path
 from orrery.base.user_text import csv_lines
@@ -194,10 +195,10 @@ def compression_notes(scenario: Scenario, deployment: Deployment) -> tuple[str, 
         return ()
     if found.budget_tokens >= prompt:
         return (f"kv_selection: no effect: a prompt of {prompt:,} tokens is within the budget",)
-    others = ", ".join(f"{way} {frac:.0%}" for way, frac in found.recall_fracs.items() if way != found.way)
+    others = ", ".join(f"{way} {percent(frac)}" for way, frac in found.recall_fracs.items() if way != found.way)
     price_s = compressing_s(deployment, deployment.compression, prompt)
     return (
         f"kv_selection: {found.way} keeps {found.budget_tokens:,} of {prompt:,} positions, which hold "
-        f"{found.recall_fracs[found.way]:.0%} of what later tokens attend to ({others}; maps: {found.maps}); choosing "
-        f"takes {in_units(price_s, 's')} a prompt; measure the quality of your task",
+        f"{percent(found.recall_fracs[found.way])} of what later tokens attend to ({others}; maps: {found.maps}); "
+        f"choosing takes {in_units(price_s, 's')} a prompt; measure the quality of your task",
     )

@@ -5,6 +5,7 @@ from math import isfinite
 from typing import Any
 
 from orrery.base.errors import ScenarioError
+from orrery.base.units import percent
 from orrery.catalog.api_prices import get_api_price
 from orrery.catalog.prices import electricity
 from orrery.fleet.money import (
@@ -49,7 +50,7 @@ class Money:
         own, rent, api = map(self.way, ("own", "rent", "api"))
         for way in (rent, own, self.way("spot")):
             if way and api:
-                found.append(f"{way.name}: {_break_even(way)}; it is used {self.used_frac:.0%}.")
+                found.append(f"{way.name}: {_break_even(way)}; it is used {percent(self.used_frac)}.")
         for other in (rent, api):
             if own and other:
                 month = first_month_cheaper(own, other)
@@ -68,7 +69,7 @@ class Money:
 def _break_even(way: Way) -> str:
     if not isfinite(way.break_even_frac) or way.break_even_frac > 1.0:
         return "the API costs less at any load that these machines sustain"
-    return f"the API costs more from {way.break_even_frac:.0%} utilisation"
+    return f"the API costs more from {percent(way.break_even_frac)} utilisation"
 
 
 def is_money_asked(scenario: Scenario) -> bool:

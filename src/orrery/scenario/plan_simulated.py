@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
+from orrery.base.units import percent
 from orrery.execution.memory import Infeasible
 from orrery.execution.speculation import of_head
 from orrery.planner.budget import weight_of
@@ -248,10 +249,12 @@ def _notes(ranked: Sequence[SimulatedPlan]) -> tuple[str, ...]:
     if not ranked:
         return ()
     found = ranked[0].answer.attained
-    notes = [f"simulated: {ranked[0].answer.simulated.requests.count} requests, the first {WARMUP_FRAC:.0%} left out"]
+    notes = [
+        f"simulated: {ranked[0].answer.simulated.requests.count} requests, the first {percent(WARMUP_FRAC)} left out"
+    ]
     if found.percentiles:
         text = ", ".join(one.limit.name for one in found.percentiles)
         notes.append(f"{text}: held against the simulation; the closed form searched for means below the limit")
     if found.attained_frac is not None:
-        notes.append(f"attainment: {found.needed_frac:.0%} of the simulated requests must meet the objectives")
+        notes.append(f"attainment: {percent(found.needed_frac)} of the simulated requests must meet the objectives")
     return tuple(notes)

@@ -7,6 +7,7 @@ import numpy as np
 
 from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError, nearest
+from orrery.base.units import percent
 from orrery.catalog.devices import get_device
 from orrery.hardware.device import Device
 from orrery.numerics.laws import fp_quantisation, quartet
@@ -227,8 +228,8 @@ def _method(inputs: ScalingQuestion, notes: list[str]) -> quartet.Method:
             raise ScenarioError(f"{name}: the runs say it, too; leave it or these runs out.")
         end = ", the end of the range: the law cannot explain these runs" if found.is_at_an_end else ""
         notes.append(
-            f"{name}: {found.share:.3g} (fitted to {found.num_runs} of the runs, at most {found.worst_frac:.2%} off"
-            f"{end})"
+            f"{name}: {found.share:.3g} (fitted to {found.num_runs} of the runs, at most "
+            f"{percent(found.worst_frac, 2)} off{end})"
         )
     return quartet.Method(**shares | stated | {name: found.share for name, found in fitted.items()})
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError
+from orrery.base.units import percent
 from orrery.execution.memory import Infeasible, memory_of
 from orrery.planner.money import BUSY_FRAC, tariff_of
 from orrery.scenario.answer import to_json
@@ -156,7 +157,7 @@ def _spread_notes(scenario: Scenario) -> tuple[str, ...]:
     if not any(is_spread(scenario, side) for side in ("input", "output")):
         return ()
     return (
-        f"lengths: within {SPREAD_FRAC:.0%} of their mean, so that a closed loop's requests do not march in step; "
+        f"lengths: within {percent(SPREAD_FRAC)} of their mean, so that a closed loop's requests do not march in step; "
         "--lengths constant makes them equal",
     )
 
@@ -180,8 +181,8 @@ def _swap_notes(answer: SimulatedAnswer) -> tuple[str, ...]:
     if "swap_hit_frac" not in counters:
         return ()
     return (
-        f"swap: {counters['swap_hit_frac']:.0%} of {counters['guessed_swaps']:.0f} returns from the host were guessed "
-        "(the newest or the oldest there, whichever came first more often)",
+        f"swap: {percent(counters['swap_hit_frac'])} of {counters['guessed_swaps']:.0f} returns from the host were "
+        "guessed (the newest or the oldest there, whichever came first more often)",
     )
 
 
@@ -191,7 +192,7 @@ def _align_notes(answer: SimulatedAnswer) -> tuple[str, ...]:
     if "align_overhead_frac" not in counters:
         return ()
     return (
-        f"draft_batching: {counters['align_overhead_frac']:.0%} of the time beyond checking goes into aligning "
+        f"draft_batching: {percent(counters['align_overhead_frac'])} of the time beyond checking goes into aligning "
         f"sequences, in {counters['shifted_rounds']:.0f} of {counters['rounds']:.0f} rounds",
     )
 
@@ -258,7 +259,7 @@ def _idle_notes(simulated: Simulated, usd_per_s: float | None) -> tuple[str, ...
     """A word beside dollars a token where most of the time nothing was computed."""
     if usd_per_s is None or simulated.idle_frac <= 1.0 - BUSY_FRAC:
         return ()
-    return (f"price: $/M tokens counts idle time: no step ran for {simulated.idle_frac:.0%} of it",)
+    return (f"price: $/M tokens counts idle time: no step ran for {percent(simulated.idle_frac)} of it",)
 
 
 def _rate(scenario: Scenario, simulated: Simulated) -> float:

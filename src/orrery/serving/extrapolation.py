@@ -7,6 +7,7 @@ unknown.
 from dataclasses import dataclass
 
 from orrery.base.cost import Spread
+from orrery.base.units import percent
 from orrery.execution.layout import Deployment
 from orrery.execution.shard import shard
 from orrery.execution.step import Step
@@ -93,10 +94,10 @@ def wider_by(doubt: ExtrapolationShare, *, has_version: bool) -> tuple[float, st
     factor, because = 1.0, ""
     if doubt.borrowed_frac >= NOTED:
         factor *= 1.0 + doubt.borrowed_frac * (BORROWED - 1.0)
-        because += f"; {doubt.borrowed_frac:.0%} of the time rests on constants of related devices"
+        because += f"; {percent(doubt.borrowed_frac)} of the time rests on constants of related devices"
     if doubt.outside_frac >= NOTED:
         factor *= 1.0 + doubt.outside_frac * (EXTRAPOLATED - 1.0)
-        because += f"; {doubt.outside_frac:.0%} of the time is outside the measured sizes"
+        because += f"; {percent(doubt.outside_frac)} of the time is outside the measured sizes"
     if not has_version:
         factor *= VERSIONLESS
         because += "; the engine's version is not known"
@@ -150,12 +151,12 @@ def notes_of(deployment: Deployment, doubt: ExtrapolationShare) -> tuple[str, ..
         )
     if doubt.borrowed_frac >= NOTED:
         notes.append(
-            f"{doubt.borrowed_frac:.0%} of the time rests on constants measured on other devices than {device.name} "
-            f"({device.generation}); the intervals are wider for it."
+            f"{percent(doubt.borrowed_frac)} of the time rests on constants measured on other devices than "
+            f"{device.name} ({device.generation}); the intervals are wider for it."
         )
     if doubt.outside_frac >= NOTED:
         notes.append(
-            f"{doubt.outside_frac:.0%} of the time is outside the sizes that were measured: "
+            f"{percent(doubt.outside_frac)} of the time is outside the sizes that were measured: "
             f"{'; '.join(doubt.examples[:SHOWN])}; the intervals are wider for it."
         )
     return tuple(notes)

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from math import exp, hypot, log
 
 from orrery.base.cost import Interval, Spread
+from orrery.base.units import percent
 
 ENDS = ("low_80", "high_80", "low_95", "high_95")
 OTHER_END = {"low_80": "high_80", "high_80": "low_80", "low_95": "high_95", "high_95": "low_95"}
@@ -174,4 +175,6 @@ def difference_interval(a: float, around_a: Interval, b: float, around_b: Interv
         ha = abs(log(getattr(around_a, OTHER_END[name]) / a))
         return b / a * exp(sign * max(ha**2 + hb**2 - 2.0 * shared_frac * ha * hb, 0.0) ** 0.5)
 
-    return Interval(**{name: end(name) for name in ENDS}, because=f"{shared_frac:.0%} of both errors is the same one")
+    return Interval(
+        **{name: end(name) for name in ENDS}, because=f"{percent(shared_frac)} of both errors is the same one"
+    )

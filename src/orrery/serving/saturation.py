@@ -2,6 +2,7 @@
 
 from math import ceil
 
+from orrery.base.units import percent
 from orrery.execution.memory import Memory
 from orrery.serving.steady import Steady
 
@@ -16,12 +17,12 @@ def notes_near(rate_per_s: float, highest_per_s: float) -> tuple[str, ...]:
     share = rate_per_s / highest_per_s
     if share < 1:
         return (
-            f"at {share:.0%} of the highest sustainable rate ({highest_per_s:.3g} requests/s): {1 / share - 1:.1%} "
-            "more and the queue grows for ever; latency is very uncertain here",
+            f"at {percent(share)} of the highest sustainable rate ({highest_per_s:.3g} requests/s): "
+            f"{percent(1 / share - 1, 1)} more and the queue grows for ever; latency is very uncertain here",
         )
     return (
-        f"{share - 1:.1%} beyond the highest sustainable rate ({highest_per_s:.3g} requests/s): the queue grows as "
-        "long as the run lasts, and latency with it",
+        f"{percent(share - 1, 1)} beyond the highest sustainable rate ({highest_per_s:.3g} requests/s): the queue "
+        "grows as long as the run lasts, and latency with it",
     )
 
 

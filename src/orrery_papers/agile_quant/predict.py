@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from orrery.base.experiment import Row
+from orrery.base.units import percent
 from orrery.catalog.models import get_model
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
@@ -28,7 +29,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
             differs=DIFFERS,
             because=f"{wide['prompt_s']:.1f} s in FP16, {whole['prompt_s']:.1f} s with weights of {bits[0]} and "
             f"activations of {bits[1]} bits, {narrow['prompt_s']:.1f} s with "
-            f"{setup.number('kept_tokens_frac'):.0%} of the tokens",
+            f"{percent(setup.number('kept_tokens_frac'))} of the tokens",
         )
 
 

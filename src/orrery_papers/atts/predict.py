@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.scenario.ask import Answer, estimate
@@ -22,8 +23,9 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         claim="speedup",
         predicted=one["speedup_ratio"],
         because=f"{one['in_step_s']:.0f} s in step, {one['own_pace_s']:.0f} s at their own pace, "
-        f"{one['large_model_s']:.0f} s by the large model alone; of new scores {one['held_out_rejected_frac']:.1%} "
-        f"are rejected where {one['rejection_level']:.0%} are asked for",
+        f"{one['large_model_s']:.0f} s by the large model alone; of new scores "
+        f"{percent(one['held_out_rejected_frac'], 1)} are rejected where {percent(one['rejection_level'])} are "
+        "asked for",
         differs=DIFFERS,
     )
     yield Prediction(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.scenario.simulate import SimulatedAnswer, simulate
@@ -33,7 +34,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     yield Prediction(
         claim="throughput",
         predicted=max(gains.values()),
-        because=f"{text}; {grouped:.0%} of the rounds find {batch} sequences of one length among "
+        because=f"{text}; {percent(grouped)} of the rounds find {batch} sequences of one length among "
         f"{words_of.number('num_pool_sequences'):.0f}",
         differs="how often guesses hold and how long prompts are, neither of which was found, and which device ran it",
     )

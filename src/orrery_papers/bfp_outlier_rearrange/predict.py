@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.numerics.draws import draw
@@ -59,14 +60,15 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     yield Prediction(
         claim="sorted-error",
         predicted=after / before,
-        because=f"error of scores {before:.1%} before and {after:.1%} after sorting, mean of {len(heads)} heads",
+        because=f"error of scores {percent(before, 1)} before and {percent(after, 1)} after sorting, mean of "
+        f"{len(heads)} heads",
     )
     wider = mean_error(heads, wide, is_sorted=False)
     yield Prediction(
         claim="half-width-error",
         predicted=after / wider,
-        because=f"error of scores {after:.1%} sorted with short mantissas, {wider:.1%} with long ones as they are; "
-        f"{half_is_enough(setup, narrow, wide)}",
+        because=f"error of scores {percent(after, 1)} sorted with short mantissas, {percent(wider, 1)} with long ones "
+        f"as they are; {half_is_enough(setup, narrow, wide)}",
         differs="four bits are 24 dB; sorting wins them back where outliers fill whole blocks, and the assumed heads "
         "have one or two. What the paper calls no significant degradation is of perplexity, which forgives some error",
     )

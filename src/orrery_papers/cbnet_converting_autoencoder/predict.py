@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.scenario.split import SplitAnswer
@@ -28,8 +29,9 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         yield Prediction(
             claim=claim.id,
             predicted=1.0 - 1.0 / ratio if claim.metric == "energy_reduction" else ratio,
-            because=f"{exiting * 1e3:.2f} ms expected with an exit that answers {claim.setup.number('easy_frac'):.0%}, "
-            f"{ours * 1e3:.2f} ms converted, which pays below {answer.converter_pays_below_frac:.0%} easy inputs",
+            because=f"{exiting * 1e3:.2f} ms expected with an exit that answers "
+            f"{percent(claim.setup.number('easy_frac'))}, {ours * 1e3:.2f} ms converted, which pays below "
+            f"{percent(answer.converter_pays_below_frac)} easy inputs",
             differs=DIFFERS,
         )
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from orrery.base.errors import FactError
+from orrery.base.units import percent
 from orrery.catalog.models import get_model
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
@@ -27,7 +28,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     yield Prediction(
         claim="kernel",
         predicted=geometric_mean(kernels),
-        because=f"{mean:.1%} of the blocks keep eight bits; {min(kernels):.2f} to {max(kernels):.2f} by case",
+        because=f"{percent(mean, 1)} of the blocks keep eight bits; {min(kernels):.2f} to {max(kernels):.2f} by case",
         differs="small batches are bound by weights, of which four bits are a quarter, and fewer of the paper's may be "
         "small; outliers here are drawn and fill fewer blocks than real ones may",
     )

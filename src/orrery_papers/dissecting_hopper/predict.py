@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.kernels.gemm.instruction import MatrixInstruction, num_cycles, peak_frac
@@ -21,9 +22,9 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         claim="width-for-peak",
         predicted=float(least),
         because="share of the peak by width: "
-        + ", ".join(f"{n} {share:.0%}" for n, share in reached.items())
-        + f"; a sparse one of {sparse.n} reaches {peak_frac(sparse, *speeds):.0%} of its own, "
-        f"{peak_frac(held, *speeds):.0%} with the left operand in registers",
+        + ", ".join(f"{n} {percent(share)}" for n, share in reached.items())
+        + f"; a sparse one of {sparse.n} reaches {percent(peak_frac(sparse, *speeds))} of its own, "
+        f"{percent(peak_frac(held, *speeds))} with the left operand in registers",
     )
     dense = num_cycles(wide, *speeds)
     widest = replace(wide, k=2 * wide.k, is_sparse=True)

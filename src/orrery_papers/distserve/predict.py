@@ -10,6 +10,7 @@ from itertools import product
 
 import numpy as np
 
+from orrery.base.units import percent
 from orrery.catalog.models import get_model
 from orrery.evidence.paper_file import Paper, Setup, get_paper
 from orrery.evidence.prediction import Prediction
@@ -170,7 +171,7 @@ def compare(trial: Trial, ours: Service, words: str, baseline: str) -> Compared:
     return Compared(
         rate_ratio=high / low if low else float("inf"),
         scale_ratio=trial.scale(theirs, low) / trial.scale(ours, low) if low else float("inf"),
-        because=f"{low:.3g} requests/s a GPU on {trial.setup.word('baseline_layout')}, {prompts_frac:.0%} of its "
+        because=f"{low:.3g} requests/s a GPU on {trial.setup.word('baseline_layout')}, {percent(prompts_frac)} of its "
         f"time for prompts; {high:.3g} with {words}",
     )
 

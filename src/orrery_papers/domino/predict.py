@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from orrery.base.errors import ScenarioError
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.scenario.train import TrainAnswer, train
@@ -42,7 +43,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     yield Prediction(
         claim="speedup",
         predicted=best.ratio,
-        because=f"{best.case}: {best.slices}; {best.exposed_frac:.0%} of the baseline's step was sums",
+        because=f"{best.case}: {best.slices}; {percent(best.exposed_frac)} of the baseline's step was sums",
         differs="sizes, lengths and micro-batches that reached the most are recalled, and how much a sum and the "
         "kernels over it slow each other is one ratio fitted over many runs",
     )
@@ -50,7 +51,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     yield Prediction(
         claim="speedup-one-node",
         predicted=within.ratio,
-        because=f"{within.case}: {within.slices}; {within.exposed_frac:.0%} of the baseline's step was sums",
+        because=f"{within.case}: {within.slices}; {percent(within.exposed_frac)} of the baseline's step was sums",
         differs="as over several nodes",
     )
 

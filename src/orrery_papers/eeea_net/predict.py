@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from orrery.base.errors import OutOfRange
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.scenario.ask import InfeasibleAnswer
@@ -25,9 +26,9 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     yield Prediction(
         claim="saving",
         predicted=plain_days / days,
-        because=f"{days:.2f} GPU days with a first generation of at most {setup.number('most_parameters_frac'):.0%} of "
-        f"the largest size, {plain_days:.2f} without; the best trained twin's loss is "
-        f"{-ours.best.metrics['score']:.3f} with it, {-plain.best.metrics['score']:.3f} without",
+        because=f"{days:.2f} GPU days with a first generation of at most "
+        f"{percent(setup.number('most_parameters_frac'))} of the largest size, {plain_days:.2f} without; the best "
+        f"trained twin's loss is {-ours.best.metrics['score']:.3f} with it, {-plain.best.metrics['score']:.3f} without",
         differs="the searches compared differ in space, epochs and numbers of networks too, of which the filter is one",
     )
     yield Prediction(

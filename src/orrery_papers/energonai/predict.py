@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.execution.batch import Ints
@@ -42,7 +43,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     yield Prediction(
         claim="latency",
         predicted=float(np.mean(cuts)),
-        because=f"packed against padded batches that are {fill:.0%} full, tp 2, 4 and 8: {text}",
+        because=f"packed against padded batches that are {percent(fill)} full, tp 2, 4 and 8: {text}",
     )
     gains = {n: scaling(paper.setups["pipeline-parallel"], n) for n in STAGES}
     yield Prediction(

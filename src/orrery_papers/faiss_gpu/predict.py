@@ -23,7 +23,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         yield Prediction(
             claim=name,
             predicted=setup.number("num_queries") * each_s / setup.number("num_index_replicas"),
-            because=f"{each_s * 1e6:.1f} us a query on one of {shares:.0f} shards: "
+            because=f"{each_s * 1e6:.1f} µs a query on one of {shares:.0f} shards: "
             f"{on.all_distances_s(index.num_lists, index.num_features) * 1e6:.1f} for centres, then for each of "
             f"{setup.number('num_probes'):.0f} lists {index.table_s(on) * 1e9:.0f} ns for its table and "
             f"{index.scan_s(on, 1.0 / shares) * 1e9:.0f} ns for its codes",
@@ -34,7 +34,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     yield Prediction(
         claim="exact-sift1m",
         predicted=setup.number("num_queries") * each_s,
-        because=f"{each_s * 1e6:.1f} us a query: a row of the product, written and read once",
+        because=f"{each_s * 1e6:.1f} µs a query: a row of the product, written and read once",
     )
 
 

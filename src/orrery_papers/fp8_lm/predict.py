@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.scenario.train import TrainAnswer
@@ -33,8 +34,9 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     ours = fastest(setup, SYSTEMS["level 3"])
     alone = same["BF16"].step_time_s / same["Transformer Engine"].step_time_s - 1.0
     differs = (
-        f"eight-bit products alone gain {alone:.0%} over BF16 here, where the ratios of the paper's two revisions make "
-        "it 28 to 40 %; sequences in a micro-batch, and what their host and casts then take, decide all three"
+        f"eight-bit products alone gain {percent(alone)} over BF16 here, where the ratios of the paper's two "
+        "revisions make it 28 to 40 %; sequences in a micro-batch, and what their host and casts then take, decide "
+        "all three"
     )
     for baseline, claims in BASELINES.items():
         other = same[baseline]
@@ -43,7 +45,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
                 claim=claim,
                 predicted=ours.tokens_per_s_per_device / other.tokens_per_s_per_device - 1.0,
                 because=f"{ours.layout.micro_batch} sequences a micro-batch for one; the baseline's host is waited for "
-                f"{other.parts['launches'] / other.step_time_s:.0%} of its step",
+                f"{percent(other.parts['launches'] / other.step_time_s)} of its step",
                 differs=differs,
             )
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from orrery.base.errors import FactError
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.scenario.train import TrainAnswer
@@ -48,11 +49,11 @@ def predict(paper: Paper) -> Iterator[Prediction]:
             because="every replica does the same; the gradients' exchange is what is added",
         )
         least, most = scaled(strong, is_weak=False)
-        idle = (r.parts["bubble"] / r.step_time_s for r in (least, most))
+        before, after = (percent(r.parts["bubble"] / r.step_time_s, 1) for r in (least, most))
         yield Prediction(
             claim=f"strong-scaling-{name}",
             predicted=_gain(least, most),
-            because="idle time grows from {:.1%} to {:.1%} of a step as replicas share the batch".format(*idle),
+            because=f"idle time grows from {before} to {after} of a step as replicas share the batch",
             differs="contention of a machine in use, and a slowest node, are not modelled",
         )
         yield Prediction(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.scenario.train import TrainAnswer
@@ -26,8 +27,8 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         yield Prediction(
             claim=claim,
             predicted=full[worse].step_time_s / full[better].step_time_s,
-            because=f"{_shown(better, full[better])}; {_shown(worse, full[worse])}; {crossing:.0%} of our step crosses "
-            "nodes",
+            because=f"{_shown(better, full[better])}; {_shown(worse, full[worse])}; {percent(crossing)} of our step "
+            "crosses nodes",
             differs="at the links' rates nearly all traffic hides under layers' work; how far collectives stay below "
             "the links on this network was not measured",
         )

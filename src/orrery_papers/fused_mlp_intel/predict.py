@@ -54,7 +54,7 @@ def _table(paper: Paper) -> Iterator[tuple[str, tuple[float, str]]]:
             rivals = (perceptron(theirs, phase), perceptron(ours, phase, APART), perceptron(theirs, phase, APART))
             for rival, row in zip(RIVALS, rivals, strict=True):
                 words = (
-                    f"{base * 1e6:.1f} us fused, {row.time_s * 1e6:.1f} us for {rival}, a step of {rows(ours):.3g} rows"
+                    f"{base * 1e6:.1f} µs fused, {row.time_s * 1e6:.1f} µs for {rival}, a step of {rows(ours):.3g} rows"
                 )
                 yield f"{case}-{rival}-{phase}", (row.time_s / base, words)
 

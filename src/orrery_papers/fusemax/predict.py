@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Claim, Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.kernels.spatial.attention import Attention
@@ -57,7 +58,8 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         claim="attention-energy",
         predicted=float(np.mean(saved)),
         differs=ENERGY,
-        because=f"{min(saved):.0%} to {max(saved):.0%} less: no scores in the buffer or memory, dearer exponentials",
+        because=f"{percent(min(saved))} to {percent(max(saved))} less: no scores in the buffer or memory, dearer "
+        "exponentials",
     )
     whole = [(r.before.time_s + r.linear_s) / (r.after.time_s + r.linear_s) for r in runs]
     yield Prediction(
@@ -71,7 +73,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         claim="energy",
         predicted=float(np.mean(saved)),
         differs=ENERGY,
-        because=f"{min(saved):.0%} to {max(saved):.0%} less with linear layers",
+        because=f"{percent(min(saved))} to {percent(max(saved))} less with linear layers",
     )
     busy = [float(r.after.details["busy_frac"]) for r in runs]
     yield Prediction(
@@ -90,7 +92,7 @@ def _single(paper: Paper, claim: Claim) -> Prediction:
         claim=claim.id,
         predicted=row.time_s if what == "time" else busy_frac,
         differs=SPILLS,
-        because=f"{row.time_s:.4g} s, array busy {busy_frac:.1%}, {row.bytes:.3g} bytes from memory",
+        because=f"{row.time_s:.4g} s, array busy {percent(busy_frac, 1)}, {row.bytes:.3g} bytes from memory",
     )
 
 

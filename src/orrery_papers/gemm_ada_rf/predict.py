@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from orrery.base.units import percent
 from orrery.catalog.devices import get_device
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
@@ -55,7 +56,8 @@ def _tiles(setup: Setup) -> Iterator[Prediction]:
         claim="power-reduction",
         predicted=lower,
         because="mean over a process that waits for its host longer than it computes: a quicker kernel is seen to draw "
-        f"less, while it draws {swept[0][usual].power_w / swept[0][base].power_w - 1:+.0%} as it runs",
+        f"less, while it draws {percent(swept[0][usual].power_w / swept[0][base].power_w - 1, is_signed=True)} as "
+        "it runs",
         differs="baseline and host time are guesses: against tile 8 the published readings give up to 0.18; constants "
         "of the power rule are those of data-centre cards' matrix units",
     )
@@ -112,4 +114,6 @@ def _polled_w(run: TiledRun, setup: Setup, device: Device) -> float:
 
 
 def _describe(runs: Runs) -> str:
-    return "; ".join(f"{tile}: {run.occupancy_frac:.0%} of the warps, {run.bound_by}" for tile, run in runs.items())
+    return "; ".join(
+        f"{tile}: {percent(run.occupancy_frac)} of the warps, {run.bound_by}" for tile, run in runs.items()
+    )

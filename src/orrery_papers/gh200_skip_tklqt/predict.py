@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.scenario.kernel.answer import KernelRow
@@ -23,8 +24,8 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         yield Prediction(
             claim=f"prefill-{other}",
             predicted=theirs.time_s / ours.time_s,
-            because=f"batch {batch}: {theirs.time_s * 1e3:.2f} ms, {theirs.details['idle_frac']:.0%} idle, against "
-            f"{ours.time_s * 1e3:.2f} ms, {ours.details['idle_frac']:.0%} idle",
+            because=f"batch {batch}: {theirs.time_s * 1e3:.2f} ms, {percent(theirs.details['idle_frac'])} idle, "
+            f"against {ours.time_s * 1e3:.2f} ms, {percent(ours.details['idle_frac'])} idle",
             differs="prompts, batch and the limits of power of these machines were not found",
         )
     encoder = paper.setups["encoder"]

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper
 from orrery.evidence.prediction import Prediction
 from orrery.scenario.bits import BitsAnswer, bits
@@ -38,6 +39,6 @@ def predict(paper: Paper) -> Iterator[Prediction]:
             claim=f"speedup-{name}",
             predicted=1.0 / left_frac,
             because=f"{num_narrow} of {len(best.formats)} layers in four bits, with "
-            f"{best.perturbation_ratio / narrow.perturbation_ratio:.0%} of their perturbation",
+            f"{percent(best.perturbation_ratio / narrow.perturbation_ratio)} of their perturbation",
         )
     yield Prediction(claim="latency-mixed", predicted=1.0 - left_frac, because="the tightest limit")

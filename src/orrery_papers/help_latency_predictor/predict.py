@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from statistics import mean
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper
 from orrery.evidence.prediction import Prediction
 from orrery.predictors.studies.few_shot_latency import EMBEDDING, EXPERIMENT, SCRATCH
@@ -26,7 +27,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         claim="rank-correlation",
         predicted=rank[EMBEDDING],
         because=f"{ours[0]:.3f} to {ours[-1]:.3f} over {SEEDS} seeds of {runs[0][EMBEDDING]['num_machines']:.0f} "
-        f"machines, the worst of a seed {least[EMBEDDING]:.3f}; median error {error[EMBEDDING]:.1%}; simulated "
+        f"machines, the worst of a seed {least[EMBEDDING]:.3f}; median error {percent(error[EMBEDDING], 1)}; simulated "
         "machines are more alike than real ones",
     )
     yield Prediction(

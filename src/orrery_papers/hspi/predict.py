@@ -6,6 +6,7 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.numerics.arithmetic.accumulation import PLATFORMS, product
@@ -29,7 +30,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     yield Prediction(
         claim="black-box",
         predicted=black / chance,
-        because=f"shares of set low bits alone name {black:.0%}, where guessing names {chance:.0%}",
+        because=f"shares of set low bits alone name {percent(black)}, where guessing names {percent(chance)}",
         differs="emulated platforms differ in orders that leave trailing zeros; real ones also round logits to 16 bits",
     )
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from orrery.base.units import percent
 from orrery.engine.streams import stream
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
@@ -80,7 +81,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     curve = {share: gain(setup, share) for share in LONG_FRACS}
     if curve[LONG_FRAC]:
         words = f"{NODE} instances, by the share of long requests: " + ", ".join(
-            f"{share:.1%} {value:.2f}x" for share, value in curve.items()
+            f"{percent(share, 1)} {value:.2f}x" for share, value in curve.items()
         )
         for claim in ("throughput", "throughput-latest"):
             yield Prediction(claim=claim, predicted=curve[LONG_FRAC], because=words, differs=MIX)

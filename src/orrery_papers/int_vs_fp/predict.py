@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.numerics.parse import parse_format
@@ -74,7 +75,7 @@ def clipping(setup: Setup) -> Prediction:
         claim="symmetric-clipping",
         predicted=1.0 - after.mean_steps / before.mean_steps,
         because=f"{before.mean_steps:.4f} steps on average with the lowest code, which "
-        f"{before.lowest_code_frac:.2%} of numbers take; {after.mean_steps:.4f} without it",
+        f"{percent(before.lowest_code_frac, 2)} of numbers take; {after.mean_steps:.4f} without it",
     )
 
 

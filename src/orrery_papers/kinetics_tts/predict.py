@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from orrery.base.units import percent
 from orrery.catalog.models import get_model
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
@@ -87,7 +88,9 @@ def _gains(dense: list[Strategy], sparse: list[Strategy]) -> Iterator[Prediction
     for claim, budgets in (("gain-low-cost", low), ("gain-high-cost", [max(s.total_flops for s in dense)])):
         gain, at, pair = max((_gain(fronts, budget), budget, claim) for budget in budgets)
         best = [_best_within(front, at) for front in fronts]
-        words = " against ".join(f"{s.model.name} x {s.num_tries}: {s.covered_frac:.1%}" for s in best[::-1] if s)
+        words = " against ".join(
+            f"{s.model.name} x {s.num_tries}: {percent(s.covered_frac, 1)}" for s in best[::-1] if s
+        )
         yield Prediction(claim=pair, predicted=gain, because=f"at {at:.2g} equivalent flops {words}", differs=DIFFERS)
 
 

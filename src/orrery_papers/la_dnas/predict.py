@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from orrery.base.units import percent
 from orrery.catalog.devices import get_device
 from orrery.evidence.paper_file import Paper
 from orrery.evidence.prediction import Prediction
@@ -34,13 +35,13 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     yield Prediction(
         claim="relative-error",
         predicted=float(at_all["mean_error_frac"]),
-        because=f"median {float(at_all['median_error_frac']):.2%}, judged without the noise of timings; the kernel "
-        "rules are smoother than a real card",
+        because=f"median {percent(float(at_all['median_error_frac']), 2)}, judged without the noise of timings; the "
+        "kernel rules are smoother than a real card",
     )
     yield Prediction(
         claim="past-40k",
         predicted=fewer / more,
-        because=f"{fewer:.2%} with {sizes[0]:,}, {more:.2%} with {sizes[1]:,}",
+        because=f"{percent(fewer, 2)} with {sizes[0]:,}, {percent(more, 2)} with {sizes[1]:,}",
         differs="errors are judged without the noise of timings, which hides what more samples still gain",
     )
     found = searched(machine, 0, steps, ignore)
@@ -48,8 +49,8 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     yield Prediction(
         claim="latency-reduction",
         predicted=reduction_at(found, "latency", EQUAL_FRAC),
-        because=f"where {EQUAL_FRAC:.0%} of what a search gains over drawn networks is lost; {by_work:.0%} with "
-        f"multiply-adds in the loss, {little:.0%} where {SMALL_LOSS_FRAC:.0%} is lost",
+        because=f"where {percent(EQUAL_FRAC)} of what a search gains over drawn networks is lost; {percent(by_work)} "
+        f"with multiply-adds in the loss, {percent(little)} where {percent(SMALL_LOSS_FRAC)} is lost",
         differs="quality is a stand-in that the search sees without noise; how much of it counts as preserved, and how "
         "far tasks differ in what suits them (0.23 to 0.34), decide the number",
     )

@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Claim, Paper, Setup, get_paper
 from orrery.evidence.prediction import Prediction
 from orrery.execution.memory import Infeasible
@@ -165,7 +166,7 @@ def _one(bench: Bench, claim: Claim) -> Prediction | None:
         return Prediction(claim=claim.id, predicted=found, because="90 % in time", differs=OBJECTIVES)
     if metric == "capacity_increase":
         gains = {name: bench.capacity(name, True) / bench.capacity(name, False) - 1.0 for name in bench.stated}
-        words = ", ".join(f"{name} {gain:.0%}" for name, gain in gains.items())
+        words = ", ".join(f"{name} {percent(gain)}" for name, gain in gains.items())
         mean = float(np.mean(list(gains.values())))
         return Prediction(claim=claim.id, predicted=mean, because=f"mean of {words}", differs=OBJECTIVES)
     if metric == "baseline_prefill_energy_per_token":

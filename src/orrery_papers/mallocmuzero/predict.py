@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.scenario.experiment import run_experiment
@@ -29,7 +30,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
             claim=claim,
             predicted=sum(saved) / len(saved),
             because=f"{len(saved)} programs, means of {SEEDS} seeds; a beam of positions, each played to its end at "
-            f"random: {min(saved):.1%} to {max(saved):.1%}",
+            f"random: {percent(min(saved), 1)} to {percent(max(saved), 1)}",
         )
     yield Prediction(claim="some-better", predicted=float(better), because="programs whose mapping got better")
 

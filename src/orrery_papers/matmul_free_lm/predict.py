@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from orrery.base.errors import FactError
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.scenario.ask import Answer, InfeasibleAnswer, estimate
@@ -42,7 +43,7 @@ def training(setup: Setup) -> Prediction:
     return Prediction(
         claim="training-memory",
         predicted=max(saved),
-        because=f"kept for the backward pass, from {min(saved):.0%} for one sequence up; states are alike",
+        because=f"kept for the backward pass, from {percent(min(saved))} for one sequence up; states are alike",
         differs="what the baseline's layers keep beyond what their operations read is not counted",
     )
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.execution.train.job import TrainingJob
@@ -22,11 +23,11 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     claims = {claim.id: claim for claim in paper.claims}
     for claim in ("interleaved-gain", "interleaved-gain-batch-12"):
         plain, chunks = (run_of(claims[claim].setup, which) for which in ("baseline_layout", "layout"))
-        idle = (float(r.steps.parts["bubble"][0]) / r.step_s for r in (plain, chunks))
+        before, after = (percent(float(r.steps.parts["bubble"][0]) / r.step_s, 1) for r in (plain, chunks))
         yield Prediction(
             claim=claim,
             predicted=plain.step_s / chunks.step_s - 1.0,
-            because="idle time falls from {:.1%} to {:.1%} of a step with four chunks a device".format(*idle),
+            because=f"idle time falls from {before} to {after} of a step with four chunks a device",
         )
     runs = {name: run_of(paper.setups[name]) for name in SIZES}
     largest = runs["1t"]
@@ -36,7 +37,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         claim="aggregate-throughput",
         predicted=devices * largest.megatron_flops_per_s_per_device,
         differs=KERNELS,
-        because=f"{largest.layout} on {devices} devices; {bubble:.1%} of a step is the pipeline's idle time",
+        because=f"{largest.layout} on {devices} devices; {percent(bubble, 1)} of a step is the pipeline's idle time",
     )
     yield Prediction(
         claim="fraction-of-peak",

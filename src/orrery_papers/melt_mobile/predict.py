@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.execution.shard import shard
@@ -19,7 +20,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     yield Prediction(
         claim="memory-bound",
         predicted=by.get("memory", 0.0) / sum(by.values()),
-        because=", ".join(f"{name} {share / sum(by.values()):.0%}" for name, share in by.items()),
+        because=", ".join(f"{name} {percent(share / sum(by.values()))}" for name, share in by.items()),
         differs="the batch is larger than one user's",
     )
     deployment = found.question.deployment

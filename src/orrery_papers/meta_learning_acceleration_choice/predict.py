@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from orrery.base.experiment import Row
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper
 from orrery.evidence.prediction import Prediction
 from orrery.predictors.acceleration.stored import stored_history
@@ -38,6 +39,6 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 
 def _describe(row: Row) -> str:
     return (
-        f"{float(row['regret_mean_frac']):.0%} longer than the best on average, {float(row['regret_p90_frac']):.0%} at "
-        "the 90th percentile"
+        f"{percent(float(row['regret_mean_frac']))} longer than the best on average, "
+        f"{percent(float(row['regret_p90_frac']))} at the 90th percentile"
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper
 from orrery.evidence.prediction import Prediction
 from orrery.reasoning.coverage import Difficulty
@@ -20,7 +21,8 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         num_episodes=int(setup.number("num_episodes")),
     )
     words = (
-        f"{stream.needed_episodes():.2f} of {stream.num_episodes} episodes are needed for {stream.solved_frac():.1%}; "
-        f"regret {stream.regret_episodes():.2f} episodes, the last of which adds {stream.progress()[-1]:.2%}"
+        f"{stream.needed_episodes():.2f} of {stream.num_episodes} episodes are needed for "
+        f"{percent(stream.solved_frac(), 1)}; regret {stream.regret_episodes():.2f} episodes, the last of which "
+        f"adds {percent(stream.progress()[-1], 2)}"
     )
     yield Prediction(claim="token-efficiency", predicted=stream.saving_ratio(), because=words, differs=DIFFERS)

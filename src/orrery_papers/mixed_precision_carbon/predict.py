@@ -26,8 +26,8 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     yield Prediction(
         claim="draw",
         predicted=full.wall_w - half.wall_w,
-        because=f"{full.wall_w:.0f} W and {full.step_s * 1e6:.0f} us a step, then {half.wall_w:.0f} W and "
-        f"{half.step_s * 1e6:.0f} us",
+        because=f"{full.wall_w:.0f} W and {full.step_s * 1e6:.0f} µs a step, then {half.wall_w:.0f} W and "
+        f"{half.step_s * 1e6:.0f} µs",
         differs="the device, the network and its batch are assumed; a smaller card or a slow data loader "
         "leaves less to save",
     )

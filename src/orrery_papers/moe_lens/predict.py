@@ -6,6 +6,7 @@ from math import exp, sqrt
 
 import numpy as np
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.scenario.host_attention import HostAttentionAnswer
@@ -41,7 +42,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         claim="most",
         predicted=best.gain,
         because=f"{name}: {best.phased_s:.0f} s against {best.duration_s:.0f} s, "
-        f"{best.output_tokens_per_s / best.limit_tokens_per_s:.0%} of what an endless run would answer a second",
+        f"{percent(best.output_tokens_per_s / best.limit_tokens_per_s)} of what an endless run would answer a second",
         differs=DIFFERS,
     )
 

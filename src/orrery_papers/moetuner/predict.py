@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.execution.experts.placed import Placed, placed
@@ -40,8 +41,9 @@ def predict(paper: Paper) -> Iterator[Prediction]:
             because=f"fullest device {plain.found.fullest_ratio:.2f} times the mean in order, "
             f"{tuned.found.fullest_ratio:.2f} placed; {plain.found.leaves_node_frac:.2f} and "
             f"{tuned.found.leaves_node_frac:.2f} of the ways leave the node; programs proven within "
-            f"{tuned.found.load_gap_frac or 0.0:.1%} (loads) and {tuned.found.way_gap_frac or 0.0:.1%} (ways); against "
-            f"results that come home and no copied context {unplaced_s / tuned.pass_s - 1.0:+.1%}",
+            f"{percent(tuned.found.load_gap_frac or 0.0, 1)} (loads) and "
+            f"{percent(tuned.found.way_gap_frac or 0.0, 1)} (ways); against results that come home and no copied "
+            f"context {percent(unplaced_s / tuned.pass_s - 1.0, 1, is_signed=True)}",
             differs=DIFFERS,
         )
 

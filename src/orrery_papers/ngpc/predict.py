@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery_papers.ngpc.engines import EngineFrame
@@ -20,8 +21,8 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         yield Prediction(
             claim=name,
             predicted=one.speedup_ratio,
-            because=f"{one.engine_frac:.0%} over {one.num_engines:g}, the rest over {one.rest_ratio:g}, whichever is "
-            f"longer; more than {one.enough_engines:.0f} engines wait",
+            because=f"{percent(one.engine_frac)} over {one.num_engines:g}, the rest over {one.rest_ratio:g}, "
+            f"whichever is longer; more than {one.enough_engines:.0f} engines wait",
             differs=DIFFERS,
         )
     setup = claims["nerf-rate"].setup

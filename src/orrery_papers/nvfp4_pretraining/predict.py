@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orrery.base.units import percent
 from orrery.catalog.frameworks import get_framework
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
@@ -107,7 +108,7 @@ def layer(setup: Setup) -> Iterator[Prediction]:
     word = Nvfp4Knobs().weights
     differ, along = mismatch_frac(w, word), mismatch_frac(w, "nvfp4")
     yield Prediction(
-        claim="same-weights", predicted=differ, because=f"square scales; {along:.0%} with scales along rows"
+        claim="same-weights", predicted=differ, because=f"square scales; {percent(along)} with scales along rows"
     )
     blocks = x.reshape(-1, BLOCK)
     error = np.abs(round_trip(x, "nvfp4").reshape(-1, BLOCK) - blocks).max(axis=1) / np.abs(blocks).max(axis=1)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.scenario.estimates import estimate
@@ -32,8 +33,8 @@ def predict(paper: Paper) -> Iterator[Prediction]:
                 claim=f"{name}-{end}",
                 predicted=found["speedup"],
                 because=f"its passes alone {found['denoise_speedup']:.2f} times faster, as "
-                f"{found['attention_left_out_frac']:.0%} of one device's are left out; text encoders and decoder are "
-                "every device's own work",
+                f"{percent(found['attention_left_out_frac'])} of one device's are left out; text encoders and decoder "
+                "are every device's own work",
                 differs=DIFFERS,
             )
 

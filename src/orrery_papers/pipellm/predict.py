@@ -6,6 +6,7 @@ from math import ceil, inf
 
 import numpy as np
 
+from orrery.base.units import percent
 from orrery.catalog.traces import load_trace
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
@@ -59,7 +60,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     yield Prediction(
         claim="pipelined-vllm",
         predicted=1.0 - ahead / plain,
-        because=f"the same with caches encrypted ahead, of which {hit_frac:.0%} were guessed by a predictor that "
+        because=f"the same with caches encrypted ahead, of which {percent(hit_frac)} were guessed by a predictor that "
         "runs on the simulated order of swaps",
         differs="how often caches overflow follows from lengths and load, which are not written",
     )

@@ -7,6 +7,7 @@ from math import floor, frexp
 import numpy as np
 from numpy.typing import NDArray
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper
 from orrery.evidence.prediction import Prediction
 from orrery.numerics.codec.rounding import round_to
@@ -81,5 +82,5 @@ def random_rounding(format: Minifloat) -> Prediction:
     return Prediction(
         claim="unbiased",
         predicted=float(by_distance.mean() / x[0]),
-        because=f"mean of {NUM_DRAWS} draws by distance; equal chances go up {ups:.1%} of the time",
+        because=f"mean of {NUM_DRAWS} draws by distance; equal chances go up {percent(ups, 1)} of the time",
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from math import exp, log
 from typing import Any
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.scenario.ask import InfeasibleAnswer
@@ -48,7 +49,8 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     yield Prediction(
         claim="plan-improvement",
         predicted=sum(gains) / len(gains),
-        because=f"four sizes, {min(gains):.0%} to {max(gains):.0%}; same kernels, only cuts and meshes differ",
+        because=f"four sizes, {percent(min(gains))} to {percent(max(gains))}; same kernels, only cuts and meshes "
+        "differ",
         differs="the symmetric plan pays for tensor parallelism over the whole node in every call; "
         "how far the paper's own plan by hand was tuned is not written",
     )

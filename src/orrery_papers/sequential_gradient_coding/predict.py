@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from statistics import NormalDist
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.scenario.experiment import run_experiment
@@ -34,7 +35,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
             claim=f"profile-{name}",
             predicted=found[name]["total_s"],
             differs=DIFFERS[f"run_time_{name}"],
-            because=f"rounds of a trace with {LATE_FRAC:.0%} stragglers, waiting on where they are too many",
+            because=f"rounds of a trace with {percent(LATE_FRAC)} stragglers, waiting on where they are too many",
         )
     for claim in ("headline", "profile-reduction"):
         yield Prediction(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from statistics import geometric_mean
 
+from orrery.base.units import percent
 from orrery.catalog.devices import get_device
 from orrery.catalog.models import get_model
 from orrery.evidence.paper_file import Paper, Setup
@@ -85,7 +86,7 @@ def described(answer: CompositionAnswer) -> str:
     """The parts of a request as text."""
     switch_s = answer.settled_missed_frac * answer.expert.switch_s
     run_s = answer.expert.run_s(answer.output_tokens)
-    missed = f"{answer.settled_missed_frac:.0%} missed"
+    missed = f"{percent(answer.settled_missed_frac)} missed"
     return f"{switch_s * 1e3:.3g} ms of switching ({missed}) and {run_s * 1e3:.3g} ms of running"
 
 

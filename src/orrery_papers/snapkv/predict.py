@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.execution.whole_prompts import longest_prompt_tokens
@@ -24,7 +25,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         predicted=full.estimate.tpot_s / chosen.estimate.tpot_s,
         because=f"batch {batch}: {full.estimate.tpot_s * 1e3:.0f} ms a token with {words.number('input_tokens'):.0f} "
         f"tokens cached, {chosen.estimate.tpot_s * 1e3:.0f} ms with {words.number('kept_tokens'):.0f}, which hold "
-        f"{recall['snapkv']:.0%} of later attention on drawn maps (by lot {recall['random']:.0%})",
+        f"{percent(recall['snapkv'])} of later attention on drawn maps (by lot {percent(recall['random'])})",
         differs="the step itself: the engine's host time, which both pay, a cache that is copied as it grows, and how "
         "badly attention fills the device with so few sequences",
     )

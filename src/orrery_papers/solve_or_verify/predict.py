@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.scenario.answer_studies import Study
@@ -20,8 +21,8 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     found = split(paper.setups["math128"])
     figures = found.figures
     words = (
-        f"{figures['vote_right_frac']:.1%} right by votes; checks reach what votes ever get, to half a point, at "
-        f"{figures['catch_up_tokens'] / ANSWER_TOKENS:.0f} answers' worth of tokens"
+        f"{percent(figures['vote_right_frac'], 1)} right by votes; checks reach what votes ever get, to half a point, "
+        f"at {figures['catch_up_tokens'] / ANSWER_TOKENS:.0f} answers' worth of tokens"
     )
     yield Prediction(claim="compute-to-match", predicted=figures["catch_up_ratio"], because=words, differs=DIFFERS)
     steps = " -> ".join(f"{row['num_solutions']} x {row['num_checks']}" for row in found.rows if row["num_checks"])

@@ -22,13 +22,13 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         predicted=before / after,
         differs="what a copy takes on that machine was not found",
         because=f"{data.num_runs} runs of {data.run_bytes} bytes: {before:.3g} s in copies, "
-        f"{after * 1e6:.3g} us in one kernel",
+        f"{after * 1e6:.3g} µs in one kernel",
     )
     before, after = sent_by_copies_s(data, device, copy_s), sent_s(data, device, kernel_s)
     yield Prediction(
         claim="send",
         predicted=before / after,
-        because=f"{before:.3g} s with copies on both sides, {after * 1e6:.3g} us packed, sent and unpacked",
+        because=f"{before:.3g} s with copies on both sides, {after * 1e6:.3g} µs packed, sent and unpacked",
         differs="the message's own way through MPI takes longer than its bytes on the wire and one latency",
     )
 

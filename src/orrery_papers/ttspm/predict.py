@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper
 from orrery.evidence.prediction import Prediction
 from orrery.reasoning.coverage import coverage
@@ -30,8 +31,8 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     yield Prediction(
         claim=claim.id,
         predicted=found - once,
-        because=f"{found:.1%} of questions alike have a right answer among {tries:g}; after {stop['advised_tries']} "
-        "tries another one adds less than a point",
+        because=f"{percent(found, 1)} of questions alike have a right answer among {tries:g}; after "
+        f"{stop['advised_tries']} tries another one adds less than a point",
         differs="questions that are not alike, some of which no try solves, and the vote that has to find a right "
         "answer among the others; both need recorded answers of the trained model",
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.scenario.kernel.answer import KernelRow
@@ -23,7 +24,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         yield Prediction(
             claim=claim,
             predicted=rows[BASELINE].time_s / rows[OURS].time_s - 1.0,
-            because=f"memory operations, then instructions: {counted}; traffic alone allows {bound:.0%}",
+            because=f"memory operations, then instructions: {counted}; traffic alone allows {percent(bound)}",
             differs="how much of the arithmetic hides behind the memory, and how many threads ran",
         )
         if claim == "speedup-avx512":

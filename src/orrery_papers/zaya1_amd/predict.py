@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.models.config import parse
@@ -36,7 +37,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     if answer is not None and answer.run is not None:
         words = (
             f"{answer.peak_memory_bytes / 1e9:.0f} GB a device without cutting the model ({answer.layout}); 14T "
-            f"tokens take {answer.run.days:.0f} days, of which {lost_frac(answer):.1%} are saves and failures"
+            f"tokens take {answer.run.days:.0f} days, of which {percent(lost_frac(answer), 1)} are saves and failures"
         )
     yield Prediction(claim="devices-a-copy", predicted=float(least), because=words)
 

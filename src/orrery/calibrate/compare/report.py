@@ -6,6 +6,7 @@ from math import exp, log
 
 import numpy as np
 
+from orrery.base.units import percent
 from orrery.calibrate.compare.answer import CauseFit, Compared, Comparison, Verdict
 from orrery.calibrate.compare.cells import SPEEDS, Cell, Floats
 from orrery.calibrate.compare.fit import Fitted
@@ -94,7 +95,7 @@ def _summary(
     if verdict == "unexplained":
         return f"{typical}: no known cause explains it."
     also = f"; and {second.severity_said}" if second else ""
-    return f"{typical}; {suspects[0].severity_said}{also} explains {explained:.0%} of it."
+    return f"{typical}; {suspects[0].severity_said}{also} explains {percent(explained)} of it."
 
 
 def _suspect(
@@ -165,8 +166,8 @@ def _slower(ratio: float, kind: str) -> str:
     """``62% slower``; of power, cache and memory more or less."""
     share = _slower_frac(ratio)
     if kind in SPEEDS:
-        return f"{abs(share):.0%} {'slower' if share >= 0 else 'faster'}"
-    return f"{abs(share):.0%} {'more' if (share >= 0) == (kind == 'memory') else 'less'}"
+        return f"{percent(abs(share))} {'slower' if share >= 0 else 'faster'}"
+    return f"{percent(abs(share))} {'more' if (share >= 0) == (kind == 'memory') else 'less'}"
 
 
 def _typical_ratio(problem: Problem) -> float:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from orrery.base.units import percent
 from orrery.calibrate.device.search import Measured
 from orrery.scenario.answer import to_json
 from orrery.scenario.show import Table
@@ -68,7 +69,7 @@ class DeviceAnswer:
         """The measurements, for people."""
         notes = (
             f"Written to {self.file}: use it as --device {self.file} with --engine {self.backend}.",
-            f"Kernels are predicted within {self.uncertainty_frac:.0%} (one sigma, on the average).",
+            f"Kernels are predicted within {percent(self.uncertainty_frac)} (one sigma, on the average).",
             *self.notes,
         )
         return Table(

@@ -13,6 +13,7 @@ import numpy as np
 import psutil
 
 from orrery.base.errors import OrreryError
+from orrery.base.units import percent
 from orrery.calibrate.measure.backends.backend import Backend, Unsupported
 from orrery.calibrate.measure.clock import deviation
 from orrery.calibrate.measure.facts import affinity, is_virtual
@@ -175,10 +176,13 @@ class LoadMonitor:
     def _busy_words(self, others_frac: float, stolen_frac: float | None) -> tuple[str, ...]:
         jitter_frac = median(r.jitter_frac for r in self.readings)
         words = {
-            f"Other processes took {others_frac:.0%} of the cores' time.": others_frac > OTHERS_BUSY_FRAC,
-            f"The host kept {stolen_frac or 0.0:.0%} of the processor's time for other guests.": (stolen_frac or 0.0)
+            f"Other processes took {percent(others_frac)} of the cores' time.": others_frac > OTHERS_BUSY_FRAC,
+            f"The host kept {percent(stolen_frac or 0.0)} of the processor's time for other guests.": (
+                stolen_frac or 0.0
+            )
             > STOLEN_FRAC,
-            f"The same small kernel, timed again at once, differs by {jitter_frac:.0%}.": jitter_frac > JITTER_FRAC,
+            f"The same small kernel, timed again at once, differs by {percent(jitter_frac)}.": jitter_frac
+            > JITTER_FRAC,
         }
         return tuple(word for word, is_true in words.items() if is_true)
 

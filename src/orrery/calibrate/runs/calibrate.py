@@ -9,6 +9,7 @@ import numpy as np
 
 from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError
+from orrery.base.units import percent
 from orrery.calibrate.runs import file, reference_predictions
 from orrery.calibrate.runs.answer import OPEN, ConstantUpdate, Predicted, RunsAnswer
 from orrery.calibrate.runs.fit import Fitted, Predicts, errors_of, fit, keep, known_share
@@ -196,8 +197,8 @@ def _notes(table: Table, runs: Runs, against: Sequence[Contradiction], settled: 
         notes.append(f"{len(against) - SHOWN} more such contradictions")
     if settled.share < 1.0:
         notes.append(
-            f"The constants went {settled.share:.0%} of the way that the runs ask for: further, predictions of other "
-            "models or modes would leave their intervals, and by more than any of these runs needed."
+            f"The constants went {percent(settled.share)} of the way that the runs ask for: further, predictions of "
+            "other models or modes would leave their intervals, and by more than any of these runs needed."
         )
     if runs.subject.kind == "engine" and runs.subject.version in ("", UNVERSIONED):
         notes.append("The runs do not say the engine's version; --engine-version 0.11.0 ties the correction to one.")

@@ -8,6 +8,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from orrery.base.errors import ScenarioError
+from orrery.base.units import percent
 from orrery.calibrate.runs.log import Log
 
 UserSettings = Mapping[str, str]
@@ -60,7 +61,8 @@ def check_requests(where: str, completed: float, failed: float) -> Iterator[str]
         if share > FAILED_FRAC:
             raise ScenarioError(
                 f"{where}: {failed:.0f} of {completed + failed:.0f} requests failed; times of the rest are those of an "
-                f"engine in trouble. Run it again with fewer than {FAILED_FRAC:.0%} failing, or leave the file out."
+                f"engine in trouble. Run it again with fewer than {percent(FAILED_FRAC)} failing, or leave the file "
+                "out."
             )
         yield f"{failed:.0f} of {completed + failed:.0f} requests failed"
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Protocol
 
+from orrery.base.units import percent
 from orrery.evidence.digest.subscription import Frequency, SubscriptionFilter
 from orrery.evidence.feed.entry import Classification
 from orrery.evidence.feed.store import Store
@@ -122,10 +123,10 @@ def _reasons(trend: Trend, selection: SubscriptionFilter) -> Iterator[str]:
     """Why a reader wants a paper: its layer, a technique that it resembles, or a saved search that it answers."""
     classification = trend.understood
     if classification.layer in selection.layers:
-        yield f"layer {classification.layer} ({classification.layer_confidence_frac:.0%} sure)"
+        yield f"layer {classification.layer} ({percent(classification.layer_confidence_frac)} sure)"
     for name, sure in classification.techniques:
         if name in selection.techniques:
-            yield f"resembles {name} ({sure:.0%} sure)"
+            yield f"resembles {name} ({percent(sure)} sure)"
     if selection.searches:
         there = {term for column in columns(document_of_entry(trend.entry, classification)).values() for term in column}
         yield from (f"has all words of {search!r}" for search in selection.searches if _answers(search, there))

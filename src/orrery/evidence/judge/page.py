@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from orrery.base.units import percent
 from orrery.evidence.amounts import amount
 from orrery.evidence.judge.claim_result import ClaimResult
 from orrery.evidence.paper_file import Paper, get_paper
@@ -86,8 +87,8 @@ def totals(papers: Mapping[str, Paper], claims: Mapping[str, Sequence[ClaimResul
         f"{len(held)} papers ({len(set(held) & set(core))} of {len(core)} core ones) have a verdict that could have "
         f"failed and did not, of {len(tried)} with a verdict that could have failed. {len(papers)} papers make "
         f"{sum(count.values()):,} claims: {count['reproduced']} are reproduced, {count['not reproduced']} are not; the "
-        f"others: {rest}. The median difference of those that count is {_percentile(off, 0.5):.1%}, the 90th "
-        f"percentile {_percentile(off, 0.9):.0%}."
+        f"others: {rest}. The median difference of those that count is {percent(_percentile(off, 0.5), 1)}, the 90th "
+        f"percentile {percent(_percentile(off, 0.9))}."
     )
 
 

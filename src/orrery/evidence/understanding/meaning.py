@@ -7,6 +7,7 @@ technique that no command takes is said to be one.
 from dataclasses import dataclass
 
 from orrery.base.errors import OrreryError
+from orrery.base.units import percent
 from orrery.evidence.feed.entry import Classification
 from orrery.evidence.understanding.claim_effect import ClaimEffect, Result, answer_of, askable, effects, why_none
 from orrery.scenario.levers import get_lever, lever_of
@@ -42,7 +43,7 @@ class DeploymentEffect:
 
     def __str__(self) -> str:
         """One sentence."""
-        head = f"{self.technique} ({self.confidence_frac:.0%} sure): "
+        head = f"{self.technique} ({percent(self.confidence_frac)} sure): "
         if self.before is None or self.after is None:
             return head + self.because
         times = "" if self.ratio is None else f" ({self.ratio:.2f} times)"

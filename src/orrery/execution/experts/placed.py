@@ -14,6 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from orrery.base.units import percent
 from orrery.execution.batch import Batch
 from orrery.execution.experts.affinity import Ints
 from orrery.execution.experts.placement import distances, fullest, hops, in_order, near_followed
@@ -159,13 +160,13 @@ def placed_note(deployment: Deployment) -> str:
     if found is None:
         return f"expert_placement = {method}: no effect on this deployment: {_why_not(deployment, routes)}"
     text = (
-        f"expert_placement: {method}, {found.leaves_device_frac:.0%} of the ways to the next experts leave the device "
-        f"({found.ordered_device_frac:.0%} in order), {found.leaves_node_frac:.0%} the node "
-        f"({found.ordered_node_frac:.0%}); fullest rank {found.fullest_ratio:.2f} of the mean "
+        f"expert_placement: {method}, {percent(found.leaves_device_frac)} of the ways to the next experts leave the "
+        f"device ({percent(found.ordered_device_frac)} in order), {percent(found.leaves_node_frac)} the node "
+        f"({percent(found.ordered_node_frac)}); fullest rank {found.fullest_ratio:.2f} of the mean "
         f"({found.ordered_fullest_ratio:.2f})"
     )
     if found.load_gap_frac is not None and found.way_gap_frac is not None:
-        text += f"; proven within {found.load_gap_frac:.1%} (loads) and {found.way_gap_frac:.1%} (ways)"
+        text += f"; proven within {percent(found.load_gap_frac, 1)} (loads) and {percent(found.way_gap_frac, 1)} (ways)"
     if not found.is_moved and method != COPIED:
         text += "; experts stay in order: nothing was gained on tokens that the placement was not found on"
     if found.is_copied:

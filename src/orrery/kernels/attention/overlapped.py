@@ -18,6 +18,7 @@ from math import ceil
 import numpy as np
 
 from orrery.base.errors import OutOfRange
+from orrery.base.units import percent
 from orrery.hardware.device import Device
 from orrery.kernels.attention.prefill import exponentials_per_s
 from orrery.kernels.ops import AttentionPrefill, Floats
@@ -136,7 +137,8 @@ def run(shape: Shape, device: Device, number: Format, *, is_overlapped: bool) ->
         vector_s=vector,
         num_waves=waves,
         because=(
-            f"products at {frac:.1%} of the {rate} peak, {exponentials_per_s(device):.3g} exponentials a second, "
-            f"{VECTOR_INSTRUCTIONS:g} vector instructions a score; loads and clocks under power limits left out",
+            f"products at {percent(frac, 1)} of the {rate} peak, {exponentials_per_s(device):.3g} exponentials a "
+            f"second, {VECTOR_INSTRUCTIONS:g} vector instructions a score; loads and clocks under power limits left "
+            "out",
         ),
     )

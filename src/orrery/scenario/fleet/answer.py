@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from orrery.base.sources import Fact
-from orrery.base.units import figures
+from orrery.base.units import figures, percent
 from orrery.catalog.autoscalers import facts_of
 from orrery.fleet.service.result import FRAME, FleetRun
 from orrery.scenario.answer import to_json
@@ -123,7 +123,7 @@ class FleetAnswer:
         shed_frac = self.num_shed / self.num_sent
         if not any(1.0 - shed_frac < o["needed_frac"] - 1e-12 for o in self.slo.values()):
             return ""
-        return f"The tenants' budgets shed {shed_frac:.2%} of the requests, which no replica changes."
+        return f"The tenants' budgets shed {percent(shed_frac, 2)} of the requests, which no replica changes."
 
     # -- money and energy ---------------------------------------------------------------------------------------------
 

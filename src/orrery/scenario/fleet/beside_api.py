@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from orrery.base.units import percent
 from orrery.fleet.money import S_PER_MONTH, Demand, Machines, Terms, compare
 from orrery.fleet.service.result import FleetRun
 from orrery.scenario.answer import to_json
@@ -47,7 +48,10 @@ class BesideApi:
             return "it costs less at any load that these replicas sustain"
         if part is None or used is None:
             return f"it costs more from {at:.3g} requests/s; {self.served_requests_per_s:.3g} were served"
-        return f"it costs more from {at:.3g} requests/s ({part:.0%} of what these replicas sustain; {used:.0%} is used)"
+        return (
+            f"it costs more from {at:.3g} requests/s ({percent(part)} of what these replicas sustain; "
+            f"{percent(used)} is used)"
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The comparison as plain data; what is never reached is null."""

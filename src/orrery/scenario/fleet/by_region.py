@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from orrery.base.units import percent
 from orrery.fleet.regions.region_map import RegionMap
 from orrery.fleet.service.result import Flags, FleetRun
 from orrery.scenario.fleet.by_hour import ByHour, by_region_of_run, drawn_until_j
@@ -168,7 +169,7 @@ class AgainstNearest:
     def sentence(self) -> str:
         """All differences in one sentence."""
         named = (("cost", self.cost_frac), ("energy", self.energy_frac), ("CO2", self.carbon_frac))
-        parts = [f"{name} {value:+.1%}" for name, value in named if value is not None]
+        parts = [f"{name} {percent(value, 1, is_signed=True)}" for name, value in named if value is not None]
         if self.p99_ttft_s is not None:
             parts.append(f"p99 TTFT {1e3 * self.p99_ttft_s:+.0f} ms")
         if self.attained_frac is not None:

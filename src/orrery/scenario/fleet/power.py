@@ -12,6 +12,7 @@ import numpy as np
 
 from orrery.base.errors import ScenarioError
 from orrery.base.extension_points import knobs_from
+from orrery.base.units import percent
 from orrery.fleet.power import POWER_CAPS
 from orrery.fleet.power.capping import Clocks, Reading
 from orrery.fleet.service.power_places import places_of
@@ -119,7 +120,7 @@ def power_notes(cap: PowerCap | None, terms: list[PoolTerms]) -> tuple[str, ...]
         return ()
     unknown = [t.name for t in terms if not t.host_power_w]
     is_shared = any(not t.power_priority for t in terms)
-    share = f"{cap.low_priority_frac:.0%} of the replicas" if is_shared else "replicas of low priority"
+    share = f"{percent(cap.low_priority_frac)} of the replicas" if is_shared else "replicas of low priority"
     return (
         f"power: the draw is read every {cap.reading_s:g} s, clocks follow after {cap.delay_s:g} s, and "
         f"{share} are slowed first; a step's arithmetic slows with the clock and its memory does not",

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from orrery.base.errors import ScenarioError
+from orrery.base.units import percent
 from orrery.execution.memory import Infeasible
 from orrery.fleet.service.rate_curve import DAY_S, HOUR_S, hourly_means
 from orrery.fleet.service.result import FleetRun
@@ -221,8 +222,8 @@ def _wave_notes(setup: FleetService, sample: Requests, hours: tuple[Hour, ...]) 
         return ()
     return (
         f"steady: outputs are all of {sample.output_tokens[0]} tokens, so under {setup.service.router} they come and "
-        f"go in waves; in the {len(full)} hours above {FULL_FRAC:.0%} of what the replicas sustain, mean TTFT is up to "
-        "three times what is said here; outputs that differ (output_tokens_std) have none",
+        f"go in waves; in the {len(full)} hours above {percent(FULL_FRAC)} of what the replicas sustain, mean TTFT is "
+        "up to three times what is said here; outputs that differ (output_tokens_std) have none",
     )
 
 

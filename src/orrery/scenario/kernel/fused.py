@@ -71,13 +71,13 @@ def _recurrent(work: Work, name: str) -> Found:
         time_s, moved, waits = found(meeting_s), weights, tokens * meeting_s
         low, high = (found(each) for each in MEETING_RANGE_S)
         details = {"widest_head": _widest(work, layer), "with_meetings_of_1_us_s": low, "with_meetings_of_3_us_s": high}
-        because = f"a meeting of blocks takes {meeting_s * 1e6:g} us"
+        because = f"a meeting of blocks takes {meeting_s * 1e6:g} µs"
     else:
         count = STEP_KERNELS if name == "launched" else ALTERNATING_KERNELS
         each_s = work.number("launch_s", DISPATCH_S if name == "launched" else LAUNCH_S)
         time_s = stepped_s(layer, batch, tokens, count, device, each_s)
         moved, waits = (weights if is_cached else tokens * weights), tokens * count * each_s
-        details, because = {"kernels": tokens * count}, f"{count} launches a token of {each_s * 1e6:g} us each"
+        details, because = {"kernels": tokens * count}, f"{count} launches a token of {each_s * 1e6:g} µs each"
     text = work.has("meeting_s" if name == "persistent" else "launch_s")
     return Found(
         time_s=time_s,
@@ -168,7 +168,7 @@ def _fused(work: Work, name: str) -> Found:
         others_s={"launches": kernels * launch_s},
         details=details,
         because=(
-            f"{kernels} launches of {launch_s * 1e6:g} us, nothing hidden"
+            f"{kernels} launches of {launch_s * 1e6:g} µs, nothing hidden"
             + ("" if work.has("launch_s") else " (assumed)"),
         ),
     )
@@ -250,7 +250,7 @@ def _perceptron(work: Work, name: str) -> Found:
         if phase is Phase.FORWARD:
             raise OutOfRange("layer by layer is counted for inference and training; write one of them as the phase.")
         moved, time_s = rows * network.unfused_bytes(phase), unfused_s(network, phase, rows, roofs, launch_s)
-        because = f"{network.unfused_launches(phase)} launches of {launch_s * 1e6:g} us"
+        because = f"{network.unfused_launches(phase)} launches of {launch_s * 1e6:g} µs"
     elif name == "roof":
         moved = rows * network.fused_bytes(phase, rows) if rows else 0.0
         time_s, because = roofs.time_s(flops, moved), "weights read once"
@@ -263,7 +263,7 @@ def _perceptron(work: Work, name: str) -> Found:
         moved, time_s, others, because = _on_chip(work, network, phase, roofs)
     if work.has("on_chip_flops_per_s") and not others:
         because += "; on_chip_flops_per_s changes nothing: no weights are kept on chip"
-    assumed = "" if work.has("launch_s") or name == "roof" else " (a launch of 5 us is assumed)"
+    assumed = "" if work.has("launch_s") or name == "roof" else " (a launch of 5 µs is assumed)"
     return Found(
         time_s=time_s,
         flops=flops,

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from orrery.base.errors import OutOfRange
+from orrery.base.units import percent
 from orrery.catalog.gpu_cycles import cycles_of
 from orrery.kernels.gemm.instruction import MatrixInstruction, num_cycles, peak_frac
 from orrery.numerics.registry import get_format
@@ -92,8 +93,8 @@ def _warp(work: Work, format: str) -> Found:
             "peak_frac": reached,
         },
         because=(
-            f"{reached:.1%} of the peak and {cycles.number('mma_cycles'):g} cycles for one alone, as measured on "
-            f"{cycles.facts['board'].value}; enough of them in flight",
+            f"{percent(reached, 1)} of the peak and {cycles.number('mma_cycles'):g} cycles for one alone, as measured "
+            f"on {cycles.facts['board'].value}; enough of them in flight",
         ),
     )
 

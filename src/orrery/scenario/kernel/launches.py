@@ -54,7 +54,7 @@ def _queue(work: Work, host: Host) -> Found:
         },
         because=(
             host.source,
-            f"an eager operator takes {dispatch_s * 1e6:.2g} us (published runs of {EAGER})",
+            f"an eager operator takes {dispatch_s * 1e6:.2g} µs (published runs of {EAGER})",
             f"{layer_of(model).num_kernels} kernels a layer, counted in the common library's model",
         ),
     )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from orrery.base.errors import OutOfRange, ScenarioError
+from orrery.base.units import percent
 from orrery.catalog.backends import experts_by_default
 from orrery.execution.formats import compute_format
 from orrery.hardware.device import Device
@@ -360,7 +361,7 @@ def _mixed(work: Work, is_even: bool) -> Found:
         },
         details={"wide_blocks": op.num_wide, "blocks": op.num_blocks},
         because=(
-            f"{wide:.1%} of {op.num_blocks} channel blocks keep eight bits ("
+            f"{percent(wide, 1)} of {op.num_blocks} channel blocks keep eight bits ("
             + ("as measured on the tensors)" if work.has("tensors") else "--tensors measures how many must)"),
         ),
     )

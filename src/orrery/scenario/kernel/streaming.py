@@ -5,6 +5,7 @@ from functools import cache, partial
 
 import numpy as np
 
+from orrery.base.units import percent
 from orrery.hardware.device import Device
 from orrery.kernels.elementwise import softmax_passes
 from orrery.kernels.elementwise.rule import calibration
@@ -143,7 +144,7 @@ def _sparse(work: Work, name: str) -> Found:
             "entries": left.num_entries,
         },
         because=(
-            f"{left.num_entries} entries in {left.num_rows} rows; bytes at {share:.0%} of the bandwidth, as "
+            f"{left.num_entries} entries in {left.num_rows} rows; bytes at {percent(share)} of the bandwidth, as "
             "streaming kernels reach",
         ),
     )
@@ -177,8 +178,8 @@ def _gather(work: Work, format: str) -> Found:
         roofs_s={"memory": memory_s},
         details={"line_bytes": line, "useful_frac": useful},
         because=(
-            f"lines of {line:g} bytes, of which {useful:.0%} are wanted; bytes at {share:.0%} of the bandwidth, "
-            "as streaming kernels reach",
+            f"lines of {line:g} bytes, of which {percent(useful)} are wanted; bytes at {percent(share)} of the "
+            "bandwidth, as streaming kernels reach",
         ),
     )
 

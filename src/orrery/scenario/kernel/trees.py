@@ -74,7 +74,7 @@ def _one(work: Work, name: str) -> Found:
             "largest_difference": _difference(layer.widths, min(layer.num_features, DRAWN)),
         },
         because=(
-            f"{found.num_kernels} launches of {launch_s * 1e6:g} us each"
+            f"{found.num_kernels} launches of {launch_s * 1e6:g} µs each"
             + ("" if work.has("launch_s") else " (assumed)"),
             "states in 32 bits; one pass and branches differ by largest_difference on drawn numbers of one head",
         ),

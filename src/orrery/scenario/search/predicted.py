@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from orrery.base.errors import ScenarioError
+from orrery.base.units import percent
 from orrery.hardware.device import Device
 from orrery.predictors.cells import rule
 from orrery.predictors.cells.latency import Floats, machine
@@ -54,7 +55,7 @@ def _said(predicted_s: Floats, true_s: Floats) -> str:
     return (
         f"latency: learnt over simulated machines and adapted by {NUM_TIMINGS} timings; over the other {len(true_s)} "
         f"of yours it ranks with a correlation of {found.rank_correlation:.3f}, half of them within "
-        f"{found.median_error_frac:.1%}"
+        f"{percent(found.median_error_frac, 1)}"
     )
 
 

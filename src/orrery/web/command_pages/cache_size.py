@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from orrery.base.units import figures, text
+from orrery.base.units import figures, percent, text
 from orrery.catalog.agent_sessions import session_names
 from orrery.drawing import Axis, Series, lines
 from orrery.scenario.cache_size import cache_size
@@ -52,14 +52,17 @@ def _sections(plain: Plain) -> Iterator[Section]:
     shape, task = plain["sessions"], plain["task"]
     yield Section(
         title="Result",
-        verdict=f"{text(plain['needed_bytes'], 'bytes')} of KV cache: {plain['cache_hit_frac']:.0%} of the turns find "
-        f"all that they share ({figures(plain['needed_tokens'], 4)} tokens)",
+        verdict=f"{text(plain['needed_bytes'], 'bytes')} of KV cache: {percent(plain['cache_hit_frac'])} of the turns "
+        f"find all that they share ({figures(plain['needed_tokens'], 4)} tokens)",
         svg=at_both_widths(partial(_curve, plain)),
         table=_tiers(plain),
         reasons=(
             f"{shape['num_turns']:,} requests of {shape['num_sessions']:,} sessions; "
-            f"{shape['shared_frac']:.1%} of all input was there before.",
-            *(f"{r['turns_frac']:.1%} of the turns come back within {text(r['within_s'], 's')}." for r in _back(plain)),
+            f"{percent(shape['shared_frac'], 1)} of all input was there before.",
+            *(
+                f"{percent(r['turns_frac'], 1)} of the turns come back within {text(r['within_s'], 's')}."
+                for r in _back(plain)
+            ),
         ),
     )
     rows = (
@@ -87,8 +90,8 @@ def _tiers(plain: Plain) -> Table:
         (
             TIERS[t["name"]],
             text(t["size_bytes"], "bytes"),
-            f"{t['turns_frac']:.1%}",
-            f"{t['tokens_frac']:.1%}",
+            percent(t["turns_frac"], 1),
+            percent(t["tokens_frac"], 1),
             text(t["load_s"], "s") if t["bytes_per_s"] else "",
         )
         for t in plain["tiers"]

@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from orrery.base.units import percent
 from orrery.calibrate.compare.compare import compare_tables
 from orrery.calibrate.runs.read import read_runs
 from orrery.calibrate.runs.settings import BY_NAME as RUN_SETTINGS
@@ -67,8 +68,8 @@ def _sections(plain: Plain) -> Iterator[Section]:
             c["metric"],
             readable(c["metric"], c["measured"]),
             readable(c["metric"], c["predicted"]),
-            f"{c['slower_frac']:+.0%}",
-            *((f"{c['with_cause_frac']:+.0%}",) if is_named else ()),
+            percent(c["slower_frac"], is_signed=True),
+            *((percent(c["with_cause_frac"], is_signed=True),) if is_named else ()),
         )
         for c in plain["cells"]
     )
@@ -90,7 +91,7 @@ def _causes(plain: Plain) -> Section:
     first = suspects[0]
     same = first["not_told_from"]
     rows = tuple(
-        (s["cause"], f"{s['evidence_frac']:.0%}", f"{s['explained_frac']:.0%}", s["severity_said"])
+        (s["cause"], percent(s["evidence_frac"]), percent(s["explained_frac"]), s["severity_said"])
         for n, s in enumerate(suspects)
         if n < 3 or s["evidence_frac"] >= MIN_EVIDENCE_FRAC
     )

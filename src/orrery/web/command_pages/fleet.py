@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from orrery.base.errors import ScenarioError
+from orrery.base.units import percent
 from orrery.drawing import Axis, Series, lines
 from orrery.reports.words import format_value
 from orrery.scenario.fields import BY_NAME
@@ -137,7 +138,9 @@ def _cell(value: Any) -> str:
 def _verdict(plain: Plain) -> str:
     per = plain["usd_per_million_output_tokens"]
     attained = (
-        "" if plain["attained_frac"] is None else f"; {plain['attained_frac']:.2%} of the requests within all SLOs"
+        ""
+        if plain["attained_frac"] is None
+        else f"; {percent(plain['attained_frac'], 2)} of the requests within all SLOs"
     )
     cost = f"{format_value(plain['cost_usd'], 'usd')} for {plain['duration_s'] / S_PER_HOUR:.3g} hours"
     each = "" if per is None else f" ({format_value(per, 'usd')} per M output tokens)"
@@ -151,7 +154,7 @@ def _figures(plain: Plain) -> Table:
         ("TTFT, mean", format_value(plain["ttft_s"]["mean"], "s")),
         ("TPOT, mean", format_value(plain["tpot_s"]["mean"], "s")),
         ("Energy of devices", format_value(plain["energy_j"], "j")),
-        ("Busy share of the paid replicas' time", f"{plain['busy_frac']:.1%}"),
+        ("Busy share of the paid replicas' time", percent(plain["busy_frac"], 1)),
     ]
     rows += [(f"Scale events: {what}", f"{count:,}") for what, count in plain["scale_events"].items()]
     return Table(caption="One simulated run", columns=("", "Value"), rows=tuple(rows))
@@ -179,7 +182,7 @@ def _slo(plain: Plain) -> Table | None:
             name.replace("_", " "),
             format_value(o["value_s"], "s"),
             format_value(o["limit_s"], "s"),
-            f"{o['attained_frac']:.2%}",
+            percent(o["attained_frac"], 2),
             "met" if o["is_met"] else "missed",
         )
         for name, o in plain["slo"].items()

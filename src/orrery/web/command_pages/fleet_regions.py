@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Any
 
+from orrery.base.units import percent
 from orrery.drawing import Axis, Series, lines
 from orrery.reports.words import format_value
 from orrery.web.both_widths import at_both_widths
@@ -19,7 +20,8 @@ def region_sections(plain: Plain) -> tuple[Section, ...]:
     return (
         Section(
             title="Regions",
-            verdict=f"{share:.1%} of the requests were not served in their nearest region ({plain['region_router']})",
+            verdict=f"{percent(share, 1)} of the requests were not served in their nearest region "
+            f"({plain['region_router']})",
             table=_regions(plain["regions"]),
             svg=at_both_widths(partial(_picture, plain)),
         ),
@@ -33,7 +35,7 @@ def _regions(rows: list[dict[str, Any]]) -> Table:
         (
             r["name"],
             f"{r['num_requests']:,}",
-            f"{r['guests_frac']:.1%}",
+            percent(r["guests_frac"], 1),
             _share(r["attained_frac"]),
             _time(r["ttft_s"]["p99"]),
             f"{r['num_replicas']:.3g}",
@@ -55,7 +57,7 @@ def _origins(rows: list[dict[str, Any]]) -> Table:
             _share(o["attained_frac"]),
             _time(o["ttft_s"]["p50"]),
             _time(o["ttft_s"]["p99"]),
-            f"{o['elsewhere_frac']:.1%}",
+            percent(o["elsewhere_frac"], 1),
             ", ".join(f"{name} {n:,}" for name, n in o["served_in"].items() if n),
         )
         for o in rows
@@ -70,7 +72,7 @@ def _picture(plain: Plain) -> str:
 
 
 def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2%}"
+    return "-" if value is None else percent(value, 2)
 
 
 def _time(value: float | None) -> str:

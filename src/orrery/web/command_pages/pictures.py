@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from orrery.base.errors import ScenarioError
+from orrery.base.units import percent
 from orrery.catalog.diffusion import diffusion_names, find_diffusion
 from orrery.execution.patches import PATCHES
 from orrery.reports.words import format_value
@@ -87,7 +88,7 @@ def _patches(found: Plain | None) -> Iterator[Section]:
     """Gain of patches over one device, and its ceiling."""
     if found is not None:
         left_out = found["attention_left_out_frac"]
-        why = f"; {left_out:.0%} of one device's passes are left out" if left_out else ""
+        why = f"; {percent(left_out)} of one device's passes are left out" if left_out else ""
         yield Section(
             title="Against one device",
             verdict=f"{found['speedup']:.2f} times faster, its passes {found['denoise_speedup']:.2f} times (at most "

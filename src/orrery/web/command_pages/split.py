@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from orrery.base.errors import ScenarioError
+from orrery.base.units import percent
 from orrery.catalog.named_files import is_own_file
 from orrery.models.image_networks import BUILDERS
 from orrery.reports.words import format_value
@@ -103,7 +104,7 @@ def _session(found: Plain) -> Section:
                 one["name"],
                 format_value(one["mean_s"], "s"),
                 format_value(one["p95_s"], "s"),
-                f"{one['in_time_frac']:.0%}",
+                percent(one["in_time_frac"]),
                 format_value(one["mean_energy_j"], "j"),
                 f"{one['num_switches']:,}",
                 "" if lasts_s is None else format_value(lasts_s, "s"),

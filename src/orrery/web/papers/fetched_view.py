@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from orrery.base.units import percent
 from orrery.evidence.amounts import amount, metric_name
 from orrery.evidence.feed.entry import Classification, Entry, NumericClaim
 from orrery.evidence.find.citation import bibtex
@@ -81,6 +82,6 @@ def read_claim(claim: NumericClaim) -> Read:
     return Read(
         what=metric_name(claim.metric) + against,
         amount=ends if claim.reading == "value" else f"{claim.reading} {ends}",
-        sure=f"{claim.confidence_frac:.0%}",
+        sure=percent(claim.confidence_frac),
         text=describe(claim.text),
     )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
+from orrery.base.units import percent
 from orrery.evidence.feed.entry import Classification, Entry
 from orrery.evidence.find.document import LIBRARY, Document
 from orrery.evidence.find.search import Hit
@@ -119,7 +120,7 @@ def item_of_entry(entry: Entry, classification: Classification, marked: Marked, 
         authors=named_authors(entry.authors, entry.num_authors),
         organisation=describe(entry.organisation, 60),
         layer=understood.layer,
-        sure="" if library_key or not understood.layer else f"{understood.layer_confidence_frac:.0%} sure",
+        sure="" if library_key or not understood.layer else f"{percent(understood.layer_confidence_frac)} sure",
         techniques=tuple(name for name, _ in understood.techniques[:MAX_TECHNIQUES]),
         filed=file,
         links=file.links or paper_links(arxiv, entry.url),

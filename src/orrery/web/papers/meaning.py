@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from orrery.base.units import percent
 from orrery.evidence.amounts import amount
 from orrery.evidence.feed.entry import Classification, NumericClaim
 from orrery.evidence.understanding.meaning import Deployment, DeploymentEffect, is_of_training
@@ -165,7 +166,7 @@ def _shown(m: DeploymentEffect) -> Shown:
     name, unit = _FIGURES.get(m.metric, (m.metric, ""))
     return Shown(
         technique=m.technique,
-        sure=f"{m.confidence_frac:.0%}",
+        sure=percent(m.confidence_frac),
         metric=name,
         because=describe(m.because, 1000),
         before=amount(m.before, unit) if m.before is not None else "",

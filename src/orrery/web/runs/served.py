@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from orrery.base.units import percent
 from orrery.reports.words import changed, format_value
 
 Plain = Mapping[str, Any]
@@ -76,7 +77,7 @@ def load(a: Plain) -> tuple[Figure, ...]:
         Figure(
             name=name,
             value=format_value(parts[key], "s"),
-            note=f"{(parts[key] or 0.0) / whole:.0%} of the mean latency",
+            note=f"{percent((parts[key] or 0.0) / whole)} of the mean latency",
         )
         for name, key in (("In the queue", "queue_s"), ("In prefill", "prefill_s"), ("In decode", "decode_s"))
         if whole > 0
@@ -96,7 +97,7 @@ def load(a: Plain) -> tuple[Figure, ...]:
         Figure(
             name="Prompts from the cache", value=format_value(a["prefix_hit_rate_frac"], "frac"), note="of their tokens"
         ),
-        Figure(name="Idle", value=f"{a['idle_frac'] or 0.0:.1%}", note="of the machines' time"),
+        Figure(name="Idle", value=percent(a["idle_frac"] or 0.0, 1), note="of the machines' time"),
         *_finetuning(a),
         Figure(
             name="First limit reached",
@@ -113,7 +114,7 @@ def _finetuning(a: Plain) -> tuple[Figure, ...]:
         return ()
     share = found["retained_frac"]
     note = f"tokens/s, {found['idle_tokens_per_s']:.3g} more while idle"
-    note += "" if share is None else f"; {share:.0%} of {found['alone_tokens_per_s']:.4g} without requests"
+    note += "" if share is None else f"; {percent(share)} of {found['alone_tokens_per_s']:.4g} without requests"
     return (Figure(name="Fine-tuning", value=f"{found['tokens_per_s']:.4g}", note=note),)
 
 

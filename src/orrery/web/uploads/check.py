@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.base.errors import OrreryError
-from orrery.base.units import si
+from orrery.base.units import percent, si
 from orrery.base.user_file import read_user_text
 from orrery.base.user_text import json_value
 from orrery.calibrate.runs.log import read_log
@@ -107,7 +107,7 @@ def _sessions(file: Path) -> Found:
     shape = shape_of(read_sessions(file, BLOCK_TOKENS))
     about = [
         f"{shape.num_turns:,} requests of {shape.num_sessions:,} sessions, prompts of {shape.input_p50_tokens:,.0f} "
-        f"tokens (median); {shape.shared_frac:.1%} of all input was there before"
+        f"tokens (median); {percent(shape.shared_frac, 1)} of all input was there before"
     ]
     opens = f"/cache-size?{query_of({**AGENTS, 'sessions': f'upload:{file.name}'})}"
     return {"kind": "sessions", "about": about, "opens": opens}

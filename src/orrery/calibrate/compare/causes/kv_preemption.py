@@ -1,6 +1,6 @@
 """The cache is smaller than assumed: requests wait for room, or are evicted and computed again."""
 
-from orrery.base.units import text
+from orrery.base.units import percent, text
 from orrery.calibrate.compare.cause import Cause, between, only_serving
 from orrery.calibrate.compare.change import deployment_of, on_deployments, with_fields
 from orrery.calibrate.compare.run import Run
@@ -28,7 +28,7 @@ def describe(run: Run, severity: float) -> str:
     """The cache that is left, in tokens."""
     memory = memory_of(deployment_of(one)) if (one := only_serving(run)) else None
     if memory is None or isinstance(memory, Infeasible):
-        return f"{severity:.0%} of the assumed cache"
+        return f"{percent(severity)} of the assumed cache"
     tokens, size = memory.kv_capacity_tokens, text(memory.kv_capacity_bytes * severity, "bytes")
     return f"a cache of {tokens * severity:,.0f} tokens, {size} a device (assumed: {tokens:,.0f} tokens)"
 

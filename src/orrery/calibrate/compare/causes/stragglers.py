@@ -5,6 +5,7 @@ s is the deviation of the devices' speeds; the formula is the leading term of a 
 
 from math import log, sqrt
 
+from orrery.base.units import percent
 from orrery.calibrate.compare.cause import Cause, between
 from orrery.calibrate.compare.change import on_device, slowed
 from orrery.calibrate.compare.run import Run, TrainingRun
@@ -26,7 +27,7 @@ def change(run: Run, severity: float) -> Run | None:
 def describe(run: Run, severity: float) -> str:
     """The deviation, and the lag that it means."""
     n = run.layout.num_devices if isinstance(run, TrainingRun) else 1
-    return f"devices that differ by {severity:.1%}: the slowest of {n:,} lags by {_lag(n, severity):.0%}"
+    return f"devices that differ by {percent(severity, 1)}: the slowest of {n:,} lags by {percent(_lag(n, severity))}"
 
 
 CAUSE = Cause(

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from orrery.base.sources import Fact
+from orrery.base.units import percent
 from orrery.calibrate.measure.clock import Timed, time_call
 from orrery.calibrate.measure.probes import Probe
 from orrery.kernels.ops import AttentionDecode, AttentionPrefill
@@ -78,7 +79,7 @@ def num_copies(set_bytes: float, cache_bytes: float, free_bytes: float, *, is_co
     if most < needed:
         return Unsupported(
             reason=f"the operands need {needed * set_bytes / 2**30:.2f} GiB; "
-            f"{MAX_MEMORY_FRAC:.0%} of the memory that is free are {MAX_MEMORY_FRAC * free_bytes / 2**30:.2f} GiB"
+            f"{percent(MAX_MEMORY_FRAC)} of the memory that is free are {MAX_MEMORY_FRAC * free_bytes / 2**30:.2f} GiB"
         )
     return needed
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from orrery.base.errors import ScenarioError
+from orrery.base.units import percent
 from orrery.calibrate.runs.log import Log
 from orrery.calibrate.runs.reader import ParsedRun, Reader, UserSettings, needed
 
@@ -153,7 +154,9 @@ def _notes(totals: Scrape) -> Iterator[str]:
         yield f"{preempted:.0f} preemptions: the cache was too small for the load"
     queries, hits = (totals.counters.get(f"prefix_cache_{w}", 0.0) for w in ("queries", "hits"))
     if queries > 0 and hits > 0:
-        yield f"{hits / queries:.0%} of prompt tokens came from the prefix cache; first tokens came that much sooner"
+        yield (
+            f"{percent(hits / queries)} of prompt tokens came from the prefix cache; first tokens came that much sooner"
+        )
 
 
 READER = Reader(name="a scrape of vLLM's /metrics", recognise=_recognise, read=_read)
