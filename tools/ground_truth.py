@@ -173,7 +173,8 @@ def _page(calibrated: list[DeviceAnswer], found: Verified) -> str:
         *(
             f"| {GROUPS[group][1]} | `{metric}` | {s.rows} | **{percent(s.median_abs_error_frac, 1)}** "
             f"| {percent(s.mean_abs_error_frac, 1)} | {percent(s.p90_abs_error_frac, 1)} | "
-            f"{percent(s.bias_frac, 1, is_signed=True)} | {percent(s.covered_80_frac)} | {percent(GOALS[group, metric])} |"
+            f"{percent(s.bias_frac, 1, is_signed=True)} | {percent(s.covered_80_frac)} | "
+            f"{percent(GOALS[group, metric])} |"
             for (group, metric), s in found.scores().items()
         ),
         "\nEvery case is in [data/ground-truth.csv](data/ground-truth.csv).\n",

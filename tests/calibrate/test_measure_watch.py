@@ -66,13 +66,13 @@ def test_other_processes_are_named(machine):
         machine.look(own=0.5, others=0.4)
     verdict = machine.watch.verdict()
     assert verdict.is_busy
-    assert "Other processes took 40%" in verdict.words[0]
+    assert "Other processes took 40 %" in verdict.words[0]
 
 
 def test_time_that_the_host_keeps_is_named(machine):
     for _ in range(4):
         machine.look(own=0.8, stolen=0.1)
-    assert "kept 10%" in machine.watch.verdict().words[0]
+    assert "kept 10 %" in machine.watch.verdict().words[0]
 
 
 def test_jitter_is_named(machine):

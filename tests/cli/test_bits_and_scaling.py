@@ -91,8 +91,8 @@ def test_own_runs_say_the_shares_of_a_method(capsys, tmp_path):
     by_hand = answer(capsys, *QUARTET, "--parameters-frac", "0.7", "--tokens-frac", "0.9")
     assert [o["loss"] for o in found["outcomes"]] == pytest.approx([o["loss"] for o in by_hand["outcomes"]])
     notes = describe(capsys, *QUARTET, "--runs", path).err
-    assert "parameters_frac: 0.7 (fitted to 1 of the runs, at most 0.00% off)" in notes
-    assert "tokens_frac: 0.9 (fitted to 1 of the runs, at most 0.00% off)" in notes
+    assert "parameters_frac: 0.7 (fitted to 1 of the runs, at most 0.00 % off)" in notes
+    assert "tokens_frac: 0.9 (fitted to 1 of the runs, at most 0.00 % off)" in notes
 
 
 def test_runs_of_one_pass_leave_the_other_share_as_it_is(capsys, tmp_path):

@@ -32,7 +32,7 @@ def test_a_capacity_reads_well(capsys):
         "Serving Benchmark Result",
         "Rates tried",
         "holds",
-        "with 90% of the requests in time",
+        "with 90 % of the requests in time",
         "tpot is the limit",
     ):
         assert word in text
@@ -56,7 +56,7 @@ def test_a_sweep_is_a_table_and_files(capsys, tmp_path):
     files = [tmp_path / f"all.{suffix}" for suffix in ("json", "csv", "parquet", "html")]
     assert run([*SWEEP, "--slo", "ttft:500", *(w for f in files for w in ("--out", str(f)))]) == DONE
     text, _ = describe(capsys)
-    for word in ("/device", "in time", "100.0%", "4 runs, in"):
+    for word in ("/device", "in time", "100.0 %", "4 runs, in"):
         assert word in text
     rows = list(csv.DictReader(files[1].read_text().splitlines()))
     assert [(r["tp"], r["rate"], r["status"]) for r in rows] == [

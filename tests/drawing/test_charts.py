@@ -141,7 +141,7 @@ def test_parts_are_as_wide_as_they_are_large_and_never_vanish(read):
     wide = {name: float(e.get("width")) for name, e in rects.items()}
     assert wide["tp2, weights"] + 1 == pytest.approx(4 * (wide["tp2, cache"] + 1), abs=0.5)
     assert wide["tp2, buffers"] >= 2
-    assert rects["tp2, cache"][0].text == "tp2, cache: 15 GB, 20.0% of 75 GB"
+    assert rects["tp2, cache"][0].text == "tp2, cache: 15 GB, 20.0 % of 75 GB"
     assert "tp2: 75 GB in all, capacity 80 GB: weights 60 GB, cache 15 GB and buffers 1 MB." in drawing.desc
     assert {"capacity 80 GB", "75 GB of 80 GB", "weights", "cache"} <= set(drawing.words)
     mark = float(drawing.all("path", "orr-v")[0].get("d")[1:].split(" ")[0])
@@ -190,8 +190,8 @@ def test_operations_lie_under_the_roof_and_areas_are_shares_of_time(read):
     assert y0 > y1
     (long,) = drawing.all("a")
     assert float(long.find("circle").get("r")) == pytest.approx(16 * math.sqrt(0.75), abs=0.1)
-    assert long.find("title").text == "long: 100 operations per byte, 100 TOP/s, 3 ms, 75.0% of the time"
-    assert "Operations by share of the time: long 75% at 100 TOP/s and short 25% at 1 TOP/s." in drawing.desc
+    assert long.find("title").text == "long: 100 operations per byte, 100 TOP/s, 3 ms, 75.0 % of the time"
+    assert "Operations by share of the time: long 75 % at 100 TOP/s and short 25 % at 1 TOP/s." in drawing.desc
     assert "Roofs: BF16 1 POP/s." in drawing.desc
 
 
@@ -230,7 +230,7 @@ def test_spans_lie_where_their_times_are(read):
     assert float(second.get("width")) + 0.6 == pytest.approx(2 * (float(first.get("width")) + 0.6), abs=0.3)
     assert float(second.get("x")) - float(first.get("x")) == pytest.approx(float(second.get("width")) + 0.6, abs=0.3)
     assert first[0].text == "batch 1: 1 s from 0 s"
-    assert "Of the busy time: forward 33% and backward 67%." in drawing.desc
+    assert "Of the busy time: forward 33 % and backward 67 %." in drawing.desc
 
 
 def test_thousands_of_spans_become_few_and_keep_their_shares(read):

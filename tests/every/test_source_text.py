@@ -63,3 +63,15 @@ def test_the_formatter_s_output_is_accepted():
         if "# fmt: " in line
     ]
     assert len(kept) < 100, "\n".join(kept)
+
+
+OWN_UNITS = re.compile(r"\.\d%\}|\{100(\.0)? ?\* ?[^{}]*\} ?%(?! points)|\} ?us\b")
+"""Percent and microseconds that a file spells by itself; ``percent`` and ``text`` of base/units.py spell them alike."""
+
+
+@over(SOURCES, named=shown)
+def test_percent_and_microseconds_are_spelt_in_one_place(path):
+    """``30.8 %`` and ``8.2 µs`` everywhere, never ``30.8%`` beside them nor ``8.2 us``."""
+    if path != ROOT / "src/orrery/base/units.py":
+        found = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if OWN_UNITS.search(line)]
+        assert not found, f"{shown(path)}: write percent(…) or text(…): {found[0]}"

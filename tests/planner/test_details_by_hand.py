@@ -97,8 +97,10 @@ def test_a_plan_is_its_replica_s_estimate_times_the_replicas(monkeypatch):
     assert plan.usd_per_million_tokens == pytest.approx(4 * 1e-3 / 40 * 1e6)
     assert plan.usd_per_million_total_tokens == pytest.approx(4 * 1e-3 / 400 * 1e6)
     assert plan.notes[0] == "as found"
-    assert plan.notes[1].startswith("clock: 50% of the full one")
-    assert "25% of the rate that it sustains is used; at that rate a token would cost about 0.25 times" in plan.notes[2]
+    assert plan.notes[1].startswith("clock: 50 % of the full one")
+    assert (
+        "25 % of the rate that it sustains is used; at that rate a token would cost about 0.25 times" in plan.notes[2]
+    )
     assert plan.launch == {"vllm": "serve"}
     assert plan.intervals["ttft_s"].high_80 == pytest.approx(12.0 * 0.5 / 10.0)  # around the operation's own 0.5 s
     assert plan.intervals.keys() == {"ttft_s"}

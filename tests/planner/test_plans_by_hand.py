@@ -51,7 +51,7 @@ def test_an_hour_and_a_kilowatt_hour_by_hand():
     unknown = Tariff(usd_per_hour=None)
     assert unknown.usd_per_s(1, 1.0) is unknown.usd_per_million(1, 1.0, 1.0) is None
     assert idle_notes(tariff, 0.5) == idle_notes(unknown, 0.1) == ()
-    assert "25% of the rate" in idle_notes(tariff, 0.25)[0]
+    assert "25 % of the rate" in idle_notes(tariff, 0.25)[0]
 
 
 def curve(**given):

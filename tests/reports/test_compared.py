@@ -2,6 +2,7 @@
 
 import pytest
 
+from orrery.base.units import percent
 from orrery.reports.compared import compare_report, what_if_report
 from orrery.reports.page import page
 from orrery.scenario.compare import compare
@@ -34,7 +35,7 @@ def test_every_design_has_a_column_with_its_difference(designs):
     assert table.columns == ("", "a", "b", "c")
     row = next(r for r in table.rows if r[0] == "Time per output token (TPOT)")
     apart = designs.designs[1].difference["tpot_s"].frac
-    assert row[2].endswith(f"({apart:+.0%})")
+    assert row[2].endswith(f"({percent(apart, is_signed=True)})")
     assert "(" not in row[1]
 
 

@@ -87,7 +87,7 @@ def test_without_hits_it_costs_more_than_plain():
     assert found["cost_over_plain_ratio"] == pytest.approx(1.025)
     assert found["break_even_questions"] is None
     notes = estimated(**sleeping("idle_price_ratio=0.1", "hit_frac=0.8")).notes
-    assert [n for n in notes if n.startswith("hit_frac:") and "a share 20%" in n]
+    assert [n for n in notes if n.startswith("hit_frac:") and "a share 20 %" in n]
     assert not [n for n in estimated(**sleeping("idle_price_ratio=0.1")).notes if n.startswith("hit_frac:")]
 
 

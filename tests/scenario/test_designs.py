@@ -64,7 +64,7 @@ def test_the_kind_of_the_designs_says_which_command_answers(change, question):
         (Difference(frac=0.0, low_80=0.0, high_80=0.0), "the same"),
         (Difference(frac=-0.12, low_80=-0.18, high_80=-0.07), "12 % lower (80 %: 7 to 18)"),
         (Difference(frac=0.5, low_80=0.1, high_80=0.9), "50 % higher (80 %: 10 to 90)"),
-        (Difference(frac=0.02, low_80=-0.05, high_80=0.1), "2 % higher, within the interval (80 %: -5% to +10%)"),
+        (Difference(frac=0.02, low_80=-0.05, high_80=0.1), "2 % higher, within the interval (80 %: -5 % to +10 %)"),
         (Difference(frac=1.5), "150 % higher"),
     ],
 )

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orrery.base.errors import ScenarioError
+from orrery.base.units import percent
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.simulate import SimulatedAnswer, simulate
 from orrery.serving.ragged import WAYS
@@ -45,7 +46,7 @@ def test_alone_nothing_is_aligned():
 def test_drafts_that_differ_cost_alignment():
     answer = served(draft_batching="realign", acceptance=0.7)
     found = answer.simulated.counters
-    share = f"{found['align_overhead_frac']:.0%} of the time beyond checking goes into aligning"
+    share = f"{percent(found['align_overhead_frac'])} of the time beyond checking goes into aligning"
     assert [n for n in answer.notes if n.startswith("draft_batching:") and share in n]
     assert 0.2 < found["align_overhead_frac"] < 0.8
     assert found["shifted_rounds"] > 0.5 * found["rounds"]

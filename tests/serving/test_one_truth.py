@@ -233,7 +233,7 @@ def test_what_waits_and_what_is_missing_is_said(deploy):
     near = estimate(
         deployment, Workload(mode="open", input_tokens=500, output_tokens=100, request_rate_per_s=0.97 * highest)
     )
-    assert any("97% of the highest sustainable rate" in n and "3.1% more" in n for n in near.notes)
+    assert any("97 % of the highest sustainable rate" in n and "3.1 % more" in n for n in near.notes)
     far = estimate(
         deployment, Workload(mode="open", input_tokens=500, output_tokens=100, request_rate_per_s=0.5 * highest)
     )

@@ -262,9 +262,9 @@ def test_pools_take_groups_of_one_length(taken):
 def test_rates_near_the_highest_are_told():
     assert notes_near(8.99, 10.0) == ()
     assert notes_near(5.0, 0.0) == ()
-    assert "at 90% of the highest sustainable rate (10 requests/s): 11.1% more" in notes_near(9.0, 10.0)[0]
-    assert "25.0% beyond the highest" in notes_near(12.5, 10.0)[0]
-    assert "0.0% beyond the highest" in notes_near(10.0, 10.0)[0]
+    assert "at 90 % of the highest sustainable rate (10 requests/s): 11.1 % more" in notes_near(9.0, 10.0)[0]
+    assert "25.0 % beyond the highest" in notes_near(12.5, 10.0)[0]
+    assert "0.0 % beyond the highest" in notes_near(10.0, 10.0)[0]
 
 
 def test_requests_that_wait_for_a_slot_are_told():

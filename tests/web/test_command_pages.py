@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import pytest
 from starlette.testclient import TestClient
 
+from orrery.base.units import percent
 from orrery.calibrate.compare.compare import compare_runs
 from orrery.calibrate.kernel import kernel
 from orrery.catalog.own_device import own_device
@@ -131,7 +132,7 @@ def test_fleet_has_the_numbers_of_the_command(client):
         k: v for k, v in expected.items() if k not in ("seconds", "settings")
     }
     page = client.get("/fleet", params={**numbers, "whole": "1"}).text
-    assert f"{expected['attained_frac']:.2%} of the requests" in page
+    assert f"{percent(expected['attained_frac'], 2)} of the requests" in page
     assert "orrery fleet --model llama-3.1-8b" in page
 
 
@@ -139,7 +140,7 @@ def test_a_fleet_in_regions_has_its_tables_and_its_picture(client):
     fleet = {"model": "llama-3.1-8b", "device": "h100-sxm", "rate": "5", "input_tokens": "100", "output_tokens": "20"}
     places = {"regions": "westeurope,eastus", "origins": "uksouth=0.5,centralus=0.5"}
     page = client.get("/fleet", params={**fleet, **places, "days": "0.002", "whole": "1"}).text
-    assert "0.0% of the requests were not served in their nearest region (nearest)" in page
+    assert "0.0 % of the requests were not served in their nearest region (nearest)" in page
     assert "What each region served" in page
     assert "Requests/s by region over the run" in page
     assert "uksouth" in page
@@ -186,7 +187,7 @@ def test_designs_have_the_numbers_of_the_command(client):
 def test_the_size_of_a_cache_has_the_numbers_of_the_command(client, tmp_path):
     assert answer_of(client, "/cache-size", AGENTS) == plain(cache_size(**AGENTS))
     page = client.get("/cache-size", params={**AGENTS, "whole": "1"}).text
-    assert "of KV cache: 95% of the turns find all that they share" in page
+    assert "of KV cache: 95 % of the turns find all that they share" in page
     assert "orrery cache-size --model qwen3-32b" in page
     assert len(client.get("/cache-size", params={**AGENTS, "file": "csv"}).text.splitlines()) == 13
     (tmp_path / "x.csv").write_text("session,t_s,input_tokens,output_tokens,shared_prefix_tokens\n")

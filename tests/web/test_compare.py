@@ -47,7 +47,7 @@ def test_a_change_has_the_interval_of_the_ratio():
     both = Compared(measure=RATE, a=10.0, b=12.0, a_80=(8, 13), b_80=(10, 15), ratio_80=(1.1, 1.3))
     assert both.change == "20 % higher (80 %: 10 to 30)"
     unsure = Compared(measure=RATE, a=10.0, b=9.0, a_80=(8, 13), b_80=(8, 11), ratio_80=(0.8, 1.05))
-    assert unsure.change == "10 % lower, within the interval (80 %: -20% to +5%)"
+    assert unsure.change == "10 % lower, within the interval (80 %: -20 % to +5 %)"
     assert pair((9, 11), (18, 22)).change == "B likely faster"  # no interval of the ratio: the verdict
 
 

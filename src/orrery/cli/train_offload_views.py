@@ -1,6 +1,6 @@
 """Training with offloaded states as a person reads it in a terminal."""
 
-from orrery.base.units import figures, text
+from orrery.base.units import figures, percent, text
 from orrery.cli.output import console
 from orrery.cli.sheet import Sheet
 from orrery.cli.tables import print_facts
@@ -38,7 +38,7 @@ def print_offload(answer: OffloadAnswer) -> None:
     out.print(_figures(answer))
     out.print(parts_table(answer.parts, answer.step_time_s, "Where the step goes (waiting: what no work hides)"))
     out.print(f"Limited by {BOUND_BY[answer.bound_by]}.")
-    busy = [f"{LANES[k]} {100 * s / answer.step_time_s:.0f} %" for k, s in answer.lanes.items() if s > 0.0]
+    busy = [f"{LANES[k]} {percent(s / answer.step_time_s)}" for k, s in answer.lanes.items() if s > 0.0]
     out.print(f"Busy: {', '.join(busy)}.")
     out.print(_tiers(answer))
     for table in answer.tables:
@@ -51,7 +51,7 @@ def _figures(answer: OffloadAnswer) -> Sheet:
     table = Sheet("", "", has_header=False)
     table.add_row("step", text(answer.step_time_s, "s"))
     table.add_row("tokens/s per device", f"{answer.tokens_per_s_per_device:,.0f}")
-    table.add_row("model FLOPs utilization (MFU)", f"{100.0 * answer.mfu_frac:.1f} %")
+    table.add_row("model FLOPs utilization (MFU)", percent(answer.mfu_frac, 1))
     table.add_row("power of a device", text(answer.power_w, "w"))
     table.add_row("energy per token", text(answer.energy_j_per_token, "j"))
     if (usd := answer.usd_per_million_tokens) is not None:
@@ -68,6 +68,6 @@ def _tiers(answer: OffloadAnswer) -> Sheet:
         ("host memory", held.host_bytes, t.host_bytes),
         ("NVMe drives", held.nvme_bytes, t.nvme_bytes),
     ):
-        share = f"{100.0 * holds / has:.1f} %" if has > 0.0 else ""
+        share = percent(holds / has, 1) if has > 0.0 else ""
         table.add_row(name, text(holds, "bytes"), text(has, "bytes"), share)
     return table

@@ -6,7 +6,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from orrery.base.units import figures, text
+from orrery.base.units import figures, percent, text
 from orrery.cli.output import console, print_infeasible, print_json, print_notes
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _print_phases(out: Console, answer: "RlAnswer") -> None:
         table.add_column(column, justify="right" if column in ("Time", "Share") else "left")
     for name, seconds in answer.step.phases.items():
         share = seconds / answer.step_time_s
-        table.add_row(name, text(seconds, "s"), f"{100 * share:.1f} %", "█" * round(BAR * share))
+        table.add_row(name, text(seconds, "s"), percent(share, 1), "█" * round(BAR * share))
     out.print(table)
 
 
@@ -149,7 +149,7 @@ def _pools(answer: "RlAnswer") -> Table:
             name,
             str(devices),
             layout,
-            f"{100 * idle_s / step.time_s:.0f} %",
+            percent(idle_s / step.time_s),
             text(memory.peak_bytes, "bytes"),
             text(memory.room_bytes, "bytes"),
         )

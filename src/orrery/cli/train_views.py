@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from orrery.base.cost import Interval
-from orrery.base.units import figures, text
+from orrery.base.units import figures, percent, text
 from orrery.cli.output import console
 from orrery.cli.sheet import Sheet
 from orrery.cli.tables import print_facts
@@ -79,7 +79,7 @@ def _figures(answer: TrainAnswer) -> Sheet:
 
 def _describe(value: float, unit: str) -> str:
     if unit == "%":
-        return f"{100.0 * value:.1f} %"
+        return percent(value, 1)
     return text(value, unit) if unit else f"{value:,.0f}"
 
 
@@ -94,7 +94,7 @@ def parts_table(parts: Mapping[str, float], whole_s: float, title: str) -> Sheet
     for name, seconds in sorted(parts.items(), key=lambda item: -item[1]):
         if seconds > 0:
             share = seconds / whole_s
-            table.add_row(name, _long(seconds, whole_s), f"{100 * share:.1f} %", "█" * round(PART_BAR * share))
+            table.add_row(name, _long(seconds, whole_s), percent(share, 1), "█" * round(PART_BAR * share))
     return table
 
 
@@ -157,8 +157,8 @@ def print_run(out: Console, run: Run) -> None:
             f"{g.num_failures:.1f} failures."
         )
         out.print(
-            f"Goodput {100 * g.useful_frac:.1f} %: checkpoints take {100 * g.checkpoint_frac:.1f} %, lost work "
-            f"{100 * g.lost_frac:.1f} %, recovery {100 * g.recovery_frac:.1f} %."
+            f"Goodput {percent(g.useful_frac, 1)}: checkpoints take {percent(g.checkpoint_frac, 1)}, lost work "
+            f"{percent(g.lost_frac, 1)}, recovery {percent(g.recovery_frac, 1)}."
         )
 
 
@@ -217,12 +217,12 @@ def _plan_table(answer: TrainPlanAnswer) -> Sheet:
         table.add_row(
             str(plan.layout),
             text(plan.step_time_s, "s"),
-            f"{100 * plan.mfu_frac:.1f} %",
+            percent(plan.mfu_frac, 1),
             f"{plan.tokens_per_s_per_device:,.0f}",
             text(plan.peak_memory_bytes, "bytes"),
             "" if usd is None else figures(usd),
-            f"{100 * plan.parts['bubble'] / plan.step_time_s:.1f} %",
-            f"{100 * network / plan.step_time_s:.1f} %",
+            percent(plan.parts["bubble"] / plan.step_time_s, 1),
+            percent(network / plan.step_time_s, 1),
             *_whole(plan.run),
         )
     return table
@@ -238,9 +238,7 @@ def _offload_table(offloads: tuple[OffloadAnswer, ...]) -> Sheet:
         table.add_column(column, minor=1)
     for p in offloads:
         held = (text(b, "bytes") if b else "" for b in (p.held.gpu_bytes, p.held.host_bytes, p.held.nvme_bytes))
-        table.add_row(
-            p.offload, str(p.layout), text(p.step_time_s, "s"), f"{100 * p.mfu_frac:.1f} %", *held, *_whole(p.run)
-        )
+        table.add_row(p.offload, str(p.layout), text(p.step_time_s, "s"), percent(p.mfu_frac, 1), *held, *_whole(p.run))
     return table
 
 
@@ -258,7 +256,7 @@ def _print_against(out: Console, mine: Against, answer: TrainPlanAnswer) -> None
     """The user's layout: its rank, how much longer it takes and in which parts, and what the best does otherwise."""
     a = mine.answer
     out.print(
-        f"Yours, {a.layout}: {text(a.step_time_s, 's')} a step, {100 * a.mfu_frac:.1f} % MFU, rank {mine.rank:,} "
+        f"Yours, {a.layout}: {text(a.step_time_s, 's')} a step, {percent(a.mfu_frac, 1)} MFU, rank {mine.rank:,} "
         f"({mine.num_faster:,} layouts that fit are faster).",
         markup=False,
     )

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from orrery.base.units import text
+from orrery.base.units import si, text
 
 _SIZES = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"))
 _HOUR_S, _DAY_S = 3600.0, 86400.0
@@ -29,7 +29,7 @@ def amount(value: float, unit: str) -> str:
     if head in ("bytes", "flops", "s", "j", "w", "hz"):
         return "/".join((text(value, head), *rest))
     if unit in ("frac", "points"):
-        return f"{100.0 * value:.3g} {'%' if unit == 'frac' else 'points'}"
+        return si(value, "frac") if unit == "frac" else f"{100.0 * value:.3g} points"
     return f"{_count(value)} {_words(unit)}".rstrip()
 
 
@@ -64,7 +64,7 @@ def input_text(name: str, value: float | str | bool) -> str:
     if words[-2:] == ["per", "s"]:
         return _count(value)  # its name says that it is a second's
     if words[-1] == "frac":
-        return f"{100.0 * value:.3g} %"
+        return si(value, "frac")
     if words[0] not in ("num", "max") and words[-1] in ("bytes", "s", "w", "hz", "j", "flops", "tokens", "usd"):
         return text(value, words[-1])
     return _count(value)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from orrery.base.cost import Interval
-from orrery.base.units import UNIT_WORDS, text
+from orrery.base.units import UNIT_WORDS, si, text
 
 S_PER_DAY = 86400.0
 
@@ -18,7 +18,7 @@ def format_value(value: float | None, unit: str) -> str:
     if unit == "usd":
         return _dollars(value)
     if unit == "frac":
-        return f"{100.0 * value:.3g} %"
+        return si(value, unit)
     if unit in ("day", ""):
         return f"{_digits(value)}{' days' if unit else ''}"
     if unit in RATES:
@@ -73,7 +73,7 @@ def changed(value: float, base: float) -> str:
         return f"{ratio:.3g} times as much"
     if abs(ratio - 1.0) < 5e-4:
         return "the same"
-    return f"{100.0 * abs(ratio - 1.0):.3g} % {'more' if ratio > 1 else 'less'}"
+    return f"{si(abs(ratio - 1.0), 'frac')} {'more' if ratio > 1 else 'less'}"
 
 
 def many(count: float) -> str:

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from orrery import __version__
-from orrery.base.units import figures
+from orrery.base.units import figures, percent
 from orrery.reports.serving_words import BOUND_BY
 from orrery.web.assets import styles
 from orrery.web.assets import version as asset_version
@@ -71,6 +71,7 @@ def environment() -> Environment:
         limits=BOUND_BY,
         marked=marked,
         number=figures,
+        percent=percent,
     )
     return found
 

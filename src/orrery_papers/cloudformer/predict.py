@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper
 from orrery.evidence.prediction import Prediction
 from orrery.predictors.studies.noisy_neighbours import EXPERIMENT
@@ -18,7 +19,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     """The error on unseen kinds, its margins, and how many metrics there are."""
     rows = EXPERIMENT(steps=int(paper.setups["unseen-kinds"].number("num_steps")))
     error = {str(row["predictor"]): float(row["error_frac"]) for row in rows if "predictor" in row}
-    text = ", ".join(f"{name} {100 * value:.1f} %" for name, value in error.items())
+    text = ", ".join(f"{name} {percent(value, 1)}" for name, value in error.items())
     yield Prediction(claim="error", predicted=error[ATTENTION], because=f"mean absolute errors: {text}")
     best = min(error[RECURRENCE], error[LINE])
     yield Prediction(claim="margin", predicted=1.0 - error[ATTENTION] / best, because=text, differs=DIFFERS)

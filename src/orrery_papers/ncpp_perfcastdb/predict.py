@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from orrery.base.units import percent
 from orrery.evidence.paper_file import Paper
 from orrery.evidence.prediction import Prediction
 from orrery.predictors.processors.machine import Machine, get_processor
@@ -23,7 +24,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     )
     rows = EXPERIMENT(steps=int(held_out.number("num_steps")))
     error = {str(row["predictor"]): float(row["error_frac"]) for row in rows}
-    text = ", ".join(f"{name} {100 * value:.1f} %" for name, value in error.items())
+    text = ", ".join(f"{name} {percent(value, 1)}" for name, value in error.items())
     for claim, baseline in (("over-line", "score-line"), ("over-perceptron", "score-perceptron")):
         yield Prediction(
             claim=claim,

@@ -3,6 +3,7 @@
 import pytest
 
 from orrery.base.errors import ScenarioError
+from orrery.base.units import percent
 from orrery.cli.fleet_views import change_text, print_fleet
 from orrery.scenario.fleet.ask import simulate_fleet
 
@@ -48,7 +49,7 @@ def test_what_budgets_shed_no_replica_serves(capsys):
     tenants = [{"name": "paid", "share": 0.5}, {"name": "free", "share": 0.5, "budget": 0.1, "burst": 1}]
     answer = simulate_fleet(**SMALL, tenant=tenants, slo=["ttft:1000"], days=0.002)
     assert (answer.is_met, answer.change, answer.has_searched) == (False, None, False)
-    assert f"budgets shed {answer.num_shed / answer.num_sent:.2%}" in change_text(answer)
+    assert f"budgets shed {percent(answer.num_shed / answer.num_sent, 2)}" in change_text(answer)
     assert answer.slo["ttft"]["value_s"] == float("inf")  # nine of ten have none
     print_fleet(answer)
     shown = capsys.readouterr().out

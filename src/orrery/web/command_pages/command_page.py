@@ -123,11 +123,6 @@ def flags(settings: Plain) -> str:
     return " ".join(found)
 
 
-def percent(frac: float | None) -> str:
-    """``+12.3 %``; a dash where it is unknown."""
-    return "-" if frac is None else "none" if frac == 0.0 else f"{100 * frac:+.1f} %"
-
-
 def _text(value: Any) -> str:
     if value is None:
         return ""

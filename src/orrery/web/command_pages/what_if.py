@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from orrery.base.units import percent
 from orrery.reports.words import format_value
 from orrery.scenario.fields import BY_NAME
 from orrery.scenario.levers import levers
@@ -13,7 +14,7 @@ from orrery.scenario.what_if.break_even import BreakEven
 from orrery.scenario.what_if.metrics import BY_NAME as METRICS
 from orrery.scenario.what_if.metrics import CHOICES
 from orrery.web.address import Query, settings_of
-from orrery.web.command_pages.command_page import CommandPage, Plain, Section, Table, fields_from, flags, percent
+from orrery.web.command_pages.command_page import CommandPage, Plain, Section, Table, fields_from, flags
 from orrery.web.export import Cell
 from orrery.web.forms import Field
 
@@ -112,13 +113,13 @@ def _verdict(r: dict[str, Any]) -> str:
     d = r["difference"].get(r["metric"])
     if r["outcome"] != "changes" or not d:
         return str(r["verdict"])
-    return f"{METRICS[r['metric']].words}: {percent(d['frac'])}{_between(d)}; {r['verdict']}"
+    return f"{METRICS[r['metric']].words}: {_change(d['frac'])}{_between(d)}; {r['verdict']}"
 
 
 def _between(d: Plain) -> str:
     if d["low_80"] is None or d["high_80"] is None or not d["frac"]:
         return ""
-    return f" (80 %: {percent(d['low_80'])} to {percent(d['high_80'])})"
+    return f" (80 %: {_change(d['low_80'])} to {_change(d['high_80'])})"
 
 
 def _turn(name: str, plain: Plain) -> BreakEven:
@@ -133,8 +134,8 @@ def _sides(r: dict[str, Any]) -> Table:
             METRICS[name].words,
             format_value(r["without"].get(name), METRICS[name].unit),
             format_value(r["with"].get(name), METRICS[name].unit),
-            percent(d["frac"]),
-            f"{percent(d['low_80'])} to {percent(d['high_80'])}" if d["low_80"] is not None and d["frac"] else "",
+            _change(d["frac"]),
+            f"{_change(d['low_80'])} to {_change(d['high_80'])}" if d["low_80"] is not None and d["frac"] else "",
         )
         for name, d in r["difference"].items()
     )
@@ -150,7 +151,7 @@ def _ranking(results: Sequence[dict[str, Any]]) -> tuple[Section, ...]:
             r["technique"],
             format_value(r["without"].get(r["metric"]), METRICS[r["metric"]].unit),
             format_value(r["with"].get(r["metric"]), METRICS[r["metric"]].unit),
-            percent(r["difference"][r["metric"]]["frac"]),
+            _change(r["difference"][r["metric"]]["frac"]),
             _between(r["difference"][r["metric"]]).strip(" ()").removeprefix("80 %: "),
             str(r["verdict"]),
         )
@@ -226,6 +227,11 @@ def _first(inputs: Plain) -> tuple[Field, ...]:
         name="metric", label="Ranked by", value=str(inputs.get("metric", "")), help="The figure.", example="throughput"
     )
     return (technique, *_form(ALWAYS, inputs), metric)
+
+
+def _change(frac: float | None) -> str:
+    """``+12.3 %``; a dash where it is unknown."""
+    return "-" if frac is None else "none" if frac == 0.0 else percent(frac, 1, is_signed=True)
 
 
 PAGE = CommandPage(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from orrery.base.units import percent
 from orrery.catalog.models import resolve
 from orrery.evidence.accuracy import read_tables
 from orrery.evidence.find.filters import Filters
@@ -176,7 +177,7 @@ def _accuracy() -> SitePage:
 def _error(column: str, row: Mapping[str, Any]) -> str:
     """Shares in percent; the number of rows as it is."""
     value = row[column]
-    return f"{100 * value:.1f} %" if isinstance(value, float) else cell(column, row)
+    return percent(value, 1) if isinstance(value, float) else cell(column, row)
 
 
 def _parts(table: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
