@@ -126,8 +126,10 @@ def _causes(plain: Plain, title: str) -> str:
 
 def _run(plain: Plain) -> str:
     run = plain["run"]
-    return f"${run['usd']:,.0f} and {run['days']:.3g} days on {run['num_devices']} devices at "
+    return (
+        f"${run['usd']:,.0f} and {run['days']:.3g} days on {run['num_devices']} devices at "
         f"{percent(plain['mfu_frac'])} MFU."
+    )
 
 
 def _step(plain: Plain, title: str) -> str:
