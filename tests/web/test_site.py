@@ -5,6 +5,7 @@ import io
 import json
 import re
 import shlex
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -12,11 +13,18 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from orrery.base.errors import ScenarioError
+from orrery.calibrate.kernel import kernel
 from orrery.catalog.devices import device_names
 from orrery.cli.main import run
+from orrery.reports.words import format_value
+from orrery.web.command_pages import kernel as kernel_page
 from orrery.web.landing.choices import ENGINES, MODELS
+from orrery.web.papers.index import index_of
+from orrery.web.papers.period import of_document
 from orrery.web.site.address import root_of, slug
+from orrery.web.site.computed import ASKED
 from orrery.web.site.content import best_path
+from orrery.web.site.dated import date_path
 from orrery.web.site.write import MARK, export
 
 MAX_BYTES = 300_000
@@ -130,3 +138,30 @@ def test_cells_have_the_units_of_their_names_and_numbers_stand_at_the_right(site
     assert '<td data-label="Year">2024</td>' in (site / "papers.html").read_text("utf-8")
     tables = [path.read_text("utf-8") for path in site.rglob("*.html") if path.parent.name != "best"]
     assert not any(re.search(r'"(number|Value)">[^<]*\de[+-]?\d', table) for table in tables)
+
+
+def test_every_paper_stands_on_the_pages_of_its_dates(site):
+    documents = index_of(None).documents()
+    dated = {d.key: period for d in documents if (period := of_document(d))}
+    assert len(dated) > 0.9 * len(documents)
+    for key, period in dated.items():
+        page = (site / date_path(period)).read_text("utf-8")
+        assert f'href="../papers/{slug(key)}.html"' in page, key
+        assert (site / date_path(period.as_("year"))).is_file()
+    first = (site / "dates.html").read_text("utf-8")
+    assert f'href="papers/{slug(max(dated, key=lambda key: dated[key].first))}.html"' in first
+
+
+@pytest.mark.parametrize(("page", "settings"), ASKED, ids=lambda one: getattr(one, "name", ""))
+def test_computed_pages_state_their_inputs(site, page, settings):
+    text = unescape((site / f"{page.name}.html").read_text("utf-8"))
+    assert page.command(settings) in text
+    for value in settings.values():
+        assert ">" + (", ".join(value) if isinstance(value, list) else str(value)) + "<" in text
+    assert f'href="{page.name}.html"' in (site / "index.html").read_text("utf-8")
+
+
+def test_a_computed_kernel_is_that_of_the_command(site):
+    text = (site / "kernel.html").read_text("utf-8")
+    found = kernel(**kernel_page.START).to_json()["results"]
+    assert all(format_value(row["time_s"], "s") in text for row in found)

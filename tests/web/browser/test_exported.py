@@ -23,6 +23,11 @@ KINDS = {
     "accuracy": "accuracy.html",
     "papers": "papers.html",
     "paper": "papers/snapkv.html",
+    "latest papers": "dates.html",
+    "papers of a month": "dates/2025-10.html",
+    "fleet": "fleet.html",
+    "what-if": "what-if.html",
+    "kernel": "kernel.html",
     "search": "search.html?q=kv cache",
 }
 OFTEN = ("chart", "paper")

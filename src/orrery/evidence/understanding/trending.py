@@ -13,12 +13,14 @@ Every part stands beside the score with a line that says where it comes from.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import lru_cache
 
 from orrery.evidence.feed.entry import Classification, Entry
 from orrery.evidence.feed.marks import Marks, read_marks
 from orrery.evidence.feed.saved_entries import Count, all_entries, counts_of, first_seen
 from orrery.evidence.feed.store import Store
 from orrery.evidence.feed.text import title_key
+from orrery.evidence.find.document import Document
 from orrery.evidence.find.library_cache import library
 from orrery.evidence.understanding.interests import Interests
 from orrery.evidence.understanding.understand import understood
@@ -64,14 +66,18 @@ def trending(
     by: str = "week",
     layers: Sequence[str] = (),
     on_progress: Callable[[int, int], None] = lambda done, total: None,
+    documents: tuple[Document, ...] | None = None,
 ) -> list[Trend]:
-    """The papers of the days up to ``until``, published, changed or new to the library in them; the best first."""
+    """The papers of the days up to ``until``, published, changed or new to the library in them; the best first.
+
+    ``documents`` are the papers with a file, where they are known; else they are read.
+    """
     since = until - timedelta(days=DAYS[by] - 1)
     seen, marks = first_seen(store), read_marks(store)
     listed = [e for e in all_entries(store) if any(since <= d <= until for d in (*_days(e), seen[e.id]))]
     classifications = understood(store, listed, on_progress)
     listed = [e for e in listed if not layers or classifications[e.id].layer in layers]
-    filed, counts = files_by_name(), counts_of(store)
+    filed, counts = keys_by_name(library() if documents is None else documents), counts_of(store)
     interests = Interests(store, marks, listed, classifications)
     found = [
         Trend(
@@ -93,8 +99,14 @@ def trending(
 
 
 def files_by_name() -> dict[str, str]:
-    """Keys of paper files by arXiv id and by title."""
-    return {name: d.key for d in library() for name in (d.arxiv, title_key(d.title)) if name}
+    """Keys of paper files by arXiv id and by title, read from the library now."""
+    return keys_by_name(library())
+
+
+@lru_cache(maxsize=2)
+def keys_by_name(documents: tuple[Document, ...]) -> dict[str, str]:
+    """Keys of documents by arXiv id and by title. Not to be changed."""
+    return {name: d.key for d in documents for name in (d.arxiv, title_key(d.title)) if name}
 
 
 def _days(entry: Entry) -> list[date]:

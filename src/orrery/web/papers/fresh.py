@@ -10,7 +10,7 @@ from orrery.evidence.feed.store import Store
 from orrery.evidence.feed.text import title_key
 from orrery.evidence.find.document import Document
 from orrery.evidence.understanding.names import check_layers
-from orrery.evidence.understanding.trending import files_by_name, trending
+from orrery.evidence.understanding.trending import keys_by_name, trending
 from orrery.evidence.understanding.understand import understood
 from orrery.web.papers.index import Index
 from orrery.web.papers.item import Item, item_of, item_of_entry, item_of_trend
@@ -73,8 +73,8 @@ def dates(store: Store, index: Index, period: Period | None) -> Dates:
 class _Held:
     """Papers with a file and new papers, each once: the day of a new one is exact, so it goes before the file's."""
 
-    def __init__(self, store: Store, documents: Sequence[Document]) -> None:
-        self._store, self._marks, self._names = store, marked_in(store), files_by_name()
+    def __init__(self, store: Store, documents: tuple[Document, ...]) -> None:
+        self._store, self._marks, self._names = store, marked_in(store), keys_by_name(documents)
         days = days_by_id(store)
         new = {key for id, (title, _) in days.items() if (key := self._names.get(id) or self._names.get(title))}
         self._filed = tuple((p, d) for d in documents if d.key not in new and (p := of_document(d)))
@@ -104,10 +104,10 @@ class Trending:
     follows: tuple[tuple[str, str], ...]  # kind and name
 
 
-def trends(store: Store, until: date, by: str, layers: Sequence[str]) -> Trending:
+def trends(store: Store, index: Index, until: date, by: str, layers: Sequence[str]) -> Trending:
     """The best first."""
     check_layers(layers)
-    found, marked = trending(store, until, by, layers), marked_in(store)
+    found, marked = trending(store, until, by, layers, documents=index.documents()), marked_in(store)
     marks = marked.marks
     follows = (("layer", marks.layers), ("technique", marks.techniques), ("words", marks.words))
     return Trending(

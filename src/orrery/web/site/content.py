@@ -23,6 +23,8 @@ from orrery.web.papers.entry_view import view_of
 from orrery.web.papers.index import Index, index_of
 from orrery.web.papers.score import judged, score
 from orrery.web.site.address import root_of, slug
+from orrery.web.site.computed import computed
+from orrery.web.site.dated import FIRST, by_date, date_path
 from orrery.web.site.grid import Grid, grid_of
 
 DEVICES_LEAD = "Every accelerator and processor of the catalogue"
@@ -40,6 +42,10 @@ MENU = (
     ("scorecard.html", "Scorecard"),
     ("accuracy.html", "Accuracy"),
     ("papers.html", "Papers"),
+    (FIRST, "By date"),
+    ("what-if.html", "What-if"),
+    ("fleet.html", "Fleet"),
+    ("kernel.html", "Kernel"),
 )
 
 
@@ -71,6 +77,8 @@ def pages() -> Iterator[SitePage]:
     yield _scorecard(index)
     yield _accuracy()
     yield from _papers(index)
+    yield from _dates(index)
+    yield from _computed()
 
 
 def best_path(model: str) -> str:
@@ -190,7 +198,7 @@ ERRORS = ("rows", "median", "mean", "p90", "bias", "covered_80", "covered_95")
 
 def _papers(index: Index) -> Iterator[SitePage]:
     documents = sorted(index.documents(), key=lambda d: d.title.casefold())
-    known = {d.key: f"papers/{slug(d.key)}.html" for d in documents}
+    known = _paths(index)
     rows: list[dict[str, str]] = []
     for document in documents:
         found, path = view_of(get_paper(document.key), index), known[document.key]
@@ -209,6 +217,43 @@ def _papers(index: Index) -> Iterator[SitePage]:
             words=" ".join([found.entry.layer, *(t.name for t in found.entry.techniques), found.entry.mechanism]),
         )
     yield _list("papers.html", "Papers", PAPERS_LEAD, grid_of(f"{len(rows):,} papers", rows, tuple(known.values())))
+
+
+def _paths(index: Index) -> dict[str, str]:
+    """Where the page of each paper lies."""
+    return {d.key: f"papers/{slug(d.key)}.html" for d in index.documents()}
+
+
+def _dates(index: Index) -> Iterator[SitePage]:
+    """Papers by their date, the latest ones first."""
+    known = _paths(index)
+    for found in by_date(index):
+        if found.period is not None:
+            is_first = len(found.sections) > 1
+            titles = "; ".join(item.title for item in found.sections[0].items)
+            yield SitePage(
+                path=FIRST if is_first else date_path(found.period),
+                title="Latest papers" if is_first else f"Papers of {found.period.words}",
+                template="site_dates.html",
+                context={"found": found, "known": known, "path_of": date_path},
+                kind="date",
+                words=titles,
+                about=titles,
+            )
+
+
+def _computed() -> Iterator[SitePage]:
+    """Answers for stated inputs."""
+    for found in computed():
+        yield SitePage(
+            path=f"{found.page.name}.html",
+            title=found.page.title,
+            template="site_command.html",
+            context=found.context,
+            kind="answer",
+            words=f"{found.page.name} {found.context['command']}",
+            about=found.page.lead,
+        )
 
 
 def _card_of(key: str) -> bytes:

@@ -54,7 +54,7 @@ def _prepare(folder: Path) -> None:
         raise ScenarioError(f"export: {folder} is a file; name a folder.")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
         raise ScenarioError(f"export: {folder} holds other files; name a new folder, or one that was exported before.")
-    for part in ("static", "cards/best", "cards/papers", "best", "devices", "papers"):
+    for part in ("static", "cards/best", "cards/papers", "best", "devices", "papers", "dates"):
         (folder / part).mkdir(parents=True, exist_ok=True)
     (folder / MARK).write_text(f"{__version__}\n", "utf-8")
     for name in SCRIPTS:

@@ -44,8 +44,9 @@ def trending(request: Request) -> Response:
     layers = [name for name in query.getlist("layer") if name]
     until = _day(query["date"]) if query.get("date") else date.today()
     with opened(request.app.state.place) as store:
-        found = trends(store, until, by, layers)
-        latest = None if found.num_all else dates(store, index_of(request.app.state.place.library), None)
+        index = index_of(request.app.state.place.library)
+        found = trends(store, index, until, by, layers)
+        latest = None if found.num_all else dates(store, index, None)
     return page(
         request,
         "papers_trending.html",
