@@ -47,9 +47,10 @@ class Dates:
     days: tuple[Cell, ...] = ()
 
 
-def dates(store: Store, index: Index, period: Period | None) -> Dates:
-    """The papers of a date; of the latest one that has papers, and of those before it, where none is named."""
-    held = _Held(store, index.documents())
+def dates(store: Store, index: Index, period: Period | None, most: int = MAX_SHOWN) -> Dates:
+    """The papers of a date, at most so many; of the latest one that has papers, and of those before it, where none is
+    named."""
+    held = _Held(store, index.documents(), most)
     first = period or held.calendar.latest
     if first is None:
         return Dates(period=None)
@@ -73,8 +74,8 @@ def dates(store: Store, index: Index, period: Period | None) -> Dates:
 class _Held:
     """Papers with a file and new papers, each once: the day of a new one is exact, so it goes before the file's."""
 
-    def __init__(self, store: Store, documents: tuple[Document, ...]) -> None:
-        self._store, self._marks, self._names = store, marked_in(store), keys_by_name(documents)
+    def __init__(self, store: Store, documents: tuple[Document, ...], most: int) -> None:
+        self._store, self._marks, self._names, self._most = store, marked_in(store), keys_by_name(documents), most
         days = days_by_id(store)
         new = {key for id, (title, _) in days.items() if (key := self._names.get(id) or self._names.get(title))}
         self._filed = tuple((p, d) for d in documents if d.key not in new and (p := of_document(d)))
@@ -84,12 +85,12 @@ class _Held:
         """The papers of one date, new ones first."""
         entries = all_entries(self._store, period.first, period.last)
         filed = sorted((p, d.layer, d.key, d) for p, d in self._filed if period.holds(p))
-        shown = entries[:MAX_SHOWN]
+        shown = entries[: self._most]
         known = understood(self._store, shown)
         items = [item_of_entry(e, known[e.id], self._marks, self._key(e)) for e in shown]
-        items += [item_of(d, self._marks) for *_, d in reversed(filed[-(MAX_SHOWN - len(items)) :] if filed else [])]
+        items += [item_of(d, self._marks) for *_, d in reversed(filed[-(self._most - len(items)) :] if filed else [])]
         num_all = len(entries) + len(filed)
-        return Dated(period=period, items=tuple(items[:MAX_SHOWN]), num_all=num_all, num_dayless=len(filed))
+        return Dated(period=period, items=tuple(items[: self._most]), num_all=num_all, num_dayless=len(filed))
 
     def _key(self, entry: Entry) -> str:
         return self._names.get(entry.id) or self._names.get(title_key(entry.title), "")

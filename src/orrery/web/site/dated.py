@@ -19,7 +19,7 @@ def by_date(index: Index) -> Iterator[Dates]:
     with TemporaryDirectory() as folder, Store(Path(folder) / "library.sqlite") as store:
         yield dates(store, index, None)
         for period in every:
-            yield dates(store, index, period)
+            yield dates(store, index, period, most=len(index.documents()))
 
 
 def date_path(period: Period) -> str:
