@@ -33,7 +33,8 @@ def limit_table(run: FleetRun) -> Sheet | None:
     table = Sheet("", "replicas", "limit", "rated", "p99", "peak", "above it", "throttled", "hurt", left=1)
     for number, one in enumerate(power.limits[1:], start=1):
         has_limit = math.isfinite(one.limit.limit_w)
-        rated = text(one.rated_w, "w") + (f" ({percent(one.oversubscribed_frac, is_signed=True)})" if has_limit else "")
+        over_frac = one.oversubscribed_frac
+        rated = text(one.rated_w, "w") + ("" if over_frac is None else f" ({percent(over_frac, is_signed=True)})")
         table.add_row(
             f"{one.limit.kind} {one.limit.name}",
             str(int(one.is_behind.sum())),

@@ -31,7 +31,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
             predicted=1.0 - 1.0 / ratio if claim.metric == "energy_reduction" else ratio,
             because=f"{exiting * 1e3:.2f} ms expected with an exit that answers "
             f"{percent(claim.setup.number('easy_frac'))}, {ours * 1e3:.2f} ms converted, which pays below "
-            f"{percent(answer.converter_pays_below_frac)} easy inputs",
+            f"{percent(answer.converter_pays_below_frac or 0.0)} easy inputs",
             differs=DIFFERS,
         )
 
