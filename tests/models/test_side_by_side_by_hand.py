@@ -3,6 +3,7 @@
 import pytest
 
 from orrery.models.config import parse
+from orrery.models.model import SoftmaxAttention
 from orrery.models.recurrent import kimi_delta, short_convolution
 
 HIDDEN = 128
@@ -73,6 +74,33 @@ def test_ling_attends_in_full_at_the_end_of_every_group_and_in_a_last_one_that_i
     assert {b.name: b.count for b in model.blocks} == {"linear dense": 1, "linear moe": 3, "full moe": 3}
     older = parse(config("bailing_hybrid", group_norm_size=4, head_dim=32, **fields), name="x")
     assert {b.mixer.kind for b in older.blocks if hasattr(b.mixer, "kind")} == {"lightning"}
+    newer = parse(
+        config("bailing_hybrid", group_norm_size=1, short_conv_kernel_size=4, head_dim=32, **fields), name="x"
+    )
+    assert {b.mixer.kind for b in newer.blocks if hasattr(b.mixer, "kind")} == {"kimi-delta"}  # 3 has convolutions
+
+
+def test_step_3_draws_wide_queries_from_a_narrow_latent_and_keeps_one_head_of_keys() -> None:
+    """128 wide, four heads of 32 on one of the cache, a latent of 16; layers 1 and 2 of four have experts."""
+    fields = {"num_hidden_layers": 4, "head_dim": 32, "share_q_dim": 16, "moe_layers_enum": "1,2", "moe_num_experts": 6}
+    few = {"moe_top_k": 2, "moe_intermediate_size": 8, "share_expert_dim": 8}
+    model = parse(config("step3_text", **fields, **few), name="x")
+    assert {b.name: b.count for b in model.blocks} == {"dense": 2, "moe": 2}
+    moe = next(b for b in model.blocks if b.name == "moe")
+    sizes = {x.name: (x.in_features, x.out_features, x.shard) for x in moe.linears}
+    assert sizes["qkv_a"] == (128, 16 + 2 * 32, "replicated")
+    assert sizes["q_b"] == (16, 4 * 32, "column")
+    assert sizes["out"] == (4 * 32, 128, "row")
+    assert isinstance(moe.mixer, SoftmaxAttention)
+    assert moe.mixer.num_kv_heads == 1
+    attention = 128 * 80 + 16 * 128 + 128 * 128 + 16
+    experts = 128 * 6 + 7 * 3 * 128 * 8
+    assert moe.num_parameters == attention + experts + 2 * 128
+
+
+def test_step_3_has_experts_in_all_layers_but_four_and_the_last_unless_it_says() -> None:
+    model = parse(config("step3_text", num_hidden_layers=8), name="x")
+    assert {b.name: b.count for b in model.blocks} == {"dense": 5, "moe": 3}
 
 
 def test_trinity_gates_what_attention_returns_and_norms_four_times():

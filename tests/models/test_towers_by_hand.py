@@ -54,6 +54,7 @@ def counted(kind, vision, text_hidden=5):
         ("mistral3", TWO, 1536 + 2 + 76 + 53),
         # a grid of 64 x 64; four patches merged: norm 4, 72, 45
         ("kimi_k25", TWO, 1178 + 8192 + 98 + 4 + 121),
+        ("kimi_vl", TWO, 1178 + 8192 + 98 + 4 + 121),
         ("kimi_k25", TWO | {"merge_kernel_size": [1, 3]}, 1178 + 8192 + 98 + 4 + (4 + 42 + 35)),
         # 2 frames; norms before and after; 2 -> 5 -> 5, then 4 x 5 -> 5 -> 5
         ("minimax_m3_vl", TWO, 2352 + 4 + 98 + 45 + 135),

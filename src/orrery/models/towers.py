@@ -123,7 +123,7 @@ def _pixtral(v: Fields, text_hidden: int) -> int:
 
 
 def _moonvit(v: Fields, text_hidden: int) -> int:
-    """Kimi-K2.5: a learned grid of positions, four patches merged by the projector."""
+    """Kimi-K2.5 and Kimi-VL: a learned grid of positions, four patches merged by the projector."""
     hidden = v.size("hidden_size", "vt_hidden_size", default=1152)
     ffn = v.size("intermediate_size", "vt_intermediate_size", default=4304)
     layers = v.size("num_hidden_layers", "vt_num_hidden_layers", default=27)
@@ -178,6 +178,7 @@ TOWERS: dict[str, Callable[[Fields, int], int]] = {
     "gemma3": _siglip,
     "mistral3": _pixtral,
     "kimi_k25": _moonvit,
+    "kimi_vl": _moonvit,
     "glm4v": _glm4v,
     "glm4v_moe": _glm4v,
     "minimax_m3_vl": _minimax,

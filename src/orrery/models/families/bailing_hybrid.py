@@ -1,7 +1,7 @@
 """Ling 2.5 and 3 (Bailing): the last of every ``layer_group_size`` layers attends in full, by latent attention.
 
-The others are lightning attention in 2.5 (known by ``group_norm_size``), delta attention in 3, whose latent attention
-is gated head by head. Layers of a last group that is not complete attend in full too.
+The others are lightning attention in 2.5 (known by ``group_norm_size`` and no convolution), delta attention in 3, whose
+latent attention is gated head by head. Layers of a last group that is not complete attend in full too.
 """
 
 from orrery.models.decoder import assemble
@@ -35,9 +35,14 @@ def _full_layers(c: Fields, layers: int) -> list[bool]:
     return [(i + 1) % group == 0 or i >= layers // group * group for i in range(layers)]
 
 
+def _is_lightning(c: Fields) -> bool:
+    """Whether a config is of 2.5: some of 3 keep ``group_norm_size`` too, beside the convolutions that 2.5 lacks."""
+    return "group_norm_size" in c and "short_conv_kernel_size" not in c
+
+
 def _linear(c: Fields, hidden: int, heads: int) -> Part:
     size = c.size("head_dim", default=128)
-    if "group_norm_size" in c:
+    if _is_lightning(c):
         return lightning(hidden, heads, size)
     kernel = c.size("short_conv_kernel_size", default=4)
     return kimi_delta(hidden, heads, size, kernel, has_full_gate=True, has_full_decay=True)
@@ -45,9 +50,9 @@ def _linear(c: Fields, hidden: int, heads: int) -> Part:
 
 def _build(c: Fields, name: str) -> Model:
     c = c.with_defaults(num_experts=c.data.get("num_local_experts"), num_shared_experts=c.data.get("n_shared_experts"))
-    c = c.with_defaults(**DEFAULTS, first_k_dense_replace=1 if "group_norm_size" in c else 2)
+    c = c.with_defaults(**DEFAULTS, first_k_dense_replace=1 if _is_lightning(c) else 2)
     hidden, heads, layers = c.size("hidden_size"), c.size("num_attention_heads"), c.size("num_hidden_layers")
-    gate = 0 if "group_norm_size" in c else heads
+    gate = 0 if _is_lightning(c) else heads
 
     def build(kind: tuple[bool, bool]) -> Block:
         is_full, is_moe = kind

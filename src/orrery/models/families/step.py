@@ -11,7 +11,8 @@ DENSE_LAYERS = 3
 """Layers before the first experts when the config does not say."""
 
 
-def _sparse(c: Fields, layers: int) -> set[int]:
+def sparse_layers(c: Fields, layers: int) -> set[int]:
+    """Numbers of the layers with experts: as listed, or all of ``layers`` after the dense ones."""
     if types := c.words("mlp_layer_types"):
         return {i for i, t in enumerate(types) if t == "sparse"}
     if "moe_layers_enum" in c:
@@ -34,7 +35,7 @@ def _build(c: Fields, name: str) -> Model:
     other = c.table("attention_other_setting")
     few = other.size("num_attention_heads", default=s.heads) if other else s.heads
     window_heads = c.size("num_sliding_attention_heads", default=few)
-    sparse = _sparse(c, s.layers)
+    sparse = sparse_layers(c, s.layers)
     bias = c.flag("attention_bias")
 
     def build(kind: tuple[int, bool]) -> Block:
