@@ -16,7 +16,7 @@ TOOL = Path(__file__).parents[2] / "tools" / "record_parameter_counts.py"
 
 ROUNDED = {
     "moonshotai/Kimi-K3": (2.8e12, 0.02),
-    "moonshotai/Kimi-VL-A3B-Instruct": (16.4e9, 0.03),  # published with the tower, 0.4 G
+    "moonshotai/Kimi-VL-A3B-Instruct": (16.4e9, 0.005),  # with the tower
     "stepfun-ai/step3": (316e9, 0.002),  # the language model
     "LiquidAI/LFM2-24B-A2B": (24e9, 0.02),  # the width of two dense layers is assumed
     "THUDM/GLM-130B": (130e9, 0.02),

@@ -74,9 +74,8 @@ def test_ling_attends_in_full_at_the_end_of_every_group_and_in_a_last_one_that_i
     assert {b.name: b.count for b in model.blocks} == {"linear dense": 1, "linear moe": 3, "full moe": 3}
     older = parse(config("bailing_hybrid", group_norm_size=4, head_dim=32, **fields), name="x")
     assert {b.mixer.kind for b in older.blocks if hasattr(b.mixer, "kind")} == {"lightning"}
-    newer = parse(
-        config("bailing_hybrid", group_norm_size=1, short_conv_kernel_size=4, head_dim=32, **fields), name="x"
-    )
+    convolved = {"group_norm_size": 1, "short_conv_kernel_size": 4}
+    newer = parse(config("bailing_hybrid", head_dim=32, **convolved, **fields), name="x")
     assert {b.mixer.kind for b in newer.blocks if hasattr(b.mixer, "kind")} == {"kimi-delta"}  # 3 has convolutions
 
 
@@ -95,7 +94,7 @@ def test_step_3_draws_wide_queries_from_a_narrow_latent_and_keeps_one_head_of_ke
     assert moe.mixer.num_kv_heads == 1
     attention = 128 * 80 + 16 * 128 + 128 * 128 + 16
     experts = 128 * 6 + 7 * 3 * 128 * 8
-    assert moe.num_parameters == attention + experts + 2 * 128
+    assert moe.num_parameters == 2 * (attention + experts + 2 * 128)  # two such layers
 
 
 def test_step_3_has_experts_in_all_layers_but_four_and_the_last_unless_it_says() -> None:
