@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import orrery
 import orrery.cli.main as terminal
 from orrery.cli.main import BAD_INPUT, DONE, INFEASIBLE, run
 from orrery.numerics.laws import quartet
@@ -59,6 +60,18 @@ def test_a_format_s_law_answers_with_loss_splits_critical_data_and_the_best_widt
     for word in ("E4M3", "critical tokens", "Best width by budget"):
         assert word in text.out
     assert "as recalled" in text.err
+
+
+def test_your_own_coefficients_take_the_place_of_the_paper_s(capsys):
+    law = ("scaling", "--law", "fp-quantisation", "--parameters", "1e9", "--tokens", "1e11")
+    published, fine = answer(capsys, *law), answer(capsys, *law, "--coefficients", "gamma=1e9")
+    assert fine["lossless"] == published["lossless"]
+    assert fine["loss"] - fine["lossless"] < 1e-4 * (published["loss"] - published["lossless"])  # gamma divides it
+    sources = {c["name"]: (c["value"], c["source"]) for c in fine["coefficients"]}
+    assert sources["gamma"] == (1e9, "your own")
+    assert "your own" not in sources["nu"][1]
+    assert answer(capsys, *law, "--coefficients", "gamma=11334.5197")["loss"] == published["loss"]
+    assert orrery.scaling(parameters=1e9, tokens=1e11, coefficients="gamma=1e9").run.loss == fine["loss"]
 
 
 def test_fp4_against_fp8_takes_the_device_s_rates(capsys):
@@ -144,6 +157,10 @@ def test_runs_that_cannot_be_read_are_refused(capsys, tmp_path, text, words):
     ("arguments", "words"),
     [
         (("--runs", "no.csv"), "runs: the law fp-quantisation does not ask"),
+        (("--law", "quartet", "--coefficients", "nu=2"), "coefficients: the law quartet does not ask"),
+        (("--coefficients", "nuu=2"), "There is no coefficient of the law 'nuu'"),
+        (("--coefficients", "nu=0"), "write nu once, as nu=NUMBER above 0"),
+        (("--coefficients", "nu=2,nu=3"), "write nu once"),
         (("--law", "quartet", "--runs", "no.csv"), "no.csv"),
         (("--law", "quartt"), "write 'quartet'"),
         (("--law", "quartet", "--block", "32"), "block: the law quartet does not ask"),

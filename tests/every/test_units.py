@@ -97,6 +97,11 @@ WITHOUT_UNIT = {
     "Point.predicted": "in the unit of the claim",
     "Point.value": "in the unit that the input's name carries",
     "Reading.neutral": "in the unit of the claim",
+    **dict.fromkeys(
+        ("Law.n", "Law.alpha", "Law.d", "Law.beta", "Law.epsilon", "Law.gamma", "Law.delta", "Law.nu"),
+        "a coefficient, in whatever unit makes a law come out in nats",
+    ),
+    "Law.num_flops_per_bit": "operations a bit: of a law, not of a device",
     "Gamma.burstiness": "the shape of a distribution; the word of vLLM's load generator",
     "Simulated.gap_counts": "a histogram of counts",
     "Simulated.gap_squares_s2": "a sum of seconds squared",

@@ -20,7 +20,7 @@ from orrery.numerics.experiments.losses import cross_entropy, sharpness_frac, sq
 from orrery.numerics.experiments.studies.dfp import Counts, FixedPointProduct, _row
 from orrery.numerics.experiments.tasks import classification, own_points, regression, text
 from orrery.numerics.laws.coefficients import coefficients
-from orrery.numerics.laws.fp_quantisation import Run, best_split, compute_flops
+from orrery.numerics.laws.fp_quantisation import Law, Run, best_split, compute_flops
 from orrery.numerics.power_exponent import codes_of, raised, values_of
 from orrery.numerics.recipes.learned import FREE_FRAC, Learning, _halves_gradient, _Problem, _rectified
 from orrery.scenario.experiment import run_experiment
@@ -318,6 +318,14 @@ def test_a_run_of_the_law_by_hand():
     assert run.loss == pytest.approx(lossless + 2e10 ** c["beta"] / 1e9 ** c["alpha"] * coarse)
     assert run.critical_tokens == pytest.approx((c["d"] / coarse * 1e9 ** c["alpha"]) ** (0.5 / c["beta"]))
     assert run.compute_flops == pytest.approx(c["num_flops_per_bit"] * 8 * 2e19) == compute_flops(1e9, 2e10, 8)
+    own = Law(n=2.0, alpha=0.5, d=3.0, beta=0.5, epsilon=1.0, gamma=4.0, delta=1.0, nu=2.0, num_flops_per_bit=0.5)
+    mine = replace(run, num_parameters=100.0, num_tokens=900.0, exponent_bits=2, mantissa_bits=1, law=own)
+    coarse = 5 / (4.0 * 2.5 * 1.5**2)  # log2 of 32 elements over gamma (E + 1/2)^delta (M + 1/2)^nu
+    assert mine.lossless == pytest.approx(2 / 10 + 3 / 30 + 1)
+    assert mine.loss == pytest.approx(1.3 + 30 / 10 * coarse)
+    assert mine.critical_tokens == pytest.approx(3 / coarse * 10)
+    assert mine.compute_flops == 0.5 * 4 * 100 * 900
+    assert best_split(8, own) == (2, 5)  # (E + 1/2) (M + 1/2)^2 is largest: 2.5 x 5.5^2 = 75.6, 3.5 x 4.5^2 = 70.9
     assert best_split(3) == (1, 1)
     with pytest.raises(Exception, match="write 3 or more"):
         best_split(2)

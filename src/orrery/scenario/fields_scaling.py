@@ -9,6 +9,13 @@ SCALING_SETTINGS: tuple[Setting, ...] = (
     count("exponent_bits", "Exponent bits (fp-quantisation).", 4, most=11),
     count("mantissa_bits", "Mantissa bits (fp-quantisation).", 3, least=0, most=23),
     count("block", "Elements that share a scale (fp-quantisation; default 128).", 32, most=2**30),
+    word(
+        "coefficients",
+        "Your own coefficients of the law (fp-quantisation), the paper's for the rest: n, alpha, d, beta, "
+        "epsilon, gamma, delta, nu, num_flops_per_bit.",
+        "gamma=9000,nu=2.8",
+        "NAME=VALUE,…",
+    ),
     number(
         "compute_flops",
         "A compute budget in 16-bit operations (default: what the asked run takes).",

@@ -1,12 +1,13 @@
 """``orrery scaling``: laws of low-precision training answered for a model size, an amount of data and a format."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from math import inf
 from typing import Any
 
 import numpy as np
 
 from orrery.base.arguments import typed
-from orrery.base.errors import ScenarioError, nearest
+from orrery.base.errors import ScenarioError, UnknownName, nearest
 from orrery.base.units import percent
 from orrery.catalog.devices import get_device
 from orrery.hardware.device import Device
@@ -39,6 +40,7 @@ class ScalingQuestion(Inputs, table=SCALING_BY_NAME):
     exponent_bits: Count = None
     mantissa_bits: Count = None
     block: Count = None
+    coefficients: Word = None
     compute_flops: Number = None
     device: Word = None
     fp4_ratio: Number = None
@@ -67,7 +69,7 @@ class FormatAnswer:
                 "splits": [_run_json(run) for run in self.splits],
                 "budget": _run_json(self.budget),
                 "budgets": [_run_json(run) for run in self.budgets],
-                "coefficients": _cited(fp_quantisation.LAW),
+                "coefficients": _with_own(_cited(fp_quantisation.LAW), self.run.law),
                 "notes": self.notes,
             }
         )
@@ -75,7 +77,7 @@ class FormatAnswer:
 
 def _run_json(run: fp_quantisation.Run) -> dict[str, Any]:
     return {
-        **to_json(run),
+        **{name: value for name, value in to_json(run).items() if name != "law"},
         "bits": run.bits,
         "loss": run.loss,
         "lossless": run.lossless,
@@ -161,7 +163,7 @@ def scaling(**settings: Any) -> FormatAnswer | WidthAnswer:
 
 
 _READ = {
-    LAWS[0]: frozenset({"exponent_bits", "mantissa_bits", "block", "compute_flops"}),
+    LAWS[0]: frozenset({"exponent_bits", "mantissa_bits", "block", "compute_flops", "coefficients"}),
     LAWS[1]: frozenset({"device", "fp4_ratio", "parameters_frac", "tokens_frac", "runs", "same_size"}),
 }
 """Settings that only one law asks for."""
@@ -177,18 +179,66 @@ def _formats(inputs: ScalingQuestion, notes: list[str]) -> FormatAnswer:
         for name, value in (("exponent_bits", exponent), ("mantissa_bits", mantissa), ("block", block))
         if getattr(inputs, name) is None
     ]
+    law = _law(inputs.coefficients, notes)
     run = fp_quantisation.Run(
-        num_parameters=size, num_tokens=tokens, exponent_bits=exponent, mantissa_bits=mantissa, block_elements=block
+        num_parameters=size,
+        num_tokens=tokens,
+        exponent_bits=exponent,
+        mantissa_bits=mantissa,
+        block_elements=block,
+        law=law,
     )
-    notes.append("constants of the law: as recalled of the paper; `--json` lists each with its source")
-    splits = [fp_quantisation.best_split(bits) for bits in fp_quantisation.WIDTHS]
+    splits = [fp_quantisation.best_split(bits, law) for bits in fp_quantisation.WIDTHS]
     return FormatAnswer(
         run=run,
         splits=tuple(replace(run, exponent_bits=e, mantissa_bits=m) for e, m in splits),
-        budget=fp_quantisation.best_width(inputs.compute_flops or run.compute_flops, block),
-        budgets=tuple(fp_quantisation.best_width(budget, block) for budget in BUDGETS_FLOPS),
+        budget=fp_quantisation.best_width(inputs.compute_flops or run.compute_flops, block, law),
+        budgets=tuple(fp_quantisation.best_width(budget, block, law) for budget in BUDGETS_FLOPS),
         notes=tuple(notes),
     )
+
+
+def _law(text: str | None, notes: list[str]) -> fp_quantisation.Law:
+    """The paper's law, with the user's own coefficients in place of those that ``text`` names."""
+    published = fp_quantisation.published()
+    names = tuple(f.name for f in fields(published))
+    own: dict[str, float] = {}
+    for part in (text or "").split(","):
+        if not part.strip():
+            continue
+        name, _, value = (word.strip() for word in part.partition("="))
+        if name not in names:
+            raise UnknownName("coefficient of the law", name, names)
+        number = _positive(value)
+        if number is None or name in own:
+            raise ScenarioError(f"coefficients: got {part.strip()!r}; write {name} once, as {name}=NUMBER above 0.")
+        own[name] = number
+    rest = len(names) - len(own)
+    if rest:
+        which = "constants of the law" if not own else f"the other {rest} constants of the law"
+        notes.append(f"{which}: as recalled of the paper; `--json` lists each with its source")
+    return replace(published, **own)
+
+
+def _positive(text: str) -> float | None:
+    """A finite number above zero; None where it is none."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if 0 < number < inf else None
+
+
+def _with_own(cited: list[dict[str, Any]], law: fp_quantisation.Law) -> list[dict[str, Any]]:
+    """The cited coefficients, the user's own in place of those that differ."""
+    own = {f.name: getattr(law, f.name) for f in fields(law)}
+    published = fp_quantisation.published()
+    return [
+        {"name": one["name"], "value": own[one["name"]], "basis": "assumed", "source": "your own"}
+        if one["name"] in own and own[one["name"]] != getattr(published, one["name"])
+        else one
+        for one in cited
+    ]
 
 
 def _widths(inputs: ScalingQuestion, notes: list[str]) -> WidthAnswer:
