@@ -5,6 +5,7 @@ from orrery.cli.output import console
 from orrery.cli.sheet import Sheet
 from orrery.scenario.fleet.answer import FleetAnswer
 from orrery.scenario.fleet.by_region import Latencies
+from orrery.scenario.fleet.cache_moves import move_sentences
 from orrery.scenario.fleet.moved_cache import sentences
 
 
@@ -49,7 +50,11 @@ def print_regions(answer: FleetAnswer) -> None:
         markup=False,
         highlight=False,
     )
-    for sentence in (*sentences(found.moved), *([answer.nearest.sentence] if answer.nearest else [])):
+    for sentence in (
+        *sentences(found.moved),
+        *move_sentences(found.cache_moves),
+        *([answer.nearest.sentence] if answer.nearest else []),
+    ):
         out.print(sentence, markup=False, highlight=False)
 
 

@@ -79,6 +79,18 @@ ROUTING_SETTINGS: tuple[Setting, ...] = (
         most=20.0,
         least=1.0,
     ),
+    _word(
+        "cache_moves",
+        "Caches of conversations that change their region: off (default: computed again), always or sooner (where "
+        "moving takes less time).",
+        "sooner",
+        "off|always|sooner",
+    ),
+    _number(
+        "region_link_bytes_per_s", "Rate of the link between two regions, each way.", 1.25e9, most=1e15, metavar="X"
+    ),
+    _number("region_rtt_ms", "Round trip between two regions, ms (default: as published).", 80, most=1e5, metavar="MS"),
+    _number("egress_usd_per_gb", "Dollars for a gigabyte that leaves a region.", 0.02, most=1e3),
     _number("request_bytes", "Bytes that a request brings, such as images.", 2e6, most=1e12, metavar="N"),
 )
 """Flags, and keys at the top of a FLEET.toml."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from orrery.base.errors import ScenarioError
 from orrery.fleet.hours.shift import Hours
+from orrery.fleet.regions.moves import WideArea
 from orrery.fleet.regions.routing import Flags, Floats, RegionCosts, RegionView
 from orrery.serving.requests import Ints
 from orrery.serving.simulation.regions._kernel import Regions
@@ -71,6 +72,7 @@ class RegionMap:
     trips_ratio: float = 1.0  # round trips until the first token: 1 on a connection that stays open
     start_s: float = 0.0  # of the run, in the week of UTC
     ttft_limit_s: float = inf
+    wide_area: WideArea | None = None  # links over which caches move; None: none moves
     allowed: Flags = field(init=False)
 
     def __post_init__(self) -> None:

@@ -96,6 +96,10 @@ class FleetTop(PoolBlock):
     region_router: Word = None
     region_router_knob: tuple[str, ...] = ()
     round_trips: Number = None
+    cache_moves: Word = None
+    region_link_bytes_per_s: Number = None
+    region_rtt_ms: Number = None
+    egress_usd_per_gb: Number = None
     request_bytes: Number = None
     change: Switch = None
     steady: Switch = None

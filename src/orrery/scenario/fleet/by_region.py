@@ -10,6 +10,7 @@ from orrery.base.units import percent
 from orrery.fleet.regions.region_map import RegionMap
 from orrery.fleet.service.result import Flags, FleetRun
 from orrery.scenario.fleet.by_hour import ByHour, by_region_of_run, drawn_until_j
+from orrery.scenario.fleet.cache_moves import CacheMoves, cache_moves_of
 from orrery.scenario.fleet.moved_cache import MovedCache, moved_caches
 from orrery.serving.requests import Floats
 from orrery.serving.simulation.tables import _kernel as tables
@@ -67,6 +68,7 @@ class ByRegion:
     origins: tuple[OriginAnswer, ...]
     elsewhere_frac: float  # of the served requests: not in their nearest region
     moved: tuple[MovedCache, ...] = ()
+    cache_moves: CacheMoves | None = None  # None: none may move
 
     def to_json(self) -> dict[str, Any]:
         """Tables as plain data."""
@@ -76,6 +78,7 @@ class ByRegion:
             "regions": [_plain(r) | {"cost_usd": r.cost_usd} for r in self.regions],
             "origins": [_plain(o) for o in self.origins],
             "moved_cache": [asdict(m) for m in self.moved],
+            "cache_moves": self.cache_moves and asdict(self.cache_moves),
         }
 
 
@@ -102,6 +105,7 @@ def by_region_of(run: FleetRun) -> ByRegion | None:
         origins=tuple(_origin(run, found, k, origin == k, is_done, is_away) for k in range(len(found.origins))),
         elsewhere_frac=float(is_away.sum()) / num,
         moved=moved_caches(run),
+        cache_moves=cache_moves_of(run),
     )
 
 

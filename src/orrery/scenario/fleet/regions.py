@@ -18,6 +18,7 @@ from orrery.scenario.fleet.origins import origins_of
 from orrery.scenario.fleet.read import FleetInputs, knobs_written
 from orrery.scenario.fleet.served import served_of
 from orrery.scenario.fleet.ways import names_of, numbers_of, utc_offset_s, ways_of
+from orrery.scenario.fleet.wide_area import wide_area_of
 from orrery.scenario.shift import J_PER_KWH, S_PER_HOUR, read_hours
 from orrery.serving.requests import Requests
 from orrery.serving.simulation.service import Pool
@@ -47,6 +48,7 @@ def region_map_of(
         return None, ()
     regions, top = tuple(region_of(inputs, block) for block in inputs.regions), inputs.top
     ways = ways_of(inputs.origins, inputs.regions)
+    wide_area, more = wide_area_of(top, tuple(inputs.regions), requests)
     found = RegionMap(
         regions=regions,
         origins=origins_of(inputs),
@@ -57,10 +59,11 @@ def region_map_of(
         trips_ratio=top.round_trips or 1.0,
         start_s=S_PER_HOUR * (top.start_hour or 0.0),
         ttft_limit_s=limits_s.get("ttft", inf),
+        wide_area=wide_area,
     )
     _check_origins(found)
     found.costs(0.0)  # whatever a knob says wrong is said now
-    return found, (*ways.notes, *_notes(found, inputs))
+    return found, (*ways.notes, *more, *_notes(found, inputs))
 
 
 def check_regions(settings: Mapping[str, Any]) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible
 from orrery.fleet.regions.region_map import Served
 from orrery.fleet.service.setup import PoolTerms
@@ -62,6 +63,13 @@ def _row(
     usd = sum(t.usd_per_s for _, t in mine) / len(mine) / entry
     watts = full[2] + terms.host_power_w
     return capacity, prefill, full[0], faint[1], usd, watts / entry, terms.purchase == "owned"
+
+
+def ttft_alone_s(deployment: Deployment, input_tokens: float) -> float:
+    """Time to first token of a prompt on an idle replica; infinite where the model does not fit."""
+    load = Workload(mode="open", input_tokens=input_tokens, output_tokens=1.0, request_rate_per_s=FAINT)
+    found = estimate(deployment, load)
+    return np.inf if isinstance(found, Infeasible) else found.ttft_s
 
 
 def _estimated(pool: Pool, input_tokens: float, output_tokens: float, rate: float) -> tuple[float, float, float] | None:

@@ -78,10 +78,46 @@ def ways_of(origins: tuple[OriginBlock, ...], regions: tuple[RegionBlock, ...]) 
     return Ways(round_trip_s=table, notes=tuple(notes))
 
 
+def between_regions_s(one: RegionBlock, other: RegionBlock, stated_ms: float | None) -> tuple[float, str]:
+    """The round trip between two regions, and a note on it where the user has not stated it."""
+    if stated_ms is not None:
+        if (least_s := _least_s(one, other)) is not None and stated_ms / 1e3 < least_s * (1.0 - 1e-9):
+            raise ScenarioError(
+                f"region_rtt_ms = {stated_ms:g} is faster than light between {one.name} and {other.name}: write "
+                f"{least_s * 1e3:.3g} or more, or other places."
+            )
+        return stated_ms / 1e3, ""
+    if (found := _known_s(one, other, "region_rtt_ms")) is None:
+        raise ScenarioError(
+            f"region_rtt_ms: the round trip between {one.name} and {other.name} is not known; write region_rtt_ms = "
+            "80, or the place of both (orrery show places)."
+        )
+    return found
+
+
+def _least_s(one: RegionBlock | OriginBlock, other: RegionBlock) -> float | None:
+    """The time of light there and back; None where a place is not known."""
+    here, there = place_of(one), place_of(other)
+    return least_round_trip_s(here, there) if here is not None and there is not None else None
+
+
+def _known_s(one: RegionBlock | OriginBlock, other: RegionBlock, name: str) -> tuple[float, str] | None:
+    """A round trip as it is published, else from the distance, with a note; None where nothing says."""
+    if one.place and other.place:
+        return published_round_trip_s(one.place, other.place), (
+            f"{name}: medians between places as a cloud publishes them for July 2026 (orrery show places); the way "
+            "from a user to the nearest of its sites is not in them"
+        )
+    if (least_s := _least_s(one, other)) is not None:
+        return detour_ratio() * least_s, (
+            f"{name}: {detour_ratio():.3g} times the light in a straight fibre, the median of published round trips"
+        )
+    return None
+
+
 def _round_trip_s(origin: OriginBlock, region: RegionBlock, given: Mapping[str, float]) -> tuple[float, str]:
     """One round trip, and a note on it where the user has not stated it."""
-    here, there = place_of(origin), place_of(region)
-    least_s = least_round_trip_s(here, there) if here is not None and there is not None else None
+    least_s = _least_s(origin, region)
     if (stated := given.get(str(region.name))) is not None:
         if least_s is not None and stated / 1e3 < least_s * (1.0 - 1e-9):
             raise ScenarioError(
@@ -89,16 +125,8 @@ def _round_trip_s(origin: OriginBlock, region: RegionBlock, given: Mapping[str, 
                 f"{text(least_s, 's')} there and back; write {least_s * 1e3:.3g} or more, or other places."
             )
         return stated / 1e3, ""
-    if origin.place and region.place:
-        published_s = published_round_trip_s(origin.place, region.place)
-        return published_s, (
-            "rtt_ms: medians between places as a cloud publishes them for July 2026 (orrery show places); the way from "
-            "a user to the nearest of its sites is not in them"
-        )
-    if least_s is not None:
-        return detour_ratio() * least_s, (
-            f"rtt_ms: {detour_ratio():.3g} times the light in a straight fibre, the median of published round trips"
-        )
+    if (found := _known_s(origin, region, "rtt_ms")) is not None:
+        return found
     raise ScenarioError(
         f'origin {origin.name}: rtt_ms: the round trip to region {region.name} is not known; write rtt_ms = "'
         f'{region.name}=90", or the place of both (orrery show places).'

@@ -26,6 +26,43 @@ def region_sections(plain: Plain) -> tuple[Section, ...]:
             svg=at_both_widths(partial(_picture, plain)),
         ),
         Section(title="Origins", table=_origins(plain["origins"])),
+        *_moves(plain.get("cache_moves")),
+    )
+
+
+def _moves(found: Plain | None) -> tuple[Section, ...]:
+    """Caches that moved between regions, and where moving begins to pay; nothing where none may move."""
+    if not found:
+        return ()
+    figures = (
+        ("Requests with their history in another region", f"{found['num_elsewhere']:,}"),
+        ("Caches that move", f"{found['num_moved']:,}"),
+        ("Bytes over the links", format_value(found["moved_bytes"], "bytes")),
+        ("A move takes", _time(found["mean_move_s"])),
+        ("of it in the queue of a link", _time(found["mean_wait_s"])),
+        ("Computing it again takes", _time(found["mean_again_s"])),
+        ("Saved a request, mean", _time(found["mean_saved_s"])),
+        ("Busiest link", percent(found["busiest_link_frac"], 1)),
+        ("p99 TTFT, computed again", _time(found["p99_ttft_s"])),
+        ("p99 TTFT with moves", _time(found["p99_ttft_moved_s"])),
+    )
+    columns = ("From", "To", "Requests", "Mean tokens", "Computed in", "Link from", "Tokens from, on this link")
+    turns = tuple(
+        (
+            row["holder"],
+            row["region"],
+            f"{row['num_requests']:,}",
+            f"{row['cache_tokens']:,.0f}",
+            _time(row["again_s"]),
+            "-" if row["above_bytes_per_s"] is None else f"{format_value(row['above_bytes_per_s'], 'bytes')}/s",
+            "-" if row["above_tokens"] is None else f"{row['above_tokens']:,.0f}",
+        )
+        for row in found["break_even"]
+    )
+    caption = f"cache_moves = {found['way']} at {format_value(found['link_bytes_per_s'], 'bytes')}/s"
+    return (
+        Section(title="Caches between regions", table=Table(caption=caption, columns=("", "Value"), rows=figures)),
+        Section(title="Where moving is sooner", table=Table(caption="Idle links", columns=columns, rows=turns)),
     )
 
 
