@@ -209,8 +209,9 @@ def move_sentences(found: CacheMoves | None) -> tuple[str, ...]:
         f"{percent(found.num_moved / found.num_elsewhere)} of these caches move (cache_moves = {found.way}): "
         f"{text(found.moved_bytes, 'bytes')}, {text(found.mean_move_s, 's')} each, of it "
         f"{text(found.mean_wait_s, 's')} in the queue of a link; the busiest is so "
-        f"{percent(found.busiest_link_frac, 1)} of the time. Computing takes {text(found.mean_again_s, 's')}; moving saves {text(found.mean_saved_s, 's')} a "
-        f"request and {text(found.prefill_spared_s, 's')} of replicas (${figures(found.prefill_spared_usd)})"
+        f"{percent(found.busiest_link_frac, 1)} of the time. Computing takes {text(found.mean_again_s, 's')}; "
+        f"moving saves {text(found.mean_saved_s, 's')} a request and {text(found.prefill_spared_s, 's')} of replicas "
+        f"(${figures(found.prefill_spared_usd)})"
         + ("" if found.egress_usd is None else f" for ${figures(found.egress_usd)} of traffic")
         + "."
     ]

@@ -1,6 +1,7 @@
 """Cost, energy and time of a request in each region, by the analytical estimate, as routers compare them."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -65,6 +66,7 @@ def _row(
     return capacity, prefill, full[0], faint[1], usd, watts / entry, terms.purchase == "owned"
 
 
+@lru_cache(maxsize=512)
 def ttft_alone_s(deployment: Deployment, input_tokens: float) -> float:
     """Time to first token of a prompt on an idle replica; infinite where the model does not fit."""
     load = Workload(mode="open", input_tokens=input_tokens, output_tokens=1.0, request_rate_per_s=FAINT)
