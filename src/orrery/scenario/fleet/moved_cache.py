@@ -1,8 +1,8 @@
 """A request's cache between regions: what it takes to compute it again, and what moving it would have to beat.
 
-A request that another region serves is computed there anew unless caches may move (``cache_moves``). The cache of its whole input over the
-time and the rent of that is the rate, and the price of a gigabyte, at which moving would be as good; the way between
-the regions comes on top of the time.
+A request that another region serves is computed there anew, unless caches may move (``cache_moves``). The cache of its
+whole input over the time and the rent of that is the rate, and the price of a gigabyte, at which moving would be as
+good; the way between the regions comes on top of the time.
 """
 
 from dataclasses import dataclass
