@@ -41,7 +41,7 @@ class HeldElsewhere:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Moves:
-    """What became of each."""
+    """Fate of each cache."""
 
     is_moved: Flags
     move_s: Floats  # from asking to the last byte, the queue included; of those that do not move what it would take

@@ -18,7 +18,7 @@ from orrery.scenario.fleet.served import ttft_alone_s
 from orrery.serving.requests import Floats, Ints
 from orrery.serving.simulation.tables import _kernel as tables
 
-LEAST_TOKENS = 16.0
+MIN_TOKENS = 16.0
 STEP_RATIO = 2.0**0.25
 """Lengths at which the time of a prompt is computed; between two of them it is a line."""
 
@@ -117,8 +117,8 @@ def _deployment(run: FleetRun, region: int) -> Deployment:
 
 def _prompt_times(deployment: Deployment, longest: float) -> tuple[Floats, Floats]:
     """Lengths of prompts and the time that each takes alone, beyond that of the shortest."""
-    num = 2 + int(np.ceil(np.log(max(longest, 2.0 * LEAST_TOKENS) / LEAST_TOKENS) / np.log(STEP_RATIO)))
-    lengths = LEAST_TOKENS * STEP_RATIO ** np.arange(num)
+    num = 2 + int(np.ceil(np.log(max(longest, 2.0 * MIN_TOKENS) / MIN_TOKENS) / np.log(STEP_RATIO)))
+    lengths = MIN_TOKENS * STEP_RATIO ** np.arange(num)
     times = np.array([ttft_alone_s(deployment, float(n)) for n in lengths])
     return lengths, np.maximum.accumulate(times - times[0])
 
@@ -199,7 +199,7 @@ def _p99(values: Floats) -> float | None:
 
 
 def move_sentences(found: CacheMoves | None) -> tuple[str, ...]:
-    """What moved, what that changed, and where moving begins to pay."""
+    """Sentences on what moved, what that changed, and where moving begins to pay."""
     if found is None:
         return ()
     if not found.num_elsewhere:
