@@ -4,6 +4,7 @@
 # works from another folder, and shell completion that knows the commands. Then once more from source with no compiler:
 # plain Python, which says so and gives the same number.
 set -eu
+unset PYTHONPATH # what is installed is tried, not a checkout
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d)

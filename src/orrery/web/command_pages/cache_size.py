@@ -13,7 +13,7 @@ from orrery.scenario.jobs import AGENTS
 from orrery.scenario.setting import CACHE
 from orrery.web.address import Query, settings_of
 from orrery.web.both_widths import at_both_widths
-from orrery.web.command_pages.command_page import CommandPage, Plain, Section, Table, flags, form_of
+from orrery.web.command_pages.command_page import CommandPage, Plain, Section, Table, command_line, form_of
 from orrery.web.export import Cell
 
 OWN = {s.name: s for s in SETTINGS if s.commands & CACHE}
@@ -125,11 +125,6 @@ def rows(plain: Plain) -> tuple[Sequence[str], list[Sequence[Cell]]]:
     return header, cells
 
 
-def command(inputs: Plain) -> str:
-    """The line that asks it."""
-    return f"orrery cache-size {flags(inputs)}"
-
-
 _first, _folded = form_of(OWN, FIRST, LABELS)
 
 PAGE = CommandPage(
@@ -144,7 +139,7 @@ PAGE = CommandPage(
     settings=settings,
     names=frozenset(OWN),
     start=AGENTS,
-    command=command,
+    command=command_line("cache-size"),
     sections=sections,
     rows=rows,
     suggested={"sessions": session_names()},

@@ -111,6 +111,11 @@ def form_of(
     return (lambda values: fields_from(shown, values, labels)), (lambda values: fields_from(others, values, labels))
 
 
+def command_line(words: str) -> Callable[[Plain], str]:
+    """What makes the line of a command of which every setting is a flag."""
+    return lambda inputs: f"orrery {words} {flags(inputs)}"
+
+
 def flags(settings: Plain) -> str:
     """Settings as flags of the command line, quoted where a shell needs it."""
     found: list[str] = []

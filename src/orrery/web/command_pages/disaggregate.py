@@ -9,7 +9,7 @@ from orrery.scenario.fields import BY_NAME
 from orrery.scenario.objectives import METRICS
 from orrery.scenario.schema import read_scenario
 from orrery.web.address import Query, query_of
-from orrery.web.command_pages.command_page import CommandPage, Plain, Section, Table, fields_from, flags
+from orrery.web.command_pages.command_page import CommandPage, Plain, Section, Table, command_line, fields_from
 from orrery.web.export import Cell
 from orrery.web.forms import Field
 from orrery.web.question.inputs import PLANNED, form_values, plan_settings
@@ -118,11 +118,6 @@ def rows(plain: Plain) -> tuple[Sequence[str], list[Sequence[Cell]]]:
     return COLUMNS, [[d[name] for name in COLUMNS] for d in plain["designs"]]
 
 
-def command(inputs: Plain) -> str:
-    """The line that asks it."""
-    return f"orrery plan --disaggregate {flags(inputs)}"
-
-
 def _first(inputs: Plain) -> tuple[Field, ...]:
     values = form_values(inputs)
     limits = tuple(
@@ -151,7 +146,7 @@ PAGE = CommandPage(
     settings=settings,
     names=PLANNED | {*METRICS},
     start=START,
-    command=command,
+    command=command_line("plan --disaggregate"),
     sections=sections,
     rows=rows,
 )

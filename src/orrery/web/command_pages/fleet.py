@@ -14,7 +14,7 @@ from orrery.scenario.fleet.ask import simulate_fleet
 from orrery.scenario.jobs import DAY
 from orrery.web.address import Query, settings_of
 from orrery.web.both_widths import at_both_widths
-from orrery.web.command_pages.command_page import CommandPage, Plain, Section, Table, fields_from, flags
+from orrery.web.command_pages.command_page import CommandPage, Plain, Section, Table, command_line, fields_from
 from orrery.web.command_pages.fleet_regions import region_sections
 from orrery.web.export import Cell
 from orrery.web.forms import Field
@@ -219,11 +219,6 @@ def rows(plain: Plain) -> tuple[Sequence[str], list[Sequence[Cell]]]:
     return tuple(series), [list(row) for row in zip(*series.values(), strict=True)]
 
 
-def command(inputs: Plain) -> str:
-    """The line that asks it."""
-    return f"orrery fleet {flags(inputs)}"
-
-
 def _first(inputs: Plain) -> tuple[Field, ...]:
     each = [*(BY_NAME[name] for name in FIRST), *(OWN[name] for name in FIRST_OWN)]
     return fields_from(each, inputs, LABELS)
@@ -246,7 +241,7 @@ PAGE = CommandPage(
     settings=settings,
     names=SERVED | {*OWN},
     start=DAY,
-    command=command,
+    command=command_line("fleet"),
     sections=sections,
     rows=rows,
 )

@@ -12,7 +12,7 @@ from orrery.scenario.fields_search import SEARCH_BY_NAME, SPACES
 from orrery.scenario.search.ask import search
 from orrery.scenario.search.costs import UNITS
 from orrery.web.address import Query
-from orrery.web.command_pages.command_page import CommandPage, Plain, Section, Table, flags, form_of
+from orrery.web.command_pages.command_page import CommandPage, Plain, Section, Table, command_line, form_of
 from orrery.web.export import Cell
 
 START = {
@@ -122,11 +122,6 @@ def rows(plain: Plain) -> tuple[Sequence[str], list[Sequence[Cell]]]:
     ]
 
 
-def command(inputs: Plain) -> str:
-    """The line that asks it."""
-    return f"orrery search {flags(inputs)}"
-
-
 OPEN, FOLDED = form_of(SEARCH_BY_NAME, START, LABELS)
 PAGE = CommandPage(
     name="search",
@@ -140,7 +135,7 @@ PAGE = CommandPage(
     settings=settings,
     names=frozenset(SEARCH_BY_NAME),
     start=START,
-    command=command,
+    command=command_line("search"),
     sections=sections,
     rows=rows,
     own=frozenset(SEARCH_BY_NAME),

@@ -11,7 +11,7 @@ from orrery.reports.words import format_value
 from orrery.scenario.fields_split import SPLIT_BY_NAME
 from orrery.scenario.split import split
 from orrery.web.address import Query
-from orrery.web.command_pages.command_page import CommandPage, Plain, Section, Table, flags, form_of
+from orrery.web.command_pages.command_page import CommandPage, Plain, Section, Table, command_line, form_of
 from orrery.web.export import Cell
 
 START = {"model": "vgg-16", "device": "raspberry-pi-4-8gb", "server": "rtx-4090", "link_rates": "0.5,5,50"}
@@ -125,11 +125,6 @@ def rows(plain: Plain) -> tuple[Sequence[str], list[Sequence[Cell]]]:
     return header, [[cut[name] for name in header] for cut in plain["cuts"]]
 
 
-def command(inputs: Plain) -> str:
-    """The line that asks it."""
-    return f"orrery split {flags(inputs)}"
-
-
 OPEN, FOLDED = form_of(SPLIT_BY_NAME, START, LABELS)
 PAGE = CommandPage(
     name="split",
@@ -143,7 +138,7 @@ PAGE = CommandPage(
     settings=settings,
     names=frozenset(SPLIT_BY_NAME),
     start=START,
-    command=command,
+    command=command_line("split"),
     sections=sections,
     rows=rows,
     own=frozenset({"model"}),
