@@ -57,10 +57,15 @@ def site(tmp_path_factory):
     return folder / "site"
 
 
-def test_every_link_leads_to_a_file_of_the_site_or_to_another_site(site):
+@pytest.fixture(scope="module")
+def read(site):
+    """Every page, by its file."""
+    return {path: Page(path.read_text("utf-8")) for path in site.rglob("*.html")}
+
+
+def test_every_link_leads_to_a_file_of_the_site_or_to_another_site(site, read):
     broken = []
-    for path in site.rglob("*.html"):
-        page = Page(path.read_text("utf-8"))
+    for path, page in read.items():
         for link in page.links:
             parts = urlsplit(link)
             if parts.scheme in ("http", "https") or (not parts.path and parts.fragment):
@@ -70,9 +75,8 @@ def test_every_link_leads_to_a_file_of_the_site_or_to_another_site(site):
     assert broken == []
 
 
-def test_pages_hold_together(site):
-    for path in site.rglob("*.html"):
-        page = Page(path.read_text("utf-8"))
+def test_pages_hold_together(read):
+    for path, page in read.items():
         assert page.headings.count(1) == 1, path
         assert len(set(page.ids)) == len(page.ids), path
         assert not page.bare, path

@@ -112,7 +112,7 @@ def form_of(
 
 
 def command_line(words: str) -> Callable[[Plain], str]:
-    """What makes the line of a command of which every setting is a flag."""
+    """The line of a command for given settings, where each of them is a flag."""
     return lambda inputs: f"orrery {words} {flags(inputs)}"
 
 
