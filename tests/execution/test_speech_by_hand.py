@@ -195,6 +195,8 @@ def test_the_host_is_waited_for_where_it_is_slower():
     assert done.stages[2].time_s == pytest.approx(NUM_TOKENS * 0.047)
     quick = transcribe(SMALL, DEVICE, windows(), replace(slow, operator_s=1e-12, step_s=0.0))
     assert quick == transcribe(SMALL, DEVICE, windows(), ALONE)
+    bare = transcribe(SMALL, DEVICE, windows(), replace(slow, window_operator_ratio=0.25))
+    assert bare.step_s == pytest.approx(0.030 + 4e-3 + 2 * 3 * 0.25e-3 + 0.007)  # rules that are called on tensors
     layers = transcribe(SMALL, DEVICE, windows(), replace(ALONE, layer_s=1e-3))
     assert layers.step_s == pytest.approx(quick.step_s + 3e-3)
 

@@ -26,7 +26,7 @@ from orrery.catalog.speech_runtimes import FITTED, get_runtime
 from orrery.evidence.accuracy import read_tables
 from orrery.evidence.row import Row
 from orrery.evidence.tables import read_table
-from orrery.evidence.workload_rows import PUBLISHED, settings_of
+from orrery.evidence.workload_rows import PUBLISHED, refusal, settings_of
 from orrery.execution.speech import Stage, transcribe
 from orrery.execution.speech_runtime import SpeechRuntime
 from orrery.scenario.model_kind import ModelKind, kind_of
@@ -94,7 +94,7 @@ def read() -> list[Run]:
     out: list[Run] = []
     for i in range(len(table)):
         row = Row({column: cells[i] for column, cells in table.columns.items()})
-        if kind_of(row.word("model")) is ModelKind.SPEECH:
+        if kind_of(row.word("model")) is ModelKind.SPEECH and not refusal(row):
             out += _runs(row)
     return out
 

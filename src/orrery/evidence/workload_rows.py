@@ -29,6 +29,9 @@ NUMBERS = {
 }
 """Columns of a table, and the settings of a scenario that they are."""
 
+ATTENTION_BACKENDS = ("", "sdpa", "flash-attention-2")
+"""Attention that the formulas speak for; rows that ran another are declined."""
+
 METRICS = ("latency_s", "images_per_s", "embeddings_per_s", "samples_per_s", "audio_s_per_s", "power_w")
 
 
@@ -39,6 +42,14 @@ def settings_of(row: Row) -> dict[str, Any]:
     return words | numbers
 
 
+def refusal(row: Row) -> str:
+    """Why a row cannot be predicted, whatever its numbers; blank where it can."""
+    backend = row.word("attention_backend")
+    if backend in ATTENTION_BACKENDS:
+        return ""
+    return f"attention by {backend} is not modelled; {' and '.join(filter(None, ATTENTION_BACKENDS))} are"
+
+
 def _number(text: str) -> float | int:
     value = float(text)
     return int(value) if value.is_integer() else value
@@ -47,6 +58,9 @@ def _number(text: str) -> float | int:
 def answer(table: Table, rows: Rows, answers: Answers) -> None:
     """Predict what each row states."""
     for number, row in rows_of(table, rows):
+        if why := refusal(row):
+            answers.decline([number], why)
+            continue
         try:
             found = estimate(read_scenario(settings_of(row)))
         except (OrreryError, ValueError) as error:

@@ -43,6 +43,7 @@ class SpeechRuntime:
     num_beam_operators: float = 0.0  # of a decoder layer, more where several beams exchange their caches
     num_step_operators: float = 0.0  # of a step, outside its layers
     num_window_operators: float = 0.0  # of a step, for each window
+    window_operator_ratio: float = 1.0  # the host's time of one of those over that of an operator in a layer
     num_narrow_passes: float = 4.0  # of an encoder layer, over as many features as the model is wide
     num_wide_passes: float = 1.0  # the same over those of the feed-forward part
     pass_bytes: float = 2.0  # of one element that a pass reads or writes
@@ -59,9 +60,10 @@ class SpeechRuntime:
     facts: Mapping[str, Fact] = field(default_factory=dict[str, Fact])
 
     def decoder_operators(self, layers: int, windows: int, beams: int) -> float:
-        """Operators of one decoder step."""
+        """Operators of one decoder step, each as long as one in a layer."""
         each = self.num_decoder_operators + (self.num_beam_operators if beams > 1 else 0.0)
-        return layers * each + self.num_step_operators + windows * self.num_window_operators
+        of_windows = windows * self.num_window_operators * self.window_operator_ratio
+        return layers * each + self.num_step_operators + of_windows
 
     def decoder_host_s(self, layers: int, windows: int, beams: int) -> float:
         """Seconds in which the host launches one decoder step."""
