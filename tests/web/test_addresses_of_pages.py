@@ -75,6 +75,7 @@ def client(tmp_path_factory):
 def test_links_and_forms_lead_to_what_is_read(client, page):
     answer = client.get(page)
     assert answer.status_code == 200
+    assert 'rel="stylesheet"' not in answer.text  # nothing is waited for before the first paint
     found = Addresses(answer.text).found
     assert found
     for address in dict.fromkeys(found):

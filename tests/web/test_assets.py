@@ -16,15 +16,15 @@ def client(tmp_path):
     return TestClient(application(place_at(tmp_path)), base_url="http://127.0.0.1")
 
 
-@pytest.mark.parametrize("name", ["style.css", "base.js"])
-def test_what_is_asked_for_by_version_is_kept(client, name):
+@pytest.mark.parametrize(("name", "page"), [("landing.js", "/"), ("base.js", "/plan")])
+def test_what_is_asked_for_by_version_is_kept(client, name, page):
     kept = client.get(f"/static/{name}?{assets.version()}")
     assert kept.headers["cache-control"] == "public, max-age=31536000, immutable"
     for other in ("", "?0000000000"):
         again = client.get(f"/static/{name}{other}")
         assert again.headers["cache-control"] == "no-cache"
         assert again.text == kept.text
-    assert f"{name}?{assets.version()}" in client.get("/plan").text
+    assert f"{name}?{assets.version()}" in client.get(page).text
 
 
 def test_the_version_follows_the_files(tmp_path, monkeypatch):
