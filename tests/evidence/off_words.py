@@ -3,6 +3,7 @@
 OFF = {
     "pcpp": ("--patch-parallel 4 --patch-context neighbour", ""),
     "duplex-logic-pim": ("h100-duplex", "h100-sxm"),
+    "pim-gpt": ("--device pim-gpt", "--device t4"),
     "flightllm": ("kept_frac=1,0.5", "kept_frac=1,1"),
     "agile-quant": ("drop_frac=0.2", "drop_frac=0"),
     "bottlefit": ("--bottleneck conv2_3:12 --bottleneck-bits 8", ""),
@@ -130,7 +131,6 @@ BESIDE = {
     "la-dnas": ("weight", 4.0, 0.0),
     "mallocmuzero": ("mapping", "tree-search-mapping", "greedy-mapping"),
     "meta-learning-acceleration-choice": ("chooser", "selector", "without log_decode_s"),
-    "pim-gpt": ("num_channels", 16, 1),
     "pulp-non-neural": ("cores", 8, 1),
     "qfx": ("points", "learned", "no overflow"),
     "distserve": ("way", "separate", "joint"),
