@@ -17,6 +17,14 @@ def rate(bytes: int | None = 2, seconds: float = 1.5) -> float:
 '''
 
 
+def test_the_package_is_not_loaded_before_its_copy():
+    """Or the tests of a change would run on the package as it is, and see nothing."""
+    program = "import sys, run; print(sorted(name for name in sys.modules if name.split('.')[0] == 'orrery'))"
+    folder = ROOT / "tools" / "mutants"
+    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_every_operator_bound_constant_and_call_changes_once():
     found = [(change.line, change.old, change.new) for change in changes_of("x.py", SOURCE)]
     assert found == [
