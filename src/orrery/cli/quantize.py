@@ -217,6 +217,14 @@ def _pairs(tensor: str, pairs: "Sequence[Pair]") -> "Sheet":
     return drawn
 
 
+def _over_seeds(m: "Measurement") -> str:
+    """The signal kept, and its ends where there were several seeds."""
+    mean = decibels(m.output_sqnr_db)
+    if m.num_seeds == 1:
+        return mean
+    return f"{mean} ({decibels(m.output_sqnr_low_db)} to {decibels(m.output_sqnr_high_db)})"
+
+
 def _layer(tensor: str, measured: "Sequence[Measurement]") -> "Sheet":
     """Recipes on one layer, format by format, the least error first."""
     from orrery.base.units import text
@@ -228,7 +236,7 @@ def _layer(tensor: str, measured: "Sequence[Measurement]") -> "Sheet":
         drawn.add_row(
             m.format,
             m.recipe,
-            decibels(m.output_sqnr_db),
+            _over_seeds(m),
             f"{m.weights_error_frac:.3g}",
             f"+ {text(m.extra_bytes, 'bytes')}" if m.extra_bytes else "-",
             f"+ {text(m.extra_flops_per_token, 'flops')}" if m.extra_flops_per_token else "-",

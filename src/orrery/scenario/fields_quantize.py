@@ -32,6 +32,12 @@ QUANTIZE_SETTINGS: tuple[Setting, ...] = (
     count("sequence_tokens", "With --model: tokens of a sequence, end to end (default 2048).", 2048, most=1 << 30),
     word("rounding", "nearest-even (default), toward-zero, stochastic, …", "stochastic", "MODE"),
     SEED,
+    count(
+        "seeds",
+        "With --recipes: so many runs, from that seed on; means, and the least and most of each (default 1).",
+        3,
+        most=1000,
+    ),
     count("rows", "Rows of a drawn tensor (default 4096).", 4096, most=1_000_000),
     count("columns", "Columns of a drawn tensor (default 1024).", 1024, most=1_000_000),
     number(

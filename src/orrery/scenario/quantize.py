@@ -26,6 +26,7 @@ from orrery.scenario.kinds import Count, Number, Word
 from orrery.scenario.quantize_answer import Declined, QuantizeAnswer, Result, Total
 from orrery.scenario.quantize_layers import Layers, Measurement, read_recipes
 from orrery.scenario.quantize_pairs import Pair, pairs_of
+from orrery.scenario.quantize_seeds import over_seeds
 from orrery.scenario.resolve import words
 from orrery.scenario.rotation_fit import rotation_fit
 from orrery.scenario.signal import Survey, on_front, pool, stored_bytes, survey, tensors_of, why_not
@@ -62,6 +63,7 @@ class QuantizeQuestion(Inputs, table=QUANTIZE_BY_NAME):
     sequence_tokens: Count = None
     rounding: Word = None
     seed: Count = None
+    seeds: Count = None
     rows: Count = None
     columns: Count = None
     wide_above: Number = None
@@ -73,7 +75,8 @@ def quantize(*sources: Source, on_progress: Progress = lambda done, total: None,
     """Tensors rounded to number formats and back: bits, bytes and errors of each, and of all together.
 
     Sources are .npy, .npz and .safetensors files, names of distributions, or arrays; settings are those of the command:
-    ``formats`` (with commas), ``recipes``, ``activations``, ``rounding``, ``seed``, ``rows``, ``columns``, ``tensors``.
+    ``formats`` (with commas), ``recipes``, ``activations``, ``rounding``, ``seed``, ``seeds``, ``rows``, ``columns``,
+    ``tensors``.
 
     >>> quantize("normal", formats="nvfp4", rows=64, columns=64).totals[0].bits_per_element
     4.5
@@ -83,25 +86,47 @@ def quantize(*sources: Source, on_progress: Progress = lambda done, total: None,
     if not (sources or inputs.sources):
         raise ScenarioError("sources: are missing; write files or distributions, such as weights or model.safetensors.")
     _check_pairs(inputs)
-    formats, rounding = formats_in(inputs.formats), _rounding(inputs.rounding)
     recipes = read_recipes(inputs.recipes)
+    if inputs.seeds is not None and not recipes:
+        raise ScenarioError('seeds: are those of recipes alone; write some too, such as recipes = "gptq".')
     fitting = rotation_fit(inputs.model, inputs.device, inputs.calibration_tokens, inputs.sequence_tokens, recipes)
-    tensors = _chosen(sources if sources else inputs.sources, inputs)
+    first, runs = inputs.seed or 0, inputs.seeds or 1
+    answers = [
+        _measured(
+            sources if sources else inputs.sources or (),
+            inputs.model_copy(update={"seed": first + i}),
+            recipes,
+            lambda done, total, i=i: on_progress(i * total + done, runs * total),
+        )
+        for i in range(runs)
+    ]
+    layers = over_seeds([answer.layers for answer in answers])
+    notes = answers[0].notes
+    if runs > 1:
+        notes = (*notes, f"seeds: recipes over {runs}, from {first} on; the formats themselves with seed {first}")
+    return replace(answers[0], layers=layers, fitting=fitting, pairs=_pairs(inputs, layers), notes=notes)
+
+
+def _measured(
+    sources: Sequence[Source], inputs: QuantizeQuestion, recipes: tuple[tuple[str, ...], ...], on_progress: Progress
+) -> QuantizeAnswer:
+    """Every tensor in every format, and every recipe, with one seed."""
+    formats, rounding, seed = formats_in(inputs.formats), _rounding(inputs.rounding), inputs.seed or 0
+    tensors = _chosen(sources, inputs)
     layers = Layers(
         recipes=recipes,
         activations=inputs.activations,
         activation_formats=formats_in(inputs.activation_formats) if inputs.activation_formats else (),
         rounding=rounding,
-        seed=inputs.seed or 0,
+        seed=seed,
     )
-    work = _Work(formats=formats, rounding=rounding, seed=inputs.seed or 0, layers=layers, wide_above=inputs.wide_above)
+    work = _Work(formats=formats, rounding=rounding, seed=seed, layers=layers, wide_above=inputs.wide_above)
     steps = len(tensors) * len(formats)
     for i, (source, tensor) in enumerate(tensors):
         on_progress(i * len(formats), steps)
         for done in work.do(source, tensor):
             on_progress(i * len(formats) + done, steps)
-    answer = work.answer(_notes(inputs, tensors))
-    return replace(answer, fitting=fitting, pairs=_pairs(inputs, answer.layers))
+    return work.answer(_notes(inputs, tensors))
 
 
 def _check_pairs(inputs: QuantizeQuestion) -> None:

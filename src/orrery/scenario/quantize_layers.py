@@ -48,6 +48,9 @@ class Measurement:
     weights_error_frac: float
     extra_bytes: float
     extra_flops_per_token: float
+    output_sqnr_low_db: float  # the least of all seeds, and the most; one seed is both
+    output_sqnr_high_db: float
+    num_seeds: int = 1
 
 
 def read_recipes(text: str | None) -> tuple[tuple[str, ...], ...]:
@@ -162,6 +165,8 @@ def _measurement(
         recipe=recipe,
         bits_per_element=format.bits_per_element,
         output_sqnr_db=measured.output_sqnr_db,
+        output_sqnr_low_db=measured.output_sqnr_db,
+        output_sqnr_high_db=measured.output_sqnr_db,
         output_error_frac=measured.output_error_frac,
         weights_error_frac=measured.weights_error_frac,
         extra_bytes=measured.extra_bytes,
