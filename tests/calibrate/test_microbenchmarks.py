@@ -194,7 +194,7 @@ def _script(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 
 
 RESULT = json.dumps({"reading": {"name": "a", "value": 1.5, "unit": "s", "spread_frac": 0.1}})
-SAYS = f"""print('{{"device": "Box"}}'); print('a library speaks')
+SAYS = f"""print('{{"device": "Box"}}'); print('a library speaks'); print(3)
 print('{RESULT}', flush=True)
 """
 
@@ -242,6 +242,11 @@ def test_the_gpu_is_found_by_its_driver(monkeypatch: pytest.MonkeyPatch) -> None
     for wrong in ("tpu", "cuda:x", "numpy:1"):
         with pytest.raises(UnknownName):
             suite.measure_microbenchmarks(backend=wrong)
+
+
+def test_no_time_is_refused() -> None:
+    with pytest.raises(ScenarioError, match="seconds above 0"):
+        suite.measure_microbenchmarks(backend="numpy", limit_s=0.0)
 
 
 def test_the_processor_is_measured() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, cast
 
 from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError, UnknownName
@@ -47,6 +47,8 @@ def measure_microbenchmarks(
     is one. ``only`` names groups. ``table`` is a CSV file, written after every group; with ``is_resumed`` the groups
     that stand in it without an error are not measured again. Raises ScenarioError for what cannot be meant.
     """
+    if not limit_s > 0:
+        raise ScenarioError(f"limit_s: got {limit_s:g}; write seconds above 0.")
     began, (platform, index) = monotonic(), _platform(backend)
     groups, path = _groups(platform, only), user_path(table) if table else None
     if path and not is_resumed:
@@ -136,16 +138,22 @@ def _read(lines: Sequence[str]) -> tuple[str, list[Reading | Failed]]:
     title = ""
     results: list[Reading | Failed] = []
     for line in lines:
-        try:
-            words: dict[str, Any] = json.loads(line)
-        except ValueError:
-            continue  # a library's own print, or a line cut at the limit
+        words = _object(line)
         title = words.get("device", title)
         if "reading" in words:
             results.append(Reading(**words["reading"]))
         if "failed" in words:
             results.append(Failed(**words["failed"]))
     return title, results
+
+
+def _object(line: str) -> dict[str, Any]:
+    """The object of a line; empty for a library's own print, and for a line that was cut at the limit."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return {}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
 def _lines(title: str, rows: dict[str, tuple[MicroRow, ...]]) -> list[dict[str, Any]]:
