@@ -92,7 +92,7 @@ def traffic(count, rate, seed):
     )
 
 
-@pytest.mark.parametrize(("servers", "rate"), [(1, 0.2), (2, 0.5), (3, 0.8)])
+@pytest.mark.parametrize(("servers", "rate"), [pytest.param(1, 0.2, marks=pytest.mark.slow), (2, 0.5), (3, 0.8)])
 def test_mean_responses_are_those_of_the_chain(servers, rate):
     """Within three standard errors of the run's batch means, which are a few percent."""
     settings = {"model": "llama-3.1-8b", "device": "h100-sxm", "max_num_seqs": 1, "replicas": servers}

@@ -156,7 +156,7 @@ def check_against_the_fleet(servers, rate):
     assert abs(spent_s.mean() - exact_s) < 3.0 * error_s
 
 
-@pytest.mark.parametrize(("servers", "rate"), [(1, 0.2), (2, 0.5)])
+@pytest.mark.parametrize(("servers", "rate"), [pytest.param(1, 0.2, marks=pytest.mark.slow), (2, 0.5)])
 def test_mean_responses_are_those_of_the_chain(servers, rate):
     """Within three standard errors of the run's batch means, which are a few percent."""
     check_against_the_fleet(servers, rate)

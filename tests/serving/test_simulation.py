@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from oracle import Fleet, OracleRequest, Ways
 from small_runs import deployment, digest, limits, plain_python, play, service_of, setting, traffic
 
-QUIET = {"deadline": None, "derandomize": True, "suppress_health_check": list(HealthCheck)}
+QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
 def ways_of(world, chosen):
@@ -120,7 +120,7 @@ CHOSEN = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=400, **QUIET)
+@settings(max_examples=2 * settings.default.max_examples, **QUIET)
 @given(CHOSEN, limits(), traffic(following=False))
 def test_the_loop_equals_the_oracle_bit_for_bit(chosen, limits, requests):
     compare(chosen, limits, requests)

@@ -8,10 +8,10 @@ from orrery.execution.memory import Infeasible
 from orrery.serving.requests import Requests
 from orrery.serving.simulation.tables import _kernel as k
 
-QUIET = {"deadline": None, "derandomize": True, "suppress_health_check": list(HealthCheck)}
+QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
-@settings(max_examples=250, **QUIET)
+@settings(**QUIET)
 @given(setting(), limits(), traffic())
 def test_books_balance_after_every_run(chosen, limits, requests):
     world, _ = play(service_of(**chosen), requests, **limits)
