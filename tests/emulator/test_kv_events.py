@@ -240,7 +240,7 @@ def test_load_and_played_traffic_are_told_too(start_fleet, tmp_path):
         start_fleet(fleet, plays_traffic=True, speed_ratio=50.0, kv_events=f"ipc://{tmp_path}/e"),
     ):
         both = [Subscriber(context, f"ipc://{tmp_path}/e{k}") for k in ("", "_dp1")]
-        time.sleep(1.0)
+        time.sleep(0.5)
         held = [one.read().held for one in both]
         for one in both:
             one.socket.close(0)
