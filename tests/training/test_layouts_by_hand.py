@@ -111,6 +111,7 @@ def test_rules_of_experts_and_devices():
         "heads": [False, True, False],
     }
     assert [_near(12, n) for n in (5, 12, 1, 13)] == ["4 or 6", "12", "1 or 2", "12"]
+    assert _near(0, 2) == "1"  # a sequence of one token, which nothing divides in halves
 
 
 LAYOUTS = [

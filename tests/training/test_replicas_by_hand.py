@@ -133,6 +133,12 @@ def test_islands_and_fewer_participants(costed):
     assert costed[5] == ("send_recv", 2, 2, 7.0)
 
 
+def test_an_island_holds_whole_replicas(costed):
+    """Of islands of 7 devices three replicas of two each, and one device beside them."""
+    from_job.replica_of(job(islands=SimpleNamespace(num_devices=7)), Layout()).inside_s(7.0)
+    assert costed == [("all_reduce", 3, 2, 7.0)]
+
+
 def test_weights_as_the_recipe_holds_them_and_gradients_that_wait(costed):
     f = job().framework
     f.overlaps_gradients = False

@@ -16,7 +16,7 @@ from orrery.training.small.points import points_of
 from orrery.training.small.pricing import price
 from orrery.training.small.techniques import mono_forward as mono_work
 from orrery.training.small.work import Sizes as Widths
-from orrery.training.studies import decentralized_experts, layerwise_update, mono_forward, stage_recovery
+from orrery.training.studies import decentralized_experts, layerwise_update, local_updates, mono_forward, stage_recovery
 from orrery.training.worth import energy_bound_j, least_flops, peak_flops_per_s
 
 
@@ -50,6 +50,27 @@ def test_rows_of_layerwise_updates_are_means_of_stretches(monkeypatch):
     assert [(row["step"], row["loss"]) for row in few] == [(1, 7), (2, 9)]
     with pytest.raises(ScenarioError):
         layerwise_update.run(asked(50, layerwise_update.Sizes(groups=4, hidden="8,4"))[0])
+
+
+def test_rows_of_local_updates_are_last_losses_over_first(monkeypatch):
+    """20 steps are five rounds of four or two of ten; 4, 3, 1 ends at a quarter, 4, 2, 3 at three quarters."""
+    asks = []
+
+    def descent(**words):
+        asks.append((words["num_workers"], words["local_steps"], words["rounds"], words["seed"]))
+        return SimpleNamespace(
+            losses_ratio=np.array([4.0, 3.0, 1.0]), synchronous_losses_ratio=np.array([4.0, 2.0, 3.0])
+        )
+
+    monkeypatch.setattr(local_updates, "stale_outer_descent", descent)
+    request, told = asked(20, local_updates.Sizes(local_steps="4,10", workers=3))
+    assert local_updates.run(request) == tuple(
+        {"update": update, "local_steps": count, "loss_ratio": ratio}
+        for count in (4, 10)
+        for update, ratio in (("co2", 0.25), ("synchronous", 0.75))
+    )
+    assert asks == [(3, 4, 5, 3), (3, 10, 2, 3)]
+    assert told == [(1, 2), (2, 2)]
 
 
 def test_rows_of_stage_recovery_are_means_over_moments(monkeypatch):
