@@ -23,8 +23,6 @@ FOREIGN = re.compile(r"utm_[a-z_]+|fbclid|gclid|mc_[a-z]+")
 
 NUMBER = re.compile(r"-?\d+(\.\d*)?([eE][+-]?\d+)?")
 
-Query = Mapping[str, str]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:

@@ -118,5 +118,7 @@ def test_what_has_no_effect_says_so():
     alone = {k: v for k, v in CALL.items() if k != "turns"} | {"days": 0.0005}
     notes = simulate_fleet(**alone, cache_moves="sooner", region_link_bytes_per_s=LINK).notes
     assert any("no request follows another one" in note for note in notes)
+    steady = simulate_fleet(**CALL, steady=True, cache_moves="sooner", region_link_bytes_per_s=LINK)
+    assert any(note.startswith("cache_moves: no effect with steady") for note in steady.notes)
     notes = simulate_fleet(**alone, region_rtt_ms=100).notes
     assert any(note.startswith("region_rtt_ms: no effect") for note in notes)
