@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -21,6 +21,11 @@ GROUPED = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d*)?|-?\d+(?:_\d+)+(?:\.\d*)?")
 
 Query = ImmutableMultiDict[str, str]
 """The parameters of an address, or the fields of a form."""
+
+
+def read_by(commands: Collection[str]) -> frozenset[str]:
+    """Settings that any of these commands reads."""
+    return frozenset(name for name, setting in BY_NAME.items() if setting.commands.intersection(commands))
 
 
 def settings_of(query: Query, prefix: str = "") -> dict[str, Any]:

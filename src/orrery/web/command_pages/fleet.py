@@ -12,7 +12,7 @@ from orrery.scenario.fields import BY_NAME
 from orrery.scenario.fields_fleet import FLEET_SETTINGS
 from orrery.scenario.fleet.ask import simulate_fleet
 from orrery.scenario.jobs import DAY
-from orrery.web.address import Query, settings_of
+from orrery.web.address import Query, read_by, settings_of
 from orrery.web.both_widths import at_both_widths
 from orrery.web.command_pages.command_page import CommandPage, Plain, Section, Table, command_line, fields_from
 from orrery.web.command_pages.fleet_regions import region_sections
@@ -61,7 +61,7 @@ CAUSES = {
 }
 
 
-SERVED = frozenset(name for name, s in BY_NAME.items() if s.commands & {"simulate", "fleet"}) - CLOSED
+SERVED = read_by({"simulate", "fleet"}) - CLOSED
 
 
 def settings(query: Query) -> dict[str, Any]:

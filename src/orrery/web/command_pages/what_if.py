@@ -13,7 +13,7 @@ from orrery.scenario.what_if import EVERY, what_if
 from orrery.scenario.what_if.break_even import BreakEven
 from orrery.scenario.what_if.metrics import BY_NAME as METRICS
 from orrery.scenario.what_if.metrics import CHOICES
-from orrery.web.address import Query, settings_of
+from orrery.web.address import Query, read_by, settings_of
 from orrery.web.command_pages.command_page import CommandPage, Plain, Section, Table, fields_from, flags
 from orrery.web.export import Cell
 from orrery.web.forms import Field
@@ -49,7 +49,7 @@ START = {
 }
 
 
-DEPLOYED = frozenset(name for name, setting in BY_NAME.items() if DEPLOYMENTS & setting.commands)
+DEPLOYED = read_by(DEPLOYMENTS)
 
 
 def settings(query: Query) -> dict[str, Any]:

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.scenario.fields import BY_NAME
-from orrery.web.address import Query, settings_of
+from orrery.web.address import Query, read_by, settings_of
 from orrery.web.parameters import Parameters
 
 LOADS = ("concurrency", "batch", "rate", "users")
@@ -16,7 +15,7 @@ LOAD: Mapping[str, Any] = {"concurrency": "32"}
 """Defaults of a design that was not asked for in full; they come to stand in the address."""
 
 
-ESTIMATED = frozenset(name for name, setting in BY_NAME.items() if "estimate" in setting.commands)
+ESTIMATED = read_by({"estimate"})
 """Settings that an estimate reads."""
 
 PARAMETERS = Parameters(words={"load_kind": LOADS}, checked=frozenset({"load"}), settings=ESTIMATED)

@@ -9,11 +9,10 @@ from orrery.base.units import percent
 from orrery.evidence.amounts import amount
 from orrery.evidence.feed.entry import Classification, NumericClaim
 from orrery.evidence.understanding.meaning import Deployment, DeploymentEffect, is_of_training
-from orrery.scenario.fields import BY_NAME
 from orrery.scenario.file import read_settings
 from orrery.scenario.schema import read_scenario
 from orrery.scenario.setting import DEPLOYMENTS
-from orrery.web.address import Query, settings_of
+from orrery.web.address import Query, read_by, settings_of
 from orrery.web.forms import Field, fields, others
 from orrery.web.named import UPLOADED, grounded, uploaded
 from orrery.web.papers.messages import describe
@@ -67,7 +66,7 @@ class Form:
     others: Sequence[tuple[str, str]]  # settings of the address that have no field
 
 
-DEPLOYED = frozenset(name for name, setting in BY_NAME.items() if DEPLOYMENTS & setting.commands)
+DEPLOYED = read_by(DEPLOYMENTS)
 """Settings of a deployment."""
 
 

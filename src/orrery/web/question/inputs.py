@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.scenario.fields import BY_NAME
 from orrery.scenario.objectives import METRICS
-from orrery.web.address import Query, settings_of
+from orrery.web.address import Query, read_by, settings_of
 
-PLANNED = frozenset(name for name, setting in BY_NAME.items() if "plan" in setting.commands)
+PLANNED = read_by({"plan"})
 """Settings that a plan reads."""
 
 

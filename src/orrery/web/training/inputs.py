@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.scenario.fields import BY_NAME
-from orrery.web.address import Query, settings_of
+from orrery.web.address import Query, read_by, settings_of
 
 JOB: Mapping[str, Any] = {
     "model": "llama-3.1-8b",
@@ -21,7 +20,7 @@ LAYOUT: Mapping[str, Any] = {"tp": "2", "sharding": "zero1"}
 """Where nothing at all was asked."""
 
 
-TRAINED = frozenset(name for name, setting in BY_NAME.items() if "train" in setting.commands)
+TRAINED = read_by({"train"})
 """Settings that a training job reads."""
 
 
