@@ -34,8 +34,10 @@ def wide_area_of(
                 notes |= {note: None} if note else {}
     if not (requests.after.size and (requests.after >= 0).any()):
         notes["cache_moves: no effect: no request follows another one; write turns = 4"] = None
-    if told := [name for name in ("steady", "survive") if getattr(top, name)]:
-        notes[f"cache_moves: no effect with {told[0]}, which tells of no single request; leave one of both out"] = None
+    if others := [name for name in ("steady", "survive") if getattr(top, name)]:
+        notes[f"cache_moves: no effect with {others[0]}, which tells of no single request; leave one of both out"] = (
+            None
+        )
     area = WideArea(
         way=way,
         bytes_per_s=top.region_link_bytes_per_s,
