@@ -8,7 +8,6 @@ import pytest
 from orrery.execution.batch import Batch
 from orrery.execution.dataflow.chain import Task
 from orrery.execution.draft_head import USUAL
-from orrery.execution.eager_layers import DECODER, ENCODER
 from orrery.execution.layout import Layout
 from orrery.execution.whole_prompts import MAX_TOKENS
 
@@ -34,11 +33,6 @@ def test_tokens_and_rows_of_a_batch():
 def test_assumed_chances_of_drafting_heads():
     """Of the first guess, and of each next one over the one before."""
     assert USUAL == {"mtp": (0.85, 0.85), "eagle": (0.75, 0.95), "eagle3": (0.8, 1.0)}
-
-
-def test_kernels_that_eager_layers_launch():
-    assert (DECODER.num_kernels, DECODER.num_stream_passes) == (41, 83)
-    assert (ENCODER.num_kernels, ENCODER.num_stream_passes) == (13, 20)
 
 
 @pytest.mark.parametrize("name", ["weight_bytes", "input_bytes", "output_bytes"])

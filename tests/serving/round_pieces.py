@@ -19,7 +19,7 @@ class Layout:
 
 def deployed(layout=None, **given):
     """A deployment by what answers ask of it."""
-    engine = SimpleNamespace(has_mixed_steps=True, reserves_cache=True)
+    engine = SimpleNamespace(has_mixed_steps=True, reserves_cache=True, runs_modules=False)
     cluster = SimpleNamespace(device=SimpleNamespace(idle_power_w=100.0, host_power_w=50.0))
     usual = {"layout": layout or Layout(), "engine": engine, "cluster": cluster, "compression": None}
     return SimpleNamespace(**(usual | given))

@@ -28,7 +28,7 @@ class Memory:
 
 
 def deployment(pp: int = 1):
-    return SimpleNamespace(layout=SimpleNamespace(pp=pp))
+    return SimpleNamespace(layout=SimpleNamespace(pp=pp), engine=SimpleNamespace(pass_tokens=0))
 
 
 @pytest.fixture

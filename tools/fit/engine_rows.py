@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 from exclusions import excluded, read_exclusions
 
 from orrery.base.errors import OrreryError
+from orrery.catalog.engines import ASSUMED_HOST, FOLDER
+from orrery.catalog.named_files import read_file
 from orrery.evidence.campaign import campaign_of
 from orrery.evidence.metrics import base_metric
 from orrery.evidence.row import Row
@@ -68,14 +71,22 @@ class Measured:
         return Row(cells=self.cells).number(column)
 
     def with_constants(self, constants: Mapping[str, float] | None) -> Service:
-        """The service with other constants of its engine."""
+        """The service with other constants of its engine, but for those that the engine's own file states."""
         if constants is None:
             return self.service
+        stated = stated_constants(self.deployment.engine.name)
+        fitted = {name: value for name, value in constants.items() if name not in stated}
         pools = tuple(
-            replace(p, deployment=replace(p.deployment, engine=replace(p.deployment.engine, **constants)))
+            replace(p, deployment=replace(p.deployment, engine=replace(p.deployment.engine, **fitted)))
             for p in self.service.pools
         )
         return replace(self.service, pools=pools)
+
+
+@cache
+def stated_constants(engine: str) -> frozenset[str]:
+    """Constants that an engine's own file states, which no fit to runs replaces."""
+    return frozenset(key for table in read_file(FOLDER, engine)["version"] for key in table if key in ASSUMED_HOST)
 
 
 def kind_of(row: Measured) -> str:

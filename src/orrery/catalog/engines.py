@@ -173,8 +173,9 @@ def _engine(name: str, version: str, generation: str, vendor: str = "", size: in
             for key, entry in table.items():
                 if key not in ("from", "released", "library", "on"):
                     facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
-            for key, entry in table.get("on", {}).get(generation, {}).items():
-                facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
+            for place in (vendor, generation):  # what is so on a vendor's devices, then on one generation's
+                for key, entry in table.get("on", {}).get(place, {}).items():
+                    facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
     sized: dict[str, Any] = raw["by_memory"][size] if size >= 0 else {}
     facts |= {k: parse_fact(f"{name}.toml", k, v, sources) for k, v in sized.items() if k != "below_gib"}
     fitted, fact = _fitted(*host_release(name, version), generation, vendor)

@@ -92,6 +92,14 @@ class Engine:
     max_num_graph_tokens: int = 0  # the largest step with prompts that is replayed in pieces, attention between them
     max_num_latent_graph_tokens: int = 0  # the same of models with latent attention; 0 = as of others
     has_plain_pieces: bool = False  # pieces are for plain steps alone (``execution.host.is_plain``)
+    runs_modules: bool = False  # operators are launched one by one, as a Python library's modules call them
+    runs_tensors: bool = False  # operations of a graph are kernels over activations in 32 bits
+    unpacks_weights: bool = False  # narrow weights are turned to 16 bits before they meet a prompt
+    sums_in_16_bits: bool = False  # products of 16 bits are summed in 16 bits, where that is quicker
+    keeps_scores: bool = False  # attention over prompts writes its scores to memory
+    pass_tokens: int = 0  # of a prompt between two waits for all stages of a pipeline; 0 = it waits at the end alone
+    num_launches_4bit: int = 0  # launches of a product with 4-bit weights beyond one, where modules are run
+    num_launches_8bit: int = 0  # the same with 8-bit weights
     per_prompt_token_s: float = 0.0  # front end: reading one token of a prompt (text into tokens, and on to the engine)
     handover_s: float = 0.0  # the second front end, where prompts and outputs have servers of their own
     memory_ratio: float = 1.0  # how much longer memory-bound kernels take than constants borrowed from others say

@@ -11,6 +11,7 @@ from functools import lru_cache
 from math import ceil
 
 from orrery.execution.choice import Choice, choices, stored_experts
+from orrery.execution.eager_layers import operators
 from orrery.execution.formats import bytes_per_element, compute_format, dense_format, is_16bit, wide_bytes
 from orrery.execution.host_experts import room_of
 from orrery.execution.layout import Deployment
@@ -149,6 +150,8 @@ def num_kernels(deployment: Deployment) -> float:
     """Kernels that a pass through all layers launches on each device."""
     cut = shard(deployment)
     reduces = cut.num_reduces + cut.num_norm_reduces if deployment.layout.tp > 1 else 0.0
+    if deployment.engine.runs_modules:
+        return reduces + sum(b.count * num_operators(deployment, b) for b in deployment.model.blocks)
     return (
         sum(x.count * (2 if rounds_blocks(x) else 1) for x in cut.linears)
         + sum(mixer_kernels(x) * x.count for x in cut.mixers)
@@ -158,6 +161,13 @@ def num_kernels(deployment: Deployment) -> float:
         + cut.num_activations
         + reduces
     )
+
+
+def num_operators(deployment: Deployment, block: Block) -> int:
+    """The same of one layer whose operators a Python library's modules launch one by one."""
+    layer, bits = operators(block, deployment.model.hidden_size), get_format(deployment.formats.weights).element_bits
+    narrow = {4: deployment.engine.num_launches_4bit, 8: deployment.engine.num_launches_8bit}
+    return layer.num_launches + layer.num_products * narrow.get(round(bits), 0)
 
 
 def rounds_blocks(linear: LinearShard) -> bool:

@@ -15,6 +15,7 @@ from orrery import kernels, network
 from orrery.execution.adapters import adapter_parts
 from orrery.execution.batch import Batch, Floats, Part, part, slower
 from orrery.execution.choice import Choice, choices, kernels_for, stored_experts
+from orrery.execution.eager_layers import operators
 from orrery.execution.experts.beside import beside
 from orrery.execution.experts.dispatch import exchange_parts
 from orrery.execution.experts.offloaded import GRID, Machine, Played, played
@@ -25,10 +26,14 @@ from orrery.execution.layout import Deployment
 from orrery.execution.mixing import mixer_parts
 from orrery.execution.online_rotation import rotation_parts
 from orrery.execution.shard import ExpertsShard, LinearShard, Shard, has_exchange, shard
+from orrery.execution.tensor_passes import ADDED_BYTES, Work, tensor_passes
 from orrery.execution.vision import vision_parts
 from orrery.execution.weight_offload import fetches_s
 from orrery.hardware.calibration import Calibration
+from orrery.hardware.device import Device
 from orrery.kernels.ops import Elementwise, Gemm, MoE, Popularity, Timing
+from orrery.kernels.resolve import HELD_BACK, held_back_ratio
+from orrery.models.model import Model
 
 EXPERT_LOADS = Popularity(exponent=0.75)
 """Default routing law of tokens, from published counts of how often each expert of a layer is chosen. An inequality
@@ -101,7 +106,7 @@ def _linear_parts(deployment: Deployment, cut: Shard, batch: Batch, largest: Map
     for linear in cut.linears:
         key = (linear.format, linear.kept_frac, linear.index_bits, linear.wide_frac)
         groups.setdefault(key, []).append(linear)
-    device = deployment.cluster.device
+    device = _multiplying(deployment)
     choice = choices(deployment, "gemm", deployment.formats.weights)[-1]
     own = kernels_for(deployment, "gemm", "gemm", choice.backend)
     for (format, kept_frac, index_bits, wide_frac), members in groups.items():
@@ -131,6 +136,20 @@ def _linear_parts(deployment: Deployment, cut: Shard, batch: Batch, largest: Map
             )
             sizes = {"m": largest["rows" if x.is_head else "tokens"], "n": float(x.n), "k": float(x.k)}
             yield part(x.name, x.block or "head", row, x.count, "gemm", format, calibration, sizes)
+
+
+def _multiplying(deployment: Deployment) -> Device:
+    """The device at the rate of its products: where they are summed in 16 bits, cards whose sums in 32 bits are held
+    back run at the full rate of their units."""
+    device = deployment.cluster.device
+    return _unhindered(device) if deployment.engine.sums_in_16_bits else device
+
+
+@lru_cache(maxsize=64)
+def _unhindered(device: Device) -> Device:
+    ratio = held_back_ratio(device, "fp16")
+    rates = {f: r / ratio if f == "fp16" else r for f, r in device.dense_flops_per_s.items()}
+    return device if ratio > HELD_BACK else replace(device, dense_flops_per_s=rates)
 
 
 def _expert_part(deployment: Deployment, x: ExpertsShard, batch: Batch, largest: Mapping[str, float]) -> Part:
@@ -212,14 +231,11 @@ def _by_tokens(deployment: Deployment, backends: tuple[Choice, ...], op: MoE) ->
 
 def _elementwise_parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[Part]:
     """Norms with their residual additions, activations, sampling. Their launches are the engine's gap per layer."""
-    tokens, activations = batch.num_tokens, deployment.formats.activations
+    activations = deployment.formats.activations
     wide = activations if wide_bytes(activations) > SIXTEEN_BIT_BYTES else "bf16"
-    work = (
-        ("norms", "norm", tokens, cut.norm_elements, cut.num_norms),
-        ("activations", "gated_activation", tokens, cut.activation_elements, cut.num_activations),
-        ("sampling", "sample", batch.num_rows, float(deployment.model.vocab_size), 1.0),
-    )
-    for name, kind, rows, elements, count in work:
+    between = _between(deployment, cut, batch)
+    sampling = ("sampling", "sample", batch.num_rows, float(deployment.model.vocab_size), 1.0)
+    for name, kind, rows, elements, count in (*between, sampling):
         if elements and count:
             op = Elementwise(kind=kind, tokens=rows, width=round(elements / count), format=wide)
             device, engine = deployment.cluster.device, deployment.engine.kernels
@@ -235,6 +251,31 @@ def _elementwise_parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iter
                 is_launched=False,
                 calibration=calibration,
             )
+
+
+def _between(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[Work]:
+    """Element-wise work between products and attention, as the engine does it."""
+    if deployment.engine.runs_modules:
+        return _passes(deployment.model, batch)
+    return tensor_passes(deployment, cut, batch) if deployment.engine.runs_tensors else _fused(cut, batch)
+
+
+def _fused(cut: Shard, batch: Batch) -> Iterator[Work]:
+    """As engines fuse it."""
+    yield "norms", "norm", batch.num_tokens, cut.norm_elements, cut.num_norms
+    yield "activations", "gated_activation", batch.num_tokens, cut.activation_elements, cut.num_activations
+
+
+def _passes(model: Model, batch: Batch) -> Iterator[Work]:
+    """As modules run it, operator by operator: what they move as so many additions."""
+    for block in model.blocks:
+        found = operators(block, model.hidden_size)
+        yield "operators", "add", batch.num_tokens, block.count * found.token_bytes / ADDED_BYTES, block.count
+        alone = batch.decode_sequences * (batch.prompt_sequences == 0)
+        yield "weights copied", "add", alone, block.count * found.decoded_token_bytes / ADDED_BYTES, block.count
+        window = getattr(block.mixer, "window_tokens", 0) or model.max_context_tokens
+        attended = batch.decode_sequences * np.minimum(batch.decode_context_tokens, window)
+        yield "cache rewritten", "add", attended, block.count * found.cached_token_bytes / ADDED_BYTES, block.count
 
 
 def _connection_parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[Part]:

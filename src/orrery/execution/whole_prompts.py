@@ -21,6 +21,14 @@ def growing_s(deployment: Deployment, sequences: int, cached_tokens: float) -> f
     return moved / deployment.cluster.device.memory_bandwidth_bytes_per_s
 
 
+def in_one_pass(deployment: Deployment, sequences: float, tokens: float) -> Deployment:
+    """The deployment of an engine that takes a batch's prompts in one pass; as it is where the user set a budget of
+    tokens."""
+    if deployment.max_num_batched_tokens:
+        return deployment
+    return replace(deployment, max_num_batched_tokens=max(1, round(sequences * tokens)))
+
+
 def longest_prompt_tokens(
     deployment: Deployment, sequences: int, compression: Compression = NOTHING, *, has_all_logits: bool = True
 ) -> int:

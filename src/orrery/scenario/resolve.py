@@ -178,7 +178,8 @@ def check_context(scenario: Scenario, model: Model) -> None:
     """Refuse requests that are longer than what is let in: ``max_model_len``, or else the model's own context."""
     longest = scenario.max_model_len or model.max_context_tokens
     prompt = prompt_tokens(scenario, model) if scenario.image_count else scenario.input_tokens
-    inputs = (prompt or 0) + (scenario.output_tokens or 0)
+    made = (scenario.output_tokens or 0) if model.head else 0
+    inputs = (prompt or 0) + made
     if not longest or inputs <= longest:
         return
     whose = "max_model_len" if scenario.max_model_len else f"the context of {model.name}"

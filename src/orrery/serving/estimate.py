@@ -14,6 +14,7 @@ from orrery.execution.kept_cache import NOTHING, kept_tokens
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible, Memory, memory_of
 from orrery.execution.power import steps_draws, steps_power_w
+from orrery.execution.whole_prompts import in_one_pass
 from orrery.serving import online, runs, saturation
 from orrery.serving.clock import Ticks
 from orrery.serving.decoding import decoding
@@ -129,6 +130,9 @@ class _Answer:
 
 def estimate(deployment: Deployment, workload: Workload) -> Estimate | Infeasible:
     """Answer one workload; Infeasible where the model does not fit, or more arrives than can leave."""
+    if workload.mode == "static" and deployment.engine.runs_modules:
+        each = max(1.0, (workload.batch_size or 1) / deployment.layout.dp)
+        deployment = in_one_pass(deployment, each, workload.input_tokens)
     memory = memory_of(deployment)
     if isinstance(memory, Infeasible):
         return memory

@@ -10,6 +10,7 @@ from math import ceil
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 
+from orrery.execution.engine import Engine
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Memory
 from orrery.serving.clock import Ticks, steps_of, tick
@@ -90,7 +91,8 @@ def _wave(deployment: Deployment, memory: Memory, batch: float, input_tokens: fl
     num_prompt_steps = batch / per_step * max(1.0, input_tokens / budget) if input_tokens else 0.0
     prefill_s = 0.0
     if input_tokens:
-        prefill_s = float(ticks.time_s[3] + (max(num_prompt_steps, 1.0) - 1.0) * ticks.stage_s[3])
+        drains = _drains(deployment.engine, num_prompt_steps * per_step * tokens)
+        prefill_s = float(drains * ticks.time_s[3] + (max(num_prompt_steps, drains) - drains) * ticks.stage_s[3])
     own_s = prefill_s / max(num_prompt_steps, 1.0)
     latency_s = prefill_s + steps * tpot_s + (0.0 if input_tokens else tpot_s)
     return Run(
@@ -101,6 +103,11 @@ def _wave(deployment: Deployment, memory: Memory, batch: float, input_tokens: fl
         prompt_share=prefill_s / latency_s,
         ticks=ticks,
     )
+
+
+def _drains(engine: Engine, tokens: float) -> int:
+    """How often a pipeline runs empty while it reads so many tokens of prompts."""
+    return max(1, ceil(tokens / engine.pass_tokens)) if engine.pass_tokens else 1
 
 
 def offline_run(

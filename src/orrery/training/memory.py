@@ -4,7 +4,8 @@ State: weights, gradients, optimizer, each divided by what shares it. Activation
 the stage's layers keep, and what the backward pass of one layer holds for a moment, or the logits of the last stage
 where they are more. On top: gathered layers of sharded parameters, buckets, gradients that nobody reads, and what the
 allocator loses. The update needs room for what the optimizer makes and drops again, but by then activations are gone;
-loading a whole checkpoint comes before them (both count as ``update``).
+loading a whole checkpoint comes before them (both count as ``update``). Gradients that are dropped after each update
+are made while activations go, so only what they have beyond those counts.
 """
 
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from orrery.execution.train.job import BASE_WEIGHTS, FROZEN, TrainingJob
 from orrery.execution.train.modules import MODULES
 from orrery.execution.train.saved_activations import WIDE_BYTES
 from orrery.execution.train.units import Units
-from orrery.training.columns import Columns
+from orrery.training.columns import SHARDINGS, Columns
 from orrery.training.expert_gathers import gathered_expert_bytes
 from orrery.training.expert_moves import moved_parameters
 from orrery.training.sync import Stage, gradient_bytes
@@ -105,6 +106,8 @@ def held_bytes(
         gathered = gathered + expert_state_bytes(job, x) * moved
     gathered = gathered + gathered_expert_bytes(units)[which]
     loose = activations + logits + gathered + second + unsummed + bucket
+    dropped = _made_late(job, x) * f.fragmentation_ratio * (longest * in_flight * saved + logits)
+    gradients = np.maximum(gradients - dropped, 0.0)  # what has gone by the time they are all there
     unread = np.where(x.sharding == 3, 0.0, _unread_gradients(job, units, which, counts))
     parts = {
         "weights": weights,
@@ -123,6 +126,14 @@ def held_bytes(
         parts["update"] = np.maximum(parts["update"], whole)
     parts["fixed"] = np.full(loose.shape, f.fixed_bytes)
     return MemoryBytes(parts=parts)
+
+
+def _made_late(job: TrainingJob, x: Columns) -> NDArray[np.bool_]:
+    """Whether no gradient is there yet when activations are most, at the loss: they are dropped after each update, no
+    earlier micro-batch has left any, and no buckets of all of them stand beside the parameters."""
+    is_only = job.global_batch <= x.dp * x.micro_batch
+    has_buckets = (x.data_ranks > 1) & (x.sharding < SHARDINGS.index("zero2"))
+    return is_only & (x.pp == 1) & ~has_buckets & job.framework.drops_gradients
 
 
 def _kept_wide(

@@ -47,6 +47,7 @@ class Framework:
     fixed_bytes: float  # of each device: workspaces that the allocator counts
     update_bytes: float  # of each parameter that the device updates: what the optimizer makes and drops again
     has_flat_gradients: bool = False  # collectives use gradients where they lie, without buckets beside them
+    drops_gradients: bool = False  # after each update: the next backward pass makes them anew
     has_native_attention: bool = True  # fused kernels use a generation's own matrix units, not Ampere's alone
     context_bytes: float = 5e8  # of the driver's context with the kernels of a step loaded
     reports_memory: Literal["allocated", "reserved", "device"] = "allocated"  # whose figure its logs print
