@@ -47,6 +47,9 @@ LABELS = {
     "replicas_max": "Replicas, at most",
     "cold_start_s": "Cold start, s",
     "rate": "Mean requests/s",
+    "cache_moves": "Caches move between regions",
+    "region_rtt_ms": "Round trip between regions, ms",
+    "egress_usd_per_gb": "$/GB that leaves a region",
 }
 S_PER_HOUR = 3600.0
 SWITCHED = {**dict.fromkeys(("true", "1", "on", "yes"), True), **dict.fromkeys(("false", "0", "off", "no"), False)}
