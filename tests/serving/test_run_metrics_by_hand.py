@@ -13,7 +13,7 @@ from orrery.serving.metrics.goodput import SCALES, goodput
 from orrery.serving.metrics.latencies import latencies
 from orrery.serving.metrics.over_time import OverTime
 from orrery.serving.metrics.peaks import MAX_BUCKETS, max_concurrent_requests, max_output_tokens_per_s
-from orrery.serving.metrics.result_json import _list, _number, _usd, details
+from orrery.serving.metrics.result_json import LATENCIES, _curves, _list, _number, _usd, details
 from orrery.serving.metrics.saturation import saturated_first
 from orrery.serving.metrics.summary import _hit_rate_frac, _rate, _tokens
 
@@ -221,3 +221,12 @@ def test_an_answer_as_json():
     assert (told["input_lens"], told["output_lens"], told["start_times"]) == ([3, 4], [5, 0], [1.0, 0.0])
     assert told["errors"][0] == ""
     assert told["errors"][1].startswith("refused")
+
+
+def test_curves_of_latencies_that_anybody_had():
+    """Requests of one token have no time per token: no curve of it, and milliseconds for the others."""
+    none, some = SimpleNamespace(count=0, curve_s=np.array([])), SimpleNamespace(count=2, curve_s=np.array([0.5, 2.0]))
+    found = SimpleNamespace(**dict.fromkeys((*LATENCIES, "ntpot"), some) | {"tpot": none})
+    curves = _curves(found)
+    assert curves.keys() == {"share", *(f"{name}_ms" for name in (*LATENCIES, "ntpot") if name != "tpot")}
+    assert curves["ttft_ms"] == [500.0, 2000.0]

@@ -245,6 +245,10 @@ def test_fine_tuning_fills_a_step():
         assert (w.step[0, k.N_FILL], w.totals[k.FINETUNED]) == (fill, fill)
         w.step[0, k.N_FILL] = 0.0
         assert priced(w) == pytest.approx(MIXED_S + fill)
+    w = stepping(rules=rules(fill_tokens=20, fill_until_s=1e9))
+    assert _fill(w, 0, 0, 0.0) == 8.0
+    w = stepping(rules=rules(fill_tokens=20, fill_until_s=float(w.cost[0, TIME])))
+    assert _fill(w, 0, 0, 0.0) == 8.0  # which take just as long as they may
     w = stepping(rules=rules(fill_tokens=100_000, fill_until_s=MIXED_S + 777.5))
     assert _fill(w, 0, 0, 0.0) == 777.0  # to the token, however wide the room
     w = stepping(rules=rules(fill_tokens=20, fill_until_s=1e9))
