@@ -84,3 +84,11 @@ def test_the_search_leads_to_a_page(tab):
     tab.goto("/search.html?q=snapkv")
     tab.locator("#found a").first.click()
     assert "SnapKV" in tab.locator("h1").inner_text()
+
+
+def test_a_word_of_the_address_that_no_chart_knows_is_said(tab):
+    tab.goto("/index.html?y=dollars&devices=3&engine=vllm")
+    said = tab.locator("#slo-problem").inner_text()
+    assert said == "y: got 'dollars'; write rate, usd. devices: got '3'; write 1, 2, 4, 8."
+    tab.goto("/index.html?y=usd&devices=4")
+    assert tab.locator("#slo-problem").inner_text() == ""
