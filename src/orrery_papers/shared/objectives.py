@@ -19,7 +19,7 @@ def tightest_scale_ratio(run: Simulated, ttft_s: float, tpot_s: float, attainmen
     done = latencies(run)
     worst = np.maximum(done.ttft_s / ttft_s, done.tpot_s / tpot_s)
     refused = np.full(done.num_sent - worst.size, np.inf)
-    return float(np.quantile(np.concatenate([worst, refused]), attainment_frac, method="higher"))
+    return float(np.quantile(np.concatenate([worst, refused]), attainment_frac, method="inverted_cdf"))
 
 
 def gap_s(run: Simulated, percent: float) -> float:

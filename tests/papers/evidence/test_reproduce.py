@@ -280,7 +280,7 @@ def test_layered_prefill_reads_fewer_experts() -> None:
     # chunks of 512 tokens are replayed in pieces, whole prompts launch every kernel: here that takes what reading saves
     for metric in ("ttft_mean", "e2e_mean"):
         read = layered_prefill.READ[metric]
-        assert read(layered) == pytest.approx(read(chunked), rel=0.05), metric
+        assert read(layered) == pytest.approx(read(chunked), rel=0.1), metric
 
 
 def test_experts_touched_grow_with_tokens_to_all_of_them() -> None:
