@@ -164,7 +164,7 @@ def test_the_file_is_an_engine_for_every_question_on_its_device(slow_host):
     result = {c.name: c for c in answer.constants}
     engine = get_engine(str(answer.written), "", get_device("h100-sxm"))
     assert engine.step_s == pytest.approx(result["step_s"].after, rel=1e-3)
-    assert result["per_layer_s"].word == "partly"
+    assert result["per_layer_s"].word in ("partly", "not identified")
     assert engine.per_layer_s == pytest.approx(result["per_layer_s"].after, rel=1e-3)
     assert engine.name == "vllm"
     assert str(engine.facts["step_s"].basis) == "measured"
@@ -441,7 +441,7 @@ def test_the_command_prints_a_table_and_a_line_a_measurement(slow_host, tmp_path
     assert command.main(written_out(path, tmp_path), standalone_mode=False) == 0
     message = capsys.readouterr().out
     assert "step_s" in message
-    assert "partly" in message
+    assert all(constant.word in message for constant in answer.constants)
     assert message.count("[") == 24
     assert "8 more; --json lists every one" in message
     assert [str(file) for file in received["files"]] == [str(path)]

@@ -81,7 +81,7 @@ def test_a_small_model_is_likely_faster_a_token(sides):
 def test_the_page(client):
     page = client.get("/compare?" + TWO)
     assert page.status_code == 200
-    assert page.text.count("at-desk") == 5
+    assert page.text.count('class="at-desk') == 5
     assert "B likely slower" in page.text
     swapped = re.search(r'href="/compare\?([^"]+)">Swap', page.text)[1].replace("&amp;", "&")
     again = client.get("/compare?" + swapped)
@@ -105,7 +105,7 @@ def test_a_side_that_cannot_be_stands_beside_one_that_can(client):
     page = client.get(f"/compare?a.model=/etc/passwd&b.model=llama-3.1-8b&device=h100-sxm&{LOAD}")
     assert "A cannot be answered" in page.text
     assert "is a path" in page.text
-    assert page.text.count("at-desk") == 5
+    assert page.text.count('class="at-desk') == 5
 
 
 def test_names_are_text(client):

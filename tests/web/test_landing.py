@@ -283,7 +283,8 @@ def test_the_card_is_a_picture_of_the_answer(client):
     assert picture.size == (WIDTH_PX, HEIGHT_PX)
     marks = [n for n in range(MAX_ROWS) if _has(picture, TOP_PX + n * STEP_PX + 12, ACCENT)]
     assert marks == list(range(MAX_ROWS))  # five accelerators, each with its figure
-    bands = [_width(picture, TOP_PX + n * STEP_PX - 6, BAND) for n in range(MAX_ROWS)]
+    rows = [TOP_PX + n * STEP_PX - 6 for n in range(MAX_ROWS)]
+    bands = [_width(picture, y, BAND) + _width(picture, y, ACCENT) for y in rows]  # the mark covers some of its band
     cheapest, *_, dearest = [b for b in best_of(Choice()) if b.usd_per_million][:MAX_ROWS]
     assert bands[-1] / bands[0] == pytest.approx(_spread(dearest) / _spread(cheapest), rel=0.1)
     assert card(Choice()) != card(Choice(model="deepseek-r1"))
