@@ -60,3 +60,10 @@ def test_styles_stand_in_a_page_whole():
     text = assets.styles("style.css", "best.css")
     assert all((assets.STATIC / name).read_text() in text for name in ("style.css", "best.css"))
     assert "</style" not in text
+
+
+def test_an_address_without_a_page_is_named_and_its_markup_is_not_run(client):
+    found = client.get("/estimate")
+    assert found.status_code == 404
+    assert "No page is at /estimate" in found.text
+    assert "<script>alert" not in client.get("/<script>alert(1)</script>").text

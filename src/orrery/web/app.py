@@ -3,6 +3,7 @@
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, Sequence
+from http import HTTPStatus
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, cast
@@ -65,10 +66,18 @@ async def _validation_error(request: Request, error: Exception) -> Response:
     return page(request, "error.html", status=422, title="Invalid input", message=str(error))
 
 
+UNSAID = HTTPStatus.NOT_FOUND.phrase
+"""What a route that is not there says of itself."""
+
+
 async def _refused(request: Request, error: Exception) -> Response:
     found = cast(HTTPException, error)
-    title = "Not found" if found.status_code == 404 else "Request rejected"
-    answer = page(request, "error.html", status=found.status_code, title=title, message=found.detail)
+    title, message = "Request rejected", found.detail
+    if found.status_code == 404:
+        title = "Not found"
+        if message == UNSAID:
+            message = f"No page is at {request.url.path}; the bar above leads to every page."
+    answer = page(request, "error.html", status=found.status_code, title=title, message=message)
     answer.headers.update(found.headers or {})
     return answer
 
