@@ -67,7 +67,7 @@ async def _validation_error(request: Request, error: Exception) -> Response:
 
 
 UNSAID = HTTPStatus.NOT_FOUND.phrase
-"""What a route that is not there says of itself."""
+"""Words that an address without a page gets from the framework."""
 
 
 async def _refused(request: Request, error: Exception) -> Response:
