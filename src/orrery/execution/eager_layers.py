@@ -21,7 +21,7 @@ from orrery.models.model import Block, LatentAttention, Model, RecurrentMixer, S
 FORMAT, WORD_BYTES = "bf16", 2.0
 
 SEPARATE = {"qkv": 3, "qkv_a": 2, "gate_up": 2, "shared_gate_up": 2}
-"""Products that engines run as one and modules one by one."""
+"""Products of one input that engines run as one, and modules and graphs of tensors one by one."""
 
 NORM, NORM_WORDS = 8, 18.0
 """Launches of a root-mean-square norm: to 32 bits, square, mean, add, root, product, to 16 bits, weight; 16-bit words

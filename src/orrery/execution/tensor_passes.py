@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from orrery.execution.batch import Batch, Ints
+from orrery.execution.eager_layers import SEPARATE
 from orrery.execution.formats import is_16bit
 from orrery.execution.layout import Deployment
 from orrery.execution.shard import LinearShard, MixerShard, Shard
@@ -26,9 +27,6 @@ WIDE_BYTES = 2.0
 
 ADDED_BYTES = 6.0
 """Bytes that an element of an addition moves, in 16 bits: what these are counted in."""
-
-MULTIPLE = {"qkv": 3, "gate_up": 2, "shared_gate_up": 2}
-"""Products that read the same input, each of which rounds it."""
 
 Work = tuple[str, str, Ints, float, float]
 """Element-wise work: its name and kind, rows, elements of a row over all repetitions, and those."""
@@ -47,7 +45,7 @@ def tensor_passes(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[
     yield "operations", "add", batch.num_tokens, moved / ADDED_BYTES, layers
     inner = [x for x in cut.linears if not x.is_head]
     if engine.sums_in_16_bits:
-        ends = sum(x.count * (MULTIPLE.get(x.name, 1) * x.k + x.n) for x in inner if _is_rounded(deployment, x))
+        ends = sum(x.count * (SEPARATE.get(x.name, 1) * x.k + x.n) for x in inner if _is_rounded(deployment, x))
         yield "activations rounded", "add", prompts, ENDS_BYTES * ends / ADDED_BYTES, layers
     if engine.unpacks_weights:
         once = np.asarray(prompts > 0).astype(np.int64)

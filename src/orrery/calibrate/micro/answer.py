@@ -108,7 +108,7 @@ def _shown(row: MicroRow) -> dict[str, Any]:
         "group": row.group,
         "name": row.name,
         "value": "" if row.value is None else _text(row.value, row.unit),
-        "spread": "" if row.spread_frac is None else f"{percent(row.spread_frac, 1)}",
+        "spread": "" if row.spread_frac is None else percent(row.spread_frac, 1),
         "catalogue": "" if row.known_value is None else _text(row.known_value, row.unit),
         "ratio": "" if row.known_ratio is None else f"{row.known_ratio:.2f}",
         "condition": row.condition or row.error,
