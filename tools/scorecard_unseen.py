@@ -98,7 +98,8 @@ Measured for this page on one H100 SXM (80 GB, 700 W, driver 580.159.04, PyTorch
 holds ([data/h100-kernels.csv](data/h100-kernels.csv); `power_w` from the device's energy counter over half a second).
 The first score is blind. What it showed was mended: a library that runs its operators one by one from Python was
 modelled as an engine's few kernels, and gradients that are dropped after each update stood beside the logits. The
-time of a launch, and what a step costs beside its layers, are fitted to these sixteen serving rows; nothing else is.
+time of a launch, and what a step costs beside its layers, are fitted to these sixteen serving rows, and operators were
+counted with them in view: of those rows *now* is no independent score.
 """,
     ),
 )
