@@ -7,9 +7,12 @@ import pytest
 from battery import over
 
 from orrery.catalog import engines
+from orrery.catalog.devices import get_device
 from orrery.catalog.engines import FITTED, POOLED, UNVERSIONED, get_engine, host_of, newest_release, version_at
 from orrery.catalog.named_files import read_file
 from orrery.catalog.releases import newest_at, release_day
+from orrery.execution.formats import activations_for
+from orrery.scenario.resolve import cache_beside
 
 FEWEST_ROWS = 10
 ENTRIES = tomllib.loads(FITTED.read_text(encoding="utf-8"))["engine"]
@@ -107,3 +110,32 @@ def test_eras_begin_when_their_release_came():
                 day = release_day(name, table["from"]) or release_day(name, f"{table['from']}.0")
                 first = date.fromisoformat(day)
                 assert abs((date.fromisoformat(table["released"]) - first).days) <= 10, (name, table["from"])
+
+
+def test_a_default_that_changes_within_an_era_leaves_its_constants():
+    """SGLang keeps five states of a sequence since 0.5.14 (its own, two of the prefix cache, two of the overlapped
+    scheduler) and three before; both releases are of the era of 0.5.10."""
+    before, after = get_engine("sglang", "0.5.13"), get_engine("sglang", "0.5.14")
+    assert (before.num_states_each, after.num_states_each) == (3, 5)
+    assert before.step_s == after.step_s
+    assert engines.era_of("sglang", "0.5.14") == engines.era_of("sglang", "0.5.13") == "0.5.10"
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "weights", "kv"),
+    [
+        ("vllm", "0.13.0", "nvfp4", "bf16"),
+        ("vllm", "0.14.0", "nvfp4", "fp8"),  # kv_cache_quant_algo of the checkpoint
+        ("vllm", "0.14.0", "fp8", "bf16"),  # checkpoints of many makers, which say nothing of the cache
+        ("vllm", "0.14.0", "mxfp4", "bf16"),
+        ("sglang", "0.5.3", "nvfp4", "bf16"),
+        ("sglang", "0.5.4", "nvfp4", "fp8"),
+        ("tensorrt-llm", "1.0.0", "fp8", "fp8"),
+        ("tensorrt-llm", "1.0.0", "nvfp4", "fp8"),
+        ("tensorrt-llm", "1.0.0", "int4_weight_only", "bf16"),
+    ],
+)
+def test_nvfp4_checkpoints_bring_an_fp8_cache(engine, version, weights, kv):
+    device = get_device("b200")
+    found = cache_beside(weights, activations_for(weights, device), get_engine(engine, version, device), device)
+    assert found == kv

@@ -1,7 +1,8 @@
 """Serving engines by name and version: documented defaults, and what measured runs say their host costs.
 
 ``facts/engines/<name>.toml`` holds the defaults, one ``[[version]]`` table for each release that changed them, oldest
-first; a later table only says what it changes; ``[[by_memory]]`` tables say what goes by the memory of the device;
+first; a later table only says what it changes; ``[[since]]`` tables change defaults within an era, whose fitted
+constants stay; ``[[by_memory]]`` tables say what goes by the memory of the device;
 ``runs_on`` names the engine whose library it starts, and so whose host
 constants it has. ``facts/calibrations/engines.toml`` holds the fitted host constants and
 the error of each kind of run. A name that ends in ``.toml`` is a correction by a user's own runs; see ``corrected``.
@@ -168,7 +169,7 @@ def _engine(name: str, version: str, generation: str, vendor: str = "", size: in
     raw = read_file(FOLDER, name)
     sources = {key: Source(**table) for key, table in raw["sources"].items()}
     facts: dict[str, Fact] = {}
-    for table in raw["version"]:
+    for table in (*raw["version"], *raw.get("since", ())):
         if is_past(table["from"], version):
             for key, entry in table.items():
                 if key not in ("from", "released", "library", "on"):

@@ -344,8 +344,8 @@ def cache_beside(weights: str, activations: str, engine: Engine, device: Device)
     """The cache's default format: the activations' own, or FP8 where the engine's narrow checkpoints bring it."""
     if get_format(activations).element_bits >= 16:
         return activations
-    follows = engine.kv_follows_weights and "fp8" in get_format(weights).rates
-    return "fp8" if follows and get_format(activations).element_bits < 16 else wide_format(device)
+    of = ("fp8",) if "fp8" in get_format(weights).rates else ()
+    return "fp8" if engine.kv_follows_weights in (weights, *of) else wide_format(device)
 
 
 def deploy(scenario: Scenario, parts: Parts, layout: Layout, formats: Formats) -> Deployment:
