@@ -147,6 +147,27 @@ def test_what_goes_by_memory(device, tokens, seqs, wide):
     assert get_engine("sglang", "0.5.9").max_num_batched_tokens == 8192  # no device: what the version says
 
 
+@pytest.mark.parametrize(
+    ("device", "tokens", "seqs"),
+    [
+        ("rtx-5090", 2048, 256),
+        ("l40s", 2048, 256),
+        ("a100-sxm-80gb", 2048, 256),
+        ("mi250x", 2048, 256),
+        ("rtx-pro-6000-server", 8192, 1024),
+        ("h100-sxm", 8192, 1024),
+        ("mi300x", 8192, 1024),
+        ("tpu-v6e", 1024, 256),
+    ],
+)
+def test_what_goes_by_memory_in_one_release(device, tokens, seqs):
+    """32 and 48 GB lie below 70 GiB; A100 is named, though it has more, and a rank of an MI250X is one die of 64 GiB; a
+    TPU has limits of its own. Releases before the first that asks for the memory have one answer for all."""
+    engine = get_engine("vllm", "0.19.0", get_device(device))
+    assert (engine.max_num_batched_tokens, engine.max_num_seqs) == (tokens, seqs)
+    assert get_engine("vllm", "0.6.0", get_device(device)).max_num_seqs == 256
+
+
 def test_pieces_are_for_cuda_alone():
     assert get_engine("sglang", "0.5.10", get_device("b200")).max_num_graph_tokens == 16384
     assert get_engine("sglang", "0.5.10", get_device("mi300x")).max_num_graph_tokens == 0

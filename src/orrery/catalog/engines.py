@@ -2,13 +2,14 @@
 
 ``facts/engines/<name>.toml`` holds the defaults, one ``[[version]]`` table for each release that changed them, oldest
 first; a later table only says what it changes; ``[[since]]`` tables change defaults within an era, whose fitted
-constants stay; ``[[by_memory]]`` tables say what goes by the memory of the device;
+constants stay; ``[[by_memory]]`` tables, of all releases or of one and those after it, say what goes by the memory of
+the device, of some ``vendors`` only where they are named;
 ``runs_on`` names the engine whose library it starts, and so whose host
 constants it has. ``facts/calibrations/engines.toml`` holds the fitted host constants and
 the error of each kind of run. A name that ends in ``.toml`` is a correction by a user's own runs; see ``corrected``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from functools import cache, lru_cache
 from math import log
@@ -67,9 +68,8 @@ def get_engine(name: str, version: str = "", device: Device | None = None) -> En
             )
         base = get_engine(own.base, version or own.version, device)
         return _with_own(base, own) if own.holds_on(device) else base
-    devices = (device.generation, device.vendor) if device else ("", "")
-    file = file_called(FOLDER, "engine", name)
-    found = _engine(file, version, *devices, _size_of(file, device))
+    devices = (device.generation, device.vendor, device.memory_capacity_bytes / GIB) if device else ()
+    found = _engine(file_called(FOLDER, "engine", name), version, *devices)
     if device is None:
         return found
     ratio = bandwidth_ratio(found.unit_bytes_per_s, device)
@@ -158,27 +158,27 @@ def newest_release(name: str) -> str:
     return f"{last['from']} ({last['released']}) or later" if "released" in last else ""
 
 
-def _size_of(name: str, device: Device | None) -> int:
-    """Which of the file's ``[[by_memory]]`` tables a device falls under: the first that it stays below; -1 = none."""
-    below = [float(t["below_gib"]) for t in read_file(FOLDER, name).get("by_memory", ())] if device else []
-    return next((i for i, gib in enumerate(below) if device and device.memory_capacity_bytes < gib * GIB), -1)
+def _by_memory(tables: Iterable[Mapping[str, Any]], vendor: str, memory_gib: float) -> dict[str, Any]:
+    """Entries of the first ``[[by_memory]]`` table that a device of the vendor stays below; none without a device."""
+    mine = (t for t in tables if memory_gib and memory_gib < t["below_gib"] and vendor in t.get("vendors", [vendor]))
+    nothing: Mapping[str, Any] = {}
+    return {key: entry for key, entry in next(mine, nothing).items() if key not in ("below_gib", "vendors")}
 
 
 @lru_cache(maxsize=4096)
-def _engine(name: str, version: str, generation: str, vendor: str = "", size: int = -1) -> Engine:
+def _engine(name: str, version: str, generation: str = "", vendor: str = "", memory_gib: float = 0.0) -> Engine:
     raw = read_file(FOLDER, name)
     sources = {key: Source(**table) for key, table in raw["sources"].items()}
     facts: dict[str, Fact] = {}
     for table in (*raw["version"], *raw.get("since", ())):
         if is_past(table["from"], version):
-            for key, entry in table.items():
-                if key not in ("from", "released", "library", "on"):
-                    facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
-            for place in (vendor, generation):  # what is so on a vendor's devices, then on one generation's
-                for key, entry in table.get("on", {}).get(place, {}).items():
-                    facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
-    sized: dict[str, Any] = raw["by_memory"][size] if size >= 0 else {}
-    facts |= {k: parse_fact(f"{name}.toml", k, v, sources) for k, v in sized.items() if k != "below_gib"}
+            everywhere = {k: v for k, v in table.items() if k not in ("from", "released", "library", "on", "by_memory")}
+            sized = _by_memory(table.get("by_memory", ()), vendor, memory_gib)
+            on = table.get("on", {})  # what is so on a vendor's devices, then on one generation's
+            for key, entry in (everywhere | sized | on.get(vendor, {}) | on.get(generation, {})).items():
+                facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
+    for key, entry in _by_memory(raw.get("by_memory", ()), vendor, memory_gib).items():
+        facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
     fitted, fact = _fitted(*host_release(name, version), generation, vendor)
     host = ASSUMED_HOST | fitted["constants"]
     if raw["kernels"] == name and is_measured(generation):
