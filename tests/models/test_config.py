@@ -172,6 +172,14 @@ def test_quantisation_words() -> None:
     assert stored(quant_method="fp8").weights_format == "fp8"
     assert stored(quant_method="awq", bits=4).weights_format == "int4_weight_only"
     assert stored(quant_method="gptq", bits=8).weights_format == "int8_weight_only"
+    assert stored(quant_method="gptq", bits=3).weights_format == "int3_weight_only"
+    with pytest.raises(ScenarioError, match="bits: got 5; write one of 2, 3, 4, 8"):
+        stored(quant_method="awq", bits=5)
+    unknown = stored(quant_method="hqq")
+    assert unknown.weights_format == "bf16"
+    assert dict(unknown.published)["weights_format"] == (
+        "quantized by 'hqq', whose format is not known here: taken as 16 bits unless you state it"
+    )
     assert stored(quant_method="bitsandbytes", load_in_4bit=True).weights_format == "nf4"
     assert stored(quant_method="mxfp4").weights_format == "mxfp4_weight_only"
     nvfp4 = stored(quant_method="modelopt", quant_algo="NVFP4", ignore=["lm_head", "model.layers.0.self_attn*"])

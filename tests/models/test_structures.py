@@ -69,3 +69,13 @@ def test_a_config_is_read_as_written_out(name):
     one = RECORDED[name]
     config = one.get("config") or published_config(name)
     assert of_model(parse(config, name=name)) == one["layers"]
+
+
+COUNTED = sorted(name for name, one in RECORDED.items() if "num_parameters" in one)
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_small_configs_count_as_transformers_counts_them(name):
+    """``num_parameters``: what transformers 5.24.0 builds from the same config (a text model and a head of its own)."""
+    one = RECORDED[name]
+    assert parse(one["config"], name=name).num_parameters == one["num_parameters"]

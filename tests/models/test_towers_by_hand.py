@@ -84,9 +84,27 @@ def test_what_a_tower_leaves_unsaid():
     )
 
 
-def test_a_tower_of_another_kind_is_left_out_and_said():
+def test_a_tower_of_another_kind_is_counted_as_an_ordinary_encoder_and_said():
     assert "fuyu" not in TOWERS
+    # patches 3 x 14 x 14 x 2 + 2, two layers 98, a projector of 2 x 5 + 5 and 5 x 5 + 5
     found = tower_parameters(Fields({"model_type": "fuyu", "vision_config": TWO}, "config"), 5)
-    assert found[0] == 0
-    assert "'fuyu' is not counted" in found[1]
+    assert found[0] == 1178 + 98 + 45
+    assert found[1] == (
+        "the vision tower of 'fuyu' is counted as an ordinary encoder of its sizes: its layers are not known here"
+    )
     assert tower_parameters(Fields({"model_type": "fuyu"}, "config"), 5) == (0, "")
+
+
+def test_a_tower_for_sound_has_two_convolutions_in_front():
+    sound = {"d_model": 2, "encoder_ffn_dim": 3, "encoder_layers": 2, "num_mel_bins": 4}
+    # 3 x 4 x 2 + 2 and 3 x 2 x 2 + 2, two layers, a projector
+    count, said = tower_parameters(Fields({"model_type": "ears", "audio_config": sound}, "config"), 5)
+    assert count == 26 + 14 + 98 + 45
+    assert said.startswith("the audio tower of 'ears' is counted as an ordinary encoder")
+
+
+def test_a_tower_without_sizes_is_left_out_and_said():
+    inner = {"audio_config": {"codebooks": 8}, "vision_config": TWO}
+    count, said = tower_parameters(Fields({"model_type": "omni", "thinker_config": inner}, "config"), 5)
+    assert count == 1321
+    assert "the audio tower of 'omni' is not counted" in said

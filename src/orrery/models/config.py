@@ -16,13 +16,17 @@ from orrery.models.generic import generic
 from orrery.models.model import Model
 from orrery.models.quantization import ALWAYS, stored_as
 from orrery.models.towers import tower_parameters
+from orrery.models.unread import unread
 from orrery.models.vision import vision_tower
 
 WRAPPED = ("text_config", "language_config", "llm_config", "thinker_config")
 """Where multi-modal configs keep their language model."""
 
-SHARED = ("model_type", "tie_word_embeddings", "torch_dtype", "dtype")
+SHARED = ("model_type", "torch_dtype", "dtype")
 """Keys that a wrapper may state for the language model inside it."""
+
+OF_THE_WHOLE = ("tie_word_embeddings",)
+"""Of these keys what the wrapper says counts: the head is its own."""
 
 
 def _load(module: str) -> Family:
@@ -79,7 +83,7 @@ def _parse(outer: Fields, name: str, assume: str) -> Model:
     model = family.build(c, name) if family else _assumed(c, name, kind, assume)
     stored = stored_as(outer if "quantization_config" in outer else c, name)
     tower, left_out = tower_parameters(outer, model.hidden_size)
-    notes = (("weights_format", stored.note), ("tower_parameters", left_out))
+    notes = (("weights_format", stored.note), ("tower_parameters", left_out), ("fields", unread(c)))
     return replace(
         model,
         weights_format=stored.weights,
@@ -96,7 +100,9 @@ def _language(outer: Fields) -> Fields:
     for key in WRAPPED:
         if (inner := outer.table(key)) is not None:
             shared = {k: outer.data[k] for k in SHARED if k in outer}
-            return _language(Fields({**shared, **{k: v for k, v in inner.data.items() if v is not None}}, inner.where))
+            stated = {k: v for k, v in inner.data.items() if v is not None}
+            whole = {k: outer.data[k] for k in OF_THE_WHOLE if k in outer}
+            return _language(Fields({**shared, **stated, **whole}, inner.where))
     return outer
 
 

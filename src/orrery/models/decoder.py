@@ -6,11 +6,14 @@ layer to layer.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from orrery.models.fields import Fields
 from orrery.models.model import Block, Linear, Model
 from orrery.models.parts import Part, QkNorm, attention, layer, mlp, stack
 from orrery.models.rotation import rotation_of
+
+Gate = Literal["", "head", "element"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +28,10 @@ class Recipe:
     norm_parameters: int = 1  # an element: 1 a scale, 2 a scale and a shift, 0 neither
     qk_norm: QkNorm = ""
     num_reduces: int = 2
+    other_parameters: int = 0  # a layer's scales and the like
+    has_gate_bias: bool = False  # one number a head
     has_sinks: bool = False
-    gates_heads: bool = False  # what attention returns is gated, element by element
+    gate: Gate = ""  # of what attention returns: a factor for each head, or for each element
     rotary: bool = True
     is_tied: bool = False  # what a missing tie_word_embeddings means
     has_head_bias: bool = False
@@ -42,6 +47,7 @@ class Kind:
     chunk: int = 0
     is_moe: bool = False
     rotary: bool = True
+    heads: int = 0  # 0: as many as the config states for all layers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +106,10 @@ def decoder(
     s = sizes(c)
 
     def build(kind: Kind) -> Block:
+        heads = kind.heads or s.heads
         part = attention(
             s.hidden,
-            s.heads,
+            heads,
             s.kv_heads,
             s.head,
             qkv_bias=recipe.qkv_bias,
@@ -111,7 +118,7 @@ def decoder(
             window=kind.window,
             chunk=kind.chunk,
             has_sinks=recipe.has_sinks,
-            gate_features=s.heads * s.head if recipe.gates_heads else 0,
+            gate_features={"": 0, "head": heads, "element": heads * s.head}[recipe.gate],
             rotary=recipe.rotary and kind.rotary,
         )
         if kind.is_moe and experts:
@@ -127,6 +134,7 @@ def decoder(
             num_norms=recipe.num_norms,
             norm_parameters=recipe.norm_parameters,
             num_reduces=recipe.num_reduces,
+            other_parameters=recipe.other_parameters + (heads * recipe.has_gate_bias),
         )
 
     blocks = stack(kinds or [Kind(is_moe=experts is not None)] * s.layers, build)
@@ -199,10 +207,17 @@ def assemble(
     )
 
 
+HYBRID = ("full_attention", "linear_attention")
+"""Words for the layers of models that attend in full now and then."""
+WINDOWED = ("sliding_attention", "sliding")
+WHOLE = ("full_attention", "full", "attention", "global")
+
+
 def windows(c: Fields, num_layers: int, window: int, default: Sequence[str] = ()) -> list[int]:
     """The window of each layer from ``layer_types`` (or ``default`` types); 0 looks at everything."""
-    types = c.words("layer_types") or tuple(default)
+    types = c.kinds(num_layers, (*WINDOWED, *WHOLE)) or tuple(default)
     if not types:
         return [window] * num_layers
-    types = c.per_layer(types, "layer_types", num_layers)
-    return [window if t in ("sliding_attention", "sliding") else 0 for t in types]
+    if set(types) & set(WINDOWED) and not window:
+        raise c.wrong("sliding_window", None, "the tokens that windowed layers see")
+    return [window if t in WINDOWED else 0 for t in types]

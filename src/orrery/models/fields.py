@@ -28,13 +28,35 @@ MAX_SHOWN = 80
 """Letters of a value that an error repeats."""
 
 
+class Watched(dict[str, Any]):
+    """Keys and values that remember which keys were asked for."""
+
+    def __init__(self, values: Mapping[str, Any], asked: set[str]) -> None:
+        super().__init__(values)
+        self.asked = asked
+
+    def get(self, key: str, default: Any = None, /) -> Any:
+        self.asked.add(key)
+        return super().get(key, default)
+
+    def __getitem__(self, key: str) -> Any:
+        self.asked.add(key)
+        return super().__getitem__(key)
+
+    def __contains__(self, key: object) -> bool:
+        self.asked.add(str(key))
+        return super().__contains__(key)
+
+
 class Fields:
-    """The keys of one config (or of one table in it); ``where`` names the file for error messages."""
+    """The keys of one config (or of one table in it); ``where`` names the file for error messages, ``asked`` collects
+    the keys that its reader asked for."""
 
-    __slots__ = ("data", "where")
+    __slots__ = ("asked", "data", "where")
 
-    def __init__(self, data: Mapping[str, Any], where: str) -> None:
-        self.data, self.where = data, where
+    def __init__(self, data: Mapping[str, Any], where: str, asked: set[str] | None = None) -> None:
+        self.asked: set[str] = set() if asked is None else asked
+        self.data, self.where = Watched(data, self.asked), where
 
     def __contains__(self, key: str) -> bool:
         return self.data.get(key) is not None
@@ -46,6 +68,7 @@ class Fields:
         return ScenarioError(f"{self.where}: {key}: got {shown}; write {write}.")
 
     def _first(self, keys: tuple[str, ...]) -> tuple[str, Any]:
+        self.asked.update(keys)  # of several names for one thing a config may state more than one
         for key in keys:
             if self.data.get(key) is not None:
                 return key, self.data[key]
@@ -130,7 +153,8 @@ class Fields:
 
     def with_defaults(self, **defaults: Any) -> "Fields":
         """The same keys, with values for those that are missing."""
-        return Fields({**defaults, **{k: v for k, v in self.data.items() if v is not None}}, self.where)
+        merged = {**defaults, **{k: v for k, v in self.data.items() if v is not None}}
+        return Fields(merged, self.where, self.asked)
 
     def divide(self, whole: int, key_whole: str, by: int, key_by: str) -> int:
         """whole / by, which must come out even."""
@@ -140,6 +164,14 @@ class Fields:
                 f"write a multiple, or state head_dim."
             )
         return whole // by
+
+    def kinds(self, num_layers: int, known: tuple[str, ...], *, key: str = "layer_types") -> tuple[str, ...]:
+        """What each layer is, of the words that its family knows; empty where the config does not say."""
+        if not (found := self.words(key)):
+            return ()
+        if unknown := set(found) - set(known):
+            raise self.wrong(key, min(unknown), "one of " + ", ".join(known))
+        return self.per_layer(found, key, num_layers)
 
     def per_layer(self, values: tuple[Any, ...], key: str, num_layers: int) -> tuple[Any, ...]:
         """``values`` if there is one for each layer, else the error that says so."""

@@ -197,6 +197,31 @@ def moe(
     )
 
 
+def latent_projections(hidden_size: int, latent_size: int, *, num_norms: int = 0) -> Part:
+    """Into the narrower space that routed experts work in, and out of it again."""
+    return Part(
+        linears=(
+            Linear(name="latent_in", in_features=hidden_size, out_features=latent_size, shard="replicated", role="mlp"),
+            Linear(
+                name="latent_out", in_features=latent_size, out_features=hidden_size, shard="replicated", role="mlp"
+            ),
+        ),
+        other_parameters=num_norms * latent_size,
+        norm_elements=num_norms * latent_size,
+    )
+
+
+def beside(first: Part, second: Part) -> Part:
+    """``first`` with the products and norms of ``second``, which mixes no tokens and has no experts."""
+    return replace(
+        first,
+        linears=(*first.linears, *second.linears),
+        other_parameters=first.other_parameters + second.other_parameters,
+        norm_elements=first.norm_elements + second.norm_elements,
+        activation_elements=first.activation_elements + second.activation_elements,
+    )
+
+
 def layer(
     name: str,
     *parts: Part,

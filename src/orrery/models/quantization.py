@@ -33,16 +33,16 @@ MODELOPT = {
 }
 """``quant_algo`` -> format."""
 
+WHOLE_NUMBERS = (2, 3, 4, 8)
+"""Bits that methods of whole numbers store a weight in."""
+
 METHODS = {
-    "awq": "int4_weight_only",
-    "gptq": "int4_weight_only",
-    "gptq_marlin": "int4_weight_only",
     "mxfp4": "mxfp4_weight_only",
-    "auto-round": "int4_weight_only",
     "fbgemm_fp8": "fp8",
     "mxfp8": "mxfp8",
     "nvfp4": "nvfp4",
     "ptpc_fp8": "fp8",
+    "eetq": "int8_weight_only",
 }
 """``quant_method`` -> format, where the method alone says it."""
 
@@ -103,6 +103,10 @@ PROJECTIONS: dict[str, Role] = {
 """Last word of a module's name -> the role that stays in 16 bits when an ignore list names it."""
 
 
+MAX_QUOTED = 64
+"""Letters of an unknown method that a note repeats."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
     """The format of the weights, of the routed experts where it differs, and the roles left in 16 bits."""
@@ -141,7 +145,16 @@ def _stored(q: Fields) -> Stored:
     if experts:  # the ignore list speaks of what moe_quant_algo leaves in the format underneath
         return Stored(weights="fp8_block" if "weight_block_size" in q else "fp8", experts=experts)
     found = _format(q)
-    return Stored(weights=found, in_16_bits=ALWAYS | _retained(q) if found not in ("bf16", "fp16") else ALWAYS)
+    if found in ("bf16", "fp16"):
+        return Stored(weights=found, note=_not_known(q))
+    return Stored(weights=found, in_16_bits=ALWAYS | _retained(q))
+
+
+def _not_known(q: Fields) -> str:
+    """What to say of a quantization whose format was not found out."""
+    if not (named := q.word("quant_method", "quant_algo")):
+        return ""
+    return f"quantized by {named[:MAX_QUOTED]!r}, whose format is not known here: taken as 16 bits unless you state it"
 
 
 def _format(q: Fields) -> str:
@@ -150,8 +163,11 @@ def _format(q: Fields) -> str:
         return MODELOPT[algorithm]
     if method == "bitsandbytes":
         return "nf4" if q.flag("load_in_4bit", "_load_in_4bit") else "int8_weight_only"
-    if method in ("awq", "gptq", "gptq_marlin", "auto-round") and q.count("bits", "w_bit", default=4) == 8:
-        return "int8_weight_only"
+    if method in ("awq", "gptq", "gptq_marlin", "auto-round"):
+        bits = q.count("bits", "w_bit", default=4)
+        if bits not in WHOLE_NUMBERS:
+            raise q.wrong("bits", bits, "one of " + ", ".join(map(str, WHOLE_NUMBERS)))
+        return f"int{bits}_weight_only"
     if method in METHODS:
         return METHODS[method]
     if method == "fp8" or "weight_block_size" in q:

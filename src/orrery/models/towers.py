@@ -1,7 +1,8 @@
-"""Parameters of the vision towers that multi-modal configs describe, with the projector into the language model.
+"""Parameters of the towers for pictures and sound that multi-modal configs describe, with their projectors.
 
 A tower is counted, not modelled layer by layer: it costs memory in every deployment and time only for images. Kinds
-that are not listed here, and configs without the sizes, leave the tower out and say so.
+that are not listed here are counted as ordinary encoders of their sizes, and configs without sizes leave the tower out;
+both say so.
 """
 
 from collections.abc import Callable
@@ -182,16 +183,58 @@ TOWERS: dict[str, Callable[[Fields, int], int]] = {
     "glm4v": _glm4v,
     "glm4v_moe": _glm4v,
     "minimax_m3_vl": _minimax,
+    "mistral_large4": _pixtral,
+    "lighton_ocr": _pixtral,
+    "glm46v": _glm4v,
+    "glmga": _glm4v,
 }
 """``model_type`` of the whole config -> how to count its tower."""
 
 
+WIDTH = ("hidden_size", "embed_dim", "d_model", "width")
+DEPTH = ("num_hidden_layers", "depth", "encoder_layers", "num_layers", "layers")
+INNER = ("intermediate_size", "encoder_ffn_dim", "ffn_dim", "mlp_hidden_dim")
+MELS = ("num_mel_bins", "num_mels", "mel_bins", "input_dim")
+TAPS = 3
+"""Inputs that one output of the two convolutions in front of an audio tower sees, as in Whisper [radford-2022]."""
+
+
+def _ordinary(t: Fields, text_hidden: int) -> int:
+    """A tower of a kind that is not listed: an ordinary encoder of its sizes and a two-matrix projector; 0 where the
+    config does not state them."""
+    hidden, layers = t.count(*WIDTH), t.count(*DEPTH)
+    if not hidden or not layers:
+        return 0
+    ffn = t.count(*INNER) or int(hidden * t.number("mlp_ratio", default=4.0))
+    merged = hidden * t.size("spatial_merge_size", default=1) ** 2
+    projector = _linear(merged, text_hidden) + _linear(text_hidden, text_hidden)
+    first = _sound(t, hidden) if any(key in t for key in MELS) else _patches(t, hidden, True)
+    return first + layers * _encoder_layer(hidden, ffn) + projector
+
+
+def _sound(t: Fields, hidden: int) -> int:
+    """Two convolutions over mel bins and a position for every second frame of 30 s."""
+    return _linear(TAPS * t.size(*MELS), hidden) + _linear(TAPS * hidden, hidden)
+
+
+KINDS = {"vision_config": "vision", "audio_config": "audio", "encoder_config": "audio"}
+"""Tables of a config that describe a tower -> its name."""
+
+
 def tower_parameters(outer: Fields, text_hidden: int) -> tuple[int, str]:
-    """(parameters of tower and projector, what was left out and why)."""
-    vision = outer.table("vision_config")
-    if vision is None:
-        return 0, ""
-    kind = outer.word("model_type")
-    if kind not in TOWERS:
-        return 0, f"the vision tower of {kind!r} is not counted: its layers are not known here"
-    return TOWERS[kind](vision, text_hidden), ""
+    """(parameters of towers and projectors, what is not known of them)."""
+    family, total = outer.word("model_type"), 0
+    unknown: list[str] = []
+    outer = outer.table("thinker_config") or outer
+    for table, kind in KINDS.items():
+        tower = outer.table(table)
+        if tower is None:
+            continue
+        if kind == "vision" and family in TOWERS:
+            total += TOWERS[family](tower, text_hidden)
+            continue
+        count = _ordinary(tower, text_hidden)
+        total += count
+        how = "is counted as an ordinary encoder of its sizes" if count else "is not counted"
+        unknown.append(f"the {kind} tower of {family!r} {how}: its layers are not known here")
+    return total, "; ".join(unknown)

@@ -189,9 +189,13 @@ def check_context(scenario: Scenario, model: Model) -> None:
     )
 
 
+ASIDES = ("model_type", "weights_format", "tower_parameters", "fields")
+"""What a reader of configs says aside."""
+
+
 def read_as(model: Model) -> tuple[str, ...]:
-    """The note for a config whose family was assumed."""
-    return tuple(f"model: {text}" for key, text in model.published if key == "model_type")
+    """Notes on what a config left open: a family that was assumed, a format, a tower or fields that are not known."""
+    return tuple(f"model: {text}" for key, text in model.published if key in ASIDES)
 
 
 def engine_on(device: Device, name: str | None, version: str | None = None) -> Engine:

@@ -4,7 +4,7 @@ The others are lightning attention in 2.5 (known by ``group_norm_size`` and no c
 latent attention is gated head by head. Layers of a last group that is not complete attend in full too.
 """
 
-from orrery.models.decoder import assemble
+from orrery.models.decoder import HYBRID, assemble
 from orrery.models.families.deepseek import draft, is_sparse, routed
 from orrery.models.family import Family
 from orrery.models.fields import Fields
@@ -29,8 +29,8 @@ DEFAULTS = {
 
 
 def _full_layers(c: Fields, layers: int) -> list[bool]:
-    if types := c.words("layer_types"):
-        return [t == "full_attention" for t in c.per_layer(types, "layer_types", layers)]
+    if types := c.kinds(layers, HYBRID):
+        return [t == HYBRID[0] for t in types]
     group = c.size("layer_group_size", default=6)
     return [(i + 1) % group == 0 or i >= layers // group * group for i in range(layers)]
 
@@ -41,7 +41,7 @@ def _is_lightning(c: Fields) -> bool:
 
 
 def _linear(c: Fields, hidden: int, heads: int) -> Part:
-    size = c.size("head_dim", default=128)
+    heads, size = c.size("linear_num_heads", default=heads), c.size("linear_head_dim", "head_dim", default=128)
     if _is_lightning(c):
         return lightning(hidden, heads, size)
     kernel = c.size("short_conv_kernel_size", default=4)
@@ -49,7 +49,14 @@ def _linear(c: Fields, hidden: int, heads: int) -> Part:
 
 
 def _build(c: Fields, name: str) -> Model:
-    c = c.with_defaults(num_experts=c.data.get("num_local_experts"), num_shared_experts=c.data.get("n_shared_experts"))
+    names = {
+        "num_experts": "num_local_experts",
+        "num_shared_experts": "n_shared_experts",
+        "num_experts_per_tok": "num_experts_per_token",
+        "short_conv_kernel_size": "linear_conv_kernel_dim",
+        "max_position_embeddings": "model_max_length",
+    }
+    c = c.with_defaults(**{new: c.data[old] for new, old in names.items() if old in c})
     c = c.with_defaults(**DEFAULTS, first_k_dense_replace=1 if _is_lightning(c) else 2)
     hidden, heads, layers = c.size("hidden_size"), c.size("num_attention_heads"), c.size("num_hidden_layers")
     gate = 0 if _is_lightning(c) else heads

@@ -1,4 +1,5 @@
-"""DeepSeek V1 to V3.2 and those built like V3 (Kimi-K2, GLM-5, Mistral Small 4).
+"""DeepSeek V1 to V3.2 and those built like V3 (Kimi-K2, GLM-5, Mistral Small 4, A.X K1, Sarvam 105B), also without
+experts (Youtu, MiniCPM3).
 
 Dense layers come first, then layers with shared and routed experts.
 """
@@ -8,7 +9,7 @@ from dataclasses import replace
 from orrery.models import decoder as ordinary
 from orrery.models.decoder import Recipe, assemble, decoder, sizes
 from orrery.models.family import Family
-from orrery.models.fields import Fields
+from orrery.models.fields import MOST, Fields
 from orrery.models.latent import latent_attention
 from orrery.models.model import Block, Model
 from orrery.models.parts import Part, layer, mlp, moe, stack
@@ -44,10 +45,24 @@ MISTRAL = V3 | {
     "num_experts_per_tok": 4,
     "first_k_dense_replace": 0,
 }
+DENSE = {"first_k_dense_replace": MOST["num_layers"], "tie_word_embeddings": True}
+"""No layer has experts."""
 DEFAULTS = {
     "deepseek_v2": V2,
     "mistral4": MISTRAL,
     "deepseek_v32": V32,
+    "axk1": V3 | {"vocab_size": 163840, "n_routed_experts": 192, "first_k_dense_replace": 1},
+    "sarvam_mla": V3 | {"vocab_size": 262144, "q_lora_rank": 0, "n_routed_experts": 128, "first_k_dense_replace": 1},
+    "youtu": V3 | DENSE | {"vocab_size": 128256},
+    "minicpm3": V3
+    | DENSE
+    | {
+        "vocab_size": 73448,
+        "q_lora_rank": 768,
+        "kv_lora_rank": 256,
+        "qk_nope_head_dim": 64,
+        "qk_rope_head_dim": 32,
+    },
     "glm_moe_dsa": V32 | GLM | {"q_lora_rank": 2048, "index_n_heads": 32},
     "glm4_moe_lite": GLM
     | {
@@ -97,12 +112,15 @@ def with_drafts(model: Model, block: Block, count: int) -> Model:
 
 
 def _build(c: Fields, name: str) -> Model:
-    kind = c.word("model_type")
+    model_type = c.word("model_type")
     # null says that queries are projected directly; only a config that leaves the key out means the default rank.
     if "q_lora_rank" in c.data and c.data["q_lora_rank"] is None:
         c = c.with_defaults(q_lora_rank=0)
-    c = c.with_defaults(**DEFAULTS.get(kind, V3))
+    if model_type == "minicpm3":
+        c = c.with_defaults(v_head_dim=c.size("hidden_size") // c.size("num_attention_heads"))
+    c = c.with_defaults(**DEFAULTS.get(model_type, V3))
     hidden, heads, layers = c.size("hidden_size"), c.size("num_attention_heads"), c.size("num_hidden_layers")
+    c.kinds(layers, ("full_attention", "indexed_attention", "deepseek_sparse_attention"))
     owners = c.words("indexer_types")
     has_indexer = [t == "full" for t in owners] if owners else [c.count("index_topk") > 0] * layers
     c.per_layer(tuple(has_indexer), "indexer_types", layers)
@@ -111,7 +129,8 @@ def _build(c: Fields, name: str) -> Model:
         sparse, indexed = kind
         feed = routed(c, hidden) if sparse else mlp(hidden, c.size("intermediate_size"), bias=c.flag("mlp_bias"))
         part = latent_attention(c, hidden, heads, indexer=indexed)
-        return layer("moe" if sparse else "dense", part, feed, hidden_size=hidden)
+        norms = 3 if sparse and model_type == "axk1" else 2  # A.X K1 norms what its experts return
+        return layer("moe" if sparse else "dense", part, feed, hidden_size=hidden, num_norms=norms)
 
     blocks = stack(zip(is_sparse(c, layers), has_indexer, strict=False), build)
     extra = draft(blocks[-1], hidden, c.count("num_nextn_predict_layers"))
@@ -148,6 +167,10 @@ FAMILY = Family(
         "glm_moe_dsa",
         "glm4_moe_lite",
         "mistral4",
+        "axk1",
+        "sarvam_mla",
+        "youtu",
+        "minicpm3",
     ),
     build=_any,
 )

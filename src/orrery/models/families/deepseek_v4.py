@@ -107,6 +107,8 @@ def _build(c: Fields, name: str) -> Model:
     mixing = (2 + streams) * streams  # rows of one hyper-connection's mixing matrix
     connections = CONNECTIONS * (mixing * streams * hidden + mixing + 3)
 
+    c.kinds(layers, ("hash_moe", "moe"), key="mlp_layer_types")  # how tokens find their experts, which are the same
+
     def build(ratio: int) -> Block:
         feed = moe(
             hidden,

@@ -1,5 +1,7 @@
 """Gemma 1 to 4: tied embeddings, sandwich norms from Gemma 2, windows in most layers; Gemma 4 also with experts."""
 
+from typing import Any
+
 from orrery.models.decoder import Kind, Recipe, Sizes, assemble, decoder, sizes
 from orrery.models.family import Family
 from orrery.models.fields import Fields
@@ -11,8 +13,8 @@ SLIDING, FULL = "sliding_attention", "full_attention"
 
 def types_of(c: Fields, layers: int, every: int) -> tuple[str, ...]:
     """The kind of each layer: stated, or a full one every so many."""
-    types = c.words("layer_types") or tuple(FULL if (i + 1) % every == 0 else SLIDING for i in range(layers))
-    return c.per_layer(types, "layer_types", layers)
+    types = c.kinds(layers, (SLIDING, FULL))
+    return types or tuple(FULL if (i + 1) % every == 0 else SLIDING for i in range(layers))
 
 
 def _first(c: Fields, name: str) -> Model:
@@ -88,7 +90,24 @@ def per_layer_embeddings(c: Fields, hidden: int, width: int, layers: int) -> tup
     return c.size("vocab_size_per_layer_input", default=262144) * layers * width, hidden * layers * width + width
 
 
+def _of_full_layers(c: Fields) -> dict[str, Any]:
+    """Sizes of full layers where the config lists what differs layer by layer (per_layer_config), under their own
+    names."""
+    if (listed := c.table("per_layer_config")) is None:
+        return {}
+    found = [one for key in listed.data if (one := listed.table(key)) is not None]
+    if not found or any(one.data != found[0].data or one.data.keys() - OWN_NAMES.keys() for one in found):
+        raise c.wrong("per_layer_config", dict(listed.data), "the same " + " and ".join(OWN_NAMES) + " for full layers")
+    return {OWN_NAMES[key]: value for key, value in found[0].data.items()}
+
+
+OWN_NAMES = {"head_dim": "global_head_dim", "num_key_value_heads": "num_global_key_value_heads"}
+
+
 def _fourth(c: Fields, name: str) -> Model:
+    if c.word("model_type") == "gemma4_unified_text":
+        c = c.with_defaults(hidden_size_per_layer_input=0)
+    c = c.with_defaults(**_of_full_layers(c))
     c = c.with_defaults(
         vocab_size=262144, head_dim=256, num_attention_heads=8, num_key_value_heads=4, intermediate_size=9216
     )
@@ -131,6 +150,7 @@ BUILD = {
     "gemma3_text": _second,
     "gemma4_text": _fourth,
     "gemma4": _fourth,
+    "gemma4_unified_text": _fourth,
 }
 
 FAMILY = Family(model_types=tuple(BUILD), build=lambda c, name: BUILD[c.word("model_type")](c, name))

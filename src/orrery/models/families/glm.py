@@ -8,16 +8,38 @@ from orrery.models.family import Family
 from orrery.models.fields import Fields
 from orrery.models.model import Model
 
+SARVAM = {"head_dim": 64, "intermediate_size": 8192, "num_experts_per_tok": 6}
+
 
 def _dense(c: Fields, name: str) -> Model:
     c = c.with_defaults(
         vocab_size=151552, head_dim=128, num_key_value_heads=2, intermediate_size=13696, num_attention_heads=32
     )
-    is_new = c.word("model_type") in ("glm4", "glm4v_text")
     recipe = Recipe(
-        qkv_bias=c.flag("attention_bias", default=True), num_norms=4 if is_new else 2, default_context=131072
+        qkv_bias=c.flag("attention_bias", default=True),
+        num_norms=2 if c.word("model_type") == "glm" else 4,
+        default_context=131072,
     )
     return decoder(c, name, recipe)
+
+
+def _ocr(c: Fields, name: str) -> Model:
+    """GLM-OCR: GLM-4-0414 without biases."""
+    c = c.with_defaults(vocab_size=59392, num_key_value_heads=8, intermediate_size=4096, attention_bias=False)
+    c = c.with_defaults(num_attention_heads=16)
+    return _dense(c.with_defaults(head_dim=sizes(c).head), name)
+
+
+def _sarvam(c: Fields, name: str) -> Model:
+    """Sarvam 30B: GLM-4.5's structure under Bailing's names."""
+    names = {
+        "n_routed_experts": "num_experts",
+        "n_shared_experts": "num_shared_experts",
+        "attention_bias": "use_qkv_bias",
+        "use_qk_norm": None,
+    }
+    c = c.with_defaults(**{new: True if old is None else c.data.get(old) for new, old in names.items()})
+    return _moe(c.with_defaults(vocab_size=262144, num_key_value_heads=4, moe_intermediate_size=1024, **SARVAM), name)
 
 
 def _moe(c: Fields, name: str) -> Model:
@@ -66,6 +88,8 @@ BUILD = {
     "glm4_moe": _moe,
     "glm4v_text": _dense,
     "glm4v_moe_text": _moe,
+    "glm_ocr_text": _ocr,
+    "sarvam_moe": _sarvam,
     "chatglm": _chat,
 }
 

@@ -7,6 +7,9 @@ from orrery.models.model import Block, Model
 from orrery.models.parts import Part, attention, layer, mlp, moe, stack
 from orrery.models.recurrent import mamba2
 
+ATTENDS, RECURS = ("attention", "full_attention"), ("mamba", "mamba2", "linear_attention")
+"""Words for a layer of attention and one of Mamba 2."""
+
 
 def _dense(c: Fields, name: str) -> Model:
     c = c.with_defaults(vocab_size=32000, intermediate_size=11008)
@@ -55,10 +58,9 @@ def _hybrid(c: Fields, name: str) -> Model:
     s = sizes(c)
     is_bamba = c.word("model_type") == "bamba"
     listed = set(c.sizes("attn_layer_indices"))
-    types = c.words("layer_types", "layers_block_type") or tuple(
-        "attention" if i in listed else "mamba" for i in range(s.layers)
-    )
-    types = c.per_layer(types, "layer_types", s.layers)
+    key = "layer_types" if "layer_types" in c else "layers_block_type"
+    types = c.kinds(s.layers, (*ATTENDS, *RECURS), key=key)
+    types = types or tuple(ATTENDS[0] if i in listed else RECURS[0] for i in range(s.layers))
     bias, count = c.flag("attention_bias"), 0 if is_bamba else c.count("num_local_experts", default=8)
 
     def build(is_full: bool) -> Block:
@@ -77,7 +79,7 @@ def _hybrid(c: Fields, name: str) -> Model:
         label = ("attention" if is_full else "mamba") + (" moe" if count else " dense")
         return layer(label, mixer, feed, hidden_size=s.hidden)
 
-    blocks = stack([t in ("attention", "full_attention") for t in types], build)
+    blocks = stack([t in ATTENDS for t in types], build)
     return assemble(c, name, blocks, s.hidden, default_context=131072)
 
 

@@ -4,13 +4,13 @@ K3 lets its experts work in a narrower space, gates its latent attention and mix
 layers; transformers has Kimi-Linear only, so K3's few small tensors (residual mixing) are left out.
 """
 
-from orrery.models.decoder import assemble
+from orrery.models.decoder import HYBRID, assemble
 from orrery.models.families.deepseek import is_sparse
 from orrery.models.family import Family
 from orrery.models.fields import Fields
 from orrery.models.latent import latent_attention
-from orrery.models.model import Block, Linear, Model
-from orrery.models.parts import Part, layer, mlp, moe, stack
+from orrery.models.model import Block, Model
+from orrery.models.parts import Part, latent_projections, layer, mlp, moe, stack
 from orrery.models.recurrent import kimi_delta
 
 DEFAULTS = {
@@ -27,8 +27,8 @@ DEFAULTS = {
 
 def _full_layers(c: Fields, layers: int) -> list[bool]:
     """Which layers attend in full: layer_types, or linear_attn_config's list that counts from one."""
-    if types := c.words("layer_types"):
-        return [t == "full_attention" for t in c.per_layer(types, "layer_types", layers)]
+    if types := c.kinds(layers, HYBRID):
+        return [t == HYBRID[0] for t in types]
     table = c.table("linear_attn_config")
     listed = set(table.sizes("full_attn_layers")) if table else set[int]()
     delta = set(table.sizes("kda_layers")) if table else set[int]()
@@ -58,16 +58,7 @@ def _experts(c: Fields, hidden: int) -> tuple[Part, ...]:
     )
     if not latent:
         return (routed,)
-    norm = latent if c.flag("latent_moe_use_norm") else 0
-    projections = Part(
-        linears=(
-            Linear(name="latent_in", in_features=hidden, out_features=latent, shard="replicated", role="mlp"),
-            Linear(name="latent_out", in_features=latent, out_features=hidden, shard="replicated", role="mlp"),
-        ),
-        other_parameters=norm,
-        norm_elements=norm,
-    )
-    return routed, projections
+    return routed, latent_projections(hidden, latent, num_norms=1 if c.flag("latent_moe_use_norm") else 0)
 
 
 def _build(c: Fields, name: str) -> Model:

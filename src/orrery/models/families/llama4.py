@@ -21,7 +21,9 @@ def _build(c: Fields, name: str) -> Model:
     )
     s = sizes(c)
     # no_rope_layers lists 1 where positions are rotary (and attention chunked), 0 where not
-    rotary = c.sizes("no_rope_layers") or tuple(int((i + 1) % FULL_EVERY != 0) for i in range(s.layers))
+    types = c.kinds(s.layers, ("chunked_attention", "full_attention"))
+    rotary = c.sizes("no_rope_layers") or tuple(int(t == "chunked_attention") for t in types)
+    rotary = rotary or tuple(int((i + 1) % FULL_EVERY != 0) for i in range(s.layers))
     rotary = c.per_layer(rotary, "no_rope_layers", s.layers)
     step = c.size("interleave_moe_layer_step", default=1)
     listed = c.sizes("moe_layers")

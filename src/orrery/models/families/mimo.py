@@ -1,7 +1,7 @@
 """Xiaomi's MiMo: 7B is Qwen2 with other numbers; V2-Flash has windows with twice the key/value heads and sinks."""
 
 from orrery.models.decoder import Recipe, assemble, decoder, sizes
-from orrery.models.families.deepseek import with_drafts
+from orrery.models.families.deepseek import is_sparse, with_drafts
 from orrery.models.family import Family
 from orrery.models.fields import Fields
 from orrery.models.model import Block, Model
@@ -32,14 +32,13 @@ def _flash(c: Fields, name: str) -> Model:
     sliding_kv = c.size("swa_num_key_value_heads", default=2 * s.kv_heads)
     if pattern := c.sizes("hybrid_layer_pattern"):
         sliding = [bool(x) for x in c.per_layer(pattern, "hybrid_layer_pattern", s.layers)]
-    elif types := c.words("layer_types"):
-        sliding = [t == "sliding_attention" for t in c.per_layer(types, "layer_types", s.layers)]
+    elif types := c.kinds(s.layers, ("sliding_attention", "full_attention")):
+        sliding = [t == "sliding_attention" for t in types]
     else:
         sliding = [i > 0 and (i + 1) % FULL_EVERY != 0 for i in range(s.layers)]
-    routed = c.sizes("moe_layer_freq") or (0, *(1,) * (s.layers - 1))
-    routed = c.per_layer(routed, "moe_layer_freq", s.layers)
+    routed = is_sparse(c.with_defaults(first_k_dense_replace=1), s.layers)
 
-    def build(kind: tuple[bool, int]) -> Block:
+    def build(kind: tuple[bool, bool]) -> Block:
         is_sliding, is_moe = kind
         mixer = attention(
             s.hidden,
@@ -69,7 +68,7 @@ def _flash(c: Fields, name: str) -> Model:
 
     model = assemble(c, name, stack(zip(sliding, routed, strict=True), build), s.hidden, default_context=131072)
     # Drafting layers see a window and have no experts.
-    return with_drafts(model, build((True, 0)), c.count("num_nextn_predict_layers"))
+    return with_drafts(model, build((True, False)), c.count("num_nextn_predict_layers"))
 
 
 BUILD = {"mimo": _dense, "mimo_v2_flash": _flash}

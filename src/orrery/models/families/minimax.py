@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from orrery.models.decoder import Kind, Recipe, assemble, decoder, sizes
+from orrery.models.decoder import HYBRID, Kind, Recipe, assemble, decoder, sizes
+from orrery.models.families.deepseek import is_sparse
 from orrery.models.family import Family
 from orrery.models.fields import Fields
 from orrery.models.model import Block, Linear, Model, SoftmaxAttention
@@ -16,10 +17,10 @@ def _first(c: Fields, name: str) -> Model:
     """Text-01 and M1: full attention where attn_type_list (or layer_types) says so, every second layer by default."""
     c = c.with_defaults(vocab_size=32000, num_key_value_heads=8, **BIASLESS_ROUTER)
     s = sizes(c)
-    types = c.words("layer_types")
+    types = c.kinds(s.layers, HYBRID)
     listed = c.sizes("attn_type_list")
     if types:
-        full = [t == "full_attention" for t in c.per_layer(types, "layer_types", s.layers)]
+        full = [t == HYBRID[0] for t in types]
     elif listed:
         full = [bool(t) for t in c.per_layer(listed, "attn_type_list", s.layers)]
     else:
@@ -91,15 +92,17 @@ def _third(c: Fields, name: str) -> Model:
     )
     s = sizes(c)
     table = c.table("sparse_attention_config")
-    sparse = table.sizes("sparse_attention_freq") if table else ()
-    routed = c.sizes("moe_layer_freq")
-    sparse = c.per_layer(sparse, "sparse_attention_freq", s.layers) if sparse else (0,) * s.layers
-    routed = c.per_layer(routed, "moe_layer_freq", s.layers) if routed else (1,) * s.layers
+    listed = table.sizes("sparse_attention_freq") if table else ()
+    types = c.kinds(s.layers, ("full_attention", "minimax_m3_sparse"))
+    if types:
+        sparse = tuple(t == "minimax_m3_sparse" for t in types)
+    else:
+        sparse = c.per_layer(tuple(map(bool, listed)) or (False,) * s.layers, "sparse_attention_freq", s.layers)
 
-    def build(kind: tuple[int, int]) -> Block:
-        is_sparse, is_moe = kind
+    def build(kind: tuple[bool, bool]) -> Block:
+        has_indexer, is_moe = kind
         mixer = attention(s.hidden, s.heads, s.kv_heads, s.head, qk_norm="head")
-        if is_sparse:
+        if has_indexer:
             mixer = _sparse_attention(c, mixer, s.hidden)
         feed = (
             moe(
@@ -112,12 +115,12 @@ def _third(c: Fields, name: str) -> Model:
             if is_moe
             else mlp(s.hidden, c.size("dense_intermediate_size"))
         )
-        label = ("sparse " if is_sparse else "full ") + ("moe" if is_moe else "dense")
+        label = ("sparse " if has_indexer else "full ") + ("moe" if is_moe else "dense")
         return layer(label, mixer, feed, hidden_size=s.hidden)
 
-    blocks = stack(zip(sparse, routed, strict=True), build)
+    blocks = stack(zip(sparse, is_sparse(c, s.layers), strict=True), build)
     count = c.count("num_nextn_predict_layers", "num_mtp_modules")
-    each = build((1, 1)).num_parameters + 2 * s.hidden * s.hidden + 3 * s.hidden
+    each = build((True, True)).num_parameters + 2 * s.hidden * s.hidden + 3 * s.hidden
     return assemble(c, name, blocks, s.hidden, default_context=524288, draft_parameters=count * each)
 
 

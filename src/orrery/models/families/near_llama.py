@@ -101,7 +101,9 @@ def _smollm3(c: Fields, name: str) -> Model:
     c = c.with_defaults(vocab_size=128256, num_key_value_heads=4, intermediate_size=11008)
     bias = c.flag("attention_bias")
     recipe = Recipe(qkv_bias=bias, out_bias=bias, mlp_bias=c.flag("mlp_bias"), is_tied=True, default_context=32768)
-    return decoder(c, name, recipe)
+    window = c.count("sliding_window") if c.flag("use_sliding_window") else 0
+    kinds = [Kind(window=w) for w in windows(c, sizes(c).layers, window)] if window else []
+    return decoder(c, name, recipe, kinds=kinds)
 
 
 def _seed_oss(c: Fields, name: str) -> Model:

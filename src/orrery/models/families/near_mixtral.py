@@ -39,7 +39,7 @@ def _ernie(c: Fields, name: str) -> Model:
     recipe = Recipe(
         qkv_bias=bias, out_bias=bias, mlp_bias=bias, is_tied=True, default_context=131072, has_head_bias=bias
     )
-    if c.word("model_type") == "ernie4_5":
+    if c.word("model_type") in ("ernie4_5", "paddleocr_vl_text"):
         return decoder(c.with_defaults(head_dim=128), name, recipe)
     s = sizes(c)
     first, step = c.count("moe_layer_start_index", default=1), c.size("moe_layer_interval", default=1)
@@ -77,6 +77,13 @@ def _dbrx(c: Fields, name: str) -> Model:
     return decoder(c, name, recipe, kinds=[Kind(is_moe=True)] * s.layers, experts=experts)
 
 
-BUILD = {"hunyuan_v1_moe": _hunyuan, "hunyuan": _hunyuan, "ernie4_5": _ernie, "ernie4_5_moe": _ernie, "dbrx": _dbrx}
+BUILD = {
+    "hunyuan_v1_moe": _hunyuan,
+    "hunyuan": _hunyuan,
+    "ernie4_5": _ernie,
+    "ernie4_5_moe": _ernie,
+    "paddleocr_vl_text": _ernie,
+    "dbrx": _dbrx,
+}
 
 FAMILY = Family(model_types=tuple(BUILD), build=lambda c, name: BUILD[c.word("model_type")](c, name))

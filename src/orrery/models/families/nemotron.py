@@ -5,7 +5,7 @@ from orrery.models.decoder import Recipe, assemble, decoder, sizes
 from orrery.models.family import Family
 from orrery.models.fields import MOST, Fields
 from orrery.models.model import Block, Linear, Model
-from orrery.models.parts import Part, attention, layer, mlp, moe, stack
+from orrery.models.parts import Part, attention, latent_projections, layer, mlp, moe, stack
 from orrery.models.recurrent import mamba2
 
 FFN_MULTIPLE = 256
@@ -117,13 +117,7 @@ def _experts(c: Fields, hidden: int) -> tuple[Part, ...]:
     )
     if not latent:
         return (routed,)
-    projections = Part(
-        linears=(
-            Linear(name="latent_in", in_features=hidden, out_features=latent, shard="replicated", role="mlp"),
-            Linear(name="latent_out", in_features=latent, out_features=hidden, shard="replicated", role="mlp"),
-        )
-    )
-    return routed, projections
+    return routed, latent_projections(hidden, latent)
 
 
 def _hybrid(c: Fields, name: str) -> Model:

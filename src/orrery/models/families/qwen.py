@@ -14,11 +14,11 @@ def _kinds(c: Fields, num_layers: int, *, has_experts: bool) -> list[Kind]:
     """Windows only where use_sliding_window says so (from max_window_layers on); experts every sparse step."""
     window = c.count("sliding_window") if c.flag("use_sliding_window") else 0
     full = c.count("max_window_layers", default=num_layers)
-    types = c.words("layer_types")
+    types = c.kinds(num_layers, ("sliding_attention", "full_attention"))
     dense, step = set(c.sizes("mlp_only_layers")), c.size("decoder_sparse_step", default=1)
 
     def windowed(i: int) -> bool:
-        return types[i] == "sliding_attention" if len(types) == num_layers else i >= full
+        return types[i] == "sliding_attention" if types else i >= full
 
     return [
         Kind(
@@ -81,6 +81,8 @@ FAMILY = Family(
         "qwen2_5_vl_text",
         "qwen2_vl",
         "qwen2_5_vl",
+        "qwen2_5_omni_text",
+        "qwen3_omni_moe_text",
     ),
     build=_any,
 )

@@ -121,7 +121,7 @@ def _build(c: Fields, name: str) -> Model:
         qk_norm="head" if c.flag("use_qk_norm", default=style.has_qk_norm) else "",
         num_norms=style.num_norms,
         default_context=style.default_context,
-        gates_heads=c.word("model_type") == "afmoe",
+        gate="element" if c.word("model_type") == "afmoe" else "",
     )
     experts = routed(c, s.hidden)
     if style.counts_correction:
