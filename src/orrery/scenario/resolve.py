@@ -190,7 +190,7 @@ def check_context(scenario: Scenario, model: Model) -> None:
 
 
 ASIDES = ("model_type", "weights_format", "tower_parameters", "fields")
-"""What a reader of configs says aside."""
+"""Keys under which a reader of configs states what it did not know."""
 
 
 def read_as(model: Model) -> tuple[str, ...]:
