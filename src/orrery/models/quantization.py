@@ -151,7 +151,7 @@ def _stored(q: Fields) -> Stored:
 
 
 def _not_known(q: Fields) -> str:
-    """What to say of a quantization whose format was not found out."""
+    """The note on a quantization whose format was not found out."""
     if not (named := q.word("quant_method", "quant_algo")):
         return ""
     return f"quantized by {named[:MAX_QUOTED]!r}, whose format is not known here: taken as 16 bits unless you state it"

@@ -64,7 +64,7 @@ MOST = 8
 
 
 def unread(c: Fields) -> str:
-    """What to say of such fields; nothing where there are none."""
+    """The note that names such fields; empty where there are none."""
     left = [key for key, value in c.data.items() if value and key not in c.asked and _shapes(c, key)]
     return f"not read, and may change the answer: {', '.join(sorted(left)[:MOST])}" if left else ""
 
