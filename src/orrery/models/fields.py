@@ -31,32 +31,32 @@ MAX_SHOWN = 80
 class Watched(dict[str, Any]):
     """Keys and values that remember which keys were asked for."""
 
-    def __init__(self, values: Mapping[str, Any], asked: set[str]) -> None:
+    def __init__(self, values: Mapping[str, Any], reads: set[str]) -> None:
         super().__init__(values)
-        self.asked = asked
+        self.reads = reads
 
     def get(self, key: str, default: Any = None, /) -> Any:
-        self.asked.add(key)
+        self.reads.add(key)
         return super().get(key, default)
 
     def __getitem__(self, key: str) -> Any:
-        self.asked.add(key)
+        self.reads.add(key)
         return super().__getitem__(key)
 
     def __contains__(self, key: object) -> bool:
-        self.asked.add(str(key))
+        self.reads.add(str(key))
         return super().__contains__(key)
 
 
 class Fields:
-    """The keys of one config (or of one table in it); ``where`` names the file for error messages, ``asked`` collects
+    """The keys of one config (or of one table in it); ``where`` names the file for error messages, ``reads`` collects
     the keys that its reader asked for."""
 
-    __slots__ = ("asked", "data", "where")
+    __slots__ = ("data", "reads", "where")
 
-    def __init__(self, data: Mapping[str, Any], where: str, asked: set[str] | None = None) -> None:
-        self.asked: set[str] = set() if asked is None else asked
-        self.data, self.where = Watched(data, self.asked), where
+    def __init__(self, data: Mapping[str, Any], where: str, reads: set[str] | None = None) -> None:
+        self.reads: set[str] = set() if reads is None else reads
+        self.data, self.where = Watched(data, self.reads), where
 
     def __contains__(self, key: str) -> bool:
         return self.data.get(key) is not None
@@ -68,7 +68,7 @@ class Fields:
         return ScenarioError(f"{self.where}: {key}: got {shown}; write {write}.")
 
     def _first(self, keys: tuple[str, ...]) -> tuple[str, Any]:
-        self.asked.update(keys)  # of several names for one thing a config may state more than one
+        self.reads.update(keys)  # of several names for one thing a config may state more than one
         for key in keys:
             if self.data.get(key) is not None:
                 return key, self.data[key]
@@ -154,7 +154,7 @@ class Fields:
     def with_defaults(self, **defaults: Any) -> "Fields":
         """The same keys, with values for those that are missing."""
         merged = {**defaults, **{k: v for k, v in self.data.items() if v is not None}}
-        return Fields(merged, self.where, self.asked)
+        return Fields(merged, self.where, self.reads)
 
     def divide(self, whole: int, key_whole: str, by: int, key_by: str) -> int:
         """whole / by, which must come out even."""
@@ -166,7 +166,7 @@ class Fields:
         return whole // by
 
     def kinds(self, num_layers: int, known: tuple[str, ...], *, key: str = "layer_types") -> tuple[str, ...]:
-        """What each layer is, of the words that its family knows; empty where the config does not say."""
+        """Kind of each layer, in words that its family knows; empty where the config does not say."""
         if not (found := self.words(key)):
             return ()
         if unknown := set(found) - set(known):

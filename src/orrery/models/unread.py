@@ -65,7 +65,7 @@ MOST = 8
 
 def unread(c: Fields) -> str:
     """The note that names such fields; empty where there are none."""
-    left = [key for key, value in c.data.items() if value and key not in c.asked and _shapes(c, key)]
+    left = [key for key, value in c.data.items() if value and key not in c.reads and _shapes(c, key)]
     return f"not read, and may change the answer: {', '.join(sorted(left)[:MOST])}" if left else ""
 
 
