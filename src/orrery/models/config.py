@@ -26,7 +26,7 @@ SHARED = ("model_type", "torch_dtype", "dtype")
 """Keys that a wrapper may state for the language model inside it."""
 
 OF_THE_WHOLE = ("tie_word_embeddings",)
-"""Of these keys what the wrapper says counts: the head is its own."""
+"""Keys of the wrapper that count more than those of the language model inside: the head is the wrapper's."""
 
 
 def _load(module: str) -> Family:
