@@ -60,7 +60,7 @@ def kernel_metrics(checked: Checked, side: Words, counts: Counts) -> Iterator[Sc
     words = {"op": op, "device": table.words("device"), "format": format, "engine": engine}
     keys = np.array(["|".join(row) for row in zip(*words.values(), strict=True)])
     known = checked.scored("time_s")
-    beats = known & (checked.measured["time_s"] < checked.answers.bound_s)
+    beats = known & checked.beats_bound()
     roofline, closed = kernel_baselines(checked, keys, (side == FIT) & ~beats)
     counts.screened = int((beats & (side == TEST)).sum())
     physics = check_table(table, is_learned=False).answers.predicted
@@ -77,7 +77,7 @@ def serving_metrics(checked: Checked, side: Words, counts: Counts) -> Iterator[S
     table = checked.table
     words = {c: table.words(c) for c in ("mode", "engine", "engine_version", "device", "model", "weights_format")}
     runs = _runs(checked)
-    beats = checked.measured.get("latency_s", np.full(len(table), np.nan)) < checked.answers.bound_s
+    beats = checked.beats_bound()
     counts.screened = int((beats & (side == TEST)).sum())
     static, is_open = words["mode"] == "static", words["mode"] == "open"
     closed_loop = words["mode"] == "closed"

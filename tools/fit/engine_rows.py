@@ -15,7 +15,7 @@ from orrery.evidence.campaign import campaign_of
 from orrery.evidence.metrics import base_metric
 from orrery.evidence.row import Row
 from orrery.evidence.serving_pools import read_service
-from orrery.evidence.serving_rows import metric_of, predict, static_bound_s
+from orrery.evidence.serving_rows import beats_bound, metric_of, predict
 from orrery.evidence.serving_simulated import Ran
 from orrery.evidence.split import FIT, sides
 from orrery.evidence.tables import read_table
@@ -107,8 +107,7 @@ def read_rows(data: Path) -> list[Measured]:
             except OrreryError:
                 continue
             values = {m: row.number(m) for m in METRICS[workload.mode] if row.word(m)}
-            bound_s = static_bound_s(service.pools[0].deployment, workload) if workload.mode == "static" else 0.0
-            if values and values.get("latency_s", np.inf) >= bound_s:
+            if values and not beats_bound(row, service.pools[0].deployment, workload):
                 rows.append(
                     Measured(
                         service=service,

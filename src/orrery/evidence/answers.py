@@ -25,12 +25,14 @@ class Answers:
     intervals: dict[str, dict[str, Floats]] = field(default_factory=dict[str, dict[str, Floats]])
     declined: dict[int, str] = field(default_factory=dict[int, str])
     assumed: Counter[str] = field(default_factory=Counter[str])
-    bound_s: Floats = field(default_factory=lambda: np.empty(0))  # the least time that the datasheet allows
+    bound_s: Floats = field(default_factory=lambda: np.empty(0))  # the least time that the datasheet allows a kernel
+    beats_bound: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))  # of a batch that beat it
     compute_s: Floats = field(default_factory=lambda: np.empty(0))  # bare roofs: peak arithmetic,
     memory_s: Floats = field(default_factory=lambda: np.empty(0))  # and minimal bytes at the stated bandwidth
 
     def __post_init__(self) -> None:
         self.bound_s, self.compute_s, self.memory_s = (np.full(self.num_rows, np.nan) for _ in range(3))
+        self.beats_bound = np.zeros(self.num_rows, np.bool_)
 
     def decline(self, rows: Iterable[int], reason: str) -> None:
         """Say once for each row why there is no prediction; the first reason stays."""

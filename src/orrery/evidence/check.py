@@ -141,7 +141,7 @@ def report(tables: Sequence[Checked], by: Sequence[str] = ()) -> Report:
         groups=[*_groups(tables, metrics, ()), *(_groups(tables, metrics, by) if by else ())],
         assumed=sum((t.answers.assumed for t in tables), Counter[str]()),
         left_out=+left_out,
-        beat_bound=sum(_beat_bound(t) for t in tables),
+        beat_bound=sum(int(t.beats_bound().sum()) for t in tables),
     )
 
 
@@ -152,12 +152,6 @@ def _not_predicted(t: Checked, metric: str) -> int:
     stated = np.isfinite(t.measured[metric]) & ~t.scored(metric)
     stated[list(t.answers.declined)] = False
     return int(stated.sum())
-
-
-def _beat_bound(t: Checked) -> int:
-    """Rows whose measured time is below the least that the datasheet allows."""
-    time = next((t.measured[m] for m in ("time_s", "latency_s") if m in t.measured), None)
-    return 0 if time is None else int(np.sum(time < t.answers.bound_s))
 
 
 def _groups(tables: Sequence[Checked], metrics: Sequence[str], by: Sequence[str]) -> list[Group]:

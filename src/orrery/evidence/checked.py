@@ -34,3 +34,8 @@ class Checked:
         """The signed relative error of some rows; of an outcome, 0 when it was foreseen and 1 when not."""
         predicted, measured = self.answers.predicted[metric][rows], self.measured[metric][rows]
         return (predicted != measured).astype(np.float64) if metric == FITS else relative_error(predicted, measured)
+
+    def beats_bound(self) -> NDArray[np.bool_]:
+        """The rows whose measurement is faster than the datasheet allows."""
+        time_s = self.measured.get("time_s", np.full(len(self.table), np.nan))
+        return self.answers.beats_bound | (time_s < self.answers.bound_s)

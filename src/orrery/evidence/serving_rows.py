@@ -4,6 +4,7 @@ A static batch has a closed form; runs with traffic are simulated.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from orrery.base.cost import Interval
 from orrery.base.errors import OrreryError, UnknownName
@@ -88,8 +89,7 @@ def _note(
         if row.word(column) and (isinstance(found, Ran) or column in ACCEPTED or column.endswith(MEDIAN)):
             value, interval = _value(found, column, service, workload)
             answers.predict_one(column, number, value, interval)
-    if workload.mode == "static":
-        answers.bound_s[number] = static_bound_s(service.pools[0].deployment, workload)
+    answers.beats_bound[number] = beats_bound(row, service.pools[0].deployment, workload)
 
 
 def _value(found: Estimate | Ran, column: str, service: Service, workload: Workload) -> tuple[float, Interval | None]:
@@ -119,6 +119,18 @@ def _of_rate(found: Estimate, step_s: float) -> Interval | None:
         return None
     steps = each.scaled(step_s / found.tpot_s)
     return Interval(**{end: found.concurrency / getattr(steps, OTHER_END[end]) for end in ENDS}, because=steps.because)
+
+
+def beats_bound(row: Row, deployment: Deployment, workload: Workload) -> bool:
+    """Whether a static batch was faster than the datasheet allows: the whole of it, or one token of its answers."""
+    if workload.mode != "static":
+        return False
+    token_s = static_bound_s(deployment, replace(workload, input_tokens=0.0, output_tokens=1.0))
+    return (
+        0.0 < row.number("latency_s") < static_bound_s(deployment, workload)
+        or 0.0 < row.number("tpot_s") < token_s
+        or row.number("decode_tokens_per_s") * token_s > workload.batch_size
+    )
 
 
 def static_bound_s(deployment: Deployment, workload: Workload) -> float:
