@@ -211,6 +211,8 @@ RUN = {"engine": "vllm", "version": "0.9", "mode": "open", "generation": "hopper
         ({"ranks": (2, 4)}, {"ranks": 5}),
         ({"concurrency": (8, 9)}, {"concurrency": 7.9}),
         ({"concurrency": (1, 8)}, {"concurrency": 8.1}),
+        ({"input_tokens": (900, 1024)}, {"input_tokens": 899.0}),
+        ({"input_tokens": (100, 900)}, {"input_tokens": 900.1}),
         ({"on": ("hopper",)}, {"generation": "ampere"}),
         ({"from": "0.9"}, {"version": "0.8"}),
         ({"publisher": "me"}, {"published": "you"}),
@@ -223,7 +225,7 @@ RUN = {"engine": "vllm", "version": "0.9", "mode": "open", "generation": "hopper
 def test_a_scripts_rule_holds_where_all_its_conditions_do(monkeypatch, conditions, changes):
     rule = {"engine": "vllm", "mode": "open", "lag": 3, "source": Source(title="s"), "at": "line 1"} | conditions
     monkeypatch.setattr(scripts, "_rules", lambda: (rule, rule | {"lag": 4, "engine": "trt"}))
-    fits = RUN | {"published": "me too", "model": "Meta/Llama"}
+    fits = RUN | {"published": "me too", "model": "Meta/Llama", "input_tokens": 900.0}
     assert scripts.script_setting("lag", **fits).value == 3
     assert scripts.script_setting("lag", **(fits | changes)) is None
     assert scripts.script_setting("other", **fits) is None

@@ -154,7 +154,9 @@ def test_a_row_is_declined_with_its_reason(table, row, reason):
 def test_a_batch_that_reads_its_weights_faster_than_memory_gives_them_is_counted(table):
     """Llama-2-7B's 6.74 G parameters in 16 bits are 13.48 GB, which the A100's 2,039 GB/s bring in 6.61 ms: no token
     takes 5.2 ms, no batch of one or two decodes at 191 or 380 tokens a second; 7 ms, 150 and 300 are possible."""
-    head = "kind,model,device,num_devices,weights_format,engine,mode,output_tokens,batch_size,tpot_s,decode_tokens_per_s\n"
+    head = (
+        "kind,model,device,num_devices,weights_format,engine,mode,output_tokens,batch_size,tpot_s,decode_tokens_per_s\n"
+    )
     runs = ("1,0.0052,", "1,0.007,", "1,,191", "2,,380", "1,,150", "2,,300")
     rows = [f"serving,meta-llama/Llama-2-7b-hf,a100-sxm-80gb,1,fp16,vllm,static,512,{run}\n" for run in runs]
     path = table(head + "".join(rows))

@@ -76,6 +76,30 @@ def test_a_published_recipe_limits_the_decode_workers():
     assert other.pools[-1].deployment.max_num_seqs == 21
 
 
+def test_a_published_script_says_what_a_step_of_prompts_holds():
+    """Recipes of TensorRT-LLM let 8,192 tokens of prompts of 1k into a step, eight prompts of 921.6, and 16,384 of 8k,
+    two of 7,372.8; the table writes a batch of one. Elsewhere the stated batch counts, in whole prompts."""
+    cells = PLAIN | POOLS
+    cells |= {"model": "deepseek-ai/DeepSeek-R1-0528", "device": "gb200", "engine": "tensorrt-llm", "concurrency": "64"}
+    cells |= {"prefill_tp": "8", "prefill_devices": "16", "decode_tp": "8", "decode_devices": "8", "num_devices": "24"}
+    published = {"source": "ai-dynamo/aiconfigurator (published runs)"}
+
+    def limits(**changes):
+        service, _ = read_service(Row(cells | changes))
+        prompts = service.pools[0].deployment
+        return prompts.max_num_batched_tokens, prompts.max_num_seqs
+
+    assert limits(input_tokens="921.6", **published) == (8192, 8)
+    assert limits(input_tokens="7372.8", **published) == (16384, 2)
+    assert limits(input_tokens="1000", prefill_batch_size="3") == (3000, 3)
+    assert limits(input_tokens="1000", model="Qwen/Qwen3-32B", **published) == (1000, 1)
+
+
+def test_pools_under_an_unknown_load_are_declined():
+    with pytest.raises(ScenarioError, match="concurrency is blank"):
+        read_service(Row(PLAIN | POOLS | {"concurrency": ""}))
+
+
 def test_clients_ask_again_once_they_are_answered():
     traffic = traffic_of(*read_service(Row(PLAIN)))
     assert traffic.requests.count == 80
@@ -243,7 +267,6 @@ def test_prompts_and_answers_have_pools_of_their_own():
     assert answers.deployment.max_num_seqs == 16
     assert service.is_same_node, "six devices stand in one machine"
     assert workload.concurrency == 16
-    assert read_service(Row(PLAIN | POOLS | {"concurrency": ""}))[1].concurrency == 16, "what the answers' pool holds"
 
 
 def test_workers_of_their_own_keep_prompts_out_of_answers():

@@ -20,8 +20,20 @@ SETTINGS = (
     "num_distinct_prompts",
     "gpu_memory_utilization_frac",
     "is_budget_of_traffic",
+    "max_num_prompt_tokens",
 )
-CONDITIONS = ("publisher", "publishers", "models", "engine", "mode", "from", "on", "ranks", "concurrency")
+CONDITIONS = (
+    "publisher",
+    "publishers",
+    "models",
+    "engine",
+    "mode",
+    "from",
+    "on",
+    "ranks",
+    "concurrency",
+    "input_tokens",
+)
 KEYS = frozenset({*CONDITIONS, "source", "at", *SETTINGS})
 ANY = (0.0, inf)
 
@@ -45,10 +57,11 @@ def script_setting(
     generation: str,
     ranks: int,
     concurrency: float,
+    input_tokens: float = 0.0,
     published: str = "",
     model: str = "",
 ) -> Fact | None:
-    """Value of a setting in public scripts, by concurrency and attention ranks; None where they set none.
+    """Value of a setting in public scripts, by concurrency, prompts and attention ranks; None where they set none.
     ``published``: where the run was, for rules about publishers' scripts; ``model``: for rules about one model's.
 
     A rule with a ``publisher`` is about that one's runs; one with ``publishers`` is about runs of theirs and those that
@@ -63,6 +76,7 @@ def script_setting(
             and generation in rule.get("on", (generation,))
             and _holds(rule.get("ranks", ANY), ranks)
             and _holds(rule.get("concurrency", ANY), concurrency)
+            and _holds(rule.get("input_tokens", ANY), input_tokens)
             and published.startswith(rule.get("publisher", ""))
             and (not published or published.startswith(tuple(rule.get("publishers", ("",)))))
             and fnmatchcase(model.casefold(), rule.get("models", "*"))

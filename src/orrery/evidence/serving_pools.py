@@ -7,8 +7,10 @@ so ``dp`` are ranks of one worker, which share its experts: without ``ep`` each 
 
 from orrery.base.errors import ScenarioError
 from orrery.catalog.published_pools import ASKED, most_decoding
+from orrery.catalog.scripts import script_setting
 from orrery.evidence.row import Row
 from orrery.evidence.serving_row import has_pools, longest_tokens, read_row
+from orrery.execution.layout import Deployment
 from orrery.execution.speculation import of_head
 from orrery.serving.simulation.service import Pool, Role, Service
 from orrery.serving.workload import Workload
@@ -22,6 +24,8 @@ def read_service(row: Row) -> tuple[Service, Workload]:
     if not has_pools(row):
         deployment, workload = read_row(row)
         return Service(pools=(Pool(deployment=deployment),), speculation=of_head(deployment)), workload
+    if row.word("mode") == "closed" and not row.word("concurrency"):
+        raise ScenarioError("concurrency is blank: how many requests the pools serve at once is not known")
     pools = [_pool(row, word) for word in ROLES]
     devices = sum(pool.replicas * pool.deployment.layout.num_devices for pool, _ in pools)
     node = min(pool.deployment.cluster.devices_per_node for pool, _ in pools)
@@ -34,7 +38,7 @@ def _pool(row: Row, word: str) -> tuple[Pool, Workload]:
     own = Row(cells=_cells(row, word, workers), assumed=row.assumed)
     deployment, workload = read_row(own)
     if word == "prefill" and not row.word("max_num_batched_tokens"):
-        own.cells = {**own.cells, "max_num_batched_tokens": str(_prompt_budget(row, workload))}
+        own.cells = {**own.cells, **_prompt_limits(row, deployment, workload)}
         deployment, workload = read_row(Row(cells=own.cells))
     return Pool(deployment=deployment, replicas=workers, role=ROLES[word]), workload
 
@@ -51,9 +55,6 @@ def _cells(row: Row, word: str, workers: int) -> dict[str, str]:
     cells |= {"prefill_workers": "", "decode_workers": "", "max_num_seqs": row.word(f"{word}_batch_size")}
     if word == "decode" and (known := _most_decoding(row)):
         cells["max_num_seqs"] = known
-    if not row.word("concurrency") and row.word("mode") == "closed":
-        together = row.needed("decode_batch_size") * row.needed("decode_workers") * max(1, row.count("decode_dp"))
-        cells["concurrency"] = row.default("concurrency", str(round(together)))
     return cells
 
 
@@ -67,6 +68,22 @@ def _most_decoding(row: Row) -> str:
     return row.default("max_num_seqs", str(known.value)) if known else ""
 
 
-def _prompt_budget(row: Row, workload: Workload) -> int:
-    """Tokens of a step of prompts: whole prompts, as many as the stated batch."""
-    return max(1, row.count("prefill_batch_size")) * longest_tokens(workload)
+def _prompt_limits(row: Row, deployment: Deployment, workload: Workload) -> dict[str, str]:
+    """Limits of a step of prompts: whole prompts, as many as the stated batch; or the tokens that its publisher's
+    scripts allow, since some published tables write a batch of one whatever the script says."""
+    known = script_setting(
+        "max_num_prompt_tokens",
+        engine=deployment.engine.name,
+        version=deployment.engine.version,
+        mode=workload.mode,
+        generation=deployment.cluster.device.generation,
+        ranks=deployment.layout.dp,
+        concurrency=workload.concurrency,
+        input_tokens=workload.input_tokens,
+        published=row.word("source"),
+        model=row.word("model"),
+    )
+    if known is None:
+        return {"max_num_batched_tokens": str(max(1, row.count("prefill_batch_size")) * longest_tokens(workload))}
+    tokens = row.default("max_num_batched_tokens of prompts", f"{known.value}")
+    return {"max_num_batched_tokens": tokens, "max_num_seqs": str(max(1, int(int(tokens) // workload.input_tokens)))}
