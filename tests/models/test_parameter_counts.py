@@ -16,6 +16,9 @@ TOOL = Path(__file__).parents[2] / "tools" / "record_parameter_counts.py"
 
 ROUNDED = {
     "moonshotai/Kimi-K3": (2.8e12, 0.02),
+    "meta-models/Muse-Spark-Open-816B-A42B": (816e9, 0.01),  # with the tower for pictures, without that for sound
+    "meta-models/Muse-Glimmer-30B": (30e9, 0.01),
+    "nvidia/Llama-3_1-Nemotron-Ultra-253B-v1": (253e9, 0.002),
     "moonshotai/Kimi-VL-A3B-Instruct": (16.4e9, 0.005),  # with the tower
     "stepfun-ai/step3": (316e9, 0.002),  # the language model
     "LiquidAI/LFM2-24B-A2B": (24e9, 0.02),  # the width of two dense layers is assumed
