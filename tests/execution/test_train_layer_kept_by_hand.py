@@ -159,8 +159,9 @@ def test_what_routed_layers_keep():
     assert found["module_bytes"][:, 0].tolist() == [512, 2 * 64 * 10, 1024, 0, 0, inside, 0]
     assert found["working_bytes"].tolist() == [2 * (2 * 64 * 10 + 32 * 8)]
     operators = kept(job_of(selective="operators"), ROUTED)
-    made = 32 * (16 + 8) + 2 * 64 * 10 + 64 * 8
-    assert operators["selective_bytes"].tolist() == [2 * (32 * 8 + 0.5 * made + 32 * 8)]
+    assert operators["selective_bytes"].tolist() == [2 * (32 * 8 + 0.5 * 32 * (16 + 8) + 32 * 8)]
+    apart = kept(job_of(selective="operators"), ROUTED, ep=2)["selective_bytes"]
+    assert (apart - operators["selective_bytes"]).tolist() == [2 * (64 * 8 + 64 * 8)], "what the exchanges brought"
 
 
 def test_the_whole_input_and_its_gradient_bind_a_narrow_part():

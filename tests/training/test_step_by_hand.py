@@ -313,7 +313,7 @@ def test_seconds_of_a_layer(waits):
     graphed = paced(has_graphed_step=True)
     assert (graphed["host_forward_s"], graphed["host_backward_s"]) == (0.0, 0.0)
     assert graphed["again_full_s"] == busy - 0.5 * 11
-    assert paced(selective="operators")["again_selective_s"] == 0.5 * 2 * 3 + 0.5 * 6
+    assert paced(selective="operators")["again_selective_s"] == 2 * (0.5 * 3 + 1) + 0.5 * 6
     stopped = paced(has_graphed_step=True, unmade_s=3)  # 2 x 3 s of products, and half of 11 s behind them
     assert stopped["again_full_s"] == busy - 6 - 5.5
     assert paced(unmade_s=3)["again_full_s"] == 150.0  # launches are as many

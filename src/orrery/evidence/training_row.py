@@ -107,6 +107,7 @@ def read_training_row(row: Row) -> tuple[TrainingJob, TrainingLayout]:
         _dispatcher(row),
         expert_loads(row.word("expert_loads"), model),
         _base_weights(row, task),
+        row.count("loss_tokens"),
     )
     if leaves_recompute_open(row, layout):
         layout = _as_little_again_as_fits(row, job, layout)
@@ -192,6 +193,7 @@ def _job(
     dispatcher: str,
     loads: Popularity | None,
     base_weights: str,
+    loss_tokens: int,
 ) -> TrainingJob:
     """One object for all rows that describe the same job, so that their layouts can be answered together."""
     return TrainingJob(
@@ -208,6 +210,7 @@ def _job(
         expert_loads=loads,
         base_weights=base_weights,
         decoder_seq_len=seq_len // T5_TOKENS_RATIO if model.encoder else 0,
+        loss_tokens=loss_tokens,
     )
 
 

@@ -170,7 +170,7 @@ def activations_of(
     for count, (_, layer) in zip(counts, units.kinds, strict=True):
         everything = layer.everything_bytes[which]
         chosen = np.choose(x.recompute, [everything, layer.selective_bytes[which], layer.boundary_bytes[which]])
-        again = np.where(x.recompute == 2, everything - layer.boundary_bytes[which], 0.0)
+        again = np.where(x.recompute > 0, np.maximum(everything - chosen, 0.0), 0.0)
         if bits is not None:
             saved = bits * layer.module_bytes[:, which]
             chosen = np.where(bits.any(axis=0), everything - saved.sum(axis=0), chosen)

@@ -65,7 +65,8 @@ def layer_pace(units: Units) -> StepTimes:
     busy_back = device_inputs + device_weights + tensor_backward + context_backward + expert_backward
     again = core
     if f.selective == "operators":
-        again = 0.5 * f.matrix_ratio * x.products.forward_s + f.elementwise_ratio * x.stream_forward_s
+        products_s = 0.5 * x.products.forward_s + x.experts.forward_s
+        again = f.matrix_ratio * products_s + f.elementwise_ratio * x.stream_forward_s
     launch = (0.0 if f.has_graphed_step else 1.0) * (
         f.host_layer_s + f.host_expert_s * _routed_frac(units) + f.host_collective_s * _collectives(units)
     )

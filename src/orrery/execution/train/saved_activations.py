@@ -61,9 +61,9 @@ def saved_activations(job: TrainingJob, block: Block, products: list[Product], c
         scores = 0.0
     each = widths(job, block, products, choice, stream)
     selective = everything - scores
-    if job.framework.selective == "operators":  # outputs of every other product; the rest is made again
-        made = _outputs(products, t) + each.routed_in_elements + each.received_elements
-        selective = element * (stream + 0.5 * made + _mixed(block, choice, t))
+    if job.framework.selective == "operators":  # kept: every other product of dense parts, attention, what ranks sent
+        sent = np.where(choice.ep > 1, each.received_elements + each.returned_elements, 0.0)
+        selective = element * (stream + 0.5 * _outputs(products, t) + _mixed(block, choice, t) + sent)
     return SavedActivations(
         everything_bytes=everything,
         selective_bytes=selective,
