@@ -7,15 +7,22 @@ import numpy as np
 import pytest
 
 from orrery.serving import mix as mixing
-from orrery.serving.mix import _chunks, _queue, _settle, apart, bunching, mixed
+from orrery.serving.mix import MOMENTS, WAVE_ROUNDS, Waves, _chunks, _queue, _settle, apart, bunching, mixed, waves_of
 
 
 def one(*values):
     return np.array([float(v) for v in values])
 
 
-def chunked(slots, rate, capacity, load=0.0, alone=1.0):
-    chunks, shares = _chunks(one(slots), one(rate), one(capacity), one(load), one(alone))
+def wave(*densities, weights):
+    return Waves(densities=one(*densities)[:, None], weights=one(*weights)[:, None])
+
+
+EVEN = wave(1.0, weights=[1.0])
+
+
+def chunked(slots, rate, capacity, load=0.0, alone=1.0, waves=EVEN):
+    chunks, shares = _chunks(one(slots), one(rate), waves, one(capacity), one(load), one(alone))
     return chunks.ravel().tolist(), shares.ravel().tolist()
 
 
@@ -87,6 +94,7 @@ def settled(monkeypatch):
 
         monkeypatch.setattr(mixing, "_settle", settle)
         monkeypatch.setattr(mixing, "bunching", bunched)
+        monkeypatch.setattr(mixing, "waves_of", lambda *args: wave(dense, weights=[1.0 / dense]))
 
     use.asked = asked
     return use
@@ -160,46 +168,70 @@ def test_no_more_wait_than_there_are_others(settled):
     assert mixed(one(0.5), 100.0, 90.0, 1000.0, 9.0).waiting[0] == 0.0
 
 
-def test_steps_with_prompts_are_fewer_where_these_come_together(settled, monkeypatch):
-    """Half as many steps have prompts of twice the rate; but no fewer than the flow needs."""
-    told = []
-
-    def chunks(slots, rate, capacity, load, alone):
-        told.append((rate[0], capacity[0], load[0]))
-        return np.array([[1.0], [2.0]]), np.array([[0.4], [0.2]])
-
-    monkeypatch.setattr(mixing, "_chunks", chunks)
-    settled(dense=2.0, level=0.0, excess=0.0, size=0.125, load=0.25)
-    found = mixed(one(101.0), 100.0, 90.0, 1000.0, 9.0)
-    rate = found.prompts[0]
-    assert told[0] == (pytest.approx(2 * rate), 8.0, 0.5)
-    assert found.shares.ravel().tolist() == pytest.approx([0.2, 0.1])
-    assert found.chunks.ravel().tolist() == [100.0, 200.0]
-    found = mixed(one(901.0), 100.0, 90.0, 1000.0, 9.0)
-    assert told[1][0] == 8.0
-    assert found.shares.ravel().tolist() == pytest.approx([0.4, 0.2])  # as many as there is room for
+def test_steps_with_prompts_are_fewer_where_these_come_together():
+    """Half as many steps have prompts of twice the rate: 4 of 8 slots in each of them."""
+    chunks, shares = chunked(8, 2.0, inf, waves=wave(2.0, weights=[0.5]))
+    evenly, among_evenly = chunked(8, 4.0, inf)
+    assert chunks == pytest.approx(evenly)
+    assert shares == pytest.approx([x / 2 for x in among_evenly])
 
 
-def test_prompts_apart_that_come_together(settled, monkeypatch):
-    """32 slots in a life of 8: 4 a step, 8 at a look every second step; three times as close 24 come at a third of the
-    looks; no more than all slots do."""
-    told = []
+def test_no_fewer_steps_have_prompts_than_the_flow_needs():
+    """Four times 4 a step are more than a step's 8: they take half of all steps, full."""
+    chunks, shares = chunked(8, 4.0, 8.0, waves=wave(4.0, weights=[0.25]))
+    assert chunks == pytest.approx([8.0, 8.0])
+    assert sum(shares) == pytest.approx(0.5)
+    chunks, shares = chunked(2, 2.0, 2.0, waves=wave(3.0, 1.0, weights=[0.2, 0.4]))
+    assert (chunks, sum(shares)) == (pytest.approx([2.0, 2.0]), pytest.approx(1.0))
 
-    def chunks(slots, rate, capacity, load, alone):
-        told.append(rate[0])
-        return np.array([[1.0], [2.0]]), np.array([[0.6], [0.3]])
 
-    monkeypatch.setattr(mixing, "_chunks", chunks)
-    settled(dense=3.0)
+def test_waves_of_two_densities():
+    """Of two slots one prompt in half of all steps: in a tenth of them 3 times as dense, in 7 tenths once. Binomial
+    with chances 3/4 and 1/4: 15/16 and 7/16 of those steps have one; a square is the rate and half of its square more.
+    """
+    chunks, shares = chunked(2, 0.5, inf, waves=wave(3.0, 1.0, weights=[0.1, 0.7]))
+    assert sum(shares) == pytest.approx(0.1 * 15 / 16 + 0.7 * 7 / 16)
+    assert np.dot(shares, chunks) == pytest.approx(0.5)
+    assert np.dot(shares, np.square(chunks)) == pytest.approx(0.5 + 0.1 * 1.5**2 / 2 + 0.7 * 0.5**2 / 2)
+
+
+def test_prompts_apart_that_come_together(settled):
+    """32 slots in a life of 8: 4 a step, 8 at a look every second step; 3.2 times as close 25.6 come at a third of the
+    looks (of 32 at four fifths each, so that none is without); no more than all slots do."""
+    settled(dense=3.2)
     found = apart(one(32.0), 100.0, 6.0, 1000.0, 2.0, 0.2, 6.0, 0.5, 4.0, interval=2.0)
     assert settled.asked[0] == pytest.approx([0.0, 0.1, 6.0, 0.5, 0.125])
-    assert (told[0], found.prompts[0], found.decoding[0]) == (24.0, 4.0, 24.0)
-    assert found.shares.ravel().tolist() == pytest.approx([0.1, 0.05])
-    assert found.chunks.ravel().tolist() == [100.0, 200.0]
+    assert (found.prompts[0], found.decoding[0], found.dense[0]) == (4.0, 24.0, 3.2)
+    assert found.shares.sum() == pytest.approx(1 / 3.2 / 2)
+    assert (found.shares * found.chunks).sum() == pytest.approx(400.0)
     settled(dense=9.0)
-    assert apart(one(32.0), 100.0, 6.0, 1000.0, 2.0, interval=2.0).dense[0] == 4.0
-    assert told[1] == 32.0
+    found = apart(one(32.0), 100.0, 6.0, 1000.0, 2.0, interval=2.0)
+    assert found.dense[0] == 4.0
+    assert found.chunks.ravel().tolist() == pytest.approx([3200.0, 3200.0])
     assert apart(one(32.0), 100.0, 0.0, 1000.0, 0.25).prompts[0] == 32.0
+
+
+def test_waves_of_a_round_are_normal():
+    """Widths of 0.1 are added in squares: of a round a deviation of 0.1 / sqrt(12) at its start, and more to its end.
+    Nothing comes four deviations away; the densest of 8 moments is a quarter of one from the middle."""
+    found = waves_of(one(0.0), 0.05, 2.0)
+    deviations = [0.1 * sqrt(0.5 + (i + 0.5) / WAVE_ROUNDS) / sqrt(12) for i in range(WAVE_ROUNDS)]
+    assert (found.weights * found.densities).sum() == pytest.approx(1.0)
+    assert found.weights.sum() == pytest.approx(8 * np.mean(deviations))
+    assert found.densities.max() == pytest.approx(exp(-(0.25**2) / 2) / (deviations[0] * sqrt(2 * pi)), rel=1e-3)
+    assert found.weights[-1, 0] == 0.0, "the last width is not reached"
+
+
+def test_wide_waves_are_even():
+    """A life wide they meet those before and after them, two fifths from even; a run without an end has no waves."""
+    late = waves_of(one(0.0), 0.5, 1e6)
+    assert (late.densities[-1, 0], late.weights[-1, 0]) == (1.0, pytest.approx(1.0, abs=1e-5))
+    wide = waves_of(one(0.9), 0.3, 2.0)
+    assert wide.densities[:-1] == pytest.approx(1.0, abs=0.4)
+    endless = waves_of(one(0.3), 0.2, inf)
+    assert (endless.densities == 1.0).all()
+    assert endless.weights.sum() == pytest.approx(1.0)
+    assert len(endless.weights) == MOMENTS * WAVE_ROUNDS + 1
 
 
 def test_widths_of_starts():

@@ -78,8 +78,8 @@ def mixed(
         (slots - np.where(capacity >= 1, waiting, load * waiting)) / (steps + at.own_steps + away), capacity
     )
     wait_steps = np.where(capacity >= 1, waiting / rate, waiting * size)
-    chunks, shares = _chunks(slots, np.minimum(rate * dense, capacity), capacity, crowd, at.alone)
-    shares = shares * np.maximum(1.0 / dense, rate / capacity)
+    waves = waves_of(load, spread_frac * own_frac, rounds, gathered / life, 1.0 / life)
+    chunks, shares = _chunks(slots, rate, waves, capacity, load, at.alone)
     return Mix(
         decoding=steps * rate,
         prompts=rate,
@@ -117,8 +117,9 @@ def apart(
     seen = rate * interval  # at one look
     most = np.maximum(slots / np.maximum(seen, 1e-12), 1.0)
     dense = np.minimum(bunching(none, spread_frac * own_frac, rounds, gathered / life, 1.0 / life), most)
-    chunks, shares = _chunks(slots, np.minimum(seen * dense, slots), np.full_like(slots, np.inf), none, one)
-    shares = shares / (dense * interval)
+    waves = waves_of(none, spread_frac * own_frac, rounds, gathered / life, 1.0 / life)
+    chunks, shares = _chunks(slots, seen, waves, slots, none, one)
+    shares = shares / interval
     return Mix(
         decoding=steps * rate,
         prompts=rate,
@@ -131,6 +132,18 @@ def apart(
         shares=shares,
         dense=dense,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Waves:
+    """How densely prompts come over a life: not evenly, since all slots start at once. Arrays of (moments, …)."""
+
+    densities: Floats  # over that of prompts which come at any time
+    weights: Floats  # share of the steps of a run; where they add up to less than 1 no prompts come
+
+
+MOMENTS, WAVE_ROUNDS = 8, 4
+"""Steps of a wave, and rounds of a run while waves spread, that stand for all."""
 
 
 def bunching(
@@ -149,16 +162,49 @@ def bunching(
     way and comes behind it, at once. A width x of starts is one of sqrt(x^2 + w^2) - g the next time, so that it grows
     no further than to (w^2 - g^2) / 2g, nor falls below that of the prompts themselves, or of a step (``least``).
     """
-    is_endless = np.isinf(rounds)
-    later = np.maximum(np.where(is_endless, 0.0, rounds) - 1.0, 1.0) * np.ones_like(load)
-    width = np.maximum(2 * spread_frac, 1e-6) ** 2
+    start, width, until, later, last = _spreading(load, spread_frac, rounds, gather, least)
+    together = 2 * (np.sqrt(start + width * (until + 0.5)) - np.sqrt(start + width * 0.5)) / width
+    mean = (together + (later - until) / last) / later
+    return np.where(np.isinf(rounds), 1.0, np.maximum(mean, 1.0))
+
+
+def waves_of(
+    load: Floats,
+    spread_frac: Floats | float,
+    rounds: Floats | float,
+    gather: Floats | float = 0.0,
+    least: Floats | float = 0.0,
+) -> Waves:
+    """The waves whose mean is ``bunching``. What adds up in squares tends to a normal law, whose deviation is the width
+    over sqrt(12): many slots have prompts in its tails as well, in more steps than an even wave of that width takes.
+    """
+    start, width, until, later, last = _spreading(load, spread_frac, rounds, gather, least)
+    spent = np.arange(0.5, WAVE_ROUNDS).reshape(-1, *(1,) * load.ndim) / WAVE_ROUNDS * until + 0.5
+    deviation = np.clip(np.sqrt(start + width * spent), least, 1.0) / sqrt(12.0)
+    span = np.minimum(4.0 * deviation, 0.5)
+    at = np.arange(0.5, MOMENTS).reshape(-1, *(1,) * span.ndim) / MOMENTS * span
+    density = sum(np.exp(-0.5 * ((at + turns) / deviation) ** 2) for turns in (-1.0, 0.0, 1.0))
+    density = density / (2.0 * span * np.mean(density, axis=0))
+    weights = np.broadcast_to(2.0 * span * (until / later) / (MOMENTS * WAVE_ROUNDS), density.shape)
+    flat = (-1, *load.shape)  # then the rounds in which they no longer spread, evenly over the last width
+    densities = np.concatenate([density.reshape(flat), (1.0 / last)[None]])
+    weights = np.concatenate([weights.reshape(flat), (last * (1.0 - until / later))[None]])
+    endless = np.isinf(rounds) & np.ones_like(densities, dtype=np.bool_)
+    return Waves(densities=np.where(endless, 1.0, densities), weights=np.where(endless, 1.0 / len(densities), weights))
+
+
+def _spreading(
+    load: Floats, spread_frac: Floats | float, rounds: Floats | float, gather: Floats | float, least: Floats | float
+) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """Of waves: the square of the first width, what each round adds to it, the rounds in which they spread, all rounds,
+    and the last width."""
+    later = np.maximum(np.where(np.isinf(rounds), 0.0, rounds) - 1.0, 1.0) * np.ones_like(load)
+    width = np.maximum(2 * spread_frac, 1e-6) ** 2 * np.ones_like(load)
     start = load * load
     retained = np.maximum((width - gather * gather) / np.maximum(2 * gather, 1e-9), load)
     last = np.clip(np.sqrt(retained * retained + width) - gather, least, 1.0)
-    until = np.clip((last * last - start) / width, 0.0, later)  # rounds in which they still move apart
-    together = 2 * (np.sqrt(start + width * (until + 0.5)) - np.sqrt(start + width * 0.5)) / width
-    mean = (together + (later - until) / last) / later
-    return np.where(is_endless, 1.0, np.maximum(mean, 1.0))
+    until = np.clip((last * last - start) / width, 0.0, later)
+    return start, width, until, later, last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -224,22 +270,26 @@ def _ceil_area(x: Floats) -> Floats:
     return whole * (whole + 1) / 2 + (x - whole) * (whole + 1)
 
 
-def _chunks(slots: Floats, rate: Floats, capacity: Floats, load: Floats, alone: Floats) -> tuple[Floats, Floats]:
+def _chunks(
+    slots: Floats, rate: Floats, waves: Waves, capacity: Floats, load: Floats, alone: Floats
+) -> tuple[Floats, Floats]:
     """Two chunks, in prompts, with the mean and (where there is room) the variance of those of all steps with prompts.
 
     Prompts that come in one step are binomial: of ``slots`` requests each comes with the same small chance.
     """
-    each = np.minimum(rate / slots, 1.0)
+    rates, crowd = np.minimum(rate * waves.densities, capacity), np.minimum(load * waves.densities, 1.0 - 1e-6)
+    weights = waves.weights * (rate / np.maximum((waves.weights * rates).sum(axis=0), 1e-12))
+    each = np.minimum(rates / slots, 1.0)
     nobody = (1 - each) ** slots
     empty = np.where(
         capacity >= 1,
-        nobody * (1 - load ** (1.3 * np.sqrt(2 * (np.minimum(capacity, 1e6) + 1)))),
-        np.maximum(1 - rate * ((1 - load) * alone + load / np.minimum(capacity, 1.0)), 0.0),
+        nobody * (1 - crowd ** (1.3 * np.sqrt(2 * (np.minimum(capacity, 1e6) + 1)))),
+        np.maximum(1 - rates * ((1 - crowd) * alone + crowd / np.minimum(capacity, 1.0)), 0.0),
     )
-    busy = np.maximum(1 - empty, np.minimum(rate / capacity, 1.0))
-    busy = np.maximum(busy, 1e-12)
+    busy = np.maximum(1 - empty, np.minimum(rates / capacity, 1.0))
+    busy = np.clip((weights * busy).sum(axis=0), 1e-12, 1.0)
     mean = rate / busy
-    square = (rate + rate * rate * np.maximum(1 - 1 / slots, 0.0)) / busy
+    square = (weights * (rates + rates * rates * np.maximum(1 - 1 / slots, 0.0))).sum(axis=0) / busy
     variance = np.maximum(square - mean * mean, 0.0)
     least = np.where(
         capacity >= 1,
