@@ -136,7 +136,7 @@ def apart(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Waves:
-    """How densely prompts come over a life: not evenly, since all slots start at once. Arrays of (moments, …)."""
+    """Density of prompts over a life, which is not even: all slots start at once. Arrays of (moments, …)."""
 
     densities: Floats  # over that of prompts which come at any time
     weights: Floats  # share of the steps of a run; where they add up to less than 1 no prompts come
@@ -196,7 +196,7 @@ def waves_of(
 def _spreading(
     load: Floats, spread_frac: Floats | float, rounds: Floats | float, gather: Floats | float, least: Floats | float
 ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    """Of waves: the square of the first width, what each round adds to it, the rounds in which they spread, all rounds,
+    """Square of the first width of a wave, what each round adds to it, the rounds in which they spread, all rounds,
     and the last width."""
     later = np.maximum(np.where(np.isinf(rounds), 0.0, rounds) - 1.0, 1.0) * np.ones_like(load)
     width = np.maximum(2 * spread_frac, 1e-6) ** 2 * np.ones_like(load)
