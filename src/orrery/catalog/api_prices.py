@@ -31,14 +31,22 @@ class PublishedPrice:
 
 def api_prices_of(model: str) -> tuple[PublishedPrice, ...]:
     """Every published price of a model, whichever of its spellings either side uses."""
-    return tuple(get_api_price(name) for name in api_price_names() if _is_same(name.partition("/")[2], model))
+    if (checkpoint := _resolved(model)) is None:
+        return ()
+    return tuple(get_api_price(name) for name, priced in _priced_models().items() if priced == checkpoint)
 
 
-def _is_same(name: str, model: str) -> bool:
+@cache
+def _priced_models() -> Mapping[str, tuple[str, str] | None]:
+    """The catalogued model of each published price; None where the catalogue does not have it."""
+    return {name: _resolved(name.partition("/")[2]) for name in api_price_names()}
+
+
+def _resolved(model: str) -> tuple[str, str] | None:
     try:
-        return resolve(name) == resolve(model)
+        return resolve(model)
     except OrreryError:
-        return False
+        return None
 
 
 def api_price_names() -> tuple[str, ...]:

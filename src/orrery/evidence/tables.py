@@ -54,10 +54,7 @@ class Table:
 def read_table(path: Path) -> Table:
     """Read a ``.csv`` or ``.csv.gz`` file; refuses what is not a table, naming what was found."""
     header, rows = csv_table(read_user_text(path, "CSV table"), path.name)
-    columns: list[list[str]] = [[] for _ in header]
-    for cells in rows:
-        for column, cell in zip(columns, cells, strict=True):
-            column.append(cell)
+    columns = [list(column) for column in zip(*rows, strict=True)] or [list[str]() for _ in header]
     return Table(path.name, dict(zip(header, columns, strict=True)))
 
 

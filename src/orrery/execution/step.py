@@ -82,15 +82,17 @@ def step(deployment: Deployment, batch: Batch) -> Step:
 
 
 def _parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[Part]:
-    largest, own = batch.largest(), crowded(deployment, batch) if deployment.expert_placement else batch
-    yield from _linear_parts(deployment, cut, own, own.largest())
+    own = crowded(deployment, batch) if deployment.expert_placement else batch
+    own_largest = own.largest()
+    largest = own_largest if own is batch else batch.largest()
+    yield from _linear_parts(deployment, cut, own, own_largest)
     if deployment.adapters:
         yield from adapter_parts(deployment, deployment.adapters, own)
     if deployment.online_rotation:
         yield from rotation_parts(deployment, deployment.online_rotation, cut, own)
     if deployment.images:
         yield from vision_parts(deployment, deployment.images, batch)
-    yield from mixer_parts(deployment, cut.mixers, own, own.largest())
+    yield from mixer_parts(deployment, cut.mixers, own, own_largest)
     for experts in cut.experts:
         yield _expert_part(deployment, experts, batch, largest)
     yield from _elementwise_parts(deployment, cut, own)
@@ -109,9 +111,10 @@ def _linear_parts(deployment: Deployment, cut: Shard, batch: Batch, largest: Map
     device = _multiplying(deployment)
     choice = choices(deployment, "gemm", deployment.formats.weights)[-1]
     own = kernels_for(deployment, "gemm", "gemm", choice.backend)
+    tokens, rows = batch.num_tokens, batch.num_rows
     for (format, kept_frac, index_bits, wide_frac), members in groups.items():
         engine = choice.tuned_by if choice.tuned_by and format == deployment.formats.weights else own
-        m = np.stack([batch.num_rows if x.is_head else batch.num_tokens for x in members])
+        m = np.stack([rows if x.is_head else tokens for x in members])
         n, k, g = (np.array([[getattr(x, a)] for x in members]) for a in ("n", "k", "groups"))
         op = Gemm(
             m=m,
