@@ -98,6 +98,15 @@ def test_logits_and_a_layers_gradients_are_not_there_at_once():
     assert narrow["logits"] + narrow["activations"] == pytest.approx(12 * KEPT + MOMENT)
 
 
+def test_ranks_that_part_the_vocabulary_hold_more_copies_of_a_logit():
+    """torchtitan's parallel loss in PyTorch: log-probabilities, zeros with the targets' ones, their sum with the
+    exponentials, and the product, 4 bytes each, of a half of the vocabulary; 12 bytes of all of it without."""
+    job = job_of(framework="torchtitan")
+    layout = TrainingLayout(dp=8, sharding="zero3", recompute="full")
+    assert held(job, layout)["logits"] == pytest.approx(12 * S * VOCABULARY)
+    assert held(job, replace(layout, tp=2, dp=4))["logits"] == pytest.approx(16 * S * VOCABULARY / 2)
+
+
 def test_unread_gradients_are_kept_once_a_size():
     """Llama-3 70B's four matrices a layer differ, twelve layers share them; a framework without fused sums has none."""
     layout = TrainingLayout(dp=8, sharding="zero1")

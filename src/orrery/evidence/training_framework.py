@@ -150,7 +150,7 @@ def _words(row: Row, framework: Framework) -> dict[str, bool | float]:
     if row.word("torch_compile").casefold() in ("yes", "true", "1") or "compile" in technique:
         out["is_fused"] = True
         if framework.compiled_logits_bytes and (not _month(row) or _month(row) >= framework.compiles_loss_since):
-            out["logits_bytes"] = framework.compiled_logits_bytes
+            out["logits_bytes"] = out["parallel_logits_bytes"] = framework.compiled_logits_bytes
     if "eager" in note:
         out["has_fused_attention"] = False
     version = row.word("framework_version")

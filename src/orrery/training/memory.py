@@ -85,7 +85,8 @@ def held_bytes(
     elif job.base_format:
         weights = weights + _kept_wide(job, x, units, which, has_head)
     longest = max(job.longest_seq_len, job.seq_len) / job.seq_len
-    logits = longest * np.where(has_head, f.logits_bytes * units.head.logit_elements[which], 0.0)
+    each = np.where(x.tp > 1, f.parallel_logits_bytes or f.logits_bytes, f.logits_bytes)
+    logits = longest * np.where(has_head, each * units.head.logit_elements[which], 0.0)
     saved, moment = activations_of(job, x, units, which, counts, layers)
     sent = np.where((x.pp > 1) & ~has_head, units.layer.boundary_bytes[which], 0.0) * f.keeps_stage_outputs
     moment = longest * moment + _widened(job, units, which, has_head)
