@@ -63,7 +63,16 @@ def test_styles_stand_in_a_page_whole():
 
 
 def test_an_address_without_a_page_is_named_and_its_markup_is_not_run(client):
-    found = client.get("/estimate")
+    found = client.get("/estimates")
     assert found.status_code == 404
-    assert "No page is at /estimate" in found.text
+    assert "No page is at /estimates" in found.text
     assert "<script>alert" not in client.get("/<script>alert(1)</script>").text
+
+
+def test_a_command_leads_to_its_page_with_all_that_was_asked(client):
+    found = client.get("/estimate?model=llama-3.1-8b&device=h100-sxm", follow_redirects=False)
+    assert (found.status_code, found.headers["location"]) == (307, "/design?model=llama-3.1-8b&device=h100-sxm")
+    for name, title in (("estimate", "Estimate"), ("train", "Train"), ("simulate", "Simulate")):
+        shown = client.get(f"/{name}")
+        assert shown.status_code == 200, name
+        assert title in shown.text
