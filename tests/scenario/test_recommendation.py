@@ -1,6 +1,7 @@
 """Recommendation by orrery estimate: published sizes, gathering by hand, limits and refusals."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -54,6 +55,41 @@ def test_parts_add_up_and_batches_pay():
     found = large.to_json()
     assert found["energy_j_per_sample"] == pytest.approx(found["power_w"] / found["samples_per_s"])
     json.dumps(found, allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "operators"),
+    [
+        ("dlrm", 9 + 7),  # three products below, one of pairs, five on top; a ReLU after each dense one but the last
+        ("dlrm-dcnv2", 14 + 7),  # two products for each of three cross layers, in place of that of pairs
+    ],
+)
+def test_the_host_launches_every_operator_and_the_gathering(name, operators):
+    found = orrery.estimate(model=name, device="a100-sxm-80gb", engine="pytorch", batch=1)
+    assert found.host_s == pytest.approx((operators + 1) * found.runtime.operator_s)
+    assert found.latency_s == found.host_s
+    assert orrery.estimate(model=name, device="a100-sxm-80gb", engine="tensorrt", batch=1).host_s == 0.0
+
+
+def test_power_and_dollars_by_hand():
+    found = orrery.estimate(model="dlrm", device="a100-sxm-80gb", weights="fp16", usd_per_hour=3.6, electricity=0.0)
+    assert found.usd_per_million_samples == pytest.approx(1e6 * 0.001 / found.samples_per_s)
+    assert found.samples_per_s == pytest.approx(2048 / found.latency_s)
+    assert found.weight_bytes == 2.0 * found.model.num_parameters
+
+
+def test_the_longest_part_binds():
+    found = orrery.estimate(model="dlrm", device="a100-sxm-80gb")
+    busy_s = float(found.products.time_s.sum())
+    for gather_s, host_s, bound_by in (
+        (1.1 * busy_s, 0.0, "gather"),
+        (0.9 * busy_s, 0.0, found.products.bound_by),
+        (0.9 * busy_s, 3.0 * busy_s, "host"),
+        (1.1 * busy_s, 2.0 * busy_s, "gather"),
+    ):
+        changed = replace(found, gathered=replace(found.gathered, time_s=gather_s), host_s=host_s)
+        assert changed.bound_by == bound_by
+        assert changed.latency_s == pytest.approx(max(gather_s + busy_s, host_s))
 
 
 def test_tables_that_do_not_fit_say_so():

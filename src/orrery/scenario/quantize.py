@@ -35,10 +35,10 @@ from orrery.scenario.tensor_file import Tensor
 COLUMNS = 1024
 
 WIDE_BYTES = 2.0
+"""Bytes of an element of a column that stays in 16 bits."""
 
 BLOCK_COLUMNS = 128
 """Columns of a block of activations that is of one width (COMET, arXiv 2410.12168)."""
-"""Bytes of an element of a column that stays in 16 bits."""
 
 MAX_DRAWN = 1 << 28
 """Numbers of a drawn tensor, which is kept in memory."""

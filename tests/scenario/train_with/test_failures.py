@@ -9,10 +9,20 @@ from hypothesis import strategies as st
 
 import orrery
 from orrery.base.errors import ScenarioError
+from orrery.scenario.fields import BY_NAME
 from orrery.scenario.schema import read_scenario
-from orrery.scenario.train_with.failures import faults_of
+from orrery.scenario.train_with.failures import (
+    detection_table,
+    faults_of,
+    from_memory,
+    group_nodes,
+    notice_of,
+    recovery_table,
+    without_rollback,
+)
 from orrery.training.faults.goodput import expected
-from orrery.training.faults.model import CheckpointPlan, RunPlan
+from orrery.training.faults.model import CheckpointPlan, FaultModel, RunPlan
+from orrery.training.faults.saving import SaveCost
 from orrery.training.reshape.storage import Packing
 
 JOB = {
@@ -186,6 +196,124 @@ def test_reshaping_beats_a_long_repair_and_not_a_short_one():
     wait, go_on = short.table("outage")
     assert go_on["lost_s"] > wait["lost_s"]
     assert found.run.time_s < orrery.train(**JOB, **FAILS, repair_s=86400).run.time_s
+
+
+OFTEN = FaultModel(num_devices=16, node_mtbf_s=2000.0, detection_s=100.0, diagnosis_s=20.0, restart_s=80.0)
+"""A loss every 1,000 s on average, and 200 s until training goes on."""
+
+LONG = RunPlan(step_s=10.0, num_steps=1000)
+
+
+def test_losses_of_stages_that_come_often():
+    """In a step of 10 s a stage is lost with 1 - e^(-0.01) = 0.00995; a setback of 20 steps makes 1,000 steps 1,248."""
+    q = -math.expm1(-0.01)
+    twice = without_rollback(read_scenario({"recovery": "redundant"}), OFTEN, LONG, 4)
+    assert twice.time_s == pytest.approx(1000 * 10 + 1000 * q * 200)
+    assert (twice.lost_frac, twice.checkpoint_frac) == (0.0, 0.0)
+    assert twice.num_failures == pytest.approx(1000 * q)
+    averaged = read_scenario({"recovery": "neighbour-average", "setback_steps": 20})
+    back = without_rollback(averaged, OFTEN, LONG, 4)
+    steps = 1000 / (1 - 20 * q)
+    assert back.time_s == pytest.approx(steps * (10 + q * 200))
+    assert back.useful_frac == pytest.approx(10_000 / back.time_s)
+    assert back.lost_frac == pytest.approx((steps - 1000) * 10 / back.time_s)
+    assert back.recovery_frac == pytest.approx(steps * q * 200 / back.time_s)
+    rows = recovery_table(averaged, OFTEN, expected(OFTEN, CheckpointPlan(interval_s=50.0), LONG), LONG, 4, 12.0).rows
+    assert [row["recovery"] for row in rows] == ["rollback", "redundant", "neighbour-average"]
+    assert rows[1]["run_s"] == pytest.approx(1000 * (12 - math.expm1(-0.012) * 200))
+    assert [row["step_s"] for row in rows] == [10.0, 12.0, 10.0]
+    assert rows[2]["run_s"] == pytest.approx(back.time_s)
+
+
+def test_notices_by_hand():
+    """Ten minutes where nobody says; a device 1.25 times as slow loses a fifth of the time until people notice it."""
+    usual = notice_of(read_scenario({}), None, 10.0, 64)
+    assert (usual.detection_s, usual.diagnosis_s, usual.slow_detection_s, usual.slow_frac) == (600.0, 0.0, 0.0, 0.0)
+    slow = {"slow_mtbf_s": 1e6, "slow_ratio": 1.25, "slow_notice_s": 3600, "detection_s": 0, "diagnosis_s": 30}
+    said = notice_of(read_scenario(slow), "timeout", 10.0, 64)
+    assert (said.detection_s, said.diagnosis_s, said.slow_detection_s) == (0.0, 30.0, 3600.0)
+    assert said.slow_frac == pytest.approx(0.2)
+    # half of a report of 10 s, then two steps
+    assert notice_of(read_scenario({}), "collective", 10.0, 64).detection_s == pytest.approx(5 + 20)
+
+
+def test_outages_by_hand():
+    """Starting up is part of a restart; a repair without spares is waited for."""
+    said = {"node_mtbf_s": 2000, "restart_s": 50, "startup_s": 30, "repair_s": 400, "spare_nodes": 1}
+    found = faults_of(read_scenario(said), 10.0, 16, 8)
+    assert (found.detection_s, found.diagnosis_s, found.restart_s) == (600.0, 0.0, 80.0)
+    assert (found.repair_s, found.num_spares, found.device_mtbf_s) == (400.0, 1, math.inf)
+    assert found.failures_per_s == pytest.approx(2 / 2000)
+    # a failure a thousand seconds: 0.4 of a spare is away, 0.4 / 1.4 find none and wait for half of a repair
+    assert found.down_s == pytest.approx(600 + 0.4 / 1.4 * 400 / 2)
+    usual = faults_of(read_scenario({"node_mtbf_s": 2000}), 10.0, 16, 8)
+    assert (usual.restart_s, usual.repair_s, usual.num_spares) == (600.0, 0.0, 0)
+
+
+def test_both_notices_on_the_same_outage():
+    """What an outage has beside its notice stays: 20 s of diagnosis are said, 50 more came from elsewhere."""
+    scenario = read_scenario({"node_mtbf_s": 2000, "detection_s": 100, "diagnosis_s": 20})
+    faults = FaultModel(num_devices=16, node_mtbf_s=2000.0, detection_s=100.0, diagnosis_s=70.0, restart_s=600.0)
+    saves = CheckpointPlan(interval_s=50.0)
+    timeout, collective = detection_table(scenario, faults, 10.0, saves, LONG).rows
+    assert (timeout["noticed_after_s"], timeout["node_known_after_s"]) == (100.0, 120.0)
+    assert timeout["overhead_frac"] == pytest.approx(expected(faults, saves, LONG).overhead_frac)
+    seen = FaultModel(num_devices=16, node_mtbf_s=2000.0, detection_s=25.0, diagnosis_s=50.0, restart_s=600.0)
+    assert collective["noticed_after_s"] == pytest.approx(25.0)
+    assert collective["recovery_frac"] == pytest.approx(expected(seen, saves, LONG).recovery_frac)
+    assert "slow_noticed_after_s" not in timeout
+
+
+@pytest.mark.parametrize(
+    ("settings", "nodes", "group"),
+    [
+        ({}, 64, (6, 1)),  # the defaults that the help names
+        ({}, 4, (4, 1)),
+        ({}, 1, (1, 0)),
+        ({"parity_group_nodes": 4, "parity_nodes": 3}, 64, (4, 3)),
+        ({"parity_nodes": 0}, 64, (6, 0)),
+        ({name: int(BY_NAME[name].example) for name in ("parity_group_nodes", "parity_nodes")}, 64, (6, 1)),
+    ],
+)
+def test_groups_of_nodes(settings, nodes, group):
+    assert group_nodes(read_scenario(settings), nodes) == group
+
+
+@pytest.mark.parametrize(("nodes", "words"), [(64, "at most 3, or more parity_group_nodes"), (4, "or more devices")])
+def test_a_group_outlives_fewer_nodes_than_it_has(nodes, words):
+    with pytest.raises(ScenarioError, match=words):
+        group_nodes(read_scenario({"parity_group_nodes": 4, "parity_nodes": 4}), nodes)
+
+
+def test_what_two_nodes_outlive():
+    """A pair without the other's parity for 200 + 100 s: a second loss within them is a share of about 300 / 2,000."""
+    cost = SaveCost(
+        blocked_s=1.0,
+        durable_lag_s=40.0,
+        load_s=30.0,
+        memory_lag_s=4.0,
+        memory_load_s=2.0,
+        rebuild_s=100.0,
+        num_node_losses=1,
+        host_bytes=7.0,
+        memory_interval_s=60.0,
+    )
+    storage = CheckpointPlan(interval_s=500.0, blocked_s=1.0, lag_s=40.0, load_s=30.0)
+    found, table = from_memory(OFTEN, cost, storage, LONG, 2, 1)
+    memory, stored = table.rows
+    # one is lost after 1,000 s; alone for alone_s, the other is rebuilt (back_frac) or lost as well
+    up_s, alone_s = 2000 / 2, 1 / (1 / 2000 + 1 / 300)
+    back_frac = alone_s / 300
+    to_loss_s = (up_s + alone_s) / (1 - back_frac)
+    assert stored["failures_frac"] == pytest.approx(1000 / to_loss_s)
+    assert memory["failures_frac"] == pytest.approx(1 - 1000 / to_loss_s)
+    assert (memory["lost_work_s"], stored["lost_work_s"]) == (34.0, 290.0)
+    assert (memory["load_s"], stored["load_s"]) == (2.0, 30.0)
+    assert (memory["interval_s"], stored["interval_s"]) == (60.0, 500.0)
+    assert (memory["host_bytes_per_node"], stored["host_bytes_per_node"]) == (7.0, 0.0)
+    assert memory["outlives_the_run_frac"] == pytest.approx(math.exp(-found.time_s / to_loss_s))
+    assert stored["outlives_the_run_frac"] == 1.0
+    assert table.title == "What a failure loses: groups of 2 nodes that outlive 1 lost"
 
 
 def test_files_and_packing_cost_what_they_say():

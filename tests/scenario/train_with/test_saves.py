@@ -1,13 +1,20 @@
 """Saves of a run: all ways side by side, what a save costs beside its bytes, and runs that are drawn."""
 
 import json
+import math
 
 import pytest
 
 import orrery
 from orrery.base.errors import ScenarioError
+from orrery.catalog.devices import get_device
 from orrery.cli.main import run
+from orrery.hardware.cluster import Cluster
 from orrery.scenario.experiment import run_experiment
+from orrery.scenario.schema import read_scenario
+from orrery.scenario.train_with.saves import SavedState, checkpoint_name, saved_run, saving_of
+from orrery.training.faults.interval import best_s
+from orrery.training.faults.model import FaultModel, RunPlan
 
 JOB = {
     "model": "llama-3.2-1b",
@@ -83,6 +90,73 @@ def test_drawn_runs_of_independent_failures_are_the_closed_form():
     times = [row["time_s"] for row in drawn.table("run_times")[1:]]
     assert times == sorted(times)
     assert times[0] < drawn.run.goodput.time_s < times[-1]
+
+
+@pytest.fixture(scope="module")
+def state():
+    """Two nodes of eight; 4 GB of every device, and 3 s of a step in which it may be read."""
+    cluster = Cluster(device=get_device("a100-sxm-80gb"), num_devices=16, devices_per_node=8)
+    return SavedState(cluster=cluster, state_bytes=4e9, num_replicas=2, forward_s=3.0, update_s=1.0)
+
+
+NEVER = FaultModel(num_devices=16)
+OFTEN = FaultModel(num_devices=16, node_mtbf_s=2000.0)
+
+
+def test_a_save_by_its_links(state):
+    found = saving_of(read_scenario({}), state, RunPlan(step_s=10.0, num_steps=5))
+    assert (found.forward_s, found.backward_s, found.update_s) == (3.0, 6.0, 1.0)
+    assert (found.storage_bytes_per_s, found.node_storage_bytes_per_s) == (4e9, 2e9)  # assumed of each node
+    assert found.node_link_bytes_per_s == 8 * state.cluster.device.scaleout.each_way_bytes_per_s
+    for endless in (found.host_memory_bytes_per_s, found.host_buffer_bytes, found.pack_bytes_per_s):
+        assert endless == math.inf
+    assert (found.file_s, found.num_replicas) == (0.0, 2)
+    said = {"storage_bytes_per_s": 1e9, "pack_bytes_per_s": 3e9, "checkpoint_file_s": 0.5}
+    found = saving_of(read_scenario(said), state, RunPlan(step_s=10.0, num_steps=5))
+    assert (found.storage_bytes_per_s, found.pack_bytes_per_s, found.file_s) == (2e9, 3e9, 0.5)
+
+
+def test_how_often_is_asked_or_best(state):
+    """A blocking save takes 4 / 31.5 s to copy and 16 s at an eighth of 2 GB/s. Losses come every 1,000 s, so Young's
+    rule saves every root of 2 x 16.1 x 1,000: 179.6 s. A run of 5 steps cannot save more seldom than once."""
+    run = RunPlan(step_s=10.0, num_steps=1000)
+    asked = read_scenario({"checkpoint_interval_s": 256})
+    assert saved_run(asked, state, OFTEN, run, "blocking").interval_steps == 26
+    assert saved_run(read_scenario({"checkpoint_interval_s": 1}), state, OFTEN, run, "blocking").interval_steps == 1
+    best = saved_run(read_scenario({}), state, OFTEN, run, "blocking")
+    assert best.cost.blocked_s == pytest.approx(4 / 31.5 + 16)
+    assert abs(best.interval_steps - 179.6 / 10) < 1
+    assert best.saves.interval_s == 10.0 * best.interval_steps
+    assert saved_run(read_scenario({}), state, NEVER, run, "blocking").interval_steps == 1000
+    short = RunPlan(step_s=10.0, num_steps=5)
+    assert saved_run(read_scenario({}), state, OFTEN, short, "blocking").interval_steps == 5
+
+
+def test_free_saves_come_as_often_as_they_are_written(state):
+    """Copied behind 9 s in which nothing changes, then 16 s to storage: two steps between saves, or one of one."""
+    run = RunPlan(step_s=10.0, num_steps=1000)
+    found = saved_run(read_scenario({}), state, OFTEN, run, "lazy")
+    assert found.cost.blocked_s == 0.0
+    assert found.interval_steps == math.ceil(found.cost.durable_lag_s / 10.0) == 2
+    assert saved_run(read_scenario({}), state, OFTEN, RunPlan(step_s=10.0, num_steps=1), "lazy").interval_steps == 1
+
+
+def test_what_a_save_blocks_depends_on_how_often_it_comes(state):
+    """A node writes its 32 GB in 3,000 s, so saves every 1,800 s wait for 1,200 s of the one before; with losses every
+    1,000 s it is best to save more often than that, and they wait for what then is left of 3,000 s. After 5 steps of
+    10 s that is nearly all."""
+    slow = read_scenario({"storage_bytes_per_s": 32e9 / 3000})
+    found = saved_run(slow, state, OFTEN, RunPlan(step_s=10.0, num_steps=1000), "snapshot")
+    first_s = best_s(1200.0, 1000.0)
+    assert found.interval_steps * 10.0 == pytest.approx(best_s(3000.0 - first_s, 1000.0), abs=10.0)
+    assert found.cost.blocked_s == pytest.approx(3000.0 - found.interval_steps * 10.0)
+    seldom = saved_run(slow, state, NEVER, RunPlan(step_s=10.0, num_steps=5), "snapshot")
+    assert (seldom.interval_steps, seldom.cost.blocked_s) == (5, pytest.approx(2950.0))
+
+
+def test_names_of_saves_as_they_are_written():
+    assert checkpoint_name(read_scenario({})) == "snapshot"
+    assert checkpoint_name(read_scenario({"checkpoint": "in-memory"})) == "in-memory"
 
 
 def test_bursts_of_failures_spread_runs_farther():
