@@ -256,7 +256,7 @@ def main() -> None:
     write_tables(accuracy(scored, counts, retained))
     write_atomically(ROOT / "docs" / "scorecard.svg", draw(scored))
     afterwards = "".join(section(batch, unseen) for batch in BATCHES if batch.key in unseen)
-    page = write_page(scored, counts, left_out, truth, campaigns, pictures, afterwards)
+    page = write_page(scored, counts, left_out, truth, campaigns, pictures, afterwards, retained)
     write_atomically(ROOT / "docs" / "scorecard.md", page)
     table = "\n".join([summary(scored), *diffusion_summary(pictures), "", *campaign_summary(campaigns, scored)])
     write_atomically(README, with_summary(README.read_text(encoding="utf-8"), table))

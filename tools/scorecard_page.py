@@ -1,6 +1,7 @@
 """The scorecard as a Markdown page."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from scorecard_diffusion import TEXT as PICTURES
 from scorecard_diffusion import Errors as Pictures
 from scorecard_diffusion import diffusion_lines
 from scorecard_goals import goals
+from scorecard_left_out import left_out_section
 from scorecard_rows import Counts, Scored, join
 from scorecard_training import STEP
 
@@ -83,10 +85,12 @@ def write_page(
     campaigns: Campaigns,
     pictures: Pictures,
     afterwards: str,
+    retained: Mapping[str, Any],
 ) -> str:
     """The whole page; ``left_out`` has the errors on devices that had no part in any fit, ``truth`` those of real work
     on a machine that was calibrated, by metric, ``campaigns`` those of serving campaigns without a part in any fit,
-    ``pictures`` those of diffusion models without one, ``afterwards`` is the section of runs that no fit reads."""
+    ``pictures`` those of diffusion models without one, ``afterwards`` is the section of runs that no fit reads,
+    ``retained`` is the accuracy file, for what is known of devices left out."""
     kernels = [s for s in scored if "op" in s.words and s.metric == "time_s"]
     power = [s for s in scored if "op" in s.words and s.metric == "power_w"]
     serving = [s for s in scored if "mode" in s.words]
@@ -105,6 +109,7 @@ def write_page(
         "\n### Physics alone, and with what was learned\n",
         LEARNED.strip() + "\n",
         *learned_lines(kernels + power),
+        *left_out_section(retained),
         "\n## Serving runs\n",
         "Rates of open runs are set by the arrivals, and the total rate of a static batch is its latency in other "
         "words; neither is scored.\n",

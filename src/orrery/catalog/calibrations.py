@@ -69,6 +69,11 @@ def calibration_of(path: Path, entry: dict[str, Any], sources: Mapping[str, Sour
     )
 
 
+def measured() -> Mapping[str, Mapping[Key, Calibration]]:
+    """Constants that were measured on the very device, by device."""
+    return _entries()[0]
+
+
 def is_measured(generation: str) -> bool:
     """Whether attention, the telling kernel of an engine, was measured on any device of a generation."""
     return any(op.startswith("attention") for op, _, _ in _entries()[1].get(generation, {}))

@@ -31,6 +31,7 @@ from orrery.catalog.calibrations import calibrations_for, own_calibrations
 from orrery.catalog.device_file import device_tables, measured_as, read_device, speed_drift_ratio
 from orrery.catalog.device_names import plain, spellings
 from orrery.catalog.gpu_cycles import facts_of
+from orrery.catalog.neighbours import from_neighbours, known_generations
 from orrery.catalog.power_modes import in_mode, read_modes
 from orrery.hardware.device import Device
 
@@ -87,6 +88,8 @@ def _with_calibrations(path: Path, modified_ns: int = 0) -> Device:
     device = read_device(path, modified_ns)
     tables = device_tables(path, modified_ns)
     known = calibrations_for(device.name, device.generation, measured_as(path, modified_ns))
+    if path.parent != FOLDER and device.generation not in known_generations():
+        known |= from_neighbours(device)
     unrest = speed_drift_ratio(path.name, tables)
     modes = read_modes(path.name, tables, device)
     return replace(device, calibrations=known | own_calibrations(path, tables), unrest_ratio=unrest, power_modes=modes)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.base.arguments import typed
+from orrery.catalog.devices import get_device
 from orrery.evidence import (
     collective_rows,
     diffusion_rows,
@@ -71,7 +72,8 @@ def check_table(table: Table, on_progress: Progress | None = None, *, is_learned
         if column != FITS:
             answers.decline(_rows((values <= 0) | np.isinf(values)), f"{column} is not a positive number")
     if (rows := _rows(counted & (kinds == "kernel"))).size:
-        kernel_rows.answer(table, rows, answers, is_learned=is_learned)
+        find = get_device if is_learned else kernel_rows.unlearned_device
+        kernel_rows.answer(table, rows, answers, find=find)
     if (rows := _rows(counted & (kinds == "collective"))).size:
         collective_rows.answer(table, rows, answers)
     if (rows := _rows(counted & (kinds == diffusion_rows.KIND))).size:

@@ -147,8 +147,8 @@ YES = ("1", "true", "yes")
 MOE = ("tokens", "hidden_size", "ffn_size", "num_experts", "experts_per_token")
 
 
-def answer(table: Table, rows: Rows, answers: Answers, *, is_learned: bool = True) -> None:
-    """Predict ``time_s`` of the given rows of kernels; without what was learned, by physics and its constants alone."""
+def answer(table: Table, rows: Rows, answers: Answers, *, find: Callable[[str], Device] = get_device) -> None:
+    """Predict ``time_s`` of the given rows of kernels, on the devices that ``find`` gives for their names."""
     words = {c: table.words(c) for c in WORDS}
     is_moe = words["op"] == "moe"
     words |= {c: np.where(is_moe, words[c], "") for c in EXPERT_WORDS}
@@ -157,7 +157,6 @@ def answer(table: Table, rows: Rows, answers: Answers, *, is_learned: bool = Tru
     for row, key in zip(rows.tolist(), keys, strict=True):
         groups.setdefault(tuple(map(str, key)), []).append(row)
     numbers = cache(table.numbers)
-    find = get_device if is_learned else unlearned_device
     for key, members in groups.items():
         _group(numbers, np.array(members), answers, dict(zip(words, key, strict=True)), find)
 
