@@ -27,16 +27,30 @@ LSTM = Recurrence(num_gates=4, num_heads=3, num_head_features=256)
 
 
 def test_a_fused_row_crosses_memory_twice_and_shares_the_weights():
-    """128 bytes in, 128 out, and five matrices of 8 KiB over the rows that load them together."""
-    assert NARROW.fused_bytes(Phase.INFERENCE, 512) == 256 + 5 * 8192 / 512
-    assert NARROW.fused_bytes(Phase.INFERENCE, 128) == 256 + 5 * 8192 / 128
-    assert NARROW.fused_bytes(Phase.FORWARD, 512) == 128 * 7 + 5 * 8192 / 512
+    """128 bytes in, 128 out, and five matrices of 8 KiB for as many rows as load them together, or for fewer."""
+    weights = 5 * 8192
+    assert NARROW.fused_bytes(Phase.INFERENCE, 1024, 512) == 1024 * 256 + 2 * weights
+    assert NARROW.fused_bytes(Phase.INFERENCE, 1024, 128) == 1024 * 256 + 8 * weights
+    assert NARROW.fused_bytes(Phase.FORWARD, 1024, 512) == 1024 * 128 * 7 + 2 * weights
+    assert NARROW.fused_bytes(Phase.INFERENCE, 8, 128) == 8 * 256 + weights
+    assert NARROW.fused_bytes(Phase.INFERENCE, 129, 128) == 129 * 256 + 2 * weights
 
 
 def test_unfused_bytes_grow_with_every_layer_and_fused_ones_hardly():
-    deep = replace(NARROW, num_matrices=50)
-    assert deep.unfused_bytes(Phase.INFERENCE) == 10 * NARROW.unfused_bytes(Phase.INFERENCE) == 50 * 4 * 128
-    assert deep.fused_bytes(Phase.INFERENCE, 4096) < 2 * NARROW.fused_bytes(Phase.INFERENCE, 4096)
+    deep, rows = replace(NARROW, num_matrices=50), 4096
+    unfused = [network.unfused_bytes(Phase.INFERENCE, rows) for network in (deep, NARROW)]
+    assert unfused[0] == 10 * unfused[1] == 50 * (4096 * 4 * 128 + 8192)
+    fused = [network.fused_bytes(Phase.INFERENCE, rows, 4096) for network in (deep, NARROW)]
+    assert fused[0] < 2 * fused[1]
+
+
+@pytest.mark.parametrize("phase", [Phase.INFERENCE, Phase.TRAINING])
+@pytest.mark.parametrize("rows", [1, 8, 1000])
+def test_no_way_moves_less_than_one_load_of_everything(phase, rows):
+    least = NARROW.fused_bytes(phase, rows, rows)
+    assert least <= NARROW.fused_bytes(phase, rows, 128)
+    assert least <= NARROW.unfused_bytes(phase, rows)
+    assert NARROW.fused_bytes(Phase.INFERENCE, rows, rows) <= NARROW.spilled_bytes(phase, rows)
 
 
 @pytest.mark.parametrize("phase", [Phase.INFERENCE, Phase.TRAINING])
@@ -46,7 +60,7 @@ def test_fusing_gains_launches_on_few_rows_and_bytes_on_many(phase):
     assert few == pytest.approx(launches)
     rows = 1 << 22
     many = unfused_s(NARROW, phase, rows, ROOFS, LAUNCH_S) / fused_s(NARROW, phase, rows, 512, ROOFS, LAUNCH_S)
-    assert many == pytest.approx(NARROW.unfused_bytes(phase) / NARROW.fused_bytes(phase, 512))
+    assert many == pytest.approx(NARROW.unfused_bytes(phase, rows) / NARROW.fused_bytes(phase, rows, 512))
 
 
 def test_reads_on_chip_bound_a_deep_network():

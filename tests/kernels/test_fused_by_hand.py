@@ -27,16 +27,21 @@ DEVICE = SimpleNamespace(
 def test_operations_and_bytes_of_a_row():
     """3 matrices of 16 x 16 are 1536 FLOPs; training makes three products of each."""
     assert [NETWORK.flops(phase) for phase in PHASES] == [1536, 1536, 3 * 1536]
-    weights = 3 * 2 * 256 / 8
-    row = 2 * 16
-    assert [NETWORK.fused_bytes(phase, 8) for phase in PHASES] == [
-        2 * row + weights,
-        (2 + 3) * row + weights,
-        (2 + 15) * row + 2 * weights,
+    matrix, row = 2 * 256, 2 * 16
+    assert [NETWORK.fused_bytes(phase, 20, 8) for phase in PHASES] == [  # 8, 8 and 4 rows
+        20 * 2 * row + 3 * 3 * matrix,
+        20 * (2 + 3) * row + 3 * 3 * matrix,
+        20 * (2 + 15) * row + 2 * 3 * 3 * matrix,
     ]
-    assert [NETWORK.unfused_bytes(phase) for phase in PHASES[::2]] == [4 * 3 * row, 11 * 3 * row]
+    assert [NETWORK.unfused_bytes(phase, 20) for phase in PHASES[::2]] == [
+        3 * (20 * 4 * row + matrix),
+        3 * (20 * 11 * row + 3 * matrix),
+    ]
     assert [NETWORK.unfused_launches(phase) for phase in PHASES[::2]] == [2 * 3, 5 * 3]
-    assert [NETWORK.spilled_bytes(phase) for phase in PHASES] == [2 * 3 * row, 2 * 3 * row, 6 * 3 * row]
+    assert [NETWORK.num_products(phase) for phase in PHASES] == [3, 3, 9]
+    assert [NETWORK.spilled_bytes(phase, 20) for phase in PHASES] == [
+        products * (20 * 2 * row + matrix) for products in (3, 3, 9)
+    ]
     assert NETWORK.matrix_bytes == 512
 
 
@@ -45,9 +50,9 @@ def test_times_are_roofs_or_launches(phase, products):
     """100 rows take their FLOPs at 10,000 a second or their bytes at 1,000; with launches of 1000 s those bind."""
     rows = 100
     flops_s = rows * NETWORK.flops(phase) / 1e4
-    assert fused_s(NETWORK, phase, rows, 8, ROOFS, 0.0) == max(flops_s, rows * NETWORK.fused_bytes(phase, 8) / 1e3)
-    assert unfused_s(NETWORK, phase, rows, ROOFS, 0.0) == max(flops_s, rows * NETWORK.unfused_bytes(phase) / 1e3)
-    assert spilled_s(NETWORK, phase, rows, ROOFS, 0.0) == max(flops_s, rows * NETWORK.spilled_bytes(phase) / 1e3)
+    assert fused_s(NETWORK, phase, rows, 8, ROOFS, 0.0) == max(flops_s, NETWORK.fused_bytes(phase, rows, 8) / 1e3)
+    assert unfused_s(NETWORK, phase, rows, ROOFS, 0.0) == max(flops_s, NETWORK.unfused_bytes(phase, rows) / 1e3)
+    assert spilled_s(NETWORK, phase, rows, ROOFS, 0.0) == max(flops_s, NETWORK.spilled_bytes(phase, rows) / 1e3)
     assert fused_s(NETWORK, phase, rows, 8, ROOFS, 1e3) == (1e3 if products == 1 else 4e3)
     assert unfused_s(NETWORK, phase, rows, ROOFS, 1e3) == (6e3 if products == 1 else 15e3)
     assert spilled_s(NETWORK, phase, rows, ROOFS, 1e3) == products * 3e3

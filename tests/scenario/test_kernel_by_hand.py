@@ -164,7 +164,8 @@ def test_kernels_of_a_chain():
 
 def test_a_perceptrons_bytes():
     """A row of 64 in 16 bits in and out, five matrices of 8 KiB that 128 rows share, or all 1,024 (the roof); apart,
-    each of ten kernels reads and writes a row."""
+    each of ten kernels reads and writes a row, and every other one a matrix. Of 8 rows by four matrices that fit no
+    processor all ways read the 134 MB of them once."""
     found = by_variant(op="fused-mlp", device="h100-pcie", width=64, depth=5, batch=1024)
     for row in found.values():
         assert row.flops == 1024 * 5 * 2 * 64**2
@@ -173,7 +174,13 @@ def test_a_perceptrons_bytes():
     assert found["roof"].bytes == 1024 * 2 * 128 + 5 * 8192
     assert found["fused"].bytes == 1024 * 2 * 128 + 8 * 5 * 8192
     assert found["fused"].time_s == 5e-6
+    assert found["layer-by-layer"].bytes == 10 * 1024 * 2 * 128 + 5 * 8192
     assert found["layer-by-layer"].time_s == 10 * 5e-6
+    wide = by_variant(op="fused-mlp", device="h100-pcie", width=4096, depth=4, batch=8)
+    rows_of = {"roof": 2, "fused": 4 * 2, "layer-by-layer": 4 * 4}
+    for name, rows_moved in rows_of.items():
+        assert wide[name].bytes == 4 * 2 * 4096**2 + rows_moved * 8 * 2 * 4096
+        assert wide[name].time_s == wide[name].roofs_s["memory"] >= wide["roof"].time_s
 
 
 def test_turns_read_keys_once_and_queries_too():

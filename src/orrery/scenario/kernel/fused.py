@@ -249,14 +249,14 @@ def _perceptron(work: Work, name: str) -> Found:
     if name == "layer-by-layer":
         if phase is Phase.FORWARD:
             raise OutOfRange("layer by layer is counted for inference and training; write one of them as the phase.")
-        moved, time_s = rows * network.unfused_bytes(phase), unfused_s(network, phase, rows, roofs, launch_s)
+        moved, time_s = network.unfused_bytes(phase, rows), unfused_s(network, phase, rows, roofs, launch_s)
         because = f"{network.unfused_launches(phase)} launches of {launch_s * 1e6:g} µs"
     elif name == "roof":
-        moved = rows * network.fused_bytes(phase, rows) if rows else 0.0
+        moved = network.fused_bytes(phase, rows, rows)
         time_s, because = roofs.time_s(flops, moved), "weights read once"
     elif network.matrix_bytes > (room := shared_bytes(device)):
         details = {"matrix_bytes": network.matrix_bytes, "on_chip_bytes": room}
-        moved, time_s = rows * network.spilled_bytes(phase), spilled_s(network, phase, rows, roofs, launch_s)
+        moved, time_s = network.spilled_bytes(phase, rows), spilled_s(network, phase, rows, roofs, launch_s)
         because = "a matrix does not fit beside a processor: a kernel a product, activation functions within"
     else:
         details = {"matrix_bytes": network.matrix_bytes, "on_chip_bytes": room}
@@ -270,7 +270,7 @@ def _perceptron(work: Work, name: str) -> Found:
         bytes=moved,
         roofs_s={"compute": flops / peak, "memory": moved / device.memory_bandwidth_bytes_per_s},
         others_s=others,
-        details={**details, "flops_per_byte": flops / moved if moved else 0.0},
+        details={**details, "flops_per_byte": flops / moved},
         because=(because + assumed,),
     )
 
@@ -284,7 +284,7 @@ def _on_chip(work: Work, network: Perceptron, phase: Phase, roofs: Roofs) -> tup
     others = {"on-chip reads": rows * network.flops(phase) / on_chip} if work.has("on_chip_flops_per_s") else {}
     because = f"{together} rows share a load of the weights"
     because += "" if others else "; reads of weights on chip are not counted"
-    return rows * network.fused_bytes(phase, together), time_s, others, because
+    return network.fused_bytes(phase, rows, together), time_s, others, because
 
 
 RECURRENT = Operator(
