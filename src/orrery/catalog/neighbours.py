@@ -5,7 +5,7 @@ bandwidth, and how much of that bandwidth each compute unit gets. They part card
 those with little and fast, whose kernels wait for other things. A generation weighs exp(-d^2 / (2 w^2)), d being the
 distance of the logarithms and w ``width``; its devices weigh the same. Constants are averaged in logarithms, choices of
 how a kernel is built are the heaviest side's. Width and intervals come from generations left out in turn
-(``tools/left_out_devices.py``).
+(``tools/device_left_out.py``).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
