@@ -46,10 +46,7 @@ def played_step(job: TrainingJob, layout: TrainingLayout) -> PlayedStep:
 
     Gradients' reduction and the update follow the last piece, and are not in it.
     """
-    if layout.pp == 1:
-        raise ScenarioError(
-            "timeline: there is no pipeline with pp = 1; write pp = 2 or more, or leave --timeline out."
-        )
+    _check_pipeline(layout.pp)
     schedule, whole = get_schedule(layout.schedule), job.num_micro_batches(layout)
     drawn = _drawn(schedule, layout, whole)
     timeline = play_schedule(schedule, layout.pp, layout.vp, drawn, piece_seconds(job, layout, schedule))
