@@ -6,13 +6,10 @@ from urllib.parse import urlsplit
 
 import pytest
 from starlette.datastructures import QueryParams
-from starlette.testclient import TestClient
 
 from orrery.base.errors import ScenarioError
-from orrery.web.app import application
 from orrery.web.pages.command_pages import COMMAND_PAGES
 from orrery.web.parameters import check_as
-from orrery.web.place import place_at
 
 ASKED = "model=llama-3.1-8b&device=h100-sxm&input_tokens=1024&output_tokens=256&concurrency=32"
 TRAINED = "model=llama-3.1-8b&device=h100-sxm&devices=8&global_batch=64&micro_batch=1&seq_len=4096&tp=2"
@@ -65,22 +62,16 @@ class Addresses(HTMLParser):
             self._form = None
 
 
-@pytest.fixture(scope="module")
-def client(tmp_path_factory):
-    with TestClient(application(place_at(tmp_path_factory.mktemp("links"))), base_url="http://127.0.0.1") as found:
-        yield found
-
-
 @pytest.mark.parametrize("page", PAGES)
-def test_links_and_forms_lead_to_what_is_read(client, page):
-    answer = client.get(page)
+def test_links_and_forms_lead_to_what_is_read(reader, page):
+    answer = reader.get(page)
     assert answer.status_code == 200
     assert 'rel="stylesheet"' not in answer.text  # nothing is waited for before the first paint
     found = Addresses(answer.text).found
     assert found
     for address in dict.fromkeys(found):
         parts = urlsplit(unescape(address))
-        check(parts.path or urlsplit(page).path, parts.query, client.app.routes)
+        check(parts.path or urlsplit(page).path, parts.query, reader.app.routes)
 
 
 def check(path, query, routes):

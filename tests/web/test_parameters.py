@@ -6,20 +6,19 @@ from html import unescape
 import pytest
 from starlette.datastructures import QueryParams
 from starlette.routing import Mount
-from starlette.testclient import TestClient
 
 from orrery.base.errors import ScenarioError
 from orrery.scenario.fields import BY_NAME
-from orrery.web.app import _pages, application
+from orrery.web.app import _pages
 from orrery.web.pages.command_pages import COMMAND_PAGES
+from orrery.web.pages.moved import ADDRESSES
 from orrery.web.parameters import NONE, PageRoute, Parameters
-from orrery.web.place import place_at
 
 BAD = "nosuch"
 TOLD = re.compile(rf"'[\w:-]*{BAD}|(got|no) {BAD}|{BAD}: nothing")
 """A message that repeats the word."""
 SAMPLES = {"{id}": "none", "{day}": "2026-11", "{name}": "none", "{key:path}": "sarathi-serve"}
-UNCHECKED = {"/card/{page:path}.png"}  # its query is that of the page, by whose rule it is checked
+UNCHECKED = {"/card/{page:path}.png", *ADDRESSES}  # their query is that of a page, by whose rule it is checked
 BESIDE = {
     **{f"/{page.name}": page.start for page in COMMAND_PAGES},
     "/my-device/file": {},
@@ -40,17 +39,6 @@ EXAMPLE = Parameters(
     settings=("tp", "input_tokens"),
     prefixes=("", "a."),
 )
-
-
-@pytest.fixture(scope="module")
-def app(tmp_path_factory):
-    return application(place_at(tmp_path_factory.mktemp("parameters")))
-
-
-@pytest.fixture(scope="module")
-def client(app):
-    with TestClient(app, base_url="http://127.0.0.1") as found:
-        yield found
 
 
 def paths():
@@ -104,32 +92,32 @@ def test_a_page_without_parameters_says_so():
         NONE.check(QueryParams("any=1"))
 
 
-def test_every_page_states_its_parameters(app):
-    every = [route for route in app.routes if not isinstance(route, Mount)]
+def test_every_page_states_its_parameters(reader):
+    every = [route for route in reader.app.routes if not isinstance(route, Mount)]
     assert {route.path for route in every if not isinstance(route, PageRoute)} == UNCHECKED
 
 
 @pytest.mark.parametrize(("path", "parameters"), PAGES)
-def test_a_name_that_no_page_reads_is_refused(client, path, parameters):
-    answer = client.get(path, params={"no_such_name": "1"}, follow_redirects=False)
+def test_a_name_that_no_page_reads_is_refused(reader, path, parameters):
+    answer = reader.get(path, params={"no_such_name": "1"}, follow_redirects=False)
     assert answer.status_code == 422
     assert "no_such_name: this page reads no parameter of that name" in unescape(answer.text)
 
 
-def taken(client, path, parameters, names):
+def taken(reader, path, parameters, names):
     """Names whose wrong word is answered as if it were right."""
     whole = {"whole": "1"} if "whole" in parameters.words else {}
     for name in names:
-        answer = client.get(path, params={**BESIDE.get(path, {}), **BESIDE.get(name, {}), **whole, name: BAD})
+        answer = reader.get(path, params={**BESIDE.get(path, {}), **BESIDE.get(name, {}), **whole, name: BAD})
         text = unescape(answer.text)
         if answer.status_code != 404 and not TOLD.search(text) and not re.search(f"Left out[^.]*{name}", text):
             yield name
 
 
 @pytest.mark.parametrize(("path", "parameters"), PAGES)
-def test_a_word_that_no_page_knows_is_refused(client, path, parameters):
+def test_a_word_that_no_page_knows_is_refused(reader, path, parameters):
     names = (*parameters.words, *sorted(parameters.numbers | parameters.checked))
-    assert not list(taken(client, path, parameters, names))
+    assert not list(taken(reader, path, parameters, names))
 
 
 def typed(parameters):
@@ -139,12 +127,12 @@ def typed(parameters):
 
 
 @pytest.mark.parametrize(("path", "parameters"), PAGES)
-def test_a_setting_that_is_no_number_is_refused(client, path, parameters):
+def test_a_setting_that_is_no_number_is_refused(reader, path, parameters):
     """One of each dozen by default."""
-    assert not list(taken(client, path, parameters, typed(parameters)[::12]))
+    assert not list(taken(reader, path, parameters, typed(parameters)[::12]))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("path", "parameters"), PAGES)
-def test_every_setting_that_is_no_number_is_refused(client, path, parameters):
-    assert not list(taken(client, path, parameters, typed(parameters)))
+def test_every_setting_that_is_no_number_is_refused(reader, path, parameters):
+    assert not list(taken(reader, path, parameters, typed(parameters)))

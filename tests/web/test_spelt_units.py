@@ -4,12 +4,9 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from starlette.testclient import TestClient
 
 from orrery.scenario.jobs import AGENTS, DAY, SLOW
 from orrery.web.address import query_of
-from orrery.web.app import application
-from orrery.web.place import place_at
 
 OTHER = re.compile(r".{0,40}\d(%| us\b).{0,20}")
 LOAD = "model=llama-3.1-8b&device=h100-sxm&input_tokens=1024&output_tokens=256&concurrency=32"
@@ -57,19 +54,13 @@ class Words(HTMLParser):
             self.found.append(data)
 
 
-@pytest.fixture(scope="module")
-def client(tmp_path_factory):
-    with TestClient(application(place_at(tmp_path_factory.mktemp("units"))), base_url="http://127.0.0.1") as found:
-        yield found
-
-
 def test_other_spellings_are_found():
     seen = Words("<p title='9 us'>98.3%<style>a{width:10%}</style></p><b>98.3 %, 4 µs</b>").found
     assert [text for text in seen if OTHER.search(text)] == ["9 us", "98.3%"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page).partition("?")[0])
-def test_no_page_spells_them_otherwise(client, page):
-    answer = client.get(page)
+def test_no_page_spells_them_otherwise(reader, page):
+    answer = reader.get(page)
     assert answer.status_code == 200
     assert [found[0] for text in Words(answer.text).found if (found := OTHER.search(text))] == []

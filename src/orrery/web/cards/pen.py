@@ -89,7 +89,7 @@ class Pen:
     def png(self) -> bytes:
         """The picture as a file."""
         written = BytesIO()
-        self._picture.quantize(palette=_palette(), dither=Image.Dither.NONE).save(written, "PNG")
+        self._picture.quantize(palette=_palette(), dither=Image.Dither.NONE).save(written, "PNG", compress_level=5)
         return written.getvalue()
 
 
