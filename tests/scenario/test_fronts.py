@@ -10,7 +10,15 @@ from orrery.scenario.ask import Answer
 from orrery.scenario.fronts import fronts_of
 from orrery.scenario.schema import read_scenario
 
-ASKED = {"model": "llama-3.1-8b", "device": "h100-sxm", "input_tokens": 1000, "output_tokens": 100, "max_devices": 2}
+ASKED = {
+    "model": "llama-3.1-8b",
+    "device": "h100-sxm",
+    "input_tokens": 1000,
+    "output_tokens": 100,
+    "max_devices": 2,
+    "weights": "bf16",
+    "kv": "bf16",
+}
 
 
 def points_of(**more):
@@ -54,12 +62,9 @@ def test_few_points_evenly_spread_from_one_user_to_the_slowest_that_people_read(
     for group in points.values():
         assert 3 <= len(group) <= 5
         assert group[0].settings["concurrency"] == 1
-        assert speed(group[-1]) >= 8.0 * 0.9  # an even loop beside the closed form that chose them
+        assert 8.0 * 0.9 <= speed(group[-1]) < 8.0 * 1.4  # an even loop beside the closed form that chose them
         distances = [math.log(speed(a) / speed(b)) for a, b in pairwise(group)]
         assert max(distances) < 2.0 * min(distances)
-    (one, two) = points[1][-1], points[2][-1]
-    assert speed(one) > speed(two)  # the memory of one ends its front; the other goes on to the slowest
-    assert speed(two) < 8.0 * 1.3
 
 
 def test_the_most_within_the_objectives_is_a_point_too(points):

@@ -44,8 +44,9 @@ class FrontEstimate:
 def fronts_of(scenario: Scenario) -> tuple[FrontEstimate, ...]:
     """The points of one device, fewest devices first, fastest for one user first; empty where nothing fits.
 
-    The scenario states one device and the lengths; formats, engine and ``max_devices`` as it likes. The token budget is
-    the engine's own. Pipelines are tried only where the model does not fit without.
+    The scenario states one device, the lengths and the formats, which a point takes as they are written (weights may be
+    left out where the checkpoint has its own few bits); engine and ``max_devices`` as it likes. The token budget is the
+    engine's own. Pipelines are tried only where the model does not fit without.
     """
     goal, _ = goal_of(scenario)
     curves = _curves(scenario, goal)
