@@ -15,10 +15,11 @@ and its test rows (at most 200 of a device, op, format and engine) are predicted
 those of its generation, where another of it was timed; *new*, those of all other generations, weighed by how long the
 last-level cache lasts at the memory's bandwidth and how much of it each compute unit gets, as a device file of a
 generation of its own gets them; *new, evenly*, every generation weighing the same. Learned corrections are left out
-with the device. Intervals of *new* come from generations left out, and the one that judges a device was made without
-its generation. Serving runs are predicted with the kernels of other generations; constants of engines stay, and these
-runs had a part in them. A cell: median / mean / 90th percentile; then the share of measurements in the 80 % interval.
-By `python tools/device_left_out.py --data ../shared/data`.
+with the device. Intervals of siblings are those that ship, or twice (log) the one sibling's own; those of three count
+on what siblings' trees learned, which is left out here. Intervals of *new* come from generations left out, and the one
+that judges a device was made without its generation. Serving runs are predicted with the kernels of other generations;
+constants of engines stay, and these runs had a part in them. A cell: median / mean / 90th percentile; then the share of
+measurements in the 80 % interval. By `python tools/device_left_out.py --data ../shared/data`.
 """
 
 Entry = Mapping[str, float]

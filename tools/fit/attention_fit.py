@@ -170,12 +170,6 @@ def widened(spread: Mapping[str, float], factor: float) -> dict[str, float]:
     return {name: round(value**factor, 4) for name, value in spread.items()}
 
 
-def width(values: Floats) -> float:
-    """Log width of the 80 % interval."""
-    low, high = np.quantile(np.log(values), (0.1, 0.9))
-    return float(high - low)
-
-
 def error_line(label: str, values: Floats) -> str:
     """Median, mean, 90th percentile of |predicted / measured - 1|, and the median bias."""
     relative = 1 / values
@@ -287,7 +281,7 @@ def own_entries(
 def pooled_entries(rule: Rule, groups: Sequence[Group], own: Sequence[Mapping[str, float]]) -> list[dict[str, object]]:
     """Entries a generation and for anybody, each with the error of devices (generations) left out."""
     entries: list[dict[str, object]] = []
-    stretch: list[float] = []
+    pairs: list[tuple[Floats, Floats]] = []
     single: list[tuple[Group, Mapping[str, float]]] = []
     for kind in sorted({(g.format, g.engine) for g in groups}):
         alike = [(g, c) for g, c in zip(groups, own, strict=True) if (g.format, g.engine) == kind]
@@ -297,19 +291,43 @@ def pooled_entries(rule: Rule, groups: Sequence[Group], own: Sequence[Mapping[st
                 single.append(members[0])
                 continue
             left_out = _left_out(rule, members, lambda g: g.device.name)
-            inside = [width(ratios(rule, g, c, CALIBRATE)) for g, c in members]
-            stretch += [width(v) / w for v, w in zip(left_out, inside, strict=True)]
+            inside = [ratios(rule, g, c, CALIBRATE) for g, c in members]
+            pairs += zip(inside, left_out, strict=True)
             entries.append(_pooled(rule, {"generation": generation}, members, left_out, "devices"))
         if len({g.device.generation for g, _ in alike}) > 1:
             left_out = _left_out(rule, alike, lambda g: g.device.generation)
             entries.append(_pooled(rule, {"generation": ""}, alike, left_out, "generations"))
-    factor = max(1.0, float(np.median(stretch))) if stretch else 1.5
+    factor = sibling_factor(pairs)
     for group, constants in single:
         spread = widened(spread_of(ratios(rule, group, constants, CALIBRATE)), factor)
         at = f"{rule.op} table, {group.device.name} alone; interval {factor:.2f} times its own, as between siblings"
         owner = {"generation": group.device.generation}
         entries.append(entry(rule, owner, [group], constants, spread, at))
     return entries
+
+
+FACTORS = np.arange(1.0, 4.0, 0.01)
+HELD = 0.8
+"""Share of a device's measurements that the interval of its sibling's constants should hold."""
+
+
+def sibling_factor(pairs: Sequence[tuple[Floats, Floats]]) -> float:
+    """How much wider (log) an interval is on a device that was not measured than on its measured sibling.
+
+    ``pairs``: measured / predicted of each device by its own constants, and by its siblings'. The least factor at which
+    intervals of the first hold ``HELD`` of the second, so that what siblings differ by in level counts as well as how
+    far rows scatter; every pair weighs the same.
+    """
+    if not pairs:
+        return 1.5
+    ends = [np.quantile(own, (0.1, 0.9)) for own, _ in pairs]
+    for factor in FACTORS:
+        held = [
+            np.mean((v >= low**factor) & (v <= high**factor)) for (low, high), (_, v) in zip(ends, pairs, strict=True)
+        ]
+        if np.mean(held) >= HELD:
+            return float(factor)
+    return float(FACTORS[-1])
 
 
 def _left_out(
