@@ -78,6 +78,8 @@ def _surface(
 
 def stacked(surfaces: Sequence[Surface]) -> Surface:
     """The tables of several deployments as one, for loops that take any of them; made with the same sizes."""
+    if len(surfaces) == 1:  # megabytes that nobody changes are not copied for every run
+        return Surface(*(table[np.newaxis] for table in surfaces[0]))
     longest = max(s.shared.shape[0] for s in surfaces)
     padded = [s._replace(shared=np.pad(s.shared, ((0, longest - s.shared.shape[0]), (0, 0)))) for s in surfaces]
     return Surface(*(np.ascontiguousarray(np.stack(tables)) for tables in zip(*padded, strict=True)))

@@ -6,6 +6,7 @@ a unit; split between prompts and answers it has a unit for each. Independent da
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from math import ceil
 from typing import Any
 
@@ -310,12 +311,20 @@ def _add_pool(lists: _Lists, service: Service, number: int, memories: Sequence[M
 def _held(service: Service, deployments: list[Deployment], memories: Sequence[Memory], sizes: Sizes) -> Ints:
     """Bytes on the fullest device of a sequence of 0, 1, 2, … blocks, by deployment."""
     most = ceil(sizes.longest_tokens / sizes.block_tokens) + 2
-    rows: list[list[float]] = []
+    rows: list[Ints] = []
     for k in range(len(deployments)):
         memory = memories[k * len(memories) // len(deployments)]
         memory = replace(memory, cache=compressed(memory.cache, service.compression))
-        rows.append([0.0, *(memory.taken_bytes(b * sizes.block_tokens) for b in range(1, most + 1))])
-    return np.rint(np.array(rows)).astype(np.int64)
+        rows.append(_held_by_blocks(memory, sizes.block_tokens, most))
+    return np.stack(rows)
+
+
+@lru_cache(maxsize=64)
+def _held_by_blocks(memory: Memory, block_tokens: int, most: int) -> Ints:
+    """The same of one deployment; searches ask for it again with every rate that they try."""
+    held = np.rint([0.0, *(memory.taken_bytes(b * block_tokens) for b in range(1, most + 1))]).astype(np.int64)
+    held.flags.writeable = False
+    return held
 
 
 def _surfaces(
@@ -329,26 +338,37 @@ def _surfaces(
     filled = service.filling.step_tokens if service.filling else 0
     tokens = min(max(budget, seqs * (1 + checked), filled), LONGEST_PASS_TOKENS)
 
-    def tables(d: Deployment) -> Surface:
-        return surface_of(
-            d,
-            most_tokens=tokens,
-            most_sequences=seqs * (1 + checked),
-            most_context_tokens=sizes.longest_tokens,
-            most_prompt_tokens=min(sizes.longest_prompt_tokens, tokens),
-            guesses=checked,
-        )
-
+    limits = {
+        "most_tokens": tokens,
+        "most_sequences": seqs * (1 + checked),
+        "most_context_tokens": sizes.longest_tokens,
+        "most_prompt_tokens": min(sizes.longest_prompt_tokens, tokens),
+        "guesses": checked,
+    }
     if not service.split:
-        return stacked([tables(d) for d in deployments]), 1
+        return _stacked(tuple(deployments), **limits), 1
+    fracs = service.split.answers_fracs
+    return _stacked_splits(tuple(deployments), fracs, sizes, **limits), 2 * len(fracs)
+
+
+@lru_cache(maxsize=8)
+def _stacked(deployments: tuple[Deployment, ...], **limits: int) -> Surface:
+    """The tables of whole machines: megabytes, which searches ask for again with every rate that they try."""
+    return stacked([surface_of(d, **limits) for d in deployments])
+
+
+@lru_cache(maxsize=8)
+def _stacked_splits(
+    deployments: tuple[Deployment, ...], answers_fracs: tuple[float, ...], sizes: Sizes, **limits: int
+) -> Surface:
+    """The same of split ones."""
     found: list[Surface] = []
     for k, d in enumerate(deployments):
-        for answers in sorted(service.split.answers_fracs):
+        for answers in sorted(answers_fracs):
             own, other = (1.0 - answers, answers) if k % 2 == 0 else (answers, 1.0 - answers)
-            alone = with_share(d, own)
-            company = _in_company(d, own, other, k % 2 == 0, sizes)
-            found += [_drawing(d, tables(alone), own), _drawing(d, tables(company), own)]
-    return stacked(found), 2 * len(service.split.answers_fracs)
+            parts = with_share(d, own), _in_company(d, own, other, k % 2 == 0, sizes)
+            found += [_drawing(d, surface_of(part, **limits), own) for part in parts]
+    return stacked(found)
 
 
 def _first_split(service: Service) -> int:
