@@ -34,6 +34,7 @@ def test_both_ways_by_hand():
 
 def test_what_does_not_run_is_carried_as_far_as_it_goes():
     assert carry({(512, 8): 1.0}, {(4, 2): 2.0, (8, 1): 3.0}) == (4, 2)
+    assert carry({(512, 8): 1.0}, {(4, 8): 2.0, (512, 1): 3.0, (513, 8): 4.0}) == (4, 8)
     assert carry({(4, 1): 1.0}, {(8, 1): 3.0}) is None
     assert carry({("fp8", 8): 1.0}, {("bf16", 8): 3.0}) is None
     (found, _) = carried_over(rows(a={8: 9.0}, b={64: 5.0}), ["device", "max_num_seqs"])

@@ -146,6 +146,16 @@ def test_a_month_of_every_way_to_pay():
     )
 
 
+def test_the_month_from_which_owning_was_cheaper():
+    """19,200 $ and 1,375.94 a month reach 6,531.94 a month of rent after 3.7 months; 4,800 $ after 0.9."""
+    assert paid().sentences[3:] == (
+        "own has not cost less than rent in all within 3 months.",
+        "own has not cost less than api in all within 3 months.",
+    )
+    assert paid(months=4).sentences[3] == "own has cost less than rent in all from month 4."
+    assert paid(buy_usd=2400).sentences[3] == "own has cost less than rent in all from month 1."
+
+
 def test_power_is_in_a_rent_unless_its_price_is_said():
     found = paid(electricity=None, people_usd_per_month=None, busy_frac=None)
     assert found.way("rent").month_usd == found.way("rent").fixed_usd == pytest.approx(2 * 0.001 * MONTH_S)

@@ -11,6 +11,18 @@ from orrery.scenario import users as asked_users
 from orrery.scenario.fields import BY_NAME
 from orrery.scenario.fields_bits import BITS_BY_NAME
 from orrery.scenario.fields_experiment import EXPERIMENT_BY_NAME
+from orrery.scenario.fields_fleet import (
+    FAULT_SETTINGS,
+    FLEET_SETTINGS,
+    LIMIT_SETTINGS,
+    ORIGIN_SETTINGS,
+    OUTAGE_SETTINGS,
+    POOL_SETTINGS,
+    RACK_SETTINGS,
+    REGION_SETTINGS,
+    ROW_SETTINGS,
+    TENANT_SETTINGS,
+)
 from orrery.scenario.fields_graph import GRAPH_BY_NAME, STAGE_BY_NAME
 from orrery.scenario.fields_kernel import KERNEL_BY_NAME
 from orrery.scenario.fields_owned import CLUSTER_BY_NAME, OWNED_BY_NAME
@@ -39,6 +51,21 @@ TABLES = {
     "search": SEARCH_BY_NAME,
     "shift": SHIFT_BY_NAME,
     "split": SPLIT_BY_NAME,
+    **{
+        name: {setting.name: setting for setting in settings}
+        for name, settings in (
+            ("fleet", FLEET_SETTINGS),
+            ("origin", ORIGIN_SETTINGS),
+            ("region", REGION_SETTINGS),
+            ("pool", POOL_SETTINGS),
+            ("tenant", TENANT_SETTINGS),
+            ("fault", FAULT_SETTINGS),
+            ("outage", OUTAGE_SETTINGS),
+            ("limit", LIMIT_SETTINGS),
+            ("row", ROW_SETTINGS),
+            ("rack", RACK_SETTINGS),
+        )
+    },
 }
 
 DEFAULTS = {
@@ -112,6 +139,13 @@ OTHER_EXAMPLES = [
     "batch",
     "pue",
     "usd_per_tonne",
+    "round_trips",
+    "weekend",
+    "turn_s",
+    "zone_away_s",
+    "region_away_s",
+    "slow_length_s",
+    "slow_ratio",
     "input_bytes",
 ]
 """Settings that are only written to change their default, or whose default is no bare number."""
@@ -128,8 +162,22 @@ REASONED = {
     "mantissa_bits": "as many as FP32 has",
     "round_trip_s": "a minute",
     "limit_s": "an hour",
+    "latitude": "a pole",
+    "longitude": "half way round",
+    "utc_offset": "the last and the first place on the clock",
+    "peak_hour": "a day",
+    "start_hour": "a week",
+    "days": "a year, and a month before it",
+    "round_trips": "a handshake of many messages",
+    "pue": "the worst of small rooms",
 }
 """Bounds that are no powers of ten or two, and what they are."""
+
+
+def stated_defaults(setting: Setting) -> list[float]:
+    """The default that help states, where it is a number: "default 6", "default: at most 6" or "6 (default)"."""
+    found = re.findall(r"default:? (?:at most )?(\d[\d.]*\d|\d)|\b(\d+) \(default\)", setting.help)
+    return [float(after or before) for after, before in found]
 
 
 def numeric() -> Iterator[tuple[str, Setting]]:
@@ -147,11 +195,30 @@ def test_the_default_that_help_names_is_taken(key, numbers):
 def test_examples_show_the_default_where_people_write_it_too():
     changed: set[str] = set()
     for table, setting in numeric():
-        for number in re.findall(r"default:? (?:at most )?(\d[\d.]*\d|\d)", setting.help):
-            if float(setting.example) != float(number):
+        for number in stated_defaults(setting):
+            if float(setting.example) != number:
                 assert setting.name in OTHER_EXAMPLES, f"{table}: {setting.name} = {setting.example}, {setting.help}"
                 changed.add(setting.name)
     assert changed == {*OTHER_EXAMPLES}
+
+
+FROM_ONE = {"pue", "peak_to_trough", "round_trips", "turns", "oversampling", "slow_ratio"}
+"""Ratios and counts with parts that mean nothing below 1; a device of ratio 1 is not slow, so that one begins above."""
+
+
+def test_ratios_that_begin_at_one():
+    found = {setting.name for _, setting in numeric() if setting.kind == "number" and setting.least == 1.0}
+    assert found == FROM_ONE
+    for table, setting in numeric():
+        if setting.name in FROM_ONE and (table, setting.name) != ("fault", "slow_ratio"):
+            assert setting.holds(1.0) == (setting.name != "slow_ratio"), f"{table}: {setting.name}"
+
+
+def test_what_is_taken_where_nobody_says_may_be_written():
+    """But for 0, where a number above 0 asks for something at all."""
+    for table, setting in numeric():
+        for number in stated_defaults(setting):
+            assert setting.holds(number) or number == 0.0, f"{table}: {setting.name} = {number:g}"
 
 
 def test_bounds_are_round_numbers():

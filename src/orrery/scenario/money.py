@@ -53,9 +53,10 @@ class Money:
                 found.append(f"{way.name}: {_break_even(way)}; it is used {percent(self.used_frac)}.")
         for other in (rent, api):
             if own and other:
-                month = first_month_cheaper(own, other)
-                when = f"from month {month}" if month else f"not within {len(own.cash_usd)} months"
-                found.append(f"own has cost less than {other.name} in all {when}.")
+                if month := first_month_cheaper(own, other):
+                    found.append(f"own has cost less than {other.name} in all from month {month}.")
+                else:
+                    found.append(f"own has not cost less than {other.name} in all within {len(own.cash_usd)} months.")
         return tuple(found)
 
     def to_json(self) -> dict[str, Any]:

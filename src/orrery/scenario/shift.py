@@ -183,14 +183,15 @@ def _job(text: str, count: int) -> Job:
 
 
 def _too_much(hours: Hours, jobs: tuple[Job, ...], limit: float) -> Infeasible:
-    """The jobs' need of the row's spare power, against its supply."""
+    """The jobs' need, against what each could have alone and what the row spares in the hours of any."""
     room = (np.maximum(limit - hours.base_w, 0.0) * hours.length_s).reshape(hours.num_sites, -1).sum(axis=0)
     need = sum(job.energy_j for job in jobs)
-    has = [min(room[j.first : j.last].sum(), j.limit_w * (j.last - j.first) * hours.length_s) for j in jobs]
+    has = [min(j.energy_j, room[j.first : j.last].sum(), j.limit_w * (j.last - j.first) * hours.length_s) for j in jobs]
+    of_any = sorted({hour for j in jobs for hour in range(j.first, j.last)})
     return Infeasible(
         what="energy of the jobs within their hours and limits",
         need=need,
-        have=float(min(sum(has), room.sum())),
+        have=float(min(sum(has), room[of_any].sum())),
         unit="j",
         smallest_change="Allow more hours, more kilowatts for a job, or a higher limit of the row.",
     )

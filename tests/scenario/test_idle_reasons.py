@@ -1,0 +1,91 @@
+"""Why a technique changes nothing: each reason holds exactly where what it needs is not there."""
+
+import re
+
+import pytest
+
+import orrery
+from orrery.scenario.levers.idle import NOTED, Found, idle_because, idle_notes
+
+ONE = Found()
+BUSY = Found(
+    tp=2,
+    pp=2,
+    dp=2,
+    ep=2,
+    replicas=2,
+    has_pools=True,
+    has_experts=True,
+    has_host_cache=True,
+    swaps=True,
+    preemptions=3,
+)
+
+REASONS = [
+    ("overlap", "ladder-residual", ONE, "tp is 1"),
+    ("router", "least-loaded", ONE, "replicas is 1: there is nothing to choose"),
+    ("lend_cache", "True", ONE, "replicas is 1: there is no other cache"),
+    ("lend_cache", "False", ONE, ""),
+    ("transfer", "layers", ONE, "no cache travels"),
+    ("same_node", "True", ONE, "no cache travels"),
+    ("same_node", "False", ONE, ""),
+    ("think_s", "3", ONE, ""),
+    ("think_s", "3", Found(has_pauses=False), "nobody thinks"),
+    ("swap", "overlapped", ONE, "nothing leaves the device"),
+    ("swap", "overlapped", Found(swaps=True, preemptions=0), "no request is preempted"),
+    ("swap", "overlapped", Found(swaps=True, preemptions=1), ""),
+    ("swap", "overlapped", Found(has_host_cache=True, preemptions=0), ""),
+    ("queue", "shortest", ONE, ""),
+    ("queue", "shortest", Found(waiting_requests=0.0), "no request waits"),
+    ("preemption", "swap", ONE, ""),
+    ("preemption", "swap", Found(preemptions=0), "the KV cache never fills"),
+    ("schedule", "1f1b", ONE, "pp is 1"),
+    ("pipeline_sends", "early", ONE, "pp is 1"),
+    ("tensor_overlap", "rings", ONE, "tp is 1: there is no tensor-parallel collective"),
+    ("expert_overlap", "batches", ONE, "the model has no experts"),
+    ("expert_overlap", "batches", Found(has_experts=True), "ep is 1"),
+    ("expert_overlap", "expert-serial", ONE, ""),
+    ("expert_placement", "in-order", ONE, ""),
+    ("expert_placement", "balanced", Found(ep=2), "the model has no experts"),
+    ("expert_offload", "host", ONE, "the model has no experts"),
+    ("sharding", "zero1", ONE, "dp is 1: there is no other rank to share"),
+    ("local_updates", "periodic", ONE, "dp is 1: there is no other replica"),
+    ("sites_train", "apart", ONE, "dp is 1: there is no other replica"),
+    ("gradient_overlap", "buckets", ONE, "dp is 1: there is no other rank to sum"),
+    ("gradient_overlap", "buckets", Found(dp=2, sums_by_layer=True), "zero3 without a pipeline"),
+    ("weights", "fp8", ONE, ""),
+]
+
+
+@pytest.mark.parametrize(("setting", "value", "found", "why"), REASONS)
+def test_what_is_missing(setting, value, found, why):
+    said = idle_because({setting: value}, found)
+    assert said.startswith(why)
+    assert bool(said) == bool(why)
+
+
+def test_nothing_is_missing_where_all_is_there():
+    for setting, value, _, _ in REASONS:
+        assert idle_because({setting: value}, BUSY) == ""
+
+
+def test_notes_of_what_was_asked_for():
+    """Only of settings that the commands speak of, and of all that change nothing."""
+    given = {"queue": "shortest", "router": "least-loaded", "sharding": "zero1", "overlap": "ladder-residual"}
+    assert "sharding" not in NOTED
+    assert idle_notes(given, Found(waiting_requests=0.0, tp=2)) == (
+        "router = least-loaded: no effect on this deployment: replicas is 1: there is nothing to choose between",
+        "queue = shortest: no effect on this deployment: no request waits",
+    )
+    assert idle_notes(given, BUSY) == ()
+
+
+def test_experts_on_the_host_are_told_at_four_sizes_of_a_step():
+    """From one token to a prompt's; with every expert on the device none is missing."""
+    asked = {"model": "mixtral-8x7b", "device": "h100-sxm", "input_tokens": 64, "output_tokens": 64, "concurrency": 1}
+    (note,) = [n for n in orrery.estimate(**asked, expert_offload="host").notes if n.startswith("expert_offload:")]
+    shown = re.findall(r"(\d+) (\d+\.\d+) \(bound (\d+\.\d+)\)", note)
+    assert [int(tokens) for tokens, _, _ in shown] == [1, 16, 256, 4096]
+    for _, ratio, bound in shown:
+        assert 1.0 < float(bound) <= float(ratio)
+    assert note.startswith("expert_offload: 50 % of each layer's experts on the device (lru)")
