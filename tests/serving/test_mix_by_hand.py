@@ -229,9 +229,11 @@ def test_wide_waves_are_even():
     wide = waves_of(one(0.9), 0.3, 2.0)
     assert wide.densities[:-1] == pytest.approx(1.0, abs=0.4)
     endless = waves_of(one(0.3), 0.2, inf)
-    assert (endless.densities == 1.0).all()
-    assert endless.weights.sum() == pytest.approx(1.0)
-    assert len(endless.weights) == MOMENTS * WAVE_ROUNDS + 1
+    assert (endless.densities, endless.weights) == (1.0, 1.0)
+    some = waves_of(np.array([0.3, 0.3]), 0.2, np.array([inf, 10.0]))  # beside one that has an end
+    assert (some.densities[:, 0] == 1.0).all()
+    assert some.weights[:, 0].sum() == pytest.approx(1.0)
+    assert len(some.weights) == MOMENTS * WAVE_ROUNDS + 1
 
 
 def test_widths_of_starts():

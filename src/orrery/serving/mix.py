@@ -162,6 +162,8 @@ def bunching(
     way and comes behind it, at once. A width x of starts is one of sqrt(x^2 + w^2) - g the next time, so that it grows
     no further than to (w^2 - g^2) / 2g, nor falls below that of the prompts themselves, or of a step (``least``).
     """
+    if np.isinf(rounds).all():
+        return np.ones_like(load)
     start, width, until, later, last = _spreading(load, spread_frac, rounds, gather, least)
     together = 2 * (np.sqrt(start + width * (until + 0.5)) - np.sqrt(start + width * 0.5)) / width
     mean = (together + (later - until) / last) / later
@@ -178,6 +180,8 @@ def waves_of(
     """The waves whose mean is ``bunching``. What adds up in squares tends to a normal law, whose deviation is the width
     over sqrt(12): many slots have prompts in its tails as well, in more steps than an even wave of that width takes.
     """
+    if np.isinf(rounds).all():  # most questions: prompts come at any time, which one density says
+        return Waves(densities=np.ones((1, *load.shape)), weights=np.ones((1, *load.shape)))
     start, width, until, later, last = _spreading(load, spread_frac, rounds, gather, least)
     spent = np.arange(0.5, WAVE_ROUNDS).reshape(-1, *(1,) * load.ndim) / WAVE_ROUNDS * until + 0.5
     deviation = np.clip(np.sqrt(start + width * spent), least, 1.0) / sqrt(12.0)
