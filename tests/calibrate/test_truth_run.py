@@ -7,6 +7,7 @@ import pytest
 
 import orrery
 from orrery.base.errors import ScenarioError
+from orrery.calibrate.measure import quiet
 from orrery.calibrate.truth import run as truth
 from orrery.calibrate.truth.cases import (
     LONG,
@@ -42,9 +43,11 @@ def table(tmp_path_factory):
     folder = tmp_path_factory.mktemp("truth")
     write_configs([TINY], folder)
     done = []
-    quiet = truth.listening(patience_s=0.05)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quiet, "LISTEN_S", 0.0)
+        sampler = truth.listening(patience_s=0.05)
     rows = measure(
-        CASES, device="intel-n150", configs=folder, rounds=2, quiet=quiet, on_progress=lambda *at: done.append(at)
+        CASES, device="intel-n150", configs=folder, rounds=2, quiet=sampler, on_progress=lambda *at: done.append(at)
     )
     assert done == [(i, 10) for i in range(1, 11)]
     path = folder / "measured.csv"
