@@ -11,9 +11,9 @@ import orrery
 from orrery.base.errors import OutOfRange, ScenarioError
 from orrery.catalog.devices import get_device
 from orrery.catalog.models import get_model
-from orrery.execution.composition import missed_frac, serve
+from orrery.execution.composition import Node, missed_frac, serve
 from orrery.execution.dataflow.decoder import pass_s
-from orrery.scenario.composition import shares_of
+from orrery.scenario.composition import CompositionAnswer, Expert, shares_of
 from orrery.scenario.simulations import simulate
 
 NODE = {
@@ -55,6 +55,52 @@ def test_time_is_runs_and_switches_and_more_room_never_misses_more(experts, held
     more = serve(experts, held + 1, run_s=run_s, switch_s=switch_s)
     assert more.is_missed.sum() <= found.is_missed.sum()
     assert found.is_missed.sum() >= len(set(experts))
+
+
+def answer_of(held, num_experts=4):
+    """One second to route, two to a first token, half for each later one; an expert of 40 bytes comes up in 1 + 4 s."""
+    expert = Expert(
+        router_s=1.0,
+        first_token_s=2.0,
+        per_token_s=0.5,
+        node=Node(fast_bytes=1000.0, switch_bytes_per_s=10.0, switch_latency_s=1.0),
+        expert_bytes=40.0,
+        held=held,
+    )
+    served = serve([0, 1, 0, 2, 1], 2, run_s=2.0, switch_s=3.0)
+    return CompositionAnswer(
+        deployment=None,
+        expert=expert,
+        shares=(1.0 / num_experts,) * num_experts,
+        output_tokens=9,
+        served=served,
+        seed=0,
+        tariff=None,
+        notes=(),
+    )
+
+
+def test_a_lone_request_by_its_parts():
+    """A quarter of four experts is held: three of four requests wait for 5 s. Nine tokens run for 1 + 2 + 4 s."""
+    found = answer_of(held=1)
+    missed = found.settled_missed_frac
+    assert missed == pytest.approx(0.75, abs=0.02)
+    assert [point.output_tokens for point in found.curve] == [1, 9, 20, 100, 500, 2000]
+    point = found.curve[1]
+    assert point.request_s == pytest.approx(7.0 + missed * 5.0)
+    assert point.switch_frac == pytest.approx(missed * 5.0 / (7.0 + missed * 5.0))
+    assert found.curve[0].request_s == pytest.approx(3.0 + missed * 5.0)
+    assert [rate for rate, _ in found.links] == [1.25, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0]
+    assert found.links[3][1] == pytest.approx(point.request_s)
+    assert found.links[0][1] == pytest.approx(7.0 + missed * (1.0 + 40 / 1.25))
+    assert found.output_tokens_per_s == pytest.approx(9 * 5 / 22)
+    assert found.duration_s == 22.0
+    assert found.latency_s.tolist() == [5.0, 5.0, 2.0, 5.0, 5.0]
+
+
+def test_replicas_that_hold_every_expert_hold_a_router_each():
+    """25 places are 24 experts and the router: 48 take two replicas, and 49 three."""
+    assert [answer_of(24, n).replicas_to_hold_all for n in (1, 24, 25, 48, 49)] == [1, 1, 2, 2, 3]
 
 
 def test_a_share_of_experts_held_is_the_share_of_hits_where_all_are_alike():

@@ -33,6 +33,15 @@ def printed(capsys, *words):
     return json.loads(capsys.readouterr().out)
 
 
+def test_two_layers_must_lie_on_the_device():
+    """141 G weights of 16 bits in 56 layers: two of them take 10 GB, and the rest waits on the host."""
+    big = BASE | {"model": "mixtral-8x22b", "batch": 8}
+    lacking = orrery.estimate(**big | {"device": "rtx-2080"}).infeasible
+    assert lacking.need == pytest.approx(2 * 141e9 * 2 / 56, rel=0.01)
+    assert lacking.have == pytest.approx(8.59e9, rel=0.02)
+    assert not isinstance(orrery.estimate(**big | {"device": "gtx-1080-ti"}), InfeasibleAnswer)
+
+
 def test_a_pass_by_hand():
     """Mixtral's 46.7 G weights in 16 bits over a link of 32 GB/s at 0.82; 128 KiB a cached token at 0.76 of memory."""
     x = orrery.estimate(**BASE, batch=1000).work

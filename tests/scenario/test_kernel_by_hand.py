@@ -7,6 +7,7 @@ from orrery.base.errors import OutOfRange, ScenarioError
 from orrery.catalog.devices import get_device
 from orrery.scenario.fields_kernel import KERNEL_BY_NAME
 from orrery.scenario.kernel.products import skew
+from orrery.scenario.kernel.sweep import points, read_sweeps
 
 SMALL = {"m": 8, "n": 64, "k": 256}
 """2,048 activations, 16,384 weights and 512 results of 2 bytes; 2 x 131,072 operations."""
@@ -236,3 +237,50 @@ def test_a_fabric_of_as_many_devices_is_taken():
     row = rows(op="all-to-all", device="h100-sxm", fabric="leaf-spine", devices=8, **sizes)["singlepath", "bytes"]
     assert (row.details["hosts"], row.details["oversubscription"]) == (8, 2.0)
     assert row.roofs_s["network"] == pytest.approx(7e6 / 8 / get_device("h100-sxm").scaleout.each_way_bytes_per_s)
+
+
+SIZES = ("m", "window_tokens", "message_bytes")
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("m=1,4,4, 2", (1, 4, 2)),
+        ("m=1:4:+1", (1, 2, 3, 4)),
+        ("m=1:64:x4", (1, 4, 16, 64)),
+        ("m=1:63:*4", (1, 4, 16)),
+        ("m=1:100:3", (1, 10, 100)),
+        ("m=3:3:2", (3,)),
+        ("window_tokens=0:8:+4", (0, 4, 8)),
+        ("message-bytes=1k:4k:x2", (1000, 2000, 4000)),
+    ],
+)
+def test_values_of_a_sweep(text, values):
+    (found,) = read_sweeps([text], SIZES).values()
+    assert found == pytest.approx(values)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("m=1:4:+0", "a step above 0"),
+        ("m=1:4:+-1", "a step above 0"),
+        ("m=1:4:x1", "a first value above 0 and a ratio above 1"),
+        ("window_tokens=0:8:x2", "a first value above 0 and a ratio above 1"),
+        ("window_tokens=0:8:3", "how many values there are"),
+        ("m=1:4:1", "how many values there are"),
+        ("m=1:4:2.5", "how many values there are"),
+        ("m=4:1:+1", "below its first"),
+        ("m=0,1", "a whole number from 1"),
+        ("m=1.5", "a whole number from 1"),
+    ],
+)
+def test_sweeps_that_make_no_sense(text, words):
+    with pytest.raises(ScenarioError, match=words):
+        read_sweeps([text], SIZES)
+
+
+def test_points_of_two_sweeps():
+    swept = read_sweeps(["m=1,2", "window_tokens=0,8"], SIZES)
+    assert points(swept) == [{"m": m, "window_tokens": w} for m in (1, 2) for w in (0, 8)]
+    assert points({}) == [{}]

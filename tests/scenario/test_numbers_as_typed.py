@@ -3,8 +3,10 @@
 import pytest
 
 from orrery.base.errors import ScenarioError
+from orrery.scenario.acceptance import read_acceptance
 from orrery.scenario.amounts import amount, milliseconds
 from orrery.scenario.bits_files import read_layers, read_sensitivity
+from orrery.scenario.expert_loads import read_loads
 from orrery.scenario.own_price import by_device, own_usd_per_hour
 from orrery.scenario.schema import read_scenario
 
@@ -126,3 +128,40 @@ def test_sensitivities_that_make_no_sense(tmp_path, text, words):
     path.write_text(text)
     with pytest.raises(ScenarioError, match=words):
         read_sensitivity(path, ("int8", "fp8"))
+
+
+def test_acceptance_by_position_and_rank(tmp_path):
+    """Shares from 0 to 1, both ends among them; at most 64 positions of 64 ranks."""
+    assert read_acceptance("0.85, 0,1") == ((0.85,), (0.0,), (1.0,))
+    assert read_acceptance("0.6/0.2/0.1,0.5") == ((0.6, 0.2, 0.1), (0.5,))
+    assert read_acceptance(None) == read_acceptance("") == ()
+    path = tmp_path / "shares.csv"
+    path.write_text("0.6,0.2\n0.5,\n")
+    assert read_acceptance(str(path)) == ((0.6, 0.2), (0.5,))
+    assert len(read_acceptance(",".join(["0.5"] * 64))) == len(read_acceptance("/".join(["0.5"] * 64))[0]) == 64
+    for text in (",".join(["0.5"] * 65), "/".join(["0.5"] * 65), "0.5,,0.5", "0.5/"):
+        with pytest.raises(ScenarioError, match="for at most 64 positions of 64 ranks"):
+            read_acceptance(text)
+    for text in ("1.01", "-0.1", "0.5,2"):
+        with pytest.raises(ScenarioError, match="write shares from 0 to 1"):
+            read_acceptance(text)
+    with pytest.raises(ScenarioError, match="which is no file"):
+        read_acceptance("most")
+
+
+def test_loads_of_experts(tmp_path):
+    assert read_loads("balanced").is_dealt
+    assert (read_loads("zipf:0").exponent, read_loads("ZIPF:0.5").exponent) == (0.0, 0.5)
+    most = 4.0  # of eight experts the likeliest has 92 %
+    assert read_loads(f"zipf:{most:g}").exponent == most
+    for text in (f"zipf:{most + 0.1:g}", "zipf:-0.1", "zipf:steep", "zipf:nan"):
+        with pytest.raises(ScenarioError, match="write zipf:S with S from 0 to 4"):
+            read_loads(text)
+    path = tmp_path / "loads.json"
+    path.write_text("[3, 1, 0]")
+    assert read_loads(str(path)).shares == (0.75, 0.25, 0.0)
+    for text in ("[0, 0]", "[1, -1]", "[1e999]", "[]"):
+        path = tmp_path / f"{abs(hash(text))}.json"
+        path.write_text(text)
+        with pytest.raises(ScenarioError, match=r"none below 0, and not all of them 0|is no list of numbers"):
+            read_loads(str(path))

@@ -199,3 +199,17 @@ def test_what_is_not_used_is_said():
     assert drawn.startswith("drawn numbers (seed 3) are no model's")
     (wide,) = quantize(array, formats="int8/tensor", wide_above=2).notes
     assert wide.startswith("wide_above: columns above 2 stay in 16 bits")
+
+
+def test_progress_counts_every_tensor_format_and_seed(tmp_path):
+    """Two tensors in two formats are four steps, and in one format with two seeds as many: the second goes on."""
+    path = tmp_path / "two.npz"
+    np.savez(path, a=np.ones((4, 4), np.float32), b=np.ones((4, 4), np.float32))
+    told: list[tuple[int, int]] = []
+    quantize(path, formats="int8/tensor,int4/tensor", on_progress=lambda done, total: told.append((done, total)))
+    assert told == [(0, 4), (1, 4), (2, 4), (2, 4), (3, 4), (4, 4)]
+    told.clear()
+    seeds = {"recipes": "gptq", "seeds": 2}
+    quantize(path, formats="int4/row", **seeds, on_progress=lambda done, total: told.append((done, total)))
+    assert [done for done, _ in told] == [0, 1, 1, 2, 2, 3, 3, 4]
+    assert {total for _, total in told} == {4}

@@ -37,9 +37,12 @@ class Node:
         return floor(self.fast_bytes / expert_bytes)
 
 
-def nodes_to_hold(num_experts: int, expert_bytes: float, node: Node) -> int:
-    """Nodes whose fast memories together hold all experts, so that nothing is ever switched."""
-    each = node.fast_experts(expert_bytes)
+def nodes_to_hold(num_experts: int, expert_bytes: float, node: Node, *, beside: int = 0) -> int:
+    """Nodes whose fast memories together hold all experts, so that nothing is ever switched.
+
+    ``beside``: places of each that something else takes, such as a router as large as an expert.
+    """
+    each = node.fast_experts(expert_bytes) - beside
     if each < 1:
         raise OutOfRange(f"an expert of {expert_bytes:g} bytes does not fit into {node.fast_bytes:g}.")
     return ceil(num_experts / each)

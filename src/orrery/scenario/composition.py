@@ -126,8 +126,8 @@ class CompositionAnswer:
 
     @property
     def replicas_to_hold_all(self) -> int:
-        """Replicas whose devices together hold every expert, so that nothing is switched."""
-        return nodes_to_hold(len(self.shares), self.expert.expert_bytes, self.expert.node)
+        """Replicas that together hold every expert, each beside a router, so that nothing is switched."""
+        return nodes_to_hold(len(self.shares), self.expert.expert_bytes, self.expert.node, beside=1)
 
     @property
     def curve(self) -> tuple[Point, ...]:

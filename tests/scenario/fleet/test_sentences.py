@@ -20,6 +20,10 @@ SMALL |= {"usd_per_hour": 3.0, "cold_start_s": 1.0}
         ({"pool": 3}, r"fleet: pool: got 3; write it as \[\[pool\]\]"),
         ({"faults": "published"}, r"faults: got 'published'; write it as \[faults\]"),
         ({"days": 0.0}, "days: got 0.0; write a number above 0"),
+        ({"pool": [{}, {"replicas_min": -1}]}, r"fleet: \[\[pool\]\] 2: replicas_min: got -1"),
+        ({"pool": [{"replica_min": 1}]}, r"fleet: \[\[pool\]\] 1: There is no setting 'replica_min'; did you mean"),
+        ({"pool": []}, r"fleet: pool: is empty; write a \[\[pool\]\]"),
+        ({"tenant": [{"name": "a"}, {"name": "b"}, {"priority": -1}]}, r"fleet: \[\[tenant\]\] 3: priority: got -1"),
         ({"pool": [{}, {"model": "qwen3-8b"}]}, r"pool 2: serves another model; .* a \[\[service\]\]"),
     ],
 )
