@@ -75,6 +75,34 @@ def test_parameters(kind, more, parameters):
     assert read(kind, **more).num_parameters == OUTSIDE + parameters
 
 
+def test_inkling_by_hand():
+    """Queries 64, keys and values 32 each, output 64; relative positions 8 x 2 x 2 and 2 x 5; norms of queries and keys
+    2 x 4; convolutions of two over keys and values (4 each) and over what both halves return (8 each): 2 x 24; two
+    norms. Windowed layers have two heads of keys and values: 64 more, and 2 x 8 more in convolutions; their positions
+    reach as far as the window of 3. Experts 5 x 48, a router of 8 x 6 with a scale, a shared expert 48.
+    """
+    model = read(
+        "inkling_text",
+        layer_types=["hybrid", "hybrid_sliding"],
+        mlp_layer_types=["dense", "sparse"],
+        swa_num_key_value_heads=2,
+        swa_head_dim=4,
+        sliding_window_size=3,
+        d_rel=2,
+        rel_extent=5,
+        conv_kernel_size=2,
+        n_routed_experts=5,
+        n_shared_experts=1,
+        num_experts_per_tok=2,
+        moe_intermediate_size=2,
+    )
+    attention = 192 + 32 + 8 + 2 * 24 + 2 * 8
+    full = attention + 2 * 5 + 72
+    windowed = attention + 64 + 2 * 8 + 2 * 3 + 5 * 48 + 6 * 8 + 1 + 48
+    assert model.num_parameters == OUTSIDE + 8 + full + windowed
+    assert windows_of(model) == [(1, 0), (1, 3)]
+
+
 def windows_of(model):
     found = []
     for block in model.blocks:

@@ -34,6 +34,7 @@ HOW = (
     "combine",
     "dt_",
     "dtype",
+    "expert_sink",
     "factor",
     "group",
     "impl",
