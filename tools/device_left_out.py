@@ -23,6 +23,7 @@ import tomli_w
 
 from fit.accuracy_tables import write_tables
 from orrery.base.cost import Spread
+from orrery.base.errors import OrreryError
 from orrery.base.files import write_atomically
 from orrery.catalog import devices
 from orrery.catalog.calibrations import Key, calibrations_for, measured
@@ -322,7 +323,7 @@ def _runs(path: Path, files: Mapping[str, str], way: str) -> Iterator[tuple[str,
 def _named(device: str) -> str:
     try:
         return get_device(device).name
-    except Exception:
+    except OrreryError:
         return ""
 
 

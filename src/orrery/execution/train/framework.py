@@ -51,9 +51,7 @@ class Framework:
     has_native_attention: bool = True  # fused kernels use a generation's own matrix units, not Ampere's alone
     context_bytes: float = 5e8  # of the driver's context with the kernels of a step loaded
     reports_memory: Literal["allocated", "reserved", "device"] = "allocated"  # whose figure its logs print
-    parallel_logits_bytes: float = (
-        0.0  # the same where tensor-parallel ranks each hold a part of them; 0 = as elsewhere
-    )
+    parallel_logits_bytes: float = 0.0  # of one logit where tensor-parallel ranks part them; 0 = logits_bytes
     compiled_logits_bytes: float = 0.0  # of one logit where the loss is compiled; 0 = it is not
     compiles_loss_since: str = ""  # month from which a compiled run compiles its loss
     keeps_stage_outputs: bool = False  # a pipeline rank keeps what it sent on until the gradient comes back
