@@ -202,7 +202,7 @@ def test_diagnosis_has_the_numbers_of_the_command(client, tmp_path):
     assert expected["suspects"][0]["cause"] == "slow-memory"
     assert answer_of(client, "/diagnose", SLOW) == expected
     page = client.get("/diagnose", params={**SLOW, "whole": "1"}).text
-    assert "memory at 0.45 of its bandwidth" in page
+    assert "memory at 0.44 of its bandwidth" in page
     assert "&gt; runs.csv\norrery calibrate compare runs.csv" in page
     table = "kind,mode,batch_size,input_tokens,output_tokens,tpot_s,model\nserving,static,1,512,128,0.01377,"
     for wrong in (
