@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orrery.serving.mix import apart, bunching, mixed
+from orrery.serving.mix import apart, mixed, waves_of
 
 
 def one(slots: float, prompt: float, steps: float, budget: float, **more):
@@ -59,10 +59,10 @@ def test_no_time_away_and_no_prompts_ahead_is_all_decoding():
 def test_a_run_that_starts_at_once_is_bunched_and_a_long_one_is_not():
     """Spread 0.5: the first later round is 1 wide, so even already; spread 0.05: 0.1 sqrt(k) wide after k rounds."""
     zero = np.zeros(1)
-    assert bunching(zero, 0.5, 10.0)[0] == pytest.approx(1.0, abs=0.3)
+    assert waves_of(zero, 0.5, 10.0).dense[0] == pytest.approx(1.0, abs=0.3)
     by_hand = np.mean([1 / (0.1 * np.sqrt(k)) for k in range(1, 10)])
-    assert bunching(zero, 0.05, 10.0)[0] == pytest.approx(by_hand, rel=0.05)
-    assert bunching(zero, 0.05, 1e6)[0] == pytest.approx(1.0, abs=0.01)
+    assert waves_of(zero, 0.05, 10.0).dense[0] == pytest.approx(by_hand, rel=0.05)
+    assert waves_of(zero, 0.05, 1e6).dense[0] == pytest.approx(1.0, abs=0.01)
 
 
 def test_the_front_end_keeps_short_answers_together():
@@ -70,10 +70,10 @@ def test_the_front_end_keeps_short_answers_together():
     comes to rest where x = sqrt(x^2 + 0.04) - 0.1: x = 0.03 / 0.2 = 0.15, so prompts come 1 / 0.15 = 6.7 times closer
     together for ever; at g = 0.2 and more all that ended come back in one step, 0.02 of a life."""
     zero = np.zeros(1)
-    assert bunching(zero, 0.1, 1e6, 0.1)[0] == pytest.approx(1 / 0.15, rel=0.01)
-    assert bunching(zero, 0.1, 1e6, 0.2, 0.02)[0] == pytest.approx(50, rel=0.01)
-    assert bunching(zero, 0.1, np.inf, 0.2, 0.02)[0] == 1.0, "arrivals at random have no rounds"
-    assert bunching(zero + 0.5, 0.1, 1e6, 0.2, 0.02)[0] == pytest.approx(1 / (np.hypot(0.5, 0.2) - 0.2), rel=0.01)
+    assert waves_of(zero, 0.1, 1e6, 0.1).dense[0] == pytest.approx(1 / 0.15, rel=0.01)
+    assert waves_of(zero, 0.1, 1e6, 0.2, 0.02).dense[0] == pytest.approx(50, rel=0.01)
+    assert waves_of(zero, 0.1, np.inf, 0.2, 0.02).dense[0] == 1.0, "arrivals at random have no rounds"
+    assert waves_of(zero + 0.5, 0.1, 1e6, 0.2, 0.02).dense[0] == pytest.approx(1 / (np.hypot(0.5, 0.2) - 0.2), rel=0.01)
 
 
 def played(slots: int, prompt: int, steps: int, budget: int, rounds: int = 4000) -> tuple[float, float, float]:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from orrery.serving import mix as mixing
-from orrery.serving.mix import MOMENTS, WAVE_ROUNDS, Waves, _chunks, _queue, _settle, apart, bunching, mixed, waves_of
+from orrery.serving.mix import MOMENTS, WAVE_ROUNDS, Waves, _chunks, _queue, _settle, apart, mixed, waves_of
 
 
 def one(*values):
@@ -15,7 +15,7 @@ def one(*values):
 
 
 def wave(*densities, weights):
-    return Waves(densities=one(*densities)[:, None], weights=one(*weights)[:, None])
+    return Waves(dense=one(densities[0]), densities=one(*densities)[:, None], weights=one(*weights)[:, None])
 
 
 EVEN = wave(1.0, weights=[1.0])
@@ -90,11 +90,10 @@ def settled(monkeypatch):
 
         def bunched(*args):
             asked.append([float(np.asarray(x).ravel()[0]) for x in args])
-            return one(dense)
+            return wave(dense, weights=[1.0 / dense])
 
         monkeypatch.setattr(mixing, "_settle", settle)
-        monkeypatch.setattr(mixing, "bunching", bunched)
-        monkeypatch.setattr(mixing, "waves_of", lambda *args: wave(dense, weights=[1.0 / dense]))
+        monkeypatch.setattr(mixing, "waves_of", bunched)
 
     use.asked = asked
     return use
@@ -238,14 +237,14 @@ def test_wide_waves_are_even():
 
 def test_widths_of_starts():
     """Prompts take up 0.3 of a life; widths 0.4 are added in squares to 0.5, then 0.64, … up to a life."""
-    first = bunching(one(0.3), 0.2, 2.0)[0]
+    first = waves_of(one(0.3), 0.2, 2.0).dense[0]
     assert first == pytest.approx(2 * (sqrt(0.09 + 0.16 * 1.5) - sqrt(0.09 + 0.16 * 0.5)) / 0.16)
     # in later rounds too, until they are even: after (1 - 0.09) / 0.16 of them
     even = (1 - 0.09) / 0.16
     together = 2 * (sqrt(0.09 + 0.16 * (even + 0.5)) - sqrt(0.09 + 0.08)) / 0.16
-    assert bunching(one(0.3), 0.2, 101.0)[0] == pytest.approx((together + (100 - even)) / 100)
-    assert bunching(one(0.3), 0.2, inf)[0] == 1.0
-    assert bunching(one(0.3), 0.2, 0.0)[0] == pytest.approx(first)  # a later round there is
+    assert waves_of(one(0.3), 0.2, 101.0).dense[0] == pytest.approx((together + (100 - even)) / 100)
+    assert waves_of(one(0.3), 0.2, inf).dense[0] == 1.0
+    assert waves_of(one(0.3), 0.2, 0.0).dense[0] == pytest.approx(first)  # a later round there is
 
 
 def test_starts_that_the_front_end_gathers():
@@ -255,8 +254,8 @@ def test_starts_that_the_front_end_gathers():
     until = (last**2 - start) / 0.04
     together = 2 * (sqrt(0.04 * (until + 0.5)) - sqrt(0.02)) / 0.04
     expected = (together + (99 - until) / last) / 99
-    assert bunching(one(0.0), 0.1, 100.0, 0.1)[0] == pytest.approx(expected)
-    wide = bunching(one(0.18), 0.1, 1e6, 0.1)[0]
+    assert waves_of(one(0.0), 0.1, 100.0, 0.1).dense[0] == pytest.approx(expected)
+    wide = waves_of(one(0.18), 0.1, 1e6, 0.1).dense[0]
     assert wide == pytest.approx(1 / (sqrt(0.18**2 + 0.04) - 0.1), rel=1e-3)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from orrery.execution.memory import Infeasible
 from orrery.serving import online, steady
-from orrery.serving.mix import Mix, _ceil_area, _cut_normal, _queue, _settle, _steps_of, apart, bunching, mixed
+from orrery.serving.mix import Mix, _ceil_area, _cut_normal, _queue, _settle, _steps_of, apart, mixed, waves_of
 from orrery.serving.online import Points, _first_round, _spread_frac, at_rate, highest_rate, open_loop, sweep
 from orrery.serving.steady import (
     _at_chunks,
@@ -90,13 +90,13 @@ def test_prompts_apart_come_at_every_look():
 
 
 def test_starts_move_apart_by_the_spread_of_lengths():
-    assert bunching(one(0.3), 0.1, inf)[0] == 1.0
+    assert waves_of(one(0.3), 0.1, inf).dense[0] == 1.0
     # one later round: between starts of width 0 and 0.2, 2 (sqrt(1.5) - sqrt(0.5)) x 0.2 / 0.04
-    assert bunching(one(0.0), 0.1, 2.0)[0] == pytest.approx(10 * (sqrt(1.5) - sqrt(0.5)))
+    assert waves_of(one(0.0), 0.1, 2.0).dense[0] == pytest.approx(10 * (sqrt(1.5) - sqrt(0.5)))
     # gathered by a fifth they stay as wide as a step of 0.25
-    assert bunching(one(0.0), 0.1, 1e6, 0.2, 0.25)[0] == pytest.approx(4.0, rel=1e-3)
+    assert waves_of(one(0.0), 0.1, 1e6, 0.2, 0.25).dense[0] == pytest.approx(4.0, rel=1e-3)
     # 0.15 is where a tenth is taken from widths that grow by 0.2 in squares
-    assert bunching(one(0.0), 0.1, 1e6, 0.1)[0] == pytest.approx(1 / 0.15, rel=1e-3)
+    assert waves_of(one(0.0), 0.1, 1e6, 0.1).dense[0] == pytest.approx(1 / 0.15, rel=1e-3)
 
 
 def test_a_mix_of_a_few_slots_away_for_a_while():

@@ -58,14 +58,15 @@ def mixed(
     """Prompts and decodes share steps; chunks fill what the decodes leave of the budget.
 
     ``own_frac`` is the part of a life that goes with a request's own lengths: the front end and others' prompts do not.
-    Ends of ``gathered`` steps come back at once (see ``bunching``).
+    Ends of ``gathered`` steps come back at once (see ``waves_of``).
     """
     start = _settle(slots, prompt, steps, budget, steps + 1.0 + np.asarray(away), spread_frac)
     life = steps + start.own_steps + away
     at = _settle(slots, prompt, steps, budget, life, spread_frac)
     load, size = at.load, at.size
     capacity: Floats = 1.0 / size
-    dense = bunching(load, spread_frac * own_frac, rounds, gathered / life, 1.0 / life)
+    waves = waves_of(load, spread_frac * own_frac, rounds, gathered / life, 1.0 / life)
+    dense = waves.dense
     crowd = np.minimum(load * dense, 1.0 - 1e-6)
     critical = 0.4 * np.sqrt(np.maximum(slots - 1, 0.0))
     late = np.maximum(slots - 1, 0.0) / 2 * np.maximum(1.0 - 1.0 / np.maximum(load * dense, 1e-12), 0.0)
@@ -78,7 +79,6 @@ def mixed(
         (slots - np.where(capacity >= 1, waiting, load * waiting)) / (steps + at.own_steps + away), capacity
     )
     wait_steps = np.where(capacity >= 1, waiting / rate, waiting * size)
-    waves = waves_of(load, spread_frac * own_frac, rounds, gathered / life, 1.0 / life)
     chunks, shares = _chunks(slots, rate, waves, capacity, load, at.alone)
     return Mix(
         decoding=steps * rate,
@@ -116,8 +116,8 @@ def apart(
     none, one = np.zeros_like(slots), np.ones_like(slots)
     seen = rate * interval  # at one look
     most = np.maximum(slots / np.maximum(seen, 1e-12), 1.0)
-    dense = np.minimum(bunching(none, spread_frac * own_frac, rounds, gathered / life, 1.0 / life), most)
     waves = waves_of(none, spread_frac * own_frac, rounds, gathered / life, 1.0 / life)
+    dense = np.minimum(waves.dense, most)
     chunks, shares = _chunks(slots, seen, waves, slots, none, one)
     shares = shares / interval
     return Mix(
@@ -138,36 +138,13 @@ def apart(
 class Waves:
     """Density of prompts over a life, which is not even: all slots start at once. Arrays of (moments, …)."""
 
-    densities: Floats  # over that of prompts which come at any time
-    weights: Floats  # share of the steps of a run; where they add up to less than 1 no prompts come
+    dense: Floats  # how many times closer together prompts come than evenly, on average
+    densities: Floats  # the same at some moments of a life
+    weights: Floats  # shares of a run's steps that these stand for; no prompts come in the rest
 
 
 MOMENTS, WAVE_ROUNDS = 8, 4
 """Steps of a wave, and rounds of a run while waves spread, that stand for all."""
-
-
-def bunching(
-    load: Floats,
-    spread_frac: Floats | float,
-    rounds: Floats | float,
-    gather: Floats | float = 0.0,
-    least: Floats | float = 0.0,
-) -> Floats:
-    """How many times closer together prompts come than evenly over a life, on average over the rounds of a run.
-
-    All slots start at once. Their prompts are computed over a share ``load`` of a life, and each round adds the spread
-    of lengths (a width w = 2 spread_frac, added in squares) until they come at any time.
-
-    But the front end gathers them: what ended in a share ``gather`` (g) of a life finds one long step of prompts under
-    way and comes behind it, at once. A width x of starts is one of sqrt(x^2 + w^2) - g the next time, so that it grows
-    no further than to (w^2 - g^2) / 2g, nor falls below that of the prompts themselves, or of a step (``least``).
-    """
-    if np.isinf(rounds).all():
-        return np.ones_like(load)
-    start, width, until, later, last = _spreading(load, spread_frac, rounds, gather, least)
-    together = 2 * (np.sqrt(start + width * (until + 0.5)) - np.sqrt(start + width * 0.5)) / width
-    mean = (together + (later - until) / last) / later
-    return np.where(np.isinf(rounds), 1.0, np.maximum(mean, 1.0))
 
 
 def waves_of(
@@ -177,38 +154,52 @@ def waves_of(
     gather: Floats | float = 0.0,
     least: Floats | float = 0.0,
 ) -> Waves:
-    """The waves whose mean is ``bunching``. What adds up in squares tends to a normal law, whose deviation is the width
-    over sqrt(12): many slots have prompts in its tails as well, in more steps than an even wave of that width takes.
+    """How many times closer together prompts come than evenly over a life, on average over the rounds of a run, and at
+    some moments.
+
+    All slots start at once. Their prompts are computed over a share ``load`` of a life, and each round adds the spread
+    of lengths (a width w = 2 spread_frac, added in squares) until they come at any time.
+
+    But the front end gathers them: what ended in a share ``gather`` (g) of a life finds one long step of prompts under
+    way and comes behind it, at once. A width x of starts is one of sqrt(x^2 + w^2) - g the next time, so that it grows
+    no further than to (w^2 - g^2) / 2g, nor falls below that of the prompts themselves, or of a step (``least``).
+
+    What adds up in squares tends to a normal law, whose deviation is the width over sqrt(12): many slots have prompts
+    in its tails as well, in more steps than an even wave of that width takes.
     """
     if np.isinf(rounds).all():  # most questions: prompts come at any time, which one density says
-        return Waves(densities=np.ones((1, *load.shape)), weights=np.ones((1, *load.shape)))
-    start, width, until, later, last = _spreading(load, spread_frac, rounds, gather, least)
-    spent = np.arange(0.5, WAVE_ROUNDS).reshape(-1, *(1,) * load.ndim) / WAVE_ROUNDS * until + 0.5
-    deviation = np.clip(np.sqrt(start + width * spent), least, 1.0) / sqrt(12.0)
-    span = np.minimum(4.0 * deviation, 0.5)
-    at = np.arange(0.5, MOMENTS).reshape(-1, *(1,) * span.ndim) / MOMENTS * span
-    density = sum(np.exp(-0.5 * ((at + turns) / deviation) ** 2) for turns in (-1.0, 0.0, 1.0))
-    density = density / (2.0 * span * np.mean(density, axis=0))
-    weights = np.broadcast_to(2.0 * span * (until / later) / (MOMENTS * WAVE_ROUNDS), density.shape)
-    flat = (-1, *load.shape)  # then the rounds in which they no longer spread, evenly over the last width
-    densities = np.concatenate([density.reshape(flat), (1.0 / last)[None]])
-    weights = np.concatenate([weights.reshape(flat), (last * (1.0 - until / later))[None]])
-    endless = np.isinf(rounds) & np.ones_like(densities, dtype=np.bool_)
-    return Waves(densities=np.where(endless, 1.0, densities), weights=np.where(endless, 1.0 / len(densities), weights))
-
-
-def _spreading(
-    load: Floats, spread_frac: Floats | float, rounds: Floats | float, gather: Floats | float, least: Floats | float
-) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    """Square of the first width of a wave, what each round adds to it, the rounds in which they spread, all rounds,
-    and the last width."""
+        even = np.ones((1, *load.shape))
+        return Waves(dense=even[0], densities=even, weights=even)
     later = np.maximum(np.where(np.isinf(rounds), 0.0, rounds) - 1.0, 1.0) * np.ones_like(load)
-    width = np.maximum(2 * spread_frac, 1e-6) ** 2 * np.ones_like(load)
+    width = np.maximum(2 * spread_frac, 1e-6) ** 2
     start = load * load
     retained = np.maximum((width - gather * gather) / np.maximum(2 * gather, 1e-9), load)
     last = np.clip(np.sqrt(retained * retained + width) - gather, least, 1.0)
-    until = np.clip((last * last - start) / width, 0.0, later)
-    return start, width, until, later, last
+    until = np.clip((last * last - start) / width, 0.0, later)  # rounds in which they still move apart
+    together = 2 * (np.sqrt(start + width * (until + 0.5)) - np.sqrt(start + width * 0.5)) / width
+    mean = (together + (later - until) / last) / later
+    spent = np.arange(0.5, WAVE_ROUNDS).reshape(-1, *(1,) * load.ndim) / WAVE_ROUNDS * until + 0.5
+    density, shares = _normal(np.clip(np.sqrt(start + width * spent), least, 1.0) / sqrt(12.0))
+    flat = (-1, *load.shape)  # then the rounds in which they no longer spread, evenly over the last width
+    densities = np.concatenate([density.reshape(flat), (1.0 / last)[None]])
+    weights = np.concatenate(
+        [(shares * (until / later) / WAVE_ROUNDS).reshape(flat), (last * (1.0 - until / later))[None]]
+    )
+    endless = np.isinf(rounds) & np.ones_like(densities, dtype=np.bool_)
+    return Waves(
+        dense=np.where(np.isinf(rounds), 1.0, np.maximum(mean, 1.0)),
+        densities=np.where(endless, 1.0, densities),
+        weights=np.where(endless, 1.0 / len(densities), weights),
+    )
+
+
+def _normal(deviation: Floats) -> tuple[Floats, Floats]:
+    """Densities of a normal wave at ``MOMENTS`` of a life, which meets those before and after it, and the share of a
+    life that each stands for."""
+    span = np.minimum(4.0 * deviation, 0.5)
+    at = np.arange(0.5, MOMENTS).reshape(-1, *(1,) * span.ndim) / MOMENTS * span
+    density = sum(np.exp(-0.5 * ((at + turns) / deviation) ** 2) for turns in (-1.0, 0.0, 1.0))
+    return density / (2.0 * span * np.mean(density, axis=0)), np.broadcast_to(2.0 * span / MOMENTS, at.shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -5,7 +5,7 @@ A time to the first token is the front end, the rest of a step, the prompts ahea
 open loop     Poisson: the concurrency at which as many requests leave as arrive.
 closed loop   a share concurrency / num_requests of all starts at once. Each of these waits for the prompts before its
               own and decodes beside those behind it, so half of them either way. Later rounds come as earlier ones
-              end, closer together than evenly until the spread of lengths has pulled them apart (``mix.bunching``).
+              end, closer together than evenly until the spread of lengths has pulled them apart (``mix.waves_of``).
 """
 
 from dataclasses import dataclass
