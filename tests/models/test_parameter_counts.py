@@ -46,6 +46,12 @@ ROUNDED = {
     "inclusionAI/Ling-1T": (1000e9, 0.001),
     "meituan-longcat/LongCat-Flash-Chat": (560e9, 0.005),
     "mistralai/Mistral-Small-4-119B-2603": (119e9, 0.005),
+    "CohereLabs/command-a-plus-05-2026-bf16": (218.8e9, 0.003),  # published with the tower of pictures
+    "CohereLabs/command-a-plus-05-2026-fp8": (218.8e9, 0.003),
+    "CohereLabs/command-a-plus-05-2026-w4a4": (218.8e9, 0.003),
+    "poolside/Laguna-M.1": (225e9, 0.005),
+    "poolside/Laguna-S-2.1": (118e9, 0.005),
+    "poolside/Laguna-XS-2.1": (33e9, 0.015),
 }
 """Neither in transformers nor counted to the unit by their publishers: the rounded size, and how far it may be off."""
 

@@ -217,7 +217,9 @@ def _by_name(name: str) -> Model:
         weights = model.weights_format
     else:
         weights = _published_format((name if "/" in name else found).split("/")[0], weights)
-    return replace(model, weights_format=weights, experts_format="", kept_16bit_roles=ALWAYS)
+    return replace(
+        model, weights_format=weights, experts_format="", role_formats=(), cache_format="", kept_16bit_roles=ALWAYS
+    )
 
 
 @cache

@@ -13,7 +13,7 @@ from orrery.catalog.models import get_model
 from orrery.catalog.releases import UNVERSIONED
 from orrery.catalog.scripts import script_setting
 from orrery.evidence.row import Row
-from orrery.execution.draft_head import usual_acceptances
+from orrery.execution.draft_head import acceptances_of, usual_acceptances
 from orrery.execution.engine import KINDS, Engine
 from orrery.execution.experts.all_to_all import get_dispatcher
 from orrery.execution.experts.redundant import why_not
@@ -77,7 +77,7 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
     usual = activations_for(weights, device)
     activations = get_format(row.word("activations_format") or row.default("activations_format", usual)).name
     stated = activations if row.word("activations_format") else ""
-    kv_default = cache_beside(weights, activations, engine, device)
+    kv_default = cache_beside(weights, activations, engine, device, model)
     kv = get_format(row.word("kv_format") or row.default("kv_format", kv_default)).name
     share = _memory_share(row, engine_name, version, device, workload)
     budget = row.count("max_num_batched_tokens") or row.count("prompt_chunk_tokens")
@@ -162,6 +162,8 @@ def _draft_head(row: Row) -> DraftHead | None:
     if method not in DRAFT_METHODS or (count and not count.isdigit()):
         raise ScenarioError(f"draft {row.word('draft')!r} is not known; write {', '.join(DRAFT_METHODS)}, or mtp:2")
     tokens = int(count) if count else int(row.default("draft tokens", str(DRAFT_TOKENS[method])))
+    if length := row.number("acceptance_length"):
+        return DraftHead(method=method, acceptance_fracs=acceptances_of(length, tokens))
     fracs = usual_acceptances(method, tokens)
     row.default("acceptance by position", ", ".join(f"{a:.2g}" for a in fracs))
     return DraftHead(method=method, acceptance_fracs=fracs)

@@ -37,6 +37,20 @@ def usual_acceptances(method: str, num_tokens: int) -> tuple[float, ...]:
     return tuple(first * following**i for i in range(num_tokens))
 
 
+def acceptances_of(length: float, num_tokens: int) -> tuple[float, ...]:
+    """One chance for every position, by which a step of so many guesses keeps ``length`` tokens, its own with them:
+    1 + a + a^2 + .. + a^n = length.
+    """
+    if not 1 <= length <= num_tokens + 1:
+        raise ScenarioError(
+            f"acceptance_length: got {length:g}; a step of {num_tokens} guesses keeps 1 to {num_tokens + 1} tokens."
+        )
+    coefficients = [1.0] * num_tokens + [1 - length]
+    roots = np.roots(coefficients)
+    chance = next((r.real for r in roots if abs(r.imag) < 1e-9 and r.real > -1e-9), 0.0)
+    return (min(1.0, max(0.0, chance)),) * num_tokens
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadMemory:
     """Memory of a draft head on the device that holds it."""

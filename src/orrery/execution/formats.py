@@ -4,7 +4,8 @@ Engines unpack what the device cannot multiply: FP8 weights on Ampere and 4-bit 
 weight-only kernels (Marlin and its kin), so the bytes stay small and the arithmetic is 16 bits wide.
 """
 
-from functools import cache
+from dataclasses import replace
+from functools import cache, lru_cache
 
 from orrery.hardware.device import Device
 from orrery.numerics.mixed_widths import MIXED_PRODUCT, MIXED_WIDTHS, WEIGHTS
@@ -92,3 +93,22 @@ def activations_for(weights: str, device: Device) -> str:
     if found.weight_only or not can_multiply(found.name, device):
         return wide_format(device)
     return found.name
+
+
+WARP_LEVEL = frozenset({"marlin"})
+"""Kernels made of the matrix instructions of one warp (mma.sync), which run on every generation."""
+
+WARP_LEVEL_FRAC = {"hopper": 0.629, "blackwell": 0.25}
+"""Share of the peak that such instructions reach, where others (wgmma, tcgen05) reach all of it. Hopper: the mean of all mma in
+arXiv:2402.13499. Blackwell's server chips: Ampere's 1,024 multiply-adds a cycle and unit of 4,096; FlashAttention-2, made
+of them, is measured at 362 and 391 TFLOP/s on B200 (meta-pytorch/tritonbench#171, Dao-AILab/flash-attention#1589), 0.65 to
+0.7 of what that makes, as on A100."""
+
+
+@lru_cache(maxsize=256)
+def as_multiplied_by(backend: str, format: str, device: Device) -> Device:
+    """The device at the rate of a back end's matrix instructions, where it unpacks weights for them."""
+    share = WARP_LEVEL_FRAC.get(device.generation, 1.0)
+    if share == 1.0 or backend not in WARP_LEVEL or not get_format(format).weight_only:
+        return device
+    return replace(device, dense_flops_per_s={f: share * r for f, r in device.dense_flops_per_s.items()})

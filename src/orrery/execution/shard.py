@@ -199,8 +199,10 @@ def has_exchange(deployment: Deployment) -> bool:
 
 def stored_format(deployment: Deployment, role: str) -> str:
     """The format that the weights of a role are stored in: quantised, or what the recipe keeps in 16 bits."""
-    weights = deployment.formats.weights
-    if is_16bit(weights) or role not in deployment.model.kept_roles(weights):
+    weights, model = deployment.formats.weights, deployment.model
+    if weights == model.weights_format and (own := dict(model.role_formats).get(role)):
+        return own
+    if is_16bit(weights) or role not in model.kept_roles(weights):
         return weights
     return (get_format(weights).head_format if role == "head" else "") or kept_format(deployment)
 

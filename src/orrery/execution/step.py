@@ -20,7 +20,7 @@ from orrery.execution.experts.beside import beside
 from orrery.execution.experts.dispatch import exchange_parts
 from orrery.execution.experts.offloaded import GRID, Machine, Played, played
 from orrery.execution.experts.placed import crowded, popularity_of
-from orrery.execution.formats import SIXTEEN_BIT_BYTES, bytes_per_element, wide_bytes
+from orrery.execution.formats import SIXTEEN_BIT_BYTES, as_multiplied_by, bytes_per_element, wide_bytes
 from orrery.execution.host_experts import room_of
 from orrery.execution.layout import Deployment
 from orrery.execution.mixing import mixer_parts
@@ -127,7 +127,8 @@ def _linear_parts(deployment: Deployment, cut: Shard, batch: Batch, largest: Map
             index_bits=index_bits,
             wide_frac=wide_frac,
         )
-        timing, calibration = kernels.predict_with_constants(op, device, engine)
+        unit = as_multiplied_by(choice.backend, format, device)
+        timing, calibration = kernels.predict_with_constants(op, unit, engine)
         for i, x in enumerate(members):
             row = Timing(
                 time_s=timing.time_s[i],

@@ -26,6 +26,7 @@ KIN: dict[str, tuple[str, ...]] = {
     "mxfp4": ("nvfp4", "fp8", "bf16"),
     "mxfp4_mxfp8": ("nvfp4", "fp8", "mxfp4_weight_only", "bf16"),
     "mxfp4_weight_only": ("int4_weight_only", "bf16"),
+    "nvfp4_weight_only": ("mxfp4_weight_only", "int4_weight_only", "bf16"),
     "int8": ("fp8", "bf16"),
     "int4_int4": ("int8", "fp8", "bf16"),
     "int8_weight_only": ("int4_weight_only", "bf16"),

@@ -88,6 +88,8 @@ def _parse(outer: Fields, name: str, assume: str) -> Model:
         model,
         weights_format=stored.weights,
         experts_format=stored.experts or model.experts_format,
+        role_formats=stored.by_role,
+        cache_format=stored.cache,
         kept_16bit_roles=stored.in_16_bits - (ALWAYS - model.kept_16bit_roles),  # a family may round its head too
         tower_parameters=tower,
         tower=vision_tower(outer, model.hidden_size),

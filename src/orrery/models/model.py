@@ -215,6 +215,8 @@ class Model:
     weights_format: str = "bf16"  # what the published checkpoint holds
     experts_format: str = ""  # what the routed experts are stored in where it differs from ``weights_format``
     kept_16bit_roles: frozenset[Role] = field(default_factory=lambda: frozenset[Role]({"router", "head"}))
+    role_formats: tuple[tuple[Role, str], ...] = ()  # roles stored in a format of their own beside ``weights_format``
+    cache_format: str = ""  # of the cache that the checkpoint holds scales for
     kept_elsewhere: tuple[tuple[str, frozenset[Role]], ...] = ()  # the same of its checkpoints in other formats
     rotation: Rotation | None = None  # of queries and keys; None where the config names no base
     published: tuple[tuple[str, str], ...] = ()  # provenance: (field, where), for `orrery why`

@@ -21,7 +21,7 @@ MODELOPT = {
     "FP8_PB_REAL": "fp8_block",
     "NVFP4": "nvfp4",
     "NVFP4_AWQ": "nvfp4",
-    "W4A16_NVFP4": "nvfp4",
+    "W4A16_NVFP4": "nvfp4_weight_only",
     "W4A16_AWQ": "int4_weight_only",
     "W4A8_AWQ": "int4_int8",
     "INT4_AWQ": "int4_weight_only",
@@ -93,6 +93,7 @@ PROJECTIONS: dict[str, Role] = {
     "q_b_proj": "attention",
     "shared_expert": "shared_expert",
     "shared_experts": "shared_expert",
+    "lm_head": "head",
     "linear_attn": "mixer",
     "mamba": "mixer",
     "in_proj": "mixer",
@@ -100,7 +101,10 @@ PROJECTIONS: dict[str, Role] = {
     "in_proj_qkvz": "mixer",
     "mlp": "mlp",
 }
-"""Last word of a module's name -> the role that stays in 16 bits when an ignore list names it."""
+"""Word of a module's name -> the role of its products, as ignore lists and lists of mixed formats name them."""
+
+EXPERTS = "experts"
+"""The word of modules that hold routed experts."""
 
 
 MAX_QUOTED = 64
@@ -109,11 +113,13 @@ MAX_QUOTED = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """The format of the weights, of the routed experts where it differs, and the roles left in 16 bits."""
+    """The format of the weights, of the routed experts and of roles where it differs, and the roles left in 16 bits."""
 
     weights: str
     experts: str = ""
+    by_role: tuple[tuple[Role, str], ...] = ()
     in_16_bits: frozenset[Role] = ALWAYS
+    cache: str = ""  # what the checkpoint brings scales of the cache for
     note: str = ""
 
 
@@ -147,7 +153,24 @@ def _stored(q: Fields) -> Stored:
     found = _format(q)
     if found in ("bf16", "fp16"):
         return Stored(weights=found, note=_not_known(q))
-    return Stored(weights=found, in_16_bits=ALWAYS | _retained(q))
+    roles = _by_role(q)
+    experts = roles.pop(EXPERTS, found)
+    named = tuple((role, format) for role, format in roles.items() if format != found)
+    return Stored(
+        weights=found,
+        experts="" if experts == found else experts,
+        by_role=cast("tuple[tuple[Role, str], ...]", named),
+        in_16_bits=(ALWAYS | _retained(q)) - frozenset(roles),
+        cache=_cache(q),
+    )
+
+
+def _cache(q: Fields) -> str:
+    """FP8 where the checkpoint holds scales of an FP8 cache, in ModelOpt's words or in those of compressed-tensors."""
+    scheme = q.data.get("kv_cache_scheme")
+    if isinstance(scheme, dict) and (table := q.table("kv_cache_scheme")) is not None:
+        return "fp8" if table.count("num_bits", default=16) == 8 and table.word("type") == "float" else ""
+    return "fp8" if q.word("kv_cache_scheme", "kv_cache_quant_algo").upper() == "FP8" else ""
 
 
 def _not_known(q: Fields) -> str:
@@ -176,11 +199,15 @@ def _format(q: Fields) -> str:
 
 
 def _tables(q: Fields, key: str) -> Iterator[Fields]:
+    return (table for _, table in _named_tables(q, key))
+
+
+def _named_tables(q: Fields, key: str) -> Iterator[tuple[str, Fields]]:
     """The tables inside table ``key``; other entries (a count of what was cut from a long list) are passed over."""
     if (outer := q.table(key)) is not None:
         for name in outer.data:
             if isinstance(outer.data[name], dict) and (inner := outer.table(name)) is not None:
-                yield inner
+                yield name, inner
 
 
 def _from_groups(q: Fields) -> str:
@@ -188,8 +215,37 @@ def _from_groups(q: Fields) -> str:
     mixed = [f for g in _tables(q, "config_groups") if (f := _group(g))]
     if mixed:
         return min(mixed, key=lambda f: 4 if "4" in f else 8)
-    named = [MODELOPT[a] for t in _tables(q, "quantized_layers") if (a := t.word("quant_algo").upper()) in MODELOPT]
+    named = [format for _, format in _named_layers(q)]
     return max(sorted(set(named)), key=named.count) if named else "bf16"
+
+
+def _named_layers(q: Fields) -> Iterator[tuple[str, str]]:
+    """ModelOpt's list of layers in mixed precision: name and format of each."""
+    for name, layer in _named_tables(q, "quantized_layers"):
+        if (algorithm := layer.word("quant_algo").upper()) in MODELOPT:
+            yield name, MODELOPT[algorithm]
+
+
+def _by_role(q: Fields) -> dict[str, str]:
+    """Roles (and ``EXPERTS``) whose format the config states by itself: most of the layers that it names for them."""
+    named = list(_named_layers(q))
+    for group in _tables(q, "config_groups"):
+        targets = group.data.get("targets")
+        if isinstance(targets, list) and (format := _group(group)):
+            named += [(str(target), format) for target in cast("list[object]", targets)]
+    found: dict[str, list[str]] = {}
+    for name, format in named:
+        if role := _role_of(name):
+            found.setdefault(role, []).append(format)
+    return {role: max(sorted(set(formats)), key=formats.count) for role, formats in found.items()}
+
+
+def _role_of(name: str) -> str:
+    """The role of the products of a module, or ``EXPERTS``; nothing for names of classes ("Linear")."""
+    words = re.split(r"[^a-z0-9_]+", name.casefold().removeprefix("re:"))
+    if EXPERTS in words:
+        return EXPERTS
+    return next((PROJECTIONS[w] for w in reversed(words) if w in PROJECTIONS), "")
 
 
 def _group(g: Fields) -> str:
@@ -199,7 +255,7 @@ def _group(g: Fields) -> str:
     bits, kind = weights.count("num_bits", default=16), weights.word("type", default="int")
     if kind == "float" and bits == 4:
         if weights.count("group_size", default=16) != 32:
-            return "nvfp4"
+            return "nvfp4" if inputs else "nvfp4_weight_only"
         return "mxfp4" if inputs else "mxfp4_weight_only"
     if kind == "float" and bits == 8:
         return "fp8_block" if weights.word("strategy") == "block" else "fp8"

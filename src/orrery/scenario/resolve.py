@@ -296,7 +296,8 @@ def formats_of(scenario: Scenario, parts: Parts) -> tuple[Formats, tuple[str, ..
         notes.append(f"activations: {activations} (what {weights} weights run with on {parts.device.name})")
     else:
         activations = _possible(scenario, weights, parts, notes)
-    kv = get_format(scenario.kv).name if scenario.kv else cache_beside(weights, activations, parts.engine, parts.device)
+    usual_kv = cache_beside(weights, activations, parts.engine, parts.device, parts.model)
+    kv = get_format(scenario.kv).name if scenario.kv else usual_kv
     if scenario.kv is None:
         notes.append(f"kv: {kv} (engines' default)")
     stated = activations if scenario.activations else ""
@@ -344,8 +345,10 @@ def held_format(inputs: str, model: Model) -> str:
     return own if found == "fp8" and own.startswith("fp8_") else found
 
 
-def cache_beside(weights: str, activations: str, engine: Engine, device: Device) -> str:
+def cache_beside(weights: str, activations: str, engine: Engine, device: Device, model: Model | None = None) -> str:
     """The cache's default format: the activations' own, or FP8 where the engine's narrow checkpoints bring it."""
+    if model and engine.kv_follows_weights and weights == model.weights_format and model.cache_format:
+        return model.cache_format
     if get_format(activations).element_bits >= 16:
         return activations
     of = ("fp8",) if "fp8" in get_format(weights).rates else ()
