@@ -91,12 +91,13 @@ too, campaigns have joined the fits since: gpt-oss-120b on MI355X; llama.cpp on 
         tables=(DATA / "unseen-serving-third.csv",),
         heading="## A third batch: models of 2026 in SGLang's cookbook",
         text="""
-Runs of SGLang 0.5.13 to 0.5.16 that its cookbook holds and nothing here had read: Qwen3.6, GLM-5.2, MiniMax-M3, Command A+,
-Laguna, LFM2.5, on H100, H200, B200, B300, GB300 and MI355X ([data/unseen-serving-third.csv](data/unseen-serving-third.csv)).
-Their first score is blind. Rows with `acceptance_length` come from servers that hold it or print it; of other drafts published
-acceptances are assumed. Three rows of Command A+ on B300 are left out because of a bound: half of their prompts would have been
-computed faster than the device's peak allows (repeated runs send the same prompts, which caches hold). What was mended since: two
-checkpoints whose names say NVFP4 keep 16-bit activations.
+Runs of SGLang 0.5.13 to 0.5.16 that its cookbook holds and nothing here had read: Qwen3.6, GLM-5.2, MiniMax-M3,
+Command A+, Laguna, LFM2.5, on H100, H200, B200, B300, GB300 and MI355X
+([data/unseen-serving-third.csv](data/unseen-serving-third.csv)). Their first score is blind. Rows with
+`acceptance_length` come from servers that hold it or print it; of other drafts published acceptances are assumed.
+Three rows of Command A+ on B300 are left out because of a bound: half of their prompts would have been computed
+faster than the device's peak allows (repeated runs send the same prompts, which caches hold). What was mended since:
+two checkpoints whose names say NVFP4 keep 16-bit activations.
 """,
     ),
     Batch(

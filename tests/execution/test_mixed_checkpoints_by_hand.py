@@ -11,6 +11,7 @@ from orrery.execution.formats import as_multiplied_by
 from orrery.models.config import parse
 from orrery.models.model import Model
 from orrery.numerics.registry import get_format
+from orrery.scenario.ask import Answer
 
 LLAMA = {
     "model_type": "llama",
@@ -74,15 +75,16 @@ def test_scales_of_a_cache(words: dict[str, object], cache: str):
 
 
 def test_a_mixed_checkpoint_holds_the_bytes_of_each_role():
-    """Qwen3.6-27B in mixed precision is published as 21.9 GB (noonghunna/club-3090#603). Feed-forward parts, 64 x 3 x 5120
-    x 17408 = 17,112,760,320, and the head, 5120 x 248320, take 4.5 bits; products of both kinds of attention 8; the
-    embedding and a tower of 460,730,096 take 16, and so does a layer for drafts of 424,699,392, which is not loaded here.
+    """Qwen3.6-27B in mixed precision is published as 21.9 GB (noonghunna/club-3090#603). Feed-forward parts, 64 x 3 x
+    5120 x 17408 = 17,112,760,320, and the head, 5120 x 248320, take 4.5 bits; products of both kinds of attention 8;
+    the embedding and a tower of 460,730,096 take 16, and so does a layer for drafts of 424,699,392, not loaded here.
     """
     found = orrery.estimate(model="nvidia/Qwen3.6-27B-NVFP4", device="b200", input_tokens=64, output_tokens=8, batch=1)
     head = embedding = 5120 * 248320
     narrow, tower, draft = 17_112_760_320 + head, 460_730_096, 424_699_392
     attention = 27_356_728_560 - tower - narrow - embedding
     held = narrow * 4.5 / 8 + attention + 2 * (embedding + tower)
+    assert isinstance(found, Answer)
     assert found.estimate.memory.weights_bytes == pytest.approx(held, rel=0.005)
     assert found.estimate.memory.weights_bytes + 2 * draft == pytest.approx(21.9e9, abs=0.05e9)
     assert found.estimate.deployment.formats.kv == "fp8"

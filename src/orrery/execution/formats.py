@@ -99,10 +99,10 @@ WARP_LEVEL = frozenset({"marlin"})
 """Kernels made of the matrix instructions of one warp (mma.sync), which run on every generation."""
 
 WARP_LEVEL_FRAC = {"hopper": 0.629, "blackwell": 0.25}
-"""Share of the peak that such instructions reach, where others (wgmma, tcgen05) reach all of it. Hopper: the mean of all mma in
-arXiv:2402.13499. Blackwell's server chips: Ampere's 1,024 multiply-adds a cycle and unit of 4,096; FlashAttention-2, made
-of them, is measured at 362 and 391 TFLOP/s on B200 (meta-pytorch/tritonbench#171, Dao-AILab/flash-attention#1589), 0.65 to
-0.7 of what that makes, as on A100."""
+"""Share of the peak that such instructions reach, where others (wgmma, tcgen05) reach all of it. Hopper: the mean of
+all mma in arXiv:2402.13499. Blackwell's server chips: Ampere's 1,024 multiply-adds a cycle and unit of 4,096;
+FlashAttention-2, made of them, is measured at 362 and 391 TFLOP/s on B200 (meta-pytorch/tritonbench#171,
+Dao-AILab/flash-attention#1589), 0.65 to 0.7 of what that makes, as on A100."""
 
 
 @lru_cache(maxsize=256)
