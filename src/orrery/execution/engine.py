@@ -109,6 +109,7 @@ class Engine:
     reserves_cache: bool = False  # takes the memory of the whole cache at the start, filled or not
     splits_layers: bool = False  # several devices take runs of layers in turn, where the user does not say how to cut
     kv_follows_weights: str = ""  # weights whose checkpoints bring an FP8 cache: "fp8" (all that run in it), "nvfp4"
+    sparse_kv: str = ""  # cache of latent attention behind an indexer, where nobody says; "" = as that of others
     sampling_logit_bytes: float = 4.0  # alive at the peak of sampling; 4: one FP32 logit
     is_static_share: bool = False  # the share is of weights and cache; activations live in what it leaves
     has_eras: bool = True  # False: its releases are not told apart, in defaults or in constants

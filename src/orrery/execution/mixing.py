@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from math import ceil
 
 import numpy as np
 
@@ -34,11 +35,30 @@ def mixer_parts(
     has_prompts, has_decodes = bool(batch.prompt_sequences.any()), bool(batch.decode_sequences.any())
     for m in mixers:
         if has_prompts:
-            yield _ask(deployment, m, _prompt_op(deployment, m, batch), "prefill", largest)
+            computed = _in_whole_tiles(deployment, m)
+            yield _ask(deployment, m, _prompt_op(deployment, computed, batch), "prefill", largest)
         if has_decodes:
             yield _ask(deployment, m, _decode_op(deployment, m, batch), "decode", largest, 1 + batch.guesses)
         if not isinstance(m.mixer, RecurrentMixer) and m.mixer.index_heads:
             yield part("indexer", m.block, _index(deployment, m.mixer, batch), m.count, "indexer", "fp8")
+
+
+SPARSE_HEADS = {"hopper": 64, "blackwell": 128, "rubin": 128}
+"""Heads that FlashMLA's sparse kernel computes at once: engines pad the heads of a rank to as many [SGLang 0.5.3 to
+0.5.12, dsa_backend.py, _forward_flashmla_sparse; TensorRT-LLM 1.3, attention.py; vLLM 0.11, flashmla_sparse.py]."""
+
+
+def _in_whole_tiles(deployment: Deployment, m: MixerShard) -> MixerShard:
+    """The mixer with the heads that the kernel of its prompts computes."""
+    kind = mixer_kind(m.mixer)
+    tile = SPARSE_HEADS.get(deployment.cluster.device.generation, 1)
+    if kind != "sparse-latent" or _backend(deployment, kind) != "flashmla":
+        return m
+    return replace(m, num_heads=tile * ceil(m.num_heads / tile))
+
+
+def _backend(deployment: Deployment, kind: str) -> str:
+    return choices(deployment, "attention", deployment.formats.kv, kind)[-1].backend
 
 
 _OPS: dict[type, str] = {
@@ -56,8 +76,7 @@ def _ask(
     deployment: Deployment, m: MixerShard, op: Op, phase: str, largest: Mapping[str, float], queries: int = 1
 ) -> Part:
     device = deployment.cluster.device
-    backend = choices(deployment, "attention", deployment.formats.kv, mixer_kind(m.mixer))[-1].backend
-    engine = kernels_for(deployment, "attention", _OPS.get(type(op), ""), backend)
+    engine = kernels_for(deployment, "attention", _OPS.get(type(op), ""), _backend(deployment, mixer_kind(m.mixer)))
     timing, calibration = kernels.predict_with_constants(op, device, engine)
     if isinstance(op, AttentionPrefill) and takes_turns(deployment):
         timing = replace(timing, time_s=timing.time_s + waiting_s(op, device))

@@ -200,7 +200,7 @@ def has_exchange(deployment: Deployment) -> bool:
 def stored_format(deployment: Deployment, role: str) -> str:
     """The format that the weights of a role are stored in: quantised, or what the recipe keeps in 16 bits."""
     weights, model = deployment.formats.weights, deployment.model
-    if weights == model.weights_format and (own := dict(model.role_formats).get(role)):
+    if weights == model.weights_format and (own := dict[str, str](model.role_formats).get(role)):
         return own
     if is_16bit(weights) or role not in model.kept_roles(weights):
         return weights

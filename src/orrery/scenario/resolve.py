@@ -21,7 +21,7 @@ from orrery.execution.shard import has_exchange
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
 from orrery.kernels.lowbit.served import has_units
-from orrery.models.model import Model
+from orrery.models.model import LatentAttention, Model
 from orrery.numerics.one_bit_pairs import pair_of
 from orrery.numerics.registry import get_format
 from orrery.planner.space import tensor_degrees
@@ -347,12 +347,18 @@ def held_format(inputs: str, model: Model) -> str:
 
 def cache_beside(weights: str, activations: str, engine: Engine, device: Device, model: Model | None = None) -> str:
     """The cache's default format: the activations' own, or FP8 where the engine's narrow checkpoints bring it."""
+    if model and engine.sparse_kv and _has_sparse_latents(model):
+        return engine.sparse_kv
     if model and engine.kv_follows_weights and weights == model.weights_format and model.cache_format:
         return model.cache_format
     if get_format(activations).element_bits >= 16:
         return activations
     of = ("fp8",) if "fp8" in get_format(weights).rates else ()
     return "fp8" if engine.kv_follows_weights in (weights, *of) else wide_format(device)
+
+
+def _has_sparse_latents(model: Model) -> bool:
+    return any(isinstance(b.mixer, LatentAttention) and b.mixer.top_tokens for b in model.blocks)
 
 
 def deploy(scenario: Scenario, parts: Parts, layout: Layout, formats: Formats) -> Deployment:
