@@ -1,6 +1,5 @@
 """``orrery bits``: limits as shares and as numbers, and the words it refuses, on tables of round numbers."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
