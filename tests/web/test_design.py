@@ -191,7 +191,7 @@ def test_reasons_as_a_part_and_as_a_page(client):
     assert "<html" not in found.text
     assert "at=0.0" in found.text
     page = client.get(f"/design/why?{QUERY}&path=memory.weights_bytes")
-    assert "<h1>Why memory.weights_bytes is" in page.text
+    assert "<h1>Why Weights per device is" in page.text
     assert client.get(f"/design/why?{QUERY}&path=tpot_s&at=7").status_code == 422
     assert client.get(f"/design/why?{QUERY}&path=tpot_s&at=-1").status_code == 422
     assert client.get(f"/design/why?{QUERY}&path=nothing").status_code == 422

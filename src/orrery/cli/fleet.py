@@ -58,7 +58,7 @@ def command(
     is_json: bool,
     **flags: Any,
 ) -> int:
-    """Serve traffic over days: replicas that start, stop and fail; money, energy, attainment, and what hurt whom."""
+    """Serve traffic over days: replicas that start, stop and fail; cost, energy, SLO attainment, missed requests."""
     _check_suffixes(out)
     check_report(report, file)
     if is_csv and is_json:

@@ -10,7 +10,6 @@ import click
 
 if TYPE_CHECKING:
     from orrery.evidence.feed.entry import Skipped
-    from orrery.evidence.feed.http import Reader
     from orrery.evidence.feed.store import Store
 
 YEARS = range(1900, 2200)
@@ -50,17 +49,6 @@ def open_library(path: Path | None) -> "Store":
     from orrery.evidence.library import library_file
 
     return Store(library_file(path))
-
-
-def reader_for(source: str, base: str, pause_s: float | None) -> "Reader":
-    """Whoever asks a source, at its pace or slower; a mirror's at whatever pace is asked for."""
-    from orrery.evidence.feed.http import Reader
-    from orrery.evidence.feed.pace import RateLimiter
-    from orrery.evidence.feed.sources import INTERVALS_S
-
-    least_s = INTERVALS_S[source]
-    interval_s = least_s if pause_s is None else pause_s if base else max(pause_s, least_s)
-    return Reader(pace=RateLimiter(interval_s=interval_s))
 
 
 def day(text: str) -> date:

@@ -38,11 +38,12 @@ def command(
     **addresses: str,
 ) -> None:
     """Add papers: files of your own, ids of arXiv, or pages and feeds that you saved."""
-    from orrery.cli.own_library import open_library, reader_for, say_skipped
+    from orrery.cli.own_library import open_library, say_skipped
     from orrery.evidence.feed.entry import entry_json
     from orrery.evidence.feed.fetch import fetch_ids, keep_read
     from orrery.evidence.feed.file import read_file
     from orrery.evidence.feed.own import add_paper
+    from orrery.evidence.feed.polite import reader_for
 
     ids, files = _sorted(items)
     today = date.today()

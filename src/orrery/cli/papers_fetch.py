@@ -90,9 +90,9 @@ def command(
 
 
 def _fetched(store: "Store", question: Any, pause: float | None) -> "Fetched":
-    from orrery.cli.own_library import reader_for
     from orrery.cli.progress import bar
     from orrery.evidence.feed.fetch import fetch
+    from orrery.evidence.feed.polite import reader_for
 
     reader = reader_for(question.source, question.base, pause)
     with bar(f"pages of {question.source}") as report:

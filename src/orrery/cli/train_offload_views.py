@@ -8,7 +8,7 @@ from orrery.cli.train_views import parts_table, print_run
 from orrery.scenario.train_offload import OffloadAnswer
 
 BOUND_BY = {
-    "compute": "arithmetic",
+    "compute": "compute",
     "network": "the links between devices",
     "memory": "the device's memory bandwidth",
     "host": "the host's memory and link",

@@ -18,7 +18,7 @@ from orrery.scenario.train_run import Run
 from orrery.training.ranks import Rank
 
 BOUND_BY = {
-    "compute": "arithmetic",
+    "compute": "compute",
     "network": "the links",
     "bubble": "the pipeline's bubble",
     "memory": "memory bandwidth",

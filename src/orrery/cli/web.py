@@ -47,6 +47,13 @@ Every view has an address that can be shared; runs, uploads and marks are kept i
     help="Write the public part as a static site into DIR, and serve nothing.",
 )
 @click.option("--site-url", default="", metavar="URL", help="With --export: where it will be, for link previews.")
+@click.option(
+    "--fetch-every",
+    "fetch_every_hours",
+    type=click.FloatRange(min=1.0),
+    metavar="HOURS",
+    help="Fetch new papers from arXiv and the daily list at the start and every so many hours.",
+)
 @click.option("--open", "opens", is_flag=True, help="Open a browser.")
 @as_json
 def command(
@@ -57,6 +64,7 @@ def command(
     library: Path | None,
     folder: Path | None,
     site_url: str,
+    fetch_every_hours: float | None,
     opens: bool,
     is_json: bool,
 ) -> int:
@@ -88,7 +96,9 @@ def command(
             if opens:
                 webbrowser.open(address)
 
-        serve(place_at(home, library), listener, (*hosts, host), started)
+        serve(
+            place_at(home, library), listener, (*hosts, host), started, fetch_every_hours and fetch_every_hours * 3600.0
+        )
     return 0
 
 

@@ -39,8 +39,8 @@ def memory_figure(memories: Sequence[tuple[str, Memory]]) -> Figure:
     tokens = f"{m.kv_capacity_tokens:,.0f} tokens" if m.kv_capacity_tokens < float("inf") else "any number of tokens"
     summary = (
         f"Weights take {format_value(m.weights_bytes, 'bytes')} of "
-        f"{format_value(m.capacity_bytes, 'bytes')}; the cache that is left "
-        f"holds {tokens} of prompts and answers at once in one replica."
+        f"{format_value(m.capacity_bytes, 'bytes')}; the KV cache that is left "
+        f"holds {tokens} in each replica."
     )
     return Figure(
         title="Peak memory per device",

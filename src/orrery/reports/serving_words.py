@@ -8,7 +8,7 @@ from orrery.scenario.schema import Scenario
 from orrery.serving.workload import Traffic, Workload
 
 BOUND_BY = {
-    "compute": "arithmetic",
+    "compute": "compute",
     "memory": "memory bandwidth",
     "network": "the links between devices",
     "overhead": "kernel launches",

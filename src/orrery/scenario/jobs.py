@@ -168,7 +168,7 @@ JOBS = (
     ),
     Job(
         question="Autoscale?",
-        answer="Replicas that start, stop and fail over a day: money, attainment, what hurt whom",
+        answer="Replicas that start, stop and fail over a day: cost, SLO attainment, missed requests by cause",
         command="orrery fleet",
         page="fleet.md",
         path="/fleet",

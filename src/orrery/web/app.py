@@ -21,6 +21,7 @@ from orrery.web import pages
 from orrery.web.assets import Assets
 from orrery.web.cards.made import Cards
 from orrery.web.guard import HEADERS, Guard
+from orrery.web.papers.fetching import Fetching
 from orrery.web.place import Place
 from orrery.web.render import Entry, page
 from orrery.web.work import Work
@@ -28,15 +29,17 @@ from orrery.web.work import Work
 log = logging.getLogger("orrery.web")
 
 
-def application(place: Place, hosts: Sequence[str] = ()) -> Starlette:
+def application(place: Place, hosts: Sequence[str] = (), fetch_every_s: float | None = None) -> Starlette:
     """The application whose state lies in ``place``; ``hosts`` may stand in a request's Host header, beside those of
-    this machine."""
-    work = Work(place)
+    this machine; new papers are fetched every so many seconds."""
+    work, fetching = Work(place), Fetching(place=place, every_s=fetch_every_s)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
         async with work:
+            fetching.begin()
             yield
+            fetching.end()
 
     rooms = _pages()
     app = Starlette(
@@ -45,7 +48,7 @@ def application(place: Place, hosts: Sequence[str] = ()) -> Starlette:
         lifespan=lifespan,
         exception_handlers={OrreryError: _validation_error, HTTPException: _refused, Exception: _broken},
     )
-    app.state.place, app.state.work, app.state.cards = place, work, Cards()
+    app.state.place, app.state.work, app.state.cards, app.state.fetching = place, work, Cards(), fetching
     menus = [
         line
         for room in rooms

@@ -17,20 +17,24 @@ GOODBYE_S = 3
 
 
 def serve(
-    place: Place, listener: socket.socket, hosts: Sequence[str] = (), on_start: Callable[[], None] = lambda: None
+    place: Place,
+    listener: socket.socket,
+    hosts: Sequence[str] = (),
+    on_start: Callable[[], None] = lambda: None,
+    fetch_every_s: float | None = None,
 ) -> None:
     """Serve until a signal comes."""
-    server = server_for(place, hosts)
+    server = server_for(place, hosts, fetch_every_s)
     warm(place)
     on_start()
     asyncio.run(server.serve(sockets=[listener]))
 
 
-def server_for(place: Place, hosts: Sequence[str] = ()) -> uvicorn.Server:
+def server_for(place: Place, hosts: Sequence[str] = (), fetch_every_s: float | None = None) -> uvicorn.Server:
     """uvicorn around the application, with limits on whoever asks."""
     return uvicorn.Server(
         uvicorn.Config(
-            application(place, hosts),
+            application(place, hosts, fetch_every_s),
             http=Connection,
             ws="none",
             lifespan="on",

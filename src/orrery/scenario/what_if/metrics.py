@@ -33,7 +33,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(name="run_time_s", words="Time of the whole run", unit="s"),
     Metric(name="usd_per_million_tokens", words="Cost per 1M tokens", unit="usd", short="cost"),
     Metric(name="energy_j_per_token", words="Energy per token", unit="j", short="energy"),
-    Metric(name="kv_capacity_tokens", words="Room in the KV cache", unit="tokens", is_rate=True),
+    Metric(name="kv_capacity_tokens", words="KV cache capacity", unit="tokens", is_rate=True),
     Metric(name="peak_memory_bytes", words="Peak memory per device", unit="bytes", short="memory"),
 )
 """In the order of the table; an answer has some of them."""

@@ -1,5 +1,6 @@
 """One such page: its form, the question that it asks a worker, and its answer as sections of tables."""
 
+import re
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,10 @@ Plain = Mapping[str, Any]
 MAX_NUMBER_LETTERS = 32
 """The longest cell of a column of numbers, an interval with units; what is longer is a sentence."""
 
-MAX_SIDE_COLUMNS = 5
+_NUMBER = re.compile(r"[+-]?\$?\d|(-|none|not known|the same)?$")
+"""Pattern of a cell in a column of numbers: a number at its beginning, or a word in place of one."""
+
+MAX_SIDE_COLUMNS = 6
 """Columns of a table that still stands beside a chart."""
 
 
@@ -31,9 +35,15 @@ class Table:
 
     @property
     def texts(self) -> frozenset[int]:
-        """Columns that hold sentences, which wrap and stand on the left."""
-        cells = zip(*self.rows, strict=True)
-        return frozenset(n for n, column in enumerate(cells) if n and max(map(len, column)) > MAX_NUMBER_LETTERS)
+        """Columns that hold words or sentences, which wrap and stand on the left."""
+        return frozenset(
+            n for n, column in enumerate(zip(*self.rows, strict=True)) if n and not all(map(_fits, column))
+        )
+
+
+def _fits(cell: str) -> bool:
+    """Whether a cell is a number, or stands for one that is missing."""
+    return len(cell) <= MAX_NUMBER_LETTERS and _NUMBER.match(cell) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +57,7 @@ class Section:
     link: tuple[str, str] = ("", "")  # an address, and its words
     form: tuple[str, str, tuple[tuple[str, str], ...]] = ("", "", ())  # of a button: address, words, fields
     svg: str = ""
+    command: str = ""  # that applies it
 
     @property
     def is_side(self) -> bool:

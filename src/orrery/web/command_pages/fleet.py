@@ -51,7 +51,9 @@ LABELS = {
     "region_rtt_ms": "Round trip between regions, ms",
     "egress_usd_per_gb": "$/GB that leaves a region",
 }
-S_PER_HOUR = 3600.0
+S_PER_HOUR, S_PER_MINUTE = 3600.0, 60.0
+SHORT_S = 2 * S_PER_HOUR
+"""A run of less is told in minutes."""
 SWITCHED = {**dict.fromkeys(("true", "1", "on", "yes"), True), **dict.fromkeys(("false", "0", "off", "no"), False)}
 CAUSES = {
     "shed": "refused or beyond a budget",
@@ -93,7 +95,7 @@ def _typed(name: str, value: Any) -> Any:
 
 
 def sections(plain: Plain) -> tuple[Section, ...]:
-    """Money and attainment first, then what hurt whom, the pools, and the run over time."""
+    """Money and attainment first, then why requests missed their SLOs, the pools, and the run over time."""
     if "infeasible" in plain:
         return (Section(title="Infeasible configuration", verdict=plain["infeasible"]["smallest_change"]),)
     if "series" not in plain:
@@ -145,21 +147,29 @@ def _verdict(plain: Plain) -> str:
         if plain["attained_frac"] is None
         else f"; {percent(plain['attained_frac'], 2)} of the requests within all SLOs"
     )
-    cost = f"{format_value(plain['cost_usd'], 'usd')} for {plain['duration_s'] / S_PER_HOUR:.3g} hours"
+    unit_s, unit = _unit_of(plain["duration_s"])
+    cost = f"{format_value(plain['cost_usd'], 'usd')} for {plain['duration_s'] / unit_s:.3g} {unit}"
     each = "" if per is None else f" ({format_value(per, 'usd')} per M output tokens)"
     return cost + each + attained
 
 
+def _unit_of(duration_s: float) -> tuple[float, str]:
+    """The unit of time of a run."""
+    return (S_PER_MINUTE, "minutes") if duration_s < SHORT_S else (S_PER_HOUR, "hours")
+
+
 def _figures(plain: Plain) -> Table:
     rows = [("Requests", f"{plain['num_requests']:,}")]
-    rows += [(f"Hurt: {CAUSES.get(cause, cause)}", f"{count:,}") for cause, count in plain["hurt"].items() if count]
+    rows += [
+        (f"SLO missed: {CAUSES.get(cause, cause)}", f"{count:,}") for cause, count in plain["hurt"].items() if count
+    ]
     rows += [
         ("TTFT, mean", format_value(plain["ttft_s"]["mean"], "s")),
         ("TPOT, mean", format_value(plain["tpot_s"]["mean"], "s")),
         ("Energy of devices", format_value(plain["energy_j"], "j")),
-        ("Busy share of the paid replicas' time", percent(plain["busy_frac"], 1)),
+        ("Utilization of paid replicas", percent(plain["busy_frac"], 1)),
     ]
-    rows += [(f"Scale events: {what}", f"{count:,}") for what, count in plain["scale_events"].items()]
+    rows += [(f"Replicas: {what}", f"{count:,}") for what, count in plain["scale_events"].items()]
     return Table(caption="One simulated run", columns=("", "Value"), rows=tuple(rows))
 
 
@@ -182,7 +192,7 @@ def _pools(plain: Plain) -> Table:
 def _slo(plain: Plain) -> Table | None:
     rows = tuple(
         (
-            name.replace("_", " "),
+            _slo_name(name),
             format_value(o["value_s"], "s"),
             format_value(o["limit_s"], "s"),
             percent(o["attained_frac"], 2),
@@ -197,15 +207,22 @@ def _slo(plain: Plain) -> Table | None:
     )
 
 
+def _slo_name(name: str) -> str:
+    """``p99_ttft`` as p99 TTFT."""
+    head, _, metric = name.rpartition("_")
+    return f"{head} {metric.upper()}".strip()
+
+
 def _at_both(plain: Plain, title: str, names: Sequence[str], unit: str = "") -> str:
     return at_both_widths(partial(_curve, plain, title, names, unit))
 
 
 def _curve(plain: Plain, title: str, names: Sequence[str], unit: str) -> str:
-    hours = [s / S_PER_HOUR for s in plain["series"]["start_s"]]
+    unit_s, unit_name = _unit_of(plain["duration_s"])
+    times = [s / unit_s for s in plain["series"]["start_s"]]
     found: list[Series] = []
     for name in names:
-        pairs = [(x, y) for x, y in zip(hours, plain["series"][name], strict=True) if y is not None]
+        pairs = [(x, y) for x, y in zip(times, plain["series"][name], strict=True) if y is not None]
         found.append(
             Series(
                 name.removesuffix("_s").removesuffix("_per").replace("_", " "),
@@ -213,7 +230,7 @@ def _curve(plain: Plain, title: str, names: Sequence[str], unit: str) -> str:
                 [y for _, y in pairs],
             )
         )
-    return lines(found, Axis("Time (hours)"), Axis(title, unit, low=0.0), title=f"{title} over the run")
+    return lines(found, Axis(f"Time ({unit_name})"), Axis(title, unit, low=0.0), title=f"{title} over the run")
 
 
 def rows(plain: Plain) -> tuple[Sequence[str], list[Sequence[Cell]]]:
@@ -236,7 +253,7 @@ PAGE = CommandPage(
     name="fleet",
     title="How many replicas, when, over a day?",
     lead="A service over hours or days, request by request, with replicas that start, stop and fail: money, energy, "
-    "attainment, and what hurt whom.",
+    "SLO attainment, and why requests missed their SLOs.",
     menu=(28, "Fleet"),
     page="fleet.md",
     first=_first,

@@ -100,12 +100,13 @@ def _section(r: dict[str, Any]) -> Section:
     turns = [f"Break-even, {_turn(name, r['break_even'][name])}." for name in r["break_even"] or ()]
     words = f"{r['gains']} Costs: {r['costs']}" if r["gains"] else ""
     measured = [f"Measure: {what}." for what in r["must_be_measured"]]
-    reasons = (r["because"], words, *turns, *measured, f"Run it: {r['command']}")
+    reasons = (r["because"], words, *turns, *measured)
     return Section(
         title=r["technique"],
         verdict=_verdict(r),
         table=_sides(r) if r["without"] and r["with"] and r["difference"] else None,
         reasons=tuple(one for one in reasons if one),
+        command=r["command"],
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
-from orrery.base.units import si
+from orrery.reports.words import format_value
 from orrery.scenario.compare import in_words
 from orrery.scenario.what_if.difference import Difference
 from orrery.serving.extrapolation import shared_frac
@@ -84,8 +84,11 @@ class Compared:
     @property
     def change(self) -> str:
         """Difference of B from A, with its 80 % interval where one is known: ``16 % lower (80 %: 8 to 24)``."""
-        if self.ratio is None or self.ratio_80 is None:
+        if self.ratio is None:
             return self.verdict
+        if self.ratio_80 is None:
+            is_counted = not self.measure.more
+            return in_words(Difference(frac=self.ratio - 1.0)) if is_counted else self.verdict
         low, high = self.ratio_80
         return in_words(Difference(frac=self.ratio - 1.0, low_80=low - 1.0, high_80=high - 1.0))
 
@@ -100,12 +103,16 @@ class Compared:
     def describe(self, which: str) -> str:
         """Format one of both values as text."""
         value = self.a if which == "a" else self.b
-        return "-" if value is None else si(value, self.measure.unit)
+        return "-" if value is None else format_value(value, self.measure.unit)
 
     def between(self, which: str) -> str:
         """Format the 80 % interval of one of both values as text; empty where there is none."""
         ends = self.a_80 if which == "a" else self.b_80
-        return "" if ends is None else f"{si(ends[0], self.measure.unit)} to {si(ends[1], self.measure.unit)}"
+        return (
+            ""
+            if ends is None
+            else f"{format_value(ends[0], self.measure.unit)} to {format_value(ends[1], self.measure.unit)}"
+        )
 
 
 def compared(a: Side, b: Side) -> tuple[Compared, ...]:

@@ -82,6 +82,10 @@ class Difference:
         return self.a != self.b
 
 
+RESOLVED = ", resolved"
+"""Ends the name of a setting as it was understood; where that is as it was written, it is left out."""
+
+
 def differences(a: Side, b: Side) -> tuple[Difference, ...]:
     """Differing inputs, then differing defaults."""
     names = dict.fromkeys([*a.settings, *b.settings])
@@ -89,7 +93,8 @@ def differences(a: Side, b: Side) -> tuple[Difference, ...]:
     taken_a, taken_b = dict(_taken(a)), dict(_taken(b))
     both = dict.fromkeys([*taken_a, *taken_b])
     taken = [Difference(name=n, a=taken_a.get(n, "-"), b=taken_b.get(n, "-"), is_taken=True) for n in both]
-    return (*inputs, *taken)
+    stated = {(d.name, d.a, d.b) for d in inputs}
+    return (*inputs, *(d for d in taken if (d.name.removesuffix(RESOLVED), d.a, d.b) not in stated))
 
 
 def _describe(value: Any) -> str:
@@ -101,11 +106,11 @@ def _taken(side: Side) -> Iterator[tuple[str, str]]:
     if side.answer is None:
         return
     deployment, tariff = side.answer.question.deployment, side.answer.tariff
-    yield "model, as found", deployment.model.name
-    yield "device, as found", deployment.cluster.device.name
+    yield "model, resolved", deployment.model.name
+    yield "device, resolved", deployment.cluster.device.name
     yield "layout", str(deployment.layout)
     yield "devices (total)", str(deployment.layout.num_devices)
     formats = deployment.formats
     yield "weights, activations, cache", f"{formats.weights}, {formats.activations}, {formats.kv}"
-    yield "engine, as found", f"{deployment.engine.name} {deployment.engine.version}".rstrip()
-    yield "price of a device", "unknown" if tariff.usd_per_hour is None else f"{si(tariff.usd_per_hour, 'usd')}/h"
+    yield "engine, resolved", f"{deployment.engine.name} {deployment.engine.version}".rstrip()
+    yield "price per device-hour", "unknown" if tariff.usd_per_hour is None else f"{si(tariff.usd_per_hour, 'usd')}/h"

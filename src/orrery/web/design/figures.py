@@ -17,6 +17,33 @@ FIGURES = (
     ("requests_per_s", "Requests/s", ""),
 )
 
+NAMES = {
+    **{path: label for path, label, _ in FIGURES},
+    "total_tokens_per_s": "Input and output tokens/s",
+    "host_power_w": "Power of the hosts",
+    "energy_j_per_token_with_host": "Energy per output token, hosts included",
+    "usd_per_million_total_tokens": "$ per million tokens, input included",
+    "engine_version": "Engine version",
+    "bound_by": "Bottleneck",
+    "memory.weights_bytes": "Weights per device",
+    "memory.kv_capacity_bytes": "KV cache per device",
+    "memory.kv_capacity_tokens": "KV cache capacity",
+    "memory.kv_bytes_per_token": "KV cache per token",
+    "memory.activation_bytes": "Activations per device",
+    "memory.communication_bytes": "Communication buffers",
+    "memory.context_bytes": "Driver and libraries",
+    "memory.usable_bytes": "Memory that the engine uses",
+    "answer.time_s": "Time of an answer",
+    "answer.energy_j": "Energy of an answer",
+    "answer.usd": "Cost of an answer",
+}
+"""Numbers that can be unfolded, as the page calls them."""
+
+
+def name_of(path: str) -> str:
+    """The name of a number; ``decode_backend`` as Decode backend."""
+    return NAMES.get(path) or path.replace("_", " ").capitalize()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:

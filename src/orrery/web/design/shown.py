@@ -18,7 +18,7 @@ from orrery.web.command import command
 from orrery.web.design import capacity, cost, times
 from orrery.web.design.changes import changes
 from orrery.web.design.drawings import DRAWINGS, TITLES
-from orrery.web.design.figures import figures, headline
+from orrery.web.design.figures import figures, headline, name_of
 from orrery.web.design.techniques import technique_tables
 from orrery.web.facts_table import facts_tables
 from orrery.web.question.inputs import PLANNED
@@ -56,6 +56,7 @@ def shown_of(scenario: Scenario, answer: Answer | InfeasibleAnswer, settings: Ma
         "room_told": memory.summary,
         "bill": cost.cost_rows(answer),
         "paths": paths(answer),
+        "name_of": name_of,
         "ways": ways(answer),
         "techniques": facts_tables(technique_tables(answer)),
     }

@@ -15,7 +15,7 @@ from orrery.scenario.why import paths
 from orrery.web.address import query_of
 from orrery.web.answered import Answering, answer_page, answered
 from orrery.web.design.drawings import DRAWINGS
-from orrery.web.design.figures import headline
+from orrery.web.design.figures import headline, name_of
 from orrery.web.design.inputs import LOADS, PARAMETERS, design_settings, load_of
 from orrery.web.design.shown import shown_of
 from orrery.web.design.tree import level
@@ -83,6 +83,7 @@ async def reasons(request: Request) -> Response:
         address=query_of(settings),
         paths=paths(answer),
         headline=headline(answer),
+        name_of=name_of,
     )
 
 

@@ -12,7 +12,7 @@ function chosen() {
 }
 
 const interval = (low, high, unit = "") => `${low} to ${high}${unit}`;
-const LIMITS = { memory: "memory bandwidth", compute: "arithmetic", network: "links between devices", overhead: "kernel launches", host: "the host", bubble: "the pipeline" };
+const LIMITS = { memory: "memory bandwidth", compute: "compute", network: "links between devices", overhead: "kernel launches", host: "the host", bubble: "the pipeline" };
 
 function card() {
   const p = chosen(), place = $("point");
@@ -58,7 +58,7 @@ function ranking() {
   const mostRate = Math.max(...met.map((p) => p.rateHigh)), mostUsd = Math.min(Math.max(...priced.map((p) => p.usdHigh)), (priced[priced.length >> 1]?.usd ?? 1) * 2.6);
   const name = (one) => `<th scope="row"><button type="button" data-device="${one.key}"><span class="sw${one.isCard ? " dash" : ""}" style="--c: var(--${one.hue})"></span>${escaped(one.title)}</button></th>`;
   let place = 0;
-  $("rows").innerHTML = rows.map(({ one, best: p }) => !p ? `<tr><td></td>${name(one)}<td class="why" colspan="6">${missing(one.key)}</td></tr>` : `<tr class="${one.key === state.device ? "on" : ""}"><td class="dim">${place += 1}</td>${name(one)}<td class="lines">${layoutOf(p)} · concurrency ${p.concurrency} · TPOT ${short(p.tpot_ms)} ms · TTFT ${short(p.ttft_ms)} ms</td><td class="hide">${layoutOf(p)}</td><td class="number hide">${p.concurrency}</td><td class="number hide">${short(p.tpot_ms)} ms</td><td class="number hide">${short(p.ttft_ms)} ms</td><td class="number bars${state.y === "rate" ? "" : " off"}"><div class="cell" title="80 %: ${interval(short(p.rateLow), short(p.rateHigh))}">${bar(p.rateLow, p.rate, p.rateHigh, mostRate)}<span>${short(p.rate)}</span></div></td><td class="number bars${state.y === "usd" ? "" : " off"}">${p.usd === null ? '<span class="dim">no price known</span>' : `<div class="cell" title="80 %: ${interval(dollars(p.usdLow), dollars(p.usdHigh))}">${bar(p.usdLow, p.usd, p.usdHigh, mostUsd)}<span>${dollars(p.usd)}</span></div>`}</td></tr>`).join("");
+  $("rows").innerHTML = rows.map(({ one, best: p }) => !p ? `<tr><td></td>${name(one)}<td class="why" colspan="6">${missing(one.key)}</td></tr>` : `<tr class="${one.key === state.device ? "on" : ""}"><td class="dim">${place += 1}</td>${name(one)}<td class="lines">${layoutOf(p)} · concurrency ${p.concurrency} · TPOT ${short(p.tpot_ms)}&nbsp;ms · TTFT ${short(p.ttft_ms)}&nbsp;ms</td><td class="hide">${layoutOf(p)}</td><td class="number hide">${p.concurrency}</td><td class="number hide">${short(p.tpot_ms)} ms</td><td class="number hide">${short(p.ttft_ms)} ms</td><td class="number bars${state.y === "rate" ? "" : " off"}" data-unit="tokens/s"><div class="cell" title="80 %: ${interval(short(p.rateLow), short(p.rateHigh))}">${bar(p.rateLow, p.rate, p.rateHigh, mostRate)}<span>${short(p.rate)}</span></div></td><td class="number bars${state.y === "usd" ? "" : " off"}" data-unit="${p.usd === null ? "" : "per M"}">${p.usd === null ? '<span class="dim">no price known</span>' : `<div class="cell" title="80 %: ${interval(dollars(p.usdLow), dollars(p.usdHigh))}">${bar(p.usdLow, p.usd, p.usdHigh, mostUsd)}<span>${dollars(p.usd)}</span></div>`}</td></tr>`).join("");
   $("ranked-by").textContent = `${state.y === "rate" ? "Most tokens/s per device" : "Least $ per M output tokens"} with mean TTFT ≤ ${state.ttft} ms and mean TPOT ≤ ${state.tpot} ms; bars are 80 % intervals.`;
   const isLong = rows.length > 12;
   $("ranking").classList.toggle("short", isLong && !isEveryRowShown);

@@ -4,6 +4,7 @@ from orrery.evidence.digest.subscription import FREQUENCIES
 from orrery.evidence.understanding.trending import DAYS
 from orrery.web.pages.papers.digest import change, digest, feed
 from orrery.web.pages.papers.entry import beside, entry
+from orrery.web.pages.papers.fetching import fetch, progress
 from orrery.web.pages.papers.fresh import day, trending
 from orrery.web.pages.papers.library import home, library, suggest
 from orrery.web.pages.papers.lists import ALL_FORMS, FORMS, lists, one_list
@@ -50,6 +51,8 @@ ROUTES = (
     PageRoute("/papers/subscribe", digest, CHOSEN, methods=["GET"]),
     PageRoute("/papers/subscribe", change, methods=["POST"]),
     PageRoute("/papers/feed.atom", feed, CHOSEN),
+    PageRoute("/papers/fetch", progress, methods=["GET"]),
+    PageRoute("/papers/fetch", fetch, methods=["POST"]),
     PageRoute("/papers/mark", mark, methods=["POST"]),
     PageRoute("/papers/follow", follow, methods=["POST"]),
     PageRoute(

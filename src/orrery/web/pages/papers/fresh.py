@@ -8,9 +8,10 @@ from starlette.responses import Response
 
 from orrery.evidence.understanding.trending import DAYS
 from orrery.evidence.understanding.weights import shipped
+from orrery.web.pages.papers.fetching import context_of
 from orrery.web.papers.fresh import dates, trends
 from orrery.web.papers.index import index_of
-from orrery.web.papers.own import command, opened
+from orrery.web.papers.own import opened
 from orrery.web.papers.period import Period
 from orrery.web.papers.yours import saved
 from orrery.web.render import page
@@ -31,7 +32,7 @@ def day(request: Request) -> Response:
         found=found,
         deployment=saved(place),
         num_all=len(index.documents()),
-        fetch=command(place, "fetch"),
+        **context_of(request),
     )
     index.fill()  # so that the first search is quick
     return answer
@@ -57,7 +58,7 @@ def trending(request: Request) -> Response:
         layers=layers,
         periods=tuple(DAYS),
         every_layer=shipped().layers,
-        fetch=command(request.app.state.place, "fetch"),
+        **context_of(request),
     )
 
 
