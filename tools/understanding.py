@@ -39,10 +39,10 @@ FOLDS, TIMES = 4, 5
 MIN_PAPERS = 2
 """A word that fewer papers have is not learned."""
 
-SVM_C, CLAIM_C = 0.3, 0.3
+SVM_C, CLAIM_C = 0.2, 0.3
 
 DESCRIBED = read_toml(Path(__file__).with_name("understanding_layers.toml"))["layers"]
-DESCRIPTION_TIMES = 3
+DESCRIPTION_TIMES = 5
 """How often a layer's description counts as a paper of it."""
 SHARPNESSES = np.geomspace(1.0, 12.0, 40)
 

@@ -139,7 +139,7 @@ def test_without_script_a_plan_is_found_and_opened(bare):
     bare.get_by_role("button", name="Estimate").click()
     expect(bare.locator("#design .answer h2")).to_contain_text("tp2")
     bare.get_by_role("link", name="Explain the time per output token").click()
-    expect(bare.locator("h1")).to_contain_text("tpot_s")
+    expect(bare.locator("h1")).to_contain_text("Why Time per output token is")
     bare.locator(".tree summary").first.click()
     bare.get_by_role("link", name="Breakdown").first.click()
     expect(bare.locator("h1")).to_contain_text("Why")
