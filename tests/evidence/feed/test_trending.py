@@ -8,7 +8,7 @@ from orrery.evidence.feed.entry import Classification, Entry, NumericClaim
 from orrery.evidence.feed.marks import follow, mark
 from orrery.evidence.feed.saved_entries import save_entries
 from orrery.evidence.feed.store import Store
-from orrery.evidence.understanding.meaning import Deployment
+from orrery.evidence.understanding.meaning import PAPER_ALONE, Deployment
 from orrery.evidence.understanding.trending import trending
 from orrery.scenario.schema import read_scenario
 
@@ -154,6 +154,11 @@ def test_what_cannot_be_tried_has_no_number_and_says_why(deployment):
     ]
     assert found[3].ratio == 1.0
     assert found[3].because == "no effect on this deployment: replicas is 1: there is nothing to choose between."
+
+
+def test_a_mechanism_that_is_no_technique_says_so_and_names_no_other(deployment):
+    (found,) = describe(deployment, "join-shortest-queue")
+    assert (found.ratio, found.because) == (None, PAPER_ALONE)
 
 
 def test_a_static_batch_and_a_technique_that_is_on_already():

@@ -6,7 +6,7 @@ technique that no command takes is said to be one.
 
 from dataclasses import dataclass
 
-from orrery.base.errors import OrreryError
+from orrery.base.errors import OrreryError, UnknownName
 from orrery.base.units import percent
 from orrery.evidence.feed.entry import Classification
 from orrery.evidence.understanding.claim_effect import ClaimEffect, Result, answer_of, askable, effects, why_none
@@ -24,6 +24,10 @@ _METRICS = {
     "latency": "latency",
     "time": "latency",
 }
+
+
+PAPER_ALONE = "It is computed in the reproduction of its paper alone: no command takes it."
+"""Of a mechanism that is no technique of orrery."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +96,8 @@ class Deployment:
     def _meaning(self, name: str, sure: float, metric: Metric) -> DeploymentEffect:
         try:
             lever = get_lever(name)
+        except UnknownName:
+            return DeploymentEffect(technique=name, confidence_frac=sure, because=PAPER_ALONE)
         except OrreryError as error:
             return DeploymentEffect(technique=name, confidence_frac=sure, because=str(error))
         return _describe(self._what_if(lever, metric), sure)
