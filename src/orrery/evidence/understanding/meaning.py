@@ -27,7 +27,7 @@ _METRICS = {
 
 
 PAPER_ALONE = "It is computed in the reproduction of its paper alone: no command takes it."
-"""Of a mechanism that is no technique of orrery."""
+"""Reason where a mechanism is no technique of orrery."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
