@@ -22,6 +22,7 @@ import numpy as np
 import tomli_w
 
 from fit.accuracy_tables import write_tables
+from fit.intervals import HELD, LONE_WIDENING, QUANTILES
 from orrery.base.cost import Spread
 from orrery.base.errors import OrreryError
 from orrery.base.files import write_atomically
@@ -53,13 +54,6 @@ FILES = ("gemm", "attention_prefill", "attention_decode", "moe", "mla", "model_l
 MOST_ROWS = 200
 """Rows of one device, op, format and engine: every group weighs about the same."""
 
-LONE = 2.0
-"""How much wider (log) an interval is on a sibling of a single measured device, as tools/fit has it."""
-
-HELD = 0.8
-"""Share of measurements that an interval should hold."""
-
-QUANTILES = {"low_80": 0.1, "high_80": 0.9, "low_95": 0.025, "high_95": 0.975}
 SHIPPED, EVENLY = ("its own kernels", "siblings"), "new, evenly"
 """Ways whose intervals come with the constants, and one that has none of its own."""
 
@@ -120,7 +114,7 @@ def of_siblings(device: Device, entries: Entries) -> dict[Key, Calibration]:
     shipped = calibrations_for("", device.generation)
     found: dict[Key, Calibration] = {}
     for key, one in evenly(mine).items():
-        wide = Spread(**{f"{q}_ratio": getattr(one.spread, f"{q}_ratio") ** LONE for q in QUANTILES})
+        wide = Spread(**{f"{q}_ratio": getattr(one.spread, f"{q}_ratio") ** LONE_WIDENING for q in QUANTILES})
         is_pooled = sum(key in own for own in mine.values()) > 1
         found[key] = replace(one, origin="generation", spread=shipped[key].spread if is_pooled else wide)
     return found

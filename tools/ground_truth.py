@@ -21,6 +21,7 @@ import numpy as np
 import tomli_w
 
 from fit.accuracy_tables import write_tables
+from fit.intervals import spread_of
 from orrery.base.files import write_atomically
 from orrery.base.units import percent
 from orrery.calibrate.device.answer import DeviceAnswer
@@ -122,11 +123,7 @@ def _spreads(found: Verified) -> dict[str, dict[str, float]]:
     for row in found.rows:
         for name in MODES.get((row.group, row.metric), ()):
             ratios.setdefault(name, []).append(row.measured_s / row.predicted_s)
-    quantiles = {"low_80": 0.1, "high_80": 0.9, "low_95": 0.025, "high_95": 0.975}
-    return {
-        name: {k: round(float(np.quantile(values, q)), 4) for k, q in quantiles.items()}
-        for name, values in ratios.items()
-    }
+    return {name: spread_of(np.array(values)) for name, values in ratios.items()}
 
 
 def _entries(found: Verified) -> dict[str, dict[str, dict[str, float]]]:

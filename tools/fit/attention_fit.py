@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import tomli_w
+from intervals import sibling_factor, spread_of, widened
 from numpy.typing import NDArray
 from residual import Size, save, train
 from scipy.optimize import least_squares
@@ -27,7 +28,6 @@ from orrery.hardware.device import Device
 from orrery.kernels.residual import correction
 
 Floats = NDArray[np.float64]
-QUANTILES = {"low_80": 0.1, "high_80": 0.9, "low_95": 0.025, "high_95": 0.975}
 SOURCE = {
     "title": "AIConfigurator performance database, commit 095f58a51c4c",
     "url": "https://github.com/ai-dynamo/aiconfigurator",
@@ -158,16 +158,6 @@ def ratios(rule: Rule, group: Group, constants: Mapping[str, float], side: str) 
     """measured / predicted on one side."""
     rows = group.on(side)
     return rows.time_s / rows.predicted(rule, constants)
-
-
-def spread_of(values: Floats) -> dict[str, float]:
-    """Quantiles of measured / predicted."""
-    return {name: round(float(np.quantile(values, q)), 4) for name, q in QUANTILES.items()}
-
-
-def widened(spread: Mapping[str, float], factor: float) -> dict[str, float]:
-    """Every half-width ``factor`` times as wide, in log space."""
-    return {name: round(value**factor, 4) for name, value in spread.items()}
 
 
 def error_line(label: str, values: Floats) -> str:
@@ -304,30 +294,6 @@ def pooled_entries(rule: Rule, groups: Sequence[Group], own: Sequence[Mapping[st
         owner = {"generation": group.device.generation}
         entries.append(entry(rule, owner, [group], constants, spread, at))
     return entries
-
-
-FACTORS = np.arange(1.0, 4.0, 0.01)
-HELD = 0.8
-"""Share of a device's measurements that the interval of its sibling's constants should hold."""
-
-
-def sibling_factor(pairs: Sequence[tuple[Floats, Floats]]) -> float:
-    """How much wider (log) an interval is on a device that was not measured than on its measured sibling.
-
-    ``pairs``: measured / predicted of each device by its own constants, and by its siblings'. The least factor at which
-    intervals of the first hold ``HELD`` of the second, so that what siblings differ by in level counts as well as how
-    far rows scatter; every pair weighs the same.
-    """
-    if not pairs:
-        return 1.5
-    ends = [np.quantile(own, (0.1, 0.9)) for own, _ in pairs]
-    for factor in FACTORS:
-        held = [
-            np.mean((v >= low**factor) & (v <= high**factor)) for (low, high), (_, v) in zip(ends, pairs, strict=True)
-        ]
-        if np.mean(held) >= HELD:
-            return float(factor)
-    return float(FACTORS[-1])
 
 
 def _left_out(

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 from attention import DECODE, PREFILL
-from attention_fit import FOREST, Floats, Group, Rule, corrected, pool, read_groups, shapes, spread_of, stored, write
+from attention_fit import FOREST, Floats, Group, Rule, corrected, pool, read_groups, shapes, stored, write
+from intervals import spread_of
 from latent import DECODE as LATENT_DECODE
 from latent import PREFILL as LATENT_PREFILL
 from residual import save, train

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
+from intervals import QUANTILES
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
@@ -129,7 +130,6 @@ def errors(rows: Rows, constants: Mapping[str, float]) -> Floats:
     return rows.time_s / predict_s(rows, constants)
 
 
-LEVELS = {"low_80": 0.1, "high_80": 0.9, "low_95": 0.025, "high_95": 0.975}
 NOISE = {"low_80": 0.97, "high_80": 1.03, "low_95": 0.95, "high_95": 1.05}  # no timer repeats better
 
 
@@ -140,7 +140,7 @@ def quantiles(*ratios: Floats) -> dict[str, float]:
     p (n + 1) of n, which for few rows are the extremes.
     """
     found: dict[str, float] = {}
-    for name, level in LEVELS.items():
+    for name, level in QUANTILES.items():
         widest = min if name.startswith("low") else max
         values = [float(np.quantile(r, level, method="weibull")) for r in ratios]
         found[name] = round(widest(NOISE[name], *values), 4)

@@ -24,6 +24,7 @@ import numpy as np
 from engine_rows import kind_of
 from engine_scores import PredictedValue
 from engine_tree import ROOT, Floats, Key
+from intervals import QUANTILES
 from scipy.optimize import minimize
 
 from orrery.serving.extrapolation import wider_by
@@ -37,7 +38,6 @@ FACTOR_OF = {
 }
 """Which factor the error of a metric shows, by mode."""
 
-LEVELS = {"low_80": 0.1, "high_80": 0.9, "low_95": 0.025, "high_95": 0.975}
 SHARES = {"80": 0.8, "95": 0.95}
 STRETCHES = np.geomspace(0.5, 4.0, 121)
 """Factors on all levels that are tried."""
@@ -182,7 +182,7 @@ def widths(errors: Errors, stretch: Mapping[str, float] | None = None) -> Widths
     levels = {
         mode: {
             name: weighted_quantile(scaled, weight * np.where((modes == mode) | (mode == ""), 1.0, OTHER_MODES), share)
-            for name, share in LEVELS.items()
+            for name, share in QUANTILES.items()
         }
         for mode in ("", *sorted(set(modes.tolist())))
     }

@@ -15,6 +15,7 @@ import tomli_w
 from gemm_fit import Problem, fit, predicted, solve
 from gemm_learn import corrected, train_all
 from gemm_rows import CALIBRATE, FIT, TEST, Key, Rows, read_rows
+from intervals import LONE_WIDENING, spread_of
 from residual import save
 
 from orrery.base.files import write_atomically
@@ -25,7 +26,6 @@ from orrery.catalog.residuals import read_forests
 from orrery.hardware.calibration import ResidualTrees
 
 LAUNCH_ENGINE = "tensorrt-llm"  # whose bf16 rows tell what a bare launch costs
-QUANTILES = {"low_80": 0.1, "high_80": 0.9, "low_95": 0.025, "high_95": 0.975}
 SOURCES = {
     "aiconfigurator": {
         "title": "AIConfigurator performance database, commit 095f58a51c4c",
@@ -126,11 +126,6 @@ def thinned(rows: Rows) -> Rows:
     return rows.take(np.linspace(0, len(rows.m) - 1, POOL_ROWS).astype(np.int64))
 
 
-def spread_of(ratios: np.ndarray) -> dict[str, float]:
-    """Quantiles of measured / predicted."""
-    return {name: round(float(np.quantile(ratios, q)), 4) for name, q in QUANTILES.items()}
-
-
 def range_of(parts: Iterable[Rows]) -> dict[str, list[int]]:
     """Smallest and largest size behind some constants."""
     parts = list(parts)
@@ -207,11 +202,6 @@ def pooled_entries(groups: Mapping[Key, Rows], known: Mapping[Key, dict[str, flo
             found.append(entry({"generation": generation}, ("", format, engine), constants, spread, parts, at))
             print(f"pooled {owner} {generation} {format} {engine}: {spread}", flush=True)
     return found
-
-
-LONE_WIDENING = 2.0
-"""How much wider (log) an interval is on an unmeasured sibling of a single measured device: what leaving a device out
-costs in the generations that have two."""
 
 
 def by_generation(groups: Mapping[Key, Rows]) -> dict[Key, dict[str, list[Key]]]:

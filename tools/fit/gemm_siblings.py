@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 import tomli_w
-from gemm import THIN_ROWS, by_generation, fit_pool, own_constants, spread_of, thinned
+from gemm import THIN_ROWS, by_generation, fit_pool, own_constants, thinned
 from gemm_learn import SIZES, corrected, stacked
 from gemm_rows import CALIBRATE, FIT, Key, Rows, read_rows
+from intervals import spread_of
 from residual import save, train
 
 from orrery.base.files import write_atomically

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import tomli_w
+from intervals import QUANTILES
 
 from orrery.base.cost import Spread
 from orrery.base.posterior import Posterior, settle
@@ -170,7 +171,6 @@ def entry(key, unknowns: FitParameters, left: np.ndarray, num_rows: int, start) 
     """One [[calibration]] table: constants, and the interval of measured / predicted on the half not used."""
     constants = {n: float(f"{v:.4g}") for (_, n), v in zip(unknowns.names, np.exp(unknowns.prior.mean), strict=True)}
     fixed = {n: v for n, v in start.items() if n not in constants}
-    quantiles = {"low_80": 0.1, "high_80": 0.9, "low_95": 0.025, "high_95": 0.975}
     return {
         "generation": "host",
         "op": key[0],
@@ -180,7 +180,7 @@ def entry(key, unknowns: FitParameters, left: np.ndarray, num_rows: int, start) 
         "from": "orrery",
         "at": f"{num_rows} rows; interval from the half that was not fitted",
         "constants": {**fixed, **constants},
-        "spread": {k: round(float(np.exp(np.quantile(left, q))), 4) for k, q in quantiles.items()},
+        "spread": {k: round(float(np.exp(np.quantile(left, q))), 4) for k, q in QUANTILES.items()},
     }
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import tomli_w
 from accuracy_tables import write_tables
 from diffusion import cell
+from intervals import QUANTILES
 from numpy.typing import NDArray
 
 from orrery.base.files import write_atomically
@@ -42,8 +43,7 @@ def main() -> None:
     images = checked.measured["images_per_s"]
     told = np.isfinite(images)
     slower = np.log(checked.answers.predicted["images_per_s"][told] / images[told])
-    quantiles = (("low_80", 0.1), ("high_80", 0.9), ("low_95", 0.025), ("high_95", 0.975))
-    found: dict[str, Any] = {name: round(math.exp(np.quantile(slower, q)), 4) for name, q in quantiles}
+    found: dict[str, Any] = {name: round(math.exp(np.quantile(slower, q)), 4) for name, q in QUANTILES.items()}
     found["because"] = f"{int(told.sum())} published runs of image networks, none of which was fitted"
     write_atomically(FILE, f"# made by: python tools/fit/workloads.py\n{tomli_w.dumps({INTERVAL: found})}")
     write_tables({**read_tables(), KEY: errors})

@@ -16,6 +16,7 @@ with the largest sum is the one that counts. ``skew`` = RANDOM lets every token 
 (binomial loads).
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from math import floor
 from typing import cast
@@ -114,24 +115,13 @@ def popular_table(
     places = generator.permuted(np.tile(np.arange(num_experts), (NUM_DRAWS, 1)), axis=1)
     fixed = placed(chosen, copies_of(chosen, num_redundant), ep) if num_redundant else None
     drawn = np.zeros((NUM_DRAWS, num_experts))
-    known: dict[int, Floats] = {0: np.zeros(2 + NUM_HEIGHTS)}
-    rows: list[Floats] = []
-    at = 0
-    for step in range(NUM_OCTAVES * GRID_PER_OCTAVE + 1):
-        tokens = 2.0 ** (step / GRID_PER_OCTAVE)
-        below = floor(tokens)
-        for whole in (below, below + 1):
-            if whole not in known:
-                drawn += generator.binomial(whole - at, chosen, drawn.shape)  # later tokens join the earlier ones
-                held = np.take_along_axis(drawn, places, axis=1) if fixed is None else spread_over(drawn, fixed)
-                at, known[whole] = whole, _busiest(held, ep)
-        share = tokens - below
-        row = (1.0 - share) * known[below] + share * known[below + 1]
-        row[0] = max(row[0], tokens * experts_per_token / ep)
-        if ep == 1:
-            row[0], row[1] = tokens * experts_per_token, float(np.sum(1.0 - (1.0 - chosen) ** tokens))
-        rows.append(row)
-    return np.maximum.accumulate(np.array(rows), axis=0)
+
+    def loads(more: int) -> Floats:
+        nonlocal drawn
+        drawn += generator.binomial(more, chosen, drawn.shape)
+        return np.take_along_axis(drawn, places, axis=1) if fixed is None else spread_over(drawn, fixed)
+
+    return _grown(loads, chosen[np.newaxis], experts_per_token, ep)
 
 
 def layered_table(
@@ -150,6 +140,21 @@ def layered_table(
     copies = [placed(row, copies_of(row, num_redundant), ep) for row in by_layer] if num_redundant else []
     generator = np.random.default_rng(SEED)
     drawn = np.zeros(chosen.shape)
+
+    def loads(more: int) -> Floats:
+        nonlocal drawn
+        drawn += generator.binomial(more, chosen)
+        return _copied(drawn, copies, of_draw) if copies else np.take_along_axis(drawn, places, axis=1)
+
+    return _grown(loads, by_layer, experts_per_token, ep)
+
+
+def _grown(loads: Callable[[int], Floats], by_layer: Floats, experts_per_token: int, ep: int) -> Floats:
+    """Rows for ever more tokens: ``loads`` adds so many tokens to those drawn before and says what every place holds.
+
+    Between whole numbers of tokens rows are straight lines. ``by_layer``: the probabilities that are drawn from, by
+    which the assignments and the distinct experts of a single rank are exact.
+    """
     known: dict[int, Floats] = {0: np.zeros(2 + NUM_HEIGHTS)}
     rows: list[Floats] = []
     at = 0
@@ -158,15 +163,13 @@ def layered_table(
         below = floor(tokens)
         for whole in (below, below + 1):
             if whole not in known:
-                drawn += generator.binomial(whole - at, chosen)
-                held = _copied(drawn, copies, of_draw) if copies else np.take_along_axis(drawn, places, axis=1)
-                at, known[whole] = whole, _busiest(held, ep)
+                at, known[whole] = whole, _busiest(loads(whole - at), ep)
         share = tokens - below
         row = (1.0 - share) * known[below] + share * known[below + 1]
         row[0] = max(row[0], tokens * experts_per_token / ep)
         if ep == 1:
             row[0] = tokens * experts_per_token
-            row[1] = float(np.sum(1.0 - (1.0 - by_layer) ** tokens)) / layers
+            row[1] = float(np.sum(1.0 - (1.0 - by_layer) ** tokens)) / len(by_layer)
         rows.append(row)
     return np.maximum.accumulate(np.array(rows), axis=0)
 
