@@ -101,6 +101,19 @@ two checkpoints whose names say NVFP4 keep 16-bit activations.
 """,
     ),
     Batch(
+        key="unseen, fourth batch",
+        tables=(DATA / "unseen-serving-fourth.csv",),
+        heading="## A fourth batch: vLLM and ATOM in 2026",
+        text="""
+Serving runs of vLLM (0.14 and later), of AMD's ATOM and of TensorRT-LLM that their authors published in 2026 in issues,
+pull requests and on pages of some twenty projects, from B200, B300, H100, H200, MI350X and MI355X:
+[data/unseen-serving-fourth.csv](data/unseen-serving-fourth.csv). Every row was written down before any was predicted.
+ATOM is no engine that orrery knows: its runs are predicted as vLLM's, and their notes say so. Six runs of Kimi-K3 are
+left out, whose drafter no table describes, and three of a page that states no flags of its servers. Nothing was changed
+on their account.
+""",
+    ),
+    Batch(
         key="one H100",
         tables=(DATA / "h100-serving.csv", DATA / "h100-training.csv", DATA / "h100-kernels.csv"),
         heading="## One H100, measured in November 2026",
