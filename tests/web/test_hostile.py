@@ -96,6 +96,7 @@ CHANGES = (
     "/uploads",
     "/uploads/delete",
     "/my-device/keep",
+    "/papers/fetch",
     "/papers/mark",
     "/papers/follow",
     "/papers/lists",
