@@ -9,6 +9,7 @@ from battery import over
 from orrery.catalog import engines
 from orrery.catalog.devices import get_device
 from orrery.catalog.engines import FITTED, POOLED, UNVERSIONED, get_engine, host_of, newest_release, version_at
+from orrery.catalog.models import get_model
 from orrery.catalog.named_files import read_file
 from orrery.catalog.releases import newest_at, release_day
 from orrery.execution.formats import activations_for
@@ -137,5 +138,6 @@ def test_a_default_that_changes_within_an_era_leaves_its_constants():
 )
 def test_nvfp4_checkpoints_bring_an_fp8_cache(engine, version, weights, kv):
     device = get_device("b200")
-    found = cache_beside(weights, activations_for(weights, device), get_engine(engine, version, device), device)
+    activations, model = activations_for(weights, device), get_model("llama-3.1-8b")
+    found = cache_beside(weights, activations, get_engine(engine, version, device), device, model)
     assert found == kv

@@ -276,12 +276,12 @@ def test_maps_of_a_short_prompt_and_of_a_long_one(monkeypatch):
 
 def test_a_cache_follows_activations_and_engines():
     engine = SimpleNamespace(sparse_kv="", kv_follows_weights="")
-    assert resolve.cache_beside("bf16", "bf16", engine, H100) == "bf16"
-    assert resolve.cache_beside("fp8", "fp8", engine, H100) == "bf16"
+    assert resolve.cache_beside("bf16", "bf16", engine, H100, LLAMA) == "bf16"
+    assert resolve.cache_beside("fp8", "fp8", engine, H100, LLAMA) == "bf16"
     follows = SimpleNamespace(sparse_kv="", kv_follows_weights="fp8")
-    assert resolve.cache_beside("fp8", "fp8", follows, H100) == "fp8"
-    assert resolve.cache_beside("fp8_block", "fp8", follows, H100) == "fp8"
-    assert resolve.cache_beside("int8", "int8", follows, H100) == "bf16"
+    assert resolve.cache_beside("fp8", "fp8", follows, H100, LLAMA) == "fp8"
+    assert resolve.cache_beside("fp8_block", "fp8", follows, H100, LLAMA) == "fp8"
+    assert resolve.cache_beside("int8", "int8", follows, H100, LLAMA) == "bf16"
     own = replace(LLAMA, cache_format="fp8")
     assert resolve.cache_beside(own.weights_format, "bf16", follows, H100, own) == "fp8"
     assert resolve.cache_beside(own.weights_format, "bf16", engine, H100, own) == "bf16"

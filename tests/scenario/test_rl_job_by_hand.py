@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 from orrery.base.errors import ScenarioError
+from orrery.catalog.devices import get_device
+from orrery.catalog.engines import get_engine
+from orrery.catalog.models import get_model
 from orrery.scenario import rl_job as page
 from orrery.scenario import rl_plan
 from orrery.scenario import train_offload_work as work
@@ -215,3 +218,11 @@ def test_widths_that_products_leave():
     assert work._expert_width(SimpleNamespace(experts=None)) == 0.0
     pace = SimpleNamespace(a=np.array([1.5]), b=np.array([2.0]))
     assert work._sum(pace, "a", "b", "b") == 5.5
+
+
+def test_rollouts_take_the_cache_of_their_engine():
+    """SGLang keeps the cache behind an indexer in FP8 on Blackwell and in BF16 below."""
+    model = get_model("deepseek-v3.2")
+    for device, cache in (("b200", "fp8"), ("h100-sxm", "bf16")):
+        found = get_device(device)
+        assert page.formats_for("bf16", found, get_engine("sglang", "0.5.12", found), model).kv == cache

@@ -100,7 +100,7 @@ def run_of(row: dict[str, str]) -> Run:
         max_num_seqs=int(row["max_num_seqs"]),
         max_num_batched_tokens=8192,
         formats=Formats(
-            weights=weights, activations=activations, kv=cache_beside(weights, activations, engine, device)
+            weights=weights, activations=activations, kv=cache_beside(weights, activations, engine, device, model)
         ),
     )
     batch, output = float(row["avg_batch_size"]), float(row["avg_output_len"])

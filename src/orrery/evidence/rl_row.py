@@ -160,4 +160,4 @@ def _engine(
     )
     weights = row.word("generation_weights") or ("fp8" if row.word("precision").casefold() == "fp8" else "bf16")
     share = framework.colocated_memory_frac if colocated else framework.separate_memory_frac
-    return deployment_of(model, device, layout, formats_for(weights, device, engine), engine, share)
+    return deployment_of(model, device, layout, formats_for(weights, device, engine, model), engine, share)

@@ -345,11 +345,11 @@ def held_format(inputs: str, model: Model) -> str:
     return own if found == "fp8" and own.startswith("fp8_") else found
 
 
-def cache_beside(weights: str, activations: str, engine: Engine, device: Device, model: Model | None = None) -> str:
+def cache_beside(weights: str, activations: str, engine: Engine, device: Device, model: Model) -> str:
     """The cache's default format: the activations' own, or FP8 where the engine's narrow checkpoints bring it."""
-    if model and engine.sparse_kv and _has_sparse_latents(model):
+    if engine.sparse_kv and _has_sparse_latents(model):
         return engine.sparse_kv
-    if model and engine.kv_follows_weights and weights == model.weights_format and model.cache_format:
+    if engine.kv_follows_weights and weights == model.weights_format and model.cache_format:
         return model.cache_format
     if get_format(activations).element_bits >= 16:
         return activations

@@ -291,7 +291,7 @@ def engine_for(
     engine = get_engine(scenario.engine or framework.engine, scenario.engine_version or "", device)
     if scenario.engine is None:
         notes.append(f"engine: {engine.name} (what {framework.name} generates with)")
-    formats = formats_for(scenario.generation_weights or "bf16", device, engine)
+    formats = formats_for(scenario.generation_weights or "bf16", device, engine, job.model)
     share = scenario.gpu_memory_utilization
     if share is None:
         share = framework.colocated_memory_frac if colocated else framework.separate_memory_frac
@@ -322,11 +322,11 @@ def deployment_of(
     )
 
 
-def formats_for(weights: str, device: Device, engine: Engine) -> Formats:
+def formats_for(weights: str, device: Device, engine: Engine, model: Model) -> Formats:
     """Formats of the policy in its engine: weights as requested, activations and cache to match."""
     name = get_format(weights).name
     activations = activations_for(name, device)
-    return Formats(weights=name, activations=activations, kv=cache_beside(name, activations, engine, device))
+    return Formats(weights=name, activations=activations, kv=cache_beside(name, activations, engine, device, model))
 
 
 def _reward(scenario: Scenario, notes: list[str]) -> Reward:
