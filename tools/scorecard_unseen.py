@@ -96,8 +96,10 @@ Command A+, Laguna, LFM2.5, on H100, H200, B200, B300, GB300 and MI355X
 ([data/unseen-serving-third.csv](data/unseen-serving-third.csv)). Their first score is blind. Rows with
 `acceptance_length` come from servers that hold it or print it; of other drafts published acceptances are assumed.
 Three rows of Command A+ on B300 are left out because of a bound: half of their prompts would have been computed
-faster than the device's peak allows (repeated runs send the same prompts, which caches hold). What was mended since:
-two checkpoints whose names say NVFP4 keep 16-bit activations.
+faster than the device's peak allows (repeated runs send the same prompts, which caches hold). What was mended since
+are mechanisms and facts, found on rows of this batch, of which *now* is therefore no independent score: two checkpoints
+whose names say NVFP4 keep 16-bit activations; Marlin multiplies at one warp's rate; prompts of sparse latent attention
+compute whole tiles of heads; SGLang's cache behind an indexer is FP8 on Blackwell.
 """,
     ),
     Batch(
