@@ -1,5 +1,6 @@
 """New papers fetched from the page: a button, progress, what was left out, and a schedule."""
 
+import json
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,11 +20,20 @@ FEED = f"""<?xml version="1.0" encoding="UTF-8"?><feed xmlns="http://www.w3.org/
  xmlns:opensearch="http://a9.com/-/spec/opensearch/1.1/" xmlns:arxiv="http://arxiv.org/schemas/atom"><id>x</id>
 <title>q</title><opensearch:totalResults>1</opensearch:totalResults>{ENTRY}</feed>""".encode()
 
+PAGE = {
+    "id": "2611.00001",
+    "title": "Caches of tomorrow",
+    "summary": "A KV cache that is 2x smaller.",
+    "upvotes": 87,
+    "organization": {"fullname": "<b>Ada's</b> Laboratory"},
+    "githubRepo": "https://github.com/ada/caches",
+}
+
 
 class Lists(BaseHTTPRequestHandler):
     def do_GET(self):
         self.server.release.wait(10)
-        status, body = self.server.answers[self.path.split("?")[0]]
+        status, body = self.server.answers.get(self.path.split("?")[0], (404, b""))
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -38,7 +48,11 @@ def lists():
     server = ThreadingHTTPServer(("127.0.0.1", 0), Lists)
     server.release = threading.Event()
     server.release.set()
-    server.answers = {"/arxiv": (200, FEED), "/daily": (404, b"")}
+    server.answers = {
+        "/arxiv": (200, FEED),
+        "/daily": (404, b""),
+        "/pages/2611.00001": (200, json.dumps(PAGE).encode()),
+    }
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     yield server
@@ -52,7 +66,7 @@ def client(tmp_path, lists):
     place = place_at(tmp_path, tmp_path / "library.sqlite")
     app = application(place)
     url = f"http://127.0.0.1:{lists.server_port}"
-    app.state.fetching = Fetching(place=place, bases={"arxiv": f"{url}/arxiv", "daily": f"{url}/daily"})
+    app.state.fetching = Fetching(place=place, bases={name: f"{url}/{name}" for name in ("arxiv", "daily", "pages")})
     with TestClient(app, base_url="http://127.0.0.1") as found:
         yield found
 
@@ -89,6 +103,22 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_kept(client):
     assert "arXiv: 1 new" in done
 
 
+def test_what_a_page_says_of_a_paper_stands_on_its_card_with_its_source(client):
+    for source in ("arxiv", "pages"):
+        client.post("/papers/fetch", data={"source": source}, headers=PART)
+        fetching(client).wait()
+    assert "and says more of 1" in fetching(client).progress.messages[-1]
+    for page in ("/papers", "/papers/2611.00001"):
+        text = client.get(page).text
+        assert "Ada&#39;s Laboratory" in text
+        assert "87 votes <small" in text
+        assert 'href="https://huggingface.co/papers/2611.00001"' in text
+        assert (
+            '<a href="https://github.com/ada/caches" rel="noopener noreferrer external">code (Hugging Face) ↗</a>'
+            in text
+        )
+
+
 def test_one_fetch_at_a_time(client, lists):
     lists.release.clear()
     client.post("/papers/fetch", data={"source": "arxiv"}, headers=PART)
@@ -105,7 +135,9 @@ def test_without_script_the_page_of_papers_comes_back(client):
     fetching(client).wait()
 
 
-@pytest.mark.parametrize(("source", "message"), [("nowhere", "write arxiv or daily"), ("", "write arxiv or daily")])
+@pytest.mark.parametrize(
+    ("source", "message"), [("nowhere", "write arxiv or daily or scholar"), ("", "write arxiv or daily")]
+)
 def test_other_sources_are_refused(client, source, message):
     answer = client.post("/papers/fetch", data={"source": source})
     assert answer.status_code == 422

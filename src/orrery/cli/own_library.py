@@ -28,13 +28,17 @@ def with_library(function: F) -> F:
     return click.option("--library", "library", type=kind, metavar="FILE", help=help)(function)
 
 
-def with_addresses(function: F) -> F:
+def with_addresses(*names: str) -> Callable[[F], F]:
     """``--arxiv-url`` and the like: mirrors in place of the sources themselves; and the pause between requests."""
-    for name in ("daily", "rss", "arxiv"):
-        flag, help = f"--{name}-url", f"An address in place of that of {name}, such as a mirror's."
-        function = click.option(flag, metavar="URL", help=help, default="")(function)
-    help = "Seconds between requests; a source's own rule is the least (a mirror has none)."
-    return click.option("--pause", type=click.FloatRange(min=0), metavar="S", help=help)(function)
+
+    def decorated(function: F) -> F:
+        for name in reversed(names):
+            flag, help = f"--{name}-url", f"An address in place of that of {name}, such as a mirror's."
+            function = click.option(flag, metavar="URL", help=help, default="")(function)
+        help = "Seconds between requests; a source's own rule is the least (a mirror has none)."
+        return click.option("--pause", type=click.FloatRange(min=0), metavar="S", help=help)(function)
+
+    return decorated
 
 
 def with_page_year(function: F) -> F:

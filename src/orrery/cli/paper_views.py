@@ -1,5 +1,6 @@
 """A paper's entry in the terminal."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from orrery.evidence.feed.entry import Classification, Entry
+    from orrery.evidence.feed.record import Record
 
 MAX_CLAIMS = 20
 """Claims with a line of their own; --json lists every one."""
@@ -31,7 +33,7 @@ PLOT_COLUMNS = 48
 STYLES = {"reproduced": "green", "not reproduced": "red"}
 
 
-def print_entry(entry: PaperEntry) -> None:
+def print_entry(entry: PaperEntry, records: "Sequence[Record]" = ()) -> None:
     """The whole entry, most important first."""
     out = console()
     out.print(f"[bold]{escape(entry.title)}[/]")
@@ -43,6 +45,7 @@ def print_entry(entry: PaperEntry) -> None:
     out.print(", ".join(entry.authors) or "authors unknown", style="dim", markup=False)
     for name, url in entry.links.items():
         out.print(f"  {url}" + ("" if name in ("paper", "arXiv") else f"  ({name})"), markup=False, style="dim")
+    _print_records(out, records)
     _head(out, "Method")
     out.print(entry.mechanism, markup=False)
     _print_techniques(out, entry)
@@ -57,6 +60,15 @@ def print_entry(entry: PaperEntry) -> None:
     _print_claims(out, entry)
     _print_open(out, entry)
     _print_related(out, entry)
+
+
+def _print_records(out: "Console", records: "Sequence[Record]") -> None:
+    """Print the words of each source, with its name before them."""
+    for r in records:
+        words = ", ".join(part for part in (r.organisation, r.words) if part)
+        out.print(f"{r.name}: {words or 'knows it'}", style="dim", markup=False)
+        for url in dict.fromkeys(url for url in (r.code_url, r.discussion_url or r.url) if url):
+            out.print(f"  {url}", style="dim", markup=False)
 
 
 def _head(out: "Console", words: str) -> None:
@@ -185,7 +197,7 @@ def _print_related(out: "Console", entry: PaperEntry) -> None:
         out.print(f"  because: {', '.join(other.because)}{shared}", style="dim", markup=False)
 
 
-def print_fetched(entry: "Entry", classification: "Classification") -> None:
+def print_fetched(entry: "Entry", classification: "Classification", records: "Sequence[Record]" = ()) -> None:
     """A paper without a file: its own words, and what is understood of them with how sure that is."""
     out = console()
     out.print(f"[bold]{escape(entry.title)}[/]")
@@ -193,6 +205,7 @@ def print_fetched(entry: "Entry", classification: "Classification") -> None:
     out.print(", ".join(part for part in parts if part), style="dim", markup=False)
     if entry.url:
         out.print(f"  {entry.url}", style="dim", markup=False)
+    _print_records(out, records)
     _head(out, "Its abstract")
     out.print(entry.abstract or "Not known.", markup=False)
     _head(out, "What is understood of it, and how sure that is")

@@ -24,7 +24,7 @@ Examples:
 @click.argument("items", nargs=-1, required=True, metavar="FILE.toml|ID|FILE...")
 @click.option("--replace", is_flag=True, help="Put a paper file in the place of your earlier one.")
 @with_page_year
-@with_addresses
+@with_addresses("arxiv")
 @with_library
 @as_json
 def command(
@@ -35,7 +35,6 @@ def command(
     is_json: bool,
     pause: float | None,
     arxiv_url: str,
-    **addresses: str,
 ) -> None:
     """Add papers: files of your own, ids of arXiv, or pages and feeds that you saved."""
     from orrery.cli.own_library import open_library, say_skipped

@@ -22,6 +22,8 @@ Examples:
   orrery papers fetch                                    the latest of cs.DC, cs.AR and cs.PF on arXiv
   orrery papers fetch --query '"LLM serving" cache' --category cs.DC --category cs.LG --since 30d
   orrery papers fetch --source rss --source daily --json
+  orrery papers fetch --source scholar --source openreview    citations, venues and decisions of known papers
+  orrery papers fetch --source scholar --query "KV cache compression" --since 30d
   orrery papers fetch --source daily-papers.txt          a page saved as text, or a saved feed
 Then: orrery papers trending"""
 
@@ -31,11 +33,14 @@ Then: orrery papers trending"""
     "--source",
     "sources",
     multiple=True,
-    metavar="arxiv|rss|daily|FILE",
+    metavar="arxiv|rss|daily|pages|scholar|openreview|FILE",
     default=("arxiv",),
-    help="Where from: arXiv's search (default), its daily lists, Hugging Face's daily papers, a file.",
+    help="arXiv's search (default) or lists of the day; Hugging Face's daily papers, or pages of papers; Semantic "
+    "Scholar; OpenReview; a file. The last three services search by --query; without it they say more of known papers.",
 )
-@click.option("--query", default="", metavar="WORDS", help="Words, or arXiv's own search language (ti:, abs:, AND, …).")
+@click.option(
+    "--query", default="", metavar="WORDS", help="Words; for arXiv its own search language too (ti:, abs:, AND, …)."
+)
 @click.option("--category", "categories", multiple=True, metavar="NAME", help="An arXiv category; repeat for more.")
 @click.option("--since", type=day, metavar="DATE", help="Nothing older: 2026-11-01, or 7d for seven days ago.")
 @click.option(
@@ -48,7 +53,7 @@ Then: orrery papers trending"""
     help="The most papers of a source.",
 )
 @with_page_year
-@with_addresses
+@with_addresses("arxiv", "rss", "daily", "pages", "scholar", "openreview")
 @with_library
 @as_json
 def command(
@@ -65,11 +70,12 @@ def command(
 ) -> int:
     """Get new papers; whatever is odd in them is left out with a line that says why, and the rest is kept."""
     from orrery.cli.own_library import open_library
-    from orrery.evidence.feed.sources import BASES, Question, source_of
+    from orrery.evidence.feed.question import Question
+    from orrery.evidence.feed.sources import SOURCES, source_named
 
-    named = {name for name in sources if name in BASES or not Path(name).is_file()}
+    named = {name for name in sources if name in SOURCES or not Path(name).is_file()}
     for name in named:
-        source_of(Question(source=name))
+        source_named(name)
     found: dict[str, Fetched] = {}
     with open_library(library) as store:
         for name in dict.fromkeys(sources):
@@ -93,7 +99,10 @@ def _fetched(store: "Store", question: Any, pause: float | None) -> "Fetched":
     from orrery.cli.progress import bar
     from orrery.evidence.feed.fetch import fetch
     from orrery.evidence.feed.polite import reader_for
+    from orrery.evidence.feed.sources import about
+    from orrery.evidence.find.known_papers import known_papers
 
+    question = about(question, store, known_papers(store, question.since), date.today())
     reader = reader_for(question.source, question.base, pause)
     with bar(f"pages of {question.source}") as report:
         return fetch(store, reader, question, date.today(), report)
@@ -112,7 +121,10 @@ def _say(name: str, found: "Fetched", out: TextIO) -> None:
 
     say_skipped(found.skipped)
     saved = found.saved
-    parts = [f"{saved.num_new} new", f"{saved.num_updated} updated", f"{saved.num_same} known already"]
+    if not found.is_list:
+        parts = [f"asked about {found.num_asked} known papers, and says more of {found.num_records}"]
+    else:
+        parts = [f"{saved.num_new} new", f"{saved.num_updated} updated", f"{saved.num_same} known already"]
     if found.num_unchanged:
         parts.append(f"{found.num_unchanged} of {found.num_pages} pages unchanged since the last time")
     if found.went_on_from:
@@ -140,6 +152,8 @@ def _json(found: "dict[str, Fetched]") -> dict[str, Any]:
                 **asdict(f.saved),
                 "num_pages": f.num_pages,
                 "num_unchanged": f.num_unchanged,
+                "num_asked": f.num_asked,
+                "num_records": f.num_records,
                 "went_on_from": f.went_on_from,
                 "is_complete": f.is_complete,
             }

@@ -1,5 +1,6 @@
 """``orrery papers show``: one paper, as an encyclopedia has it."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from orrery.cli.own_library import with_library
 
 if TYPE_CHECKING:
     from orrery.evidence.feed.entry import Classification, Entry
+    from orrery.evidence.feed.record import Record
     from orrery.evidence.find.entry import PaperEntry
     from orrery.evidence.paper_file import Paper
 
@@ -36,9 +38,25 @@ def command(key: str, has_curve: bool, is_bibtex: bool, library: Path | None, is
     except UnknownName:
         if (found := fetched(key, library)) is None:
             raise
-        _show_fetched(*found, is_bibtex=is_bibtex, is_json=is_json)
+        records = records_of(library, found[0].id, found[0].title)
+        _show_fetched(*found, records, is_bibtex=is_bibtex, is_json=is_json)
     else:
-        _show(paper, has_curve=has_curve, is_bibtex=is_bibtex, is_json=is_json)
+        records = records_of(library, paper.arxiv, paper.title)
+        _show(paper, records, has_curve=has_curve, is_bibtex=is_bibtex, is_json=is_json)
+
+
+def records_of(library: Path | None, arxiv: str, title: str) -> "tuple[Record, ...]":
+    """Records of a paper, by its arXiv id and its title; none where no source was asked."""
+    from orrery.cli.own_library import open_library
+    from orrery.evidence.feed.records import all_records
+    from orrery.evidence.feed.text import title_id
+    from orrery.evidence.library import library_file
+
+    if not library_file(library).exists():
+        return ()
+    with open_library(library) as store:
+        known = all_records(store)
+    return tuple(r for name in (arxiv, title_id(title)) for r in known.get(name, ()))
 
 
 def fetched(key: str, library: Path | None) -> "tuple[Entry, Classification] | None":
@@ -53,7 +71,7 @@ def fetched(key: str, library: Path | None) -> "tuple[Entry, Classification] | N
         return paper_lookup.fetched(store, key)
 
 
-def _show(paper: "Paper", *, has_curve: bool, is_bibtex: bool, is_json: bool) -> None:
+def _show(paper: "Paper", records: "tuple[Record, ...]", *, has_curve: bool, is_bibtex: bool, is_json: bool) -> None:
     from orrery.cli.output import print_json
     from orrery.evidence.find.citation import bibtex
 
@@ -64,14 +82,16 @@ def _show(paper: "Paper", *, has_curve: bool, is_bibtex: bool, is_json: bool) ->
         return
     entry = _entry(paper, has_curve)
     if is_json:
-        print_json(entry.to_json())
+        print_json({**entry.to_json(), "records": [asdict(r) for r in records]})
         return
     from orrery.cli.paper_views import print_entry
 
-    print_entry(entry)
+    print_entry(entry, records)
 
 
-def _show_fetched(entry: "Entry", classification: "Classification", *, is_bibtex: bool, is_json: bool) -> None:
+def _show_fetched(
+    entry: "Entry", classification: "Classification", records: "tuple[Record, ...]", *, is_bibtex: bool, is_json: bool
+) -> None:
     from orrery.cli.output import print_json
     from orrery.evidence.feed.entry import entry_json
     from orrery.evidence.find.citation import bibtex
@@ -82,11 +102,11 @@ def _show_fetched(entry: "Entry", classification: "Classification", *, is_bibtex
         _print_cited(cited, is_json)
         return
     if is_json:
-        print_json(entry_json(entry, classification))
+        print_json({**entry_json(entry, classification), "records": [asdict(r) for r in records]})
         return
     from orrery.cli.paper_views import print_fetched
 
-    print_fetched(entry, classification)
+    print_fetched(entry, classification, records)
 
 
 def _print_cited(cited: str, is_json: bool) -> None:

@@ -16,7 +16,7 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.replies, self.inputs = {}, []
+        self.replies, self.inputs, self.bodies = {}, [], []
         self.url = f"http://127.0.0.1:{self.server_port}"
 
     def tell(self, path, *replies):
@@ -27,6 +27,10 @@ class Server(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.server.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
+        self.do_GET()
+
     def do_GET(self):
         path = urlsplit(self.path).path
         self.server.inputs.append((self.path, dict(self.headers)))

@@ -16,8 +16,9 @@ from orrery.evidence.feed.fetch import fetch, fetch_ids, keep_read
 from orrery.evidence.feed.http import Reader
 from orrery.evidence.feed.pace import RateLimiter
 from orrery.evidence.feed.page import read_page
+from orrery.evidence.feed.question import Question
 from orrery.evidence.feed.saved_entries import Saved, all_entries
-from orrery.evidence.feed.sources import Question, source_of
+from orrery.evidence.feed.sources import source_named, url_of
 from orrery.evidence.feed.store import Store
 
 TODAY = date(2026, 11, 22)
@@ -136,12 +137,11 @@ def test_daily_lists_are_asked_for_day_by_day(server, store, reader):
     assert [e.num_votes for e in found.entries] == [1, 3]
     assert "daily, page 2" in str(found.skipped[0])
     with pytest.raises(FeedError, match="go back 92 days"):
-        source_of(requested).num_pages(Question(source="daily", since=date(2020, 1, 1)), TODAY)
+        source_named(requested.source).num_pages(Question(source="daily", since=date(2020, 1, 1)), TODAY)
 
 
 def test_a_search_in_arxivs_own_words():
-    url = source_of(Question(source="arxiv")).url
-    requested = lambda **more: parse_qs(urlsplit(url(Question(source="arxiv", **more), 0, TODAY)).query)  # noqa: E731
+    requested = lambda **more: parse_qs(urlsplit(url_of(Question(source="arxiv", **more), 0, TODAY)).query)  # noqa: E731
     assert requested()["search_query"] == ["(cat:cs.DC OR cat:cs.AR OR cat:cs.PF)"]
     assert requested(query='"LLM serving" cache')["search_query"] == ['all:"LLM serving" AND all:cache']
     assert requested(query="ti:cache ANDNOT au:x", categories=("cs.DC",))["search_query"] == [
@@ -193,7 +193,7 @@ from pathlib import Path
 from orrery.evidence.feed.fetch import fetch
 from orrery.evidence.feed.http import Reader
 from orrery.evidence.feed.pace import RateLimiter
-from orrery.evidence.feed.sources import Question
+from orrery.evidence.feed.question import Question
 from orrery.evidence.feed.store import Store
 
 question = Question(source="arxiv", base=sys.argv[2], page_papers=2)

@@ -4,6 +4,8 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any
 
+from orrery.evidence.feed.record import Record
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumericClaim:
@@ -57,6 +59,7 @@ class Read:
     entries: tuple[Entry, ...]
     skipped: tuple[Skipped, ...] = ()
     num_total: int | None = None  # of the whole search, where the document is one page of it
+    records: tuple[Record, ...] = ()  # what the source says of the papers beside their own words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,7 @@ MAX_S = 300.0
 MAX_HEADER_CHARACTERS = 500
 
 REDIRECTS = (301, 302, 303, 307, 308)
+GONE = (404, 410)
 TRY_AGAIN = (408, 425, 429, 500, 502, 503, 504)
 
 
@@ -56,6 +57,10 @@ class _Failed(Exception):
         self.retry_after_s = retry_after_s
 
 
+class NotThere(FeedError):
+    """There is no document at an address."""
+
+
 @dataclass(kw_only=True)
 class Reader:
     """One connection at a time to whatever is asked for."""
@@ -66,15 +71,16 @@ class Reader:
     silence_s: float = SILENCE_S
     most_s: float = MAX_S
 
-    def get(self, url: str, etag: str = "", last_modified: str = "") -> Document:
-        """The document, or that it has not changed. FeedError says why it cannot be had."""
+    def get(self, url: str, etag: str = "", last_modified: str = "", body: bytes = b"") -> Document:
+        """The document, or that it has not changed; a question too long for an address goes along as ``body`` (JSON).
+        FeedError says why it cannot be had."""
         for attempt in range(TRIES - 1):
             try:
-                return self._try(url, etag, last_modified)
+                return self._try(url, etag, last_modified, body)
             except _Failed as failed:
                 self._pause(url, failed, attempt)
         try:
-            return self._try(url, etag, last_modified)
+            return self._try(url, etag, last_modified, body)
         except _Failed as failed:
             raise FeedError(f"{shown(url)}: {failed}; tried {TRIES} times.") from None
 
@@ -85,20 +91,21 @@ class Reader:
             raise FeedError(f"{shown(url)}: {failed}; it asks to come back in {pause_s:.0f} s.")
         self.clock.wait_s(FIRST_BACKOFF_S * 2.0**attempt if pause_s is None else pause_s)
 
-    def _try(self, url: str, etag: str, last_modified: str) -> Document:
+    def _try(self, url: str, etag: str, last_modified: str, body: bytes) -> Document:
         """One try, redirects followed."""
         headers = {
             "User-Agent": USER_AGENT,
             "Accept": "application/atom+xml, application/json, */*;q=0.5",
             "Accept-Encoding": "gzip",
         }
+        headers |= {"Content-Type": "application/json"} if body else {}
         headers |= {"If-None-Match": etag} if etag else {}
         headers |= {"If-Modified-Since": last_modified} if last_modified else {}
         target = url
         for _ in range(MAX_REDIRECTS + 1):
             check_web(target)
             self.pace.wait()
-            with self._answer(target, headers) as answer:
+            with self._answer(target, headers, body) as answer:
                 if answer.status_code in REDIRECTS and "location" in answer.headers:
                     target = _next(target, answer.headers["location"])
                     continue
@@ -106,7 +113,7 @@ class Reader:
         raise FeedError(f"{shown(url)}: redirects more than {MAX_REDIRECTS} times.")
 
     @contextmanager
-    def _answer(self, url: str, headers: dict[str, str]) -> Generator[Any]:
+    def _answer(self, url: str, headers: dict[str, str], body: bytes) -> Generator[Any]:
         """The head of an answer, with its body still to come; failures of the network become ``_Failed``."""
         httpx = load("httpx")
         watch = _Watch()
@@ -116,7 +123,9 @@ class Reader:
         try:
             with (
                 _client(url, self.silence_s) as client,
-                client.stream("GET", url, headers=headers, extensions={"trace": watch}) as answer,
+                client.stream(
+                    "POST" if body else "GET", url, headers=headers, content=body or None, extensions={"trace": watch}
+                ) as answer,
             ):
                 yield answer
             if watch.is_ended:  # a body without a length looks whole when it is cut
@@ -141,6 +150,8 @@ class Reader:
             return Document(url=url, body=b"", is_unchanged=True)
         if answer.status_code in TRY_AGAIN:
             raise _Failed(f"the server answers {answer.status_code}", _retry_after_s(head.get("retry-after", "")))
+        if answer.status_code in GONE:
+            raise NotThere(f"{shown(url)}: the server answers {answer.status_code} {shown(answer.reason_phrase)}.")
         if answer.status_code != 200:
             raise FeedError(f"{shown(url)}: the server answers {answer.status_code} {shown(answer.reason_phrase)}.")
         return Document(

@@ -9,6 +9,7 @@ from typing import Any
 
 from orrery.evidence.feed.entry import Entry
 from orrery.evidence.feed.lists import rename_listed
+from orrery.evidence.feed.records import rename_records
 from orrery.evidence.feed.store import Store
 from orrery.evidence.feed.text import title_key, whole_arxiv_id
 
@@ -89,6 +90,7 @@ def _rename(store: Store, old: str, new: str) -> None:
     for table in ("counts", "understood", "marks"):
         store.execute(f"update or replace {table} set entry = ? where entry = ?", (new, old))
     rename_listed(store, old, new)
+    rename_records(store, old, new)
 
 
 def _write(store: Store, entry: Entry, today: date) -> None:

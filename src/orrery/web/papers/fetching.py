@@ -9,14 +9,27 @@ from threading import Event, Lock, Thread
 from orrery.base.errors import OrreryError, ScenarioError
 from orrery.evidence.feed.fetch import Fetched, fetch
 from orrery.evidence.feed.polite import reader_for
-from orrery.evidence.feed.sources import Question
+from orrery.evidence.feed.question import Question
+from orrery.evidence.feed.sources import about
 from orrery.evidence.feed.store import Store
+from orrery.evidence.find.known_papers import known_papers
 from orrery.evidence.library import library_file
 from orrery.web.papers.index import index_of
 from orrery.web.place import Place
 
-SOURCES = {"arxiv": "arXiv", "daily": "Hugging Face daily papers"}
-"""Lists that the page offers, and what they are called."""
+LISTS = {"arxiv": "arXiv", "daily": "Hugging Face daily papers"}
+"""Lists of new papers that the page offers, and what they are called."""
+
+SOURCES = {
+    **LISTS,
+    "scholar": "Semantic Scholar",
+    "openreview": "OpenReview",
+    "pages": "Hugging Face paper pages",
+}
+"""Lists, and sources that say more of known papers."""
+
+MAX_ASKED = 60
+"""Known papers that a source is asked about at once; the next fetch goes on with others."""
 
 DAYS = 7
 """Age of the oldest papers that are asked for."""
@@ -79,7 +92,7 @@ class Fetching:
 
     def _repeat(self, interval_s: float) -> None:
         while not self._stopped.is_set():
-            self.start(tuple(SOURCES))
+            self.start(tuple(LISTS))
             self._stopped.wait(interval_s)
 
     def _fetch(self, sources: Sequence[str]) -> None:
@@ -98,6 +111,8 @@ class Fetching:
         base, today = self.bases.get(name, ""), date.today()
         since = today - timedelta(days=DAYS) if name == "arxiv" else None
         question = Question(source=name, since=since, base=base)
+        if name not in LISTS:
+            question = about(replace(question, most_papers=MAX_ASKED), store, known_papers(store), today)
         return fetch(store, reader_for(name, base, 0.0 if base else None), question, today, self._count)
 
     def _count(self, num_done: int, num_pages: int) -> None:
@@ -106,7 +121,11 @@ class Fetching:
     def _keep(self, title: str, found: Fetched) -> None:
         saved = found.saved
         self._progress = replace(self._progress, num_new=self._progress.num_new + saved.num_new)
-        self._say(f"{title}: {saved.num_new} new, {saved.num_updated} updated, {saved.num_same} known already.")
+        self._say(
+            f"{title}: {saved.num_new} new, {saved.num_updated} updated, {saved.num_same} known already."
+            if found.is_list
+            else f"{title}: asked about {found.num_asked} known papers, and says more of {found.num_records}."
+        )
         if not found.is_complete:
             why = found.skipped[-1].why if found.skipped else "it broke off."
             self._say(f"{title} was not read to its end: {why} The next fetch goes on from there.")

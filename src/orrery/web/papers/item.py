@@ -17,6 +17,7 @@ from orrery.web.papers.filed import Filed, filed, paper_links
 from orrery.web.papers.messages import MAX_TEXT, describe
 from orrery.web.papers.own import Marked
 from orrery.web.papers.period import of_document
+from orrery.web.papers.records_view import NO_RECORDS, RecordsView, merged_links, records_view
 
 MAX_CLAIMS, MAX_TECHNIQUES, MAX_AUTHORS = 3, 3, 3
 """That a card names."""
@@ -42,6 +43,7 @@ class Item:
     filed: Filed = field(default_factory=Filed)
     links: tuple[tuple[str, str], ...] = ()
     num_votes: int | None = None  # None where nobody counts them
+    records: RecordsView = NO_RECORDS
     claims: tuple[str, ...] = ()
     because: str = ""
     is_new: bool = False
@@ -53,6 +55,11 @@ class Item:
     def score(self) -> float:
         """The parts together, by which a list of what is trending is ordered."""
         return sum(part.value for part in self.parts)
+
+    @property
+    def has_code(self) -> bool:
+        """Whether a link leads to the authors' code."""
+        return any(name.startswith("code") for name, _ in self.links)
 
     @property
     def hue(self) -> int:
@@ -74,7 +81,7 @@ def address(key: str) -> str:
 def item_of(document: Document, marked: Marked, because: Sequence[str] = ()) -> Item:
     """A paper of the index."""
     d = document
-    known = d.key, d.arxiv, d.title
+    known, records = (d.key, d.arxiv, d.title), records_view(marked.records_of(d.arxiv, d.title))
     period, file = of_document(d), filed(d.key) if d.source == LIBRARY else Filed()
     return Item(
         key=d.key,
@@ -88,7 +95,8 @@ def item_of(document: Document, marked: Marked, because: Sequence[str] = ()) -> 
         if d.source == LIBRARY
         else (f"from {describe(d.source, 40)}",),
         filed=file,
-        links=file.links or paper_links(d.arxiv, d.url),
+        links=merged_links(file.links or paper_links(d.arxiv, d.url), records.links),
+        records=records,
         because=describe(", ".join(because)),
         is_new=d.source != LIBRARY,
         is_read=marked.is_read(*known),
@@ -111,7 +119,7 @@ def item_of_entry(entry: Entry, classification: Classification, marked: Marked, 
     """A new paper, with what is understood of it; its own page is that of its file where it has one."""
     arxiv = "" if ":" in entry.id else entry.id
     known, file = (entry.id, arxiv, entry.title), filed(library_key) if library_key else Filed()
-    understood = classification
+    understood, records = classification, records_view(marked.records_of(arxiv, entry.title))
     return Item(
         key=library_key or entry.id,
         title=describe(entry.title),
@@ -123,7 +131,8 @@ def item_of_entry(entry: Entry, classification: Classification, marked: Marked, 
         sure="" if library_key or not understood.layer else f"{percent(understood.layer_confidence_frac)} sure",
         techniques=tuple(name for name, _ in understood.techniques[:MAX_TECHNIQUES]),
         filed=file,
-        links=file.links or paper_links(arxiv, entry.url),
+        links=merged_links(file.links or paper_links(arxiv, entry.url), records.links),
+        records=records,
         num_votes=entry.num_votes,
         claims=tuple(
             dict.fromkeys(f"{c.what}: {c.amount}" for c in map(read_claim, classification.claims[:MAX_CLAIMS]))

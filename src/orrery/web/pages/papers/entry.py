@@ -22,6 +22,7 @@ from orrery.web.papers.index import index_of
 from orrery.web.papers.meaning import deployment_of, form_of, question, shown
 from orrery.web.papers.messages import describe
 from orrery.web.papers.own import marked, opened
+from orrery.web.papers.records_view import records_view
 from orrery.web.papers.yours import Beside, SavedDeployment, deployment_named, words_of
 from orrery.web.place import Place
 from orrery.web.render import page, wants_part
@@ -108,6 +109,7 @@ def _context(place: Place, found: Found) -> dict[str, Any]:
         "is_filed": is_filed,
         "is_read": marks.is_read(*known),
         "is_upvoted": marks.is_upvoted(*known),
+        "records": records_view(marks.records_of(found.arxiv if isinstance(found, Paper) else found[0].id, known[2])),
         "follows": marks.marks,
     }
 
