@@ -11,11 +11,13 @@ from orrery.catalog.devices import get_device
 from orrery.catalog.engines import get_engine
 from orrery.catalog.models import get_model
 from orrery.execution import draft_trees, mixing
+from orrery.execution.batch import Batch
 from orrery.execution.draft_head import DraftHead
 from orrery.execution.draft_trees import best_of, checked_ranks, ranked, ratios, tree_heads, widened
 from orrery.execution.kv_selection import AttentionLaw, chosen, drawn_maps, recall_frac, scoring
 from orrery.execution.layout import Deployment, Formats, Layout
 from orrery.execution.shard import Cache, MixerShard, cache_of, connection_width, num_kernels, num_pieces, shard
+from orrery.execution.step import step
 from orrery.hardware.cluster import Cluster
 from orrery.models.config import parse
 from orrery.models.model import CompressedAttention, LatentAttention, RecurrentMixer, SoftmaxAttention
@@ -243,6 +245,93 @@ def test_an_indexer_scores_every_key():
     assert found.time_s[0] == pytest.approx(max(compute_s / 0.5, memory_s / 0.8))
     thin = CompressedAttention(**COMPRESSED, index_heads=2, index_head_size=8)
     assert mixing._index(cut(), thin, BATCH).bytes[0] == (50 + 500) * 8
+
+
+def test_an_indexer_over_pooled_keys_scores_one_for_every_few_tokens():
+    """One key for five tokens: a fifth of the pairs and of the keys, of two bytes each at the rate of 16 bits."""
+    pooled = replace(SOFTMAX, top_tokens=64, index_heads=2, index_head_size=8, index_ratio=5, index_format="bf16")
+    found = mixing._index(cut(), pooled, BATCH)
+    assert found.flops[0] == 2 * 2 * 8 * (60 * 10 + 400)
+    assert found.bytes[0] == (40 + 400) * 8 * 2
+    assert found.compute_s[0] == pytest.approx(found.flops[0] / H100.dense_flops_per_s["bf16"])
+
+
+def test_pooled_index_keys_in_the_cache(monkeypatch):
+    """Latents of 32 in two bytes and a byte key of 20 for every four tokens; keys and values of 2 x 7 in two bytes and
+    a key of 12 in two bytes for every three."""
+    from orrery.execution import shard as shards
+
+    latent = LatentAttention(**LATENT, value_head_size=20, index_heads=2, index_head_size=20, index_ratio=4)
+    picked = SoftmaxAttention(
+        num_heads=4,
+        num_kv_heads=1,
+        head_size=7,
+        value_head_size=7,
+        index_head_size=12,
+        index_ratio=3,
+        index_format="bf16",
+    )
+    made = [MixerShard(block="", mixer=m, num_heads=4, num_kv_heads=1, count=1.0) for m in (latent, picked)]
+    monkeypatch.setattr(shards, "shard", lambda deployment: SimpleNamespace(stage_share=1.0, mixers=made))
+    assert cache_of.__wrapped__(cut()).bytes_per_token == (32 * 2 + 20 / 4) + (2 * 7 * 2 + 12 * 2 / 3)
+
+
+SEQUENCES = {
+    "model_type": "qwen4_exp_text",
+    "hidden_size": 64,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 100,
+    "num_experts": 4,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 16,
+    "shared_expert_intermediate_size": 16,
+    "ple_layer_ids": [1, 3],
+    "ngram_vocab_size_base": 128,
+}
+
+
+@pytest.mark.parametrize(("weights", "table_bytes"), [("bf16", 2.0), ("fp8", 1.0), ("nvfp4", 1.0)])
+def test_tables_of_word_sequences_are_fp8_in_quantised_checkpoints(weights, table_bytes):
+    """Sixteen tables of 128 rows, four features each, in two layers; cut by tensor parallelism."""
+    plain = SEQUENCES | {"ple_layer_ids": [1, 3]}
+    small = SEQUENCES | {"ngram_vocab_size_base": 64}
+    for tp in (1, 2):
+        more, less = (shard(cut(config=c, weights=weights, tp=tp)).weight_bytes for c in (plain, small))
+        assert more - less == 2 * 16 * 64 * 4 * table_bytes / tp
+
+
+def test_what_convolutions_reach_back_to_is_kept_for_each_sequence():
+    """Two layers keep nine tokens of four streams of 64 in two bytes, whole on every device."""
+    without = {k: v for k, v in SEQUENCES.items() if k != "ple_layer_ids"}
+    for tp in (1, 2):
+        more, less = (cache_of(cut(config=c, tp=tp)).bytes_per_sequence for c in (SEQUENCES, without))
+        assert more - less == 2 * 9 * 4 * 64 * 2
+
+
+def test_passes_of_a_layer_are_part_of_a_step():
+    """Ten tokens. A row of 64 read and written, 256 elements added for gates and for a convolution, in two layers; half
+    of four streams normed twice in each of four: the bytes of each, and once a layer."""
+    ten, none = np.array([10]), np.array([0])
+    batch = Batch(
+        prompt_sequences=np.array([1]),
+        prompt_tokens=ten,
+        prompt_context_tokens=ten,
+        decode_sequences=none,
+        decode_context_tokens=none,
+    )
+    found = {}
+    for part in step(cut(config=SEQUENCES), batch).parts:
+        if part.name.startswith(("sequence ", "streams normed")):
+            count, moved = found.get(part.name, (0.0, 0.0))
+            found[part.name] = (count + part.count, moved + part.count * float(part.once.bytes[0]))
+    assert found == {
+        "sequence rows": (2.0, 2 * 10 * 64 * 4),
+        "sequence gates": (2.0, 2 * 10 * 256 * 6),
+        "sequence mixing": (2.0, 2 * 10 * 256 * 6),
+        "streams normed": (8.0, 8 * 10 * 128 * 4),
+    }
 
 
 def test_checking_guesses_reads_the_cache_once():

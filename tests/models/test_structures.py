@@ -40,6 +40,9 @@ def of_block(block: Block) -> str:
     more = f", reduces {block.num_reduces}" + f", connected {block.connection_elements}" * bool(
         block.connection_elements
     )
+    more += "".join(f", {x.name} {x.kind} {x.elements}" for x in block.passes) + f", kept {block.kept_elements}" * bool(
+        block.kept_elements
+    )
     parts = [stated(part) for part in (block.mixer, block.experts) if part is not None]
     return "; ".join([f"{block.count} {block.name}", *map(of_linear, block.linears), *parts, sums + more])
 
@@ -50,7 +53,8 @@ def of_model(model: Model) -> list[str]:
     whole = (
         f"{model.family}: {model.hidden_size} wide, context {model.max_context_tokens}, "
         f"embedding {model.embedding_parameters}, {head}, other {model.other_parameters}, "
-        f"tower {model.tower_parameters}, draft {model.draft_parameters}, in {model.weights_format}"
+        + f"tables {model.table_parameters}, " * bool(model.table_parameters)
+        + f"tower {model.tower_parameters}, draft {model.draft_parameters}, in {model.weights_format}"
         + f", experts in {model.experts_format}" * bool(model.experts_format)
         + (f", {stated(model.rotation)}" if model.rotation else "")
     )

@@ -108,3 +108,14 @@ def test_a_tower_without_sizes_is_left_out_and_said():
     count, said = tower_parameters(Fields({"model_type": "omni", "thinker_config": inner}, "config"), 5)
     assert count == 1321
     assert "the audio tower of 'omni' is not counted" in said
+
+
+def test_glm_5_nexts_tower_is_gated_inside_and_behind():
+    """Pictures of two frames, patches of 14: 3 x 2 x 14 x 14 x 2 + 2. A layer two wide: four products with biases, two
+    norms and two of a head of one; gate, up and down of three with biases. Four patches to five features, five to five,
+    a norm with a shift, a gated part of seven."""
+    tower = {"hidden_size": 2, "intermediate_size": 3, "num_heads": 2, "depth": 3, "projection_intermediate_size": 7}
+    config = {"model_type": "glm5_next", "vision_config": tower | {"temporal_patch_size": 2}}
+    layer = 4 * 6 + 2 * 9 + 8 + 2 * 2 + 2 * 1
+    behind = 8 * 5 + 5 + 25 + 10 + 3 * 5 * 7
+    assert tower_parameters(Fields(config, "x"), 5) == (3 * 2 * 196 * 2 + 2 + 3 * layer + 2 + behind, "")

@@ -25,7 +25,8 @@ from orrery.kernels.ops import (
 from orrery.models.model import CompressedAttention, LatentAttention, RecurrentMixer, SoftmaxAttention
 
 INDEX_PEAK_FRAC, INDEX_BANDWIDTH_FRAC = 0.5, 0.8
-"""Assumed share of the FP8 peak and of memory bandwidth that a sparse-attention indexer reaches (a plain product)."""
+"""Assumed share of its format's peak and of memory bandwidth that a sparse-attention indexer reaches (a plain
+product)."""
 
 
 def mixer_parts(
@@ -40,7 +41,7 @@ def mixer_parts(
         if has_decodes:
             yield _ask(deployment, m, _decode_op(deployment, m, batch), "decode", largest, 1 + batch.guesses)
         if not isinstance(m.mixer, RecurrentMixer) and m.mixer.index_heads:
-            yield part("indexer", m.block, _index(deployment, m.mixer, batch), m.count, "indexer", "fp8")
+            yield part("indexer", m.block, _index(deployment, m.mixer, batch), m.count, "indexer", m.mixer.index_format)
 
 
 SPARSE_HEADS = {"hopper": 64, "blackwell": 128, "rubin": 128}
@@ -230,15 +231,15 @@ def _attended(mixer: LatentAttention | CompressedAttention, context: Ints) -> In
 def _index(
     deployment: Deployment, mixer: SoftmaxAttention | LatentAttention | CompressedAttention, batch: Batch
 ) -> Timing:
-    """The indexer scores every cached key for every query: a product of FP8 keys, read once a sequence."""
-    ratio = mixer.ratio if isinstance(mixer, CompressedAttention) else 1
+    """The indexer scores every key that it keeps for every query: a product of their format, read once a sequence."""
+    ratio, format = mixer.index_ratio, mixer.index_format
     prompt_keys, decode_keys = batch.prompt_context_tokens / ratio, batch.decode_context_tokens / ratio
     pairs = batch.prompt_sequences * batch.prompt_tokens * prompt_keys / 2 + batch.decode_sequences * decode_keys
     flops = 2.0 * mixer.index_heads * mixer.index_head_size * pairs
     keys = batch.prompt_sequences * prompt_keys + batch.decode_sequences * decode_keys
-    moved = keys * mixer.index_head_size * bytes_per_element("fp8")
+    moved = keys * mixer.index_head_size * bytes_per_element(format)
     device = deployment.cluster.device
-    compute_s = flops / device.peak_flops_per_s(("fp8", "bf16", "fp16", "fp32"))[1]
+    compute_s = flops / device.peak_flops_per_s((format, "bf16", "fp16", "fp32"))[1]
     memory_s = moved / device.memory_bandwidth_bytes_per_s
     time_s = np.maximum(compute_s / INDEX_PEAK_FRAC, memory_s / INDEX_BANDWIDTH_FRAC)
     return Timing(

@@ -334,11 +334,24 @@ def _weight_bytes(
     layers = sum(x.count * x.weight_bytes for x in linears) + sum(x.count * x.weight_bytes for x in experts)
     plain, rows = wide_bytes(deployment.formats.activations), bytes_per_element(kept_format(deployment))
     other = plain * (sum(b.count * b.other_parameters for b in model.blocks) + model.other_parameters)
-    embedding = rows * model.embedding_parameters / tp + plain * model.tower_parameters
+    table = model.table_parameters
+    looked_up = rows * (model.embedding_parameters - table) + bytes_per_element(_table_format(deployment)) * table
+    embedding = looked_up / tp + plain * model.tower_parameters
     top = sum(x.weight_bytes for x in head) if not model.is_head_tied or deployment.layout.pp > 1 else 0.0
     encoder = sum(b.num_parameters for b in model.encoder) * bytes_per_element(deployment.formats.weights) / tp
     ends = embedding + top if deployment.layout.pp == 1 else max(embedding, top)
     return (layers + other) * share + ends + encoder
+
+
+def _table_format(deployment: Deployment) -> str:
+    """The format of tables of word sequences: quantised checkpoints hold them in FP8, and so do engines that keep
+    other rows in 16 bits (Qwen3.8-Flash-Next's own FP8 and the NVFP4 made from it)."""
+    kept = kept_format(deployment)
+    return "fp8" if is_16bit(kept) and not is_16bit(deployment.formats.weights) else kept
+
+
+KEPT_BYTES = 2.0
+"""Of an element that a short convolution keeps, whole on every device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -376,18 +389,21 @@ def cache_of(deployment: Deployment) -> Cache:
         if isinstance(m.mixer, RecurrentMixer):
             state = m.mixer.state_elements * m.mixer.state_bytes_per_element + 2.0 * m.mixer.conv_elements
             per_sequence += m.count * state / tp * share
+    per_sequence += KEPT_BYTES * sum(b.count * b.kept_elements for b in deployment.model.blocks) * share
     return Cache(bytes_per_token=per_token, windows=tuple(sorted(windows.items())), bytes_per_sequence=per_sequence)
 
 
 def _kept_tokens(m: MixerShard, kv_bytes: float) -> tuple[int, float]:
-    """How many tokens one layer keeps (0 = all), and the bytes of each; an indexer keeps its own FP8 keys beside."""
+    """How many tokens one layer keeps (0 = all), and the bytes of each; an indexer keeps its own keys beside."""
     mixer = m.mixer
+    if isinstance(mixer, RecurrentMixer):
+        return 0, 0.0
+    each, index = mixer.cache_elements_per_token * kv_bytes, index_bytes(mixer)
     if isinstance(mixer, SoftmaxAttention):
-        each = mixer.cache_elements_per_token * m.num_kv_heads / mixer.num_kv_heads * kv_bytes
-        return mixer.window_tokens or mixer.chunk_tokens, each + mixer.index_head_size
-    if isinstance(mixer, LatentAttention):
-        return 0, mixer.cache_elements_per_token * kv_bytes + mixer.index_head_size
-    if isinstance(mixer, CompressedAttention):
-        index = mixer.index_head_size / mixer.ratio if mixer.ratio and mixer.index_heads else 0.0
-        return 0, mixer.cache_elements_per_token * kv_bytes + index
-    return 0, 0.0
+        return mixer.window_tokens or mixer.chunk_tokens, each * m.num_kv_heads / mixer.num_kv_heads + index
+    return 0, each + index
+
+
+def index_bytes(mixer: SoftmaxAttention | LatentAttention | CompressedAttention) -> float:
+    """Bytes of its indexer's keys that a layer keeps for each token."""
+    return mixer.index_head_size * bytes_per_element(mixer.index_format) / mixer.index_ratio

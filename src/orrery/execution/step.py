@@ -258,10 +258,14 @@ def _elementwise_parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iter
 
 
 def _between(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[Work]:
-    """Element-wise work between products and attention, as the engine does it."""
+    """Element-wise work between products and attention, as the engine does it, and what few families have besides."""
     if deployment.engine.runs_modules:
-        return _passes(deployment.model, batch)
-    return tensor_passes(deployment, cut, batch) if deployment.engine.runs_tensors else _fused(cut, batch)
+        yield from _passes(deployment.model, batch)
+    else:
+        yield from tensor_passes(deployment, cut, batch) if deployment.engine.runs_tensors else _fused(cut, batch)
+    for block in deployment.model.blocks:
+        for own in block.passes:
+            yield own.name, own.kind, batch.num_tokens, float(block.count * own.elements), float(block.count)
 
 
 def _fused(cut: Shard, batch: Batch) -> Iterator[Work]:

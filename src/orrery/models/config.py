@@ -22,7 +22,7 @@ from orrery.models.vision import vision_tower
 WRAPPED = ("text_config", "language_config", "llm_config", "thinker_config")
 """Where multi-modal configs keep their language model."""
 
-SHARED = ("model_type", "torch_dtype", "dtype")
+SHARED = ("model_type", "torch_dtype", "dtype", "mtp_config")
 """Keys that a wrapper may state for the language model inside it."""
 
 OF_THE_WHOLE = ("tie_word_embeddings",)

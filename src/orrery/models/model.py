@@ -54,6 +54,8 @@ class SoftmaxAttention:
     index_heads: int = 0  # an indexer picks ``top_tokens`` tokens in blocks (MiniMax-M3); 0 = attends to all it sees
     index_head_size: int = 0
     top_tokens: int = 0
+    index_ratio: int = 1  # tokens whose keys the indexer keeps as one (their average, in Qwen4)
+    index_format: str = "fp8"  # of the keys that it keeps
 
     @property
     def cache_elements_per_token(self) -> float:
@@ -80,6 +82,8 @@ class LatentAttention:
     index_heads: int = 0
     index_head_size: int = 0
     top_tokens: int = 0
+    index_ratio: int = 1  # tokens whose keys the indexer keeps as one (GLM-5-Next pools them)
+    index_format: str = "fp8"
 
     @property
     def cache_elements_per_token(self) -> float:
@@ -101,6 +105,12 @@ class CompressedAttention:
     index_heads: int = 0
     index_head_size: int = 0
     top_tokens: int = 0
+    index_format: str = "fp8"
+
+    @property
+    def index_ratio(self) -> int:
+        """Tokens per key of the indexer: it keeps one for each compressed entry."""
+        return max(self.ratio, 1)
 
     @property
     def cache_elements_per_token(self) -> float:
@@ -154,6 +164,15 @@ class Experts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """Element-wise work of a layer beside norms and activations: ``kind`` is a kind of kernel, ``elements`` a token."""
+
+    name: str
+    kind: str
+    elements: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
     """``count`` equal layers; ``other_parameters`` (norms, gates, sinks, convolutions) stay in 16 bits and whole."""
 
@@ -170,6 +189,8 @@ class Block:
     num_reduces: int = 2  # all-reduces that tensor parallelism needs a layer
     num_norm_reduces: int = 0  # and of sums of squares, for a norm over what the ranks share out
     connection_elements: int = 0  # of all residual streams at a layer's two hyper-connections, per token
+    passes: tuple[Pass, ...] = ()  # further element-wise work
+    kept_elements: int = 0  # inputs of convolutions outside the mixer that a sequence keeps, in 16 bits, per layer
 
     @property
     def normed_elements(self) -> int:
@@ -203,10 +224,11 @@ class Model:
     vocab_size: int
     max_context_tokens: int
     blocks: tuple[Block, ...]  # decoder layers (encoder layers of encoder-decoder models: ``encoder``)
-    embedding_parameters: int  # token (and learned position) embeddings
+    embedding_parameters: int  # token (and learned position) embeddings, and tables that layers look rows up in
     head: Linear | None  # output projection; None for encoders
     is_head_tied: bool  # the head shares the embedding's weights: counted once
     other_parameters: int = 0  # final norm and the like
+    table_parameters: int = 0  # of the embedding's, those in tables of word sequences
     encoder: tuple[Block, ...] = ()
     tower_parameters: int = 0  # vision or audio towers and their projectors
     tower: Tower | None = None  # the vision tower layer by layer, where it is known so

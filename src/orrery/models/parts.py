@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
 from orrery.base.errors import ScenarioError
-from orrery.models.model import Block, Experts, Linear, Mixer, Role, SoftmaxAttention
+from orrery.models.model import Block, Experts, Linear, Mixer, Pass, Role, SoftmaxAttention
 
 QkNorm = Literal["", "head", "heads", "whole"]
 """Norms of queries and keys: none; of each head, with weights that the heads share or with its own; or over all heads
@@ -28,6 +28,8 @@ class Part:
     norm_elements: int = 0
     activation_elements: int = 0
     num_norm_reduces: int = 0
+    passes: tuple[Pass, ...] = ()
+    kept_elements: int = 0
 
 
 def attention(
@@ -219,6 +221,50 @@ def beside(first: Part, second: Part) -> Part:
         other_parameters=first.other_parameters + second.other_parameters,
         norm_elements=first.norm_elements + second.norm_elements,
         activation_elements=first.activation_elements + second.activation_elements,
+        passes=(*first.passes, *second.passes),
+        kept_elements=first.kept_elements + second.kept_elements,
+    )
+
+
+def convolutions(channels: int, kernel: int, *, name: str, dilation: int = 1) -> Part:
+    """Causal convolutions of each channel by itself: ``kernel`` weights, and what they reach back to is kept.
+
+    An element is read, written and added to what it came from.
+    """
+    return Part(
+        other_parameters=channels * kernel,
+        passes=(Pass(name=name, kind="add", elements=channels),),
+        kept_elements=channels * (kernel - 1) * dilation,
+    )
+
+
+def with_block_indexer(
+    part: Part, hidden_size: int, heads: int, head_size: int, top_tokens: int, *, ratio: int = 1, format: str = "fp8"
+) -> Part:
+    """Attention that looks at ``top_tokens`` tokens: an indexer of a few query heads and one key head, both normed,
+    picks blocks of them. It keeps one key for ``ratio`` tokens."""
+    assert isinstance(part.mixer, SoftmaxAttention)
+    index = Linear(
+        name="index_qk",
+        in_features=hidden_size,
+        out_features=(heads + 1) * head_size,
+        shard="replicated",
+        role="attention",
+    )
+    mixer = replace(
+        part.mixer,
+        index_heads=heads,
+        index_head_size=head_size,
+        top_tokens=top_tokens,
+        index_ratio=ratio,
+        index_format=format,
+    )
+    return replace(
+        part,
+        linears=(*part.linears, index),
+        mixer=mixer,
+        other_parameters=part.other_parameters + 2 * head_size,
+        norm_elements=part.norm_elements + (heads + 1) * head_size,
     )
 
 
@@ -247,6 +293,8 @@ def layer(
         activation_elements=sum(p.activation_elements for p in parts),
         num_reduces=num_reduces,
         num_norm_reduces=sum(p.num_norm_reduces for p in parts),
+        passes=tuple(x for p in parts for x in p.passes),
+        kept_elements=sum(p.kept_elements for p in parts),
     )
 
 

@@ -152,6 +152,19 @@ def _glm4v(v: Fields, text_hidden: int) -> int:
     return patches + positions + 2 * hidden + v.size("depth") * layer + merger
 
 
+def _glm5(v: Fields, text_hidden: int) -> int:
+    """GLM-5-Next: gated layers, four patches merged by a convolution into the language model's width, and a gated part
+    behind it."""
+    hidden, ffn, heads = v.size("hidden_size"), v.size("intermediate_size"), v.size("num_heads", default=16)
+    out, bias = v.size("out_hidden_size", default=text_hidden), v.flag("attention_bias", default=True)
+    inner = v.size("projection_intermediate_size", default=3 * out)
+    layer = 4 * _linear(hidden, hidden, bias) + 2 * _linear(hidden, ffn, bias) + _linear(ffn, hidden, bias)
+    norms = 2 * hidden + 2 * (hidden // heads)
+    merger = _linear(hidden * v.size("spatial_merge_size", default=2) ** 2, out) + out * out + 2 * out + 3 * out * inner
+    patches = _patches(v, hidden, True, v.size("temporal_patch_size", default=2))
+    return patches + v.size("depth") * (layer + norms) + hidden + merger
+
+
 def _minimax(v: Fields, text_hidden: int) -> int:
     """MiniMax-M3: a CLIP tower on pairs of frames; two projections, before and after four patches are merged."""
     hidden, ffn = v.size("hidden_size"), v.size("intermediate_size")
@@ -170,6 +183,7 @@ TOWERS: dict[str, Callable[[Fields, int], int]] = {
     "qwen3_vl_moe": _qwen3,
     "qwen3_5": _qwen3,
     "qwen3_5_moe": _qwen3,
+    "qwen4_exp": _qwen3,
     "qwen2_vl": _qwen2_vl,
     "qwen2_5_vl": _qwen2_5,
     "internvl": _internvit,
@@ -186,6 +200,7 @@ TOWERS: dict[str, Callable[[Fields, int], int]] = {
     "mistral_large4": _pixtral,
     "lighton_ocr": _pixtral,
     "glm46v": _glm4v,
+    "glm5_next": _glm5,
     "glmga": _glm4v,
 }
 """``model_type`` of the whole config -> how to count its tower."""

@@ -189,8 +189,8 @@ def check_context(scenario: Scenario, model: Model) -> None:
     )
 
 
-ASIDES = ("model_type", "weights_format", "tower_parameters", "fields")
-"""Keys under which a reader of configs states what it did not know."""
+ASIDES = ("model_type", "weights_format", "tower_parameters", "fields", "layers")
+"""Keys under which a reader of configs states what it did not know, or took for something near it."""
 
 
 def read_as(model: Model) -> tuple[str, ...]:

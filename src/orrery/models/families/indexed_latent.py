@@ -1,19 +1,20 @@
 """Latent attention with an indexer and something more: Hunyuan 4, GLM-5-Next, Mistral Large 4.
 
 Hunyuan 4 gates what its sinks leave of attention and mixes residual streams before each half of a layer; GLM-5-Next
-attends so in every fourth layer, the others are delta attention, and mixes streams as DeepSeek-V4 does; Mistral Large 4
-projects queries directly, and every fourth layer has no positions. Source: transformers 5.24.0, each family's
-configuration and modelling files.
+attends so in every fourth layer, over index keys that are pooled, the others are delta attention, and mixes streams as
+DeepSeek-V4 does; Mistral Large 4 projects queries directly, and every fourth layer has no positions. Drafting layers
+have one residual stream. Source: transformers 5.24.0, each family's configuration and modelling files; vLLM
+(vllm/models/hy_v4 and glm5next).
 """
 
 from dataclasses import replace
 
 from orrery.models.decoder import assemble
-from orrery.models.families.deepseek import is_sparse, routed
+from orrery.models.families.deepseek import is_sparse, routed, with_drafts
 from orrery.models.family import Family
 from orrery.models.fields import Fields
 from orrery.models.latent import latent_attention
-from orrery.models.model import Block, LatentAttention, Model
+from orrery.models.model import Block, LatentAttention, Linear, Model
 from orrery.models.parts import Part, layer, mlp, stack
 from orrery.models.recurrent import kimi_delta
 
@@ -83,8 +84,16 @@ MISTRAL = {
     "index_n_heads": 32,
     "first_k_dense_replace": 1,
 }
+INDEXED = ("indexed_attention", "deepseek_sparse_attention", "full_attention")
+"""Words for attention over what an indexer picks."""
+
 EVERY = 4
 """One in so many layers is of the rarer kind."""
+
+
+NOTE = (
+    "streams are mixed as fast as DeepSeek-V4's, which also balances a small matrix; its own kernels were not measured"
+)
 
 
 def _mixing(hidden: int, streams: int, rows: int, scales: int) -> int:
@@ -106,47 +115,69 @@ def _hunyuan(c: Fields, name: str) -> Model:
     c = c.with_defaults(**(HUNYUAN_VL if c.word("model_type") == "hy_v4_vl_text" else HUNYUAN))
     hidden, heads, layers = c.size("hidden_size"), c.size("num_attention_heads"), c.size("num_hidden_layers")
     streams, gate = c.size("hc_mult"), heads * c.size("v_head_dim")
-    other = heads + _mixing(hidden, streams, 2 * streams, 2)
+    mixing = _mixing(hidden, streams, 2 * streams, 2)
 
-    def build(kind: tuple[bool, bool]) -> Block:
+    def build(kind: tuple[bool, bool], has_streams: bool = True) -> Block:
         is_moe, indexed = kind
         part = latent_attention(c, hidden, heads, indexer=indexed, gate=gate)
+        other = heads + mixing * has_streams  # a sink a head
         feed = _feed(c, hidden, is_moe)
         block = layer("moe" if is_moe else "dense", part, feed, hidden_size=hidden, other_parameters=other)
-        return replace(block, connection_elements=HALVES * streams * hidden)
+        return replace(block, connection_elements=HALVES * streams * hidden * has_streams)
 
-    c.kinds(layers, ("indexed_attention",))
+    c.kinds(layers, INDEXED)
     indexed = _indexers(c, layers, [i == 0 or i % EVERY == 1 for i in range(layers)])
     blocks = stack(zip(is_sparse(c, layers), indexed, strict=True), build)
     head = streams * streams * hidden + streams + 1
-    return assemble(c, name, blocks, hidden, default_context=262144, other_parameters=head)
+    model = assemble(c, name, blocks, hidden, default_context=262144, other_parameters=head)
+    model = replace(model, published=(*model.published, ("layers", NOTE)))
+    return with_drafts(model, build((True, True), False), c.count("num_nextn_predict_layers"))
+
+
+def _pooled(c: Fields, hidden: int, heads: int, indexed: bool) -> Part:
+    """Latent attention whose indexer pools the keys of a few tokens by a gate and by their places."""
+    part = latent_attention(c, hidden, heads, indexer=indexed)
+    if not indexed:
+        return part
+    head, pool = c.size("index_head_dim"), c.size("index_kpool")
+    assert isinstance(part.mixer, LatentAttention)
+    gate = Linear(name="index_gate", in_features=hidden, out_features=head, shard="replicated", role="router")
+    return replace(
+        part,
+        linears=(*part.linears, gate),
+        mixer=replace(part.mixer, index_ratio=pool),
+        other_parameters=part.other_parameters + head * pool,
+    )
+
+
+def _delta(c: Fields, hidden: int) -> Part:
+    """Delta attention, of the sizes in a table of their own or beside the others."""
+    table = c.table("linear_attn_config") or Fields({}, c.where)
+    heads = table.size("num_heads", default=c.size("linear_num_heads"))
+    head = table.size("head_dim", default=c.size("linear_head_dim"))
+    kernel = table.size("short_conv_kernel_size", default=c.size("linear_conv_kernel_dim"))
+    return kimi_delta(hidden, heads, head, kernel)
 
 
 def _glm(c: Fields, name: str) -> Model:
     c = c.with_defaults(**GLM)
     hidden, heads, layers = c.size("hidden_size"), c.size("num_attention_heads"), c.size("num_hidden_layers")
-    streams, index_head = c.size("hc_mult"), c.size("index_head_dim")
+    streams = c.size("hc_mult")
     mixing = _mixing(hidden, streams, (2 + streams) * streams, 3)
-    pool = index_head * (c.size("index_kpool") + hidden)  # how the indexer pools keys: positions and a gate
 
-    def build(kind: tuple[bool, bool]) -> Block:
-        is_full, is_moe = kind
-        part = (
-            latent_attention(c, hidden, heads)
-            if is_full
-            else kimi_delta(
-                hidden, c.size("linear_num_heads"), c.size("linear_head_dim"), c.size("linear_conv_kernel_dim")
-            )
-        )
-        label = ("full " if is_full else "delta ") + ("moe" if is_moe else "dense")
-        other = mixing + pool * is_full
-        block = layer(label, part, _feed(c, hidden, is_moe), hidden_size=hidden, other_parameters=other)
-        return replace(block, connection_elements=HALVES * streams * hidden)
+    def build(kind: tuple[bool, bool, bool], has_streams: bool = True) -> Block:
+        is_full, is_moe, indexed = kind
+        part = _pooled(c, hidden, heads, indexed) if is_full else _delta(c, hidden)
+        label, feed = ("full " if is_full else "delta ") + ("moe" if is_moe else "dense"), _feed(c, hidden, is_moe)
+        block = layer(label, part, feed, hidden_size=hidden, other_parameters=mixing * has_streams)
+        return replace(block, connection_elements=HALVES * streams * hidden * has_streams)
 
-    types = c.kinds(layers, ("linear_attention", "indexed_attention"))
-    full = [t == "indexed_attention" for t in types] or [i % EVERY == EVERY - 1 for i in range(layers)]
-    blocks = stack(zip(full, is_sparse(c, layers), strict=True), build)
-    return assemble(c, name, blocks, hidden, default_context=1048576)
+    types = c.kinds(layers, ("linear_attention", *INDEXED))
+    full = [t in INDEXED for t in types] or [i % EVERY == EVERY - 1 for i in range(layers)]
+    indexed = [a and b for a, b in zip(full, _indexers(c, layers, [True] * layers), strict=True)]
+    blocks = stack(zip(full, is_sparse(c, layers), indexed, strict=True), build)
+    model = assemble(c, name, blocks, hidden, default_context=1048576)
+    return with_drafts(model, build((True, True, True), False), c.count("num_nextn_predict_layers"))
 
 
 def _without_positions(part: Part, rope: int, hidden: int, heads: int) -> Part:
@@ -178,7 +209,7 @@ def _mistral(c: Fields, name: str) -> Model:
         label = ("moe" if is_moe else "dense") + ("" if turns else " without positions")
         return layer(label, part, feed, hidden_size=hidden, other_parameters=scales)
 
-    c.kinds(layers, ("indexed_attention",))
+    c.kinds(layers, INDEXED)
     listed = c.sizes("no_rope_layers")  # 1 where a layer has positions
     turns = [bool(x) for x in listed] if listed else [(i + 1) % EVERY != 0 for i in range(layers)]
     blocks = stack(zip(is_sparse(c, layers), c.per_layer(tuple(turns), "no_rope_layers", layers), strict=True), build)

@@ -6,8 +6,8 @@ from orrery.models.decoder import HYBRID, Kind, Recipe, assemble, decoder, sizes
 from orrery.models.families.deepseek import is_sparse
 from orrery.models.family import Family
 from orrery.models.fields import Fields
-from orrery.models.model import Block, Linear, Model, SoftmaxAttention
-from orrery.models.parts import Part, attention, layer, mlp, moe, stack
+from orrery.models.model import Block, Model
+from orrery.models.parts import Part, attention, layer, mlp, moe, stack, with_block_indexer
 from orrery.models.recurrent import lightning
 
 BIASLESS_ROUTER = {"num_local_experts": 8, "num_experts_per_tok": 2}
@@ -59,23 +59,13 @@ def _second(c: Fields, name: str) -> Model:
 
 
 def _sparse_attention(c: Fields, part: Part, hidden: int) -> Part:
-    """M3's indexer picks blocks of tokens: a few query heads, one key head, both normed."""
+    """M3's indexer and the tokens that it picks, in blocks."""
     table = c.table("sparse_attention_config") or Fields({}, c.where)
     heads = table.size("sparse_num_index_heads", default=c.size("index_n_heads", default=4))
     head = table.size("sparse_index_dim", default=c.size("index_head_dim", default=128))
     top = table.size("sparse_topk_blocks", default=c.size("index_topk_blocks", default=16))
     block = table.size("sparse_block_size", default=c.size("index_block_size", default=128))
-    assert isinstance(part.mixer, SoftmaxAttention)
-    index = Linear(
-        name="index_qk", in_features=hidden, out_features=(heads + 1) * head, shard="replicated", role="attention"
-    )
-    return replace(
-        part,
-        linears=(*part.linears, index),
-        mixer=replace(part.mixer, index_heads=heads, index_head_size=head, top_tokens=top * block),
-        other_parameters=part.other_parameters + 2 * head,
-        norm_elements=part.norm_elements + (heads + 1) * head,
-    )
+    return with_block_indexer(part, hidden, heads, head, top * block)
 
 
 def _third(c: Fields, name: str) -> Model:

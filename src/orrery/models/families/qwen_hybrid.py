@@ -60,7 +60,8 @@ DEFAULTS = {
 KINDS = ("linear_attention", "full_attention", "sliding_attention")
 
 
-def _full(c: Fields, s: Sizes, kind: str) -> Part:
+def gated_full(c: Fields, s: Sizes, kind: str = "full_attention") -> Part:
+    """Attention in full or over a window, with normed queries and keys, and the gate that most of these have."""
     family = c.word("model_type")
     return attention(
         s.hidden,
@@ -85,7 +86,8 @@ def _types(c: Fields, layers: int) -> tuple[str, ...]:
     return tuple("linear_attention" if (i + 1) % every else "full_attention" for i in range(layers))
 
 
-def _linear(c: Fields, s: Sizes) -> Part:
+def delta_net(c: Fields, s: Sizes) -> Part:
+    """The linear attention that the config describes."""
     return gated_delta_net(
         s.hidden,
         c.size("linear_num_key_heads", default=s.heads),
@@ -104,9 +106,9 @@ def _build(c: Fields, name: str) -> Model:
 
     def build(kind: tuple[str, bool]) -> Block:
         mixer, is_moe = kind
-        feed = _experts(c, s.hidden) if is_moe else mlp(s.hidden, c.size("intermediate_size"))
+        feed = gated_experts(c, s.hidden) if is_moe else mlp(s.hidden, c.size("intermediate_size"))
         label = f"{mixer.removesuffix('_attention')} {'moe' if is_moe else 'dense'}"
-        part = _linear(c, s) if mixer == "linear_attention" else _full(c, s, mixer)
+        part = delta_net(c, s) if mixer == "linear_attention" else gated_full(c, s, mixer)
         return layer(label, part, feed, hidden_size=s.hidden)
 
     has_experts = "num_experts" in c
@@ -126,7 +128,8 @@ def _build(c: Fields, name: str) -> Model:
     )
 
 
-def _experts(c: Fields, hidden: int) -> Part:
+def gated_experts(c: Fields, hidden: int) -> Part:
+    """Routed experts, and a shared one that most of these gate."""
     return moe(
         hidden,
         c.size("moe_intermediate_size"),
