@@ -346,12 +346,12 @@ def _weight_bytes(
 def _table_format(deployment: Deployment) -> str:
     """The format of tables of word sequences: quantised checkpoints hold them in FP8, and so do engines that keep
     other rows in 16 bits (Qwen3.8-Flash-Next's own FP8 and the NVFP4 made from it)."""
-    kept = kept_format(deployment)
-    return "fp8" if is_16bit(kept) and not is_16bit(deployment.formats.weights) else kept
+    others = kept_format(deployment)
+    return "fp8" if is_16bit(others) and not is_16bit(deployment.formats.weights) else others
 
 
 KEPT_BYTES = 2.0
-"""Of an element that a short convolution keeps, whole on every device."""
+"""Bytes of an element that a short convolution keeps, whole on every device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
