@@ -464,3 +464,32 @@ def test_files_of_llama_cpp_round_the_head_and_the_embedding_too():
     embedding_bytes = 64 * 1000 * get_format("q4_k_m").bytes_per_element
     total = layers_bytes + norms_bytes + embedding_bytes + shapes(ggml)["head"][-1]
     assert shard(ggml).weight_bytes == pytest.approx(total)
+
+
+def test_shared_weights_lie_once_on_every_stage():
+    """Of 48 layers four or seven use one of two shared blocks: twice 128 x 384 + 128 x 64 + 64 x 200 + 100 x 64 in two
+    bytes, whole on each of two stages; three more uses add what is their own: an adapter, a square product, a cache."""
+    config = {
+        "model_type": "zamba2",
+        "hidden_size": 64,
+        "num_hidden_layers": 48,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 4,
+        "intermediate_size": 100,
+        "num_mem_blocks": 2,
+        "adapter_rank": 8,
+        "n_mamba_heads": 4,
+    }
+    once = 2 * (128 * 384 + 128 * 64 + 64 * 200 + 100 * 64)
+    own = 64 * 8 + 8 * 200 + 64 * 64
+    few, many = (["hybrid"] * n + ["mamba"] * (48 - n) for n in (4, 7))
+    less, more = (cut(config=config | {"layers_block_type": kinds}) for kinds in (few, many))
+    assert shard(more).weight_bytes - shard(less).weight_bytes == 3 * own * 2
+    assert cache_of(more).bytes_per_token - cache_of(less).bytes_per_token == 3 * 2 * 128 * 2
+    none = shard(cut(config=config | {"layers_block_type": ["mamba"] * 48})).weight_bytes
+    norms = 2 * 3 * 64
+    assert shard(less).weight_bytes - none == 2 * (once + 4 * own + norms)
+    # 28 of 55 layers, counting a use as one: the mambas' and uses' shares, and all of what is shared
+    staged, plain = (shard(cut(config=config | {"layers_block_type": many}, pp=n)).weight_bytes for n in (2, 1))
+    ends = 2 * 1000 * 64
+    assert staged == pytest.approx((plain - ends - 2 * once) * 28 / 55 + 2 * once + ends)

@@ -294,6 +294,14 @@ def test_parameters_that_a_device_holds():
     assert (one(found.dense_parameters), one(found.expert_parameters)) == (192 / 2 + 32 + 7, 4 * EACH / 4)
 
 
+def test_a_layer_holds_its_part_of_shared_weights():
+    """Six layers with two sets of everything: a third of a layer's own each, and whole norms."""
+    choice = cut()
+    shared = replace(DENSE, count=6, linears=tuple(replace(x, copies=2) for x in DENSE.linears), other_parameters=7)
+    own = held(replace(DENSE, other_parameters=0), parts(DENSE, choice), choice).dense_parameters[0]
+    assert held(shared, parts(shared, choice), choice).dense_parameters[0] == pytest.approx(own / 3 + 7)
+
+
 def test_jobs_of_layers_behind_an_encoder():
     job = of_kinds()
     assert [(j.seq_len, b.count) for j, b in jobs_by_block(job)] == [(16, 1), (8, 2), (8, 1)]

@@ -53,6 +53,8 @@ ROUNDED = {
     "tencent/Hy4-preview-FP8": (770e9, 0.001),
     "Qwen/Qwen3.8-Flash-Next": (176e9, 0.01),  # published as 125 and 51, without the tower
     "Qwen/Qwen3.8-Flash-Next-FP8": (176e9, 0.01),
+    "Zyphra/Zamba2-2.7B": (2.7e9, 0.02),
+    "Zyphra/Zamba2-7B": (7.4e9, 0.01),
     "poolside/Laguna-M.1": (225e9, 0.005),
     "poolside/Laguna-S-2.1": (118e9, 0.005),
     "poolside/Laguna-XS-2.1": (33e9, 0.015),

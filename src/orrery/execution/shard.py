@@ -46,6 +46,7 @@ class LinearShard:
     wide_frac: float = 0.0  # of its channel blocks, those whose inputs keep eight bits beside others of four
     is_head: bool = False  # rows are sampled sequences, not tokens
     is_shared: bool = False  # of an expert that every token passes
+    copies: int = 0  # sets of its weights where layers share them; 0: one for each of ``count``
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,6 +245,7 @@ def _linear(deployment: Deployment, block: Block | None, linear: Linear) -> Line
         index_bits=index_bits,
         is_head=block is None,
         is_shared=linear.role == "shared_expert",
+        copies=linear.copies,
     )
 
 
@@ -329,9 +331,12 @@ def _weight_bytes(
     experts: list[ExpertsShard],
     share: float,
 ) -> float:
-    """Stored weights on the fullest device: its stage's layers, and the embedding or the head."""
+    """Stored weights on the fullest device: its stage's layers, all that they share with others, and the embedding or
+    the head."""
     model, tp = deployment.model, deployment.layout.tp
-    layers = sum(x.count * x.weight_bytes for x in linears) + sum(x.count * x.weight_bytes for x in experts)
+    own = [x for x in linears if not x.copies]
+    layers = sum(x.count * x.weight_bytes for x in own) + sum(x.count * x.weight_bytes for x in experts)
+    shared = sum(x.copies * x.weight_bytes for x in linears)
     plain, rows = wide_bytes(deployment.formats.activations), bytes_per_element(kept_format(deployment))
     other = plain * (sum(b.count * b.other_parameters for b in model.blocks) + model.other_parameters)
     table = model.table_parameters
@@ -340,7 +345,7 @@ def _weight_bytes(
     top = sum(x.weight_bytes for x in head) if not model.is_head_tied or deployment.layout.pp > 1 else 0.0
     encoder = sum(b.num_parameters for b in model.encoder) * bytes_per_element(deployment.formats.weights) / tp
     ends = embedding + top if deployment.layout.pp == 1 else max(embedding, top)
-    return (layers + other) * share + ends + encoder
+    return (layers + other) * share + shared + ends + encoder
 
 
 def _table_format(deployment: Deployment) -> str:

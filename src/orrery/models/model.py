@@ -29,6 +29,7 @@ class Linear:
     has_bias: bool = False
     groups: int = 1
     kv_heads: int = 0  # a fused q/k/v projection: how many key/value heads it makes (they replicate when tp is larger)
+    copies: int = 0  # sets of these weights where the block's layers share them; 0: each has its own
 
     @property
     def num_parameters(self) -> int:
@@ -197,15 +198,20 @@ class Block:
         """Elements that pass through a norm, per token and layer: a hyper-connection norms all streams."""
         return self.norm_elements + self.connection_elements
 
+    def sets(self, linear: Linear) -> int:
+        """Sets of a linear layer's weights in all ``count`` layers."""
+        return linear.copies or self.count
+
     @property
     def num_parameters(self) -> int:
-        """Parameters of all ``count`` layers."""
+        """Parameters of all ``count`` layers; what they share counts once."""
         experts = self.experts.num_experts * self.experts.num_parameters_each if self.experts else 0
-        return self.count * (sum(x.num_parameters for x in self.linears) + experts + self.other_parameters)
+        linears = sum(self.sets(x) * x.num_parameters for x in self.linears)
+        return linears + self.count * (experts + self.other_parameters)
 
     @property
     def num_active_parameters(self) -> int:
-        """Parameters that one token passes through."""
+        """Parameters that one token passes through; those that layers share at each use."""
         experts = self.experts.experts_per_token * self.experts.num_parameters_each if self.experts else 0
         return self.count * (sum(x.num_parameters for x in self.linears) + experts + self.other_parameters)
 

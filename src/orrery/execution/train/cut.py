@@ -123,9 +123,10 @@ class ShardParameters:
 
 
 def held(block: Block, products: list[Product], choice: Choice) -> ShardParameters:
-    """Parameters of one layer on one device: cut linear layers, whole norms and gates; num_experts / ep experts cut
-    etp ways, none copied."""
-    dense = sum((p.parameters for p in products), np.zeros(choice.tp.shape)) + float(block.other_parameters)
+    """Parameters of one layer on one device: cut linear layers (its part of those that layers share), whole norms and
+    gates; num_experts / ep experts cut etp ways, none copied."""
+    mine = (p.parameters * block.sets(p.linear) / block.count for p in products)
+    dense = sum(mine, np.zeros(choice.tp.shape)) + float(block.other_parameters)
     experts = np.zeros(choice.tp.shape)
     if block.experts:
         experts = block.experts.num_experts * block.experts.num_parameters_each / (choice.ep * choice.etp)
