@@ -252,7 +252,7 @@ def test_without_a_cache_a_run_is_a_sum_of_prompts(monkeypatch):
         tpot_s: float = 0.0
         power_w: float = 700.0
         energy_j_per_token: float = 0.0
-        notes: tuple = ("a",)
+        own_notes: tuple = ("a",)
         intervals: object = None
 
     around = Interval(low_80=1.0, high_80=3.0, low_95=0.5, high_95=4.0, because="")

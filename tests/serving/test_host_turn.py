@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import orrery
-from orrery.serving import host_turn
+from orrery.serving import estimate, host_turn
 from orrery.serving.host_turn import SIZES, slow_ranges, turn_notes
 
 
@@ -46,3 +46,16 @@ def test_an_estimate_says_it_where_its_host_binds_and_nowhere_else():
     free = orrery.estimate(model="llama-3.1-70b", device="h100-sxm", tp=4, input_tokens=512, output_tokens=32, batch=8)
     assert free.estimate.bound_by != "host"
     assert not any(note.startswith("host:") for note in free.notes)
+
+
+def test_the_steps_are_worked_out_where_notes_are_read(monkeypatch):
+    """Numbers alone cost none; notes ask for the prompt's tokens, and for decodes behind half of the answer."""
+    seen = []
+    monkeypatch.setattr(estimate, "turn_notes", lambda _, *tokens: seen.append(tokens) or ("host: slower",))
+    asked = {"model": "llama-3.2-1b", "engine": "transformers", "input_tokens": 512, "output_tokens": 32, "batch": 1}
+    one = orrery.estimate(**asked, device="gh200-96gb").estimate
+    seen.clear()
+    again = estimate.estimate(one.deployment, one.workload)
+    assert not seen
+    assert again.notes == (*again.own_notes, "host: slower")
+    assert seen == [(512.0, 528.0)]

@@ -93,9 +93,18 @@ class Estimate:
     rate_used_frac: float  # of the rate that it sustains; 1 where the run is at it
     bound_by: str
     intervals: Mapping[str, Interval]
-    notes: tuple[str, ...]
+    own_notes: tuple[str, ...]  # what was known with the numbers; ``notes`` has all
     deployment: Deployment
+    workload: Workload
     steps: Steps  # the steps behind the answer; ``cost`` and ``prefill_cost`` unfold them
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Reservations beside the numbers; where a host decides the run, also in which steps, worked out when asked."""
+        if self.bound_by != "host":
+            return self.own_notes
+        prompt, context = self.workload.input_tokens, self.workload.input_tokens + self.workload.output_tokens / 2.0
+        return (*self.own_notes, *turn_notes(self.deployment, prompt, context))
 
     @property
     def cost(self) -> Cost:
@@ -144,10 +153,6 @@ def estimate(deployment: Deployment, workload: Workload) -> Estimate | Infeasibl
     if isinstance(answer, Infeasible):
         return answer
     return _finish(deployment, memory, workload, replace(answer, tpot_s=answer.tpot_s / steps.tokens_per_step))
-
-
-def _turn(deployment: Deployment, workload: Workload) -> tuple[str, ...]:
-    return turn_notes(deployment, workload.input_tokens, workload.input_tokens + workload.output_tokens / 2.0)
 
 
 def _static(deployment: Deployment, memory: Memory, workload: Workload) -> _Answer:
@@ -341,13 +346,13 @@ def _finish(deployment: Deployment, memory: Memory, workload: Workload, a: _Answ
         rate_used_frac=min(1.0, a.load_frac) if workload.mode == "open" else 1.0,
         bound_by=a.steps.limit(),
         intervals=intervals,
-        notes=(
+        own_notes=(
             *notes_of(deployment, doubt),
             *a.notes,
             *_throttled(deployment, is_throttled=is_throttled),
-            *(_turn(deployment, workload) if a.steps.limit() == "host" else ()),
         ),
         deployment=deployment,
+        workload=workload,
         steps=a.steps,
     )
 

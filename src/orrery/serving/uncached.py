@@ -59,5 +59,5 @@ def _as_run(prompts: list[Estimate], workload: Workload, count: int, latency_s: 
         **values,
         intervals=intervals | power,
         energy_j_per_token=last.power_w / (rate * count),
-        notes=(*last.notes, "cache: none is kept, so every token computes its whole context again"),
+        own_notes=(*last.own_notes, "cache: none is kept, so every token computes its whole context again"),
     )
