@@ -1,13 +1,9 @@
 """The static site: every link leads to a file of it, nothing leads to a server, and no other folder is touched."""
 
-import contextlib
-import io
 import json
 import re
-import shlex
 from html import unescape
 from html.parser import HTMLParser
-from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -15,7 +11,6 @@ import pytest
 from orrery.base.errors import ScenarioError
 from orrery.calibrate.kernel import kernel
 from orrery.catalog.devices import device_names
-from orrery.cli.main import run
 from orrery.reports.words import format_value
 from orrery.web.command_pages import kernel as kernel_page
 from orrery.web.landing.choices import ENGINES, MODELS
@@ -43,18 +38,6 @@ class Page(HTMLParser):
         self.headings += [int(tag[1])] if re.fullmatch("h[1-6]", tag) else []
         if tag == "script" and "src" not in found and found.get("type") != "application/json":
             self.bare.append(tag)
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """What the command of the docs writes, as it is printed there (tests/docs leaves it to this fixture)."""
-    page = (Path(__file__).resolve().parents[2] / "docs" / "web.md").read_text("utf-8")
-    command = re.search(r"^\$ orrery (web --export site .*)$", page, re.MULTILINE)[1]
-    folder, message = tmp_path_factory.mktemp("exported"), io.StringIO()
-    with contextlib.chdir(folder), contextlib.redirect_stdout(message):
-        assert run(shlex.split(command)) == 0
-    assert message.getvalue().startswith(f"{len(list(folder.rglob('*.html')))} pages in site; ")
-    return folder / "site"
 
 
 @pytest.fixture(scope="module")

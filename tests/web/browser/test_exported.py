@@ -1,15 +1,13 @@
 """The exported site, a page of each kind as any server of files hands it out: usable, and alone with its host."""
 
 import threading
-from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from orrery.web.landing.choices import MODELS
-from orrery.web.site import write
-from orrery.web.site.content import best_path, pages
+from orrery.web.site.content import best_path
 
 from .test_accessible import grave, too_wide
 
@@ -48,13 +46,9 @@ class Files(SimpleHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory, browser):
-    """The address of the site: a page of each kind, without the pictures of previews."""
-    folder = tmp_path_factory.mktemp("site")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(write, "pages", lambda: (replace(p, card=None) for p in pages() if p.path in KINDS.values()))
-        write.export(folder)
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Files, directory=str(folder))) as files:
+def server(browser, site):
+    """The address of the site, as a server of files hands it out."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Files, directory=str(site))) as files:
         threading.Thread(target=files.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{files.server_port}"
         files.shutdown()

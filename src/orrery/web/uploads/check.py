@@ -18,7 +18,6 @@ from orrery.base.user_text import json_value
 from orrery.calibrate.runs.log import read_log
 from orrery.catalog.agent_sessions import SHARED, read_sessions
 from orrery.fleet.agents.turns import shape_of
-from orrery.scenario.cache_size import BLOCK_TOKENS
 from orrery.scenario.fields import SETTINGS
 from orrery.scenario.jobs import AGENTS
 from orrery.scenario.train_with.number_file import numbers_of
@@ -104,6 +103,8 @@ def _csv(file: Path, uploads: Path) -> Found:
 
 
 def _sessions(file: Path) -> Found:
+    from orrery.scenario.cache_size import BLOCK_TOKENS
+
     shape = shape_of(read_sessions(file, BLOCK_TOKENS))
     about = [
         f"{shape.num_turns:,} requests of {shape.num_sessions:,} sessions, prompts of {shape.input_p50_tokens:,.0f} "
