@@ -3,7 +3,7 @@
 from orrery.base.units import figures, text
 from orrery.cli.output import console
 from orrery.cli.sheet import Sheet
-from orrery.reports.serving_words import BOUND_BY
+from orrery.reports.words import BOUND_BY
 from orrery.scenario.embeddings import EmbeddingAnswer
 
 

@@ -5,16 +5,8 @@ from orrery.cli.output import console
 from orrery.cli.sheet import Sheet
 from orrery.cli.tables import print_facts
 from orrery.cli.train_views import parts_table, print_run
+from orrery.reports.words import BOUND_BY
 from orrery.scenario.train_offload import OffloadAnswer
-
-BOUND_BY = {
-    "compute": "compute",
-    "network": "the links between devices",
-    "memory": "the device's memory bandwidth",
-    "host": "the host's memory and link",
-    "drives": "the drives",
-    "overhead": "launches and the host",
-}
 
 LANES = {
     "gpu": "device",

@@ -10,20 +10,13 @@ from orrery.base.units import figures, percent, text
 from orrery.cli.output import console
 from orrery.cli.sheet import Sheet
 from orrery.cli.tables import print_facts
+from orrery.reports.words import BOUND_BY
 from orrery.scenario.train import TrainAnswer
 from orrery.scenario.train_against import Against
 from orrery.scenario.train_offload import OffloadAnswer
 from orrery.scenario.train_plan import TrainPlanAnswer
 from orrery.scenario.train_run import Run
 from orrery.training.ranks import Rank
-
-BOUND_BY = {
-    "compute": "compute",
-    "network": "the links",
-    "bubble": "the pipeline's bubble",
-    "memory": "memory bandwidth",
-    "overhead": "launches and the host",
-}
 
 CATEGORIES = (
     ("W", "weights", "blue"),

@@ -12,7 +12,7 @@ from orrery.cli.sheet import Sheet
 from orrery.planner.goal import Goal
 from orrery.planner.plan import Plan, Rejected
 from orrery.planner.rejection_reasons import described
-from orrery.reports.serving_words import BOUND_BY
+from orrery.reports.words import BOUND_BY
 from orrery.scenario.ask import Answer
 from orrery.scenario.plan_answer import PlanAnswer, nearest_misses, shortfall
 from orrery.scenario.sustained import Sustained

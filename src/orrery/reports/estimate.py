@@ -11,10 +11,10 @@ from orrery.reports.frame import Frame, framed, infeasible, prices_of
 from orrery.reports.money import S_PER_HOUR, Bill, money_section
 from orrery.reports.report import Command, Number, Report, Section, Table
 from orrery.reports.serving_pictures import memory_figure, roofline_figure, time_figure
-from orrery.reports.serving_words import BOUND_BY, described, estimate_question, formats_said, load_said, machines
+from orrery.reports.serving_words import described, estimate_question, formats_said, load_said, machines
 from orrery.reports.source import Source
 from orrery.reports.swings import with_figures
-from orrery.reports.words import changed, format_value, sure
+from orrery.reports.words import BOUND_BY, changed, format_value, sure
 from orrery.scenario.ask import Answer, InfeasibleAnswer, estimate
 from orrery.scenario.schema import Scenario, merged
 

@@ -9,8 +9,7 @@ from orrery.planner.plan import FrontPoint
 from orrery.reports.ops import StepKind, ops_of
 from orrery.reports.report import Figure
 from orrery.reports.roofs import roofs
-from orrery.reports.serving_words import BOUND_BY
-from orrery.reports.words import capital, format_value
+from orrery.reports.words import BOUND_BY, capital, format_value
 from orrery.serving.estimate import Estimate
 
 MAX_FRONT = 200

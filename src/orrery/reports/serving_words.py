@@ -7,16 +7,6 @@ from orrery.scenario.ask import Answer
 from orrery.scenario.schema import Scenario
 from orrery.serving.workload import Traffic, Workload
 
-BOUND_BY = {
-    "compute": "compute",
-    "memory": "memory bandwidth",
-    "network": "the links between devices",
-    "overhead": "kernel launches",
-    "host": "the host",
-    "bubble": "the pipeline's bubble",
-}
-"""Limits of a step, as text."""
-
 LATENCY = {"ttft": "time to first token", "tpot": "time per output token", "e2el": "end-to-end latency"}
 
 WAYS = (

@@ -9,12 +9,12 @@ from orrery.base.sources import Fact
 from orrery.reports.facts import TRAINING, accuracy_of, once, owned, prices
 from orrery.reports.frame import Frame, framed, infeasible, prices_of
 from orrery.reports.report import Command, Figure, Number, Report, Section, Table
-from orrery.reports.serving_words import BOUND_BY, machines
+from orrery.reports.serving_words import machines
 from orrery.reports.source import Source
 from orrery.reports.swings import with_figures
 from orrery.reports.train_pictures import memory_figure, pipeline_figure, run_figure, step_figure, tiers_figure
 from orrery.reports.train_swings import Trained, kept_layout, sensitivity
-from orrery.reports.words import changed, format_value, many, sure
+from orrery.reports.words import BOUND_BY, changed, format_value, many, sure
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.train import TrainAnswer, train

@@ -8,6 +8,17 @@ from orrery.base.units import UNIT_WORDS, si, text
 
 S_PER_DAY = 86400.0
 
+BOUND_BY = {
+    "compute": "compute",
+    "memory": "memory bandwidth",
+    "network": "the links between devices",
+    "overhead": "launch overhead",
+    "host": "the host",
+    "bubble": "the pipeline's bubble",
+    "drives": "the drives",
+}
+"""Limits of a step, as text."""
+
 RATES = {"tokens_per_s": "tokens/s", "requests_per_s": "requests/s", "devices": "devices", "tokens": "tokens"}
 
 

@@ -1,7 +1,6 @@
 """A training job's answer: step time by part, memory by category and rank, energy, money, and the whole run."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from orrery.base.arguments import typed
@@ -16,13 +15,13 @@ from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.levers.found import of_job
 from orrery.scenario.levers.idle import idle_notes
-from orrery.scenario.plan_answer import price_json
 from orrery.scenario.rl_job import check_is_no_rl
 from orrery.scenario.schema import Scenario, merged, refuse_foreign
-from orrery.scenario.show import Table, rows_of
-from orrery.scenario.train_job import ANY_SCHEDULE, job_json, layout_of, training_question
+from orrery.scenario.show import Table
+from orrery.scenario.train_answer import Trained
+from orrery.scenario.train_job import ANY_SCHEDULE, layout_of, training_question
 from orrery.scenario.train_offload import OffloadAnswer, first_offload, offloaded, refuse_tiers
-from orrery.scenario.train_run import Run, check_run, costs_of, run_json, run_of
+from orrery.scenario.train_run import Run, check_run, costs_of, run_of
 from orrery.scenario.train_with.apply import with_techniques
 from orrery.training.allowed import refusal
 from orrery.training.columns import columns_of
@@ -30,53 +29,38 @@ from orrery.training.error_range import spread_of
 from orrery.training.memory import room_bytes
 from orrery.training.ranks import Rank, costed
 from orrery.training.step import Steps
-from orrery.training.worth import energy_j, mfu_frac, peak_flops_per_s, power_w
+from orrery.training.worth import mfu_frac, peak_flops_per_s, power_w
 
-USD_TOKENS = 1e6
+KINDS = {
+    "compute": ("forward", "backward", "weight gradients", "recomputation", "redundant forward"),
+    "network": (
+        "tensor parallel",
+        "context parallel",
+        "expert parallel",
+        "sharding",
+        "hand-overs",
+        "gradient reduction",
+        "parameter gathering",
+    ),
+    "bubble": ("bubble",),
+    "memory": ("update", "weight sampling"),
+    "overhead": ("launches", "once a step"),
+}
+"""Limits of a step, and the parts of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TrainAnswer:
-    """One configuration of a training job."""
+class TrainAnswer(Trained):
+    """One configuration of a training job whose states stay on the devices."""
 
-    job: TrainingJob
-    layout: TrainingLayout
-    step_time_s: float
-    parts: dict[str, float]  # seconds; they add up to the step
-    mfu_frac: float
-    hfu_frac: float  # recomputation counted
-    model_flops_per_s_per_device: float
-    tokens_per_s_per_device: float
+    KINDS = KINDS
+
     ranks: tuple[Rank, ...]  # pipeline ranks, first to last
-    power_w: float  # of one device
-    energy_j_per_step: float  # of all devices
-    bound_by: str
-    tariff: Tariff
-    run: Run | None
-    notes: tuple[str, ...]
-    tables: tuple[Table, ...] = ()  # what techniques that were asked for do, each in figures of its own
-    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])  # the question, as a scenario file has it
 
     @property
     def peak_memory_bytes(self) -> float:
         """The allocator's peak on the fullest device."""
         return max(r.peak_bytes for r in self.ranks)
-
-    @property
-    def tokens_per_s(self) -> float:
-        """Tokens per second, all devices."""
-        return self.job.tokens_per_step / self.step_time_s
-
-    @property
-    def energy_j_per_token(self) -> float:
-        """Energy (J) per token, all devices."""
-        return self.energy_j_per_step / self.job.tokens_per_step
-
-    @property
-    def usd_per_million_tokens(self) -> float | None:
-        """Dollars for a million tokens; None where no price is known."""
-        devices = self.job.cluster.num_devices
-        return self.tariff.usd_per_million(devices, devices * self.power_w, self.tokens_per_s)
 
     def intervals(self) -> dict[str, Interval]:
         """80 % and 95 % intervals, from the errors of runs of the same kind that were not used to fit."""
@@ -89,45 +73,24 @@ class TrainAnswer:
             out["peak_memory_bytes"] = spread.around(self.peak_memory_bytes)
         return out
 
-    def table(self, kind: str) -> tuple[Mapping[str, Any], ...]:
-        """Rows of what a technique that was asked for does; ScenarioError names the tables that there are."""
-        return rows_of(self.tables, kind)
-
     def to_json(self) -> dict[str, Any]:
         """The answer in the shape that scripts rely on; SI units."""
+        memory = [
+            {
+                "rank": r.rank,
+                "in_flight": r.in_flight,
+                "peak_bytes": r.peak_bytes,
+                **{f"{k}_bytes": v for k, v in r.parts.items()},
+            }
+            for r in self.ranks
+        ]
         return to_json(
             {
-                "step_time_s": self.step_time_s,
-                "mfu_frac": self.mfu_frac,
-                "hfu_frac": self.hfu_frac,
-                "tokens_per_s_per_device": self.tokens_per_s_per_device,
-                "tokens_per_s": self.tokens_per_s,
-                "model_flops_per_s_per_device": self.model_flops_per_s_per_device,
+                **self.figures_json(),
                 "peak_memory_bytes": self.peak_memory_bytes,
-                "capacity_bytes": self.job.cluster.device.memory_capacity_bytes,
-                "parts": self.parts,
-                "bound_by": self.bound_by,
-                "memory": [
-                    {
-                        "rank": r.rank,
-                        "in_flight": r.in_flight,
-                        "peak_bytes": r.peak_bytes,
-                        **{f"{k}_bytes": v for k, v in r.parts.items()},
-                    }
-                    for r in self.ranks
-                ],
-                "power_w": self.power_w,
-                "energy_j_per_step": self.energy_j_per_step,
-                "energy_j_per_token": self.energy_j_per_token,
-                "usd_per_million_tokens": self.usd_per_million_tokens,
-                "price": price_json(self.tariff),
-                "run": run_json(self.run) if self.run else None,
+                "memory": memory,
                 "intervals": self.intervals(),
-                "job": job_json(self.job),
-                "layout": self.layout,
-                "settings": self.settings,
-                "notes": self.notes,
-                **({"techniques": {t.kind: t.rows for t in self.tables}} if self.tables else {}),
+                **self.job_json(),
             }
         )
 
@@ -196,48 +159,21 @@ def answer_of(
     """The answer for the one layout of ``steps``."""
     job, devices = steps.job, steps.job.cluster.num_devices
     time_s = float(steps.time_s[0])
-    parts = {name: float(value[0]) for name, value in steps.parts.items()}
     return TrainAnswer(
         job=job,
         layout=steps.columns.layout(0),
         step_time_s=time_s,
-        parts=parts,
+        parts={name: float(value[0]) for name, value in steps.parts.items()},
         mfu_frac=float(mfu_frac(steps)[0]),
         hfu_frac=float(steps.hardware_flops[0]) / (time_s * peak_flops_per_s(job)),
         model_flops_per_s_per_device=float(steps.model_flops[0]) / time_s / devices,
-        tokens_per_s_per_device=float(steps.tokens_per_s_per_device[0]),
         ranks=ranks,
         power_w=float(power_w(steps)[0]),
-        energy_j_per_step=float(energy_j(steps)[0]),
-        bound_by=bound_by(parts),
         tariff=tariff,
         run=run,
         notes=tuple(dict.fromkeys(notes)),
         tables=tables,
     )
-
-
-KINDS = {
-    "compute": ("forward", "backward", "weight gradients", "recomputation", "redundant forward"),
-    "network": (
-        "tensor parallel",
-        "context parallel",
-        "expert parallel",
-        "sharding",
-        "hand-overs",
-        "gradient reduction",
-        "parameter gathering",
-    ),
-    "bubble": ("bubble",),
-    "memory": ("update", "weight sampling"),
-    "overhead": ("launches", "once a step"),
-}
-"""Limits of a step, and the parts of each."""
-
-
-def bound_by(parts: dict[str, float]) -> str:
-    """The kind of parts that takes most of the step."""
-    return max(KINDS, key=lambda kind: sum(parts.get(name, 0.0) for name in KINDS[kind]))
 
 
 def _missing_memory(

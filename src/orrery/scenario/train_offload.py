@@ -1,7 +1,7 @@
 """A training job whose states leave the device: its step by part, each tier of memory, energy, money, and the run."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,17 +13,15 @@ from orrery.execution.offload.step import OffloadedStep
 from orrery.execution.offload.tiers import MemoryUse, Tiers, shortage
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
-from orrery.planner.money import Tariff, tariff_of
+from orrery.planner.money import tariff_of
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.knobs import read_train_knobs
-from orrery.scenario.plan_answer import price_json
 from orrery.scenario.schema import Scenario, merged
-from orrery.scenario.show import Table, rows_of
-from orrery.scenario.train_job import job_json
+from orrery.scenario.train_answer import Trained
 from orrery.scenario.train_offload_ask import Prepared, chosen_rule, prepare
 from orrery.scenario.train_offload_work import parts_of
-from orrery.scenario.train_run import Run, StepCosts, run_json, run_of
+from orrery.scenario.train_run import StepCosts, run_of
 from orrery.scenario.train_tiers import DEVICE_SHARES, exchange_s
 from orrery.scenario.train_with.largest import largest_table
 from orrery.scenario.train_with.refused import refuse_techniques
@@ -48,98 +46,35 @@ ADAPTER_BYTES = 14.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class OffloadAnswer:
-    """One configuration of a training job with one technique of offloading."""
+class OffloadAnswer(Trained):
+    """One configuration of a training job with one technique of offloading; ``parts`` are the device's work, and what
+    no work hides."""
 
-    job: TrainingJob
-    layout: TrainingLayout
+    KINDS = KINDS
+
     offload: str  # the technique
-    step_time_s: float
-    parts: dict[str, float]  # seconds; they add up to the step: work of the device, and what no work hides
     lanes: dict[str, float]  # seconds in which each lane works, hidden or not
     tiers: Tiers
     held: MemoryUse
     activation_bytes: float  # of all layers of a device and one micro-batch, where nothing is swapped or recomputed
-    mfu_frac: float
-    hfu_frac: float  # recomputation counted
-    power_w: float  # of one device
-    model_flops_per_s_per_device: float
-    tariff: Tariff
-    run: Run | None
-    notes: tuple[str, ...]
-    tables: tuple[Table, ...] = ()  # the largest model, where it was asked for
-    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])  # the question, as a scenario file has it
 
     @property
     def peak_memory_bytes(self) -> float:
         """On a device."""
         return self.held.gpu_bytes
 
-    @property
-    def tokens_per_s(self) -> float:
-        """Tokens per second, all devices."""
-        return self.job.tokens_per_step / self.step_time_s
-
-    @property
-    def tokens_per_s_per_device(self) -> float:
-        """Tokens per second of each device, averaged over all."""
-        return self.tokens_per_s / self.job.cluster.num_devices
-
-    @property
-    def energy_j_per_step(self) -> float:
-        """Energy (J) of one step over all devices; the host and the drives are not in it."""
-        return self.power_w * self.step_time_s * self.job.cluster.num_devices
-
-    @property
-    def energy_j_per_token(self) -> float:
-        """Energy (J) per token, all devices."""
-        return self.energy_j_per_step / self.job.tokens_per_step
-
-    @property
-    def usd_per_million_tokens(self) -> float | None:
-        """Dollars for a million tokens; None where no price is known."""
-        devices = self.job.cluster.num_devices
-        return self.tariff.usd_per_million(devices, devices * self.power_w, self.tokens_per_s)
-
-    @property
-    def bound_by(self) -> str:
-        """The kind of parts that takes most of the step."""
-        return max(KINDS, key=lambda kind: sum(self.parts[name] for name in KINDS[kind]))
-
-    def table(self, kind: str) -> tuple[Mapping[str, Any], ...]:
-        """Rows of a table that was asked for; ScenarioError names the tables that there are."""
-        return rows_of(self.tables, kind)
-
     def to_json(self) -> dict[str, Any]:
         """The answer in the shape that scripts rely on, that of training, with ``tiers``; SI units, bytes a device."""
         return to_json(
             {
-                "step_time_s": self.step_time_s,
-                "mfu_frac": self.mfu_frac,
-                "hfu_frac": self.hfu_frac,
-                "tokens_per_s_per_device": self.tokens_per_s_per_device,
-                "tokens_per_s": self.tokens_per_s,
-                "model_flops_per_s_per_device": self.model_flops_per_s_per_device,
+                **self.figures_json(),
                 "peak_memory_bytes": self.peak_memory_bytes,
-                "capacity_bytes": self.job.cluster.device.memory_capacity_bytes,
                 "offload": self.offload,
-                "parts": self.parts,
                 "lanes": self.lanes,
                 "activation_bytes": self.activation_bytes,
-                "bound_by": self.bound_by,
                 "tiers": self._tiers_json(),
-                "power_w": self.power_w,
-                "energy_j_per_step": self.energy_j_per_step,
-                "energy_j_per_token": self.energy_j_per_token,
-                "usd_per_million_tokens": self.usd_per_million_tokens,
-                "price": price_json(self.tariff),
-                "run": run_json(self.run) if self.run else None,
                 "intervals": {},
-                "job": job_json(self.job),
-                "layout": self.layout,
-                "settings": self.settings,
-                "notes": self.notes,
-                **({"techniques": {t.kind: t.rows for t in self.tables}} if self.tables else {}),
+                **self.job_json(),
             }
         )
 

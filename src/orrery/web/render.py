@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse
 
 from orrery import __version__
 from orrery.base.units import figures, percent
-from orrery.reports.serving_words import BOUND_BY
+from orrery.reports.words import BOUND_BY
 from orrery.web.assets import styles
 from orrery.web.assets import version as asset_version
 from orrery.web.found_words import marked

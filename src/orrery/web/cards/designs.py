@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.reports.serving_words import BOUND_BY
+from orrery.reports.words import BOUND_BY
 from orrery.scenario.ask import Answer, InfeasibleAnswer
 from orrery.web.cards.card import ShareCard
 from orrery.web.cards.commands import about

@@ -7,8 +7,7 @@ from typing import Any
 from orrery.drawing import Axis, Bar, Part, stacked
 from orrery.execution.memory import Infeasible
 from orrery.reports.ops import STEPS
-from orrery.reports.serving_words import BOUND_BY
-from orrery.reports.words import format_value
+from orrery.reports.words import BOUND_BY, format_value
 from orrery.scenario.ask import Answer, InfeasibleAnswer
 from orrery.scenario.schema import Scenario
 from orrery.scenario.why import paths

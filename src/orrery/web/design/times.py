@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from orrery.drawing import Axis, Bar, Part, stacked
 from orrery.reports.ops import STEPS, StepKind, by_name, ops_of
-from orrery.reports.serving_words import BOUND_BY
-from orrery.reports.words import format_value
+from orrery.reports.words import BOUND_BY, format_value
 from orrery.serving.estimate import Estimate
 
 NAMED = 9

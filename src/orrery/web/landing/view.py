@@ -8,6 +8,7 @@ from orrery.catalog.api_prices import api_prices_of
 from orrery.catalog.devices import get_device
 from orrery.catalog.models import model_names
 from orrery.catalog.prices import price_of
+from orrery.reports.words import BOUND_BY
 from orrery.web.landing import shipped
 from orrery.web.landing.best import MS, Best, Limits, Row, best_row, named_rows, usd_per_million
 from orrery.web.landing.choices import (
@@ -65,7 +66,7 @@ def chart_data(choice: Choice) -> dict[str, Any]:
         "traffic": choice.traffic,
         "lengths": choice.lengths,
         "columns": COLUMNS,
-        "limits": LIMITS,
+        "limits": [BOUND_BY[name] for name in LIMITS],
         "devices": [_device(choice, d) for d in DEVICES],
         "rows": rows,
         "apis": apis_of(choice),

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from orrery.reports.serving_words import BOUND_BY
-from orrery.reports.words import format_value
+from orrery.reports.words import BOUND_BY, format_value
 from orrery.web.export import Cell
 from orrery.web.plans.candidate import Plain, design, named
 

@@ -12,7 +12,6 @@ function chosen() {
 }
 
 const interval = (low, high, unit = "") => `${low} to ${high}${unit}`;
-const LIMITS = { memory: "memory bandwidth", compute: "compute", network: "links between devices", overhead: "kernel launches", host: "the host", bubble: "the pipeline" };
 
 function card() {
   const p = chosen(), place = $("point");
@@ -25,7 +24,7 @@ function card() {
     ["One user", `<b>${short(p.x)}</b> <small>tokens/s</small>`, "Output tokens per second of one request"],
     isRate ? ["Cost", p.usd === null ? "<small>no price known</small>" : `<b>${dollars(p.usd)}</b> <small>/M tokens</small>`, one.priceNote] : ["Rate", `<b>${short(p.rate)}</b> <small>tokens/s/device</small>`, "Output tokens per second and device"],
     ["Power", `<b>${short(p.watts)} W</b> <small>per device</small>`, "Mean power of one device, without its host"],
-    ["Limited by", LIMITS[DATA.limits[p.bound_by]], "What takes most of a step's time"],
+    ["Limited by", DATA.limits[p.bound_by], "What takes most of a step's time"],
   ];
   const runs = runsShown().filter((run) => run.device === p.device), isOpen = place.querySelector("details")?.open;
   place.innerHTML = `<h2><span class="sw${one.isCard ? " dash" : ""}" style="--c: var(--${one.hue})"></span>${escaped(one.title)} ${verdict}</h2>
