@@ -36,15 +36,16 @@ check: $(VENV)/.ready-dev ## format, lint, types and the import contract
 	$(BIN)/lint-imports --no-logo
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --threads 2
 
-# Tests and what they start keep their bytecode beside the environment, whatever the shell says: else every worker and
-# every command under test compiles the house, and all tests' assertions, anew.
+# Tests and what they start keep their bytecode where Python puts it, whatever the shell says: else every worker and every
+# command under test compiles the house anew, and where it lay elsewhere, all packages that pip has compiled as well.
 unit quick drawn slow bench: export PYTHONDONTWRITEBYTECODE :=
-unit quick drawn slow bench: export PYTHONPYCACHEPREFIX := $(abspath $(VENV))/pycache
+unit quick drawn slow bench: export PYTHONPYCACHEPREFIX :=
 
 # What failed beside other work is run again alone, and both outcomes are shown: limits of time fail on a busy machine.
 # Only then are assertions rewritten to show their values: on a fresh checkout that takes each worker ten seconds.
 unit: $(VENV)/.ready-dev ## the tests of the default run
 	$(BIN)/python tools/compile/build.py
+	$(BIN)/python -m compileall -q -j $(PYTEST_WORKERS) src tests tools
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --assert=plain --durations=10 || \
 		{ echo "Some tests failed: each is run once more, alone." >&2; \
 		$(BIN)/python -m pytest -n 0 --last-failed --last-failed-no-failures none -rA; }
