@@ -50,8 +50,9 @@ def reshaped(monkeypatch):
 
 
 def test_times_by_hand(reshaped):
-    """14 GB are saved by 2 nodes (7 s) and 16 processes at 2 GB/s, a file of 0.5 s each; 26 GB pass through one node and
-    8 processes, which open 16 shards and 3 x 23 atoms; 12 GB are loaded, and each process opens half of all atoms."""
+    """14 GB are saved by 2 nodes (7 s) and 16 processes at 2 GB/s, a file of 0.5 s each; 26 GB pass through one node
+    and 8 processes, which open 16 shards and 3 x 23 atoms; 12 GB are loaded, and each process opens half of all atoms.
+    """
     save, convert, load, alone = reshaped().tables[0].rows
     assert save["time_s"] == pytest.approx(7 + 14 / 16 / 2 + 0.5)
     assert convert["time_s"] == pytest.approx(26 + 26 / 8 / 2 + (16 + 69) / 8 * 0.5)
