@@ -49,6 +49,7 @@ DEPLOYMENTS = {
         dispatcher="deepep-low-latency",
         num_redundant_experts=32,
     ),
+    "without graphs": replace(deployment(), engine=replace(get_engine("vllm"), has_cuda_graphs=False)),
     "free memory": replace(deployment(), engine=get_engine("tensorrt-llm")),
 }
 
@@ -79,6 +80,14 @@ def test_commands_say_what_the_plan_says() -> None:
     assert "--tp_size 4" in commands["tensorrt-llm"]
     assert "dtype: fp8" in commands["tensorrt-llm"]
     assert any("start 2 of these" in n for n in notes)
+
+
+def test_steps_without_graphs_are_asked_for_in_every_engines_words() -> None:
+    words = {"vllm": "--enforce-eager", "sglang": "--disable-cuda-graph", "tensorrt-llm": "cuda_graph_config: null"}
+    eager, _ = launch(DEPLOYMENTS["without graphs"])
+    usual, _ = launch(DEPLOYMENTS["tensor"])
+    assert {engine: word in eager[engine] for engine, word in words.items()} == dict.fromkeys(words, True)
+    assert {engine: word in usual[engine] for engine, word in words.items()} == dict.fromkeys(words, False)
 
 
 def test_data_parallel_attention_is_spelled_as_the_version_spells_it() -> None:

@@ -16,7 +16,7 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 """All of them, those first that could have failed."""
 
 EXPLAINED_BEYOND_FRAC = 0.2
-"""A difference above this is never left without the input or mechanism behind it."""
+"""A difference above this is shown with the input or mechanism behind it, as every miss is."""
 
 NEAR_ZERO_FRAC = 0.05
 """Where zero is reported a relative tolerance says nothing; so many points are then the same."""
@@ -76,6 +76,17 @@ def accepted(claim: Claim) -> tuple[float, float]:
 def _near(effect: float, claim: Claim) -> float:
     """Tolerance by the size of an effect."""
     return claim.tolerance_frac * abs(effect) or NEAR_ZERO_FRAC
+
+
+def is_reversed(claim: Claim, predicted: float) -> bool:
+    """Whether a comparison comes out the other way round: worse here what is better in the paper, or better what is
+    worse."""
+    nothing = neutral(claim)
+    if nothing is None:
+        return False
+    above = claim.high > nothing <= claim.low or (claim.reading == "at least" and claim.low >= nothing)
+    below = claim.low < nothing >= claim.high or (claim.reading == "less than" and claim.high <= nothing)
+    return (above and predicted < nothing) or (below and predicted > nothing)
 
 
 def _is_sign(claim: Claim) -> bool:

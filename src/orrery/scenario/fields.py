@@ -26,7 +26,9 @@ from orrery.scenario.setting import (
     MACHINES,
     ONE,
     PLAN,
+    SERVING,
     SIMULATE,
+    START,
     STEPS,
     TRAFFIC,
     TRAIN,
@@ -81,6 +83,11 @@ SETTINGS: tuple[Setting, ...] = grouped(
     word("moe_backend", "Kernels of the experts (default: as the engine's version chooses).", "trtllm-gen", "NAME"),
     word("attention_backend", "Kernels of attention (default: likewise).", "flash-attention-3", "NAME"),
     word("gemm_backend", "Kernels of dense products (default: likewise).", "deepgemm", "NAME"),
+    switch(
+        "enforce_eager",
+        "No CUDA graphs: the host launches every step kernel by kernel (cold-start: nor is anything compiled).",
+        commands=SERVING | START,
+    ),
     "Routed experts",
     *EXPERT_SETTINGS,
     word(

@@ -33,7 +33,6 @@ COLD_START_SETTINGS: tuple[Setting, ...] = (
         commands=START,
     ),
     switch("compile_cache", "Compiled code is on the disk already (vLLM's cache of torch.compile).", commands=START),
-    switch("enforce_eager", "Neither compile nor capture graphs.", commands=START),
     number("image_bytes", "Size of the container image, compressed.", 12e9, most=1e13, metavar="BYTES", commands=START),
     number(
         "image_bytes_per_s",

@@ -30,6 +30,7 @@ from orrery.scenario.clock import at_clock, clock_notes
 from orrery.scenario.cuts import cut_of, degrees_of
 from orrery.scenario.draft_trees import Drafting, with_tree
 from orrery.scenario.drafting import draft_head_of, draft_notes
+from orrery.scenario.eager import eager_note, without_graphs
 from orrery.scenario.expert_loads import expert_loads, expert_routes
 from orrery.scenario.forms import check_knobs, form_notes, overlap_knobs, with_policy
 from orrery.scenario.host_experts import HOST_EXPERTS, host_experts_note, host_experts_of
@@ -171,6 +172,9 @@ def find(scenario: Scenario, device_name: str) -> Parts:
     if scenario.engine_version is None and not engine.version:
         since = f", {newest}" if (newest := newest_release(scenario.engine or engine.name)) else ""
         notes.append(f"engine_version: the newest known{since}; defaults, kernels and host time are of that release")
+    if scenario.enforce_eager:
+        notes.append(eager_note(engine))
+        engine = without_graphs(engine)
     return Parts(model=model, device=device, engine=engine, notes=tuple(notes))
 
 

@@ -12,7 +12,6 @@ class ColdStartScenario(Settings, table=BY_NAME):
     weights_bytes_per_s: Number = None
     load_format: Word = None
     compile_cache: Switch = None
-    enforce_eager: Switch = None
     image_bytes: Number = None
     image_bytes_per_s: Number = None
     node_s: Number = None

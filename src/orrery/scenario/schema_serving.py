@@ -34,6 +34,7 @@ class ServingScenario(Settings, table=BY_NAME):
     moe_backend: Word = None
     attention_backend: Word = None
     gemm_backend: Word = None
+    enforce_eager: Switch = None
     expert_loads: Word = None
     expert_placement: Word = None
     composition: Word = None

@@ -37,6 +37,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         claim="scaling-efficiency",
         predicted=ours.model_flops_per_s_per_device / small.model_flops_per_s_per_device,
         because=f"only a step's end crosses between nodes, on {most} as on {fewest} devices",
+        differs="contention of a machine in use, and a slowest node, are not modelled",
     )
     yield Prediction(claim="scale", predicted=float(ours.layout.num_devices), because="48 nodes of eight dies")
 

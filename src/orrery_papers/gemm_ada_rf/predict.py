@@ -78,6 +78,7 @@ def _times(setup: Setup) -> Iterator[Prediction]:
             claim=f"slowdown-tile-{tile}",
             predicted=runs[tile].time_s / runs[16].time_s,
             because=f"{runs[tile].bound_by} against {runs[16].bound_by}",
+            differs=DIFFERS[f"time-tile-{tile}"],
         )
 
 

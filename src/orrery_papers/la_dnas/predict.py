@@ -67,4 +67,5 @@ def spread(machine: Bench, flops: float) -> Prediction:
         predicted=float(alike.max() / alike.min()),
         because=f"{alike.min() * 1e3:.1f} to {alike.max() * 1e3:.1f} ms over {alike.size:,} drawn networks: depthwise "
         "taps, norms and rectifiers cost time and hardly any multiply-adds",
+        differs="kernels by rules, which are smoother over shapes than a library's choices on a real card",
     )

@@ -16,7 +16,12 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     words = "{passes} passes, {crossings:g} crossings of every key".format(**ours.details)
     words += ", against {passes} and {crossings:g}".format(**theirs.details)
     words += f"; {ours.time_s * 1e3:.2f} and {theirs.time_s * 1e3:.2f} ms"
-    yield Prediction(claim="speedup", predicted=theirs.time_s / ours.time_s, because=words)
+    yield Prediction(
+        claim="speedup",
+        predicted=theirs.time_s / ours.time_s,
+        because=words,
+        differs="what a block waits while it looks back, which the baseline never does, is not counted",
+    )
     yield Prediction(
         claim="sort-rate",
         predicted=ours.details["keys_per_s"],

@@ -35,12 +35,14 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         claim="drop-opt-66b",
         predicted=1.0 - offloaded(large, SERIAL) / offloaded(large, PLAIN),
         because="all weights cross in every pass, each layer's behind the cipher and the copy",
+        differs="the rate of one thread's cipher, which was not found and decides ([unstated] cipher_rate)",
     )
     ahead = 1.0 - offloaded(large, PIPELINED) / offloaded(large, PLAIN)
     yield Prediction(
         claim="pipelined-overhead",
         predicted=ahead,
         because="the cipher keeps up with the link; the link of a confidential device is slower",
+        differs="batch and lengths, which were not found: what a layer computes hides the slower link",
     )
     missed = 1.0 - offloaded(large, PIPELINED, hit_frac=0.0) / offloaded(large, PIPELINED)
     yield Prediction(

@@ -77,7 +77,7 @@ def deployment(
     layout: str = "",
     model: str = "",
     engine: str = "vllm",
-    version: str = "0",
+    version: str = "",
     max_num_seqs: int = 0,
     max_num_batched_tokens: int = 0,
     utilization_frac: float = 0.0,
@@ -86,11 +86,12 @@ def deployment(
     """The deployment that a set-up describes; what is given here stands in place of its lines.
 
     ``settings`` are further settings of a scenario, by the names of its file.
+    Without a version, the set-up's counts, or the engine's oldest era.
     The link between machines is shared by the devices of a machine; memory use and context are the set-up's.
     """
     scenario = settings_of(setup, device=device, layout=layout, model=model) | {
         "engine": engine,
-        "engine_version": version,
+        "engine_version": version or setup.word("engine_version", "0"),
         "batch": 1,
         "input_tokens": 1,
         "output_tokens": 1,

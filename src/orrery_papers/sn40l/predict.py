@@ -52,6 +52,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         claim="switch",
         predicted=geometric_mean(switches),
         because=f"geometric mean of {switches[0]:.3g} and {switches[1]:.3g}: DDR of a node against one host link",
+        differs="how many host links of a GPU server bring experts, which decides and is not stated ([unstated] links)",
     )
 
 

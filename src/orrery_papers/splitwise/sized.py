@@ -43,7 +43,7 @@ class Sized:
         return {
             "model": setup.word("model"),
             "engine": "vllm",
-            "engine_version": "0",
+            "engine_version": setup.word("engine_version"),
             "tp": self.num_each,
             "pp": 1,
             "policy": "chunked-prefill",

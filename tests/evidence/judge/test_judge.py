@@ -64,7 +64,7 @@ def test_every_claim_is_judged_in_the_order_of_the_file(quick: tuple[ClaimResult
         (lambda p: p[1:], "neither predicted nor said to be missing"),
         (lambda p: [*p, replace(p[0], claim="nobodys")], "nobodys: predicted, but not among the claims"),
         (lambda p: [replace(p[0], predicted=float("nan")), *p[1:]], "no number"),
-        (lambda p: [replace(p[0], predicted=1e-9, differs=""), *p[1:]], "far off, and nothing says why"),
+        (lambda p: [replace(p[0], predicted=1e-9, differs=""), *p[1:]], "missed, and nothing says why"),
     ],
 )
 def test_a_reproduction_that_says_too_little_or_too_much_is_refused(change, says, monkeypatch) -> None:

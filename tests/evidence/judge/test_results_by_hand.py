@@ -17,7 +17,7 @@ from orrery.evidence.judge.scorecard import Drawn, Scorecard, Scored, _is_near, 
 from orrery.evidence.paper_file import get_paper
 from orrery.evidence.prediction import Prediction
 from orrery.evidence.tables import Table
-from orrery.evidence.verdict import accepted, is_met, neutral, ratio, verdict
+from orrery.evidence.verdict import accepted, is_met, is_reversed, neutral, ratio, verdict
 
 NAN = math.nan
 SPREAD = Spread(low_80_ratio=0.5, high_80_ratio=2.0, low_95_ratio=0.25, high_95_ratio=4.0, because="")
@@ -139,6 +139,27 @@ def test_the_number_of_no_effect(unit, baseline, nothing):
 )
 def test_what_a_file_says_of_its_verdict(changed, predicted, word):
     assert verdict(claim_of(low=2.0, high=2.0, unit="ratio", baseline="b", **changed), predicted) == word
+
+
+@pytest.mark.parametrize(
+    ("claim", "predicted", "turned"),
+    [
+        ({"low": 2.0, "high": 3.0, "unit": "ratio", "baseline": "b"}, 0.99, True),
+        ({"low": 2.0, "high": 3.0, "unit": "ratio", "baseline": "b"}, 1.0, False),  # no effect is no reversal
+        ({"low": 0.5, "high": 0.5, "unit": "ratio", "baseline": "b"}, 1.01, True),
+        ({"low": 0.5, "high": 2.0, "unit": "ratio", "baseline": "b"}, 0.9, False),  # the paper reports both
+        ({"low": 1.0, "high": 1.0, "unit": "ratio", "baseline": "b"}, 0.9, False),  # and here that nothing changes
+        ({"low": 1.0, "high": 1.0, "unit": "ratio", "baseline": "b", "reading": "at least"}, 0.9, True),
+        ({"low": 1.0, "high": 1.0, "unit": "ratio", "baseline": "b", "reading": "less than"}, 1.1, True),
+        ({"low": 0.2, "high": 0.2, "unit": "frac", "baseline": "b"}, -0.01, True),
+        ({"low": -0.2, "high": -0.1, "unit": "frac", "baseline": "b"}, 0.01, True),
+        ({"low": 0.2, "high": 0.2, "unit": "frac", "baseline": ""}, -0.01, False),  # nothing is compared
+        ({"low": 0.2, "high": 0.2, "unit": "s", "baseline": "b"}, -0.01, False),
+    ],
+)
+def test_comparisons_that_come_out_the_other_way_round(claim, predicted, turned):
+    assert is_reversed(claim_of(**claim), predicted) is turned
+    assert not (turned and is_met(claim_of(**claim), predicted))
 
 
 @pytest.mark.parametrize(("predicted", "over"), [(1.0, 0.5), (2.0, 1.0), (3.0, 1.0), (4.0, 1.0), (6.0, 1.5)])

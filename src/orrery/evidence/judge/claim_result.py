@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from orrery.base.errors import OrreryError
 from orrery.evidence.paper_file import Claim, Paper, paper_keys
 from orrery.evidence.prediction import Prediction, predict, reproduced_keys
-from orrery.evidence.verdict import EXPLAINED_BEYOND_FRAC, Verdict, ratio, verdict
+from orrery.evidence.verdict import EXPLAINED_BEYOND_FRAC, Verdict, is_reversed, ratio, verdict
 
 OWN = "a paper of your own: no mechanism of orrery has been tied to its claims"
 """Why nothing is predicted for what a reader has added."""
 
 
 class IncompleteReproduction(OrreryError):
-    """A paper's reproduction that says too little or too much: claims nobody made, differences left unexplained."""
+    """A paper's reproduction that says too little or too much: claims nobody made, misses left unexplained."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,11 @@ class ClaimResult:
         return None if math.isnan(found) else found
 
     @property
+    def is_reversed(self) -> bool:
+        """Whether a comparison comes out the other way round than the paper reports."""
+        return self.predicted is not None and is_reversed(self.claim, self.predicted)
+
+    @property
     def why(self) -> str:
         """Explanation of the number, after its file's reasons for the verdict."""
         return f"{self.claim.because.capitalize()}. {self.because}" if self.claim.because else self.because
@@ -57,6 +62,7 @@ class ClaimResult:
             "assumed_range": list(c.assumed),
             "ratio": self.ratio,
             "verdict": self.verdict,
+            "is_reversed": self.is_reversed,
             "verdict_because": c.because,
             "because": self.because,
         }
@@ -93,13 +99,10 @@ def _is_complete(paper: Paper, found: Mapping[str, Prediction]) -> None:
         "predicted, though its file says what is missing": found.keys() & missing,
         "neither predicted nor said to be missing": claims.keys() - found.keys() - missing,
         "no number": {c for c, p in found.items() if not math.isfinite(p.predicted)},
-        "far off, and nothing says why": {
+        "missed, and nothing says why": {
             c
             for c, p in found.items()
-            if c in claims
-            and verdict(claims[c], p.predicted) == "not reproduced"
-            and not p.differs
-            and abs(ratio(claims[c], p.predicted) - 1.0) > EXPLAINED_BEYOND_FRAC
+            if c in claims and not p.differs and verdict(claims[c], p.predicted) == "not reproduced"
         },
     }
     if text := [f"{', '.join(sorted(ids))}: {what}" for what, ids in wrong.items() if ids]:

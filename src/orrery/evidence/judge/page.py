@@ -82,12 +82,14 @@ def totals(papers: Mapping[str, Paper], claims: Mapping[str, Sequence[ClaimResul
     held = [key for key in papers if any(j.verdict == "reproduced" for j in claims[key])]
     counted = [j for js in claims.values() for j in js if j.verdict in COUNTED]
     off = sorted(abs(j.ratio - 1.0) for j in counted if j.ratio is not None)
+    turned = sum(j.is_reversed for js in claims.values() for j in js)
     rest = ", ".join(f"{count[word]} {word}" for word in VERDICTS if word not in COUNTED)
     return (
         f"{len(held)} papers ({len(set(held) & set(core))} of {len(core)} core ones) have a verdict that could have "
         f"failed and did not, of {len(tried)} with a verdict that could have failed. {len(papers)} papers make "
-        f"{sum(count.values()):,} claims: {count['reproduced']} are reproduced, {count['not reproduced']} are not; the "
-        f"others: {rest}. The median difference of those that count is {percent(_percentile(off, 0.5), 1)}, the 90th "
+        f"{sum(count.values()):,} claims: {count['reproduced']} are reproduced, {count['not reproduced']} are not, "
+        f"{turned} of them the other way round (worse here what is better there, or the reverse); the others: {rest}. "
+        f"The median difference of those that count is {percent(_percentile(off, 0.5), 1)}, the 90th "
         f"percentile {percent(_percentile(off, 0.9))}."
     )
 

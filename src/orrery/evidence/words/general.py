@@ -15,6 +15,7 @@ INPUTS: dict[str, str] = {
     "num_devices_per_node": "devices of one machine",
     "weights_format": "numeric format of the weights, activations and cache unless said otherwise",
     "engine": "what the paper's system is built on, with its version",
+    "engine_version": "release of the engine, where the day of the text tells it",
     "moe_backend": "whose kernels of experts are taken",
     "launch_host": "processor that launches the kernels",
     "baseline_engine": "what it is compared with, with its version",

@@ -25,6 +25,8 @@ def write(deployment: Deployment, manifest: Manifest, longest_tokens: float = 0.
     _data_parallel(draft, deployment, manifest)
     draft.above_one("--ep-size", layout.ep)
     experts.sglang(draft, deployment, manifest)
+    if not deployment.engine.has_cuda_graphs:
+        draft.add("--disable-cuda-graph")
     if layout.cp > 1:
         draft.add(manifest.first("--attn-cp-size"), layout.cp)
     if can_quantise_on_load(deployment):

@@ -40,9 +40,7 @@ def write(deployment: Deployment, manifest: Manifest, longest_tokens: float = 0.
 
 def _config(deployment: Deployment, has_attention_dp: bool) -> list[tuple[str, str]]:
     """(dotted key, line) of the YAML file."""
-    lines = [("", "cuda_graph_config:"), ("cuda_graph_config.enable_padding", "  enable_padding: true")]
-    if deployment.max_num_seqs:
-        lines.append(("cuda_graph_config.max_batch_size", f"  max_batch_size: {deployment.max_num_seqs}"))
+    lines = _graphs(deployment)
     lines.append(("enable_chunked_prefill", "enable_chunked_prefill: true"))
     if has_attention_dp:
         lines.append(("enable_attention_dp", "enable_attention_dp: true"))
@@ -53,6 +51,16 @@ def _config(deployment: Deployment, has_attention_dp: bool) -> list[tuple[str, s
         frac = deployment.memory_utilization_frac
         cache.append(("kv_cache_config.free_gpu_memory_fraction", f"  free_gpu_memory_fraction: {frac:g}"))
     return [*lines, *([("", "kv_cache_config:"), *cache] if cache else [])]
+
+
+def _graphs(deployment: Deployment) -> list[tuple[str, str]]:
+    """The part on CUDA graphs, which ``null`` turns off."""
+    if not deployment.engine.has_cuda_graphs:
+        return [("", "cuda_graph_config: null")]
+    lines = [("", "cuda_graph_config:"), ("cuda_graph_config.enable_padding", "  enable_padding: true")]
+    if deployment.max_num_seqs:
+        lines.append(("cuda_graph_config.max_batch_size", f"  max_batch_size: {deployment.max_num_seqs}"))
+    return lines
 
 
 def _explain(draft: Draft, deployment: Deployment, has_attention_dp: bool) -> None:

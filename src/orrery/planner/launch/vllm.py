@@ -19,6 +19,8 @@ def write(deployment: Deployment, manifest: Manifest, longest_tokens: float = 0.
     if layout.ep > 1:
         draft.add("--enable-expert-parallel")
     experts.vllm(draft, deployment, manifest)
+    if not deployment.engine.has_cuda_graphs:
+        draft.add("--enforce-eager")
     if layout.cp > 1:
         draft.add(manifest.first("--prefill-context-parallel-size", "--decode-context-parallel-size"), layout.cp)
     if can_quantise_on_load(deployment):
