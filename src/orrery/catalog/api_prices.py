@@ -6,9 +6,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from orrery.base.errors import OrreryError, UnknownName
+from orrery.base.errors import UnknownName
 from orrery.base.sources import Fact, Source, parse_fact, read_toml
-from orrery.catalog.models import resolve
+from orrery.catalog.models import find
 from orrery.fleet.money import TOKENS_PER_MILLION, ApiPrice
 
 FILE = Path(__file__).parent / "facts" / "api_prices.toml"
@@ -31,7 +31,7 @@ class PublishedPrice:
 
 def api_prices_of(model: str) -> tuple[PublishedPrice, ...]:
     """Every published price of a model, whichever of its spellings either side uses."""
-    if (checkpoint := _resolved(model)) is None:
+    if (checkpoint := find(model)) is None:
         return ()
     return tuple(get_api_price(name) for name, priced in _priced_models().items() if priced == checkpoint)
 
@@ -39,14 +39,7 @@ def api_prices_of(model: str) -> tuple[PublishedPrice, ...]:
 @cache
 def _priced_models() -> Mapping[str, tuple[str, str] | None]:
     """The catalogued model of each published price; None where the catalogue does not have it."""
-    return {name: _resolved(name.partition("/")[2]) for name in api_price_names()}
-
-
-def _resolved(model: str) -> tuple[str, str] | None:
-    try:
-        return resolve(model)
-    except OrreryError:
-        return None
+    return {name: find(name.partition("/")[2]) for name in api_price_names()}
 
 
 def api_price_names() -> tuple[str, ...]:

@@ -19,6 +19,9 @@ from orrery.hardware.calibration import Calibration
 
 FOLDER = Path(__file__).parent / "facts" / "calibrations"
 
+ENGINES = FOLDER / "engines.toml"
+"""Constants of engines, which are none of kernels and lie beside these."""
+
 QUANTILES = frozenset({"low_80", "high_80", "low_95", "high_95"})
 MOST = 1e30
 """Largest magnitude of any constant: beyond it arithmetic overflows."""
@@ -30,7 +33,7 @@ Key = tuple[str, str, str]  # op, format, engine
 def _entries() -> tuple[dict[str, dict[Key, Calibration]], dict[str, dict[Key, Calibration]]]:
     by_device: dict[str, dict[Key, Calibration]] = {}
     by_generation: dict[str, dict[Key, Calibration]] = {}
-    for path in sorted(FOLDER.glob("*.toml")):
+    for path in sorted(set(FOLDER.glob("*.toml")) - {ENGINES}):
         for owner, name, calibration in _read(path):
             home = by_device if owner == "device" else by_generation
             key = (calibration.op, calibration.format, calibration.engine)

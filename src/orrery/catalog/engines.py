@@ -20,6 +20,7 @@ from orrery.base.cost import Spread
 from orrery.base.errors import FactError, ScenarioError
 from orrery.base.sources import Basis, Fact, Source, parse_fact, read_toml
 from orrery.catalog.backends import rules_of
+from orrery.catalog.calibrations import ENGINES as FITTED
 from orrery.catalog.calibrations import is_measured
 from orrery.catalog.corrected import Corrected, read_corrected
 from orrery.catalog.named_files import file_called, file_names, is_own_file, read_file
@@ -28,7 +29,6 @@ from orrery.execution.engine import Engine
 from orrery.hardware.device import Device
 
 FOLDER = Path(__file__).parent / "facts" / "engines"
-FITTED = Path(__file__).parent / "facts" / "calibrations" / "engines.toml"
 
 GIB = 2.0**30
 

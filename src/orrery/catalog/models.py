@@ -154,8 +154,9 @@ def _dotless() -> dict[str, str]:
 
 
 @lru_cache(maxsize=512)
-def resolve(name: str) -> tuple[str, str]:
-    """The catalogued name behind any spelling, and the weights format that the spelling asks for ("" = its own)."""
+def find(name: str) -> tuple[str, str] | None:
+    """The catalogued name behind any spelling, and the weights format that the spelling asks for ("" = its own); None
+    where there is none."""
     if name in _files():
         return name, ""
     for reading in _readings(name):
@@ -170,6 +171,13 @@ def resolve(name: str) -> tuple[str, str]:
         key = _stripped(reading)
         if key and (found := _exact().get(key) or _loose().get(key) or _dotless().get(key.replace(".", ""))):
             return found, format_in_name(name)
+    return None
+
+
+def resolve(name: str) -> tuple[str, str]:
+    """The name and format of ``find``; refuses a name without one, with the nearest or with what else it is."""
+    if found := find(name):
+        return found
     others = tuple(chain(*other_models().values()))
     if _squeeze(name) in {_squeeze(spelled) for other in others for spelled in (other, _without_organisation(other))}:
         raise OtherKind(name)

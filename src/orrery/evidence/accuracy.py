@@ -3,9 +3,10 @@
 Each part is written by its own command and leaves the other as it stands.
 """
 
-import tomllib
 from pathlib import Path
 from typing import Any
+
+import tomli
 
 from orrery.base.files import write_atomically
 
@@ -16,12 +17,12 @@ PAPERS = "# made by: orrery reproduce --all. Each claim's prediction, in the cla
 
 def read_tables(path: Path = ACCURACY) -> dict[str, Any]:
     """Errors by measured table."""
-    return tomllib.loads(parts_of(path)[0])
+    return tomli.loads(parts_of(path)[0])
 
 
 def read_papers(path: Path = ACCURACY) -> tuple[dict[str, Any], dict[str, Any]]:
     """Papers' claims by paper, and curves by paper."""
-    found = tomllib.loads(parts_of(path)[1])
+    found = tomli.loads(parts_of(path)[1])
     return found.get("papers", {}), found.get("curves", {})
 
 

@@ -16,7 +16,7 @@ from orrery.reports.source import Source
 @typed
 def report_of(source: Source, frame: Frame | None = None) -> Report:
     """The report of the question or answer in ``source``."""
-    made = _builders()[source.kind](source, frame or Frame())
+    made = _builder(source.kind)(source, frame or Frame())
     is_other = source.kind in ASKED_AGAIN and _differs(source, made)
     return with_risks(replace(made, limits=(OTHER_NUMBERS, *made.limits)) if is_other else made)
 
@@ -43,21 +43,19 @@ def _differs(source: Source, made: Report) -> bool:
     )
 
 
-def _builders() -> Mapping[Kind, Callable[[Source, Frame], Report]]:
-    """Imported late: each brings the commands that it reports on."""
-    from orrery.reports.estimate import estimate_report
-    from orrery.reports.plan import plan_report
-    from orrery.reports.simulate import simulate_report
-    from orrery.reports.sweep import sweep_report
-    from orrery.reports.train import train_report
-    from orrery.reports.train_plan import train_plan_report
-
-    return {
-        "plan": plan_report,
-        "estimate": estimate_report,
-        "simulate": simulate_report,
-        "capacity": simulate_report,
-        "sweep": sweep_report,
-        "train": train_report,
-        "train-plan": train_plan_report,
-    }
+def _builder(kind: Kind) -> Callable[[Source, Frame], Report]:
+    """Imported late and alone: each brings the commands that it reports on."""
+    match kind:
+        case "plan":
+            from orrery.reports.plan import plan_report as build
+        case "estimate":
+            from orrery.reports.estimate import estimate_report as build
+        case "simulate" | "capacity":
+            from orrery.reports.simulate import simulate_report as build
+        case "sweep":
+            from orrery.reports.sweep import sweep_report as build
+        case "train":
+            from orrery.reports.train import train_report as build
+        case "train-plan":
+            from orrery.reports.train_plan import train_plan_report as build
+    return build

@@ -13,8 +13,8 @@ import numpy as np
 from orrery.serving.requests import Floats
 from orrery.serving.simulation.result import GAP_BINS_PER_DECADE, GAP_LEAST_S
 
-CURVE_SHARES: Floats = np.unique(
-    np.concatenate([np.linspace(0.0, 1.0, 101), np.linspace(0.99, 1.0, 21), np.linspace(0.999, 1.0, 11)]).round(6)
+CURVE_SHARES: Floats = np.array(
+    sorted({round(p / n, 6) for n, first in ((100, 0), (2000, 1980), (10_000, 9990)) for p in range(first, n + 1)})
 )
 """Shares of the requests at which the whole curve is kept: every percent, and finer in the tail."""
 
