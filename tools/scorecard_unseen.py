@@ -109,10 +109,27 @@ compute whole tiles of heads; SGLang's cache behind an indexer is FP8 on Blackwe
         text="""
 Serving runs of vLLM (0.14 and later), of AMD's ATOM and of TensorRT-LLM that their authors published in 2026 in issues,
 pull requests and on pages of some twenty projects, from B200, B300, H100, H200, MI350X and MI355X:
-[data/unseen-serving-fourth.csv](data/unseen-serving-fourth.csv). Every row was written down before any was predicted.
-ATOM is no engine that orrery knows: its runs are predicted as vLLM's, and their notes say so. Six runs of Kimi-K3 are
-left out, whose drafter no table describes, and three of a page that states no flags of its servers. Nothing was changed
-on their account.
+[data/unseen-serving-fourth.csv](data/unseen-serving-fourth.csv). Every row was written down before any was predicted,
+and ATOM's 31 runs were predicted as vLLM's, since orrery did not know that engine then. They showed how it schedules
+(its documentation says the same: prompts go first, in steps of their own), and it is an engine since; no constant is
+fitted to them. Six runs of Kimi-K3 are left out, whose drafter no table describes, and three of a page that
+states no flags of its servers.
+""",
+    ),
+    Batch(
+        key="unseen training, second batch",
+        tables=(DATA / "unseen-training-second.csv",),
+        heading="## Training runs of 2026",
+        text="""
+Training runs that their authors published in issues, pull requests and repositories of some fifteen projects, most of
+them in 2026 ([data/unseen-training-second.csv](data/unseen-training-second.csv)): Megatron-LM and Megatron Bridge on
+H100, B200, B300, GB200 and GB300, MaxText on B200, MI355X and Trillium, PyTorch's FSDP, TRL at a million tokens,
+adapters. Their first score is blind: every row was written down before any was predicted. Its rows then showed what
+could not be said of a training job: which launches CUDA graphs replay, whether the exchange of tokens runs beside
+another micro-batch, which attention kernel runs, how much of an expert's capacity is empty. Their sources state these,
+so the rows now have columns for them; a run with a date and no release is taken to have used the newest of its day; and
+constants of links rest on models without experts alone. *Now* is therefore no independent score. Two runs whose source
+cannot be cited are left out. *fsdp* includes prime-rl, *pytorch* nanochat, which the catalogue does not know.
 """,
     ),
     Batch(

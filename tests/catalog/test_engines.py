@@ -141,3 +141,12 @@ def test_nvfp4_checkpoints_bring_an_fp8_cache(engine, version, weights, kv):
     activations, model = activations_for(weights, device), get_model("llama-3.1-8b")
     found = cache_beside(weights, activations, get_engine(engine, version, device), device, model)
     assert found == kv
+
+
+def test_atom_takes_prompts_first_and_all_of_its_kernels_from_aiter():
+    """As its guides say: 512 sequences, 16,384 tokens a step, and no decoding beside prompts."""
+    device = get_device("mi355x")
+    atom, vllm = (get_engine(name, device=device) for name in ("atom", "vllm"))
+    assert (atom.max_num_seqs, atom.max_num_batched_tokens, atom.has_mixed_steps) == (512, 16384, False)
+    assert vllm.has_mixed_steps
+    assert {(rule.kind, rule.backend) for rule in atom.backends} == {(k, "aiter") for k in ("moe", "attention", "gemm")}

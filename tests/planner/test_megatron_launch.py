@@ -195,3 +195,33 @@ def test_experts_with_a_capacity_say_it_and_others_do_not() -> None:
     assert said["--moe-pad-expert-input-to-capacity"] == ""
     plain = options(launches(job("mixtral-8x7b", layout), layout)["megatron-lm"])
     assert not {"--moe-expert-capacity-factor", "--moe-pad-expert-input-to-capacity"} & plain.keys()
+
+
+@pytest.mark.parametrize(
+    ("graphs", "flags", "overrides"),
+    [
+        ("", {}, {}),
+        ("none", {"--cuda-graph-impl": "none"}, {"model.cuda_graph_impl": "none"}),
+        (
+            "moe_router,attn",
+            {"--cuda-graph-impl": "transformer_engine", "--cuda-graph-modules": "attn"},  # the first of two words
+            {"model.cuda_graph_impl": "transformer_engine", "model.cuda_graph_modules": "[attn,moe_router]"},
+        ),
+        (
+            "full_iteration",
+            {"--cuda-graph-impl": "full_iteration"},
+            {"model.cuda_graph_impl": "full_iteration"},
+        ),
+    ],
+)
+def test_graphs_are_said_where_somebody_speaks_of_them(graphs, flags, overrides) -> None:
+    layout = TrainingLayout(dp=8, ep=8, sharding="zero1")
+    plain = job("mixtral-8x7b", layout)
+    asked = replace(plain, framework=replace(plain.framework, cuda_graphs=graphs, overlaps_experts=bool(graphs)))
+    written = launches(asked, layout)
+    found = options(written["megatron-lm"])
+    assert {k: v for k, v in found.items() if k.startswith("--cuda-graph")} == flags
+    assert ("--overlap-moe-expert-parallel-comm" in found) == bool(graphs)
+    pairs = dict(w.split("=", 1) for w in words(written["megatron-bridge"]) if "=" in w and not w.startswith("-"))
+    assert {k: v for k, v in pairs.items() if "cuda_graph" in k} == overrides
+    assert pairs["model.overlap_moe_expert_parallel_comm"] == ("true" if graphs else "false")

@@ -65,7 +65,7 @@ def step(job, **layout):
 )
 def test_bridge_fuses_experts_from_a_release_on(device, recipe, version, is_new):
     f = get_framework("megatron-bridge", get_device(device), recipe, Use(version=version))
-    assert (f.fuses_experts, f.has_graphed_step, f.overlaps_experts) == (is_new,) * 3
+    assert (f.fuses_experts, f.cuda_graphs == "full_iteration", f.overlaps_experts) == (is_new,) * 3
     assert f.attention_format == ("fp8" if is_new else "")
 
 
@@ -167,7 +167,7 @@ def test_an_overlapped_exchange_hides_in_all_micro_batches_but_one():
 def test_a_recorded_step_launches_nothing():
     slow = changed(job_of(), host_layer_s=1.0)
     assert step(slow).parts["launches"][0] > 0.0
-    assert step(changed(slow, has_graphed_step=True)).parts["launches"][0] == 0.0
+    assert step(changed(slow, cuda_graphs="full_iteration")).parts["launches"][0] == 0.0
 
 
 def test_attention_in_eight_bits_is_faster():

@@ -13,7 +13,8 @@ from orrery.models.model import SoftmaxAttention
 from orrery.training import pace, sizing, sync
 from orrery.training.allowed import _near, broken, refusal
 from orrery.training.columns import choice_from, choice_rows, choices, columns_of, distinct
-from orrery.training.pace import _collectives, _learns, _ring, _routed_frac
+from orrery.training.launches import _collectives
+from orrery.training.pace import _learns, _ring
 from orrery.training.sizing import Size, rank_sizes, sizes_of
 from orrery.training.sync import Stage, fast_domain, gradient_bytes, sync_of
 
@@ -239,7 +240,6 @@ def test_collectives_that_a_host_launches():
     assert _collectives(units(tp=[1], cp=[1]))[0] == 0.0
     assert _collectives(units(tp=[1], cp=[4], is_ring=[False]))[0] == 4.0
     assert _collectives(units(tp=[1], cp=[1], ep=[2]))[0] == 1.5
-    assert _routed_frac(units()) == 0.75
     assert [_learns(t) for t in ("pretrain", "full_finetune", "forward_backward", "lora")] == [1.0, 1.0, 1.0, 0.7]
     assert pace.network_ratio(units(), np.array([1, 8, 9])).tolist() == [2.0, 2.0, 3.0]
     end = SimpleNamespace(

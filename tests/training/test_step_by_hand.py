@@ -257,8 +257,8 @@ def test_bytes_of_a_step():
 
 
 def units_of(**given):
-    usual = {"matrix_ratio": 2.0, "elementwise_ratio": 0.5, "selective": "attention", "has_graphed_step": False}
-    usual |= {"host_layer_s": 100.0, "host_expert_s": 40.0, "host_collective_s": 10.0, "host_backward_ratio": 1.5}
+    usual = {"matrix_ratio": 2.0, "elementwise_ratio": 0.5, "selective": "attention"}
+    usual |= {"host_backward_ratio": 1.5}
     product = SimpleNamespace(forward_s=one(3), input_gradient_s=one(4), weight_gradient_s=one(5))
     expert = SimpleNamespace(forward_s=one(1), input_gradient_s=one(1), weight_gradient_s=one(2))
     layer = SimpleNamespace(
@@ -284,14 +284,13 @@ def units_of(**given):
 
 @pytest.fixture
 def waits(monkeypatch):
-    """Exposed: 11 and 12 s of tensor parallelism, 13 and 14 of experts; 0.5 of layers with experts, 3 collectives."""
+    """Exposed: 11 and 12 s of tensor parallelism, 13 and 14 of experts; 150 s of launches."""
     exposed = {"expert": (one(13), one(14))}
     monkeypatch.setattr(pace, "tensor_exposed", lambda units, ratio: (one(11), one(12)))
     monkeypatch.setattr(pace, "expert_exposed", lambda units, ratio: exposed["expert"])
     monkeypatch.setattr(pace, "network_ratio", lambda units, span: 2.0)
     monkeypatch.setattr(pace, "_ring", lambda units, collective_s, attention_s: collective_s)
-    monkeypatch.setattr(pace, "_routed_frac", lambda units: 0.5)
-    monkeypatch.setattr(pace, "_collectives", lambda units: 3.0)
+    monkeypatch.setattr(pace, "launch_s", lambda units: one(exposed.get("launches", 150)))
     return exposed
 
 
@@ -301,8 +300,8 @@ def paced(**given):
 
 
 def test_seconds_of_a_layer(waits):
-    """Products 2 x (3 + 1), attention 7, streams (6 + 2) / 2; backward 2 x 5 + 9 + 7, weights 2 x 7. Launches of
-    100 + 20 + 30 s are longer than both ways, half as long again backward."""
+    """Products 2 x (3 + 1), attention 7, streams (6 + 2) / 2; backward 2 x 5 + 9 + 7, weights 2 x 7. Launches
+    of 150 s are longer than both ways, half as long again backward."""
     found = paced()
     assert (found["forward_s"], found["input_gradient_s"], found["weight_gradient_s"]) == (19.0, 26.0, 14.0)
     assert (found["tensor_forward_s"], found["context_forward_s"], found["context_backward_s"]) == (11.0, 2.0, 4.0)
@@ -310,12 +309,14 @@ def test_seconds_of_a_layer(waits):
     assert (found["host_forward_s"], found["host_backward_s"]) == (150.0 - busy, 225.0 - (26 + 14 + 12 + 4 + 14))
     assert (found["expert_beside_forward_s"], found["expert_beside_backward_s"]) == (2 * 8 - 13, 2 * 9 - 14)
     assert (found["again_selective_s"], found["again_full_s"]) == (7.0, 150.0)
-    graphed = paced(has_graphed_step=True)
+    waits["launches"] = 0
+    graphed = paced()
     assert (graphed["host_forward_s"], graphed["host_backward_s"]) == (0.0, 0.0)
     assert graphed["again_full_s"] == busy - 0.5 * 11
     assert paced(selective="operators")["again_selective_s"] == 2 * (0.5 * 3 + 1) + 0.5 * 6
-    stopped = paced(has_graphed_step=True, unmade_s=3)  # 2 x 3 s of products, and half of 11 s behind them
+    stopped = paced(unmade_s=3)  # 2 x 3 s of products, and half of 11 s behind them
     assert stopped["again_full_s"] == busy - 6 - 5.5
+    waits["launches"] = 150
     assert paced(unmade_s=3)["again_full_s"] == 150.0  # launches are as many
     waits["expert"] = one(-2), one(-3)  # loads that were evened out
     even = paced()

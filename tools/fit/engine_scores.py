@@ -8,7 +8,7 @@ import numpy as np
 from campaign_folds import CAMPAIGN, NOTHING, folds
 from engine_fit import Slopes, without
 from engine_rows import METRICS, Measured, answer_of, value_of
-from engine_tree import Key, Tree, row_constants, row_path, spoken_for
+from engine_tree import Key, Tree, nodes_of, row_constants, row_path, spoken_for
 
 from orrery.evidence.serving_simulated import Ran
 from orrery.serving.estimate import Estimate
@@ -60,8 +60,13 @@ def thin(rows: Sequence[Measured], most: Mapping[str, int], pools_most: int | No
     return found
 
 
-def describe(rows: Sequence[Measured], used: Sequence[Measured], slopes: Slopes, tree: Tree) -> list[PredictedValue]:
-    """All scored rows, each by the constants of its fold and by the shipped ones; reported ones by the shipped."""
+def describe(
+    rows: Sequence[Measured], used: Sequence[Measured], slopes: Slopes, tree: Tree, elsewhere: Tree
+) -> list[PredictedValue]:
+    """All scored rows, each by the constants of its fold and by the shipped ones; reported ones by the shipped.
+
+    Where a fold leaves too few rows to fit, ``elsewhere`` speaks: what other engines' runs found.
+    """
     found: list[PredictedValue] = []
     retained = [r for r in rows if not r.excluded]
     place = {id(r): n for n, r in enumerate(used)}
@@ -74,8 +79,11 @@ def describe(rows: Sequence[Measured], used: Sequence[Measured], slopes: Slopes,
                 held[n] = row.campaign == fold.campaign
             elif fold.what != NOTHING:
                 held[n] = (row.campaign, row.model, row.deployment.engine.version) in names
-        own = without(used, slopes, held) if held.any() else tree
-        seen = spoken_for([r for r, h in zip(used, held, strict=True) if not h])
+        left = [r for r, h in zip(used, held, strict=True) if not h]
+        own = tree
+        if held.any():
+            own = without(used, slopes, held) if nodes_of(left) else elsewhere
+        seen = spoken_for(left)
         for row in mine:
             found += _describe(row, own, tree, seen, fold.what, number)
     for row in (r for r in rows if r.excluded):

@@ -81,10 +81,11 @@ def main() -> None:
     else:
         tree, slopes = fit_unit(used, sizes, arguments.only, arguments.rounds)
     print(f"fitted after {time.perf_counter() - started:.0f} s", flush=True)
-    found = describe(thin(rows, MOST), used, slopes, tree)
+    found = describe(thin(rows, MOST), used, slopes, tree, known)
     print(f"campaigns left out after {time.perf_counter() - started:.0f} s", flush=True)
     errors = {factor: errors_of(found, factor) for factor in FACTORS}
-    by_factor = {factor: calibrated(those) for factor, those in errors.items() if those.error.size}
+    told = {factor: those for factor, those in errors.items() if np.unique(those.campaign).size > 1}
+    by_factor = {factor: calibrated(those) for factor, those in told.items()}  # one campaign says nothing of others
     for factor, those in by_factor.items():
         print(f"{factor}: levels stretched by " + ", ".join(f"{v:.2f} ({k} %)" for k, v in those.stretch.items()))
     print("shared: {:.2f} of one model's squared error, {:.2f} of all of a campaign".format(*shared_fracs(found)))

@@ -216,7 +216,8 @@ def fit(runs: Sequence[Run], begin: Known | None = None, shipped: Known | None =
                 starts = [first, *shipped_at(("", *key), first)]
                 devices[key] = best_of(mine, DEVICE, pooled, [known(r) for r in mine], starts)
         for key in sorted({r.key[1] for r in timed if ("", r.key[1], "") not in stays}):
-            mine = [r for r in timed if r.key[1] == key and launch_share(r, known(r)) < HOST_BOUND_FRAC]
+            mine = [r for r in timed if r.key[1] == key and is_dense(r)]
+            mine = [r for r in mine if launch_share(r, known(r)) < HOST_BOUND_FRAC]
             if len(mine) >= MIN_FIT:
                 first = pooled | links.get(key, {})
                 starts = [first, *shipped_at(("", key, ""), first)]
@@ -256,7 +257,7 @@ def is_guessed(run: Run) -> bool:
 
 
 def is_dense(run: Run) -> bool:
-    """Without routed experts: what those leave unexplained is not attention's."""
+    """Without routed experts: what those leave unexplained is not attention's, nor the links'."""
     return not any(b.experts for b in run.member.job.model.blocks)
 
 

@@ -101,14 +101,20 @@ def framework_names() -> tuple[str, ...]:
     return file_names(FOLDER)
 
 
+def framework_called(name: str) -> str:
+    """The name of the fact file of a framework, by any of its names."""
+    return file_called(FOLDER, "framework", name or DEFAULT_FRAMEWORK)
+
+
 def get_framework(name: str = "", device: Device | None = None, precision: str = "", use: Use = USE) -> Framework:
     """The framework called ``name`` (blank = plain PyTorch) with what is known of it on ``device`` with a recipe."""
     if is_own_file(name):
         own = read_corrected(name, "framework", ASSUMED)
         base = get_framework(own.base, device, precision, use)
         return _with_own(base, own) if own.holds_on(device) and own.precision in ("", precision) else base
-    found = file_called(FOLDER, "framework", name or DEFAULT_FRAMEWORK)
-    return _framework(found, *((device.generation, device.name) if device else ("", "")), precision, use)
+    return _framework(
+        framework_called(name), *((device.generation, device.name) if device else ("", "")), precision, use
+    )
 
 
 @cache

@@ -5,14 +5,15 @@ from dataclasses import replace
 from functools import lru_cache
 
 from orrery.base.errors import ScenarioError
-from orrery.catalog.frameworks import DEFAULT_FRAMEWORK, Use, get_framework
-from orrery.catalog.releases import UNVERSIONED
+from orrery.catalog.frameworks import DEFAULT_FRAMEWORK, Use, framework_called, get_framework
+from orrery.catalog.releases import UNVERSIONED, newest_at
 from orrery.evidence.row import Row
 from orrery.execution.train.framework import Framework
 from orrery.execution.train.job import Task
 from orrery.execution.train.recipe import Recipe
 from orrery.execution.train.recipe_registry import get_recipe
 from orrery.hardware.device import Device
+from orrery.training.launches import read_scopes
 
 FUSED_ATTENTION_SINCE = "2023"
 """Year from which runs of Megatron have fused attention: FlashAttention came out in mid-2022. [dao-2022]"""
@@ -29,11 +30,23 @@ SWITCHES = {
     "tp-comm-overlap": "overlaps_tensor",
     "sequence-parallel": "is_sequence_parallel",
     "use-flash-attn": "has_fused_attention",
+    "overlap-moe-expert-parallel-comm": "overlaps_experts",
 }
 """Megatron's flags, and what they switch on."""
 
-ATTENTION = {"unfused": False, "local": False, "fused": True, "flash": True}
-"""Megatron's words for what computes attention, and whether scores stay out of memory."""
+ATTENTION: dict[str, tuple[bool, bool | None]] = {
+    "unfused": (False, None),
+    "local": (False, None),
+    "eager": (False, None),
+    "fused": (True, None),
+    "flash": (True, None),
+    "flash-2": (True, False),
+    "flash-3": (True, True),
+    "flash-4": (True, True),
+    "cudnn": (True, True),
+}
+"""Words for what computes attention: whether scores stay out of memory, and whether the kernel is the generation's own
+(None: as the framework's is). The first five are Megatron's and transformers'."""
 
 _NIGHTLY = re.compile(r"dev(20\d\d)(\d\d)\d\d")
 _CONTAINER = re.compile(r"^(?:NeMo container )?v?(\d+(?:\.\d+)+)")
@@ -72,7 +85,7 @@ def framework_of(row: Row, device: Device, recipe: Recipe, task: Task, *, has_dr
     name = name.split(" ")[0]
     if "same configs as NeMo perf scripts" in row.word("note"):
         name = row.default("settings", "nemo (the note says so)").split(" ")[0]
-    use = Use(version=_release(row), model=row.word("model"), task=task, is_alone=row.count("num_devices") == 1)
+    use = Use(version=_release(row, name), model=row.word("model"), task=task, is_alone=row.count("num_devices") == 1)
     base = get_framework(name, device, recipe.name, use)
     changes = _flags(row, base, device) | _words(row, base)
     if base.has_dropout and not has_dropout:
@@ -80,26 +93,35 @@ def framework_of(row: Row, device: Device, recipe: Recipe, task: Task, *, has_dr
     return _changed(base, tuple(sorted((k, v) for k, v in changes.items() if getattr(base, k) != v)))
 
 
-def _release(row: Row) -> str:
-    """The release that a row ran, as its version or container says; of a row that says none it is not known."""
-    found = _CONTAINER.search(row.word("framework_version"))
-    return found[1] if found else UNVERSIONED
+def _release(row: Row, name: str) -> str:
+    """The release that a row ran, as its version or container says, else the newest of its day; not known of a row
+    that says neither."""
+    if found := _CONTAINER.search(row.word("framework_version")):
+        return found[1]
+    day = row.word("measured_date")
+    found = newest_at(framework_called(name), day) if day else ""
+    return str(row.default("framework_version", f"{found} (the newest of {day})")).split()[0] if found else UNVERSIONED
 
 
 @lru_cache(maxsize=1024)
-def _changed(framework: Framework, changes: tuple[tuple[str, bool | float], ...]) -> Framework:
+def _changed(framework: Framework, changes: tuple[tuple[str, bool | float | str], ...]) -> Framework:
     """One object for equal settings, so that what is known of them is worked out once."""
     return replace(framework, **dict(changes)) if changes else framework  # pyright: ignore[reportArgumentType]
 
 
-def _flags(row: Row, framework: Framework, device: Device) -> dict[str, bool | float]:
+def _flags(row: Row, framework: Framework, device: Device) -> dict[str, bool | float | str]:
     """Megatron's listed flags; and those of a run that lists them where none is listed."""
     options = {w.strip() for w in row.word("framework_options").casefold().split(";") if w.strip()}
-    out: dict[str, bool | float] = {SWITCHES[o]: True for o in options if o in SWITCHES}
+    out: dict[str, bool | float | str] = {SWITCHES[o]: True for o in options if o in SWITCHES}
     if word := row.word("attention_backend").casefold():
         if word not in ATTENTION:
             raise ScenarioError(f"unknown attention_backend {word}; write {', '.join(ATTENTION)}")
-        out.setdefault("has_fused_attention", ATTENTION[word])
+        is_fused, is_native = ATTENTION[word]
+        out.setdefault("has_fused_attention", is_fused)
+        if is_native is not None:
+            out["has_native_attention"] = is_native
+    if words := row.word("cuda_graphs"):
+        out["cuda_graphs"] = ",".join(sorted(read_scopes(words))) or "none"
     if framework.name not in MEGATRON:
         return out
     note = row.word("note").casefold()
@@ -134,9 +156,9 @@ def _year(row: Row) -> str:
     return f"20{found[1]}" if found else ""
 
 
-def _words(row: Row, framework: Framework) -> dict[str, bool | float]:
+def _words(row: Row, framework: Framework) -> dict[str, bool | float | str]:
     """Return the settings that the texts of technique, torch_compile, note and version imply."""
-    out: dict[str, bool | float] = {}
+    out: dict[str, bool | float | str] = {}
     technique, note = row.word("technique").casefold(), row.word("note").casefold()
     run = f"{row.word('model')} {row.word('framework_options')}".casefold()
     if "offload" in technique or "offloads to cpu" in note or "offload" in run:
@@ -186,11 +208,11 @@ STACK = (
 """torchtune's table of techniques, each on top of those before it."""
 
 
-def _added(technique: str) -> dict[str, bool | float]:
+def _added(technique: str) -> dict[str, bool | float | str]:
     """The settings of one line of that table; adapters keep those that do not touch the optimizer."""
     word = technique.removeprefix("+")
     place = STACK.index(word) if word in STACK else len(STACK)
-    out: dict[str, bool | float] = {
+    out: dict[str, bool | float | str] = {
         "is_fused": place >= STACK.index("compile"),
         "gradient_bytes": 2.0,
         "moments_bytes": 2.0 if word == STACK[-1] else 4.0,

@@ -14,7 +14,7 @@ from orrery.evidence.training_cluster import cluster_of, device_of
 from orrery.evidence.training_framework import framework_of, recipe_of
 from orrery.evidence.training_layout import layout_of
 from orrery.evidence.training_model import model_of
-from orrery.execution.train.experts import DISPATCHERS
+from orrery.execution.train.experts import DISPATCHERS, EINSUM
 from orrery.execution.train.framework import Framework
 from orrery.execution.train.job import BASE_WEIGHTS, FROZEN, Task, TrainingJob
 from orrery.execution.train.layout import Sharding, TrainingLayout
@@ -108,6 +108,8 @@ def read_training_row(row: Row) -> tuple[TrainingJob, TrainingLayout]:
         expert_loads(row.word("expert_loads"), model),
         _base_weights(row, task),
         row.count("loss_tokens"),
+        row.number("expert_capacity_factor"),
+        row.word("pad_experts").casefold() in ("yes", "true", "1"),
     )
     if leaves_recompute_open(row, layout):
         layout = _as_little_again_as_fits(row, job, layout)
@@ -194,8 +196,11 @@ def _job(
     loads: Popularity | None,
     base_weights: str,
     loss_tokens: int,
+    capacity: float,
+    pads: bool,
 ) -> TrainingJob:
     """One object for all rows that describe the same job, so that their layouts can be answered together."""
+    has_experts = any(b.experts for b in model.blocks)
     return TrainingJob(
         model=model,
         cluster=cluster,
@@ -211,6 +216,8 @@ def _job(
         base_weights=base_weights,
         decoder_seq_len=seq_len // T5_TOKENS_RATIO if model.encoder else 0,
         loss_tokens=loss_tokens,
+        expert_capacity_ratio=capacity if has_experts else 0.0,
+        pads_experts=(pads or dispatcher == EINSUM) and has_experts and capacity > 0,
     )
 
 
@@ -258,6 +265,8 @@ def _seq_len(row: Row, model: Model, task: Task) -> int:
 
 
 def _adapter_rank(row: Row, framework: Framework) -> int:
+    if rank := row.count("lora_rank"):
+        return rank
     if found := _RANK.search(row.word("note")):
         return int(found[1])
     return int(row.default("adapter_rank", str(ADAPTER_RANKS.get(framework.name, 16))))

@@ -20,6 +20,20 @@ TRAINING_SETTINGS: tuple[Setting, ...] = grouped(
         "Whether attention is one kernel that never writes its scores to memory (default: as the framework does it).",
         commands=TRAIN,
     ),
+    switch(
+        "native_attention",
+        "Whether that kernel uses the generation's own matrix units, as FlashAttention-3 and -4 and cuDNN do, "
+        "or Ampere's, as FlashAttention-2 does (default: as the framework does it).",
+        commands=TRAIN,
+    ),
+    word(
+        "cuda_graphs",
+        "Parts of a step that are recorded once and replayed: attn, mlp, mamba, moe, moe_router, moe_preprocess "
+        "(comma-separated), full_iteration, or none (default: as the framework's recipes do).",
+        "attn,moe_router,moe_preprocess",
+        "SCOPES",
+        commands=TRAIN,
+    ),
     count(
         "loss_tokens",
         "Tokens of a micro-batch whose logits exist at once, where the loss is computed in chunks (default: all).",
@@ -129,6 +143,12 @@ TRAINING_SETTINGS: tuple[Setting, ...] = grouped(
         "NAME",
         commands=TRAIN,
     ),
+    switch(
+        "overlap_micro_batches",
+        "Send one micro-batch's tokens to their experts while another is computed, as Megatron's "
+        "--overlap-moe-expert-parallel-comm does (default: as the framework's recipes do).",
+        commands=TRAIN,
+    ),
     word(
         "gradient_overlap",
         "What data-parallel sums of gradients run beside: gradient-serial (after the backward pass), gradient-buckets, "
@@ -167,7 +187,8 @@ TRAINING_SETTINGS: tuple[Setting, ...] = grouped(
     ),
     word(
         "dispatcher",
-        "How tokens reach their experts: all-gather, all-to-all, deepep, hybridep (default: the framework's).",
+        "How tokens reach their experts: all-gather, all-to-all, einsum (products with masks put them into a fixed "
+        "number of places), deepep, hybridep (default: the framework's).",
         "all-to-all",
         "NAME",
         commands=TRAIN,

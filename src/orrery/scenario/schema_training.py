@@ -13,7 +13,7 @@ from orrery.scenario.kinds import Count, Number, Settings, Switch, Word
 WORDS = {
     "sharding": ("none", "zero1", "zero2", "zero3", "fsdp"),
     "context_kind": ("ring", "all-to-all"),
-    "dispatcher": ("all-gather", "all-to-all", "deepep", "hybridep"),
+    "dispatcher": ("all-gather", "all-to-all", "einsum", "deepep", "hybridep"),
     "task": ("pretrain", "full_finetune", "lora", "qlora", "adapter", "forward_backward"),
 }
 """Settings that are one of a few words."""
@@ -28,6 +28,8 @@ class TrainingScenario(Settings, table=BY_NAME):
     precision: Word = None
     framework: Word = None
     fused_attention: Switch = None
+    native_attention: Switch = None
+    cuda_graphs: Word = None
     loss_tokens: Count = None
     layout: Word = None
     against: Word = None
@@ -45,6 +47,7 @@ class TrainingScenario(Settings, table=BY_NAME):
     sequence_parallel: Switch = None
     tensor_overlap: Word = None
     expert_overlap: Word = None
+    overlap_micro_batches: Switch = None
     gradient_overlap: Word = None
     expert_replicas: Count = None
     placement_interval_steps: Count = None

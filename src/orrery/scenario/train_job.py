@@ -11,7 +11,7 @@ from orrery.catalog.devices import get_device
 from orrery.catalog.frameworks import DEFAULT_FRAMEWORK, Use, framework_notes, get_framework
 from orrery.catalog.models import get_model
 from orrery.execution.finetune_memory import activations
-from orrery.execution.train.experts import SEND, dispatcher_of
+from orrery.execution.train.experts import EINSUM, PLACED, SEND, dispatcher_of
 from orrery.execution.train.framework import Framework
 from orrery.execution.train.hidden import EXPERT, GRADIENT, TENSOR
 from orrery.execution.train.job import LOW_RANK, PLACEMENT_INTERVAL_STEPS, Islands, Task, TrainingJob
@@ -28,6 +28,7 @@ from orrery.scenario.fields_training_techniques import TECHNIQUE_SETTINGS
 from orrery.scenario.knobs import read_train_knobs
 from orrery.scenario.resolve import one_device, read_as
 from orrery.scenario.schema import Scenario
+from orrery.scenario.train_framework import as_asked
 from orrery.training.schedules.registry import SCHEDULES, get_schedule
 
 FRAMEWORK_OF_OFFLOAD = "deepspeed"
@@ -66,9 +67,7 @@ def training_question(scenario: Scenario) -> TrainingQuestion:
     task = cast(Task, scenario.task or "pretrain")
     model = get_model(cast(str, scenario.model), scenario.assume or "")
     use = Use(model=model.name, task=task, is_alone=scenario.devices == 1)
-    framework = get_framework(framework_name, device, recipe.name, use)
-    if scenario.fused_attention is not None:
-        framework = replace(framework, has_fused_attention=scenario.fused_attention)
+    framework = as_asked(get_framework(framework_name, device, recipe.name, use), scenario, model, notes)
     per_node = scenario.devices_per_node or device.devices_per_node
     devices = cast(int, scenario.devices)
     if scenario.node_link_bytes_per_s is not None:
@@ -175,15 +174,19 @@ def _capacity(scenario: Scenario, model: Model, dispatcher: str, notes: list[str
     """Limit on an expert's tokens; ScenarioError where it means nothing beside the others."""
     factor, pads = scenario.expert_capacity_factor, scenario.pad_experts
     if factor is None:
+        if dispatcher == EINSUM:
+            raise ScenarioError(
+                "dispatcher: einsum needs a number of places; write expert_capacity_factor, such as 1.25."
+            )
         if pads:
             raise ScenarioError("pad_experts: needs to know up to what; write expert_capacity_factor, such as 1.25.")
         return {}
     if not any(b.experts for b in model.blocks):
         raise ScenarioError(f"expert_capacity_factor: {model.name} has no experts; leave expert_capacity_factor out.")
-    if pads and dispatcher != SEND:
+    if pads and dispatcher not in PLACED:
         raise ScenarioError(f"pad_experts: {dispatcher} sends no empty rows; write dispatcher = {SEND}.")
     notes.append("expert_capacity_factor: what dropped tokens cost in loss is not predicted")
-    return {"expert_capacity_ratio": factor, "pads_experts": bool(pads)}
+    return {"expert_capacity_ratio": factor, "pads_experts": bool(pads) or dispatcher == EINSUM}
 
 
 def _usual_precision(device: Device) -> str:

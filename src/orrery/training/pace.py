@@ -10,6 +10,7 @@ from orrery.execution.train.again import again_of
 from orrery.execution.train.hidden import expert_exposed, tensor_exposed
 from orrery.execution.train.modules import MODULES
 from orrery.execution.train.units import End, Units
+from orrery.training.launches import launch_s
 from orrery.training.sync import fast_domain
 
 Floats = NDArray[np.float64]
@@ -67,9 +68,7 @@ def layer_pace(units: Units) -> StepTimes:
     if f.selective == "operators":
         products_s = 0.5 * x.products.forward_s + x.experts.forward_s
         again = f.matrix_ratio * products_s + f.elementwise_ratio * x.stream_forward_s
-    launch = (0.0 if f.has_graphed_step else 1.0) * (
-        f.host_layer_s + f.host_expert_s * _routed_frac(units) + f.host_collective_s * _collectives(units)
-    )
+    launch = launch_s(units)
     host = np.maximum(launch - busy, 0.0)
     unmade = f.matrix_ratio * x.unmade_s + x.unmade_tensor_frac * tensor_forward
     return StepTimes(
@@ -91,27 +90,12 @@ def layer_pace(units: Units) -> StepTimes:
     )
 
 
-def _routed_frac(units: Units) -> float:
-    """Share of the layers that have routed experts."""
-    return sum(b.count for b in units.job.model.blocks if b.experts) / units.num_layers
-
-
 def modules_again_s(units: Units, pace: StepTimes, bits: NDArray[np.bool_], which: NDArray[np.int64]) -> Floats:
     """Seconds in which each layout makes the modules of one layer again: ``bits`` are (modules, layouts)."""
     f, made = units.job.framework, again_of(units)
     each = f.matrix_ratio * made.products_s + f.attention_ratio * made.attention_s + f.elementwise_ratio * made.stream_s
     each[MODULES.index("moe")] += pace.expert_forward_s  # tokens travel to their experts again
     return (bits * each[:, which]).sum(axis=0)
-
-
-def _collectives(units: Units) -> Floats:
-    """Collectives that the host launches in one layer and direction."""
-    choice, blocks = units.choice, (*units.job.model.encoder, *units.job.model.blocks)
-    reduces = sum(b.count * b.num_reduces for b in blocks) / units.num_layers
-    routed = sum(2 * b.count for b in blocks if b.experts) / units.num_layers
-    tensor = reduces * np.where(choice.is_sequence_parallel, 2.0, 1.0) * (choice.tp > 1)
-    context = np.where(choice.is_ring, choice.cp - 1.0, 4.0 * (choice.cp > 1))
-    return tensor + routed * (choice.ep > 1) + context
 
 
 def _learns(task: str) -> float:

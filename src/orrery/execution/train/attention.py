@@ -17,9 +17,11 @@ Floats = NDArray[np.float64]
 BACKWARD_FLOPS_RATIO = 2.5
 """A fused backward pass makes the scores again and then four products where the forward pass made two. [dao-2022]"""
 
-FLASH_2_RATIOS = {"hopper": (1.5 * 2.0) ** 0.5}
+FLASH_2_RATIOS = {"hopper": (1.5 * 2.0) ** 0.5, "blackwell": (3.05 * 4.26) ** 0.5}
 """How much longer FlashAttention-2 takes than kernels for a generation's own matrix units, which are those measured:
-1.5 to 2.0 times on Hopper. Ampere's and Ada's units are the ones that it was written for. [shah-2024]"""
+1.5 to 2.0 times on Hopper; on Blackwell it does 380 TFLOP/s forward where cuDNN does 1,157 (heads of 64), and 360 where
+FlashAttention-4 does 1,535 (heads of 128). Ampere's and Ada's units are the ones that it was written for. [shah-2024;
+Dao-AILab/flash-attention#1589, #2605, #2280; meta-pytorch/tritonbench#171]"""
 
 PRODUCTS_BACKWARD_RATIO = 2.0
 """Without fusion: four products for two."""

@@ -4,7 +4,7 @@
 *All-to-all*: a copy to each chosen expert; where experts are cut, the ranks that share them gather what arrived and
 scatter their sums. *DeepEP*, *HybridEP*: a copy to each device that holds any of the chosen experts, across nodes one
 to each node. Whoever receives most holds all of them up. Activations and their gradients travel in 16 bits, so both
-ways of both passes move alike.
+ways of both passes move alike. Products with masks (*einsum*) send as all-to-all does.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from orrery import network
 from orrery.execution.train.cut import Choice, Floats
 from orrery.execution.train.exchanges import ELEMENT_BYTES, collective_s, device_across
-from orrery.execution.train.experts import DEEPEP, GATHER, HYBRIDEP, SEND, dispatcher_of, routed
+from orrery.execution.train.experts import DEEPEP, GATHER, HYBRIDEP, PLACED, dispatcher_of, routed
 from orrery.execution.train.job import TrainingJob
 from orrery.models.model import Block, Experts
 
@@ -46,7 +46,7 @@ def inside_s(job: TrainingJob, block: Block, choice: Choice) -> Floats:
 
     0 where the ranks that share an expert are not of one node, or where all ranks of the experts are.
     """
-    if block.experts is None or dispatcher_of(job) != SEND:
+    if block.experts is None or dispatcher_of(job) not in PLACED:
         return np.zeros(choice.tp.shape)
     per_node, message = job.cluster.devices_per_node, ELEMENT_BYTES * block.experts.hidden_size
     rows = routed(job, block.experts, choice).rows / choice.etp

@@ -28,12 +28,16 @@ from orrery.execution.train.passes import (
     elementwise_s,
 )
 from orrery.execution.train.placement import by_ranks
-from orrery.execution.train.products import Passes, grouped_times
+from orrery.execution.train.products import Passes, grouped_times, nothing, wide_times
 from orrery.models.model import Experts
 
-GATHER, SEND, DEEPEP, HYBRIDEP = "all-gather", "all-to-all", "deepep", "hybridep"
-DISPATCHERS = (GATHER, SEND, DEEPEP, HYBRIDEP)
-"""Every token to all ranks; a copy to each of its experts; a copy to each device, and across nodes to each node."""
+GATHER, SEND, EINSUM, DEEPEP, HYBRIDEP = "all-gather", "all-to-all", "einsum", "deepep", "hybridep"
+DISPATCHERS = (GATHER, SEND, EINSUM, DEEPEP, HYBRIDEP)
+"""Every token to all ranks; a copy to each of its experts; the same, where products with one-hot masks put rows into
+the places of experts and back; a copy to each device, and across nodes to each node."""
+
+PLACED = (SEND, EINSUM)
+"""Dispatchers that send a copy for every place of an expert, filled or empty."""
 
 PERMUTE_RATIO = 2.0 / 3.0
 """Words moved over a sum's three: rows are read and written in another order."""
@@ -88,7 +92,40 @@ def expert_times(job: TrainingJob, experts: Experts, choice: Choice, cuts: int =
     m, groups = np.stack([x.expert_rows] * 2), np.stack([x.local_experts] * 2)
     n, k = np.stack([ways * x.ffn_size, hidden]), np.stack([hidden, x.ffn_size])
     into, out_of = grouped_times(job, m, n, k, groups)
-    return (into + out_of).times(float(cuts))
+    masked = mask_times(job, experts, choice) if dispatcher_of(job) == EINSUM else nothing(choice)
+    return (into + out_of).times(float(cuts)) + masked
+
+
+def mask_times(job: TrainingJob, experts: Experts, choice: Choice) -> Passes:
+    """Time (s) of the products with masks that dispatch and combine a layer's tokens, each sequence on its own.
+
+    A mask has a column for each place of each expert: of a rank's s tokens of a sequence, s k (capacity factor). So
+    (places x s) by (s x hidden) on the way in, (s x places) by (places x hidden) on the way out, once more each on the
+    way back, and the gradient of the weights with which the outputs are summed, s x places. A token costs
+    2 k s hidden (capacity factor) operations in each: their share grows with the sequence. [lepikhin-2020]
+    """
+    own, places = _masks(job, experts, choice)
+    hidden = np.full_like(choice.tp, experts.hidden_size)
+    m, n, k = np.stack([places, own]), np.stack([hidden, hidden]), np.stack([own, places])
+    out_of = wide_times(job, m, n, k, np.stack([choice.micro_batch] * 2))
+    again = wide_times(job, own[None], places[None], hidden[None], choice.micro_batch[None])[0].forward_s
+    both = sum((x.forward_s for x in out_of), np.zeros(choice.tp.shape))
+    return Passes(forward_s=both, input_gradient_s=both, weight_gradient_s=again)
+
+
+def mask_flops(job: TrainingJob, experts: Experts, choice: Choice) -> Floats:
+    """Operations of the forward pass's two products with masks; 0 where tokens travel otherwise."""
+    if dispatcher_of(job) != EINSUM:
+        return np.zeros(choice.tp.shape)
+    own, places = _masks(job, experts, choice)
+    return 2.0 * 2.0 * choice.micro_batch * own * places * experts.hidden_size
+
+
+def _masks(job: TrainingJob, experts: Experts, choice: Choice) -> tuple[Ints, Ints]:
+    """Rows and columns of a mask: a rank's tokens of one sequence, and the places for them."""
+    own = np.maximum(tokens(job, choice) // (choice.tp * choice.micro_batch), 1)
+    ratio = experts.experts_per_token * by_ranks(job, experts, choice.ep, "sent_ratio")
+    return own, np.maximum(np.rint(own * ratio).astype(np.int64), 1)
 
 
 def expert_streams(job: TrainingJob, experts: Experts, choice: Choice) -> Streams:
@@ -99,7 +136,9 @@ def expert_streams(job: TrainingJob, experts: Experts, choice: Choice) -> Stream
     """
     x, way = routed(job, experts, choice), dispatcher_of(job)
     sorts = (choice.ep > 1) & (x.local_experts > 1)
-    moved = 2.0 * x.rows if way != SEND else 2.0 * x.sent_tokens + np.where(sorts, 2.0, 0.0) * x.rows
+    moved = np.where(sorts, 2.0, 0.0) * x.rows if way == EINSUM else 2.0 * x.rows
+    if way == SEND:
+        moved = 2.0 * x.sent_tokens + np.where(sorts, 2.0, 0.0) * x.rows
     moved_s = PERMUTE_RATIO * _add_s(job, moved, experts.hidden_size)
     if job.framework.fuses_experts:  # activated where the products leave them
         return Streams(forward_s=moved_s, backward_s=moved_s)

@@ -71,7 +71,7 @@ class Framework:
     keeps_wide_layers: bool = True  # narrow recipes leave their share of layers in 16 bits; False: none
     overlaps_experts: bool = False  # the exchange of a micro-batch's tokens runs beside the products of another
     fuses_experts: bool = False  # products of all experts of a rank are one kernel, which also activates and casts
-    has_graphed_step: bool = False  # the device replays a whole recorded step: nothing waits for launches
+    cuda_graphs: str = ""  # parts of a step that the device replays as recorded: attn,moe_router,… or full_iteration
     turns_stretched_apart: bool = False  # queries and keys whose rotation makes them longer turn in eager passes
     fuses_loss: bool = False  # cross entropy is one kernel over 16-bit logits, which its gradient takes the place of
     packed_tokens: float = 0.0  # of a sample where short ones are packed, no further than attention sees; 0 = not

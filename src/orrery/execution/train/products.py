@@ -55,7 +55,7 @@ def product_times(job: TrainingJob, products: list[Product], choice: Choice, cut
     """Times (s) of each product, with the tokens cut into ``cuts`` pieces (of each choice) one after the other."""
     out: list[Passes] = [nothing(choice)] * len(products)
     t = np.maximum(tokens(job, choice) // cuts, 1)
-    for stays_wide, timed in ((False, grouped_times), (True, _wide_times)):
+    for stays_wide, timed in ((False, grouped_times), (True, wide_times)):
         members = [i for i, p in enumerate(products) if is_wide(job, p) == stays_wide]
         if members:
             n, k, groups = (np.array([getattr(products[i], x) for i in members]) for x in ("n", "k", "groups"))
@@ -76,11 +76,11 @@ def grouped_times(job: TrainingJob, m: Ints, n: Ints, k: Ints, groups: Ints) -> 
     found = _passes(job, m, n, k, groups, formats)
     if not (recipe.is_narrow and share):
         return found
-    wide = _wide_times(job, m, n, k, groups)
+    wide = wide_times(job, m, n, k, groups)
     return [x.times(1.0 - share) + y.times(share) for x, y in zip(found, wide, strict=True)]
 
 
-def _wide_times(job: TrainingJob, m: Ints, n: Ints, k: Ints, groups: Ints) -> list[Passes]:
+def wide_times(job: TrainingJob, m: Ints, n: Ints, k: Ints, groups: Ints) -> list[Passes]:
     """The same in the 16 bits that a recipe keeps beside its narrow formats."""
     wide = job.recipe.wide_format
     return _passes(job, m, n, k, groups, (wide, wide, wide))

@@ -20,7 +20,7 @@ from orrery.execution.train.attention import (
 from orrery.execution.train.cut import Choice, Product, adapted, held, product, tokens
 from orrery.execution.train.exchanges import layer_exchanges
 from orrery.execution.train.expert_exchange import expert_s
-from orrery.execution.train.experts import expert_casts, expert_streams, expert_times
+from orrery.execution.train.experts import expert_casts, expert_streams, expert_times, mask_flops
 from orrery.execution.train.framework import Framework
 from orrery.execution.train.job import FROZEN, TrainingJob, decoding, jobs_by_block
 from orrery.execution.train.passes import Streams, cast_streams, ends_streams, layer_streams, widening_s
@@ -197,6 +197,7 @@ def _layer(job: TrainingJob, block: Block, products: list[Product], times: list[
         kept_frac = by_ranks(job, block.experts, choice.ep, "kept_frac")
         padded = extra / choice.tp * (by_ranks(job, block.experts, choice.ep, "sent_ratio") - kept_frac)
         extra = extra / choice.tp * kept_frac
+        padded = padded + mask_flops(job, block.experts, choice)
         streams = streams + expert_streams(job, block.experts, choice)
         casts = casts + expert_casts(job, block.experts, choice) if job.recipe.rounds else casts
         moved = moved + WIDE_BYTES * parameters.expert_parameters

@@ -5,7 +5,7 @@ from math import ceil
 from typing import Any
 
 from orrery.execution.train.cut import choice_of
-from orrery.execution.train.experts import SEND, dispatcher_of, routed
+from orrery.execution.train.experts import PLACED, dispatcher_of, routed
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.placement import standing
 from orrery.models.model import Experts
@@ -28,7 +28,7 @@ def with_expert_capacity(scenario: Scenario, plain: Changed) -> Changed:
     if not ratio:
         return plain.saying(notes=(ALL_HERE,)) if plain.job.expert_loads and plain.layout.ep == 1 else plain
     ways = {"no limit": (0.0, False), "dropped": (ratio, False)}
-    if dispatcher_of(plain.job) == SEND:
+    if dispatcher_of(plain.job) in PLACED:
         ways["padded"] = (ratio, True)
     rows = tuple(
         _row(plain, way, replace(plain.job, expert_capacity_ratio=limit, pads_experts=is_padded))

@@ -8,6 +8,7 @@ from orrery.execution.train.hidden import gradient_technique
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
 from orrery.planner.launch.training.fit import experts_of, shard_ranks
+from orrery.training.launches import PARTS, WHOLE_STEP, read_scopes
 from orrery.training.stage_layers import by_chunk
 
 STRATEGIES = {"zero2": "optim_grads", "zero3": "optim_grads_params"}
@@ -43,6 +44,8 @@ def beyond_megatron(job: TrainingJob, layout: TrainingLayout) -> str:
     """Why the core cannot run the layout; "" where it can."""
     if layout.secondary_group:
         return "keeps no second, nearer copy of sharded parameters (hpZ); make secondary_group 0 or use deepspeed"
+    if experts_of(job) is not None and dispatcher_of(job) not in DISPATCHERS:
+        return f"has no dispatcher {dispatcher_of(job)}; make it {', '.join(DISPATCHERS)}"
     if layout.pp > 1 and layout.schedule not in SCHEDULES:
         return f"has no {layout.schedule} schedule; make it 1f1b or interleaved"
     if layout.pp > 1 and layout.vp > 1 and job.num_micro_batches(layout) < layout.pp:
@@ -63,6 +66,7 @@ def settings(job: TrainingJob, layout: TrainingLayout) -> tuple[Setting, ...]:
         *_experts(job, layout),
         *_sharding(job, layout),
         *_recompute(layout),
+        *_graphs(job),
         *_batch(job, layout),
     )
 
@@ -121,6 +125,12 @@ def _experts(job: TrainingJob, layout: TrainingLayout) -> Iterator[Setting]:
     if backend:
         yield Setting(flag="--moe-flex-dispatcher-backend", keys=("model.moe_flex_dispatcher_backend",), value=backend)
     yield Setting(
+        flag="--overlap-moe-expert-parallel-comm",
+        keys=("comm_overlap.overlap_moe_expert_parallel_comm", "model.overlap_moe_expert_parallel_comm"),
+        value=job.framework.overlaps_experts,
+        default=False,
+    )
+    yield Setting(
         flag="--moe-expert-capacity-factor",
         keys=("model.moe_expert_capacity_factor",),
         value=f"{job.expert_capacity_ratio:g}" if job.expert_capacity_ratio else None,
@@ -177,6 +187,18 @@ def _recompute(layout: TrainingLayout) -> Iterator[Setting]:
         yield Setting(flag="--recompute-modules", keys=("model.recompute_modules",), value=layout.recompute_modules)
     yield Setting(flag="--recompute-method", keys=("model.recompute_method",), value=method)
     yield Setting(flag="--recompute-num-layers", keys=("model.recompute_num_layers",), value=layers)
+
+
+def _graphs(job: TrainingJob) -> Iterator[Setting]:
+    """CUDA graphs, where the scenario or the framework's recipes speak of them."""
+    if not job.framework.cuda_graphs:
+        return
+    scopes = read_scopes(job.framework.cuda_graphs)
+    is_whole = WHOLE_STEP in scopes
+    kind = WHOLE_STEP if is_whole else "transformer_engine" if scopes else "none"
+    yield Setting(flag="--cuda-graph-impl", keys=("model.cuda_graph_impl",), value=kind)
+    if parts := tuple(p for p in PARTS if p in scopes and not is_whole):
+        yield Setting(flag="--cuda-graph-modules", keys=("model.cuda_graph_modules",), value=parts)
 
 
 def _batch(job: TrainingJob, layout: TrainingLayout) -> Iterator[Setting]:
