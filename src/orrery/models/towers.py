@@ -184,6 +184,7 @@ TOWERS: dict[str, Callable[[Fields, int], int]] = {
     "qwen3_5": _qwen3,
     "qwen3_5_moe": _qwen3,
     "qwen4_exp": _qwen3,
+    "cohere_compass": _qwen3,
     "qwen2_vl": _qwen2_vl,
     "qwen2_5_vl": _qwen2_5,
     "internvl": _internvit,

@@ -1,5 +1,5 @@
-"""DeepSeek V1 to V3.2 and those built like V3 (Kimi-K2, GLM-5, Mistral Small 4, A.X K1, Sarvam 105B), also without
-experts (Youtu, MiniCPM3).
+"""DeepSeek V1 to V3.2 and those built like V3 (Kimi-K2, GLM-5, Mistral Small 4, A.X K1 and K2, Sarvam 105B), also
+without experts (Youtu, MiniCPM3).
 
 Dense layers come first, then layers with shared and routed experts.
 """
@@ -11,7 +11,7 @@ from orrery.models.decoder import Recipe, assemble, decoder, sizes
 from orrery.models.family import Family
 from orrery.models.fields import MOST, Fields
 from orrery.models.latent import latent_attention
-from orrery.models.model import Block, Model
+from orrery.models.model import Block, Linear, Model
 from orrery.models.parts import Part, layer, mlp, moe, stack
 
 V2 = {
@@ -52,6 +52,20 @@ DEFAULTS = {
     "mistral4": MISTRAL,
     "deepseek_v32": V32,
     "axk1": V3 | {"vocab_size": 163840, "n_routed_experts": 192, "first_k_dense_replace": 1},
+    "axk2": V32
+    | {
+        "vocab_size": 163840,
+        "kv_lora_rank": 128,
+        "q_lora_rank": 384,
+        "qk_rope_head_dim": 32,
+        "qk_nope_head_dim": 64,
+        "v_head_dim": 64,
+        "index_n_heads": 16,
+        "n_routed_experts": 128,
+        "moe_intermediate_size": 512,
+        "first_k_dense_replace": 1,
+        "gated_norm_rank": 16,
+    },
     "sarvam_mla": V3 | {"vocab_size": 262144, "q_lora_rank": 0, "n_routed_experts": 128, "first_k_dense_replace": 1},
     "youtu": V3 | DENSE | {"vocab_size": 128256},
     "minicpm3": V3
@@ -111,6 +125,23 @@ def with_drafts(model: Model, block: Block, count: int) -> Model:
     return replace(model, draft_parameters=parameters, draft_block=replace(block, count=1))
 
 
+def _gated(c: Fields, part: Part, hidden: int, heads: int, *, norms: int) -> Part:
+    """A.X K2: gates of what attention returns are projected with the queries, from their latent before and after its
+    norm; what ``norms`` of a layer's norms return passes a gate of low rank."""
+    rank, gates = c.size("gated_norm_rank"), heads * c.size("v_head_dim")
+    linears = tuple(
+        replace(x, in_features=2 * x.in_features, out_features=x.out_features + gates) if x.name == "q_b" else x
+        for x in part.linears
+    )
+    ends = {"a": (hidden, rank), "b": (rank, hidden)}
+    gated = tuple(
+        Linear(name=f"norm_{i}_gate_{end}", in_features=n, out_features=m, shard="replicated", role="other")
+        for i in range(norms)
+        for end, (n, m) in ends.items()
+    )
+    return replace(part, linears=(*linears, *gated))
+
+
 def _build(c: Fields, name: str) -> Model:
     model_type = c.word("model_type")
     # null says that queries are projected directly; only a config that leaves the key out means the default rank.
@@ -129,6 +160,8 @@ def _build(c: Fields, name: str) -> Model:
         sparse, indexed = kind
         feed = routed(c, hidden) if sparse else mlp(hidden, c.size("intermediate_size"), bias=c.flag("mlp_bias"))
         part = latent_attention(c, hidden, heads, indexer=indexed)
+        if model_type == "axk2":
+            part = _gated(c, part, hidden, heads, norms=2 if sparse else 1)
         norms = 3 if sparse and model_type == "axk1" else 2  # A.X K1 norms what its experts return
         return layer("moe" if sparse else "dense", part, feed, hidden_size=hidden, num_norms=norms)
 
@@ -138,9 +171,9 @@ def _build(c: Fields, name: str) -> Model:
 
 
 def _build_first(c: Fields, name: str) -> Model:
-    """DeepSeek V1 (MoE 16B): ordinary attention, experts of V2's kind."""
+    """DeepSeek V1 (MoE 16B) and the language model of DeepSeek-OCR: ordinary attention, experts of V2's kind."""
     c = c.with_defaults(
-        vocab_size=102400,
+        vocab_size=32000 if c.word("model_type") == "deepseek_ocr2_text" else 102400,
         first_k_dense_replace=0,
         n_routed_experts=64,
         n_shared_experts=2,
@@ -153,13 +186,18 @@ def _build_first(c: Fields, name: str) -> Model:
     return decoder(c, name, Recipe(qkv_bias=bias, out_bias=bias), kinds=kinds, experts=routed(c, s.hidden))
 
 
+FIRST = ("deepseek", "deepseek_ocr2_text")
+"""Words for models without latent attention."""
+
+
 def _any(c: Fields, name: str) -> Model:
-    return _build_first(c, name) if c.word("model_type") == "deepseek" else _build(c, name)
+    is_ordinary = c.word("model_type") in FIRST or not c.flag("use_mla", default=True)
+    return _build_first(c, name) if is_ordinary else _build(c, name)
 
 
 FAMILY = Family(
     model_types=(
-        "deepseek",
+        *FIRST,
         "deepseek_v2",
         "deepseek_v3",
         "deepseek_v32",
@@ -168,6 +206,7 @@ FAMILY = Family(
         "glm4_moe_lite",
         "mistral4",
         "axk1",
+        "axk2",
         "sarvam_mla",
         "youtu",
         "minicpm3",

@@ -83,6 +83,13 @@ def _hybrid(c: Fields, name: str) -> Model:
     return assemble(c, name, blocks, s.hidden, default_context=131072)
 
 
-BUILD = {"granite": _dense, "granitemoe": _moe, "granitemoeshared": _moe, "granitemoehybrid": _hybrid, "bamba": _hybrid}
+BUILD = {
+    "granite": _dense,
+    "granite4_vision_text": _dense,
+    "granitemoe": _moe,
+    "granitemoeshared": _moe,
+    "granitemoehybrid": _hybrid,
+    "bamba": _hybrid,
+}
 
 FAMILY = Family(model_types=tuple(BUILD), build=lambda c, name: BUILD[c.word("model_type")](c, name))

@@ -1,8 +1,8 @@
 """Families of ordinary attention whose configs list what each layer is: windowed or full, dense or with experts.
 
 CWM, Laguna, Mellum, Kolibri, Flint, Beam, Aria, Muse, Granite and Command with windows and experts, FlexOlmo, Jais 2,
-HyperCLOVA X, nanochat, VaultGemma, Persimmon, BitNet, DiffLlama. They differ in norms, gates, sinks and in what a
-missing list means. Source of each: its configuration and modelling files in transformers 5.24.0.
+HyperCLOVA X, Cosmos 3 Edge, nanochat, VaultGemma, Persimmon, BitNet, DiffLlama. They differ in norms, gates, sinks and
+in what a missing list means. Source of each: its configuration and modelling files in transformers 5.24.0.
 """
 
 from collections.abc import Callable, Mapping
@@ -206,6 +206,15 @@ STYLES = {
         defaults={"vocab_size": 150272, "intermediate_size": 26624},
         recipe=Recipe(is_gated=False, norm_parameters=2, default_context=8192),
         has_biases=True,
+    ),
+    "cosmos3_edge_text": Style(
+        defaults={
+            "vocab_size": 131072,
+            "num_key_value_heads": 8,
+            "head_dim": 128,
+            "intermediate_size": 9216,
+        },
+        recipe=Recipe(is_gated=False, default_context=131072),
     ),
     "nanochat": Style(
         defaults={"vocab_size": 50304, "intermediate_size": 8192}, recipe=Recipe(is_gated=False, norm_parameters=0)

@@ -93,6 +93,7 @@ def _hunyuan(c: Fields, name: str) -> Model:
         out_bias=bias,
         mlp_bias=c.flag("mlp_bias"),
         qk_norm="head" if c.flag("use_qk_norm", default=True) else "",
+        is_tied=c.word("model_type") != "hunyuan_v1_dense",  # HunyuanOCR
     )
     return decoder(c, name, recipe)
 
@@ -148,6 +149,8 @@ BUILD = {
     "exaone": _exaone,
     "exaone4": _exaone,
     "hunyuan_v1_dense": _hunyuan,
+    "hunyuan_vl": _hunyuan,
+    "hunyuan_vl_text": _hunyuan,
     "smollm3": _smollm3,
     "seed_oss": _seed_oss,
 }

@@ -48,6 +48,14 @@ def _experts(c: Fields, name: str) -> Model:
     return decoder(c, name, recipe, kinds=kinds, experts=experts)
 
 
-BUILD = {"phi": _first, "phi-msft": _first, "phi3": _third, "phi3_v": _third, "phi4mm": _third, "phimoe": _experts}
+BUILD = {
+    "phi": _first,
+    "phi-msft": _first,
+    "phi3": _third,
+    "phi3_v": _third,
+    "phi4mm": _third,
+    "phi4_multimodal": _third,
+    "phimoe": _experts,
+}
 
 FAMILY = Family(model_types=tuple(BUILD), build=lambda c, name: BUILD[c.word("model_type")](c, name))
