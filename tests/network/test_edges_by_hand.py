@@ -5,8 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from orrery.network import exchange, leaf_spine, on_fabric
+from orrery.base.errors import OutOfRange
+from orrery.network import Collective, exchange, leaf_spine, on_fabric, spread
 from orrery.network.exchange import ExchangePlan
+from orrery.network.group import group_of
+from orrery.network.resolve import find
 from orrery.network.routing import Copies
 
 
@@ -105,3 +108,58 @@ def test_colours_change_places_along_a_path_that_begins_with_the_first_edge():
     leaf_spine._flip(2, 0, 1, edge_at, ends, colours)
     assert colours.tolist() == [1, 0, 0]
     assert edge_at.tolist() == [[1, 0], [-1, -1], [-1, 0], [1, -1]]
+
+
+def test_two_devices_exchange_and_one_does_not(monkeypatch):
+    plan = one(inside=1.0)
+    monkeypatch.setattr(exchange, "routes", lambda routing, c: [("a", copies())])
+    for num_devices, name in ((1, "none"), (2, "a")):
+        routing = SimpleNamespace(group=SimpleNamespace(num_devices=num_devices, crowding_ratio=2.0), num_experts=8)
+        assert exchange.exchange_plan(routing, "moe_dispatch", 6.0, DEVICE, CONSTANTS).name == name
+    assert exchange.exchange_plan(ROUTING, "all_reduce", 6.0, DEVICE, CONSTANTS).name == "none"
+    assert plan.name == "a"
+
+
+def test_every_third_device_of_eight_is_two_of_a_node(make_device):
+    device = make_device()
+    found = [group_of("all_to_all", 16, 8, device, stride=stride).per_node for stride in (1, 2, 3, 8, 9)]
+    assert found == [8, 4, 2, 1, 1]
+    assert group_of("all_to_all", 2, 8, device).per_node == 2
+
+
+def test_edges_at_one_leaf_bear_different_colours():
+    """Two edges into leaf 0, the first of them in the way of the second."""
+    into = leaf_spine._coloured(np.array([0, 1]), np.array([0, 0]), 2, 2)
+    assert sorted(into.tolist()) == [0, 1]
+    both = leaf_spine._coloured(np.array([0, 1, 0]), np.array([0, 0, 1]), 2, 2).tolist()
+    assert both[0] not in (both[1], both[2])
+
+
+def test_parts_of_flows_are_counted_before_they_are_placed(monkeypatch):
+    """Four flows in two parts each are eight; in three they are twelve, and no flow needs more than four parts."""
+    monkeypatch.setattr(on_fabric, "MAX_EDGES", 8)
+    monkeypatch.setattr(on_fabric, "parts_needed", lambda flows: 4)
+    monkeypatch.setattr(on_fabric, "assigned", lambda flows, parts: float(parts))
+    four, two = (SimpleNamespace(sources=np.zeros(size)) for size in (4, 2))
+    assert on_fabric._in_parts(2, four, None) == 2.0
+    assert on_fabric._in_parts(99, two, None) == 99.0
+    with pytest.raises(OutOfRange, match="more than 8 parts of flows"):
+        on_fabric._in_parts(3, four, None)
+
+
+def collective(num_devices, library=""):
+    return Collective(
+        kind="all_reduce", num_devices=num_devices, message_bytes=1e6, devices_per_node=8, library=library
+    )
+
+
+def test_intervals_widen_between_nodes_and_with_constants_of_others(make_device):
+    """In log space: twice between nodes; 1.3 times where another library's constants are taken."""
+    device = make_device()
+    within = spread(collective(8), device)
+    across = spread(collective(16), device)
+    assert np.log(across.high_80_ratio) == pytest.approx(2.0 * np.log(within.high_80_ratio))
+    assert np.log(across.low_95_ratio) == pytest.approx(2.0 * np.log(within.low_95_ratio))
+    measured, borrowed = find(device, "all_reduce", "nccl"), find(device, "all_reduce", "nobody's")
+    assert within == measured.spread
+    assert np.log(borrowed.spread.high_80_ratio) == pytest.approx(1.3 * np.log(measured.spread.high_80_ratio))

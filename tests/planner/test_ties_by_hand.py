@@ -7,7 +7,8 @@ import pytest
 
 from orrery.execution.train.layout import TrainingLayout
 from orrery.planner.architecture.evolution import _ranked
-from orrery.planner.launch.training import deepspeed
+from orrery.planner.launch import tensorrt_llm
+from orrery.planner.launch.training import deepspeed, torchtitan
 from orrery.planner.rlhf import generation, search
 
 
@@ -78,3 +79,63 @@ def test_of_plans_that_take_as_long_the_first_stays(monkeypatch):
         SimpleNamespace(ways=ways, job=job), SimpleNamespace(plan=lambda best: best), list(start), 50, 0, 0
     )
     assert found == start
+
+
+@pytest.mark.parametrize(("price", "is_taken"), [(1.0 + 1e-6, True), (1.05, True), (1.2, False)])
+def test_a_slightly_worse_plan_is_gone_on_from_and_a_much_worse_one_is_not(monkeypatch, price, is_taken):
+    """A lot of 0.5 takes what costs less than ln 2 tenths more: at first a tenth of the cost is the temperature."""
+    seen = []
+
+    def cost(evaluator, placed):
+        seen.append(tuple(p if isinstance(p, str) else p.way.name for p in placed))
+        return {("a", "b"): (1.0, True)}.get(seen[-1], (price, True))
+
+    lots = np.array([[0.0, 0.0, 0.0, 0.0, 0.5], [0.9, 0.0, 0.0, 0.0, 0.5]])
+    monkeypatch.setattr(search, "_cost", cost)
+    monkeypatch.setattr(search, "stream", lambda *_: SimpleNamespace(random=lambda shape: lots))
+    ways = tuple({1: [SimpleNamespace(name=name)]} for name in ("c", "d"))
+    job = SimpleNamespace(cluster=SimpleNamespace(num_devices=1))
+    space, evaluator = SimpleNamespace(ways=ways, job=job), SimpleNamespace(plan=lambda best: best)
+    assert search._chain(space, evaluator, ["a", "b"], 2, 0, 0) == ["a", "b"]
+    assert seen == [("a", "b"), ("c", "b"), ("c", "d") if is_taken else ("a", "d")]
+
+
+@pytest.mark.parametrize(
+    ("tp", "is_sequence_parallel", "is_shared"), [(2, True, True), (2, False, False), (1, True, False)]
+)
+def test_activations_are_shared_where_tensors_and_sequences_are(monkeypatch, tp, is_sequence_parallel, is_shared):
+    monkeypatch.setattr(deepspeed, "_zero", lambda *_: {})
+    monkeypatch.setattr(deepspeed, "_parallel", lambda *_: {})
+    job = SimpleNamespace(global_batch=8, num_micro_batches=lambda layout: 4, model=SimpleNamespace(num_layers=6))
+    layout = SimpleNamespace(tp=tp, micro_batch=1, recompute="full", is_sequence_parallel=is_sequence_parallel)
+    precision = SimpleNamespace(wide="bf16", is_pure=False, reduces_wide=False)
+    found = deepspeed._config(job, layout, precision, SimpleNamespace())
+    assert found["activation_checkpointing"] == {"partition_activations": is_shared, "number_checkpoints": 6}
+    assert ("train_batch_size" in found) is (tp == 1)
+    assert found["gradient_accumulation_steps"] == 4
+
+
+@pytest.mark.parametrize(
+    ("frac", "is_of_free", "line"), [(0.5, True, "  free_gpu_memory_fraction: 0.5"), (0.5, False, ""), (0.0, True, "")]
+)
+def test_tensorrt_llm_is_told_of_a_share_of_free_memory(frac, is_of_free, line):
+    engine = SimpleNamespace(is_utilization_of_free=is_of_free, has_cuda_graphs=False)
+    deployment = SimpleNamespace(
+        engine=engine, memory_utilization_frac=frac, formats=SimpleNamespace(kv="bf16"), max_num_seqs=0
+    )
+    written = [text for _, text in tensorrt_llm._config(deployment, has_attention_dp=False)]
+    assert ("kv_cache_config:" in written) is bool(line)
+    assert (line in written) is bool(line)
+
+
+@pytest.mark.parametrize(("vp", "layers"), [(1, None), (2, None), (3, "3"), (4, "2")])
+def test_chunks_of_a_stage_share_its_layers(vp, layers):
+    """12 layers, the embedding and the head are 14: at most 3 in each of 2 x 3 chunks, 2 in each of 2 x 4."""
+    said = {}
+    layout = TrainingLayout(pp=2, vp=vp, schedule="interleaved" if vp > 1 else "1f1b")
+    body = SimpleNamespace(
+        layout=layout, job=SimpleNamespace(model=SimpleNamespace(num_layers=12)), set=said.__setitem__
+    )
+    torchtitan._Body._parallelism(body)
+    assert said.get("parallelism.pipeline_parallel_layers_per_stage") == layers
+    assert said["parallelism.pipeline_parallel_degree"] == "2"

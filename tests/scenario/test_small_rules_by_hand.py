@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from orrery.fleet.hours.shift import Hours
-from orrery.scenario import host_attention, speech
+from orrery.scenario import cold_start, host_attention, speech
 from orrery.scenario.fields_kernel import KERNEL_BY_NAME
 from orrery.scenario.fleet import steady_regions
 from orrery.scenario.fleet.by_hour import Clock
@@ -181,3 +181,27 @@ def test_beams_that_nobody_asked_for_are_said(asked, beams, is_said):
     assert ("num_beams = 5, as whisper takes" in notes) is is_said
     assert "engine = whisper" in notes
     assert len(notes) == 3 + is_said
+
+
+# --- a start
+
+
+@pytest.mark.parametrize(
+    ("has_graphs", "eager", "num_captured"), [(True, None, 24), (True, False, 24), (True, True, 0), (False, None, 0)]
+)
+def test_an_engine_captures_up_to_twice_its_sequences(monkeypatch, has_graphs, eager, num_captured):
+    """Twice 12 sequences, and no more than graphs are made for."""
+    monkeypatch.setattr(cold_start, "graph_seqs", lambda deployment: 512)
+    monkeypatch.setattr(cold_start, "max_num_seqs", lambda deployment: 12)
+    monkeypatch.setattr(cold_start, "num_captured", lambda largest: largest)
+    deployment = SimpleNamespace(
+        engine=SimpleNamespace(has_cuda_graphs=has_graphs, name="vllm"),
+        model=SimpleNamespace(num_layers=3),
+        cluster=SimpleNamespace(device=SimpleNamespace(host_time_ratio=2.0)),
+    )
+    given = {} if eager is None else {"enforce_eager": eager}
+    found = cold_start.engine_of(read_scenario(given), deployment)
+    assert (found.num_captured, found.compiles, found.num_layers) == (num_captured, not eager, 3)
+    assert found.host_time_ratio == 2.0
+    monkeypatch.setattr(cold_start, "graph_seqs", lambda deployment: 8)
+    assert cold_start.engine_of(read_scenario(given), deployment).num_captured == (8 if num_captured else 0)
