@@ -72,7 +72,7 @@ class Period:
 
     def holds(self, other: "Period") -> bool:
         """Whether all of the other lies in it."""
-        return self.first <= other.first and other.last <= self.last
+        return self.year == other.year and self.month in (0, other.month) and self.day in (0, other.day)
 
     def as_(self, kind: str) -> "Period":
         """The month or year around it; itself where it is no finer."""
