@@ -15,6 +15,9 @@ from orrery.planner.workers import Workers
 from orrery.scenario.answer import to_json
 from orrery.scenario.answer_ways import Reasoned
 from orrery.scenario.capacity_left import Room, room_of
+from orrery.scenario.levers.found import of_deployment
+from orrery.scenario.levers.idle import NOTED_OF_ONE
+from orrery.scenario.levers.idle import idle_notes as unused_levers
 from orrery.scenario.own_price import own_usd_per_hour
 from orrery.scenario.plan import EVERY_PLAN, IN_FULL, plan_scenario
 from orrery.scenario.plan_answer import PlanAnswer, memory_json, price_json
@@ -227,6 +230,7 @@ def _estimated(scenario: Scenario) -> Answer | InfeasibleAnswer:
         *tariff.notes,
         *idle_notes(tariff, found.rate_used_frac),
         *_lending_notes(scenario, question),
+        *_unused_notes(scenario, question),
         *(many.notes if many else unused(scenario) if scenario.asks(*OF_OTHER_RUNS) else ()),
     )
     return Answer(
@@ -239,6 +243,14 @@ def _estimated(scenario: Scenario) -> Answer | InfeasibleAnswer:
         if scenario.asks(*SUSTAINED)
         else None,
     )
+
+
+def _unused_notes(scenario: Scenario, question: Question) -> tuple[str, ...]:
+    """Notes on settings that change no number of this estimate."""
+    if not scenario.asks(*NOTED_OF_ONE):
+        return ()
+    given = scenario.written()
+    return unused_levers(given, of_deployment(question.deployment, given), NOTED_OF_ONE)
 
 
 def _lending_notes(scenario: Scenario, question: Question) -> tuple[str, ...]:

@@ -55,7 +55,12 @@ def overlap_knobs(scenario: Scenario) -> tuple[tuple[str, float], ...]:
 
 def form_notes(scenario: Scenario, deployment: Deployment) -> tuple[str, ...]:
     """Notes on a policy and an overlap in this deployment, and on an overlap that has nothing to act on."""
-    notes: list[str] = []
+    notes = [
+        f"knob: {seat}.{name} is not used; write {seat} beside it"
+        for seat, given in (read_knobs(scenario.knob).items() if scenario.knob else ())
+        for name in given
+        if getattr(scenario, seat) is None
+    ]
     if scenario.policy is not None:
         notes.append(f"policy: {scenario.policy}, of {deployment.engine.max_num_batched_tokens:,} tokens a step")
     if (overlap := deployment.overlap) not in ("", SEQUENTIAL):

@@ -28,6 +28,8 @@ from orrery.scenario.expert_loads import expert_loads, expert_routes
 from orrery.scenario.forms import check_knobs, overlap_knobs, with_policy
 from orrery.scenario.images import images_of
 from orrery.scenario.kept_cache import compression_of
+from orrery.scenario.levers.found import has_experts
+from orrery.scenario.levers.idle import NOTED_OF_PLANS, Found, idle_notes
 from orrery.scenario.money import is_money_asked, money_of
 from orrery.scenario.narrow_products import (
     check_mixed_widths,
@@ -40,6 +42,7 @@ from orrery.scenario.objectives import read_objectives
 from orrery.scenario.own_price import own_usd_per_hour
 from orrery.scenario.plan_answer import PlanAnswer, nothing_works
 from orrery.scenario.power_row import power_row_of
+from orrery.scenario.reasoning import unused
 from orrery.scenario.resolve import (
     REDUNDANCY,
     Parts,
@@ -153,6 +156,7 @@ def searched_for(
     notes = [n for p in found_parts for n in p.notes] + [*traffic_notes, *_scope_notes(scenario, goal, is_simulated)]
     notes += [n for option in space.options for n in option.tariff.notes]
     notes += [*_draft_notes(scenario, space, found), *sparsity_notes(space.fixed.sparsity)]
+    notes += _unused_notes(scenario, found_parts[0])
     return Searched(
         scenario=scenario, goal=goal, space=space, found=found, notes=tuple(dict.fromkeys(notes)), started_s=started_s
     )
@@ -301,6 +305,13 @@ def _draft_notes(scenario: Scenario, space: Space, found: SearchResult) -> tuple
 
 def _formats(text: str | None) -> tuple[str, ...]:
     return tuple(get_format(word).name for word in words(text)) if text else ()
+
+
+def _unused_notes(scenario: Scenario, parts: Parts) -> tuple[str, ...]:
+    """Notes on settings that change no number of any layout."""
+    given = scenario.written()
+    found = Found(has_experts=has_experts(parts.model), has_pauses="users" in given)
+    return (*idle_notes(given, found, NOTED_OF_PLANS), *unused(scenario))
 
 
 def _scope_notes(scenario: Scenario, goal: Goal, is_simulated: bool) -> tuple[str, ...]:

@@ -101,7 +101,7 @@ def resolve(scenario: Scenario) -> Question:
         *layout_notes,
         *format_notes,
         *backend_notes(deployment),
-        *(form_notes(scenario, deployment) if scenario.asks("policy", "overlap") else ()),
+        *(form_notes(scenario, deployment) if scenario.asks("policy", "overlap", "knob") else ()),
         *(clock_notes(scenario, parts.device) if scenario.clock_frac else ()),
         *traffic_notes,
         *(pool_notes(workload.pool) if scenario.disaggregation_mode else ()),

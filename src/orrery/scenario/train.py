@@ -139,13 +139,24 @@ def _trained(scenario: Scenario) -> TrainAnswer | OffloadAnswer | InfeasibleAnsw
         raise ScenarioError(text + (f" The nearest layout that works: {near}." if near else ""))
     changed = with_techniques(scenario, job, layout, *costed(job, layout))
     steps, ranks = changed.steps, changed.ranks
-    notes = (*question.notes, *layout_notes, *idle_notes(scenario.written(), of_job(job, layout)), *changed.notes)
+    given = scenario.written()
+    idle = (*idle_notes(given, of_job(job, layout, given)), *_graph_notes(scenario, job, layout))
+    notes = (*question.notes, *layout_notes, *idle, *changed.notes)
     if missing := _missing_memory(scenario, job, layout, ranks):
         return InfeasibleAnswer(infeasible=missing, notes=notes, tables=changed.tables)
     tariff = tariff_of(job.cluster.device, scenario.usd_per_hour, scenario.electricity)
     run = run_of(scenario, replace(costs_of(steps, ranks), outage_lost_s=changed.outage_lost_s), tariff)
     tables = (*changed.tables, *(run.tables if run else ()))
     return answer_of(steps, ranks, tariff, run, (*notes, *tariff.notes), tables)
+
+
+def _graph_notes(scenario: Scenario, job: TrainingJob, layout: TrainingLayout) -> tuple[str, ...]:
+    """Note on graphs that replay what no device waits for."""
+    if scenario.cuda_graphs is None:
+        return ()
+    steps, _ = costed(replace(job, framework=replace(job.framework, cuda_graphs="")), layout)
+    is_waited_for = steps.parts["launches"][0] > 0.0
+    return () if is_waited_for else ("cuda_graphs: no effect on this job: no launch is waited for",)
 
 
 def answer_of(

@@ -8,10 +8,10 @@ from orrery.base.errors import ScenarioError
 from orrery.execution.train.job import TrainingJob
 from orrery.planner.money import Tariff
 from orrery.scenario.answer import to_json
+from orrery.scenario.levers.found import FAILURES
 from orrery.scenario.schema import Scenario
 from orrery.scenario.show import Table
 from orrery.scenario.train_with.failures import (
-    FAILURES,
     check_failures,
     detection_table,
     faults_of,

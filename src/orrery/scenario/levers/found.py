@@ -3,23 +3,33 @@
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.execution.layout import Layout
+from orrery.execution.layout import Deployment, Layout
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
+from orrery.models.model import Model
 from orrery.scenario.levers.idle import Found
 from orrery.serving.metrics import Summary
 from orrery.serving.simulation.service import Service
 
+FAILURES = ("device_mtbf_s", "node_mtbf_s", "slow_mtbf_s")
+"""Settings by which something fails in training."""
 
-def of_job(job: TrainingJob, layout: TrainingLayout) -> Found:
+SPREADS = ("input_tokens_std", "output_tokens_std")
+UNLIKE = (*SPREADS, "trace", "turns", "calls", "lora_adapters", "concurrency")
+"""Settings by which requests differ from each other."""
+
+
+def of_job(job: TrainingJob, layout: TrainingLayout, given: Mapping[str, Any]) -> Found:
     """Collect what techniques can act on in a training job."""
     return Found(
         tp=layout.tp,
         pp=layout.pp,
         dp=layout.dp * layout.cp,
         ep=layout.ep,
+        cp=layout.cp,
         sums_by_layer=layout.sharding == "zero3" and layout.pp == 1,
-        has_experts=any(b.experts for b in job.model.blocks),
+        has_experts=has_experts(job.model),
+        has_failures=any(name in given for name in FAILURES),
     )
 
 
@@ -33,13 +43,43 @@ def of_service(service: Service, summary: Summary, given: Mapping[str, Any]) -> 
         ep=ranks_of_experts(layout),
         replicas=sum(p.replicas for p in pools),
         has_pools=len(pools) > 1,
-        has_experts=any(b.experts for b in pools[-1].deployment.model.blocks),
+        has_experts=has_experts(pools[-1].deployment.model),
         has_host_cache="host_cache_bytes" in given or "lora_adapters" in given,
         has_pauses=any(name in given for name in ("users", "turns", "calls", "trace")),
+        shares_beginnings=any(name in given for name in ("prefix_tokens", "turns", "calls", "trace")),
+        has_prefix="prefix_tokens" in given,
+        has_adapters="lora_adapters" in given,
+        has_objectives="slo" in given,
+        requests_alike=not any(name in given for name in UNLIKE),
+        has_spread=any(name in given for name in SPREADS) or any(name in given for name in ("trace", "turns", "calls")),
+        spreads_inputs=given.get("lengths") != "constant",
+        spreads_outputs=given.get("lengths") != "constant",
+        has_host_experts="expert_offload" in given,
         swaps=given.get("preemption") == "swap",
         waiting_requests=summary.waiting_mean_requests,
         preemptions=summary.preemptions,
     )
+
+
+def of_deployment(deployment: Deployment, given: Mapping[str, Any]) -> Found:
+    """Collect what techniques can act on in an estimate."""
+    layout = deployment.layout
+    return Found(
+        tp=layout.tp,
+        pp=layout.pp,
+        dp=layout.dp,
+        ep=ranks_of_experts(layout),
+        has_experts=has_experts(deployment.model),
+        has_pauses="users" in given,
+        spreads_inputs=False,
+        spreads_outputs="concurrency" in given or "users" in given,
+        has_host_experts="expert_offload" in given,
+    )
+
+
+def has_experts(model: Model) -> bool:
+    """Whether any layer of a model has routed experts."""
+    return any(block.experts for block in model.blocks)
 
 
 def ranks_of_experts(layout: Layout) -> int:

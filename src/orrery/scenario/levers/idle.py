@@ -1,6 +1,6 @@
 """Reasons why a technique has no effect on a deployment, as text: what it needs to act on is not there."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from orrery.base.technique import ACTS_ALONE
@@ -15,12 +15,23 @@ class Found:
     pp: int = 1
     dp: int = 1
     ep: int = 1
+    cp: int = 1
     replicas: int = 1
     has_pools: bool = False  # prompts have replicas of their own
     has_experts: bool = False
     sums_by_layer: bool = False  # gradients leave with their layer, micro-batch by micro-batch
     has_host_cache: bool = False
     has_pauses: bool = True  # people, turns or calls, which think between requests
+    shares_beginnings: bool = True  # prompts may begin alike
+    has_prefix: bool = True  # they begin with a prefix of a given length
+    has_adapters: bool = False
+    has_objectives: bool = True
+    has_failures: bool = True
+    requests_alike: bool = False  # one length of prompts and one of outputs
+    has_spread: bool = True  # of lengths around their mean
+    spreads_inputs: bool = True  # it counts for prompts
+    spreads_outputs: bool = True
+    has_host_experts: bool = True
     swaps: bool = False
     waiting_requests: float = 1.0  # requests that wait for a slot, on average
     preemptions: int = 1
@@ -50,13 +61,32 @@ NOTED = (
     "gradient_overlap",
     "expert_overlap",
     "expert_placement",
+    "prefix_caching",
+    "prefix_groups",
+    "host_cache_bytes",
+    "attainment",
+    "context_kind",
+    "sequence_parallel",
+    "moe_backend",
+    "dispatcher",
+    "detection_s",
+    "restart_s",
 )
 """Settings of which the plain commands say that they change no number, where one of the reasons below holds."""
 
+NOTED_OF_RUNS = (*NOTED, "host_memory_bytes_per_s", "lengths", "input_tokens_std", "output_tokens_std")
+"""The same of a simulated run."""
 
-def idle_notes(given: Mapping[str, object], found: Found) -> tuple[str, ...]:
+NOTED_OF_PLANS = ("think_s", "moe_backend", "kv_kept_tokens", "kv_kept_bytes", "all2all_backend")
+"""The same of a plan, whatever its layouts."""
+
+NOTED_OF_ONE = (*NOTED_OF_PLANS[:-1], "host_memory_bytes_per_s", "input_tokens_std", "output_tokens_std")
+"""The same of an estimate, which says the rest beside what it computes."""
+
+
+def idle_notes(given: Mapping[str, object], found: Found, names: Iterable[str] = NOTED) -> tuple[str, ...]:
     """A note for every technique that was asked for and changes no number of this deployment."""
-    whys = ((name, idle_because({name: given[name]}, found)) for name in NOTED if name in given)
+    whys = ((name, idle_because({name: given[name]}, found)) for name in names if name in given)
     return tuple(f"{name} = {given[name]}: no effect on this deployment: {why}" for name, why in whys if why)
 
 
@@ -98,7 +128,9 @@ def _swap(value: str, f: Found) -> str:
 
 
 def _queue(value: str, f: Found) -> str:
-    return "no request waits" if not f.waiting_requests else ""
+    if not f.waiting_requests:
+        return "no request waits"
+    return OTHERWISE["queue"] if f.requests_alike else ""
 
 
 def _preemption(value: str, f: Found) -> str:
@@ -143,6 +175,56 @@ def _gradient_overlap(value: str, f: Found) -> str:
     return "zero3 without a pipeline sums each layer's gradients as its pass ends" if f.sums_by_layer else ""
 
 
+def _prefix_caching(value: str, f: Found) -> str:
+    return "" if f.shares_beginnings else OTHERWISE["prefix_caching"]
+
+
+def _prefix_groups(value: str, f: Found) -> str:
+    return "" if f.has_prefix else "there is no prefix to share (--prefix-tokens)"
+
+
+def _host_cache(value: str, f: Found) -> str:
+    comes_back = f.shares_beginnings or f.has_adapters or (f.swaps and f.preemptions)
+    return "" if comes_back else f"nothing comes back from it: {OTHERWISE['prefix_caching']}"
+
+
+def _attainment(value: str, f: Found) -> str:
+    return "" if f.has_objectives else "nothing is to be attained (--slo)"
+
+
+def _all_kept(value: str, f: Found) -> str:
+    return OTHERWISE["kv_kept_tokens"] if float(value) == 1.0 else ""
+
+
+def _lengths(value: str, f: Found) -> str:
+    is_even = not f.has_spread and value != "constant"
+    return "no spread is given (--input-tokens-std, --output-tokens-std)" if is_even else ""
+
+
+def _spread_of_inputs(value: str, f: Found) -> str:
+    return "" if f.spreads_inputs else "every prompt counts with the mean length"
+
+
+def _spread_of_outputs(value: str, f: Found) -> str:
+    return "" if f.spreads_outputs else "every output counts with the mean length"
+
+
+def _host_memory(value: str, f: Found) -> str:
+    return "" if f.has_host_experts else "no expert lies on the host (--expert-offload)"
+
+
+def _failures(value: str, f: Found) -> str:
+    return "" if f.has_failures else "nothing fails (--train-tokens, with --node-mtbf-s or --device-mtbf-s)"
+
+
+def _context_kind(value: str, f: Found) -> str:
+    return "cp is 1: no context is cut" if f.cp == 1 else ""
+
+
+def _sequence_parallel(value: str, f: Found) -> str:
+    return "tp is 1: nothing is cut along the sequence" if f.tp == 1 else ""
+
+
 _WHY = {
     "overlap": _overlap,
     "router": _router,
@@ -163,6 +245,23 @@ _WHY = {
     "local_updates": _local_updates,
     "gradient_overlap": _gradient_overlap,
     "sites_train": _local_updates,
+    "moe_backend": _has_experts,
+    "all2all_backend": _has_experts,
+    "dispatcher": _has_experts,
+    "lengths": _lengths,
+    "input_tokens_std": _spread_of_inputs,
+    "output_tokens_std": _spread_of_outputs,
+    "host_memory_bytes_per_s": _host_memory,
+    "detection_s": _failures,
+    "restart_s": _failures,
+    "prefix_caching": _prefix_caching,
+    "prefix_groups": _prefix_groups,
+    "host_cache_bytes": _host_cache,
+    "attainment": _attainment,
+    "kv_kept_tokens": _all_kept,
+    "kv_kept_bytes": _all_kept,
+    "context_kind": _context_kind,
+    "sequence_parallel": _sequence_parallel,
 }
 
 OTHERWISE: Mapping[str, str] = {

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from orrery.base.errors import ScenarioError
+from orrery.scenario.levers.found import FAILURES
 from orrery.scenario.schema import Scenario
 from orrery.scenario.show import Table
 from orrery.training.faults.detection import FaultKind, HeartbeatDetection
@@ -26,7 +27,6 @@ REPORT_S = 10.0
 GROUP_NODES, PARITY_NODES = 6, 1
 """Nodes of a group whose memory holds each other's parity, and lost ones that it outlives; assumed."""
 
-FAILURES = ("device_mtbf_s", "node_mtbf_s", "slow_mtbf_s")
 OF_FAILURES = ("recovery", "detection", "diagnosis_s", "report_s", "repair_s", "spare_nodes", "failure_shape")
 OF_SLOW = ("slow_ratio", "slow_notice_s")
 OF_MEMORY = ("parity_nodes", "parity_group_nodes")

@@ -9,7 +9,7 @@ from orrery.execution.layout import Deployment
 from orrery.execution.train.job import TrainingJob
 from orrery.scenario.fields import BY_NAME
 from orrery.scenario.fields_reasoning import REASONING_SETTINGS
-from orrery.scenario.levers.found import of_job, of_service, ranks_of_experts
+from orrery.scenario.levers.found import of_deployment, of_job, of_service
 from orrery.scenario.levers.idle import OTHERWISE, Found, idle_because
 from orrery.scenario.levers.lever import Lever, Question
 from orrery.scenario.levers.registry import flag
@@ -275,19 +275,10 @@ def found_in(side: Side) -> Found:
     """Properties of a side that techniques act on."""
     about, answer, given = side.about, side.answer, side.settings
     if isinstance(about, TrainingJob):
-        return of_job(about, answer.layout)
+        return of_job(about, answer.layout, given)
     if isinstance(answer, SimulatedAnswer):
         return of_service(answer.service, answer.summary, given)
-    if not isinstance(about, Deployment):
-        return Found()
-    layout = about.layout
-    return Found(
-        tp=layout.tp,
-        pp=layout.pp,
-        dp=layout.dp,
-        ep=ranks_of_experts(layout),
-        has_experts=any(b.experts for b in about.model.blocks),
-    )
+    return of_deployment(about, given) if isinstance(about, Deployment) else Found()
 
 
 def _on_as_many_devices(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:

@@ -1,0 +1,126 @@
+"""Every flag on a deployment that has nothing for most of them: it changes a number, is refused, or says that it does
+nothing."""
+
+import json
+import tomllib
+
+import pytest
+
+import orrery
+from orrery.base.errors import OrreryError
+from orrery.scenario.fields import SETTINGS
+
+CHAT = {"model": "llama-3.1-8b", "device": "h100-sxm", "input_tokens": 600, "output_tokens": 32}
+BASES = {
+    "estimate": CHAT | {"concurrency": 4},
+    "simulate": CHAT | {"rate": 4, "num_requests": 12},
+    "train": {
+        "model": "llama-3.1-8b",
+        "device": "h100-sxm",
+        "devices": 8,
+        "dp": 8,
+        "global_batch": 16,
+        "micro_batch": 1,
+        "seq_len": 2048,
+        "precision": "bf16",
+        "sharding": "zero1",
+    },
+}
+ALIKE = {
+    "seed": "nothing is drawn",
+    "usd_per_hour": "the example may be the price of the catalogue",
+    "workload": "is written out as other settings",
+    "assume": "the family is known",
+    "max_model_len": "a limit that nothing reaches",
+    "loss_tokens": "a limit that nothing reaches",
+    **dict.fromkeys(
+        (
+            *("cp", "etp", "sharding_group", "devices_per_node", "max_num_batched_tokens", "gpu_memory_utilization"),
+            *(
+                "arrivals",
+                "policy",
+                "queue",
+                "attention_backend",
+                "framework",
+                "fused_attention",
+                "native_attention",
+                "task",
+            ),
+        ),
+        "the example is the default",
+    ),
+}
+"""Settings that may change nothing without a word, and why."""
+
+ASIDE = {"notes", "settings", "seconds", "date", "requests_simulated_per_s", "command"}
+
+
+def numbers(answer):
+    """All of an answer but its notes, and what the clock on the wall says."""
+
+    def without(value):
+        if isinstance(value, dict):
+            return {k: without(v) for k, v in value.items() if k not in ASIDE}
+        return [without(v) for v in value] if isinstance(value, list) else value
+
+    return json.dumps(without(answer.to_json()), sort_keys=True, default=str)
+
+
+def silent(command, setting, plain):
+    """Whether the setting's own example changes nothing and nobody says so."""
+    value = tomllib.loads(f"x = {setting.example}")["x"]
+    base = BASES[command]
+    if base.get(setting.name) == value:
+        return False
+    try:
+        answer = getattr(orrery, command)(**{**base, setting.name: value})
+    except (OrreryError, ValueError):
+        return False
+    if any(setting.name in note for note in answer.notes):
+        return False
+    return numbers(answer) == plain
+
+
+@pytest.mark.parametrize("command", BASES)
+def test_a_flag_acts_or_is_refused_or_says_that_it_does_nothing(command):
+    plain = numbers(getattr(orrery, command)(**BASES[command]))
+    mine = [s for s in SETTINGS if command in s.commands and s.name not in ALIKE]
+    assert len(mine) > 30
+    assert [s.name for s in mine if silent(command, s, plain)] == []
+
+
+ON_BY_DEFAULT = ("fused_attention", "native_attention")
+
+
+@pytest.mark.parametrize("command", BASES)
+def test_a_switch_that_is_off_is_one_left_out(command):
+    plain = numbers(getattr(orrery, command)(**BASES[command]))
+    switches = [
+        s.name for s in SETTINGS if command in s.commands and s.kind == "switch" and s.name not in ON_BY_DEFAULT
+    ]
+    assert switches
+    changed = []
+    for name in switches:
+        try:
+            answer = getattr(orrery, command)(**BASES[command], **{name: False})
+        except OrreryError:
+            continue
+        changed += [name] if numbers(answer) != plain else []
+    assert changed == []
+
+
+def test_spread_that_counts_is_passed_over_in_silence():
+    """A closed loop's outputs, and whatever a run draws, count with their spread; the rest is said not to."""
+    spread = {"input_tokens_std": 200, "output_tokens_std": 16}
+
+    def said(command, **settings):
+        return {
+            n.split(" = ")[0]
+            for n in getattr(orrery, command)(**CHAT, **spread, **settings).notes
+            if "mean length" in n
+        }
+
+    assert said("estimate", concurrency=4) == {"input_tokens_std"}
+    assert said("estimate", rate=4) == set(spread)
+    assert said("simulate", rate=4, num_requests=4) == set()
+    assert said("simulate", rate=4, num_requests=4, lengths="constant") == set(spread)
