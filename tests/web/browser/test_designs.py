@@ -160,3 +160,23 @@ def test_another_parameter_brings_its_own_range(tab):
     expect(tab).to_have_url(re.compile("vary=tp"))
     expect(tab.locator("#sweep-at")).to_have_attribute("aria-valuetext", re.compile("^tp|[0-9]"))
     expect(tab.locator("#sweep figure svg").first).to_be_visible()
+
+
+def test_on_a_phone_the_answer_comes_first_and_the_form_is_folded(profile, views):
+    phone = profile(viewport={"width": 390, "height": 844}).new_page()
+    phone.goto(views["design"])
+    settings = phone.locator("aside details").first
+    assert settings.get_attribute("open") is None
+    assert phone.locator(".answer").bounding_box()["y"] < 300
+    settings.locator("summary").first.click()
+    assert phone.locator("#f-tp").is_visible()
+
+
+def test_no_flag_of_a_command_line_is_broken_in_two(profile, views):
+    phone = profile(viewport={"width": 390, "height": 844}).new_page()
+    phone.goto(views["design"])
+    flags = phone.locator("#command .flag")
+    assert flags.count() > 3
+    heights = flags.evaluate_all("all => all.map((one) => one.getClientRects().length)")
+    assert set(heights) == {1}
+    assert "--input-tokens" in flags.all_inner_texts()

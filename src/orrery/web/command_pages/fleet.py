@@ -65,6 +65,13 @@ CAUSES = {
     "slow": "too slow in their batch",
 }
 
+EVENTS = {
+    "start": "Replicas started",
+    "ready": "Replicas that became ready",
+    "drain": "Replicas drained",
+    "release": "Replicas released",
+}
+
 
 SERVED = read_by({"simulate", "fleet"}) - CLOSED
 
@@ -169,7 +176,7 @@ def _figures(plain: Plain) -> Table:
         ("Energy of devices", format_value(plain["energy_j"], "j")),
         ("Utilization of paid replicas", percent(plain["busy_frac"], 1)),
     ]
-    rows += [(f"Replicas: {what}", f"{count:,}") for what, count in plain["scale_events"].items()]
+    rows += [(EVENTS.get(what, f"Replicas: {what}"), f"{count:,}") for what, count in plain["scale_events"].items()]
     return Table(caption="One simulated run", columns=("", "Value"), rows=tuple(rows))
 
 
@@ -213,6 +220,12 @@ def _slo_name(name: str) -> str:
     return f"{head} {metric.upper()}".strip()
 
 
+def _series_name(name: str) -> str:
+    """``p99_ttft_s`` as p99 TTFT, ``arrivals_per_s`` as arrivals."""
+    bare = name.removesuffix("_s").removesuffix("_per")
+    return _slo_name(bare) if bare.endswith(("ttft", "tpot", "itl", "e2el")) else bare.replace("_", " ")
+
+
 def _at_both(plain: Plain, title: str, names: Sequence[str], unit: str = "") -> str:
     return at_both_widths(partial(_curve, plain, title, names, unit))
 
@@ -225,7 +238,7 @@ def _curve(plain: Plain, title: str, names: Sequence[str], unit: str) -> str:
         pairs = [(x, y) for x, y in zip(times, plain["series"][name], strict=True) if y is not None]
         found.append(
             Series(
-                name.removesuffix("_s").removesuffix("_per").replace("_", " "),
+                _series_name(name),
                 [x for x, _ in pairs],
                 [y for _, y in pairs],
             )

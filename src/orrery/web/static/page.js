@@ -28,6 +28,27 @@ document.addEventListener("DOMContentLoaded", () => {
   if (history.state?.htmx && loaded !== shown) { location.reload(); }
 });
 
+// On a phone the answer comes first, and the form that it was asked with is folded.
+document.addEventListener("DOMContentLoaded", () => {
+  if (!matchMedia("(max-width: 40rem)").matches) { return; }
+  for (const one of document.querySelectorAll("details.asked")) { one.open = false; }
+});
+
+// A command line may break between its words, never inside a flag.
+const FLAG = /((?<=^|\s)--?[a-z][\w-]*)/;
+const holdFlags = (part) => {
+  for (const line of part.querySelectorAll?.(".copy pre") ?? []) {
+    line.replaceChildren(...line.textContent.split(FLAG).map((piece, i) => {
+      if (i % 2 === 0) { return piece; }
+      const flag = document.createElement("span");
+      flag.className = "flag"; flag.textContent = piece;
+      return flag;
+    }));
+  }
+};
+document.addEventListener("DOMContentLoaded", () => holdFlags(document));
+document.addEventListener("htmx:afterSwap", (event) => holdFlags(event.detail.target));
+
 const say = (words) => { document.getElementById("said").textContent = words; };
 
 document.addEventListener("htmx:afterSwap", (event) => {
