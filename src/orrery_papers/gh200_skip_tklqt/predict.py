@@ -11,7 +11,8 @@ from orrery_papers.shared.kernel_rows import kernel_rows
 SYSTEMS = ("a100", "h100", "gh200")
 
 HOST = (
-    "neither an operator's time on each host nor the length of inputs was found: slow hosts and short inputs turn later"
+    "neither an operator's time on each host nor the length of inputs was found: slow hosts and short inputs turn "
+    "later ([unstated] on_paper)"
 )
 
 
