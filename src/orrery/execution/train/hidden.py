@@ -142,7 +142,7 @@ def expert_exposed(units: Units, ratio: Floats, most_gathered: int | None = None
     gather_s = share * ratio * _gather(job, choice, ELEMENT_BYTES * experts.num_parameters_each)
 
     def answer(compute_s: Floats, weight_s: Floats, kind: str, other_s: Floats, gathers: float) -> Floats:
-        out = np.zeros(compute_s.shape)
+        saved_s = np.zeros(compute_s.shape)
         for ranks in set(choice.ep.tolist()):  # whose loads differ with how many share the experts out
             pair = Pair(
                 compute_s=compute_s,
@@ -159,8 +159,8 @@ def expert_exposed(units: Units, ratio: Floats, most_gathered: int | None = None
                 expert_share=standing(job, experts, ranks).share,
                 num_ranks=ranks,
             )
-            out = np.where(choice.ep == ranks, technique.rule(pair, knobs), out)
-        return out - compute_s - weight_s
+            saved_s = np.where(choice.ep == ranks, pair.serial_s - technique.rule(pair, knobs), saved_s)
+        return network_s - saved_s  # to the bit what serial experts add, where nothing is saved
 
     forward, inputs, zero = mr * x.experts.forward_s, mr * x.experts.input_gradient_s, np.zeros(ratio.shape)
     weights = mr * x.experts.weight_gradient_s
