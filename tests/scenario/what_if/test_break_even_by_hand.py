@@ -7,8 +7,9 @@ import pytest
 
 from orrery.base.cost import Interval
 from orrery.scenario.fields import BY_NAME
-from orrery.scenario.what_if import difference
+from orrery.scenario.what_if import compare, difference, what_if
 from orrery.scenario.what_if.break_even import BreakEven, break_even, grid
+from orrery.scenario.what_if.side import side_of
 
 
 def test_values_that_are_tried():
@@ -132,3 +133,21 @@ def test_sides_are_the_same_where_no_figure_moves():
     assert not difference.is_same(side(**{name: 1.0}), side(**{name: 1.001}))
     assert not difference.is_same(side(**{name: 1.0}), side())
     assert not difference.is_same(side(), side())
+
+
+def test_techniques_are_compared_with_the_same_sides_which_are_computed_once(monkeypatch):
+    """Two formats over the same inputs: each scenario without them is asked once, and turns are those of each alone."""
+    asked = []
+
+    def counted(question, scenario):
+        asked.append(scenario.written())
+        return side_of(question, scenario)
+
+    monkeypatch.setattr(compare, "side_of", counted)
+    given = {"model": "llama-3.1-8b", "device": "h100-sxm", "input_tokens": 512, "output_tokens": 64, "concurrency": 16}
+    both = what_if(["fp8-weights", "fp8-kv-cache"], break_even=["concurrency"], **given)
+    plain = [str(one) for one in asked if not {"weights", "kv"} & one.keys()]
+    assert len(plain) == len(set(plain)) > 5
+    for found in both.results:
+        (alone,) = what_if(found.technique, break_even=["concurrency"], **given).results
+        assert found.to_json() == alone.to_json()

@@ -63,6 +63,7 @@ class Comparer:
         self.scenario = scenario
         self.is_simulated = is_simulated
         self._sides: dict[str, Side] = {}
+        self._figures: dict[str, Side] = {}  # of sides without a technique, at other values of an input
 
     @property
     def is_training(self) -> bool:
@@ -217,7 +218,7 @@ class Comparer:
     def side(self, question: Question, settings: Mapping[str, Any]) -> Side:
         """A scenario by that command; computed once."""
         scenario = read_scenario(settings)
-        key = f"{question} {scenario.model_dump_json(exclude_defaults=True)}"
+        key = _key(question, scenario)
         if key not in self._sides:
             self._sides[key] = side_of(question, scenario)
         return self._sides[key]
@@ -243,8 +244,8 @@ class Comparer:
         def helps(value: float) -> bool | None:
             x = int(value) if BY_NAME[name].kind == "count" else value
             try:
-                having = self._side_at(question, {**sides.having, name: x})
-                without = plain if is_own else self._side_at(question, {**plain.settings, name: x})
+                having = side_of(question, read_scenario(_plain({**sides.having, name: x})))
+                without = plain if is_own else self._without_at(question, {**plain.settings, name: x})
             except OrreryError:
                 return None
             if found.lever.extension_point == REASONING:
@@ -254,9 +255,14 @@ class Comparer:
 
         return break_even(name, float(at), helps)
 
-    def _side_at(self, question: Question, settings: Mapping[str, Any]) -> Side:
-        """A side at another value of an input; not kept, since there are many."""
-        return side_of(question, read_scenario(_plain(settings)))
+    def _without_at(self, question: Question, settings: Mapping[str, Any]) -> Side:
+        """The side without a technique at another value of an input, the same for many techniques: its figures alone
+        are kept, since there are many."""
+        scenario = read_scenario(_plain(settings))
+        key = _key(question, scenario)
+        if key not in self._sides and key not in self._figures:
+            self._figures[key] = replace(side_of(question, scenario), about=None, answer=None)
+        return self._sides.get(key) or self._figures[key]
 
     def _why_idle(self, on: Mapping[str, Any], having: Side) -> str:
         found = found_in(having)
@@ -269,6 +275,10 @@ class Comparer:
         """The plain command of a side, as typed."""
         read = {k: v for k, v in settings.items() if question in BY_NAME[k].commands}
         return " ".join((f"orrery {question}", *(flag(key, value) for key, value in read.items())))
+
+
+def _key(question: Question, scenario: Scenario) -> str:
+    return f"{question} {scenario.model_dump_json(exclude_defaults=True)}"
 
 
 def found_in(side: Side) -> Found:
