@@ -169,8 +169,6 @@ def test_a_beginning_names_what_begins_so(word, near):
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("meta-llama/Llama-3.2-11B-Vision-Instruct", "cross-attention"),
-        ("llama-3.2-90b-vision", "Take llama-3.1-70b, its language model"),
         ("google/diffusiongemma-26B-A4B-it", "Take gemma-4-26b-a4b"),
         ("GSAI-ML/LLaDA-8B-Instruct", "denoising"),
     ],

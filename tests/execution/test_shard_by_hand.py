@@ -493,3 +493,24 @@ def test_shared_weights_lie_once_on_every_stage():
     staged, plain = (shard(cut(config=config | {"layers_block_type": many}, pp=n)).weight_bytes for n in (2, 1))
     ends = 2 * 1000 * 64
     assert staged == pytest.approx((plain - ends - 2 * once) * 28 / 55 + 2 * once + ends)
+
+
+def test_layers_at_rest_are_held_and_never_read():
+    """Of five layers two attend to pictures: 4 x 64 x 64 in attention, 3 x 64 x 96 behind it, norms of 2 x 16 and of
+    2 x 64, two gates; eight more rows of the embedding. Two devices hold half of these each."""
+    config = {
+        "model_type": "mllama_text_model",
+        "hidden_size": 64,
+        "num_hidden_layers": 5,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 4,
+        "intermediate_size": 96,
+        "cross_attention_layers": [1, 3],
+    }
+    llama = {"model_type": "llama"} | {k: v for k, v in config.items() if k.startswith(("h", "i", "num_a", "num_k"))}
+    crossing = 4 * 64 * 64 + 3 * 64 * 96 + 2 * 16 + 2 * 64 + 2
+    for tp in (1, 2):
+        whole, plain = (cut(config=c, tp=tp) for c in (config, llama | {"num_hidden_layers": 3}))
+        assert shard(whole).weight_bytes - shard(plain).weight_bytes == (2 * crossing + 8 * 64) * 2 / tp
+        assert shard(whole).linears == shard(plain).linears
+        assert cache_of(whole) == cache_of(plain)

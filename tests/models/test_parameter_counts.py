@@ -53,6 +53,8 @@ ROUNDED = {
     "tencent/Hy4-preview-FP8": (770e9, 0.001),
     "Qwen/Qwen3.8-Flash-Next": (176e9, 0.01),  # published as 125 and 51, without the tower
     "Qwen/Qwen3.8-Flash-Next-FP8": (176e9, 0.01),
+    "meta-llama/Llama-3.2-11B-Vision": (10.7e9, 0.003),
+    "meta-llama/Llama-3.2-90B-Vision": (88.6e9, 0.001),
     "Zyphra/Zamba2-2.7B": (2.7e9, 0.02),
     "Zyphra/Zamba2-7B": (7.4e9, 0.01),
     "poolside/Laguna-M.1": (225e9, 0.005),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from orrery.base.errors import ScenarioError
 from orrery.models.config import parse
 from orrery.models.model import LatentAttention, SoftmaxAttention
 
@@ -94,3 +95,23 @@ def test_windows_of_compass_only_where_a_list_says_so():
     listed = ["sliding_attention"] * 3 + ["full_attention"]
     assert [b.mixer.window_tokens for b in parse(config, name="x").blocks] == [0]
     assert [b.mixer.window_tokens for b in parse(config | {"layer_types": listed}, name="x").blocks] == [3, 0]
+
+
+def test_layers_that_attend_to_pictures_rest():
+    config = {"model_type": "mllama_text_model", **SIZES, "num_key_value_heads": 2, "cross_attention_layers": [1, 9]}
+    model = parse(config, name="x")
+    crossing = LLAMA + 2 * 4 + 2  # norms of queries and keys, two gates
+    assert model.resting_parameters == crossing
+    assert model.num_parameters == 80 + 8 * 8 + 80 + 8 + 3 * LLAMA + crossing  # eight rows for pictures
+    assert model.num_active_parameters == 80 + 8 + 3 * LLAMA
+    assert "1 layer that attends to pictures rest" in dict(model.published)["layers"]
+    silent = {k: v for k, v in config.items() if k != "cross_attention_layers"}
+    assert [b.count for b in parse(silent | {"num_hidden_layers": 12}, name="x").blocks] == [
+        10
+    ]  # the fourth, the ninth
+
+
+def test_a_model_of_such_layers_alone_is_refused():
+    config = {"model_type": "mllama_text_model", **SIZES, "num_key_value_heads": 2}
+    with pytest.raises(ScenarioError, match="fewer layers than the model has"):
+        parse(config | {"num_hidden_layers": 2, "cross_attention_layers": [0, 1]}, name="x")

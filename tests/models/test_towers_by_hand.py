@@ -26,6 +26,13 @@ def counted(kind, vision, text_hidden=5):
             SMALL | {"out_hidden_size": 5, "depth": 2, "deepstack_visual_indexes": [1]},
             3074 + 4608 + 98 + 121 + 133,
         ),
+        # 3 x 14 x 14, no bias, and a class; five positions, a gate; nine shapes of four tiles: five places of each, and
+        # twice one with a gate; two norms; layers of 16 + 9 + 8 + 8, one of two with two gates; two to seven
+        (
+            "mllama",
+            SMALL | {"image_size": 28, "num_hidden_layers": 1, "num_global_layers": 1, "vision_output_dim": 7},
+            1176 + 2 + 10 + 1 + 9 * 4 * 5 * 2 + 2 * (9 * 4 * 2 + 1) + 8 + 41 + 43 + 40,
+        ),
         # 2 frames of 3 x 14 x 14, no bias; layers of 24 + gate and up 18 + 8 + 4; merger 2 + 72 + 45
         ("qwen2_5_vl", SMALL | {"depth": 2}, 2352 + 108 + 119),
         # one frame of 3 x 14 x 14 twice, no bias; layers of 24, four times as wide 24 + 18, norms 8; merger 4 + 72 + 45

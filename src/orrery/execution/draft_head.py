@@ -86,6 +86,7 @@ def head_of(deployment: Deployment) -> Deployment:
         embedding_parameters=0,
         other_parameters=0,
         tower_parameters=0,
+        resting_parameters=0,
         tower=None,
         draft_parameters=0,
         draft_block=None,

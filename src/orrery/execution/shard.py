@@ -345,7 +345,8 @@ def _weight_bytes(
     top = sum(x.weight_bytes for x in head) if not model.is_head_tied or deployment.layout.pp > 1 else 0.0
     encoder = sum(b.num_parameters for b in model.encoder) * bytes_per_element(deployment.formats.weights) / tp
     ends = embedding + top if deployment.layout.pp == 1 else max(embedding, top)
-    return (layers + other) * share + shared + ends + encoder
+    resting = model.resting_parameters * bytes_per_element(deployment.formats.weights) / tp
+    return (layers + other + resting) * share + shared + ends + encoder
 
 
 def _table_format(deployment: Deployment) -> str:

@@ -237,6 +237,7 @@ class Model:
     table_parameters: int = 0  # of the embedding's, those in tables of word sequences
     encoder: tuple[Block, ...] = ()
     tower_parameters: int = 0  # vision or audio towers and their projectors
+    resting_parameters: int = 0  # of layers that text alone passes over: held, and never read
     tower: Tower | None = None  # the vision tower layer by layer, where it is known so
     draft_parameters: int = 0  # multi-token-prediction layers that the checkpoint carries and serving may leave out
     draft_block: Block | None = None  # one of these layers, where it is not like the last of the model
@@ -273,7 +274,8 @@ class Model:
         """All parameters as transformers counts them: a tied head once, draft layers not."""
         head = self.head.num_parameters if self.head and not self.is_head_tied else 0
         blocks = sum(b.num_parameters for b in (*self.blocks, *self.encoder))
-        return blocks + self.embedding_parameters + head + self.other_parameters + self.tower_parameters
+        resting = self.tower_parameters + self.resting_parameters
+        return blocks + self.embedding_parameters + head + self.other_parameters + resting
 
     @property
     def has_latent_attention(self) -> bool:

@@ -165,6 +165,22 @@ def _glm5(v: Fields, text_hidden: int) -> int:
     return patches + v.size("depth") * (layer + norms) + hidden + merger
 
 
+def _mllama(v: Fields, text_hidden: int) -> int:
+    """Llama 3.2 Vision: local and gated global layers without biases in attention; positions of patches, of tiles, and
+    of tiles before and after the layers, one set for each shape of picture."""
+    hidden, ffn = v.size("hidden_size", default=1280), v.size("intermediate_size", default=5120)
+    patch, size = v.size("patch_size", default=14), v.size("image_size", default=448)
+    tiles = v.size("max_num_tiles", default=4) * hidden
+    shapes = 1 + (len(v.items("supported_aspect_ratios")) or 8)
+    places = (size // patch) ** 2 + 1
+    positions = 1 + places * hidden + shapes * places * tiles + 2 * (shapes * tiles + 1)
+    layer = 4 * hidden * hidden + _linear(hidden, ffn) + _linear(ffn, hidden) + 4 * hidden
+    plain, gated = v.size("num_hidden_layers", default=32), v.size("num_global_layers", default=8)
+    projector = _linear(v.size("vision_output_dim", default=7680), text_hidden)
+    ends = _patches(v, hidden, False) + hidden + 4 * hidden
+    return ends + positions + plain * layer + gated * (layer + 2) + projector
+
+
 def _minimax(v: Fields, text_hidden: int) -> int:
     """MiniMax-M3: a CLIP tower on pairs of frames; two projections, before and after four patches are merged."""
     hidden, ffn = v.size("hidden_size"), v.size("intermediate_size")
@@ -190,6 +206,7 @@ TOWERS: dict[str, Callable[[Fields, int], int]] = {
     "internvl": _internvit,
     "interns1": _internvit,
     "llama4": _llama4,
+    "mllama": _mllama,
     "gemma4": _gemma4,
     "gemma3": _siglip,
     "mistral3": _pixtral,

@@ -121,6 +121,7 @@ def _model(name: str) -> Table:
             "is_head_tied",
             "embedding_parameters",
             "tower_parameters",
+            "resting_parameters",
             "draft_parameters",
         )
     ]

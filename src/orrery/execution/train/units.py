@@ -263,7 +263,8 @@ def _average(layers: list[tuple[float, Layer]]) -> Layer:
 
 def _embedding(job: TrainingJob, streams: Streams, choice: Choice) -> End:
     zero = np.zeros(choice.tp.shape)
-    parameters = job.model.embedding_parameters / choice.tp + job.model.tower_parameters
+    cut = job.model.embedding_parameters + job.model.resting_parameters
+    parameters = cut / choice.tp + job.model.tower_parameters
     return End(
         products=nothing(choice),
         stream_forward_s=streams.forward_s,
