@@ -9,7 +9,11 @@ from orrery.execution.train.layout import TrainingLayout
 from orrery.planner.architecture.evolution import _ranked
 from orrery.planner.launch import tensorrt_llm
 from orrery.planner.launch.training import deepspeed, torchtitan
-from orrery.planner.rlhf import generation, search
+from orrery.planner.plan import Plan
+from orrery.planner.rlhf import generation, search, ways
+from orrery.planner.rlhf.generation import Generation
+from orrery.planner.rlhf.plan import Evaluator
+from orrery.planner.training import nearby
 
 
 def test_equals_do_not_beat_each_other():
@@ -139,3 +143,90 @@ def test_chunks_of_a_stage_share_its_layers(vp, layers):
     torchtitan._Body._parallelism(body)
     assert said.get("parallelism.pipeline_parallel_layers_per_stage") == layers
     assert said["parallelism.pipeline_parallel_degree"] == "2"
+
+
+def test_a_reader_gets_the_tokens_of_one_over_the_time_of_each():
+    speed = Plan.output_tokens_per_s_per_user.fget
+    assert speed(SimpleNamespace(operation=SimpleNamespace(tpot_s=0.02))) == 50.0
+    assert speed(SimpleNamespace(operation=SimpleNamespace(tpot_s=0.0))) == 0.0
+
+
+def call_of(sharding, place):
+    return SimpleNamespace(way=SimpleNamespace(sharding=sharding), place=place)
+
+
+@pytest.mark.parametrize(
+    ("home", "shardings", "moved_s"),
+    [
+        (-1, ("none", "none"), 0.0),  # its model is trained nowhere
+        (-1, ("none", "zero3"), 0.0),
+        (0, ("none", "none"), 7.0),  # from one layout to another
+        (0, ("zero3", "zero3"), 0.0),
+        (0, ("none", "zero3"), 9.0),  # gathered from shards, or dealt out to them
+        (0, ("zero3", "none"), 9.0),
+    ],
+)
+def test_parameters_come_from_where_their_model_is_trained(home, shardings, moved_s):
+    placed = [call_of(sharding, place) for sharding, place in zip(shardings, ("a", "b"), strict=True)]
+    fake = SimpleNamespace(
+        home={1: home}, bytes={1: 4.0}, _moves={(4.0, "a", "b"): 7.0}, _gathered=lambda home, target, call: 9.0
+    )
+    assert Evaluator.moved_s(fake, placed, 1) == moved_s
+
+
+def test_replicas_share_a_batch_in_whole_sequences(monkeypatch):
+    """Nine sequences over two replicas are five on the fuller one, in two waves three each; evenly they are not."""
+    asked = []
+    run = SimpleNamespace(time_s=1.0, weights_bytes=1.0, work_bytes=1.0)
+
+    def written(tp, pp, each, waves):
+        asked.append((each, waves))
+        return run
+
+    monkeypatch.setattr(ways, "WAVES", (1, 2, 4))
+    monkeypatch.setattr(ways, "Generation", lambda job, role: SimpleNamespace(run=written))
+    monkeypatch.setattr(ways, "CallPlacement", lambda **given: given)
+    job = SimpleNamespace(batch=9)
+    assert len(ways.generate_ways(job, "actor", [(1, 2, 2)], is_even=False)) == 3
+    assert asked == [(5, 1), (3, 2), (2, 4)]
+    assert ways.generate_ways(job, "actor", [(1, 2, 2)]) == []
+    assert ways.generate_ways(job, "actor", [(1, 6, 2)], is_even=False) == []  # fewer sequences than stages
+
+
+def test_of_chains_that_end_alike_the_first_start_stays(monkeypatch):
+    """The fastest stays, the first of equals; a chain that finds nothing that fits is passed by."""
+    ends = {0: None, 1: 3.0, 2: 2.0, 3: 2.0}
+    found = {n: s and SimpleNamespace(time_s=s, number=n) for n, s in ends.items()}
+    monkeypatch.setattr(search, "Evaluator", lambda job: None)
+    monkeypatch.setattr(search, "greedy", lambda space: ["greedy"])
+    monkeypatch.setattr(search, "_chain", lambda space, evaluator, start, count, seed, number: found[number])
+    best = search.search(SimpleNamespace(job=None), starts=(["a"], ["b"], ["c"]))
+    assert best.number == 2
+
+
+def test_a_nearby_layout_shares_its_parameters_among_all(monkeypatch):
+    """Groups of a sharding belong to the degrees that they were chosen with."""
+    family = SimpleNamespace(**{name: getattr(TrainingLayout(dp=4), name) for name in nearby.DEGREES})
+    monkeypatch.setattr(nearby, "families", lambda job, fixed: [family])
+    monkeypatch.setattr(nearby, "_distance_of", lambda f, layout: 0.0)
+    start = TrainingLayout(dp=8, sharding="zero3", sharding_group=4, micro_batch=3)
+    found = list(nearby._candidates(SimpleNamespace(global_batch=16), start, keeps_choices=True))
+    assert {(one.dp, one.sharding_group, one.secondary_group, one.micro_batch) for one in found} == {(4, 0, 0, 4)}
+
+
+def test_a_stage_decodes_at_least_one_sequence(monkeypatch):
+    """Three sequences in two parts are one and a half in a step; one is one, not half of one."""
+    asked = []
+
+    def steps_of(*given):
+        asked.append(given[3].tolist())
+        raise StopIteration
+
+    moments = SimpleNamespace(sequences=np.array([3.0, 1.0]), context_tokens=np.array([5.0, 5.0]))
+    monkeypatch.setattr(generation, "steps_of", steps_of)
+    fake = SimpleNamespace(
+        job=SimpleNamespace(prompt_tokens=4), _deployed=lambda *_: None, _moments_of=lambda *_: moments
+    )
+    with pytest.raises(StopIteration):
+        Generation._write(fake, 1, 2, 3, 1)
+    assert asked == [[1.5, 1.0, 0.0]]

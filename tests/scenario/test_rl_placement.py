@@ -29,6 +29,7 @@ JOB = {
 def placed(**settings):
     found = train_rl_placement(**{**JOB, "rl_placement": "searched", **settings})
     assert isinstance(found, RlPlacementAnswer)
+    assert found.settings["rl"] is True
     return found
 
 
