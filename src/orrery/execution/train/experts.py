@@ -118,7 +118,7 @@ def mask_flops(job: TrainingJob, experts: Experts, choice: Choice) -> Floats:
     if dispatcher_of(job) != EINSUM:
         return np.zeros(choice.tp.shape)
     own, places = _masks(job, experts, choice)
-    return 2.0 * 2.0 * choice.micro_batch * own * places * experts.hidden_size
+    return 2.0 * 2.0 * experts.hidden_size * (choice.micro_batch * own * places).astype(np.float64)
 
 
 def _masks(job: TrainingJob, experts: Experts, choice: Choice) -> tuple[Ints, Ints]:
