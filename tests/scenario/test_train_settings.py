@@ -104,7 +104,7 @@ def test_slices_are_compared_and_the_ones_asked_for_are_taken():
     answer = orrery.train(**TP, tensor_overlap="domino")
     rows = {(r["row_slices"], r["column_slices"]): r["step_s"] for r in answer.table("slices")}
     assert rows[2, 1] == answer.step_time_s  # the technique's own choice
-    assert rows[1, 1] == max(rows.values())
+    assert rows[1, 1] == pytest.approx(max(rows.values()), rel=1e-12)
     best = min(rows, key=rows.__getitem__)
     knobs = [f"tensor_overlap.row_slices={best[0]}", f"tensor_overlap.column_slices={best[1]}"]
     assert orrery.train(**TP, tensor_overlap="domino", knob=knobs).step_time_s == min(rows.values())
