@@ -2,7 +2,7 @@
 
 import pytest
 
-from orrery import estimate, plan, simulate
+from orrery import estimate, plan, simulate, what_if
 from orrery.catalog.engines import UNVERSIONED, get_engine
 from orrery.execution.host import launches_s
 from orrery.execution.shard import num_kernels
@@ -79,3 +79,9 @@ def test_an_engine_without_graphs_says_that_there_is_nothing_to_turn_off():
 )
 def test_vllm_has_graphs_since_december_2023(version, has):
     assert get_engine("vllm", version).has_cuda_graphs is has
+
+
+def test_what_graphs_bring_is_the_difference_of_both_answers():
+    (found,) = what_if("cuda-graphs", **DECODING).results
+    assert found.without.figures["tpot_s"] == estimate(**DECODING, enforce_eager=True).estimate.tpot_s
+    assert found.having.figures["tpot_s"] == estimate(**DECODING).estimate.tpot_s

@@ -345,4 +345,4 @@ def test_what_makes_it_fit_stands_alone_where_nothing_else_can_be_had(client):
 def test_a_ranking_names_what_is_in_use(client):
     page = client.get("/what-if", params={**LOOP, "weights": "fp8", "whole": "1"}).text
     assert "In use here; without is with it off: fp8-weights." in page
-    assert "In use by default; without is with it off: chunked-prefill, asynchronous-attention." in page
+    assert "In use by default; without is with it off: cuda-graphs, chunked-prefill, asynchronous-attention." in page
