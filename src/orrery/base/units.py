@@ -127,12 +127,12 @@ def si(value: float, unit: str = "", digits: int = 3) -> str:
 
 
 def percent(frac: float, decimals: int = 0, *, is_signed: bool = False) -> str:
-    """A share in percent with a space before the sign, as SI writes it, to so many decimals.
+    """A share in percent with a space before the sign, as SI writes it, to so many decimals; zero is never negative.
 
-    >>> percent(0.308, 1), percent(0.5), percent(-0.25, is_signed=True)
-    ('30.8 %', '50 %', '-25 %')
+    >>> percent(0.308, 1), percent(0.5), percent(-0.25, is_signed=True), percent(-0.0004, 1)
+    ('30.8 %', '50 %', '-25 %', '0.0 %')
     """
-    return f"{100 * frac:{'+' if is_signed else ''}.{decimals}f} %"
+    return f"{100 * frac:{'+' if is_signed else ''}z.{decimals}f} %"
 
 
 def symbol(unit: str) -> str:
