@@ -22,7 +22,8 @@ _UNITS = ("bytes", "s", "w", "hz", "j", "flops", "frac", "tokens")
 
 def curve(reading: Reading) -> str:
     """The prediction over the input: a line where the input is a number, else a row for each of its words."""
-    title = f"{metric_name(reading.metric).capitalize()} over {input_name(reading.input)}"
+    name = metric_name(reading.metric)
+    title = f"{name[:1].upper()}{name[1:]} over {input_name(reading.input)}"
     against = f"against {describe(reading.baseline, 60)}" if reading.baseline else ""
     numbers = _numbers(reading)
     predicted = [point.predicted for point in reading.points]
