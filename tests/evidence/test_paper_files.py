@@ -69,7 +69,8 @@ def written(folder, text):
 
 def test_the_papers_of_the_serving_layer_are_there():
     assert {"distserve", "splitwise", "sarathi-serve", "nanoflow", "layered-prefill", "tokenweave"} <= set(KEYS)
-    assert not [p for p in FOLDER.glob("*/*") if p.suffix not in {".py", ".toml"} and p.name != "__pycache__"]
+    files = {p for p in FOLDER.glob("*/*") if "__pycache__" not in p.parts}
+    assert {p.suffix for p in files} == {".py", ".toml"}
     homeless = {p.name for p in FOLDER.iterdir() if p.is_dir() and not (p / "paper.toml").exists()}
     assert homeless <= {"shared", "__pycache__"}
 
