@@ -7,8 +7,18 @@ import pytest
 from battery import over
 
 from orrery.catalog import engines
-from orrery.catalog.devices import get_device
-from orrery.catalog.engines import FITTED, POOLED, UNVERSIONED, get_engine, host_of, newest_release, version_at
+from orrery.catalog.devices import device_names, get_device
+from orrery.catalog.engines import (
+    FITTED,
+    POOLED,
+    UNVERSIONED,
+    engine_names,
+    engine_notes,
+    get_engine,
+    host_of,
+    newest_release,
+    version_at,
+)
 from orrery.catalog.models import get_model
 from orrery.catalog.named_files import read_file
 from orrery.catalog.releases import newest_at, release_day
@@ -150,3 +160,19 @@ def test_atom_takes_prompts_first_and_all_of_its_kernels_from_aiter():
     assert (atom.max_num_seqs, atom.max_num_batched_tokens, atom.has_mixed_steps) == (512, 16384, False)
     assert vllm.has_mixed_steps
     assert {(rule.kind, rule.backend) for rule in atom.backends} == {(k, "aiter") for k in ("moe", "attention", "gemm")}
+
+
+@pytest.mark.parametrize(
+    ("engine", "device", "vendors"),
+    [("atom", "h100-sxm", "AMD"), ("tensorrt-llm", "mi355x", "NVIDIA"), ("atom", "mi355x", ""), ("vllm", "mi355x", "")],
+)
+def test_an_engine_on_devices_that_it_does_not_run_on_says_so(engine, device, vendors):
+    found = [n for n in engine_notes(engine, get_device(device)) if "runs on devices of" in n]
+    assert len(found) == bool(vendors)
+    assert all(n.startswith(f"engine: {engine} runs on devices of {vendors} alone; on {device}") for n in found)
+
+
+def test_vendors_of_engines_are_vendors_of_devices():
+    known = {get_device(name).vendor for name in device_names()}
+    named = {v for name in engine_names() for v in read_file(engines.FOLDER, name).get("vendors", ())}
+    assert named <= known

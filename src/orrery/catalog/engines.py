@@ -3,10 +3,10 @@
 ``facts/engines/<name>.toml`` holds the defaults, one ``[[version]]`` table for each release that changed them, oldest
 first; a later table only says what it changes; ``[[since]]`` tables change defaults within an era, whose fitted
 constants stay; ``[[by_memory]]`` tables, of all releases or of one and those after it, say what goes by the memory of
-the device, of some ``vendors`` only where they are named;
-``runs_on`` names the engine whose library it starts, and so whose host
-constants it has. ``facts/calibrations/engines.toml`` holds the fitted host constants and
-the error of each kind of run. A name that ends in ``.toml`` is a correction by a user's own runs; see ``corrected``.
+the device, of some ``vendors`` only where they are named; ``vendors`` above all tables says whose devices it runs on,
+where not on everybody's; ``runs_on`` names the engine whose library it starts, and so whose host constants it has.
+``facts/calibrations/engines.toml`` holds the fitted host constants and the error of each kind of run. A name that ends
+in ``.toml`` is a correction by a user's own runs; see ``corrected``.
 """
 
 from collections.abc import Iterable, Mapping
@@ -140,10 +140,20 @@ def _spread(table: Mapping[str, float], because: str) -> Spread:
 
 
 def engine_notes(name: str, device: Device) -> tuple[str, ...]:
-    """Notes beside an answer: a user file's constants, and what a preset leaves out."""
+    """Notes beside an answer: a user file's constants, what a preset leaves out, devices that it does not run on."""
     if is_own_file(name):
         return (read_corrected(name, "engine", ASSUMED_HOST).note(device),)
-    return tuple(read_file(FOLDER, file_called(FOLDER, "engine", name)).get("notes", ())) if name else ()
+    if not name:
+        return ()
+    called = file_called(FOLDER, "engine", name)
+    raw = read_file(FOLDER, called)
+    vendors = raw.get("vendors", (device.vendor,))
+    if device.vendor in vendors:
+        return tuple(raw.get("notes", ()))
+    return (
+        *raw.get("notes", ()),
+        f"engine: {called} runs on devices of {', '.join(vendors)} alone; on {device.name} this is what it would do",
+    )
 
 
 @lru_cache(maxsize=256)
