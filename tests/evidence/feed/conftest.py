@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from orrery.evidence.feed.pace import Clock
+from orrery.evidence.feed.store import Store
 
 
 class Server(ThreadingHTTPServer):
@@ -76,6 +77,13 @@ class FakeTime:
     @property
     def clock(self):
         return Clock(now_s=lambda: self.now, wait_s=self.wait)
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A reader's library, without papers."""
+    with Store(tmp_path / "library.sqlite") as store:
+        yield store
 
 
 @pytest.fixture

@@ -25,12 +25,6 @@ TODAY = date(2026, 11, 22)
 
 
 @pytest.fixture
-def store(tmp_path):
-    with Store(tmp_path / "library.sqlite") as store:
-        yield store
-
-
-@pytest.fixture
 def reader(fake_time):
     return Reader(pace=RateLimiter(interval_s=3.0, clock=fake_time.clock), clock=fake_time.clock)
 

@@ -19,19 +19,12 @@ from orrery.evidence.feed.records import FRESH_DAYS, all_records, not_asked
 from orrery.evidence.feed.saved_entries import all_entries, save_entries
 from orrery.evidence.feed.scholar import read_scholar
 from orrery.evidence.feed.sources import SOURCES, about, url_of
-from orrery.evidence.feed.store import Store
 from orrery.evidence.feed.text import title_id
 
 TODAY = date(2026, 11, 22)
 NEW = Known(id="2611.00001", title="Caches of tomorrow")
 OLD = Known(id="2401.00002", title="Caches of yesterday")
 NAMELESS = Known(id=title_id("A cache without a number"), title="A cache without a number")
-
-
-@pytest.fixture
-def store(tmp_path):
-    with Store(tmp_path / "library.sqlite") as store:
-        yield store
 
 
 @pytest.fixture

@@ -29,12 +29,6 @@ def entry(id="2611.00001", title="Cold Tokens", abstract="Words.", **more):
     return Entry(id=id, title=title, abstract=abstract, source="test", **more)
 
 
-@pytest.fixture
-def store(tmp_path):
-    with Store(tmp_path / "library.sqlite") as store:
-        yield store
-
-
 def test_a_paper_comes_back_as_it_went_in(store):
     whole = entry(
         authors=("Ada", "Cy"),
