@@ -11,7 +11,7 @@ from orrery.cli.output import console
 from orrery.cli.sheet import Sheet
 from orrery.cli.tables import print_facts
 from orrery.reports.words import BOUND_BY
-from orrery.scenario.train import TrainAnswer
+from orrery.scenario.train import KINDS, TrainAnswer
 from orrery.scenario.train_against import Against
 from orrery.scenario.train_offload import OffloadAnswer
 from orrery.scenario.train_plan import TrainPlanAnswer
@@ -195,18 +195,7 @@ def _plan_table(answer: TrainPlanAnswer) -> Sheet:
         table.add_column(column, minor=1)
     for plan in answer.plans:
         usd = plan.usd_per_million_tokens
-        network = sum(
-            plan.parts[n]
-            for n in (
-                "tensor parallel",
-                "context parallel",
-                "expert parallel",
-                "sharding",
-                "hand-overs",
-                "gradient reduction",
-                "parameter gathering",
-            )
-        )
+        network = sum(plan.parts[n] for n in KINDS["network"])
         table.add_row(
             str(plan.layout),
             text(plan.step_time_s, "s"),
