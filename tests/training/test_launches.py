@@ -109,6 +109,6 @@ def test_overlapped_micro_batches_hide_the_exchange():
 def test_a_setting_that_changes_nothing_says_so(settings, name):
     dense = JOB | {"model": "llama-3.1-8b", "ep": 1, "sharding": "zero3", "recompute": "full"} | settings
     found = orrery.train(**dense)
-    assert any(n.startswith(f"{name}: no effect on this job") for n in found.notes)
+    assert any(n.startswith(f"{name} = {settings[name]}: no effect on this deployment: ") for n in found.notes)
     without = orrery.train(**{k: v for k, v in dense.items() if k != name})
     assert found.step_time_s == without.step_time_s

@@ -21,6 +21,9 @@ ROUTER, MAPS = "moe_router", "moe_preprocess"
 PARTS = (ATTENTION, MLP, RECURRENT, EXPERTS, ROUTER, MAPS)
 """Parts of a layer that have graphs of their own, by Megatron's names."""
 
+OF_EXPERTS = frozenset({EXPERTS, ROUTER, MAPS})
+"""Parts of routed experts."""
+
 MIXER_LAUNCHES, MLP_LAUNCHES = 6, 5
 """Kernels of a dense layer: norm, queries with keys and values, rotation, attention, output, sum; norm, products in,
 activation, product out, sum."""

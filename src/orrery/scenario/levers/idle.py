@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from orrery.base.technique import ACTS_ALONE
 from orrery.execution.overlap import OVERLAPS
+from orrery.training.launches import OF_EXPERTS, read_scopes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +20,7 @@ class Found:
     replicas: int = 1
     has_pools: bool = False  # prompts have replicas of their own
     has_experts: bool = False
+    has_fused_attention: bool = True
     sums_by_layer: bool = False  # gradients leave with their layer, micro-batch by micro-batch
     has_host_cache: bool = False
     has_pauses: bool = True  # people, turns or calls, which think between requests
@@ -82,6 +84,10 @@ NOTED_OF_PLANS = ("think_s", "moe_backend", "kv_kept_tokens", "kv_kept_bytes", "
 
 NOTED_OF_ONE = (*NOTED_OF_PLANS[:-1], "host_memory_bytes_per_s", "input_tokens_std", "output_tokens_std")
 """The same of an estimate, which says the rest beside what it computes."""
+
+
+NOTED_OF_FRAMEWORKS = ("native_attention", "cuda_graphs", "overlap_micro_batches")
+"""The same of a training job or the plan of one, whatever its layouts."""
 
 
 def idle_notes(given: Mapping[str, object], found: Found, names: Iterable[str] = NOTED) -> tuple[str, ...]:
@@ -159,6 +165,15 @@ def _experts(value: str, f: Found) -> str:
 
 def _has_experts(value: str, f: Found) -> str:
     return "" if f.has_experts else "the model has no experts"
+
+
+def _native_attention(value: str, f: Found) -> str:
+    return "" if f.has_fused_attention else "no fused attention runs in this job"
+
+
+def _cuda_graphs(value: str, f: Found) -> str:
+    scopes = read_scopes(value)
+    return _has_experts(value, f) if scopes and scopes <= OF_EXPERTS else ""
 
 
 def _sharding(value: str, f: Found) -> str:
@@ -248,6 +263,9 @@ _WHY = {
     "moe_backend": _has_experts,
     "all2all_backend": _has_experts,
     "dispatcher": _has_experts,
+    "native_attention": _native_attention,
+    "cuda_graphs": _cuda_graphs,
+    "overlap_micro_batches": _has_experts,
     "lengths": _lengths,
     "input_tokens_std": _spread_of_inputs,
     "output_tokens_std": _spread_of_outputs,
