@@ -149,6 +149,14 @@ def test_parts_are_as_wide_as_they_are_large_and_never_vanish(read):
     assert mark > end
 
 
+def test_a_part_is_named_whole_or_by_its_colour_alone(read):
+    bars = [Bar("a", [Part("weights", 70.0), Part("driver and libraries", 8.0)])]
+    drawing = read(stacked(bars, MEMORY, title="Memory"))
+    on_bars = [one.text for one in drawing.all("text") if "orr-c" in one.get("class", "").split()]
+    assert on_bars == ["weights"]
+    assert "driver and libraries" in drawing.words  # in the legend
+
+
 def test_kinds_differ_in_hatch(read):
     drawing = read(stacked([Bar("a", [Part(str(n), 1.0) for n in range(5)])], MEMORY, title="Hatch"))
     patterns = {e.get("id"): e[1].get("d") for e in drawing.all("pattern")}

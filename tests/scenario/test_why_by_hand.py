@@ -145,7 +145,10 @@ def test_kernels_that_take_longer_in_a_step_are_said_to(answer, ratios, is_said)
     for name, at in (("tpot_s", 0), ("ttft_s", 1)):
         step = why(with_ratios(answer, *ratios), name).parts[at]
         assert (
-            step.rule.endswith("; kernels of vllm x memory_ratio, or x compute_ratio where operations bind") is is_said
+            step.rule.endswith(
+                "; kernels of vllm, times the engine's memory ratio, or its compute ratio where operations bind"
+            )
+            is is_said
         )
         assert bool({"memory_ratio", "compute_ratio"} & set(facts(step))) is is_said
 

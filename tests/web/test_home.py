@@ -89,7 +89,7 @@ def test_latencies_of_the_form_become_objectives():
 
 def test_the_question_in_a_line():
     settings = {"model": "m", "device": "d", "trace": "chat", "slo": ["ttft:1000"], "max_devices": "8"}
-    assert describe(settings) == "m on d: chat traffic, ttft within 1000 ms, at most 8 devices"
+    assert describe(settings) == "m on d: chat traffic, TTFT within 1000 ms, at most 8 devices"
     assert describe({"model": "m", "device": "d"}) == "m on d"
 
 

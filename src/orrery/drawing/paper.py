@@ -22,7 +22,7 @@ SIDE_PX = 14.0
 SCOPE = "\x00"
 """Stands for the drawing's own class until its name is known; no user's text can hold it."""
 
-_HEADING_PX, _LINE_PX, _SAYS_PX = 15.0, 17.0, 12.0
+_HEADING_PX, _HEADING_LINE_PX, _LINE_PX, _SAYS_PX = 15.0, 20.0, 17.0, 12.0
 _width_px = ContextVar("width_px", default=WIDTH_PX)
 
 
@@ -70,10 +70,14 @@ def path(d: str, kind: str) -> str:
 
 
 def heading(title: str, says: str) -> tuple[list[str], float]:
-    """The title and up to two lines of message (four on a narrow sheet), and where the free room below begins."""
+    """The title and up to two lines of message (two and four on a narrow sheet), and where the room below begins."""
     room = sheet_px() - 2 * SIDE_PX
+    first, *further = wrapped(title, room, _HEADING_PX, 2 if is_narrow() else 1) or [""]
     y = 26.0
-    out = [label(SIDE_PX, y, shortened(title, room, _HEADING_PX), "h")]
+    out = [label(SIDE_PX, y, first, "h")]
+    for line in further:
+        y += _HEADING_LINE_PX
+        out.append(label(SIDE_PX, y, line, "h"))
     for line in wrapped(says, room, _SAYS_PX, 4 if is_narrow() else 2):
         y += _LINE_PX
         out.append(label(SIDE_PX, y, line, "s"))

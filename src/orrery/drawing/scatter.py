@@ -114,7 +114,7 @@ def _names(on: Plane, named: list[Point], seen: list[Point]) -> list[str]:
     step = max(1, len(named) // _NAMED)
     out: list[str] = []
     for p in [*named[:1], *named[-1:], *named[1:-1:step]][: len(named)]:
-        text = shortened(p.name, 130.0, 11)
+        text = shortened(p.name, 0.6 * sheet_px(), 11)
         x, y, width = on.x.at(p.x), on.y.at(p.y), width_px(text, 11)
         for left, foot in ((x + 8, y - 5), (x + 8, y + 12), (x - 8 - width, y + 12), (x - 8 - width, y - 5)):
             box = (left, foot - 10, left + width, foot + 2)

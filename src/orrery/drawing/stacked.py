@@ -11,14 +11,14 @@ from orrery.drawing.hatch import fill, hatches, key
 from orrery.drawing.paper import SIDE_PX, finish, heading, hue, kinds_of, label, legend, nothing, path, rect, sheet_px
 from orrery.drawing.plane import foot_ticks
 from orrery.drawing.rows import RowNames, row_names
-from orrery.drawing.words import clean, counted, listed, px, shortened, width_px
+from orrery.drawing.words import clean, counted, listed, px, width_px
 
 MAX_BARS = 60
 MIN_PX = 2.0
 """A part is never drawn narrower, lest it vanish."""
 
 _ROW_PX, _BAR_PX = 30.0, 22.0
-_NAMED_PX, _MAX_KEYS = 40.0, 16
+_MAX_KEYS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,8 @@ def _bar(b: Bar, along: Scale, kinds: dict[str, int], names: RowNames, y: float)
         )
         width = edge - start
         yield f"<g {fill(number)}>{rect(start, y, width - (1.0 if width > 4 else 0.0), _BAR_PX, '', caption)}</g>"
-        if width > _NAMED_PX:
-            named = label(start + 6, y + 15, shortened(p.name, width - 12), "c")
+        if width_px(clean(p.name)) <= width - 12:
+            named = label(start + 6, y + 15, p.name, "c")
             yield f'<g class="orr-{hue(number)}" pointer-events="none">{named}</g>'
     mark = _mark(b)
     if mark is not None:

@@ -98,7 +98,7 @@ def _step(a: Answer, cost: Cost) -> Reason:
     found, engine = of_cost(cost), a.question.deployment.engine
     if (engine.memory_ratio, engine.compute_ratio) == (1.0, 1.0):
         return found
-    ratios = f"kernels of {engine.kernels} x memory_ratio, or x compute_ratio where operations bind"
+    ratios = f"kernels of {engine.kernels}, times the engine's memory ratio, or its compute ratio where operations bind"
     rule = "; ".join(x for x in (found.rule, ratios) if x)
     return replace(found, rule=rule, facts=(*found.facts, *_engine_facts(a, *RATIO_FACTS)))
 

@@ -40,17 +40,24 @@ def other_objectives(settings: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def describe(settings: Mapping[str, Any]) -> str:
-    """The question in a line: ``llama-3.1-70b on h100-sxm: chat traffic, ttft within 1000 ms, at most 8 devices``."""
-    text = f"{settings.get('model', 'a model')} on {settings.get('device', 'a device')}"
+    """The question in a line: ``llama-3.1-70b on h100-sxm: chat traffic, TTFT within 1000 ms, at most 8 devices``."""
+    devices = ", ".join(map(str.strip, str(settings.get("device", "a device")).split(",")))
+    text = f"{settings.get('model', 'a model')} on {devices}"
     lengths = " + ".join(str(settings[n]) for n in ("input_tokens", "output_tokens") if n in settings)
     parts = [
         f"{settings['trace']} traffic" if "trace" in settings else "",
         f"{settings['rate']} requests/s" if "rate" in settings else "",
         f"{lengths} tokens" if lengths else "",
         *(
-            f"{metric} within {limit} ms"
+            f"{_spoken(metric)} within {limit} ms"
             for metric, _, limit in (str(s).partition(":") for s in settings.get("slo", []))
         ),
         f"at most {settings['max_devices']} devices" if "max_devices" in settings else "",
     ]
     return f"{text}: {', '.join(p for p in parts if p)}" if any(parts) else text
+
+
+def _spoken(metric: str) -> str:
+    """``p99_ttft`` as p99 TTFT."""
+    share, _, name = metric.rpartition("_")
+    return f"{share} {name.upper()}".strip()

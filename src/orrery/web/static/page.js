@@ -28,11 +28,13 @@ document.addEventListener("DOMContentLoaded", () => {
   if (history.state?.htmx && loaded !== shown) { location.reload(); }
 });
 
-// On a phone the answer comes first, and the form that it was asked with is folded.
-document.addEventListener("DOMContentLoaded", () => {
+// On a phone the answer comes first: the form that it was asked with and what explains it further are folded.
+const foldOnPhone = (part) => {
   if (!matchMedia("(max-width: 40rem)").matches) { return; }
-  for (const one of document.querySelectorAll("details.asked")) { one.open = false; }
-});
+  for (const one of part.querySelectorAll?.("details.on-desk") ?? []) { one.open = false; }
+};
+document.addEventListener("DOMContentLoaded", () => foldOnPhone(document));
+document.addEventListener("htmx:afterSwap", (event) => foldOnPhone(event.detail.target));
 
 // A command line may break between its words, never inside a flag.
 const FLAG = /((?<=^|\s)--?[a-z][\w-]*)/;
