@@ -230,3 +230,32 @@ def test_every_device_of_the_catalogue_answers_a_product_or_refuses():
         description += 1
         assert np.isfinite(row.time_s)
     assert description > 50
+
+
+@pytest.mark.parametrize(
+    ("asked", "setting", "is_used"),
+    [
+        ({"op": "gemm", "m": 64, "n": 512, "k": 512}, {"wide_frac": 0.2}, False),
+        ({"op": "gemm", "m": 64, "n": 512, "k": 512}, {"tensors": "none.npy"}, False),
+        (
+            {"op": "gemm", "m": 64, "n": 512, "k": 512, "weights": "int4", "activations": "int4+int8"},
+            {"wide_frac": 0.2},
+            True,
+        ),
+        (
+            {"op": "attention", "query_tokens": 256, "num_heads": 8},
+            {"cold": True},
+            False,
+        ),
+        ({"op": "rnn", "hidden_size": 512, "seq_len": 64}, {"meeting_s": 5e-6}, True),
+        ({"op": "rnn", "hidden_size": 512, "seq_len": 64, "variant": "launched"}, {"meeting_s": 5e-6}, False),
+        ({"op": "all-reduce", "devices": 16, "message_bytes": 1e6}, {"draws": 8}, False),
+    ],
+)
+def test_a_setting_that_no_row_depends_on_is_told(asked, setting, is_used):
+    device = "a100-sxm-80gb" if "activations" in asked else "h100-sxm"
+    (name,) = setting
+    plain, having = orrery.kernel(device=device, **asked), orrery.kernel(device=device, **asked, **setting)
+    is_told = f"{name}: these rows are the same without it" in having.notes
+    assert is_told is not is_used
+    assert is_told is ([r.time_s for r in having.rows] == [r.time_s for r in plain.rows])

@@ -22,7 +22,7 @@ from orrery.scenario.own_price import own_usd_per_hour
 from orrery.scenario.plan import EVERY_PLAN, IN_FULL, plan_scenario
 from orrery.scenario.plan_answer import PlanAnswer, memory_json, price_json
 from orrery.scenario.reasoning import OF_OTHER_RUNS, REASONING, reasoned, unused
-from orrery.scenario.resolve import Question, resolve
+from orrery.scenario.resolve import REDUNDANCY, Question, resolve
 from orrery.scenario.schema import Scenario, merged, refuse_foreign
 from orrery.scenario.sustained import SUSTAINED, Sustained, sustained
 from orrery.scenario.users import at_users
@@ -247,10 +247,11 @@ def _estimated(scenario: Scenario) -> Answer | InfeasibleAnswer:
 
 def _unused_notes(scenario: Scenario, question: Question) -> tuple[str, ...]:
     """Notes on settings that change no number of this estimate."""
-    if not scenario.asks(*NOTED_OF_ONE):
+    names = (*NOTED_OF_ONE, "expert_placement") if scenario.expert_placement == REDUNDANCY else NOTED_OF_ONE
+    if not scenario.asks(*names):
         return ()
     given = scenario.written()
-    return unused_levers(given, of_deployment(question.deployment, given), NOTED_OF_ONE)
+    return unused_levers(given, of_deployment(question.deployment, given), names)
 
 
 def _lending_notes(scenario: Scenario, question: Question) -> tuple[str, ...]:

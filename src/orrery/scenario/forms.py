@@ -53,14 +53,19 @@ def overlap_knobs(scenario: Scenario) -> tuple[tuple[str, float], ...]:
     return tuple(given.items())
 
 
-def form_notes(scenario: Scenario, deployment: Deployment) -> tuple[str, ...]:
-    """Notes on a policy and an overlap in this deployment, and on an overlap that has nothing to act on."""
-    notes = [
+def unused_knobs(scenario: Scenario) -> tuple[str, ...]:
+    """Notes on knobs whose technique is not asked for."""
+    return tuple(
         f"knob: {seat}.{name} is not used; write {seat} beside it"
         for seat, given in (read_knobs(scenario.knob).items() if scenario.knob else ())
         for name in given
         if getattr(scenario, seat) is None
-    ]
+    )
+
+
+def form_notes(scenario: Scenario, deployment: Deployment) -> tuple[str, ...]:
+    """Notes on a policy and an overlap in this deployment, and on an overlap that has nothing to act on."""
+    notes = list(unused_knobs(scenario))
     if scenario.policy is not None:
         notes.append(f"policy: {scenario.policy}, of {deployment.engine.max_num_batched_tokens:,} tokens a step")
     if (overlap := deployment.overlap) not in ("", SEQUENTIAL):

@@ -8,6 +8,7 @@ from math import inf
 from orrery.base.errors import ScenarioError
 from orrery.base.units import figures
 from orrery.execution.experts.all_to_all import get_dispatcher
+from orrery.execution.experts.placed import placed_note
 from orrery.execution.layout import TREE_METHODS, DraftHead
 from orrery.execution.memory import Infeasible
 from orrery.fleet.power.phases import clocked
@@ -25,11 +26,12 @@ from orrery.scenario.cuts import cut_of, degrees_of
 from orrery.scenario.draft_trees import plan_heads
 from orrery.scenario.drafting import draft_head_of, draft_notes
 from orrery.scenario.expert_loads import expert_loads, expert_routes
-from orrery.scenario.forms import check_knobs, overlap_knobs, with_policy
+from orrery.scenario.forms import check_knobs, overlap_knobs, unused_knobs, with_policy
 from orrery.scenario.images import images_of
 from orrery.scenario.kept_cache import compression_of
-from orrery.scenario.levers.found import has_experts
-from orrery.scenario.levers.idle import NOTED_OF_PLANS, Found, idle_notes
+from orrery.scenario.kernel_backends import product_notes
+from orrery.scenario.levers.found import has_experts, ranks_of_experts
+from orrery.scenario.levers.idle import NOTED_OF_LAYOUTS, NOTED_OF_PLANS, SOME, Found, idle_notes
 from orrery.scenario.money import is_money_asked, money_of
 from orrery.scenario.narrow_products import (
     check_mixed_widths,
@@ -156,7 +158,7 @@ def searched_for(
     notes = [n for p in found_parts for n in p.notes] + [*traffic_notes, *_scope_notes(scenario, goal, is_simulated)]
     notes += [n for option in space.options for n in option.tariff.notes]
     notes += [*_draft_notes(scenario, space, found), *sparsity_notes(space.fixed.sparsity)]
-    notes += _unused_notes(scenario, found_parts[0])
+    notes += _unused_notes(scenario, found_parts[0], found)
     return Searched(
         scenario=scenario, goal=goal, space=space, found=found, notes=tuple(dict.fromkeys(notes)), started_s=started_s
     )
@@ -307,11 +309,24 @@ def _formats(text: str | None) -> tuple[str, ...]:
     return tuple(get_format(word).name for word in words(text)) if text else ()
 
 
-def _unused_notes(scenario: Scenario, parts: Parts) -> tuple[str, ...]:
-    """Notes on settings that change no number of any layout."""
+def _unused_notes(scenario: Scenario, parts: Parts, found: SearchResult) -> tuple[str, ...]:
+    """Notes on settings that change no number of any plan."""
     given = scenario.written()
-    found = Found(has_experts=has_experts(parts.model), has_pauses="users" in given)
-    return (*idle_notes(given, found, NOTED_OF_PLANS), *unused(scenario))
+    facts = Found(has_experts=has_experts(parts.model), has_pauses="users" in given, tp=SOME, ep=SOME)
+    if not found.plans:
+        return (*idle_notes(given, facts, NOTED_OF_PLANS), *unused(scenario))
+    deployments = [plan.deployment for plan in found.plans]
+    widest = max(deployments, key=lambda d: ranks_of_experts(d.layout))
+    facts = replace(facts, tp=max(d.layout.tp for d in deployments), ep=ranks_of_experts(widest.layout))
+    of_kernels = product_notes(widest) if scenario.gemm_backend else ()
+    of_placed = placed_note(widest) if widest.expert_placement else ""
+    return (
+        *idle_notes(given, facts, NOTED_OF_LAYOUTS),
+        *of_kernels,
+        *([of_placed] if "no effect" in of_placed else ()),
+        *unused_knobs(scenario),
+        *unused(scenario),
+    )
 
 
 def _scope_notes(scenario: Scenario, goal: Goal, is_simulated: bool) -> tuple[str, ...]:
@@ -321,6 +336,8 @@ def _scope_notes(scenario: Scenario, goal: Goal, is_simulated: bool) -> tuple[st
         notes.append(f"max_devices: {goal.max_devices} ({why})")
     if goal.objectives.limits() and not is_simulated:
         notes.append("objectives are held against mean latencies; --simulate holds them against every request")
+    if scenario.devices is not None and scenario.max_devices is not None:
+        notes.append("devices: not used; max_devices bounds the plan")
     for name in ("batch", "concurrency"):
         if getattr(scenario, name) is not None:
             notes.append(f"{name}: not used; a plan finds its own")

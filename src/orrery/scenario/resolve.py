@@ -25,7 +25,6 @@ from orrery.models.model import LatentAttention, Model
 from orrery.numerics.one_bit_pairs import pair_of
 from orrery.numerics.registry import get_format
 from orrery.planner.space import tensor_degrees
-from orrery.scenario.attention_backend import attention_notes
 from orrery.scenario.clock import at_clock, clock_notes
 from orrery.scenario.cuts import cut_of, degrees_of
 from orrery.scenario.draft_trees import Drafting, with_tree
@@ -36,6 +35,7 @@ from orrery.scenario.forms import check_knobs, form_notes, overlap_knobs, with_p
 from orrery.scenario.host_experts import HOST_EXPERTS, host_experts_note, host_experts_of
 from orrery.scenario.images import IMAGES, image_notes, images_of, prompt_tokens
 from orrery.scenario.kept_cache import KEPT_CACHE, Selected, compression_notes, compression_of, selected
+from orrery.scenario.kernel_backends import attention_notes, product_notes
 from orrery.scenario.model_kind import ModelKind, kind_of
 from orrery.scenario.narrow_products import (
     MIXED_NOTE,
@@ -318,7 +318,8 @@ def _possible(scenario: Scenario, weights: str, parts: Parts, notes: list[str]) 
     if weights.startswith("bipolar") and pair_of(weights, activations):
         return _one_bit(activations, parts, notes)
     if get_format(activations).element_bits >= 16 or can_multiply(activations, device):
-        if get_format(weights).weight_only and get_format(activations).element_bits < 16:
+        meets_wide = get_format(weights).weight_only or get_format(weights).element_bits >= 16
+        if meets_wide and get_format(activations).element_bits < 16:
             notes.append(f"activations: {activations} is not used in products: {weights} weights meet 16 bits")
         return activations
     wide = wide_format(device)
@@ -448,6 +449,8 @@ def backend_notes(deployment: Deployment) -> tuple[str, ...]:
     notes = [f"moe_backend: {c.backend} ({c.fact.at})" for c in found if c.fact]
     if deployment.backends.attention:
         notes += attention_notes(deployment)
+    if deployment.backends.gemm:
+        notes += product_notes(deployment)
     if deployment.dispatcher or has_exchange(deployment):
         notes.append(dispatcher_note(deployment))
     if deployment.num_redundant_experts:

@@ -19,7 +19,7 @@ from orrery.scenario.ask import InfeasibleAnswer, deployment_json
 from orrery.scenario.attainment import Attained, attained
 from orrery.scenario.draft_batching import check_ragged, ragged_way
 from orrery.scenario.images import prompt_tokens
-from orrery.scenario.levers.found import of_service
+from orrery.scenario.levers.found import of_run
 from orrery.scenario.levers.idle import NOTED_OF_RUNS, idle_notes
 from orrery.scenario.objectives import percentile_limits, request_limits_s
 from orrery.scenario.own_price import own_usd_per_hour
@@ -148,7 +148,7 @@ def simulate(
     )
     given = inputs.written()
     answer = replace(answer, notes=(*answer.notes, *_swap_notes(answer), *_align_notes(answer)))
-    idle = idle_notes(given, of_service(service, answer.summary, given), NOTED_OF_RUNS)
+    idle = idle_notes(given, of_run(service, found, answer.summary, given), NOTED_OF_RUNS)
     return replace(answer, notes=(*answer.notes, *idle), seconds=time.perf_counter() - started)
 
 

@@ -13,12 +13,11 @@ from orrery.planner.money import Tariff, tariff_of
 from orrery.planner.training.nearby import cheapest_fit, nearest_sensible
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import InfeasibleAnswer
-from orrery.scenario.levers.found import of_job
-from orrery.scenario.levers.idle import idle_notes
 from orrery.scenario.rl_job import check_is_no_rl
 from orrery.scenario.schema import Scenario, merged, refuse_foreign
 from orrery.scenario.show import Table
 from orrery.scenario.train_answer import Trained
+from orrery.scenario.train_idle import idle_settings
 from orrery.scenario.train_job import ANY_SCHEDULE, layout_of, training_question
 from orrery.scenario.train_offload import OffloadAnswer, first_offload, offloaded, refuse_tiers
 from orrery.scenario.train_run import Run, check_run, costs_of, run_of
@@ -139,24 +138,13 @@ def _trained(scenario: Scenario) -> TrainAnswer | OffloadAnswer | InfeasibleAnsw
         raise ScenarioError(text + (f" The nearest layout that works: {near}." if near else ""))
     changed = with_techniques(scenario, job, layout, *costed(job, layout))
     steps, ranks = changed.steps, changed.ranks
-    given = scenario.written()
-    idle = (*idle_notes(given, of_job(job, layout, given)), *_graph_notes(scenario, job, layout))
-    notes = (*question.notes, *layout_notes, *idle, *changed.notes)
+    notes = (*question.notes, *layout_notes, *idle_settings(scenario, job, layout), *changed.notes)
     if missing := _missing_memory(scenario, job, layout, ranks):
         return InfeasibleAnswer(infeasible=missing, notes=notes, tables=changed.tables)
     tariff = tariff_of(job.cluster.device, scenario.usd_per_hour, scenario.electricity)
     run = run_of(scenario, replace(costs_of(steps, ranks), outage_lost_s=changed.outage_lost_s), tariff)
     tables = (*changed.tables, *(run.tables if run else ()))
     return answer_of(steps, ranks, tariff, run, (*notes, *tariff.notes), tables)
-
-
-def _graph_notes(scenario: Scenario, job: TrainingJob, layout: TrainingLayout) -> tuple[str, ...]:
-    """Note on graphs that replay what no device waits for."""
-    if scenario.cuda_graphs is None:
-        return ()
-    steps, _ = costed(replace(job, framework=replace(job.framework, cuda_graphs="")), layout)
-    is_waited_for = steps.parts["launches"][0] > 0.0
-    return () if is_waited_for else ("cuda_graphs: no effect on this job: no launch is waited for",)
 
 
 def answer_of(

@@ -6,7 +6,7 @@ from typing import Any
 from orrery.execution.train.framework import Framework
 from orrery.models.model import Model, SoftmaxAttention
 from orrery.scenario.levers.found import has_experts
-from orrery.scenario.levers.idle import NOTED_OF_FRAMEWORKS, Found, idle_notes
+from orrery.scenario.levers.idle import NOTED_OF_FRAMEWORKS, SOME, Found, idle_notes
 from orrery.scenario.schema import Scenario
 from orrery.training.launches import read_scopes
 
@@ -30,6 +30,6 @@ def as_asked(framework: Framework, scenario: Scenario, model: Model, notes: list
     read_scopes(changes.get("cuda_graphs", ""))
     changed = replace(framework, **changes) if changes else framework
     is_fused = changed.has_fused_attention and any(isinstance(b.mixer, SoftmaxAttention) for b in model.blocks)
-    found = Found(has_experts=has_experts(model), has_fused_attention=is_fused)
+    found = Found(has_experts=has_experts(model), has_fused_attention=is_fused, ep=SOME)
     notes += idle_notes(given, found, NOTED_OF_FRAMEWORKS)
     return changed

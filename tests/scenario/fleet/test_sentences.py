@@ -48,6 +48,35 @@ def test_orders_that_nothing_reads_are_noted(given, note):
     assert all(text.startswith(note) for text in about)
 
 
+@pytest.mark.parametrize(
+    ("setting", "why"),
+    [
+        ({"zones": "a,b"}, "zones: nothing is lost"),
+        ({"overlap": "token-split"}, "overlap = token-split: no effect on this deployment: tp is 1"),
+        ({"moe_backend": "trtllm-gen"}, "moe_backend = trtllm-gen: no effect on this deployment: the model has no exp"),
+        ({"router": "prefix-aware", "replicas": 2}, "router = prefix-aware: no effect on this deployment: no two"),
+        ({"same_node": True}, "same_node = True: no effect on this deployment: no cache travels"),
+    ],
+)
+def test_settings_that_change_nothing_are_noted(setting, why):
+    plain = simulate_fleet(**SMALL, **{k: v for k, v in setting.items() if k == "replicas"}, days=0.001)
+    asked = simulate_fleet(**SMALL, **setting, days=0.001)
+    assert [text for text in asked.notes if text.startswith(why)]
+    assert not [text for text in plain.notes if "no effect" in text or text.startswith("zones")]
+    assert (asked.cost_usd, asked.run.end_s) == (plain.cost_usd, plain.run.end_s)
+
+
+def test_zones_that_are_lost_are_passed_over_in_silence():
+    outage = [{"zone": "a", "start_s": 1.0, "length_s": 5.0}]
+    notes = simulate_fleet(**SMALL, zones="a,b", replicas=2, outage=outage, days=0.001).notes
+    assert not [text for text in notes if text.startswith("zones")]
+
+
+def test_padded_drafts_are_refused():
+    with pytest.raises(ScenarioError, match="draft_batching: is of one replica's padded batches"):
+        simulate_fleet(**SMALL, draft_batching="pool", days=0.001)
+
+
 def test_what_budgets_shed_no_replica_serves(capsys):
     """Half of the requests are of a tenant with a tenth of a request a second: an objective of 90 % is out of reach."""
     tenants = [{"name": "paid", "share": 0.5}, {"name": "free", "share": 0.5, "budget": 0.1, "burst": 1}]

@@ -33,7 +33,7 @@ from orrery.scenario.fleet.shared import shared_fleet
 from orrery.scenario.fleet.steady import SteadyAnswer, against_steady, steady_answer
 from orrery.scenario.fleet.survive import Survival, survival
 from orrery.scenario.fleet.traffic import FleetTraffic, traffic_for
-from orrery.scenario.fleet.unused import order_notes
+from orrery.scenario.fleet.unused import unused_notes
 from orrery.scenario.money import api_price_of
 from orrery.scenario.schema import Scenario
 from orrery.scenario.simulate import warm_up
@@ -193,8 +193,8 @@ def simulated_fleet(
     run = run_fleet(found.setup, traffic.split.requests, seed=inputs.scenario.seed or 0)
     if isinstance(run, Infeasible):
         return InfeasibleAnswer(infeasible=run, notes=found.notes, settings=dict(inputs.written))
-    order = order_notes(inputs, traffic.split.requests)
-    notes = (*found.notes, *traffic.notes, *check, *paid, *order)
+    unused = unused_notes(inputs, traffic.split.requests, found.setup.service)
+    notes = (*found.notes, *traffic.notes, *check, *paid, *unused)
     return answer_of(inputs, traffic, run, notes, time.perf_counter() - started)
 
 

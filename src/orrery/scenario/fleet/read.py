@@ -38,6 +38,8 @@ WITHOUT_USE = {
     "batch": "a fleet takes rate or trace",
     "concurrency": "a fleet takes rate or trace: a closed loop sends nothing while nothing is served",
     "users": "a fleet takes rate or trace: a closed loop sends nothing while nothing is served",
+    "draft_batching": "is of one replica's padded batches, which `orrery simulate` answers; leave it out",
+    "draft_pool": "is of one replica's padded batches, which `orrery simulate` answers; leave it out",
     "host_memory_bytes": 'is for weights that sleep; write share = "sleep" beside it, or leave it out',
 }
 """Settings of a deployment that a fleet has no use for, and why."""

@@ -1,8 +1,13 @@
-"""Notes on what is written of a queue's order and makes no difference to it."""
+"""Notes on what is written of a fleet and makes no difference to it."""
+
+from dataclasses import replace
 
 from orrery.scenario.fleet.read import FleetInputs
+from orrery.scenario.levers.found import of_service
+from orrery.scenario.levers.idle import NOTED_OF_RUNS, idle_notes
 from orrery.serving.requests import Requests
 from orrery.serving.simulation.rules import QUEUES, knobs_of, values_of
+from orrery.serving.simulation.service import Service
 
 FIRST_COME = "fcfs"
 
@@ -18,6 +23,20 @@ def order_notes(inputs: FleetInputs, requests: Requests) -> tuple[str, ...]:
     if not requests.client.size and _reads(name, "client_tag"):
         notes.append(f"queue: {name} shares among clients, and all requests are of one; write [[tenant]]s")
     return tuple(notes)
+
+
+def unused_notes(inputs: FleetInputs, requests: Requests, service: Service) -> tuple[str, ...]:
+    """Tell of settings of the deployment, of orders, and of zones, that change nothing in this fleet."""
+    order, given = order_notes(inputs, requests), inputs.scenario.written()
+    if any(note.startswith("queue") for note in order):
+        given.pop("queue")
+    found = of_service(service, given)
+    if inputs.tenants:
+        found = replace(found, requests_alike=False)
+    notes = list(idle_notes(given, found, NOTED_OF_RUNS))
+    if inputs.top.zones and not (inputs.outages or inputs.faults or inputs.top.survive):
+        notes.append("zones: nothing is lost; write [[outage]] or [faults] for the loss of one")
+    return (*order, *notes)
 
 
 def _reads(queue: str, argument: str) -> bool:

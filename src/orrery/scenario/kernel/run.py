@@ -1,6 +1,7 @@
 """From a question to rows: every device, point of the sweep, format, maker and variant."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from orrery.base.errors import OutOfRange, ScenarioError, UnknownName, nearest
@@ -14,6 +15,7 @@ from orrery.scenario.kernel.operator import NOT_MEASURED, Found, Operator, Size,
 from orrery.scenario.kernel.operators import OPERATORS
 from orrery.scenario.kernel.question import KernelQuestion
 from orrery.scenario.kernel.sweep import points, read_sweeps
+from orrery.scenario.kernel.unused import unused_notes
 
 ALWAYS = frozenset({"op", "device", "variant", "sweep", "measure"})
 """Settings that every operator reads."""
@@ -72,6 +74,12 @@ SPELLINGS = {
 
 def predict_kernel(question: KernelQuestion) -> tuple[KernelAnswer, list[tuple[KernelRow, Found]]]:
     """The answer, and beside it what every row was found from (for those who measure it too)."""
+    answer, found = _predicted(question)
+    unused = unused_notes(question, answer.rows, lambda less: _predicted(less)[0].rows)
+    return replace(answer, notes=(*answer.notes, *unused)), found
+
+
+def _predicted(question: KernelQuestion) -> tuple[KernelAnswer, list[tuple[KernelRow, Found]]]:
     operator = get_operator(question.op)
     text = {key: value for key, value in question.written().items() if key not in ("op", "sweep", "measure")}
     _check_settings(operator, text)

@@ -1,6 +1,7 @@
 """Facts from the plain commands' answers that techniques act on."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from orrery.execution.layout import Deployment, Layout
@@ -9,6 +10,7 @@ from orrery.execution.train.layout import TrainingLayout
 from orrery.models.model import Model
 from orrery.scenario.levers.idle import Found
 from orrery.serving.metrics import Summary
+from orrery.serving.simulation.result import Simulated
 from orrery.serving.simulation.service import Service
 
 FAILURES = ("device_mtbf_s", "node_mtbf_s", "slow_mtbf_s")
@@ -30,11 +32,22 @@ def of_job(job: TrainingJob, layout: TrainingLayout, given: Mapping[str, Any]) -
         sums_by_layer=layout.sharding == "zero3" and layout.pp == 1,
         has_experts=has_experts(job.model),
         has_failures=any(name in given for name in FAILURES),
+        takes_turns=layout.vp > 1 if layout.pp > 1 else job.global_batch > layout.dp * layout.micro_batch,
     )
 
 
-def of_service(service: Service, summary: Summary, given: Mapping[str, Any]) -> Found:
+def of_run(service: Service, simulated: Simulated, summary: Summary, given: Mapping[str, Any]) -> Found:
     """Collect what techniques can act on in a simulated run."""
+    return replace(
+        of_service(service, given),
+        waiting_requests=summary.waiting_mean_requests,
+        preemptions=summary.preemptions,
+        hidden_s=simulated.counters.get("hidden_s", 1.0),
+    )
+
+
+def of_service(service: Service, given: Mapping[str, Any]) -> Found:
+    """Collect what techniques can act on in a service, whatever its run brings."""
     pools, layout = service.pools, service.pools[-1].deployment.layout
     return Found(
         tp=max(p.deployment.layout.tp for p in pools),
@@ -56,8 +69,7 @@ def of_service(service: Service, summary: Summary, given: Mapping[str, Any]) -> 
         spreads_outputs=given.get("lengths") != "constant",
         has_host_experts="expert_offload" in given,
         swaps=given.get("preemption") == "swap",
-        waiting_requests=summary.waiting_mean_requests,
-        preemptions=summary.preemptions,
+        has_rate="rate" in given and "concurrency" not in given,
     )
 
 

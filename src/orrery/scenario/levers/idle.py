@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from orrery.base.technique import ACTS_ALONE
 from orrery.execution.overlap import OVERLAPS
+from orrery.execution.overlapped import SEQUENTIAL
 from orrery.training.launches import OF_EXPERTS, read_scopes
 
 
@@ -37,6 +38,9 @@ class Found:
     swaps: bool = False
     waiting_requests: float = 1.0  # requests that wait for a slot, on average
     preemptions: int = 1
+    hidden_s: float = 1.0  # device time that an overlap saved
+    has_rate: bool = True  # requests arrive at one
+    takes_turns: bool = True  # a device has two micro-batches, or chunks of them, to take turn about
 
 
 def idle_because(settings: Mapping[str, object], found: Found) -> str:
@@ -73,6 +77,8 @@ NOTED = (
     "dispatcher",
     "detection_s",
     "restart_s",
+    "arrivals",
+    "overlap_micro_batches",
 )
 """Settings of which the plain commands say that they change no number, where one of the reasons below holds."""
 
@@ -82,12 +88,18 @@ NOTED_OF_RUNS = (*NOTED, "host_memory_bytes_per_s", "lengths", "input_tokens_std
 NOTED_OF_PLANS = ("think_s", "moe_backend", "kv_kept_tokens", "kv_kept_bytes", "all2all_backend")
 """The same of a plan, whatever its layouts."""
 
+NOTED_OF_LAYOUTS = (*NOTED_OF_PLANS, "overlap")
+"""The same of a plan whose layouts are known."""
+
 NOTED_OF_ONE = (*NOTED_OF_PLANS[:-1], "host_memory_bytes_per_s", "input_tokens_std", "output_tokens_std")
 """The same of an estimate, which says the rest beside what it computes."""
 
 
 NOTED_OF_FRAMEWORKS = ("native_attention", "cuda_graphs", "overlap_micro_batches")
 """The same of a training job or the plan of one, whatever its layouts."""
+
+SOME = 2
+"""A degree where layouts of a plan have several."""
 
 
 def idle_notes(given: Mapping[str, object], found: Found, names: Iterable[str] = NOTED) -> tuple[str, ...]:
@@ -101,12 +113,19 @@ def _nothing(value: str, found: Found) -> str:
 
 
 def _overlap(value: str, f: Found) -> str:
-    hides_nothing = f.tp == 1 and ACTS_ALONE not in OVERLAPS.get(value).traits
-    return "tp is 1: there is no all-reduce to hide" if hides_nothing else ""
+    if f.tp == 1 and ACTS_ALONE not in OVERLAPS.get(value).traits:
+        return "tp is 1: there is no all-reduce to hide"
+    return "" if f.hidden_s or value == SEQUENTIAL else "no step is large enough for it to pay"
 
 
 def _router(value: str, f: Found) -> str:
-    return "replicas is 1: there is nothing to choose between" if f.replicas == 1 else ""
+    if f.replicas == 1:
+        return "replicas is 1: there is nothing to choose between"
+    if value == "prefix-aware" and not f.shares_beginnings:
+        return OTHERWISE["prefix_caching"]
+    if value == "session-affinity" and not f.has_pauses:
+        return "no request belongs to a conversation (--users, --turns, --calls)"
+    return ""
 
 
 def _lend(value: str, f: Found) -> str:
@@ -163,8 +182,30 @@ def _experts(value: str, f: Found) -> str:
     return "ep is 1: no token leaves its rank for an expert" if f.ep == 1 else ""
 
 
+def _turns(value: str, f: Found) -> str:
+    if value != "True":
+        return ""
+    if why := _experts(value, f):
+        return why
+    if f.takes_turns:
+        return ""
+    return (
+        "a step is one micro-batch"
+        if f.pp == 1
+        else "vp is 1: a rank of the pipeline has no two chunks to take turn about"
+    )
+
+
+def _arrivals(value: str, f: Found) -> str:
+    return "" if f.has_rate else "requests do not arrive at a rate (--rate)"
+
+
 def _has_experts(value: str, f: Found) -> str:
     return "" if f.has_experts else "the model has no experts"
+
+
+def _exchange(value: str, f: Found) -> str:
+    return _has_experts(value, f) or ("ranks share no experts (write dp and ep above 1)" if f.ep == 1 else "")
 
 
 def _native_attention(value: str, f: Found) -> str:
@@ -261,11 +302,12 @@ _WHY = {
     "gradient_overlap": _gradient_overlap,
     "sites_train": _local_updates,
     "moe_backend": _has_experts,
-    "all2all_backend": _has_experts,
+    "all2all_backend": _exchange,
     "dispatcher": _has_experts,
     "native_attention": _native_attention,
     "cuda_graphs": _cuda_graphs,
-    "overlap_micro_batches": _has_experts,
+    "overlap_micro_batches": _turns,
+    "arrivals": _arrivals,
     "lengths": _lengths,
     "input_tokens_std": _spread_of_inputs,
     "output_tokens_std": _spread_of_outputs,

@@ -9,7 +9,7 @@ from orrery.execution.layout import Deployment
 from orrery.execution.train.job import TrainingJob
 from orrery.scenario.fields import BY_NAME
 from orrery.scenario.fields_reasoning import REASONING_SETTINGS
-from orrery.scenario.levers.found import of_deployment, of_job, of_service
+from orrery.scenario.levers.found import of_deployment, of_job, of_run
 from orrery.scenario.levers.idle import OTHERWISE, Found, idle_because
 from orrery.scenario.levers.lever import Lever, Question
 from orrery.scenario.levers.registry import flag
@@ -287,7 +287,7 @@ def found_in(side: Side) -> Found:
     if isinstance(about, TrainingJob):
         return of_job(about, answer.layout, given)
     if isinstance(answer, SimulatedAnswer):
-        return of_service(answer.service, answer.summary, given)
+        return of_run(answer.service, answer.simulated, answer.summary, given)
     return of_deployment(about, given) if isinstance(about, Deployment) else Found()
 
 

@@ -22,6 +22,7 @@ from orrery.serving.simulation.tables._kernel import (
     GAP_S,
     GRAPH_SEQS,
     GRAPH_TOKENS,
+    HIDDEN,
     HOST_BOUND,
     HOST_BYTES_PER_S,
     HOST_LATENCY_S,
@@ -97,6 +98,7 @@ def _lane_s(w: SimulationState, overlap: OverlapRule, variant: int, lane: int) -
         more_network_s = max(0.0, 2.0 * w.cost[0, surface.NETWORK] - network_s)
         more_s = max(0.0, 2.0 * w.cost[0, surface.TIME] - time_s - more_network_s)
         time_s = overlap(time_s, network_s, memory_s, more_s, more_network_s, w.num_layers, w.knobs[OVERLAP])
+        w.totals[HIDDEN] += alone_s - time_s
         w.cost[0, surface.MATRIX_WORK], w.cost[0, surface.MEMORY_WORK] = matrix_s, work_s
         w.cost[0, surface.NETWORK], w.cost[0, surface.MEMORY] = network_s, memory_s
         w.cost[0, surface.TIME] = alone_s

@@ -306,6 +306,7 @@ TOTALS = (
     "guessed_swaps",
     "right_guesses",
     "wakes",
+    "hidden_s",
 )
 (
     TOTAL_STEPS,
@@ -333,7 +334,8 @@ TOTALS = (
     GUESSED,
     RIGHT,
     WAKES,
-) = range(25)
+    HIDDEN,
+) = range(26)
 (
     B_STEPS,
     B_BUSY,
