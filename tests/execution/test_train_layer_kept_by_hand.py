@@ -97,9 +97,9 @@ def test_operators_that_are_made_again_leave_every_other_product():
     ("framework", "task", "inputs"),
     [
         ({}, "lora", INPUTS),
-        ({"adapts_all": False}, "lora", 8 + 8),
-        ({"keeps_frozen_inputs": True, "adapts_all": False}, "lora", 8 + 8),
-        ({"keeps_frozen_inputs": True, "adapts_all": False}, "qlora", INPUTS),
+        ({"adapter_targets": "qkv"}, "lora", 8 + 8),
+        ({"keeps_frozen_inputs": True, "adapter_targets": "qkv"}, "lora", 8 + 8),
+        ({"keeps_frozen_inputs": True, "adapter_targets": "qkv"}, "qlora", INPUTS),
         ({"drops_adapted": True}, "adapter", INPUTS),
     ],
 )

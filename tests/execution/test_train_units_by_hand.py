@@ -141,12 +141,12 @@ def test_low_rank_additions_are_all_that_is_trained():
     """Rank 16 beside inputs and outputs: 24 + 16 + 32 + 20 of a dense layer, 24 + 16 of a routed one."""
     found = units(of_kinds(task="lora"), cut())
     assert one(found.layer.trained_parameters) == 16 * (3 * 92 + 40) / 4
-    into = units(of_kinds(task="lora", adapts_all=False), cut())
+    into = units(of_kinds(task="lora", adapter_targets="qkv"), cut())
     assert one(into.layer.trained_parameters) == 16 * 24  # queries, keys and values alone
     block, choice = replace(DENSE, linears=(*LINEARS, linear("router", 8, 4, "replicated", "router"))), cut()
     every = parts(block, choice)
     assert [p.linear.name for p in adapted(job_of(), every)] == ["qkv", "o", "gate_up", "down"]
-    assert [p.linear.name for p in adapted(job_of(adapts_all=False), every)] == ["qkv"]
+    assert [p.linear.name for p in adapted(job_of(adapter_targets="qkv"), every)] == ["qkv"]
 
 
 def test_operations_and_bytes_of_routed_layers():

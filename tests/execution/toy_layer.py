@@ -68,7 +68,7 @@ PLAIN = {
     "packed_tokens": 0.0,
     "attention_format": "",
     "selective": "attention",
-    "adapts_all": True,
+    "adapter_targets": "all-linear",
     "drops_adapted": False,
     "keeps_frozen_inputs": False,
     "fuses_gradient_sums": False,

@@ -259,18 +259,18 @@ def test_low_rank_additions_keep_inputs_behind_their_dropouts():
     def retained(**facts):
         return units(changed(adapted(), **facts), choice).layer.everything_bytes[0]
 
-    plain = retained(drops_adapted=False, adapts_all=False)
+    plain = retained(drops_adapted=False, adapter_targets="qkv")
     assert retained(drops_adapted=True) - plain == pytest.approx((3 - 2) * SEQ * 4096, rel=1e-9)
-    whole = retained(drops_adapted=True, adapts_all=True) - plain
+    whole = retained(drops_adapted=True, adapter_targets="all-linear") - plain
     assert whole == pytest.approx(SEQ * (3 * (4 * 4096 + 11008) - 2 * 4096), rel=1e-9)
-    shared = retained(drops_adapted=False, adapts_all=True) - plain
+    shared = retained(drops_adapted=False, adapter_targets="all-linear") - plain
     assert shared == pytest.approx(2 * SEQ * (4096 + 11008), rel=1e-9)  # without dropouts gate and up share one
-    trained = [units(changed(adapted(), adapts_all=a), choice).layer.trained_parameters[0] for a in (False, True)]
+    trained = [units(changed(adapted(), adapter_targets=a), choice).layer.trained_parameters[0] for a in ("qkv", "all-linear")]
     sizes = (4096 + 12288) + (4096 + 4096) + (4096 + 22016) + (11008 + 4096)
     assert trained[1] / trained[0] == pytest.approx(sizes / (4096 + 12288), rel=1e-9)
     use = Use(task="lora", model="microsoft/phi-2")
-    assert get_framework("litgpt", use=use).adapts_all
-    assert not adapted().framework.adapts_all
+    assert get_framework("litgpt", use=use).adapter_targets == "all-linear"
+    assert adapted().framework.adapter_targets == "qkv"
 
 
 def test_quantised_models_keep_their_ends_wide_and_widen_one_weight_at_a_time():

@@ -3,12 +3,13 @@
 import re
 from dataclasses import replace
 from functools import lru_cache
+from typing import get_args
 
 from orrery.base.errors import ScenarioError
 from orrery.catalog.frameworks import DEFAULT_FRAMEWORK, Use, framework_called, get_framework
 from orrery.catalog.releases import UNVERSIONED, newest_at
 from orrery.evidence.row import Row
-from orrery.execution.train.framework import Framework
+from orrery.execution.train.framework import AdapterTargets, Framework
 from orrery.execution.train.job import Task
 from orrery.execution.train.recipe import Recipe
 from orrery.execution.train.recipe_registry import get_recipe
@@ -120,6 +121,10 @@ def _flags(row: Row, framework: Framework, device: Device) -> dict[str, bool | f
         out.setdefault("has_fused_attention", is_fused)
         if is_native is not None:
             out["has_native_attention"] = is_native
+    if targets := row.word("target_modules"):
+        if targets not in get_args(AdapterTargets):
+            raise ScenarioError(f"unknown target_modules {targets}; write {', '.join(get_args(AdapterTargets))}")
+        out["adapter_targets"] = targets
     if words := row.word("cuda_graphs"):
         out["cuda_graphs"] = ",".join(sorted(read_scopes(words))) or "none"
     if framework.name not in MEGATRON:
@@ -168,6 +173,7 @@ def _words(row: Row, framework: Framework) -> dict[str, bool | float | str]:
     if row.word("mlperf_round"):
         row.default("kernels and collectives", "fused and overlapped (MLPerf's submissions are tuned)")
         out |= dict.fromkeys(TUNED, True) | {"packed_tokens": 0.0}  # samples of GovReport fill a sequence
+        out["adapter_targets"] = MLPERF_TARGETS
         out["overlaps_tensor"] = row.word("mlperf_round") >= TENSOR_OVERLAP_SINCE
     if row.word("torch_compile").casefold() in ("yes", "true", "1") or "compile" in technique:
         out["is_fused"] = True
@@ -192,6 +198,10 @@ TUNED = (
     "overlaps_pipeline",
 )
 """Settings of tuned submissions."""
+
+MLPERF_TARGETS = "attention"
+"""Of low-rank adapters: target_modules of the round's reference, qkv_proj and o_proj. (MLCommons training,
+llama2_70b_lora)"""
 
 TENSOR_OVERLAP_SINCE = "v3.1"
 """Transformer Engine cuts tensor-parallel collectives into pieces since 0.11 (August 2023), after round v3.0."""

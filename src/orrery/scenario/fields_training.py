@@ -198,6 +198,14 @@ TRAINING_SETTINGS: tuple[Setting, ...] = grouped(
         "task", "pretrain, full_finetune, lora, qlora, adapter, forward_backward.", "pretrain", "NAME", commands=TRAIN
     ),
     count("adapter_rank", "Rank of low-rank adapters.", 16, most=65536, commands=TRAIN),
+    word(
+        "target_modules",
+        "Linear layers that low-rank adapters stand beside: qkv (into attention), attention (and out of it), or "
+        "all-linear (default: as the framework's recipes do).",
+        "all-linear",
+        "NAME",
+        commands=TRAIN,
+    ),
     switch(
         "prune_activations",
         "With task lora or qlora: keep only the activations that the adapters' gradients read, and make norms and "

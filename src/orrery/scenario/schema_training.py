@@ -5,6 +5,7 @@ from typing import get_args
 from pydantic import ValidationInfo, field_validator
 
 from orrery.base.errors import ScenarioError, nearest
+from orrery.execution.train.framework import AdapterTargets
 from orrery.execution.train.layout import Recompute
 from orrery.execution.train.modules import read_modules
 from orrery.scenario.fields import BY_NAME
@@ -14,6 +15,7 @@ WORDS = {
     "sharding": ("none", "zero1", "zero2", "zero3", "fsdp"),
     "context_kind": ("ring", "all-to-all"),
     "dispatcher": ("all-gather", "all-to-all", "einsum", "deepep", "hybridep"),
+    "target_modules": get_args(AdapterTargets),
     "task": ("pretrain", "full_finetune", "lora", "qlora", "adapter", "forward_backward"),
 }
 """Settings that are one of a few words."""
@@ -56,6 +58,7 @@ class TrainingScenario(Settings, table=BY_NAME):
     dispatcher: Word = None
     task: Word = None
     adapter_rank: Count = None
+    target_modules: Word = None
     prune_activations: Switch = None
     devices_per_node: Count = None
     island_devices: Count = None

@@ -14,6 +14,7 @@ FIELDS = {
     "fused_attention": "has_fused_attention",
     "native_attention": "has_native_attention",
     "cuda_graphs": "cuda_graphs",
+    "target_modules": "adapter_targets",
     "overlap_micro_batches": "overlaps_experts",
 }
 """Settings, and what each is of a framework."""

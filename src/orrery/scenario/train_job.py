@@ -26,6 +26,7 @@ from orrery.models.model import Model
 from orrery.scenario.expert_loads import expert_loads, loads_word
 from orrery.scenario.fields_training_techniques import TECHNIQUE_SETTINGS
 from orrery.scenario.knobs import read_train_knobs
+from orrery.scenario.levers.found import has_experts
 from orrery.scenario.resolve import one_device, read_as
 from orrery.scenario.schema import Scenario
 from orrery.scenario.train_framework import as_asked
@@ -74,8 +75,11 @@ def training_question(scenario: Scenario) -> TrainingQuestion:
         device = with_node_link(device, scenario.node_link_bytes_per_s, min(per_node, devices))
         if devices <= per_node:
             notes.append("node_link_bytes_per_s: no effect on this deployment: all devices are in one node")
-    if scenario.adapter_rank is not None and task not in LOW_RANK and scenario.offload is None:
-        notes.append("adapter_rank: no effect on this job: no adapters learn (task = lora or qlora)")
+    for name in ("adapter_rank", "target_modules"):
+        if getattr(scenario, name) is not None and task not in LOW_RANK and scenario.offload is None:
+            notes.append(f"{name}: no effect on this job: no adapters learn (task = lora or qlora)")
+    if task in LOW_RANK and framework.adapter_targets == "all-linear" and has_experts(model):
+        notes.append("target_modules: routed experts carry no adapters")
     cluster = Cluster(device=device, num_devices=devices, devices_per_node=min(per_node, devices))
     notes += read_as(model)
     job = TrainingJob(

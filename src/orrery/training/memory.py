@@ -21,7 +21,7 @@ from orrery.execution.train.units import Units
 from orrery.training.columns import SHARDINGS, Columns
 from orrery.training.expert_gathers import gathered_expert_bytes
 from orrery.training.expert_moves import moved_parameters
-from orrery.training.sync import Stage, gradient_bytes
+from orrery.training.sync import COMPUTE_BYTES, Stage, gradient_bytes
 
 Floats = NDArray[np.float64]
 
@@ -94,12 +94,16 @@ def held_bytes(
     gathered = (
         job.gathered_weight_bytes * (2.0 * stage.layer_dense_parameters + 2.0 * stage.layer_expert_parameters) * full
     )
+    ends = stage.head_parameters + (0.0 if f.gathers_ends_apart else stage.embedding_parameters)
+    gathered = gathered + full * job.gathered_weight_bytes * ends  # at the loss
     gathered = gathered + np.where(x.keeps_gathered, copies * job.gathered_weight_bytes * every, 0.0)
     second = np.zeros(len(x))
     if x.secondary_group.any():
         held = np.where(x.secondary_group > 0, job.gathered_weight_bytes * stage.dense_parameters, 0.0)
         second = held / np.maximum(x.secondary_group, 1)
-    unsummed = np.where(full, gradient_bytes(job) * (stage.layer_dense_parameters + stage.layer_expert_parameters), 0.0)
+    unsummed = full * _unsummed_bytes(job) * (stage.layer_dense_parameters + stage.layer_expert_parameters)
+    if job.task in FROZEN:
+        unsummed = full * _unsummed_bytes(job) * stage.trained_parameters / layers
     bucket = np.where((x.data_ranks > 1) & ~full, np.minimum(f.bucket_bytes, gradient * every), 0.0)
     bucket = bucket * (not f.has_flat_gradients)
     moved = moved_parameters(job, x, stage.layer_expert_parameters)
@@ -127,6 +131,12 @@ def held_bytes(
         parts["update"] = np.maximum(parts["update"], whole)
     parts["fixed"] = np.full(loose.shape, f.fixed_bytes)
     return MemoryBytes(parts=parts)
+
+
+def _unsummed_bytes(job: TrainingJob) -> float:
+    """Bytes of a gathered layer's gradient while it waits to be summed: as it travels, and the tensor copied from."""
+    wire = gradient_bytes(job)
+    return wire + max(job.gathered_weight_bytes, COMPUTE_BYTES) * (job.framework.shard_copies != "nothing")
 
 
 def _made_late(job: TrainingJob, x: Columns) -> NDArray[np.bool_]:

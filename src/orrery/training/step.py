@@ -106,6 +106,7 @@ def step_of(job: TrainingJob, x: Columns, ready: tuple[Units, Ints] | None = Non
     busy, idle_base = _slowest(found, x, which, layers, each, ends)
     parts = {name: m * seconds for name, seconds in busy.items()}
     in_flight, in_flight_last, copies = in_flight_of(x, m, schedules)
+    parts["sharding"] = parts["sharding"] + m * ends_s(job, sync)
     parts["bubble"] = _idle_s(x, schedules, idle_base) * _chunk_ratio(found.num_layers, x, layers)
     parts["hand-overs"] = _hand_overs(job, x, found, m, sends)
     parts |= _exposed(job, x, busy, sync, fuller, layers, _exchange_s(x, pace, which))
@@ -173,26 +174,31 @@ def stages(found: Units, x: Columns, which: Ints, kinds: StageKinds) -> tuple[St
     layer = found.layer
     dense, experts = layer.dense_parameters[which], layer.expert_parameters[which]
     embedding, head = found.embedding.parameters[which], found.head.parameters[which]
-    is_tied, one = found.job.model.is_head_tied, x.pp == 1
-    top = np.where(one, embedding, 0.0) + (np.where(one, 0.0, head) if is_tied else head)
-    bottom = np.where(one, top, embedding)
+    one, none = x.pp == 1, np.zeros(len(x))
+    own_head = none if found.job.model.is_head_tied else head  # beside the embedding
     is_frozen = found.job.task in FROZEN
 
-    def stage(counts: Counts, ends: Floats) -> Stage:
+    def stage(counts: Counts, low: Floats, high: Floats) -> Stage:
         def total(name: str) -> Floats:
             held = zip(counts, found.kinds, strict=True)
             return sum((n * getattr(kind, name)[which] for n, (_, kind) in held), np.zeros(len(x)))
 
-        own, routed = total("dense_parameters"), total("expert_parameters")
+        own, routed, ends = total("dense_parameters"), total("expert_parameters"), low + high
         return Stage(
             dense_parameters=own + ends,
             expert_parameters=routed,
             layer_dense_parameters=dense,
             layer_expert_parameters=experts,
             trained_parameters=total("trained_parameters") if is_frozen else own + routed + ends,
+            embedding_parameters=low,
+            head_parameters=high,
         )
 
-    return stage(kinds.first, bottom), stage(kinds.middle, np.zeros(len(x))), stage(kinds.last, top)
+    return (
+        stage(kinds.first, embedding, np.where(one, own_head, 0.0)),
+        stage(kinds.middle, none, none),
+        stage(kinds.last, np.where(one, embedding, 0.0), np.where(one, own_head, head)),
+    )
 
 
 def placed(x: Columns, found: tuple[Stage, Stage, Stage]) -> tuple[Stage, Stage, Stage]:
@@ -231,8 +237,10 @@ def _layer_parts(
         expert = joined * np.minimum(hidden, expert) + (1.0 - joined) * expert
     gather, rest = sync.layer_gather_s, sync.layer_regather_s + sync.layer_reduce_s
     if f.overlaps_parameters:  # the next layer's parameters travel while this one computes
-        gather = _beside(gather, forward, f.contention_ratio)
-        rest = _beside(rest, backward + weights + again, f.contention_ratio)
+        work, slow, one = backward + weights + again, f.contention_ratio, 1.0 / found.num_layers
+        gather = (1.0 - one) * _beside(gather, forward, slow) + one * gather
+        last = _beside(sync.layer_regather_s, work, slow) + sync.layer_reduce_s
+        rest = (1.0 - one) * _beside(rest, work, slow) + one * last
     return {
         "forward": forward,
         "backward": backward,
@@ -241,7 +249,7 @@ def _layer_parts(
         "tensor parallel": tensor,
         "context parallel": context,
         "expert parallel": expert,
-        "sharding": gather + rest,
+        "sharding": gather + rest + sync.layer_copy_s,
         "launches": pace.host_forward_s[which] + pace.host_backward_s[which],
     }
 
@@ -249,6 +257,15 @@ def _layer_parts(
 def _beside(collective_s: Floats, work_s: Floats, contention_ratio: float) -> Floats:
     """Time that a collective adds to work beside it."""
     return np.maximum(collective_s - work_s, 0.0) + (contention_ratio - 1.0) * np.minimum(collective_s, work_s)
+
+
+def ends_s(job: TrainingJob, sync: Sync) -> Floats:
+    """What a micro-batch waits for where embedding and head are sharded: nothing runs before the first layer has its
+    parameters, nor after the last gradients are there.
+    """
+    f = job.framework
+    beside = f.contention_ratio - 1.0 if f.overlaps_parameters else 1.0
+    return sync.start_s + sync.end_s + beside * sync.apart_s
 
 
 Triple = tuple[Floats, Floats, Floats]

@@ -34,6 +34,10 @@ class Sync:
     layer_gather_s: Floats  # parameters of one layer before its forward pass
     layer_regather_s: Floats  # and again before its backward pass, from the nearer copy where there is one
     layer_reduce_s: Floats  # gradients of one layer after its backward pass
+    layer_copy_s: Floats  # between the tensors of one layer and the buffers that its collectives use, both passes
+    start_s: Floats  # parameters that a micro-batch waits for before its first layer
+    end_s: Floats  # gradients that are summed after its last one
+    apart_s: Floats  # parameters and gradients of an end that travel beside layers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,6 +49,8 @@ class Stage:
     trained_parameters: Floats
     layer_dense_parameters: Floats  # of one layer
     layer_expert_parameters: Floats
+    embedding_parameters: Floats
+    head_parameters: Floats  # 0 where the embedding is the head
 
 
 STAGE_FIELDS = tuple(f.name for f in fields(Stage))
@@ -90,7 +96,8 @@ def sync_of(job: TrainingJob, x: Columns, stage: Stage) -> Sync:
     inner = Groups(job, shards, x.tp)
     experts = Groups(job, x.expert_copies, x.ep * x.etp)
     outer = Groups(job, np.maximum(x.data_ranks // shards, 1), x.tp * shards)
-    reduce_s = gather_s = layer_gather_s = layer_regather_s = layer_reduce_s = zero
+    reduce_s = gather_s = layer_gather_s = layer_regather_s = layer_reduce_s = layer_copy_s = zero
+    start_s = end_s = apart_s = zero
     if not is_full.all():
         dense = stage.dense_parameters if trains_all else stage.trained_parameters
         expert = stage.expert_parameters if trains_all else 0.0 * stage.expert_parameters
@@ -117,6 +124,15 @@ def sync_of(job: TrainingJob, x: Columns, stage: Stage) -> Sync:
                 + outer.time_s("all_reduce", wire * stage.layer_dense_parameters / shards)
                 + experts.time_s("reduce_scatter", wire * stage.layer_expert_parameters)
             )
+        layer_copy_s = is_full * copy_s(job, x, stage.layer_dense_parameters, stage.layer_expert_parameters, gathers=2)
+        is_apart = job.framework.gathers_ends_apart
+        first = stage.embedding_parameters + (0.0 if is_apart else stage.head_parameters)
+        beside = stage.head_parameters * is_apart
+        start_s = is_full * inner.time_s("all_gather", sent * first)
+        end_s = is_full * trains_all * inner.time_s("reduce_scatter", wire * first)
+        apart_s = is_full * inner.time_s("all_gather", sent * beside)
+        apart_s = apart_s + is_full * trains_all * inner.time_s("reduce_scatter", wire * beside)
+        start_s = start_s + is_full * copy_s(job, x, first + beside, zero, gathers=1)
     copied, copies = copied_parameters(job, x, stage.expert_parameters)
     if copied.any():
         own = np.where(is_plain, 1, x.expert_copies)  # ranks with the same slots have summed and share what is sharded
@@ -128,7 +144,27 @@ def sync_of(job: TrainingJob, x: Columns, stage: Stage) -> Sync:
         layer_gather_s=layer_gather_s,
         layer_regather_s=layer_regather_s,
         layer_reduce_s=layer_reduce_s,
+        layer_copy_s=layer_copy_s,
+        start_s=start_s,
+        end_s=end_s,
+        apart_s=apart_s,
     )
+
+
+def copy_s(job: TrainingJob, x: Columns, dense_parameters: Floats, expert_parameters: Floats, gathers: int) -> Floats:
+    """Copies of parameters out of what was gathered, and of their gradients into what will be reduced.
+
+    Each byte is read and written. Gradients leave products in the compute format; where they are summed in a wider one,
+    views of a flat parameter are joined first and widened after, and single tensors are widened on their way.
+    """
+    f, wire, sent = job.framework, gradient_bytes(job), job.gathered_weight_bytes
+    made = max(sent, COMPUTE_BYTES)
+    out_bytes = gathers * 2.0 * sent * (f.shard_copies == "both")
+    joined_bytes = 2.0 * made + (made + wire) * (wire != made)
+    in_bytes = {"nothing": 0.0, "gradients": joined_bytes, "both": made + wire}[f.shard_copies]
+    each_bytes = out_bytes + in_bytes * (job.task not in FROZEN)
+    moved = (x.sharding_group > 1) * dense_parameters + (x.expert_copies > 1) * expert_parameters
+    return _stream_s(job, each_bytes * moved)
 
 
 def update_s(job: TrainingJob, x: Columns, stage: Stage) -> Floats:
@@ -154,10 +190,18 @@ def update_s(job: TrainingJob, x: Columns, stage: Stage) -> Floats:
         * (x.sharding < 2)
     )
     casts = recipe.weight_casts * (2.0 + 1.0) * (stage.dense_parameters + stage.expert_parameters)
-    words = (moved * own + zeroed + casts) / SUM_BYTES
-    op = Elementwise(kind="add", tokens=np.maximum(words / WIDTH, 1.0).astype(np.int64), width=WIDTH)
-    return f.elementwise_ratio * kernels.predict(op, job.cluster.device, f.kernels).time_s
+    return f.elementwise_ratio * _stream_s(job, moved * own + zeroed + casts)
+
+
+def _stream_s(job: TrainingJob, moved_bytes: Floats) -> Floats:
+    """Seconds in which bytes stream through a device's memory."""
+    tokens = np.maximum(moved_bytes / SUM_BYTES / WIDTH, 1.0).astype(np.int64)
+    op = Elementwise(kind="add", tokens=tokens, width=WIDTH)
+    return (moved_bytes > 0.0) * kernels.predict(op, job.cluster.device, job.framework.kernels).time_s
 
 
 SUM_BYTES, WIDTH = 6.0, 1024
 """Bytes of one element of a 16-bit sum, as which the stream is timed; elements a row."""
+
+COMPUTE_BYTES = 2.0
+"""Of a gradient as a product makes it, at least: narrower recipes widen products' results to 16 bits."""

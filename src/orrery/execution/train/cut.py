@@ -134,7 +134,9 @@ def held(block: Block, products: list[Product], choice: Choice) -> ShardParamete
 
 
 def adapted(job: TrainingJob, products: list[Product]) -> list[Product]:
-    """Products that get low-rank additions: those into attention, or all but routers."""
-    if job.framework.adapts_all:
+    """Products that get low-rank additions, by the framework's targets."""
+    targets = job.framework.adapter_targets
+    if targets == "all-linear":
         return [p for p in products if p.linear.role != "router"]
-    return [p for p in products if p.linear.role == "attention" and p.linear.shard == "column"]
+    attention = [p for p in products if p.linear.role == "attention"]
+    return attention if targets == "attention" else [p for p in attention if p.linear.shard == "column"]

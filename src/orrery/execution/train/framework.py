@@ -8,6 +8,10 @@ from orrery.base.sources import Fact
 from orrery.execution.train.layout import Recompute, Sharding
 
 
+AdapterTargets = Literal["qkv", "attention", "all-linear"]
+"""Into attention; into and out of it; all but routers and routed experts."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Framework:
     """Defaults that a blank takes, and how a step is put together. Bytes are per parameter unless said otherwise."""
@@ -47,6 +51,9 @@ class Framework:
     fixed_bytes: float  # of each device: workspaces that the allocator counts
     update_bytes: float  # of each parameter that the device updates: what the optimizer makes and drops again
     has_flat_gradients: bool = False  # collectives use gradients where they lie, without buckets beside them
+    gathers_ends_apart: bool = True  # sharded embedding and head are gathered each at its use; False: both at the start
+    shard_copies: Literal["nothing", "gradients", "both"] = "nothing"  # what sharding copies between tensors and buffers
+    copies_sequence_shards: bool = False  # collectives join and cut the first dimension, where sequences are not
     drops_gradients: bool = False  # after each update: the next backward pass makes them anew
     has_native_attention: bool = True  # fused kernels use a generation's own matrix units, not Ampere's alone
     context_bytes: float = 5e8  # of the driver's context with the kernels of a step loaded
@@ -59,7 +66,7 @@ class Framework:
     recompute_modules: str = ""  # default where it is selective: attention,mlp,…
     names_modules: bool = False  # parts of a layer can be recomputed by name
     keeps_unread_gradients: bool = False  # Transformer Engine's fused sums leave a tensor for every size of weight
-    adapts_all: bool = False  # low-rank additions stand beside all linear layers, not only those into attention
+    adapter_targets: AdapterTargets = "qkv"  # the linear layers that low-rank additions stand beside
     drops_adapted: bool = False  # each addition keeps its input behind a dropout of its own, and the mask
     quantises_head: bool = False  # frozen 4-bit weights include the head; the embedding stays in 16 bits everywhere
     keeps_frozen_inputs: bool = False  # products of quantised weights keep their inputs, though nothing reads them

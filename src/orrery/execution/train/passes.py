@@ -94,6 +94,10 @@ def layer_streams(job: TrainingJob, block: Block, products: list[Product], choic
     if isinstance(block.mixer, SoftmaxAttention) and block.mixer.rotary:
         queries, keys = heads(block.mixer, choice.tp)
         found = found + _rotation(job, t, (queries + keys) * block.mixer.head_size)
+    if framework.copies_sequence_shards and not (job.tensor_overlap or framework.overlaps_tensor):
+        once = SCALED_RATIO * elementwise_s(job, "add", t, job.model.hidden_size)
+        copied = 2.0 * block.num_reduces * once * (choice.is_sequence_parallel & (choice.tp > 1))
+        found = found + Streams(forward_s=copied, backward_s=copied)  # behind each gather, before each scatter
     again = found.forward_s if job.prunes_activations else 0.0  # outputs of norms, rotations and activations once more
     return Streams(forward_s=found.forward_s, backward_s=found.backward_s + again)
 

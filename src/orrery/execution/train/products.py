@@ -73,7 +73,7 @@ def grouped_times(job: TrainingJob, m: Ints, n: Ints, k: Ints, groups: Ints) -> 
     """(m x k) by (k x n), ``groups`` times at once, in the recipe's formats; a product a row of the arrays."""
     recipe, share = job.recipe, job.wide_layers_frac
     formats = (recipe.forward_format, recipe.input_gradient_format, recipe.weight_gradient_format)
-    found = _passes(job, m, n, k, groups, formats)
+    found = _passes(job, m, n, k, groups, formats, job.task not in FROZEN)
     if not (recipe.is_narrow and share):
         return found
     wide = wide_times(job, m, n, k, groups)
@@ -83,12 +83,19 @@ def grouped_times(job: TrainingJob, m: Ints, n: Ints, k: Ints, groups: Ints) -> 
 def wide_times(job: TrainingJob, m: Ints, n: Ints, k: Ints, groups: Ints) -> list[Passes]:
     """The same in the 16 bits that a recipe keeps beside its narrow formats."""
     wide = job.recipe.wide_format
-    return _passes(job, m, n, k, groups, (wide, wide, wide))
+    return _passes(job, m, n, k, groups, (wide, wide, wide), job.task not in FROZEN)
 
 
-def _passes(job: TrainingJob, m: Ints, n: Ints, k: Ints, groups: Ints, formats: tuple[str, str, str]) -> list[Passes]:
+def trained_times(job: TrainingJob, m: Ints, n: Ints, k: Ints, groups: Ints) -> list[Passes]:
+    """The same where the weights are trained though those of the layers are frozen."""
+    wide = job.recipe.wide_format
+    return _passes(job, m, n, k, groups, (wide, wide, wide), True)
+
+
+def _passes(
+    job: TrainingJob, m: Ints, n: Ints, k: Ints, groups: Ints, formats: tuple[str, str, str], has_weights: bool
+) -> list[Passes]:
     """The three products of each row: the result's gradient takes its part in both of the backward ones."""
-    has_weights = job.task not in FROZEN
     same = len(set(formats)) == 1
     if same:  # one call for both
         sizes = [np.array(pair) for pair in ((m, m), (n, k), (k, n))]

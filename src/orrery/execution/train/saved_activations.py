@@ -107,7 +107,8 @@ def _read_again(job: TrainingJob, products: list[Product]) -> list[Product]:
         return products
     if _drops(job):
         return [p for p in products if p.linear.role == "attention" and p.linear.shard == "row"]
-    return products if job.framework.adapts_all else [p for p in products if p.linear.role == "attention"]
+    is_all = job.framework.adapter_targets == "all-linear"
+    return products if is_all else [p for p in products if p.linear.role == "attention"]
 
 
 def _drops(job: TrainingJob) -> bool:

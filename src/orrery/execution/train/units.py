@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orrery.execution.train.adapters import adapter_times
 from orrery.execution.train.attention import (
     PRODUCTS_BACKWARD_RATIO,
     attention_flops,
@@ -183,6 +184,8 @@ def _layer(job: TrainingJob, block: Block, products: list[Product], times: list[
     core = attention_times(job, block.mixer, choice) if block.mixer else (zero, zero)
     scores, context = score_times(job, block.mixer, choice), context_streams(job, block.mixer, choice)
     streams, casts = layer_streams(job, block, products, choice), cast_streams(job, products, choice)
+    added, joined = adapter_times(job, products, choice)
+    total, streams = total + added, streams + joined
     exchanges, kept_bytes = layer_exchanges(job, block, choice), saved_activations(job, block, products, choice)
     sent_s = expert_s(job, block, choice)
     parameters = held(block, products, choice)

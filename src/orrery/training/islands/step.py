@@ -118,16 +118,18 @@ def _ring(
     """Exposed reduction of a stage's gradients, and its update with the gathering of sharded parameters."""
     x, f = columns_of([layout]), job.framework
     layer = found.layer.dense_parameters
-    ends = found.embedding.parameters if stage == 0 else 0.0 * layer
-    ends = ends + (found.head.parameters if stage == len(layers) - 1 else 0.0)
-    dense = layers[stage] * layer + ends
     none = 0.0 * layer
+    embedding = found.embedding.parameters if stage == 0 else none
+    head = found.head.parameters if stage == len(layers) - 1 else none
+    dense = layers[stage] * layer + (embedding + head)
     held = Stage(
         dense_parameters=dense,
         expert_parameters=none,
         trained_parameters=dense,
         layer_dense_parameters=layer,
         layer_expert_parameters=none,
+        embedding_parameters=embedding,
+        head_parameters=head,
     )
     sync = sync_of(job, x, held)
     reduce_s, gather_s = float(sync.reduce_s[0]), float(sync.gather_s[0])
