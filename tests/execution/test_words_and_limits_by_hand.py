@@ -105,7 +105,8 @@ AT = (10, 20, 40, 80, 90)
         ),
         (
             Framework,
-            {"context_bytes": 5e8, "accumulates": True, "keeps_wide_layers": True, "has_native_attention": True},
+            {"context_bytes": 5e8}
+            | dict.fromkeys(("accumulates", "keeps_wide_layers", "has_native_attention", "gathers_ends_apart"), True),
         ),
         (TrainingJob, {"adapter_rank": 16, "placement_interval_steps": 100}),
         (Recipe, {"saved_input_bytes": 2.0, "gathered_weight_bytes": 2.0, "master_bytes": -1.0}),

@@ -265,7 +265,9 @@ def test_low_rank_additions_keep_inputs_behind_their_dropouts():
     assert whole == pytest.approx(SEQ * (3 * (4 * 4096 + 11008) - 2 * 4096), rel=1e-9)
     shared = retained(drops_adapted=False, adapter_targets="all-linear") - plain
     assert shared == pytest.approx(2 * SEQ * (4096 + 11008), rel=1e-9)  # without dropouts gate and up share one
-    trained = [units(changed(adapted(), adapter_targets=a), choice).layer.trained_parameters[0] for a in ("qkv", "all-linear")]
+    trained = [
+        units(changed(adapted(), adapter_targets=a), choice).layer.trained_parameters[0] for a in ("qkv", "all-linear")
+    ]
     sizes = (4096 + 12288) + (4096 + 4096) + (4096 + 22016) + (11008 + 4096)
     assert trained[1] / trained[0] == pytest.approx(sizes / (4096 + 12288), rel=1e-9)
     use = Use(task="lora", model="microsoft/phi-2")

@@ -14,17 +14,20 @@ ATTENTION = SoftmaxAttention(num_heads=4, num_kv_heads=4, head_size=8, value_hea
 
 
 def block(count, experts=None, mixer=ATTENTION, num_reduces=2):
-    return SimpleNamespace(count=count, experts=experts, mixer=mixer, num_reduces=num_reduces)
+    linears = [SimpleNamespace(role=role, shard=shard) for role in ("attention", "mlp") for shard in ("column", "row")]
+    return SimpleNamespace(count=count, experts=experts, mixer=mixer, num_reduces=num_reduces, linears=linears)
 
 
-def launches(blocks, scopes="", **choice):
+def launches(blocks, scopes="", task="pretrain", targets="qkv", **choice):
     """Host seconds of the average layer: 110 of a layer, 200 of its experts, 1 of a collective."""
     ways = {"tp": 1, "ep": 1, "cp": 1, "is_ring": False, "is_sequence_parallel": False} | choice
     columns = SimpleNamespace(**{k: np.array([v]) for k, v in ways.items()})
-    framework = SimpleNamespace(cuda_graphs=scopes, host_layer_s=110.0, host_expert_s=200.0, host_collective_s=1.0)
+    framework = SimpleNamespace(
+        cuda_graphs=scopes, host_layer_s=110.0, host_expert_s=200.0, host_collective_s=1.0, adapter_targets=targets
+    )
     model = SimpleNamespace(blocks=blocks, encoder=())
     units = SimpleNamespace(
-        job=SimpleNamespace(framework=framework, model=model),
+        job=SimpleNamespace(framework=framework, model=model, task=task),
         choice=columns,
         num_layers=sum(b.count for b in blocks),
     )
@@ -51,6 +54,13 @@ def test_launches_that_graphs_leave(scopes, dense, routed):
     assert launches([block(3, experts=True)], scopes) == pytest.approx(routed)
     mean = (2 * dense + 3 * routed) / 5
     assert launches([block(2), block(3, experts=True)], scopes) == pytest.approx(mean)
+
+
+@pytest.mark.parametrize(("targets", "added"), [("qkv", 1), ("attention", 2), ("all-linear", 4)])
+def test_adapters_launch_four_kernels_each(targets, added):
+    """A layer's eleven launches take 110 s: two thin products, a scaling and a sum take 40 more for each addition."""
+    assert launches([block(1)], task="lora", targets=targets) == pytest.approx(110 + 40 * added)
+    assert launches([block(1)], "full_iteration", task="lora", targets=targets) == 0
 
 
 def test_a_recurrent_layer_has_a_scope_of_its_own():

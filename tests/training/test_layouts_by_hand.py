@@ -174,9 +174,9 @@ def syncs(task="pretrain", **layout):
         task=task,
         gathered_weight_bytes=2.0,
         recipe=SimpleNamespace(gradient_wire_bytes=0.0, gradient_bytes=4.0),
-        framework=None,
+        framework=SimpleNamespace(shard_copies="nothing", gathers_ends_apart=True),
     )
-    numbers = (100.0, 40.0, 30.0, 10.0, 4.0)
+    numbers = (100.0, 40.0, 30.0, 10.0, 4.0, 0.0, 0.0)
     held = Stage(**{n: np.array([v]) for n, v in zip(sync.STAGE_FIELDS, numbers, strict=True)})
     found = sync_of(given, columns_of([TrainingLayout(**layout)]), held)
     names = ("reduce_s", "gather_s", "layer_gather_s", "layer_regather_s", "layer_reduce_s")

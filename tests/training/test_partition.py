@@ -49,7 +49,7 @@ def machine(devices=32, far=FAR):
 
 
 def job_on(devices=32, batch=64, hides=True, model="llama-2-7b"):
-    framework = replace(get_framework("deepspeed", H100, "bf16"), overlaps_parameters=hides)
+    framework = replace(get_framework("deepspeed", H100, "bf16"), overlaps_parameters=hides, shard_copies="nothing")
     return TrainingJob(
         model=get_model(model),
         cluster=Cluster(device=H100, num_devices=devices, devices_per_node=8),
@@ -172,6 +172,12 @@ def test_on_a_clusters_own_levels_zero3_gathers_as_the_training_floor_does():
     wire = job.framework.gradient_bytes
     assert wire == 2.0
     want = 2 * 32 * (2 * each["all_gather"] + each["reduce_scatter"])
+    end = 32000 * 4096  # the embedding and the head each gathered and reduced once
+    ends = {
+        kind: exchange_s(job, t, Exchange(what="x", kind=kind, num_devices=32, stride=1, elements=end, wire=Wire()))
+        for kind in ("all_gather", "reduce_scatter")
+    }
+    want += 2 * 2 * sum(ends.values())
     assert float(steps.parts["sharding"][0]) == pytest.approx(want, rel=1e-6)
 
 

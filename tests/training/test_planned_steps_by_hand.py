@@ -130,6 +130,8 @@ HELD = Stage(
     trained_parameters=one(512.0),
     layer_dense_parameters=one(1.0),
     layer_expert_parameters=one(1.0),
+    embedding_parameters=one(0.0),
+    head_parameters=one(0.0),
 )
 
 

@@ -69,13 +69,23 @@ PACE = many(
     host_backward_s=11,
 )
 SYNC = Sync(
-    reduce_s=one(20), gather_s=one(12), layer_gather_s=one(0.5), layer_regather_s=one(1.0), layer_reduce_s=one(7.0)
+    reduce_s=one(20),
+    gather_s=one(12),
+    layer_gather_s=one(0.5),
+    layer_regather_s=one(1.0),
+    layer_reduce_s=one(7.0),
+    layer_copy_s=one(0.0),
+    start_s=one(0.0),
+    end_s=one(0.0),
+    apart_s=one(0.0),
 )
 
 
 def parts(joined=0.0, recompute="none", **given):
-    job = SimpleNamespace(framework=framework(**given))
-    return _layer_parts(job, None, layouts(recompute=recompute), PACE, WHICH, SYNC, one(joined))
+    job = SimpleNamespace(framework=framework(**given), activation_offload_bytes_per_s=0.0)
+    return _layer_parts(
+        job, SimpleNamespace(num_layers=4), layouts(recompute=recompute), PACE, WHICH, SYNC, one(joined)
+    )
 
 
 def test_parts_of_a_layer():
@@ -85,6 +95,7 @@ def test_parts_of_a_layer():
         "backward": 2.0,
         "weight gradients": 3.0,
         "recomputation": 0.0,
+        "activation offloading": 0.0,
         "tensor parallel": 9.0,
         "context parallel": 13.0,
         "expert parallel": 17.0,
@@ -92,16 +103,18 @@ def test_parts_of_a_layer():
         "launches": 21.0,
     }
     assert [parts(recompute=r)["recomputation"][0] for r in ("selective", "full")] == [0.5, 1.5]
-    # 0.5 s are hidden by 1 s forward; 8 s by 2 + 3 backward
-    assert parts(overlaps_parameters=True)["sharding"][0] == 3.0
-    assert parts(overlaps_parameters=True, contention_ratio=1.5)["sharding"][0] == pytest.approx(0.25 + 3.0 + 2.5)
+    # three of four layers: 0.5 s are hidden by 1 s forward, 8 s by 2 + 3 backward; nothing runs before the first
+    # layer's parameters are there, nor beside its gradients' 7 s
+    assert parts(overlaps_parameters=True)["sharding"][0] == 0.75 * 3 + 0.25 * (0.5 + 7)
+    slowed = parts(overlaps_parameters=True, contention_ratio=1.5)["sharding"][0]
+    assert slowed == pytest.approx(0.75 * (0.25 + 3 + 2.5) + 0.25 * (0.5 + 0.5 + 7))
     # half of the micro-batches hide 6 of 17 s behind another one's work
     assert parts(joined=0.5)["expert parallel"][0] == pytest.approx(0.5 * 11.0 + 0.5 * 17.0)
 
 
 def test_what_no_computation_hides():
     """Gradients of 4 x 50 bytes in buckets of 40: a fifth of 20 s stays; 12 s of weights beside 3 s forward."""
-    held = Stage(**{n: one(v) for n, v in zip(step.STAGE_FIELDS, (30.0, 20.0, 50.0, 1.0, 1.0), strict=True)})
+    held = Stage(**{n: one(v) for n, v in zip(step.STAGE_FIELDS, (30.0, 20.0, 50.0, 1.0, 1.0, 0.0, 0.0), strict=True)})
     recipe = SimpleNamespace(gradient_wire_bytes=4.0)
     busy = {k: one(v) for k, v in (("forward", 3), ("backward", 5), ("weight gradients", 6), ("recomputation", 4))}
 

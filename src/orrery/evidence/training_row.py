@@ -14,6 +14,7 @@ from orrery.evidence.training_cluster import cluster_of, device_of
 from orrery.evidence.training_framework import framework_of, recipe_of
 from orrery.evidence.training_layout import layout_of
 from orrery.evidence.training_model import model_of
+from orrery.execution.host_rates import copy_bytes_per_s
 from orrery.execution.train.experts import DISPATCHERS, EINSUM
 from orrery.execution.train.framework import Framework
 from orrery.execution.train.job import BASE_WEIGHTS, FROZEN, Task, TrainingJob
@@ -110,6 +111,7 @@ def read_training_row(row: Row) -> tuple[TrainingJob, TrainingLayout]:
         row.count("loss_tokens"),
         row.number("expert_capacity_factor"),
         row.word("pad_experts").casefold() in ("yes", "true", "1"),
+        copy_bytes_per_s(device) if offloads_activations(row) else 0.0,
     )
     if leaves_recompute_open(row, layout):
         layout = _as_little_again_as_fits(row, job, layout)
@@ -198,6 +200,7 @@ def _job(
     loss_tokens: int,
     capacity: float,
     pads: bool,
+    offload_bytes_per_s: float,
 ) -> TrainingJob:
     """One object for all rows that describe the same job, so that their layouts can be answered together."""
     has_experts = any(b.experts for b in model.blocks)
@@ -217,6 +220,7 @@ def _job(
         decoder_seq_len=seq_len // T5_TOKENS_RATIO if model.encoder else 0,
         loss_tokens=loss_tokens,
         expert_capacity_ratio=capacity if has_experts else 0.0,
+        activation_offload_bytes_per_s=offload_bytes_per_s,
         pads_experts=(pads or dispatcher == EINSUM) and has_experts and capacity > 0,
     )
 
@@ -285,6 +289,12 @@ def counts_full_attention(row: Row) -> bool:
 def leaves_device(row: Row) -> bool:
     """Whether activations go to the host by a policy that the row does not spell out: what stays is not known."""
     return "offload" in row.word("recompute_as_published").casefold()
+
+
+def offloads_activations(row: Row) -> bool:
+    """Whether all that layers save goes to the host."""
+    stated = row.word("activation_offloading").casefold() in ("yes", "true", "1")
+    return stated or "activation offloading" in row.word("technique").casefold()
 
 
 def memory_tool(row: Row, framework: Framework) -> Tool:

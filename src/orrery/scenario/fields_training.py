@@ -242,6 +242,12 @@ TRAINING_SETTINGS: tuple[Setting, ...] = grouped(
         "NAME",
         commands=TRAIN,
     ),
+    switch(
+        "activation_offloading",
+        "Keep what layers save for their backward pass in the host's memory (TRL and Axolotl activation_offloading, "
+        "torchtune enable_activation_offloading).",
+        commands=TRAIN,
+    ),
     number(
         "host_memory_bytes",
         "Host memory of one node, for what is offloaded, and for weights that sleep.",

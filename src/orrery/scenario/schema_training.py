@@ -64,6 +64,7 @@ class TrainingScenario(Settings, table=BY_NAME):
     island_devices: Count = None
     island_link_bytes_per_s: Number = None
     offload: Word = None
+    activation_offloading: Switch = None
     host_memory_bytes: Number = None
     host_memory_bytes_per_s: Number = None
     nvme_bytes: Number = None

@@ -42,7 +42,7 @@ KINDS = {
         "parameter gathering",
     ),
     "bubble": ("bubble",),
-    "memory": ("update", "weight sampling"),
+    "memory": ("update", "weight sampling", "activation offloading"),
     "overhead": ("launches", "once a step"),
 }
 """Limits of a step, and the parts of each."""

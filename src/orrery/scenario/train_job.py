@@ -11,6 +11,7 @@ from orrery.catalog.devices import get_device
 from orrery.catalog.frameworks import DEFAULT_FRAMEWORK, Use, framework_notes, get_framework
 from orrery.catalog.models import get_model
 from orrery.execution.finetune_memory import activations
+from orrery.execution.host_rates import copy_bytes_per_s
 from orrery.execution.train.experts import EINSUM, PLACED, SEND, dispatcher_of
 from orrery.execution.train.framework import Framework
 from orrery.execution.train.hidden import EXPERT, GRADIENT, TENSOR
@@ -101,6 +102,7 @@ def training_question(scenario: Scenario) -> TrainingQuestion:
         gradient_overlap=GRADIENT.get(scenario.gradient_overlap).name if scenario.gradient_overlap else "",
         dispatcher=scenario.dispatcher or "",
         expert_loads=expert_loads(scenario.expert_loads, model),
+        activation_offload_bytes_per_s=_leaving_bytes_per_s(scenario, device, notes),
         **_placement(scenario, model, notes),
         **_capacity(scenario, model, scenario.dispatcher or framework.dispatcher, notes),
     )
@@ -148,6 +150,18 @@ def _prunes(scenario: Scenario, model: Model, framework: Framework, task: str, n
         f"{text(found.needed_bytes, 'bytes')} are kept; norms, rotations and activations are made again"
     )
     return True
+
+
+def _leaving_bytes_per_s(scenario: Scenario, device: Device, notes: list[str]) -> float:
+    """Rate at which activations leave for the host's memory; 0 where they stay."""
+    if not scenario.activation_offloading:
+        return 0.0
+    if scenario.offload is not None:
+        raise ScenarioError(
+            "activation_offloading: an offloaded job keeps what its technique says; leave one of both out."
+        )
+    notes.append("activation_offloading: the host has room for them (its memory is not counted)")
+    return copy_bytes_per_s(device, scenario.devices_per_host_link or 1)
 
 
 def _placement(scenario: Scenario, model: Model, notes: list[str]) -> dict[str, Any]:

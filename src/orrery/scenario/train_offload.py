@@ -360,6 +360,8 @@ def refuse_tiers(scenario: Scenario) -> None:
     for name in (*DEVICE_SHARES, "devices_per_host_link", "host_updates_per_s"):
         if name == "host_memory_bytes" and scenario.seq_lengths is not None:
             continue  # long sequences leave activations there
+        if name == "devices_per_host_link" and scenario.activation_offloading:
+            continue  # activations leave over it
         if name == "host_memory_bytes_per_s" and scenario.checkpoint is not None:
             continue  # saves pass through it
         if getattr(scenario, name) is not None:

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.base.errors import ScenarioError
+from orrery.execution.train.cut import is_adapted
+from orrery.execution.train.job import LOW_RANK, TrainingJob
 from orrery.execution.train.units import Units
 from orrery.models.model import Block, RecurrentMixer
 
@@ -27,6 +29,9 @@ OF_EXPERTS = frozenset({EXPERTS, ROUTER, MAPS})
 MIXER_LAUNCHES, MLP_LAUNCHES = 6, 5
 """Kernels of a dense layer: norm, queries with keys and values, rotation, attention, output, sum; norm, products in,
 activation, product out, sum."""
+
+ADAPTER_LAUNCHES = 4
+"""Kernels of a low-rank addition: two thin products, scaled, added."""
 
 ROUTER_LAUNCHES, MAP_LAUNCHES, EXPERT_LAUNCHES = 6, 4, 10
 """Kernels of a layer's routed experts: product, scores, choice, weights and two for the balance of loads; counts,
@@ -56,7 +61,8 @@ def launch_s(units: Units) -> Floats:
     if WHOLE_STEP in scopes:
         return np.zeros(units.choice.tp.shape)
     blocks = units.job.model.blocks
-    layers = sum(b.count * _layer_frac(b, scopes) for b in blocks) / sum(b.count for b in blocks)
+    fracs = (b.count * (_layer_frac(b, scopes) + _adapters_frac(units.job, b)) for b in blocks)
+    layers = sum(fracs) / sum(b.count for b in blocks)
     routed = sum(b.count for b in blocks if b.experts) / units.num_layers * _routing_frac(scopes)
     return f.host_layer_s * layers + f.host_expert_s * routed + f.host_collective_s * _collectives(units)
 
@@ -67,6 +73,12 @@ def _layer_frac(block: Block, scopes: frozenset[str]) -> float:
     if block.experts:  # whose launches are counted apart
         return float(mixer)
     return (MIXER_LAUNCHES * mixer + MLP_LAUNCHES * (MLP not in scopes)) / (MIXER_LAUNCHES + MLP_LAUNCHES)
+
+
+def _adapters_frac(job: TrainingJob, block: Block) -> float:
+    """Launches of a layer's low-rank additions over the layer's own."""
+    added = sum(is_adapted(job, x) for x in block.linears) if job.task in LOW_RANK else 0
+    return ADAPTER_LAUNCHES * added / (MIXER_LAUNCHES + MLP_LAUNCHES)
 
 
 def _routing_frac(scopes: frozenset[str]) -> float:

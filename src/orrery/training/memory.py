@@ -2,7 +2,7 @@
 
 State: weights, gradients, optimizer, each divided by what shares it. Activations: micro-batches in flight times what
 the stage's layers keep, and what the backward pass of one layer holds for a moment, or the logits of the last stage
-where they are more. On top: gathered layers of sharded parameters, buckets, gradients that nobody reads, and what the
+where they are more; of activations that go to the host, two layers' alone. On top: gathered layers of sharded parameters, buckets, gradients that nobody reads, and what the
 allocator loses. The update needs room for what the optimizer makes and drops again, but by then activations are gone;
 loading a whole checkpoint comes before them (both count as ``update``). Gradients that are dropped after each update
 are made while activations go, so only what they have beyond those counts.
@@ -39,6 +39,10 @@ CATEGORIES = (
     "update",
     "fixed",
 )
+
+
+RESIDENT_LAYERS = 2.0
+"""Layers whose activations are on the device where they go to the host: the one at work, and one on its way."""
 
 
 def room_bytes(job: TrainingJob) -> float:
@@ -88,6 +92,8 @@ def held_bytes(
     each = np.where(x.tp > 1, f.parallel_logits_bytes or f.logits_bytes, f.logits_bytes)
     logits = longest * np.where(has_head, each * units.head.logit_elements[which], 0.0)
     saved, moment = activations_of(job, x, units, which, counts, layers)
+    if job.activation_offload_bytes_per_s:
+        in_flight = np.minimum(in_flight, RESIDENT_LAYERS / layers)
     sent = np.where((x.pp > 1) & ~has_head, units.layer.boundary_bytes[which], 0.0) * f.keeps_stage_outputs
     moment = longest * moment + _widened(job, units, which, has_head)
     activations = longest * in_flight * (saved + sent) + np.maximum(moment - logits, 0.0)
@@ -189,6 +195,12 @@ def activations_of(
         saved_bytes = saved_bytes + count * (part * chosen + (1.0 - part) * everything)
         moment = np.maximum(moment, (count > 0.0) * (again + layer.working_bytes[which]))
     return saved_bytes, moment
+
+
+def saved_bytes_each(job: TrainingJob, x: Columns, units: Units, which: NDArray[np.int64]) -> Floats:
+    """Bytes that the average layer saves of one micro-batch for its backward pass."""
+    counts = [np.full(len(x), count / units.num_layers) for count, _ in units.kinds]
+    return activations_of(job, x, units, which, counts, units.num_layers / x.pp)[0]
 
 
 def module_bits(x: Columns) -> NDArray[np.bool_]:

@@ -20,7 +20,14 @@ from orrery.execution.train.modules import MODULES
 from orrery.execution.train.units import Units, units
 from orrery.training.columns import Columns, choices, distinct
 from orrery.training.expert_moves import moved_parameters
-from orrery.training.memory import MemoryBytes, expert_state_bytes, held_bytes, module_bits, state_bytes
+from orrery.training.memory import (
+    MemoryBytes,
+    expert_state_bytes,
+    held_bytes,
+    module_bits,
+    saved_bytes_each,
+    state_bytes,
+)
 from orrery.training.pace import StepTimes, end_pace, layer_pace, modules_again_s
 from orrery.training.schedules.registry import get_schedule
 from orrery.training.schedules.schedule import Pipeline
@@ -36,6 +43,7 @@ PARTS = (
     "backward",
     "weight gradients",
     "recomputation",
+    "activation offloading",
     "tensor parallel",
     "context parallel",
     "expert parallel",
@@ -241,11 +249,16 @@ def _layer_parts(
         gather = (1.0 - one) * _beside(gather, forward, slow) + one * gather
         last = _beside(sync.layer_regather_s, work, slow) + sync.layer_reduce_s
         rest = (1.0 - one) * _beside(rest, work, slow) + one * last
+    offloaded = np.zeros(len(x))
+    if job.activation_offload_bytes_per_s:  # one layer's leaves, and the next one's comes back, while a layer computes
+        away_s = saved_bytes_each(job, x, found, which) / job.activation_offload_bytes_per_s
+        offloaded = np.maximum(away_s - forward, 0.0) + np.maximum(away_s - (backward + weights + again), 0.0)
     return {
         "forward": forward,
         "backward": backward,
         "weight gradients": weights,
         "recomputation": again,
+        "activation offloading": offloaded,
         "tensor parallel": tensor,
         "context parallel": context,
         "expert parallel": expert,
@@ -260,8 +273,8 @@ def _beside(collective_s: Floats, work_s: Floats, contention_ratio: float) -> Fl
 
 
 def ends_s(job: TrainingJob, sync: Sync) -> Floats:
-    """What a micro-batch waits for where embedding and head are sharded: nothing runs before the first layer has its
-    parameters, nor after the last gradients are there.
+    """Waits of a micro-batch for a sharded embedding and head: nothing runs before the first parameters are there, nor
+    after the last gradients.
     """
     f = job.framework
     beside = f.contention_ratio - 1.0 if f.overlaps_parameters else 1.0

@@ -163,6 +163,8 @@ def copy_s(job: TrainingJob, x: Columns, dense_parameters: Floats, expert_parame
     joined_bytes = 2.0 * made + (made + wire) * (wire != made)
     in_bytes = {"nothing": 0.0, "gradients": joined_bytes, "both": made + wire}[f.shard_copies]
     each_bytes = out_bytes + in_bytes * (job.task not in FROZEN)
+    if not each_bytes:
+        return np.zeros(len(x))
     moved = (x.sharding_group > 1) * dense_parameters + (x.expert_copies > 1) * expert_parameters
     return _stream_s(job, each_bytes * moved)
 
@@ -204,4 +206,4 @@ SUM_BYTES, WIDTH = 6.0, 1024
 """Bytes of one element of a 16-bit sum, as which the stream is timed; elements a row."""
 
 COMPUTE_BYTES = 2.0
-"""Of a gradient as a product makes it, at least: narrower recipes widen products' results to 16 bits."""
+"""Least bytes of a gradient as a product makes it: narrower recipes widen products' results to 16 bits."""

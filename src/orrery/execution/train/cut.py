@@ -134,9 +134,13 @@ def held(block: Block, products: list[Product], choice: Choice) -> ShardParamete
 
 
 def adapted(job: TrainingJob, products: list[Product]) -> list[Product]:
-    """Products that get low-rank additions, by the framework's targets."""
+    """Products that get low-rank additions."""
+    return [p for p in products if is_adapted(job, p.linear)]
+
+
+def is_adapted(job: TrainingJob, linear: Linear) -> bool:
+    """Whether a linear layer gets a low-rank addition, by the framework's targets."""
     targets = job.framework.adapter_targets
     if targets == "all-linear":
-        return [p for p in products if p.linear.role != "router"]
-    attention = [p for p in products if p.linear.role == "attention"]
-    return attention if targets == "attention" else [p for p in attention if p.linear.shard == "column"]
+        return linear.role != "router"
+    return linear.role == "attention" and (targets == "attention" or linear.shard == "column")

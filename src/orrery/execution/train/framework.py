@@ -7,7 +7,6 @@ from typing import Literal
 from orrery.base.sources import Fact
 from orrery.execution.train.layout import Recompute, Sharding
 
-
 AdapterTargets = Literal["qkv", "attention", "all-linear"]
 """Into attention; into and out of it; all but routers and routed experts."""
 
@@ -52,7 +51,9 @@ class Framework:
     update_bytes: float  # of each parameter that the device updates: what the optimizer makes and drops again
     has_flat_gradients: bool = False  # collectives use gradients where they lie, without buckets beside them
     gathers_ends_apart: bool = True  # sharded embedding and head are gathered each at its use; False: both at the start
-    shard_copies: Literal["nothing", "gradients", "both"] = "nothing"  # what sharding copies between tensors and buffers
+    shard_copies: Literal["nothing", "gradients", "both"] = (
+        "nothing"  # what sharding copies between tensors and buffers
+    )
     copies_sequence_shards: bool = False  # collectives join and cut the first dimension, where sequences are not
     drops_gradients: bool = False  # after each update: the next backward pass makes them anew
     has_native_attention: bool = True  # fused kernels use a generation's own matrix units, not Ampere's alone

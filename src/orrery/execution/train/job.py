@@ -69,6 +69,7 @@ class TrainingJob:
     expert_placement: str = ""  # what moves or copies experts; "" = they stand in order
     placement_knobs: tuple[tuple[str, float], ...] = ()
     placement_interval_steps: int = PLACEMENT_INTERVAL_STEPS  # from one placement of experts to the next
+    activation_offload_bytes_per_s: float = 0.0  # what layers save goes to the host's memory at this rate; 0 = it stays
     base_weights: str = ""  # of BASE_WEIGHTS: how frozen weights are kept; "" = as the task has it
 
     @property
