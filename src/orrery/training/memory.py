@@ -2,10 +2,11 @@
 
 State: weights, gradients, optimizer, each divided by what shares it. Activations: micro-batches in flight times what
 the stage's layers keep, and what the backward pass of one layer holds for a moment, or the logits of the last stage
-where they are more; of activations that go to the host, two layers' alone. On top: gathered layers of sharded parameters, buckets, gradients that nobody reads, and what the
-allocator loses. The update needs room for what the optimizer makes and drops again, but by then activations are gone;
-loading a whole checkpoint comes before them (both count as ``update``). Gradients that are dropped after each update
-are made while activations go, so only what they have beyond those counts.
+where they are more; of what goes to the host, two layers' alone. On top: gathered layers of sharded parameters,
+buckets, gradients that nobody reads, and what the allocator loses. The update needs room for what the optimizer makes
+and drops again, but by then activations are gone; loading a whole checkpoint comes before them (both count as
+``update``). Gradients that are dropped after each update are made while activations go, so only what they have beyond
+those counts.
 """
 
 from collections.abc import Sequence
