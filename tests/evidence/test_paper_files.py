@@ -167,7 +167,7 @@ def test_every_source_is_cited(key):
     raw = tomllib.loads((FOLDER / folder_name(key) / TEXT).read_text(encoding="utf-8"))
     claims = raw.get("claim", [])
     tables = [entry for setup in raw.get("setup", []) for entry in setup.values() if isinstance(entry, dict)]
-    tables += [raw[name] for name in ("authors", "published") if name in raw]
+    tables += [raw[name] for name in ("authors", "organisations", "published") if name in raw]
     cited = {table["from"] for table in (*tables, *claims) if "from" in table}
     linked = raw["sources"].keys() & {*CODE_SOURCES}  # the paper's page leads to its code
     assert cited | linked == raw["sources"].keys() or not claims

@@ -43,6 +43,7 @@ def print_entry(entry: PaperEntry, records: "Sequence[Record]" = ()) -> None:
         markup=False,
     )
     out.print(", ".join(entry.authors) or "authors unknown", style="dim", markup=False)
+    out.print(", ".join(entry.organisations) or "organisation unknown", style="dim", markup=False)
     for name, url in entry.links.items():
         out.print(f"  {url}" + ("" if name in ("paper", "arXiv") else f"  ({name})"), markup=False, style="dim")
     _print_records(out, records)

@@ -1,6 +1,7 @@
-"""The authors of a paper and its first day, each with the record that says so; unknown where none was found.
+"""Authors of a paper, where they work and its first day, each with the record that says so; unknown without one.
 
 authors = { value = ["Ada Lovelace", "…"], from = "citations", at = "reference lists that cite arXiv …" }
+organisations = { value = ["Analytical Society", "…"], from = "record", at = "head of the paper" }
 published = { value = "2024-01-18", from = "record", at = "first version" }
 """
 
@@ -12,15 +13,16 @@ from typing import Any, cast
 from orrery.base.errors import FactError
 from orrery.base.sources import Source
 
-KEYS = ("authors", "published")
+KEYS = ("authors", "organisations", "published")
 """Lines at the top of a paper file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bibliography:
-    """The people and the day; empty and None where no record was found."""
+    """The people, where they work, and the day; empty and None where no record was found."""
 
     authors: tuple[str, ...] = ()
+    organisations: tuple[str, ...] = ()
     published: date | None = None
 
 
@@ -29,18 +31,22 @@ UNKNOWN = Bibliography()
 
 
 def read_bibliography(file: str, raw: dict[str, Any], sources: Mapping[str, Source]) -> Bibliography:
-    """Take both lines out of a paper file. Refuses what names no source or no place in it."""
-    names, day = (_stated(file, key, raw.pop(key, None), sources) for key in KEYS)
-    return Bibliography(authors=_names(file, names), published=_day(file, day))
+    """Take these lines out of a paper file. Refuses what names no source or no place in it."""
+    names, places, day = (_stated(file, key, raw.pop(key, None), sources) for key in KEYS)
+    return Bibliography(
+        authors=_names(file, "authors", names),
+        organisations=_names(file, "organisations", places),
+        published=_day(file, day),
+    )
 
 
-def _names(file: str, names: Any) -> tuple[str, ...]:
-    """The authors in their order; none where there is no line."""
+def _names(file: str, key: str, names: Any) -> tuple[str, ...]:
+    """Names in their order; none where there is no line."""
     if names is None:
         return ()
     found = tuple(cast("list[Any]", names)) if isinstance(names, list) else ()
     if not found or not all(isinstance(name, str) and name.strip() for name in found):
-        raise FactError(f'{file}: authors is {names!r}; write value = ["First Author", "Second Author"].')
+        raise FactError(f'{file}: {key} is {names!r}; write value = ["First", "Second"].')
     return found
 
 

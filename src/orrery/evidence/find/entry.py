@@ -46,6 +46,7 @@ class PaperEntry:
     year: int
     published: str  # its day; empty where it is not known
     authors: tuple[str, ...]  # empty where they are not known
+    organisations: tuple[str, ...]  # where they work; the same
     layer: str
     kind: str
     fit: str
@@ -84,6 +85,7 @@ def entry_of(
         year=paper.year,
         published=paper.bibliography.published.isoformat() if paper.bibliography.published else "",
         authors=paper.bibliography.authors,
+        organisations=paper.bibliography.organisations,
         layer=paper.layer,
         kind=paper.kind,
         fit=paper.fit,

@@ -14,6 +14,7 @@ from orrery.evidence.paper_file import Paper
 from orrery.evidence.verdict import VERDICTS
 from orrery.web.both_widths import at_both_widths
 from orrery.web.papers import drawn
+from orrery.web.papers.filed import code_links
 from orrery.web.papers.index import Index
 from orrery.web.papers.messages import describe, link
 
@@ -48,6 +49,7 @@ class View:
     entry: PaperEntry
     title: str
     links: tuple[tuple[str, str], ...]
+    code: tuple[tuple[str, str], ...]  # of the authors
     counts: tuple[tuple[str, int], ...]
     curve: str
     claims: tuple[ClaimRow, ...]  # the first of them
@@ -76,6 +78,7 @@ def view_of(paper: Paper, index: Index) -> View:
         entry=entry,
         title=describe(entry.title),
         links=tuple(links),
+        code=code_links(paper),
         cited=cited,
         counts=tuple((verdict, count[verdict]) for verdict in VERDICTS if count[verdict]),
         curve=at_both_widths(partial(drawn.curve, entry.curve)) if entry.curve else "",
@@ -96,9 +99,9 @@ def _cleaned(e: PaperEntry) -> PaperEntry:
     related = tuple(replace(other, title=describe(other.title)) for other in e.related)
     curve = replace(e.curve, sentence=describe(e.curve.sentence, MAX_WORDS)) if e.curve else None
     names = tuple(describe(name, 120) for name in e.other_mechanisms)
-    authors = tuple(describe(name, 80) for name in e.authors)
+    people = {name: tuple(describe(one, 80) for one in getattr(e, name)) for name in ("authors", "organisations")}
     return replace(
-        e, **words, authors=authors, layer=describe(e.layer, 60), related=related, curve=curve, other_mechanisms=names
+        e, **words, **people, layer=describe(e.layer, 60), related=related, curve=curve, other_mechanisms=names
     )
 
 

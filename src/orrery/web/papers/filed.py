@@ -1,5 +1,6 @@
 """Additions to a paper's card from its file and the scorecard: verdicts, a small curve, links."""
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +16,9 @@ from orrery.web.papers.thumbnail import thumbnail
 CODE_SOURCES = ("code", "artifact", "repository", "repo")
 """Names that paper files give to the authors' own code."""
 
+CODE_TITLE = re.compile("authors' (own )?(code|repository|artifact|notebooks|scripts|experiments|benchmark)")
+"""Words in the titles of other sources that are, or stand in, the authors' own code."""
+
 CODE_HOSTS = ("https://github.com/", "https://gitlab.com/", "https://bitbucket.org/")
 
 
@@ -25,6 +29,7 @@ class Filed:
     counts: tuple[tuple[str, int], ...] = ()  # verdict and claims
     thumbnail: str = ""
     links: tuple[tuple[str, str], ...] = ()
+    organisation: str = ""
 
     @property
     def num_claims(self) -> int:
@@ -57,7 +62,8 @@ def _filed(key: str) -> Filed:
     return Filed(
         counts=tuple((word, count[word]) for word in VERDICTS if count[word]),
         thumbnail=_curve(paper),
-        links=(*paper_links(paper.arxiv, paper.link), *_code(paper)),
+        links=(*paper_links(paper.arxiv, paper.link), *code_links(paper)),
+        organisation=", ".join(paper.bibliography.organisations),
     )
 
 
@@ -75,7 +81,8 @@ def paper_links(arxiv: str, url: str) -> tuple[tuple[str, str], ...]:
     return (("paper", shown),) if (shown := link(url)) else ()
 
 
-def _code(paper: Paper) -> tuple[tuple[str, str], ...]:
+def code_links(paper: Paper) -> tuple[tuple[str, str], ...]:
     """The authors' code, where the file names it as a source."""
-    urls = (paper.sources[name].url for name in CODE_SOURCES if name in paper.sources)
+    named = [paper.sources[name] for name in CODE_SOURCES if name in paper.sources]
+    urls = (one.url for one in (*named, *(s for s in paper.sources.values() if CODE_TITLE.search(s.title))))
     return tuple(("code", url) for url in urls if url and url.startswith(CODE_HOSTS) and link(url))[:1]

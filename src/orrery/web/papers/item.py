@@ -22,6 +22,9 @@ from orrery.web.papers.records_view import NO_RECORDS, RecordsView, merged_links
 MAX_CLAIMS, MAX_TECHNIQUES, MAX_AUTHORS = 3, 3, 3
 """That a card names."""
 
+MAX_ORGANISATION = 60
+"""Letters of the name of where the authors work."""
+
 NUM_HUES = 12
 """Colours of layers in the style sheet; layers further on begin again."""
 
@@ -89,6 +92,7 @@ def item_of(document: Document, marked: Marked, because: Sequence[str] = ()) -> 
         text=describe(d.text, MAX_TEXT),
         when=period.words if period else "",
         authors=named_authors(d.authors),
+        organisation=describe(file.organisation, MAX_ORGANISATION),
         layer=d.layer,
         techniques=tuple(describe(name, 60) for name in d.techniques[:MAX_TECHNIQUES]),
         facts=tuple(word for word in (d.kind, d.fit) if word)
@@ -126,7 +130,7 @@ def item_of_entry(entry: Entry, classification: Classification, marked: Marked, 
         text=describe(entry.abstract, MAX_TEXT),
         when=f"{entry.published:%d %B %Y}" if entry.published else "",
         authors=named_authors(entry.authors, entry.num_authors),
-        organisation=describe(entry.organisation, 60),
+        organisation=describe(entry.organisation or file.organisation, MAX_ORGANISATION),
         layer=understood.layer,
         sure="" if library_key or not understood.layer else f"{percent(understood.layer_confidence_frac)} sure",
         techniques=tuple(name for name, _ in understood.techniques[:MAX_TECHNIQUES]),
