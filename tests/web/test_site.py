@@ -20,6 +20,7 @@ from orrery.web.site.address import root_of, slug
 from orrery.web.site.computed import ASKED
 from orrery.web.site.content import best_path
 from orrery.web.site.dated import date_path
+from orrery.web.site.grid import grid_of, groups_of
 from orrery.web.site.write import MARK, export
 
 MAX_BYTES = 300_000
@@ -63,6 +64,20 @@ def test_pages_hold_together(read):
         assert page.headings.count(1) == 1, path
         assert len(set(page.ids)) == len(page.ids), path
         assert not page.bare, path
+
+
+def test_a_long_table_falls_into_groups_and_a_group_too_long_once_more():
+    rows = [
+        {"name": f"{vendor}{n}", "vendor": vendor}
+        for vendor, num in (("b", 4), ("A", 61), ("c", 3))
+        for n in range(num)
+    ]
+    names, kinds = [row["vendor"] for row in rows], [str(n % 2) for n in range(len(rows))]
+    found = groups_of(grid_of("68 rows", rows), names, kinds)
+    assert [(g.name, len(g.rows)) for g in found] == [("A, 0", 31), ("A, 1", 30), ("b", 4), ("Others", 3)]
+    assert found[0].caption == "68 rows: A, 0"
+    assert sorted(row[0].text for g in found for row in g.rows) == sorted(row["name"] for row in rows)
+    assert [g.name for g in groups_of(grid_of("", rows), names, least=1)] == ["A", "b", "c"]
 
 
 def test_every_device_and_popular_model_has_a_page(site):

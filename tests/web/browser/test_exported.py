@@ -63,13 +63,47 @@ def test_every_kind_of_page_is_usable(profile, path, scheme, width):
     assert [too_wide(page, one) for one in (width, 320)] == [0, 0]
 
 
+MAX_PX = 12_000
+LISTS = ("devices", "models", "papers", "accuracy", "scorecard", "dates", "dates/2024", "dates/2025")
+
+
+def test_no_list_is_long_on_a_phone(profile):
+    page = profile(viewport={"width": 390, "height": 844}).new_page()
+    for path in LISTS:
+        page.goto(f"/{path}.html")
+        assert page.evaluate("document.documentElement.scrollHeight") < MAX_PX, path
+    for path in ("devices", "models", "papers"):
+        page.goto(f"/{path}.html")
+        for group in page.locator("details.group > summary").all():
+            group.click()
+            assert page.evaluate("document.documentElement.scrollHeight") < MAX_PX, path
+            group.click()
+
+
+def test_rows_are_reached_without_scripts(profile):
+    page = profile(java_script_enabled=False, viewport={"width": 390, "height": 844}).new_page()
+    page.goto("/models.html")
+    assert not page.get_by_label("Filter").is_visible()
+    page.locator("summary", has_text="meta-llama").click()
+    page.get_by_role("link", name="Llama-3.1-8B").click()
+    assert "Llama 3.1 8B" in page.locator("h1").inner_text() or page.locator("#chart").count()
+
+
 def test_a_table_stands_in_its_page_and_its_rows_are_filtered(tab):
     tab.goto("/devices.html")
+    tab.get_by_role("button", name="Open all").click()
     assert tab.locator(".scroll").first.evaluate("(one) => one.scrollWidth - one.clientWidth") == 0
     row = tab.locator("tbody tr", has_text="NVIDIA H100 SXM5 80 GB")
     assert "3.36 TB/s" in row.inner_text()
-    tab.get_by_label("Filter rows").fill("h100 sxm5")
-    assert tab.locator("tbody tr:visible").count() < 10
+    for width in (1440, 390):
+        tab.set_viewport_size({"width": width, "height": 844})
+        tab.get_by_label("Filter").fill("h100 sxm5")
+        assert 0 < tab.locator("tbody tr:visible").count() < 10
+        assert tab.locator("#narrow-words").inner_text() == f"{tab.locator('tbody tr:visible').count()} found"
+        tab.get_by_label("Filter").fill("")
+        assert tab.locator("details.group:visible").count() > 10
+        assert tab.locator("tbody tr:visible").count() == 0
+    tab.get_by_label("Filter").fill("h100 sxm5")
     row.get_by_role("link").click()
     assert tab.locator("h1").inner_text() == "h100-sxm"
 

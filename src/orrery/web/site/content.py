@@ -25,7 +25,7 @@ from orrery.web.papers.score import judged, score
 from orrery.web.site.address import root_of, slug
 from orrery.web.site.computed import computed
 from orrery.web.site.dated import FIRST, by_date, date_path
-from orrery.web.site.grid import Grid, grid_of
+from orrery.web.site.grid import Grid, grid_of, groups_of
 
 DEVICES_LEAD = "Every accelerator and processor of the catalogue"
 ACCURACY_LEAD = (
@@ -126,7 +126,9 @@ def _devices() -> Iterator[SitePage]:
     paths = [f"devices/{slug(row['name'])}.html" for row in rows]
     for row, path in zip(rows, paths, strict=True):
         yield _device(row["name"], row["title"], path)
-    yield _list("devices.html", "Devices", DEVICES_LEAD, grid_of(f"{len(rows):,} devices", rows, paths))
+    grid = grid_of(f"{len(rows):,} devices", rows, paths)
+    names = ([str(row[name]) for row in rows] for name in ("vendor", "generation"))
+    yield _list("devices.html", "Devices", DEVICES_LEAD, groups_of(grid, *names))
 
 
 def _device(name: str, title: str, path: str) -> SitePage:
@@ -143,11 +145,12 @@ def _models() -> SitePage:
     rows = show_all("models").rows
     popular = {resolve(m.key)[0]: best_path(m.key) for m in MODELS}
     paths = [popular.get(row["name"], "") for row in rows]
-    return _list("models.html", "Models", MODELS_LEAD, grid_of(f"{len(rows):,} models", rows, paths))
+    grid = grid_of(f"{len(rows):,} models", rows, paths)
+    return _list("models.html", "Models", MODELS_LEAD, groups_of(grid, [row["name"].split("/")[0] for row in rows]))
 
 
-def _list(path: str, title: str, lead: str, grid: Grid, **beside: Any) -> SitePage:
-    context = {"grids": (grid,), "lead": lead, "notes": (), **beside}
+def _list(path: str, title: str, lead: str, grids: tuple[Grid, ...], **beside: Any) -> SitePage:
+    context = {"grids": grids, "lead": lead, "notes": (), **beside}
     return SitePage(path=path, title=title, template="site_table.html", context=context, kind="list", about=lead)
 
 
@@ -164,7 +167,7 @@ def _scorecard(index: Index) -> SitePage:
         for layer in found.layers
     ]
     grid = grid_of("Claims of papers by layer and verdict", rows)
-    return _list("scorecard.html", "Scorecard", found.says, grid, svg_text=found.picture)
+    return _list("scorecard.html", "Scorecard", found.says, (grid,), svg_text=found.picture)
 
 
 def _accuracy() -> SitePage:
@@ -177,9 +180,9 @@ def _accuracy() -> SitePage:
         for group, one in _parts(groups)
         if "median" in one
     ]
-    return _list(
-        "accuracy.html", "Accuracy", ACCURACY_LEAD, grid_of(f"{len(rows):,} groups of rows", rows, shown=_error)
-    )
+    grid = grid_of(f"{len(rows):,} groups of rows", rows, shown=_error)
+    names = ([row[name] for row in rows] for name in ("table", "metric"))
+    return _list("accuracy.html", "Accuracy", ACCURACY_LEAD, groups_of(grid, *names, least=1))
 
 
 def _error(column: str, row: Mapping[str, Any]) -> str:
@@ -216,7 +219,8 @@ def _papers(index: Index) -> Iterator[SitePage]:
             kind="paper",
             words=" ".join([found.entry.layer, *(t.name for t in found.entry.techniques), found.entry.mechanism]),
         )
-    yield _list("papers.html", "Papers", PAPERS_LEAD, grid_of(f"{len(rows):,} papers", rows, tuple(known.values())))
+    grid = grid_of(f"{len(rows):,} papers", rows, [known[document.key] for document in documents])
+    yield _list("papers.html", "Papers", PAPERS_LEAD, groups_of(grid, [row["layer"] for row in rows]))
 
 
 def _paths(index: Index) -> dict[str, str]:

@@ -1,7 +1,8 @@
 """A table of a page: what stands in its heads and cells, and where they lead."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any
 
@@ -19,9 +20,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """Heads, and rows of as many cells."""
+    """Heads, and rows of as many cells; one with a name is a group of rows that is folded until it is wanted."""
 
     caption: str
+    name: str = ""
     heads: tuple[Cell, ...]
     rows: tuple[tuple[Cell, ...], ...]
 
@@ -49,6 +51,28 @@ def grid_of(
             )
             for row, path in zip(rows, paths or repeat(""), strict=False)
         ),
+    )
+
+
+LEAST, MOST, OTHERS = 4, 60, "Others"
+"""Fewer rows are no group of their own; more are parted once more where they can be."""
+
+
+def groups_of(grid: Grid, names: Sequence[str], further: Sequence[str] = (), *, least: int = LEAST) -> tuple[Grid, ...]:
+    """A long table as groups by the name that each row has, in alphabetical order; what is left stands last.
+
+    ``further`` has a second name for each row, by which a group of more than ``MOST`` is parted.
+    """
+    count = Counter(names)
+    if further:
+        names = [f"{name}, {more}" if count[name] > MOST else name for name, more in zip(names, further, strict=True)]
+        count = Counter(names)
+    rows: dict[str, list[tuple[Cell, ...]]] = {}
+    for name, row in zip(names, grid.rows, strict=True):
+        rows.setdefault(name if count[name] >= least else OTHERS, []).append(row)
+    ordered = sorted(rows, key=lambda name: (name == OTHERS, name.casefold()))
+    return tuple(
+        replace(grid, name=name, caption=f"{grid.caption}: {name}", rows=tuple(rows[name])) for name in ordered
     )
 
 

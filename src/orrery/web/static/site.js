@@ -1,13 +1,28 @@
-// The static site's search, and the field that narrows a table.
+// The static site's search, and the field that narrows the groups of a long table.
 "use strict";
 
-const narrow = document.querySelector("[data-narrow]");
+for (const one of document.querySelectorAll("[data-script]")) { one.hidden = false; }
+const narrow = document.querySelector("[data-narrow]"), fold = document.querySelector("[data-fold]"), groups = [...document.querySelectorAll("details.group")];
+const openAll = (isOpen) => {
+  for (const group of groups) { group.open = isOpen; }
+  fold.setAttribute("aria-pressed", String(isOpen));
+};
+fold?.addEventListener("click", () => openAll(fold.getAttribute("aria-pressed") !== "true"));
 narrow?.addEventListener("input", () => {
   const words = narrow.value.toLowerCase().split(/\s+/).filter(Boolean);
-  for (const row of document.querySelectorAll("tbody tr")) {
-    const text = row.textContent.toLowerCase();
-    row.hidden = !words.every((word) => text.includes(word));
+  let num = 0;
+  for (const group of groups) {
+    const rows = [...group.querySelectorAll("tbody tr")];
+    for (const row of rows) {
+      const text = row.textContent.toLowerCase();
+      row.hidden = !words.every((word) => text.includes(word));
+    }
+    const shown = rows.filter((row) => !row.hidden).length;
+    group.hidden = !shown;
+    group.open = Boolean(words.length && shown);
+    num += shown;
   }
+  document.getElementById("narrow-words").textContent = words.length ? `${num} found` : "";
 });
 
 const box = document.querySelector("[data-search]");
