@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from orrery.execution.experts.hybrid import Shares, fixed, greedy
+from orrery.execution.experts.hybrid import Shares, faded, fixed, greedy
 
 SHARES = Shares(device_s=lambda n: 0.1 + 0.001 * n, host_s=lambda n: 0.2 + 0.1 * n, load_s=1.0)
 
@@ -31,3 +31,11 @@ def test_greedy_is_no_slower_than_fixed():
         work = {e: int(n) for e, n in enumerate(draws.integers(1, 200, 8))}
         retained = frozenset(draws.permutation(8)[:3].tolist())
         assert greedy(work, retained, SHARES).time_s <= fixed(work, retained, SHARES).time_s + 1e-12
+
+
+def test_faded_scores_by_hand():
+    """Two tokens of one expert each, so that the best two of four count: half of the old, half of their mean."""
+    probabilities = np.array([[0.5, 0.3, 0.15, 0.05], [0.1, 0.2, 0.3, 0.4]])
+    found = faded(np.array([1.0, 0.0, 0.0, 0.2]), probabilities, 1)
+    assert found == pytest.approx([0.5 + 0.125, 0.075, 0.075, 0.1 + 0.1])
+    assert faded(np.zeros(2), np.array([[0.9, 0.1]]), 2) == pytest.approx([0.45, 0.05])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import orrery
 from orrery.base.errors import ScenarioError
 from orrery.execution.experts.offloaded import GRID, Machine, played, split_s
-from orrery.execution.host_experts import HostExperts
+from orrery.execution.host_experts import HostExperts, kept_frac
 from orrery.execution.memory import memory_of
 from orrery.execution.shard import shard
 from orrery.execution.step import from_host
@@ -65,6 +65,36 @@ def test_a_host_that_computes_all_by_itself():
     )
     found = played(rule, EIGHT, Popularity(), tuple(1e-3 for _ in GRID))
     assert found.shown_ratio[0] == pytest.approx(2 * 1e8 / 0.76e11 / 1e-3)
+
+
+def test_whole_layers_are_kept_or_none_of_them():
+    """Of 32 layers a quarter's: eight take what they take on the device, 24 what they take with none kept."""
+    none = {"cached_frac": 0.0, "cache": "static"}
+    deployment = resolve(read_scenario(MIXTRAL | HOST | {"expert_cache": "layers", "expert_cached": 0.25})).deployment
+    bare = replace(deployment, host_experts=replace(deployment.host_experts, **none))
+    (experts,) = shard(deployment).experts
+    found, without = from_host(deployment, experts), from_host(bare, experts)
+    assert experts.count == 32
+    assert found.shown_ratio == pytest.approx(tuple(0.25 + 0.75 * ratio for ratio in without.shown_ratio))
+    assert found.bound_ratio == pytest.approx(tuple(0.25 + 0.75 * ratio for ratio in without.bound_ratio))
+    assert (
+        shard(deployment).experts[0].weight_bytes == shard(replace(bare, host_experts=None)).experts[0].weight_bytes / 4
+    )
+
+
+def test_a_share_of_layers_is_a_whole_number_of_them():
+    rule = HostExperts(cache="layers", cached_frac=0.3)
+    assert kept_frac(rule, 64, 27.0) == 8 / 27
+    assert kept_frac(replace(rule, cached_frac=1.0), 64, 27.0) == 1.0
+    assert kept_frac(replace(rule, cache="lru"), 64, 27.0) == 19 / 64
+    assert tpot_s(**HOST, expert_cache="layers", expert_cached=1.0) == tpot_s()
+
+
+def test_each_layer_s_popular_experts_beat_whole_layers_where_tokens_repeat():
+    """As many bytes on the device; host and device work at once, and what is kept is what tokens use."""
+    on = HOST | {"expert_schedule": "fixed", "expert_cached": 0.5, "expert_repeat": 0.8, "concurrency": 1}
+    layers, popular = (tpot_s(**on, expert_cache=cache, expert_loads="zipf:1") for cache in ("layers", "static"))
+    assert popular < layers
 
 
 def test_parts_of_an_expert_are_shared_out_by_hand():
@@ -133,6 +163,9 @@ def test_what_means_nothing_is_refused():
         orrery.estimate(**MIXTRAL | {"ep": 2}, expert_offload="host")
     with pytest.raises(ScenarioError, match="write one of host, host-compute"):
         orrery.estimate(**MIXTRAL, expert_offload="disk")
+    for cache in ("static", "layers"):
+        with pytest.raises(ScenarioError, match="expert_prefetch: nothing takes another's place"):
+            orrery.estimate(**MIXTRAL, expert_offload="host", expert_cache=cache, expert_prefetch=0.5)
     with pytest.raises(ScenarioError, match="has no experts"):
         orrery.estimate(**MIXTRAL | {"model": "llama-3.1-8b"}, expert_offload="host")
 

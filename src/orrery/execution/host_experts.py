@@ -5,7 +5,7 @@ from typing import Literal
 
 from orrery.base.errors import ScenarioError
 
-CACHES = ("lru", "score", "static")
+CACHES = ("lru", "score", "static", "layers")
 SCHEDULES = ("greedy", "fixed")
 
 
@@ -16,13 +16,15 @@ class HostExperts:
     Without ``computes`` a missing expert crosses the link before the device computes it. With it the host computes
     missing ones: all of them (fixed), or those that it is sooner done with than link and device (greedy). What crossed
     the link takes the place of the expert used least recently (lru), or of the lowest faded score; a static cache
-    stays. A predictor names an expert of the next layer whenever the link has been idle for long enough, and is right
-    with ``prefetch_frac``; otherwise it brings another one in vain. 0: nothing is fetched ahead.
+    stays. With layers the device keeps all experts of as many whole layers instead, and none of the others, as
+    llama.cpp (--n-cpu-moe) and the rules of kTransformers have it. A predictor names an expert of the next layer
+    whenever the link has been idle for long enough, and is right with ``prefetch_frac``; otherwise it brings another
+    one in vain. 0: nothing is fetched ahead.
     """
 
     computes: bool = False
     cached_frac: float = 0.5
-    cache: Literal["lru", "score", "static"] = "lru"
+    cache: Literal["lru", "score", "static", "layers"] = "lru"
     schedule: Literal["greedy", "fixed"] = "greedy"
     prefetch_frac: float = 0.0
     repeat_frac: float = 0.0  # correlation of a router's scores from one token of a sequence to its next
@@ -42,3 +44,10 @@ class HostExperts:
 def room_of(rule: HostExperts, num_experts: int) -> int:
     """Experts of a layer that the device keeps."""
     return round(rule.cached_frac * num_experts)
+
+
+def kept_frac(rule: HostExperts, num_experts: int, num_layers: float) -> float:
+    """Share of all experts that the device keeps: whole ones of each layer, or whole layers."""
+    if rule.cache == "layers":
+        return round(rule.cached_frac * num_layers) / num_layers
+    return room_of(rule, num_experts) / num_experts

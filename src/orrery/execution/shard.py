@@ -13,7 +13,7 @@ from math import ceil
 from orrery.execution.choice import Choice, choices, stored_experts
 from orrery.execution.eager_layers import operators
 from orrery.execution.formats import bytes_per_element, compute_format, dense_format, is_16bit, wide_bytes
-from orrery.execution.host_experts import room_of
+from orrery.execution.host_experts import kept_frac
 from orrery.execution.layout import Deployment
 from orrery.models.model import (
     Block,
@@ -303,7 +303,7 @@ def _experts(deployment: Deployment, block: Block, experts: Experts) -> ExpertsS
     places = experts.num_experts + deployment.num_redundant_experts
     held = places * experts.num_parameters_each / (tp * layout.ep)
     if rule := deployment.host_experts:
-        held *= room_of(rule, experts.num_experts) / experts.num_experts
+        held *= kept_frac(rule, experts.num_experts, float(block.count))
     return ExpertsShard(
         block=block.name,
         experts=experts,

@@ -21,7 +21,7 @@ from orrery.execution.experts.dispatch import exchange_parts
 from orrery.execution.experts.offloaded import GRID, Machine, Played, played
 from orrery.execution.experts.placed import crowded, popularity_of
 from orrery.execution.formats import SIXTEEN_BIT_BYTES, as_multiplied_by, bytes_per_element, wide_bytes
-from orrery.execution.host_experts import room_of
+from orrery.execution.host_experts import kept_frac
 from orrery.execution.layout import Deployment
 from orrery.execution.mixing import mixer_parts
 from orrery.execution.online_rotation import rotation_parts
@@ -112,7 +112,7 @@ def _linear_parts(deployment: Deployment, cut: Shard, batch: Batch, largest: Map
     choice = choices(deployment, "gemm", deployment.formats.weights)[-1]
     own = kernels_for(deployment, "gemm", "gemm", choice.backend)
     tokens, rows = batch.num_tokens, batch.num_rows
-    for (format, kept_frac, index_bits, wide_frac), members in groups.items():
+    for (format, share, index_bits, wide_frac), members in groups.items():
         engine = choice.tuned_by if choice.tuned_by and format == deployment.formats.weights else own
         m = np.stack([rows if x.is_head else tokens for x in members])
         n, k, g = (np.array([[getattr(x, a)] for x in members]) for a in ("n", "k", "groups"))
@@ -123,7 +123,7 @@ def _linear_parts(deployment: Deployment, cut: Shard, batch: Batch, largest: Map
             batch=g,
             format=format,
             quantises_input=False,
-            kept_frac=kept_frac,
+            kept_frac=share,
             index_bits=index_bits,
             wide_frac=wide_frac,
         )
@@ -183,7 +183,7 @@ def _expert_part(deployment: Deployment, x: ExpertsShard, batch: Batch, largest:
     }
     timing, calibration = _by_tokens(deployment, x.backends, op)
     found = part("experts", x.block, timing, x.count, "moe", x.format, calibration, sizes)
-    if deployment.host_experts is None or room_of(deployment.host_experts, e.num_experts) >= e.num_experts:
+    if deployment.host_experts is None or kept_frac(deployment.host_experts, e.num_experts, x.count) >= 1.0:
         return found
     ratio = np.interp(np.log2(np.maximum(batch.num_tokens, 1)), np.log2(GRID), from_host(deployment, x).shown_ratio)
     return replace(found, time_s=found.time_s * ratio)
@@ -220,7 +220,11 @@ def from_host(deployment: Deployment, x: ExpertsShard) -> Played:
         link_bytes_per_s=device.host.each_way_bytes_per_s,
         other_s=dense_bytes / device.memory_bandwidth_bytes_per_s,
     )
-    return played(rule, machine, deployment.expert_loads or EXPERT_LOADS, tuple(kernel_s.tolist()))
+    loads, each_s = deployment.expert_loads or EXPERT_LOADS, tuple(kernel_s.tolist())
+    if rule.cache != "layers":
+        return played(rule, machine, loads, each_s)
+    elsewhere = played(replace(rule, cache="static", cached_frac=0.0), machine, loads, each_s)
+    return elsewhere.beside_whole(kept_frac(rule, e.num_experts, x.count))
 
 
 def _by_tokens(deployment: Deployment, backends: tuple[Choice, ...], op: MoE) -> tuple[Timing, Calibration]:

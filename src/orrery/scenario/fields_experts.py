@@ -56,7 +56,7 @@ EXPERT_SETTINGS: tuple[Setting, ...] = grouped(
     ),
     number(
         "expert_cached",
-        "Share of each layer's experts that the device keeps (default 0.5).",
+        "Share of each layer's experts, or of the layers, that the device keeps (default 0.5).",
         0.25,
         most=1.0,
         excludes_least=False,
@@ -65,9 +65,10 @@ EXPERT_SETTINGS: tuple[Setting, ...] = grouped(
     ),
     word(
         "expert_cache",
-        "Which of them it keeps: lru (default), score (those used lately and often), static (the popular ones).",
+        "Which of them it keeps: lru (default), score (those used lately and often), static (the popular ones), layers "
+        "(all of whole layers, none of the others).",
         "score",
-        "lru|score|static",
+        "lru|score|static|layers",
         commands=ONE | STEPS,
     ),
     word(

@@ -52,6 +52,11 @@ def host_experts_of(scenario: Scenario, model: Model, layout: Layout) -> HostExp
         raise ScenarioError("expert_offload: every device must reach every expert through its host; write ep = 1.")
     if scenario.expert_schedule and not computes:
         raise ScenarioError(f"expert_schedule: the host computes nothing; write expert_offload = {HOST_COMPUTE}.")
+    if scenario.expert_prefetch and scenario.expert_cache in ("static", "layers"):
+        raise ScenarioError(
+            f"expert_prefetch: nothing takes another's place with expert_cache = {scenario.expert_cache}; write lru or "
+            "score, or leave it out."
+        )
     return HostExperts(
         computes=computes,
         cached_frac=0.5 if scenario.expert_cached is None else scenario.expert_cached,
@@ -68,7 +73,8 @@ def host_experts_note(deployment: Deployment) -> str:
     """Cost of experts on the host by the batch, beside the bound; blank where all lie on the devices."""
     if (rule := deployment.host_experts) is None:
         return ""
-    text = f"expert_offload: {percent(rule.cached_frac)} of each layer's experts on the device ({rule.cache})"
+    where = "the layers keep their experts" if rule.cache == "layers" else "each layer's experts"
+    text = f"expert_offload: {percent(rule.cached_frac)} of {where} on the device ({rule.cache})"
     if rule.cached_frac >= 1.0:
         return f"{text}: no effect on this deployment: none is missing"
     found = from_host(deployment, shard(deployment).experts[0])

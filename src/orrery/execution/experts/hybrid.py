@@ -63,5 +63,15 @@ def greedy(work: Work, resident: frozenset[int], shares: Shares) -> Shared:
     return Shared(time_s=max(device_s, host_s), loaded=tuple(loaded), link_s=link_s)
 
 
-FADING_FRAC = 0.3
-"""How much of a score the newest token sets; assumed."""
+FADING_FRAC, COUNTED_RATIO = 0.5, 2
+"""How much of a score the newest step sets, and experts a token whose probabilities count, over those that it goes to:
+0.5, and 12 for six (the authors' code, KScoreAwareCache)."""
+
+
+def faded(worth: Floats, probabilities: Floats, each: int) -> Floats:
+    """Scores after a step whose tokens, one a row, go to ``each`` experts: what a router nearly chose counts too."""
+    counted = min(COUNTED_RATIO * each, worth.size)
+    best = np.argpartition(-probabilities, counted - 1, axis=1)[:, :counted]
+    seen = np.zeros_like(probabilities)
+    np.put_along_axis(seen, best, np.take_along_axis(probabilities, best, axis=1), axis=1)
+    return (1.0 - FADING_FRAC) * worth + FADING_FRAC * seen.mean(axis=0)

@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.execution.experts.hybrid import FADING_FRAC, Shared, Shares, Work, fixed, greedy
+from orrery.execution.experts.hybrid import Shared, Shares, Work, faded, fixed, greedy
 from orrery.execution.host_experts import HostExperts, room_of
 from orrery.execution.host_rates import HOST_MEMORY_FRAC, HOST_RATE_FRAC
 from orrery.kernels.moe.routing import chosen_fracs
@@ -54,6 +54,13 @@ class Played:
     shown_ratio: tuple[float, ...]
     bound_ratio: tuple[float, ...]
 
+    def beside_whole(self, frac: float) -> "Played":
+        """Both on average over layers of which that share has all experts on the device."""
+        shown, bound = (
+            tuple(frac + (1.0 - frac) * ratio for ratio in each) for each in (self.shown_ratio, self.bound_ratio)
+        )
+        return Played(shown_ratio=shown, bound_ratio=bound)
+
 
 @lru_cache(maxsize=256)
 def played(rule: HostExperts, machine: Machine, law: Popularity, kernel_s: tuple[float, ...]) -> Played:
@@ -66,24 +73,24 @@ def _played(rule: HostExperts, m: Machine, law: Popularity, tokens: int, kernel_
     random = np.random.default_rng(SEED)
     chosen = chosen_fracs(m.num_experts, m.experts_per_token, law)
     load_s = m.expert_bytes / (m.link_bytes_per_s * HOST_RATE_FRAC)
-    caches = [_Cache(rule, m.num_experts, np.argsort(-chosen)) for _ in range(NUM_LAYERS)]
+    caches = [_Cache(rule, m.experts_per_token, np.argsort(-chosen)) for _ in range(NUM_LAYERS)]
     scores = _first_scores(random, chosen, tokens)
     total_s = bound_s = idle_s = 0.0
     counted, before = MANY_STEPS if scores else FEW_STEPS
     for step in range(counted + before):
         layers = [_counts(random, rule, chosen, tokens, m.experts_per_token, scores, i) for i in range(NUM_LAYERS)]
-        for i, counts in enumerate(layers):
+        for i, (counts, probabilities) in enumerate(layers):
             work = {int(e): int(counts[e]) for e in np.flatnonzero(counts)}
             shares = _shares(rule, m, kernel_s / max(len(work), 1), load_s)
             resident = frozenset(caches[i].held)
             done = _shared(rule, work, resident, shares)
-            caches[i].use(work, done.loaded)
+            caches[i].use(work, probabilities, done.loaded)
             if step >= before:
                 total_s += done.time_s
                 bound_s += _bound_s(rule, work, resident, shares)
             idle_s = min(idle_s + done.time_s + m.other_s - done.link_s, 2.0 * load_s)
             if rule.prefetch_frac and i + 1 < NUM_LAYERS and idle_s >= load_s and caches[i + 1].room:
-                caches[i + 1].fetch(layers[i + 1], rule.prefetch_frac, random)
+                caches[i + 1].fetch(layers[i + 1][0], rule.prefetch_frac, random)
                 idle_s = 0.0
     whole_s = NUM_LAYERS * counted * kernel_s
     return total_s / whole_s, bound_s / whole_s
@@ -104,15 +111,17 @@ def _counts(
     each: int,
     scores: list[Floats],
     layer: int,
-) -> NDArray[np.int64]:
-    """Tokens of every expert in one step of a layer."""
+) -> tuple[NDArray[np.int64], Floats]:
+    """Tokens of every expert in one step of a layer, and the routers' probabilities: of each token, or of the mean."""
     if not scores:
-        return random.binomial(tokens, chosen).astype(np.int64)
+        return random.binomial(tokens, chosen).astype(np.int64), chosen[None, :] / chosen.sum()
     old, keep = scores[layer], rule.repeat_frac
     scores[layer] = keep * old + np.sqrt(1.0 - keep**2) * random.standard_normal(old.shape)
     ranked = scores[layer] + np.log(np.maximum(chosen, 1e-9))
     best = np.argpartition(-ranked, each - 1, axis=1)[:, :each] if each < len(chosen) else np.argsort(-ranked, axis=1)
-    return np.bincount(best.ravel(), minlength=len(chosen)).astype(np.int64)
+    likely = np.exp(ranked - ranked.max(axis=1, keepdims=True))
+    probabilities = likely / likely.sum(axis=1, keepdims=True)
+    return np.bincount(best.ravel(), minlength=len(chosen)).astype(np.int64), probabilities
 
 
 def _shares(rule: HostExperts, m: Machine, device_s: float, load_s: float) -> Shares:
@@ -162,19 +171,17 @@ def split_s(host_s: list[float], load_s: float) -> float:
 class _Cache:
     """Experts of one layer that the device keeps."""
 
-    def __init__(self, rule: HostExperts, num_experts: int, popular: NDArray[np.int64]) -> None:
-        self.rule, self.room = rule, room_of(rule, num_experts)
+    def __init__(self, rule: HostExperts, each: int, popular: NDArray[np.int64]) -> None:
+        self.rule, self.each, self.room = rule, each, room_of(rule, popular.size)
         self.held = set(popular[: self.room].tolist())
-        self.worth = np.zeros(num_experts)  # when each was used last, or its faded score
+        self.worth = np.zeros(popular.size)  # when each was used last, or its faded score
         self.now = 0
 
-    def use(self, work: Work, loaded: tuple[int, ...]) -> None:
+    def use(self, work: Work, probabilities: Floats, loaded: tuple[int, ...]) -> None:
         """Count what a step used, and keep what came."""
         self.now += 1
         if self.rule.cache == "score":
-            self.worth *= 1.0 - FADING_FRAC
-            for expert, tokens in work.items():
-                self.worth[expert] += FADING_FRAC * tokens
+            self.worth = faded(self.worth, probabilities, self.each)
         else:
             for expert in work:
                 self.worth[expert] = self.now
