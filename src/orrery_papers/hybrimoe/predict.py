@@ -101,11 +101,11 @@ def gain(
 
 def local(setup: Setup, model: str, cached_frac: float, **parts: Any) -> Deployment:
     """The mixture on the set-up's device, with these parts."""
-    computes = {
+    computes: dict[str, Any] = {
         "host_flops_per_s": setup.number("num_host_flops_per_s"),
         "host_memory_bytes_per_s": setup.number("host_memory_bytes_per_s"),
     }
-    given = {"expert_offload": "host-compute", **parts}
+    given: dict[str, Any] = {"expert_offload": "host-compute", **parts}
     return deployment(
         setup,
         model=model,
