@@ -15,10 +15,11 @@ from orrery.evidence.understanding.weights import shipped
 JUDGED = tomllib.loads(Path(__file__).with_name("judged_new_papers.toml").read_text(encoding="utf-8"))
 PAPERS = JUDGED["paper"]
 SETTING, HELD_OUT = PAPERS[::2], PAPERS[1::2]
+LATER = tomllib.loads(Path(__file__).with_name("judged_later_papers.toml").read_text(encoding="utf-8"))["paper"]
 
 
 def test_a_hundred_papers_that_the_library_does_not_have():
-    ids = [paper["arxiv"] for paper in PAPERS]
+    ids = [paper["arxiv"] for paper in (*PAPERS, *LATER)]
     filed = "\n".join(path.read_text(encoding="utf-8") for path in paper_texts())
     assert len(set(ids)) == len(ids) >= 100
     assert not [one for one in ids if f'arxiv = "{one}"' in filed]
@@ -26,8 +27,8 @@ def test_a_hundred_papers_that_the_library_does_not_have():
 
 def test_judgements_use_names_that_exist():
     names = {technique.name for technique in described()}
-    assert {paper["layer"] for paper in PAPERS} <= set(shipped().layers)
-    assert not [name for paper in PAPERS for name in paper["techniques"] if name not in names]
+    assert {paper["layer"] for paper in (*PAPERS, *LATER)} <= set(shipped().layers)
+    assert not [name for paper in (*PAPERS, *LATER) for name in paper["techniques"] if name not in names]
     assert {name for pair in JUDGED["same_mechanism"] for name in pair} <= names
     assert {name for pair in JUDGED["also_right"].items() for name in pair} <= names
 
@@ -63,6 +64,12 @@ def test_layers_and_techniques_are_right_as_often_as_the_page_says(part):
 LEAST_LAYERS, LEAST_TECHNIQUES = 0.86, 0.77
 """Measured: 0.97 and 0.88 of layers, 0.86 and 0.79 of techniques; both fall a little as techniques are added, whose
 words are what a text is held against."""
+
+
+def test_papers_judged_later_are_understood_as_the_page_says():
+    """Measured once: 0.60 of layers and 16 of 26 techniques; no setting was chosen by them."""
+    assert share([is_layer(paper) for paper in LATER]) >= 0.55
+    assert share([is_technique(paper) for paper in LATER if paper["techniques"]]) >= 0.55
 
 
 def test_every_number_that_a_text_claims_is_read():
