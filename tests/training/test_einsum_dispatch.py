@@ -11,11 +11,13 @@ from orrery.catalog.devices import get_device
 from orrery.catalog.frameworks import get_framework
 from orrery.catalog.models import get_model
 from orrery.execution.train.cut import choice_of
-from orrery.execution.train.experts import expert_streams, expert_times, mask_flops, mask_times
+from orrery.execution.train.experts import expert_streams, expert_times, mask_elements, mask_flops, mask_times
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
+from orrery.execution.train.passes import elementwise_s
 from orrery.execution.train.products import wide_times
 from orrery.execution.train.recipe_registry import get_recipe
+from orrery.execution.train.units import units
 from orrery.hardware.cluster import Cluster
 
 LAYOUT = TrainingLayout(dp=8, ep=8, micro_batch=2)
@@ -67,6 +69,33 @@ def test_masks_come_on_top_of_the_experts_and_spare_one_reordering():
     assert expert_streams(masked, EXPERTS, CHOICE).forward_s < expert_streams(sent, EXPERTS, CHOICE).forward_s
 
 
+FLAT_LAYOUT = TrainingLayout(tp=2, dp=4, ep=4, etp=2, micro_batch=2)
+FLAT_CHOICE = choice_of([FLAT_LAYOUT])
+
+
+def test_one_mask_of_all_tokens_by_hand():
+    """Two sequences of 1,024 tokens on each of two tensor-parallel ranks: 2,048 by 5,120 places, once in each rank."""
+    flat, whole = job(dispatcher="einsum-flat"), job(seq_len=2048)
+    alone = choice_of([TrainingLayout(dp=8, ep=4, micro_batch=1)])
+    assert mask_elements(flat, EXPERTS, FLAT_CHOICE)[0] == 2048 * 5120
+    assert mask_flops(flat, EXPERTS, FLAT_CHOICE)[0] == 2 * 2 * 2048 * 5120 * 4096
+    assert mask_times(flat, EXPERTS, FLAT_CHOICE).forward_s == pytest.approx(
+        mask_times(whole, EXPERTS, alone).forward_s
+    )
+    assert mask_elements(job(), EXPERTS, FLAT_CHOICE)[0] == 2 * 512 * 1280  # each rank routes its half of each sequence
+
+
+def test_masks_are_written_and_kept():
+    """34 bytes of an element forward and 14 backward; 4 are kept for the way back."""
+    flat, plain = job(dispatcher="einsum-flat"), job()
+    one = elementwise_s(flat, "add", np.array([2048]), np.array([5120]))
+    streams = [expert_streams(j, EXPERTS, FLAT_CHOICE) for j in (flat, plain)]
+    assert streams[0].forward_s - streams[1].forward_s == pytest.approx(34 / 6 * one)
+    assert streams[0].backward_s - streams[1].backward_s == pytest.approx(14 / 6 * one)
+    layers = [units(j, FLAT_CHOICE).layer.everything_bytes for j in (flat, plain)]
+    assert layers[0] - layers[1] == pytest.approx(4.0 * 2048 * 5120)
+
+
 SETTINGS = SimpleNamespace(
     model="mixtral-8x7b", device="h100-sxm", devices=64, ep=8, global_batch=64, seq_len=2048, recompute="full"
 )
@@ -79,7 +108,10 @@ def test_the_command_takes_it_with_a_number_of_places():
         for way in ({"dispatcher": "einsum"}, {"dispatcher": "all-to-all", "pad_experts": True})
     )
     assert masked.step_time_s > padded.step_time_s
-    with pytest.raises(
-        ScenarioError, match="dispatcher: einsum needs a number of places; write expert_capacity_factor"
-    ):
-        orrery.train(**vars(SETTINGS), dispatcher="einsum")
+    flat = orrery.train(**asked, dispatcher="einsum-flat", micro_batch=1)
+    assert flat.step_time_s > masked.step_time_s
+    for way in ("einsum", "einsum-flat"):
+        with pytest.raises(
+            ScenarioError, match=f"dispatcher: {way} needs a number of places; write expert_capacity_factor"
+        ):
+            orrery.train(**vars(SETTINGS), dispatcher=way)

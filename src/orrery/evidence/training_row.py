@@ -15,7 +15,7 @@ from orrery.evidence.training_framework import framework_of, recipe_of
 from orrery.evidence.training_layout import layout_of
 from orrery.evidence.training_model import model_of
 from orrery.execution.host_rates import copy_bytes_per_s
-from orrery.execution.train.experts import DISPATCHERS, EINSUM
+from orrery.execution.train.experts import DISPATCHERS, MASKED
 from orrery.execution.train.framework import Framework
 from orrery.execution.train.job import BASE_WEIGHTS, FROZEN, Task, TrainingJob
 from orrery.execution.train.layout import Sharding, TrainingLayout
@@ -221,7 +221,7 @@ def _job(
         loss_tokens=loss_tokens,
         expert_capacity_ratio=capacity if has_experts else 0.0,
         activation_offload_bytes_per_s=offload_bytes_per_s,
-        pads_experts=(pads or dispatcher == EINSUM) and has_experts and capacity > 0,
+        pads_experts=(pads or dispatcher in MASKED) and has_experts and capacity > 0,
     )
 
 

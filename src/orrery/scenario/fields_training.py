@@ -188,7 +188,8 @@ TRAINING_SETTINGS: tuple[Setting, ...] = grouped(
     word(
         "dispatcher",
         "How tokens reach their experts: all-gather, all-to-all, einsum (products with masks put them into a fixed "
-        "number of places), deepep, hybridep (default: the framework's).",
+        "number of places), einsum-flat (masks of all tokens at once, in every tensor-parallel rank), deepep, hybridep "
+        "(default: the framework's).",
         "all-to-all",
         "NAME",
         commands=TRAIN,

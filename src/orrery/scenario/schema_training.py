@@ -14,7 +14,7 @@ from orrery.scenario.kinds import Count, Number, Settings, Switch, Word
 WORDS = {
     "sharding": ("none", "zero1", "zero2", "zero3", "fsdp"),
     "context_kind": ("ring", "all-to-all"),
-    "dispatcher": ("all-gather", "all-to-all", "einsum", "deepep", "hybridep"),
+    "dispatcher": ("all-gather", "all-to-all", "einsum", "einsum-flat", "deepep", "hybridep"),
     "target_modules": get_args(AdapterTargets),
     "task": ("pretrain", "full_finetune", "lora", "qlora", "adapter", "forward_backward"),
 }

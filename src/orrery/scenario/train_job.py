@@ -12,7 +12,7 @@ from orrery.catalog.frameworks import DEFAULT_FRAMEWORK, Use, framework_notes, g
 from orrery.catalog.models import get_model
 from orrery.execution.finetune_memory import activations
 from orrery.execution.host_rates import copy_bytes_per_s
-from orrery.execution.train.experts import EINSUM, PLACED, SEND, dispatcher_of
+from orrery.execution.train.experts import MASKED, PLACED, SEND, dispatcher_of
 from orrery.execution.train.framework import Framework
 from orrery.execution.train.hidden import EXPERT, GRADIENT, TENSOR
 from orrery.execution.train.job import LOW_RANK, PLACEMENT_INTERVAL_STEPS, Islands, Task, TrainingJob
@@ -192,9 +192,9 @@ def _capacity(scenario: Scenario, model: Model, dispatcher: str, notes: list[str
     """Limit on an expert's tokens; ScenarioError where it means nothing beside the others."""
     factor, pads = scenario.expert_capacity_factor, scenario.pad_experts
     if factor is None:
-        if dispatcher == EINSUM:
+        if dispatcher in MASKED:
             raise ScenarioError(
-                "dispatcher: einsum needs a number of places; write expert_capacity_factor, such as 1.25."
+                f"dispatcher: {dispatcher} needs a number of places; write expert_capacity_factor, such as 1.25."
             )
         if pads:
             raise ScenarioError("pad_experts: needs to know up to what; write expert_capacity_factor, such as 1.25.")
@@ -204,7 +204,7 @@ def _capacity(scenario: Scenario, model: Model, dispatcher: str, notes: list[str
     if pads and dispatcher not in PLACED:
         raise ScenarioError(f"pad_experts: {dispatcher} sends no empty rows; write dispatcher = {SEND}.")
     notes.append("expert_capacity_factor: what dropped tokens cost in loss is not predicted")
-    return {"expert_capacity_ratio": factor, "pads_experts": bool(pads) or dispatcher == EINSUM}
+    return {"expert_capacity_ratio": factor, "pads_experts": bool(pads) or dispatcher in MASKED}
 
 
 def _usual_precision(device: Device) -> str:

@@ -31,16 +31,27 @@ from orrery.execution.train.placement import by_ranks
 from orrery.execution.train.products import Passes, grouped_times, nothing, wide_times
 from orrery.models.model import Experts
 
-GATHER, SEND, EINSUM, DEEPEP, HYBRIDEP = "all-gather", "all-to-all", "einsum", "deepep", "hybridep"
-DISPATCHERS = (GATHER, SEND, EINSUM, DEEPEP, HYBRIDEP)
+GATHER, SEND, EINSUM, FLAT = "all-gather", "all-to-all", "einsum", "einsum-flat"
+DEEPEP, HYBRIDEP = "deepep", "hybridep"
+DISPATCHERS = (GATHER, SEND, EINSUM, FLAT, DEEPEP, HYBRIDEP)
 """Every token to all ranks; a copy to each of its experts; the same, where products with one-hot masks put rows into
-the places of experts and back; a copy to each device, and across nodes to each node."""
+the places of experts and back, sequence by sequence, or all tokens at once; a copy to each device, and across nodes to
+each node."""
 
-PLACED = (SEND, EINSUM)
+MASKED = (EINSUM, FLAT)
+PLACED = (SEND, *MASKED)
 """Dispatchers that send a copy for every place of an expert, filled or empty."""
 
 PERMUTE_RATIO = 2.0 / 3.0
 """Words moved over a sum's three: rows are read and written in another order."""
+
+MASKS_RATIO, MASKS_BACKWARD_RATIO = 34.0 / 6.0, 14.0 / 6.0
+"""Bytes of a mask's element over a sum's six, by eager kernels in FP32: one mask for each of two experts (4 written
+twice), their sum (8 read, 4 written), which places are taken (4, 1), and both in 16 bits (4, 2; 1, 2). On the way back
+the gradient is widened (2, 4) and read for each of the two (8). [deepspeed, moe/sharded_moe.py]"""
+
+MASKS_KEPT_BYTES = 4.0
+"""Both masks in 16 bits, which the products on the way back read."""
 
 BIASED_EACH_RATIO, BIASED_ALL_RATIO = 14.0 / 6.0, 14.0 / 6.0
 """Bytes over a sum's six. Kernels of each expert: its bias times the 32-bit weight of each row (4 written), the sum
@@ -92,40 +103,48 @@ def expert_times(job: TrainingJob, experts: Experts, choice: Choice, cuts: int =
     m, groups = np.stack([x.expert_rows] * 2), np.stack([x.local_experts] * 2)
     n, k = np.stack([ways * x.ffn_size, hidden]), np.stack([hidden, x.ffn_size])
     into, out_of = grouped_times(job, m, n, k, groups)
-    masked = mask_times(job, experts, choice) if dispatcher_of(job) == EINSUM else nothing(choice)
+    masked = mask_times(job, experts, choice) if dispatcher_of(job) in MASKED else nothing(choice)
     return (into + out_of).times(float(cuts)) + masked
 
 
 def mask_times(job: TrainingJob, experts: Experts, choice: Choice) -> Passes:
     """Time (s) of the products with masks that dispatch and combine a layer's tokens, each sequence on its own.
 
+    DeepSpeed takes all tokens of the micro-batch as one sequence, in every tensor-parallel rank (*einsum-flat*).
     A mask has a column for each place of each expert: of a rank's s tokens of a sequence, s k (capacity factor). So
     (places x s) by (s x hidden) on the way in, (s x places) by (places x hidden) on the way out, once more each on the
     way back, and the gradient of the weights with which the outputs are summed, s x places. A token costs
     2 k s hidden (capacity factor) operations in each: their share grows with the sequence. [lepikhin-2020]
     """
-    own, places = _masks(job, experts, choice)
+    own, places, batch = _masks(job, experts, choice)
     hidden = np.full_like(choice.tp, experts.hidden_size)
     m, n, k = np.stack([places, own]), np.stack([hidden, hidden]), np.stack([own, places])
-    out_of = wide_times(job, m, n, k, np.stack([choice.micro_batch] * 2))
-    again = wide_times(job, own[None], places[None], hidden[None], choice.micro_batch[None])[0].forward_s
+    out_of = wide_times(job, m, n, k, np.stack([batch] * 2))
+    again = wide_times(job, own[None], places[None], hidden[None], batch[None])[0].forward_s
     both = sum((x.forward_s for x in out_of), np.zeros(choice.tp.shape))
     return Passes(forward_s=both, input_gradient_s=both, weight_gradient_s=again)
 
 
 def mask_flops(job: TrainingJob, experts: Experts, choice: Choice) -> Floats:
     """Operations of the forward pass's two products with masks; 0 where tokens travel otherwise."""
-    if dispatcher_of(job) != EINSUM:
+    if dispatcher_of(job) not in MASKED:
         return np.zeros(choice.tp.shape)
-    own, places = _masks(job, experts, choice)
-    return 2.0 * 2.0 * experts.hidden_size * (choice.micro_batch * own * places).astype(np.float64)
+    return 2.0 * 2.0 * experts.hidden_size * mask_elements(job, experts, choice)
 
 
-def _masks(job: TrainingJob, experts: Experts, choice: Choice) -> tuple[Ints, Ints]:
-    """Rows and columns of a mask: a rank's tokens of one sequence, and the places for them."""
-    own = np.maximum(tokens(job, choice) // (choice.tp * choice.micro_batch), 1)
+def mask_elements(job: TrainingJob, experts: Experts, choice: Choice) -> Floats:
+    """Tokens times places of a rank's masks in one layer."""
+    own, places, batch = _masks(job, experts, choice)
+    return (batch * own * places).astype(np.float64)
+
+
+def _masks(job: TrainingJob, experts: Experts, choice: Choice) -> tuple[Ints, Ints, Ints]:
+    """Rows and columns of a mask, and how many there are: a rank's tokens of each sequence, and the places for them."""
+    is_flat = dispatcher_of(job) == FLAT
+    shared, batch = (np.ones_like(choice.tp),) * 2 if is_flat else (choice.tp * choice.micro_batch, choice.micro_batch)
+    own = np.maximum(tokens(job, choice) // shared, 1)
     ratio = experts.experts_per_token * by_ranks(job, experts, choice.ep, "sent_ratio")
-    return own, np.maximum(np.rint(own * ratio).astype(np.int64), 1)
+    return own, np.maximum(np.rint(own * ratio).astype(np.int64), 1), batch
 
 
 def expert_streams(job: TrainingJob, experts: Experts, choice: Choice) -> Streams:
@@ -136,17 +155,22 @@ def expert_streams(job: TrainingJob, experts: Experts, choice: Choice) -> Stream
     """
     x, way = routed(job, experts, choice), dispatcher_of(job)
     sorts = (choice.ep > 1) & (x.local_experts > 1)
-    moved = np.where(sorts, 2.0, 0.0) * x.rows if way == EINSUM else 2.0 * x.rows
+    moved = np.where(sorts, 2.0, 0.0) * x.rows if way in MASKED else 2.0 * x.rows
     if way == SEND:
         moved = 2.0 * x.sent_tokens + np.where(sorts, 2.0, 0.0) * x.rows
     moved_s = PERMUTE_RATIO * _add_s(job, moved, experts.hidden_size)
+    made = Streams(forward_s=moved_s, backward_s=moved_s)
+    if way == FLAT:
+        own, places, _ = _masks(job, experts, choice)
+        mask_s = _add_s(job, own.astype(np.float64), places)
+        made = made + Streams(forward_s=MASKS_RATIO * mask_s, backward_s=MASKS_BACKWARD_RATIO * mask_s)
     if job.framework.fuses_experts:  # activated where the products leave them
-        return Streams(forward_s=moved_s, backward_s=moved_s)
+        return made
     rows = np.maximum(np.rint(x.rows), 1.0).astype(np.int64)
     kind = "gated_activation" if experts.is_gated else "add"
     once = elementwise_s(job, kind, rows, x.ffn_size)
     ahead, back = (1.0, GATED_BACKWARD_RATIO) if experts.is_gated else (PLAIN_ACTIVATION_RATIO, PLAIN_BACKWARD_RATIO)
-    forward_s, backward_s = moved_s + ahead * once, moved_s + back * once
+    forward_s, backward_s = made.forward_s + ahead * once, made.backward_s + back * once
     if experts.is_clamped:
         passed_s = _add_s(job, x.rows, x.ffn_size)
         forward_s, backward_s = forward_s + CLAMPED_RATIO * passed_s, backward_s + CLAMPED_BACKWARD_RATIO * passed_s

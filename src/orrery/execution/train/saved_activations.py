@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.execution.train.cut import Choice, Product, adapted, heads, is_latent, tokens
-from orrery.execution.train.experts import routed
+from orrery.execution.train.experts import FLAT, MASKS_KEPT_BYTES, dispatcher_of, mask_elements, routed
 from orrery.execution.train.job import FROZEN, LOW_RANK, TrainingJob
 from orrery.execution.train.working import module_bytes, widths, working_bytes
 from orrery.models.model import Block, CompressedAttention, LatentAttention, SoftmaxAttention
@@ -54,6 +54,8 @@ def saved_activations(job: TrainingJob, block: Block, products: list[Product], c
         scores = score * t * heads(block.mixer, choice.tp)[0] * job.seq_len
     everything = saved * inputs + element * wide + norms + masks + activations + cores + scores
     everything = everything + _apart(job, block, products, choice, t, element)
+    if block.experts and dispatcher_of(job) == FLAT:
+        everything = everything + MASKS_KEPT_BYTES * mask_elements(job, block.experts, choice)
     everything = everything + _dropped_bytes(job, products, t, element)
     everything = everything + saved * sum((t * p.k for p in _read_again(job, products) if is_latent(job, p)), 0.0 * t)
     if job.prunes_activations:
