@@ -137,7 +137,7 @@ def test_the_same_cells_give_the_same_job():
         ({"model": "flux", "note": "text-to-image"}, "not a transformer language model"),
         ({"model": "nobody-knows"}, "num_layers is blank and the model is not known"),
         ({"model": "", "num_layers": "2"}, "hidden_size is blank"),
-        ({"technique": "+activation offloading"}, "offloading activations or weights is not modelled in training"),
+        ({"technique": "+weight offloading"}, "offloading activations or weights is not modelled in training"),
         ({"num_devices": "", "dp": ""}, "num_devices is blank"),
         ({"seq_len": "0"}, "seq_len is zero"),
     ],
