@@ -76,6 +76,15 @@ def test_a_long_page_is_read_in_parts_and_every_link_finds_its_heading(name, cli
     assert client.get(f"/docs/what-if?part={part}").status_code == 404
 
 
+def test_sections_of_a_part_fold_and_a_short_page_stays_open():
+    name, part = "papers", "serving"
+    content, inside = manual_page(name, part).content, parts_of((folder() / f"{name}.md").read_text()).by_name[part]
+    folds = re.findall(r'<details class="fold"><summary><h3 id="([^"]+)">', content)
+    assert folds == [slug(title) for title in inside.titles]
+    assert content.count("</details>") == len(folds)
+    assert "<details" not in manual_page("what-if").content
+
+
 def test_a_heading_in_code_begins_no_part():
     text = "# T\n\n## one\n\n```\n## no\n```\n\n### two\n\n## three\n" + "x" * LONG_BYTES
     parts = parts_of(text)
@@ -87,7 +96,7 @@ def test_a_heading_in_code_begins_no_part():
 
 def test_tables_say_their_columns_on_a_phone(client):
     page = client.get("/docs/metrics").text
-    assert '<table class="cards">' in page
+    assert '<table class="cards tiles">' in page
     assert '<td data-label="definition">' in page
     assert '<h1 id="every-metric-defined">' in page
     assert client.get("/docs").text.count("<h1") == 1

@@ -19,6 +19,14 @@ def test_a_page_is_few_screens_long(profile, views, name):
     assert screens(opened(profile, views[name], viewport=PHONE)) <= MAX_SCREENS[name]
 
 
+def test_a_part_of_the_docs_is_folded_and_a_link_into_it_opens_its_place(profile):
+    page = opened(profile, "/docs/papers?part=serving", viewport=PHONE)
+    assert screens(page) <= 8.0
+    place = page.locator("summary > h3").first.get_attribute("id")
+    page.goto(f"/docs/papers?part=serving#{place}")
+    assert page.locator("details[open] > summary > h3").get_attribute("id") == place
+
+
 @pytest.mark.slow
 def test_a_design_over_several_devices_is_few_screens_long(profile, views):
     address = views["design"].replace("llama-3.1-8b", "llama-3.1-70b") + "&tp=4&weights=fp8&kv=fp8"

@@ -16,7 +16,7 @@ from orrery.scenario.fields import BY_NAME
 from orrery.scenario.fields_device import MAIN_FACTS, OWN_DEVICE_SETTINGS
 from orrery.scenario.jobs import OWN_DEVICE
 from orrery.scenario.schema import read_scenario
-from orrery.scenario.show import readable
+from orrery.scenario.show import heading, readable
 from orrery.web.address import Query, query_of, settings_of
 from orrery.web.command_pages.command_page import CommandPage, Plain, Section, Table, flags, form_of
 from orrery.web.export import Cell
@@ -108,7 +108,9 @@ def _sections(plain: Plain) -> Iterator[Section]:
     if found := plain["estimate"]:
         yield Section(title=f"{inputs['model']} on {title}", verdict=_verdict(found), table=_table(found))
     facts = sorted(plain["facts"], key=lambda row: not row["is_stated"])
-    rows = tuple((r["fact"], r["value"], "stated" if r["is_stated"] else f"as on {_like(inputs)}") for r in facts)
+    rows = tuple(
+        (_words(r["fact"]), r["value"], "stated" if r["is_stated"] else f"as on {_like(inputs)}") for r in facts
+    )
     yield Section(
         title="Device file",
         table=Table(caption="Stated facts first", columns=("Fact", "Value", "Basis"), rows=rows[:12]),
@@ -120,6 +122,12 @@ def _sections(plain: Plain) -> Iterator[Section]:
             "On the machine itself, orrery calibrate device --out my-device.toml measures them instead.",
         ),
     )
+
+
+def _words(fact: str) -> str:
+    """``memory_bandwidth_bytes_per_s`` as Memory bandwidth."""
+    words = heading(fact.removeprefix("num_"))
+    return words[:1].upper() + words[1:]
 
 
 def _like(inputs: Plain) -> str:

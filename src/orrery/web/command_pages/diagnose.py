@@ -1,5 +1,6 @@
 """``orrery calibrate compare`` as a page: why measured runs are slower than predicted."""
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ from orrery.web.named import FILES, grounded
 
 FIRST = ("model", "device", "tp", "weights", "engine", "engine_version")
 TABLE = "runs.csv"
+LATENCIES = ("ttft", "tpot", "itl")
 MIN_EVIDENCE_FRAC = 0.01
 """Evidence from which a cause has a row; the first three always have one."""
 
@@ -65,7 +67,7 @@ def _sections(plain: Plain) -> Iterator[Section]:
     cells = tuple(
         (
             c["run"],
-            c["metric"],
+            _metric(c["metric"]),
             readable(c["metric"], c["measured"]),
             readable(c["metric"], c["predicted"]),
             percent(c["slower_frac"], is_signed=True),
@@ -91,7 +93,7 @@ def _causes(plain: Plain) -> Section:
     first = suspects[0]
     same = first["not_told_from"]
     rows = tuple(
-        (s["cause"], percent(s["evidence_frac"]), percent(s["explained_frac"]), s["severity_said"])
+        (_cause(s["cause"]), percent(s["evidence_frac"]), percent(s["explained_frac"]), s["severity_said"])
         for n, s in enumerate(suspects)
         if n < 3 or s["evidence_frac"] >= MIN_EVIDENCE_FRAC
     )
@@ -100,10 +102,10 @@ def _causes(plain: Plain) -> Section:
         verdict=f"{first['title']}. {first['shows']}",
         table=Table(caption="The likeliest first", columns=("Cause", "Evidence", "Explains", "Severity"), rows=rows),
         reasons=(
-            *([f"These runs cannot tell it from {', '.join(same)}."] if same else []),
-            *(f"For: {line}." for line in first["speaks_for"]),
-            *(f"Against: {line}." for line in first["speaks_against"]),
-            *([f"Ruled out: {', '.join(plain['excluded'])}."] if plain["excluded"] else []),
+            *([f"These runs cannot tell it from {', '.join(map(_cause, same)).casefold()}."] if same else []),
+            *(f"For: {_said(line)}." for line in first["speaks_for"]),
+            *(f"Against: {_said(line)}." for line in first["speaks_against"]),
+            *([f"Ruled out: {', '.join(map(_cause, plain['excluded'])).casefold()}."] if plain["excluded"] else []),
         ),
     )
 
@@ -111,14 +113,31 @@ def _causes(plain: Plain) -> Section:
 def _next(plain: Plain) -> Section:
     """Checks on the machine, and the run that tells the first two causes apart."""
     suspects = [plain["suspects"][0], *([plain["second"]] if plain["second"] else [])]
-    rows = [(s["cause"], line) for s in suspects for line in s["checks"]]
+    rows = [(_cause(s["cause"]), line) for s in suspects for line in s["checks"]]
     if run := plain["next_run"]:
         ends = (("first", "first_value"), ("second", "second_value"))
-        apart = ", ".join(f"{readable(run['metric'], run[v])} if {run[n]}" for n, v in ends)
-        rows.append(("Run that tells them apart", f"{run['what']} ({run['metric']}: {apart})"))
+        apart = ", ".join(f"{readable(run['metric'], run[v])} if {_cause(run[n]).casefold()}" for n, v in ends)
+        rows.append(("Run that tells them apart", f"{run['what']} ({_metric(run['metric'])}: {apart})"))
     return Section(
         title="Next checks", table=Table(caption="On the machine itself", columns=("Cause", "Check"), rows=tuple(rows))
     )
+
+
+def _metric(name: str) -> str:
+    """``ttft_s`` as TTFT, ``output_tokens_per_s`` as Output tokens per s."""
+    bare = name.removesuffix("_s")
+    words = bare.upper() if bare in LATENCIES else name.replace("_", " ")
+    return words[:1].upper() + words[1:]
+
+
+def _said(line: str) -> str:
+    """A sentence of the command with metrics as people say them."""
+    return re.sub(rf"\b({'|'.join(LATENCIES)})_s\b", lambda found: found[1].upper(), line)
+
+
+def _cause(name: str) -> str:
+    """``slow-memory`` as Slow memory."""
+    return name.replace("-", " ").capitalize()
 
 
 def rows(plain: Plain) -> tuple[Sequence[str], list[Sequence[Cell]]]:

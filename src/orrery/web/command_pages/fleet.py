@@ -52,6 +52,7 @@ LABELS = {
     "egress_usd_per_gb": "$/GB that leaves a region",
 }
 S_PER_HOUR, S_PER_MINUTE = 3600.0, 60.0
+ARRIVALS = "arrivals_per_s"
 SHORT_S = 2 * S_PER_HOUR
 """A run of less is told in minutes."""
 SWITCHED = {**dict.fromkeys(("true", "1", "on", "yes"), True), **dict.fromkeys(("false", "0", "off", "no"), False)}
@@ -114,7 +115,7 @@ def sections(plain: Plain) -> tuple[Section, ...]:
             table=_figures(plain),
             svg=_at_both(plain, "Replicas", ("serving", "paid")),
         ),
-        Section(title="Pools", table=_pools(plain), svg=_at_both(plain, "Requests/s", ("arrivals_per_s",))),
+        Section(title="Pools", table=_pools(plain), svg=_at_both(plain, "Requests/s", (ARRIVALS,))),
         *region_sections(plain),
         Section(
             title="Time to first token, 99th percentile",
@@ -236,6 +237,8 @@ def _curve(plain: Plain, title: str, names: Sequence[str], unit: str) -> str:
     found: list[Series] = []
     for name in names:
         pairs = [(x, y) for x, y in zip(times, plain["series"][name], strict=True) if y is not None]
+        if name == ARRIVALS and len(pairs) > 2 and not pairs[-1][1]:
+            pairs.pop()  # what the last requests take beyond the traffic's end is no hour without traffic
         found.append(
             Series(
                 _series_name(name),

@@ -19,6 +19,9 @@ PACKED = Path(__file__).parent / "docs"
 
 NAME = re.compile(r"([a-z0-9-]{1,40}/)?[a-z0-9-]{1,60}")
 PICTURE = re.compile(r"(images/([a-z0-9-]{1,40}/)?)?[a-z0-9-]{1,60}\.(png|svg|webp)")
+MAX_TILE = 24
+"""Letters of a cell that still stands beside others on a phone."""
+
 NUM_KEPT = 64
 """Finished pages that are kept."""
 
@@ -69,8 +72,33 @@ def _rendered(text: str, name: str, parts: Parts | None = None) -> ManualPage:
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = markdown.parse(text)
     title = next((t.content for before, t in pairwise(tokens) if before.tag == "h1"), name)
-    html = markdown.renderer.render(list(_adapted(tokens, name, parts)), markdown.options, {})
+    adapted = _adapted(tokens, name, parts)
+    html = markdown.renderer.render(list(_folded(adapted) if parts else adapted), markdown.options, {})
     return ManualPage(title=plain(title), content=Markup(html))
+
+
+def _folded(tokens: Iterator[Token]) -> Iterator[Token]:
+    """Every section of a part behind its heading, whose link opens it."""
+    is_open = False
+    for token in tokens:
+        is_heading = token.type == "heading_open" and token.tag in ("h1", "h2", "h3")
+        if is_open and is_heading:
+            yield _html("</details>\n")
+            is_open = False
+        if is_heading and token.tag == "h3":
+            yield _html('<details class="fold"><summary>')
+            is_open = True
+        yield token
+        if token.type == "heading_close" and token.tag == "h3":
+            yield _html("</summary>\n")
+    if is_open:
+        yield _html("</details>\n")
+
+
+def _html(text: str) -> Token:
+    token = Token("html_block", "", 0)
+    token.content = text
+    return token
 
 
 def _adapted(tokens: Sequence[Token], name: str, parts: Parts | None) -> Iterator[Token]:
@@ -83,7 +111,7 @@ def _adapted(tokens: Sequence[Token], name: str, parts: Parts | None) -> Iterato
             token.attrSet("id", slug(text))
         elif token.type == "table_open":
             labels = []
-            token.attrSet("class", "cards")
+            token.attrSet("class", "cards tiles")
         elif token.type == "tr_open":
             column = 0
         elif token.type == "th_open":
@@ -91,6 +119,8 @@ def _adapted(tokens: Sequence[Token], name: str, parts: Parts | None) -> Iterato
             token.attrSet("scope", "col")
         elif token.type == "td_open":
             token.attrSet("data-label", labels[column] if column < len(labels) else "")
+            if not column or len(text) > MAX_TILE:
+                token.attrSet("class", "long")
             column += 1
         elif token.type == "fence":
             token.type, token.tag, token.content = "html_block", "", _block(token)

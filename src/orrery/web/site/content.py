@@ -181,7 +181,7 @@ def _accuracy() -> SitePage:
         if "median" in one
     ]
     grid = grid_of(f"{len(rows):,} groups of rows", rows, shown=_error)
-    names = ([row[name] for row in rows] for name in ("table", "metric"))
+    names = ([str(row[name]) for row in rows] for name in ("table", "metric"))
     return _list("accuracy.html", "Accuracy", ACCURACY_LEAD, groups_of(grid, *names, least=1))
 
 

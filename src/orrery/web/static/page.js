@@ -36,6 +36,14 @@ const foldOnPhone = (part) => {
 document.addEventListener("DOMContentLoaded", () => foldOnPhone(document));
 document.addEventListener("htmx:afterSwap", (event) => foldOnPhone(event.detail.target));
 
+// A link to a heading that stands on a fold opens it.
+const openLinked = () => {
+  const fold = document.getElementById(decodeURIComponent(location.hash.slice(1)))?.closest("details");
+  if (fold) { fold.open = true; }
+};
+document.addEventListener("DOMContentLoaded", openLinked);
+addEventListener("hashchange", openLinked);
+
 // A command line may break between its words, never inside a flag.
 const FLAG = /((?<=^|\s)--?[a-z][\w-]*)/;
 const holdFlags = (part) => {
