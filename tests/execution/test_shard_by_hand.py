@@ -1,49 +1,19 @@
-"""A model of three layers, 64 wide, cut by hand; mixers of every kind in a step; draft trees of two levels."""
+"""A model of three layers, 64 wide, cut by hand: what each device holds, computes and keeps in its cache."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tiny_llama import H100, cut
 
-from orrery.base.errors import ScenarioError
-from orrery.catalog.devices import get_device
 from orrery.catalog.engines import get_engine
 from orrery.catalog.models import get_model
-from orrery.execution import draft_trees, mixing
 from orrery.execution.batch import Batch
-from orrery.execution.draft_head import DraftHead
-from orrery.execution.draft_trees import best_of, checked_ranks, ranked, ratios, tree_heads, widened
-from orrery.execution.kv_selection import AttentionLaw, chosen, drawn_maps, recall_frac, scoring
-from orrery.execution.layout import Deployment, Formats, Layout
 from orrery.execution.shard import Cache, MixerShard, cache_of, connection_width, num_kernels, num_pieces, shard
 from orrery.execution.step import step
-from orrery.hardware.cluster import Cluster
-from orrery.models.config import parse
-from orrery.models.model import CompressedAttention, LatentAttention, RecurrentMixer, SoftmaxAttention
+from orrery.models.model import CompressedAttention, LatentAttention, SoftmaxAttention
 from orrery.numerics.registry import get_format
-
-H100 = get_device("h100-sxm")
-LLAMA = {
-    "model_type": "llama",
-    "hidden_size": 64,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "intermediate_size": 100,
-    "vocab_size": 1000,
-}
-
-
-def cut(weights="bf16", kv="bf16", activations="bf16", config=None, device=H100, **degrees):
-    layout = Layout(**degrees)
-    return Deployment(
-        model=parse(LLAMA | (config or {}), name="tiny"),
-        cluster=Cluster(device=device, num_devices=layout.num_devices, devices_per_node=8),
-        layout=layout,
-        formats=Formats(weights=weights, activations=activations, kv=kv),
-        engine=get_engine("vllm", "", device),
-    )
 
 
 def shapes(deployment):
@@ -143,19 +113,6 @@ def test_what_a_sequence_keeps():
     assert cache_of(cut(config=state, tp=2)).bytes_per_sequence == 3 * (100 * 16 * 4 + 2 * 100 * 3) / 2
 
 
-SOFTMAX = SoftmaxAttention(num_heads=8, num_kv_heads=4, head_size=16, value_head_size=12, window_tokens=50)
-LATENT = {"num_heads": 8, "q_lora_rank": 0, "kv_lora_rank": 24, "nope_head_size": 16, "rope_head_size": 8}
-COMPRESSED = {"num_heads": 8, "head_size": 16, "window_tokens": 50, "ratio": 4}
-BATCH = SimpleNamespace(
-    prompt_sequences=np.array([2]),
-    prompt_tokens=np.array([30]),
-    prompt_context_tokens=np.array([100]),
-    decode_sequences=np.array([5]),
-    decode_context_tokens=np.array([400]),
-    guesses=0,
-)
-
-
 def test_what_compressed_attention_keeps(monkeypatch):
     """Of 64 bytes a token: an entry for every four with a quarter of an index of 32 in three layers, none in two; the
     last 16 tokens whole in all five. Half of the layers are on the fullest stage."""
@@ -194,74 +151,22 @@ def test_layers_that_share_keys_have_room_of_their_own_where_an_engine_gives_it(
     assert found.sequence_bytes(16) == kept_bytes
 
 
-def of(mixer, heads=4, kv=2):
-    return MixerShard(block="b", mixer=mixer, num_heads=heads, num_kv_heads=kv, count=3.0)
-
-
-def test_attention_of_every_kind_in_a_step():
-    prompt, decode = (f(cut(), of(SOFTMAX), BATCH) for f in (mixing._prompt_op, mixing._decode_op))
-    assert (prompt.batch[0], prompt.query_tokens[0], prompt.context_tokens[0]) == (2, 30, 100)
-    assert (prompt.num_heads, prompt.num_kv_heads, prompt.head_size, prompt.value_head_size) == (4, 2, 16, 12)
-    assert (prompt.window_tokens, decode.window_tokens, decode.batch[0], decode.context_tokens[0]) == (50, 50, 5, 400)
-    latent = LatentAttention(**LATENT, value_head_size=20)
-    prompt, decode = (f(cut(), of(latent), BATCH) for f in (mixing._prompt_op, mixing._decode_op))
-    assert (prompt.head_size, prompt.value_head_size) == (24, 20)
-    assert (decode.head_size, decode.value_head_size, decode.context_tokens[0]) == (32, 24, 400)
-    sparse = LatentAttention(**LATENT, value_head_size=20, top_tokens=64, index_heads=2, index_head_size=8)
-    prompt, decode = (f(cut(), of(sparse), BATCH) for f in (mixing._prompt_op, mixing._decode_op))
-    assert (prompt.num_kv_heads, prompt.head_size, prompt.value_head_size) == (1, 32, 24)
-    assert (prompt.window_tokens[0], prompt.context_tokens[0], decode.context_tokens[0]) == (64, 64, 64)
-    near = CompressedAttention(**COMPRESSED)
-    prompt, decode = (f(cut(), of(near), BATCH) for f in (mixing._prompt_op, mixing._decode_op))
-    assert (prompt.window_tokens[0], decode.context_tokens[0]) == (50 + 25, 50 + 100)
-    assert (decode.head_size, decode.value_head_size) == (16, 16)
-    few = CompressedAttention(**COMPRESSED, top_tokens=30)
-    assert mixing._decode_op(cut(), of(few), BATCH).context_tokens[0] == 80
-    window = CompressedAttention(**(COMPRESSED | {"ratio": 0}))
-    assert mixing._decode_op(cut(), of(window), BATCH).context_tokens[0] == 50
-    chunked = SoftmaxAttention(num_heads=8, num_kv_heads=4, head_size=16, value_head_size=12, chunk_tokens=7)
-    assert mixing._reach(chunked) == 7
-
-
-def test_a_share_of_a_recurrent_state():
-    """Four of eight heads: half of the state, of the operations, the width and the convolution."""
-    state = RecurrentMixer(
-        kind="mamba2", num_heads=8, state_elements=640, conv_elements=33, flops_per_token=100.0, width=20
-    )
-    prompt, decode = (f(cut(), of(state), BATCH) for f in (mixing._prompt_op, mixing._decode_op))
-    assert (prompt.tokens[0], prompt.sequences[0], prompt.is_decode) == (60, 2, False)
-    assert (decode.tokens[0], decode.sequences[0], decode.is_decode) == (5, 5, True)
-    assert (decode.state_elements, decode.flops_per_token, decode.width, decode.conv_elements) == (320, 50.0, 10, 16)
-
-
-def test_an_indexer_scores_every_key():
-    """Prompts: 2 x 30 queries see half of 100 keys; decodes 5 x 400. Two heads of eight, a byte a key element."""
-    sparse = LatentAttention(**LATENT, value_head_size=20, top_tokens=64, index_heads=2, index_head_size=8)
-    found = mixing._index(cut(), sparse, BATCH)
-    assert found.flops[0] == 2 * 2 * 8 * (60 * 50 + 2000)
-    assert found.bytes[0] == (200 + 2000) * 8
-    compute_s = found.flops[0] / H100.dense_flops_per_s["fp8"]
-    memory_s = found.bytes[0] / H100.memory_bandwidth_bytes_per_s
-    assert found.time_s[0] == pytest.approx(max(compute_s / 0.5, memory_s / 0.8))
-    thin = CompressedAttention(**COMPRESSED, index_heads=2, index_head_size=8)
-    assert mixing._index(cut(), thin, BATCH).bytes[0] == (50 + 500) * 8
-
-
-def test_an_indexer_over_pooled_keys_scores_one_for_every_few_tokens():
-    """One key for five tokens: a fifth of the pairs and of the keys, of two bytes each at the rate of 16 bits."""
-    pooled = replace(SOFTMAX, top_tokens=64, index_heads=2, index_head_size=8, index_ratio=5, index_format="bf16")
-    found = mixing._index(cut(), pooled, BATCH)
-    assert found.flops[0] == 2 * 2 * 8 * (60 * 10 + 400)
-    assert found.bytes[0] == (40 + 400) * 8 * 2
-    assert found.compute_s[0] == pytest.approx(found.flops[0] / H100.dense_flops_per_s["bf16"])
-
-
 def test_pooled_index_keys_in_the_cache(monkeypatch):
     """Latents of 32 in two bytes and a byte key of 20 for every four tokens; keys and values of 2 x 7 in two bytes and
     a key of 12 in two bytes for every three."""
     from orrery.execution import shard as shards
 
-    latent = LatentAttention(**LATENT, value_head_size=20, index_heads=2, index_head_size=20, index_ratio=4)
+    latent = LatentAttention(
+        num_heads=8,
+        q_lora_rank=0,
+        kv_lora_rank=24,
+        nope_head_size=16,
+        rope_head_size=8,
+        value_head_size=20,
+        index_heads=2,
+        index_head_size=20,
+        index_ratio=4,
+    )
     picked = SoftmaxAttention(
         num_heads=4,
         num_kv_heads=1,
@@ -332,111 +237,6 @@ def test_passes_of_a_layer_are_part_of_a_step():
         "sequence mixing": (2.0, 2 * 10 * 256 * 6),
         "streams normed": (8.0, 8 * 10 * 128 * 4),
     }
-
-
-def test_checking_guesses_reads_the_cache_once():
-    timing = mixing.Timing(
-        time_s=np.array([10.0]),
-        compute_s=np.array([2.0]),
-        memory_s=np.array([9.0]),
-        overhead_s=np.array([1.0]),
-        flops=np.array([7.0]),
-        bytes=np.array([5.0]),
-    )
-    few, many = mixing._verifying(timing, 4), mixing._verifying(timing, 6)
-    assert (few.time_s[0], few.compute_s[0], few.flops[0], few.bytes[0]) == (10.0, 8.0, 28.0, 5.0)
-    assert many.time_s[0] == 13.0
-
-
-@pytest.mark.parametrize(
-    ("kv", "device", "formats"),
-    [
-        ("bf16", "h100-sxm", ("bf16", "bf16")),
-        ("fp8", "h100-sxm", ("fp8", "fp8")),
-        ("fp8", "a100-sxm-80gb", ("bf16", "fp8")),
-        ("fp32", "h100-sxm", ("fp32", "fp32")),
-    ],
-)
-def test_what_a_cache_is_multiplied_in(kv, device, formats):
-    assert mixing._attention_formats(cut(kv=kv, device=get_device(device))) == formats
-
-
-def test_shares_by_rank():
-    """A first guess right six times of ten; the second as often where it is wrong."""
-    first, second = ranked([0.6, 0.5])
-    assert first[:3] == pytest.approx((0.6, 0.24, 0.096))
-    assert second[:3] == (0.5, 0.25, 0.125)
-    assert len(first) == 8
-    assert checked_ranks(((0.5, 0.5), (1.0,), (0.0,))) == ((0.5, 0.5), (1.0,), (0.0,))
-    for wrong in ((), (-0.1,), (0.6, 0.5), (0.1, 0.2)):
-        with pytest.raises(ScenarioError, match="position 2"):
-            checked_ranks(((0.5,), wrong))
-
-
-def test_full_trees_and_the_likeliest():
-    guesses = ((0.6, 0.3), (0.5, 0.2))
-    wide = widened(guesses, [2, 1])
-    assert (wide.level_nodes, wide.acceptance_fracs) == ((2, 2), (pytest.approx(0.9), 0.5))
-    assert widened(guesses, [1, 2]).level_nodes == (1, 2)
-    assert ratios((0.9, 0.45)) == (0.9, 0.5)
-    assert ratios((0.0, 0.0)) == (0.0, 0.0)
-    found = {h.level_nodes: h.acceptance_fracs for h in tree_heads(guesses)}
-    assert found[(1,)] == (0.6,)
-    assert found[(2,)] == (pytest.approx(0.9),)
-    # of two: 0.6 and then 0.3, either the second first guess or the first second one
-    assert found[(2, 1)] == (pytest.approx(0.9), pytest.approx(1 / 3))
-    assert found[(2, 2)] == (pytest.approx(0.9), pytest.approx(0.5))  # 0.3 and 0.15 of 0.9
-    assert draft_trees.SIZES == (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
-
-
-def test_the_most_tokens_a_second_and_of_equal_ones_the_fewest_drafts():
-    def tried(ratio, nodes):
-        head = DraftHead(method="tree", level_nodes=(nodes,), acceptance_fracs=(0.5,))
-        return draft_trees.Tried(head=head, step_s=1.0, speedup_ratio=ratio)
-
-    ways = [tried(1.5, 8), tried(1.6, 9), tried(1.6, 4)]
-    assert best_of(ways) is ways[2]
-
-
-def test_positions_that_stay_cached():
-    """One head, a window of two of eight: sums 4, 0, 3, 0, 0, 5 before it."""
-    scores = np.zeros((1, 2, 8))
-    scores[0, 0] = [3, 0, 3, 0, 0, 2, 9, 9]
-    scores[0, 1] = [1, 0, 0, 0, 0, 3, 9, 9]
-
-    def kept(way, budget, **given):
-        return np.flatnonzero(chosen(way, scores, budget, **given)[0]).tolist()
-
-    assert kept("snapkv", 4, pooled=1) == [0, 5, 6, 7]
-    assert kept("snapkv", 3, pooled=3) == [1, 6, 7]  # neighbours: 4, 7, 3, 3, 5, 5
-    assert kept("recent", 4) == [4, 5, 6, 7]
-    assert kept("recent", 1) == [7]
-    assert kept("snapkv", 2) == [6, 7]
-    assert kept("random", 9) == list(range(8))
-    assert len(kept("random", 5)) == 5
-    maps = np.array([[[0.5, 0.25, 0.25]]])
-    assert recall_frac(maps, np.array([[True, False, True]])) == 0.75
-    assert recall_frac(0 * maps, np.array([[True, False, True]])) == 0.0
-    assert scoring(4, 16, 3.0, 100.0) == (2 * 64 * 16 * 4 * 3.0, 100.0 + 8 * 64 * 4 * 3.0)
-
-
-def test_maps_that_are_drawn():
-    law = AttentionLaw()
-    assert asdict(law) == {
-        "num_heads": 4,
-        "hitters_frac": 0.004,
-        "run_tokens": 4,
-        "strength_ratio": 5.0,
-        "drift_ratio": 1.0,
-        "near_tokens": 32.0,
-    }
-    maps, heavy = drawn_maps(law, 1000, 10, 0)
-    assert maps.shape == (4, 74, 1000)
-    assert maps.sum(axis=2) == pytest.approx(np.ones((4, 74)))
-    assert 12 <= heavy[0].sum() <= 16  # four runs of four, which may overlap
-    assert maps[0, 0, 937:].sum() == 0.0  # the first of the window stands at 936
-    assert maps[0, 0, 936] > 0.0
-    assert maps[:, :, :].transpose(1, 0, 2)[:, heavy].mean() > 20 * maps.mean()
 
 
 @pytest.mark.parametrize(
