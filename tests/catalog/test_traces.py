@@ -295,6 +295,17 @@ def test_parquet_is_read_like_csv(tmp_path: Path) -> None:
         load_trace(str(path))
 
 
+def test_a_file_is_read_once_and_again_after_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("input_tokens,output_tokens\n10,1\n")
+    os.utime(path, ns=(1, 1))
+    once = load_trace(str(path))
+    assert load_trace(path) is once
+    path.write_text("input_tokens,output_tokens\n20,1\n")
+    os.utime(path, ns=(2, 2))
+    assert load_trace(path).input_tokens.tolist() == [20]
+
+
 def test_parquet_of_azure_keeps_its_moments(tmp_path: Path) -> None:
     path = tmp_path / "azure.parquet"
     moments = np.array(["2023-11-16T18:17:03.979960", "2023-11-16T18:17:04.031961"], dtype="datetime64[us]")

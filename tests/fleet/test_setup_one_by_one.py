@@ -38,10 +38,12 @@ class Looks:
         self.number = {state: k for k, state in enumerate(self.states)}
         self.inside = np.array([sum(state) for state in self.states], dtype=float)
         self.pace = rate + servers / mean
-        self.jumps = [self.jump(on, rate / self.pace, 1.0 / mean / self.pace) for on in range(servers + 1)]
         events = self.pace * look
         terms = int(events + 12.0 * math.sqrt(events) + 12.0)
         self.chances = [math.exp(-events + k * math.log(events) - math.lgamma(k + 1)) for k in range(terms)]
+        self.steps_of = [
+            self.steps(self.jump(on, rate / self.pace, 1.0 / mean / self.pace)) for on in range(servers + 1)
+        ]
 
     def jump(self, on, arrives, leaves):
         """Chances of the next event where so many servers are on; requests stand at the first where none is."""
@@ -56,15 +58,15 @@ class Looks:
             rows.append(k), columns.append(k), chances.append(1.0 - sum(move[2] for move in moves))
         return csr_matrix((chances, (rows, columns)), shape=(len(self.states), len(self.states)))
 
-    def passed(self, found, on):
-        """Chances of the states a look later, and the integral of the number of requests until then."""
-        then, area, later = np.zeros_like(found), 0.0, 1.0
+    def steps(self, jump):
+        """By state: chances of the states a look later, and the integral of the number of requests until then."""
+        found, then, areas, later = np.eye(len(self.states)), 0.0, 0.0, 1.0
         for chance in self.chances:
             later -= chance
-            then += chance * found
-            area += max(0.0, later) / self.pace * float(self.inside @ found)
-            found = self.jumps[on] @ found
-        return then, area
+            then = then + chance * found
+            areas = areas + max(0.0, later) / self.pace * (self.inside @ found)
+            found = jump @ found
+        return then, areas
 
     @cache  # noqa: B019
     def spread(self, on):
@@ -101,9 +103,9 @@ class Looks:
         while len(areas) < 100 or np.ptp(areas[-50:]) > 1e-4 * areas[-1]:
             after, area = {}, 0.0
             for left, found in now.items():
-                then, more = self.passed(found, sum(k == 0 for k in left))
-                area += more
-                self.looked(left, then, after)
+                step, areas_of = self.steps_of[sum(k == 0 for k in left)]
+                area += float(areas_of @ found)
+                self.looked(left, step @ found, after)
             now = after
             areas.append(area)
         return areas[-1] / self.look / self.rate

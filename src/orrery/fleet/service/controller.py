@@ -246,7 +246,7 @@ class FleetController:
     def _frame(self, now_s: float) -> None:
         """Take a frame for the result."""
         w, states = self.rows.world, self.states
-        lanes, memory, totals = w.lanes, w.memory, w.totals
+        lanes, memory, totals = w.lanes.sum(axis=0), w.memory, w.totals
         paid = states.paid_by_pool()
         self.frames.append(
             (
@@ -256,8 +256,8 @@ class FleetController:
                 states.count(DRAINING),
                 states.count(LOST),
                 sum(paid),
-                int(lanes[:, tables.NUM_WAITING].sum()),
-                int(lanes[:, [tables.NUM_DECODING, tables.NUM_PROMPTS, tables.RESERVED]].sum()),
+                int(lanes[tables.NUM_WAITING]),
+                int(lanes[tables.NUM_DECODING] + lanes[tables.NUM_PROMPTS] + lanes[tables.RESERVED]),
                 float((memory.capacity - memory.free - memory.evictable).sum()),
                 float(totals[tables.BUSY]),
                 float(totals[tables.ENERGY]),

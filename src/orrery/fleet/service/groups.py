@@ -38,7 +38,7 @@ class ScaledGroup:
     def look(self, now_s: float) -> None:
         """Take a sample for the autoscaler."""
         w = self.states.rows.world
-        mine, memory = w.lanes[self.lanes], w.memory
+        mine, memory = w.lanes[self.lanes].sum(axis=0), w.memory
         free = memory.free[self.caches] + memory.evictable[self.caches]
         capacity = memory.capacity[self.caches]
         serving = self.states.count(SERVING, pools=self.pools)
@@ -51,8 +51,8 @@ class ScaledGroup:
                 now_s=now_s,
                 serving=serving,
                 starting=self.states.count(STARTING, pools=self.pools),
-                waiting=int(mine[:, tables.NUM_WAITING].sum()),
-                running=int(mine[:, [tables.NUM_DECODING, tables.NUM_PROMPTS, tables.RESERVED]].sum()),
+                waiting=int(mine[tables.NUM_WAITING]),
+                running=int(mine[tables.NUM_DECODING] + mine[tables.NUM_PROMPTS] + mine[tables.RESERVED]),
                 arrivals=max(0, arrived - self.arrived),
                 since_s=now_s - self.since_s,
                 busy_frac=(busy_s - self.busy_s) / self.serving_s if self.serving_s > 0 else 0.0,

@@ -1,6 +1,7 @@
 """Sequences put together, and groups of ranks put to work, so that all end at about the same time."""
 
 import heapq
+from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -61,11 +62,13 @@ class RankGroup:
 
 
 def finish_s(gangs: Sequence[RankGroup], num_ranks: int) -> Floats:
-    """When each rank is done: longest gangs first, each on the ranks that are free soonest, all of it at once."""
-    free = np.zeros(num_ranks)
+    """When ranks are done, the soonest first: longest gangs first, each on those that are free soonest, all at once."""
+    free = [0.0] * num_ranks
     for gang in sorted(gangs, key=lambda g: (-g.time_s, -g.degree)):
         if gang.degree > num_ranks:
             raise ScenarioError(f"gang: needs {gang.degree} ranks of {num_ranks}; use more devices.")
-        soonest = np.argpartition(free, gang.degree - 1)[: gang.degree]
-        free[soonest] = free[soonest].max() + gang.time_s
-    return free
+        end_s = free[gang.degree - 1] + gang.time_s
+        del free[: gang.degree]
+        at = bisect(free, end_s)
+        free[at:at] = [end_s] * gang.degree
+    return np.array(free)
