@@ -77,8 +77,7 @@ def test_what_makes_no_sense_is_refused_with_exit_2(message, words, tmp_path, mo
 
 
 def test_help_is_quick():
-    least = min(_seconds("kernel", "--help") for _ in range(3))
-    assert least < 0.6  # 0.2 s on a quiet machine
+    assert any(_seconds("kernel", "--help") < 0.6 for _ in range(3))  # 0.2 s on a quiet machine
 
 
 def _seconds(*describe):

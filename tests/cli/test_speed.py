@@ -40,7 +40,7 @@ def test_help_imports_nothing_heavy_and_is_quick(arguments: list[str]) -> None:
         assert "LOADED []" in done.stderr
         return children_s() - start
 
-    assert min(once() for _ in range(3)) < 0.3
+    assert any(once() < 0.3 for _ in range(3))
 
 
 def test_the_version_is_said() -> None:

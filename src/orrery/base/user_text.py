@@ -112,7 +112,7 @@ def _rows(
     for number, cells in lines:
         if len(cells) != len(header):
             raise error(f"{where}, row {number}: has {len(cells)} cells, the header names {len(header)}.")
-        yield [cell.strip() for cell in cells]
+        yield list(map(str.strip, cells))
 
 
 def table_in(

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from orrery.base.errors import OutOfRange
 from orrery.numerics.element import Floats, Grid, GridElement, grid_of
 
+Ints = NDArray[np.int64]
 _NAME = re.compile(r"posit(\d+)_(\d+)")
 
 
@@ -35,7 +37,7 @@ class Posit(GridElement):
     def values(self) -> Floats:
         """Every code's value; NaR is not a number."""
         half = 1 << (self.bits - 1)
-        positive = np.array([posit_value(code, self.bits, self.exponent_bits) for code in range(half)])
+        positive = posit_values(np.arange(half), self.bits, self.exponent_bits)
         return np.concatenate([positive, [np.nan], -positive[:0:-1]])
 
     @cached_property
@@ -43,23 +45,23 @@ class Posit(GridElement):
         """Parting values are the odd codes of one more bit; zero takes only zero."""
         half = 1 << (self.bits - 1)
         odd = np.arange(1, 2 * half - 1, 2)
-        between = np.array([posit_value(int(code), self.bits + 1, self.exponent_bits) for code in odd])
+        between = posit_values(odd, self.bits + 1, self.exponent_bits)
         between[0] = 0.0
         return grid_of(self.values(), np.concatenate([-between[::-1], between]))
 
 
-def posit_value(code: int, bits: int, exponent_bits: int) -> float:
-    """The value of a non-negative code."""
-    if code == 0:
-        return 0.0
-    body = f"{code:0{bits - 1}b}"
-    run = len(body) - len(body.lstrip(body[0]))
-    regime = run - 1 if body[0] == "1" else -run
-    rest = body[run + 1 :]
-    exponent = int(rest[:exponent_bits].ljust(exponent_bits, "0") or "0", 2)
-    fraction = rest[exponent_bits:]
-    mantissa = 1.0 + (int(fraction, 2) / (1 << len(fraction)) if fraction else 0.0)
-    return mantissa * 2.0 ** (regime * (1 << exponent_bits) + exponent)
+def posit_values(codes: Ints, bits: int, exponent_bits: int) -> Floats:
+    """The values of non-negative codes: 2^(regime 2^es + exponent) times one and a fraction."""
+    width = bits - 1
+    begins_with_one = codes >> (width - 1) == 1
+    after_run = np.frexp(np.where(begins_with_one, ~codes & ((1 << width) - 1), codes))[1]  # bits of it
+    run = width - after_run
+    regime = np.where(begins_with_one, run - 1, -run)
+    num_rest = np.maximum(after_run - 1, 0)  # the first bit behind the run ends it
+    rest = (codes & ((1 << num_rest) - 1)) << exponent_bits
+    fraction = (rest & ((1 << num_rest) - 1)) / (1 << num_rest)
+    found = np.ldexp(1.0 + fraction, regime * (1 << exponent_bits) + (rest >> num_rest))
+    return np.where(codes == 0, 0.0, found)
 
 
 def read(name: str) -> Posit | None:
