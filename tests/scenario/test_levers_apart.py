@@ -66,3 +66,17 @@ def test_a_plan_says_what_it_ranks_by_and_one_device_is_one(capsys, objective, b
     shown = capsys.readouterr().out
     assert f"ranked by {by}" in " ".join(shown.split())
     assert shown.count("price: h100-sxm") == 1
+
+
+def test_a_run_lends_as_long_a_context_as_an_estimate_says():
+    """Four replicas: three lend to one; a block more than all of them hold is refused with their sum."""
+    lent = {"model": "llama-2-7b", "device": "a100-sxm-80gb", "lend_cache": True, "max_model_len": 10_000_000}
+    lent |= {"engine_version": "0.11.0", "output_tokens": 300}
+    longest = orrery.estimate(**lent, dp=4, input_tokens=1000, concurrency=4).room.longest_context_tokens
+    served = {"replicas": 4, "num_requests": 1, "lengths": "constant"}
+    found = orrery.simulate(**lent, **served, input_tokens=int(longest) - 300 - 4 * 16)
+    assert found.simulated.finish_s[0] > 0.0
+    assert longest / 4 < found.simulated.requests.input_tokens[0] / 2, "two replicas do not hold it"
+    refused = orrery.simulate(**lent, **served, input_tokens=int(longest))
+    assert refused.infeasible.have == pytest.approx(longest)
+    assert "lent by all replicas" in refused.infeasible.what

@@ -100,6 +100,7 @@ def state(requests=4, lanes=2, *, blocks=10, host_blocks=0, ids=(), blocks_each=
         "retained": np.array([[1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]]),
         "num_layers": 4.0,
         "lending_s": -1.0,
+        "lent": np.zeros((requests, lanes, 2), np.int64),
         "cost": np.zeros((2, CHANNELS)),
         "routing": np.zeros((3, lanes)),
         "gaps": np.zeros(8000),

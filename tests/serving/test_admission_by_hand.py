@@ -210,6 +210,10 @@ def test_what_can_be_borrowed():
     for free, can in ((20, True), (19, False)):
         w.memory.free[1] = free
         assert bool(_can_borrow(w, 0, 1, 5, 20)) == can
+    wider = state(lanes=3, blocks=2, lending_s=0.0)
+    wider.memory.free[1:] = 10, 10
+    assert _can_borrow(wider, 0, 1, 5, 20), "two pools hold four blocks: one from each lender"
+    assert not _can_borrow(wider, 0, 1, 4, 10), "they hold these, and no lender has two"
     w.lending_s = -1.0
     w.memory.free[1] = 100
     assert not _can_borrow(w, 0, 1, 5, 20)

@@ -5,12 +5,13 @@ import pytest
 from small_state import copied_s, decode, lane_of, prefill, put, rules, state
 
 from orrery.serving.simulation.allocation._kernel import (
-    _fits_in_two,
+    _fits_in,
     _later,
     enqueue,
     enter_next,
     fits_lane,
     give_back,
+    give_back_lent,
     grow,
     hold_back,
     leave_prompts,
@@ -25,6 +26,7 @@ from orrery.serving.simulation.allocation._kernel import (
     receive,
     report,
     return_one,
+    room_to_lend,
     share_prefix,
     slot_of,
     tokens_left,
@@ -263,8 +265,52 @@ def test_blocks_are_borrowed_where_most_room_is():
     assert grow(w, 0, 81)
     assert w.req[0, [k.BLOCKS, k.LENT]].tolist() == [6, 3]
     assert w.memory.free.tolist() == [10, 40, 20, 90]
-    assert not grow(w, 0, 144)
+    assert not grow(w, 0, 144)  # two pools can hold nine blocks: one lender has to have the room
     assert w.memory.free.tolist() == [10, 40, 20, 90]
+
+
+def test_what_two_pools_cannot_hold_is_borrowed_from_several():
+    """Pools of four blocks: of nine four are here, three where most room is, and two with the other."""
+    w = state(lanes=3, blocks=4, lending_s=0.0)
+    put(w, 0, lane=0)
+    w.memory.free[:] = [40, 40, 30]
+    assert room_to_lend(w, 0, 1, 8) == 40
+    assert room_to_lend(w, 0, 1, 9) == 70
+    w.memory.free[1] = 20
+    assert not grow(w, 0, 8 * 16)  # two pools hold eight, and no lender has four
+    assert grow(w, 0, 9 * 16)
+    assert w.memory.free.tolist() == [0, 0, 0]
+    assert w.req[0, [k.BLOCKS, k.LENT, k.LENDER]].tolist() == [9, 5, 2]
+    assert w.lent[0, :, 0].tolist() == [0, 20, 0]
+
+
+def test_what_several_lenders_hold_is_given_back_to_each():
+    """Six blocks of nine away, one of them with a second lender: its 10 of 60 bytes are 8 of 51 tokens."""
+    w = state(lanes=4, lending_s=0.0)
+    decode(w, 0, 0)
+    put(w, 0, lane=0, lender=2, lent=6, blocks=9, computed=98)
+    w.lent[0, 1, 0] = 10
+    w.memory.free[:] = 0
+    look_far(w, 0)
+    assert (w.req[0, k.LENT_TOKENS], w.lanes[0, k.FAR]) == (51, 51)
+    assert w.lanes[:, k.GUESTS].tolist() == [0, 8, 43, 0]
+    look_far(w, 0)  # nothing new is counted twice
+    assert w.lanes[:, k.GUESTS].tolist() == [0, 8, 43, 0]
+    give_back(w, 0)
+    assert w.memory.free.tolist() == [30, 10, 50, 0]
+    assert not w.lanes[:, [k.GUESTS, k.FAR]].any()
+    assert not w.lent.any()
+
+
+def test_further_lenders_are_free_first():
+    w = state(lanes=4, lending_s=0.0)
+    w.lent[0, 1, 0], w.lent[0, 3, 0] = 10, 25
+    w.memory.free[:] = 0
+    lane_of(w, 3, role=k.ANSWERS)  # holds what was borrowed for answers
+    give_back_lent(w, 0, 2, 8)
+    assert (w.memory.free.tolist(), w.lent[0, :, 0].tolist()) == ([0, 8, 0, 0], [0, 2, 0, 25])
+    give_back_lent(w, 0, 2, 12)
+    assert (w.memory.free.tolist(), w.lent[0, :, 0].tolist()) == ([0, 10, 10, 0], [0, 0, 0, 25])
 
 
 def test_nobody_lends_within_a_pool_or_to_other_work():
@@ -282,7 +328,7 @@ def test_as_many_blocks_as_bytes_are_free():
     assert [own_blocks(held, 1, 4, free) for free in (20, 19, 15, 14, 10, 9, 0)] == [4, 3, 3, 2, 2, 1, 1]
 
 
-def test_a_sequence_fits_into_a_pool_or_into_two():
+def test_a_sequence_fits_into_a_pool_or_into_all():
     """Pools of 10 and 3 blocks; tables reach to 39."""
     w = state(blocks=10)
     lane_of(w, 1, deployment=0)
@@ -297,8 +343,12 @@ def test_a_sequence_fits_into_a_pool_or_into_two():
     assert fits_lane(w, 0, 13 * 16)
     assert not fits_lane(w, 0, 13 * 16 + 1)
     lane_of(w, 0, pooled=400)
-    assert _fits_in_two(w, 0, 13)
-    assert not _fits_in_two(w, 0, 14)
+    assert _fits_in(w, 0, 13, True)
+    assert not _fits_in(w, 0, 14, True)
+    wider = state(lanes=3, blocks=10, lending_s=0.0)
+    for all_lend, most in ((True, 30), (False, 20)):
+        assert _fits_in(wider, 0, most, all_lend)
+        assert not _fits_in(wider, 0, most + 1, all_lend)
 
 
 def test_tokens_at_the_lender_are_counted():

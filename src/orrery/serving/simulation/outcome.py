@@ -71,10 +71,11 @@ def result_of(
 
 def _never_fits(requests: Requests, assembled: Assembled) -> Infeasible:
     shortest = int((requests.input_tokens + requests.output_tokens).min())
+    held, lends = [m.kv_capacity_tokens for m in assembled.memories], assembled.lending_s >= 0.0
     return Infeasible(
-        what="cache for the shortest request",
+        what="cache for the shortest request" + (", lent by all replicas" if lends else ""),
         need=float(shortest),
-        have=min(m.kv_capacity_tokens for m in assembled.memories),
+        have=min(held) * (assembled.capacity.size if lends else 1),
         unit="tokens",
         smallest_change="Use more devices, a narrower cache format, or shorter requests.",
     )

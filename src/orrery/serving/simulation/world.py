@@ -99,6 +99,7 @@ def build(
         spans=np.ones(stages.size),
         memory=_memory(assembled, requests, blocks_each),
         held=assembled.held,
+        lent=np.zeros((n, lanes, 2) if assembled.lending_s >= 0.0 else (0, 0, 2), dtype=np.int64),
         block_tokens=prepared.block_tokens,
         blocks_each=blocks_each,
         surfaces=assembled.surfaces,

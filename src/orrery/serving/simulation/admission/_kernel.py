@@ -15,6 +15,7 @@ from orrery.serving.simulation.allocation._kernel import (
     preempt,
     release_blocks,
     report,
+    room_to_lend,
     schedule_event,
     slot_of,
     victim_in,
@@ -265,7 +266,7 @@ def _can_borrow(w: SimulationState, lane: int, blocks: int, want: int, left: int
     if w.lending_s < 0.0:
         return False
     held, lender = w.held[w.lanes[lane, DEPLOYMENT]], lender_for(w, lane)
-    return lender >= 0 and held[want - own_blocks(held, blocks, want, left)] <= room(w.memory, w.lanes[lender, POOL])
+    return lender >= 0 and held[want - own_blocks(held, blocks, want, left)] <= room_to_lend(w, lane, lender, want)
 
 
 def cached_ids_of(w: SimulationState, i: int, pool: int) -> int:

@@ -96,7 +96,8 @@ def give_back(w: SimulationState, i: int) -> None:
     """Release everything a request holds where it is."""
     lane, lender = w.req[i, LANE], w.req[i, LENDER]
     if w.req[i, LENT_TOKENS] > 0:
-        w.lanes[lender, GUESTS] -= w.req[i, LENT_TOKENS]
+        w.lanes[lender, GUESTS] -= w.req[i, LENT_TOKENS] - _spread_before(w, i)
+        _spread_tokens(w, i, 0, 1)
         w.lanes[lane, FAR] -= w.req[i, LENT_TOKENS]
     release_blocks(w, i, lane, w.req[i, BLOCKS], w.req[i, SHARED], lender, w.req[i, LENT])
     w.req[i, BLOCKS] = w.req[i, SHARED] = w.req[i, LENT] = w.req[i, LENT_TOKENS] = 0
@@ -104,12 +105,43 @@ def give_back(w: SimulationState, i: int) -> None:
 
 
 def release_blocks(w: SimulationState, i: int, lane: int, blocks: int, shared: int, lender: int, lent: int) -> None:
-    """Blocks of a request are free or evictable: those that a lender holds, then those of the lane's own pool."""
+    """Blocks of a request are free or evictable: those that lenders hold, then those of the lane's own pool."""
     held = w.held[w.lanes[lane, DEPLOYMENT]]
     if lent > 0:
-        w.memory.free[w.lanes[lender, POOL]] += held[lent]
+        give_back_lent(w, i, lender, held[lent])
     first = w.prefix_start[i] if w.blocks_each else 0
     release(w.memory, w.lanes[lane, POOL], i, held[blocks - lent], w.prefix_ids, first, shared)
+
+
+def give_back_lent(w: SimulationState, i: int, lender: int, amount: int) -> None:
+    """So many bytes of a request are free where they were borrowed: of its further lenders first."""
+    for other in range(w.lent.shape[1]):
+        if w.lent[i, other, 0] > 0 and w.lanes[other, ROLE] == w.lanes[lender, ROLE]:
+            part = min(amount, w.lent[i, other, 0])
+            w.memory.free[w.lanes[other, POOL]] += part
+            w.lent[i, other, 0] -= part
+            amount -= part
+    w.memory.free[w.lanes[lender, POOL]] += amount
+
+
+def _spread_tokens(w: SimulationState, i: int, far: int, total: int) -> int:
+    """Of ``far`` tokens of a request in ``total`` lent bytes, those at lenders beside the first, which count them."""
+    spread = 0
+    for other in range(w.lent.shape[1]):
+        if w.lent[i, other, 0] > 0 or w.lent[i, other, 1] > 0:
+            here = far * w.lent[i, other, 0] // total
+            w.lanes[other, GUESTS] += here - w.lent[i, other, 1]
+            w.lent[i, other, 1] = here
+            spread += here
+    return spread
+
+
+def _spread_before(w: SimulationState, i: int) -> int:
+    """Tokens of a request that lenders beside the first counted last."""
+    spread = 0
+    for other in range(w.lent.shape[1]):
+        spread += w.lent[i, other, 1]
+    return spread
 
 
 def share_prefix(w: SimulationState, i: int) -> None:
@@ -255,7 +287,8 @@ def grow(w: SimulationState, i: int, tokens: int) -> bool:
 
 
 def _borrow(w: SimulationState, i: int, want: int) -> bool:
-    """Fill what room the own pool has, and borrow the rest of ``want`` blocks from one other lane."""
+    """Fill what room the own pool has, and borrow the rest of ``want`` blocks: from one other lane where two pools can
+    hold so many, else from as many as it takes, those with most room first."""
     lane, lender, lent = w.req[i, LANE], w.req[i, LENDER], w.req[i, LENT]
     blocks, pool = w.req[i, BLOCKS], w.lanes[lane, POOL]
     held = w.held[w.lanes[lane, DEPLOYMENT]]
@@ -263,10 +296,20 @@ def _borrow(w: SimulationState, i: int, want: int) -> bool:
     if lent == 0:
         lender = lender_for(w, lane)
         own = own_blocks(held, blocks, want, room(w.memory, pool))
-    if lender < 0 or not take(w.memory, w.lanes[lender, POOL], held[want - own] - held[lent]):
+    amount = held[want - own] - held[lent]
+    if lender < 0 or amount > room_to_lend(w, lane, lender, want):
         return False
     if lent == 0:
         take(w.memory, pool, held[own] - held[blocks])
+    part = min(amount, room(w.memory, w.lanes[lender, POOL]))
+    take(w.memory, w.lanes[lender, POOL], part)
+    amount -= part
+    while amount > 0:
+        other = lender_for(w, lane)
+        part = min(amount, room(w.memory, w.lanes[other, POOL]))
+        take(w.memory, w.lanes[other, POOL], part)
+        w.lent[i, other, 0] += part
+        amount -= part
     w.req[i, LENDER], w.req[i, LENT], w.req[i, BLOCKS] = lender, want - own, want
     return True
 
@@ -282,6 +325,18 @@ def lender_for(w: SimulationState, lane: int) -> int:
     return best
 
 
+def room_to_lend(w: SimulationState, lane: int, lender: int, blocks: int) -> int:
+    """Bytes that a lane could borrow now for a sequence of so many blocks: of one lender where two pools can hold it,
+    else of all."""
+    if _fits_in(w, lane, blocks, False):
+        return room(w.memory, w.lanes[lender, POOL])
+    found = 0
+    for other in range(w.lanes.shape[0]):
+        if _may_lend(w, other, lane):
+            found += room(w.memory, w.lanes[other, POOL])
+    return found
+
+
 def _may_lend(w: SimulationState, other: int, lane: int) -> bool:
     """Whether another lane may hold blocks for a lane: it has a pool of its own, and does the same work."""
     return w.lanes[other, POOL] != w.lanes[lane, POOL] and w.lanes[other, ROLE] == w.lanes[lane, ROLE]
@@ -295,21 +350,22 @@ def own_blocks(held: Ints, blocks: int, want: int, free: int) -> int:
 
 
 def fits_lane(w: SimulationState, lane: int, tokens: int) -> bool:
-    """Whether a sequence can ever be held: by the lane's pool and, where caches are lent, one other pool."""
+    """Whether a sequence can ever be held: by the lane's pool and, where caches are lent, all others."""
     held, blocks = w.held[w.lanes[lane, DEPLOYMENT]], (tokens + w.block_tokens - 1) // w.block_tokens
     if blocks >= held.size or held[blocks] > w.lanes[lane, POOLED]:
         return False
-    return w.lending_s < 0.0 or _fits_in_two(w, lane, blocks)
+    return w.lending_s < 0.0 or _fits_in(w, lane, blocks, True)
 
 
-def _fits_in_two(w: SimulationState, lane: int, blocks: int) -> bool:
-    """Whether the lane's pool and the largest other one can hold so many blocks of a sequence."""
-    held, largest = w.held[w.lanes[lane, DEPLOYMENT]], 0
+def _fits_in(w: SimulationState, lane: int, blocks: int, all_lend: bool) -> bool:
+    """Whether the lane's pool, and the largest or all of those that may lend to it, can hold so many blocks."""
+    held, lent = w.held[w.lanes[lane, DEPLOYMENT]], 0
     for other in range(w.lanes.shape[0]):
         if _may_lend(w, other, lane):
-            largest = max(largest, w.memory.capacity[w.lanes[other, POOL]])
+            capacity = w.memory.capacity[w.lanes[other, POOL]]
+            lent = lent + capacity if all_lend else max(lent, capacity)
     own = own_blocks(held, 0, blocks, w.memory.capacity[w.lanes[lane, POOL]])
-    return held[blocks - own] <= largest
+    return held[blocks - own] <= lent
 
 
 def look_far(w: SimulationState, lane: int) -> None:
@@ -320,7 +376,9 @@ def look_far(w: SimulationState, lane: int) -> None:
             near = (w.req[i, BLOCKS] - w.req[i, LENT]) * w.block_tokens
             far = max(0, w.req[i, COMPUTED] + w.lanes[lane, STEPS] - w.req[i, JOINED] + 1 - near)
             w.lanes[lane, FAR] += far - w.req[i, LENT_TOKENS]
-            w.lanes[w.req[i, LENDER], GUESTS] += far - w.req[i, LENT_TOKENS]
+            held, lender = w.held[w.lanes[lane, DEPLOYMENT]], w.req[i, LENDER]
+            w.lanes[lender, GUESTS] += _spread_before(w, i) - w.req[i, LENT_TOKENS]
+            w.lanes[lender, GUESTS] += far - _spread_tokens(w, i, far, held[w.req[i, LENT]])
             w.req[i, LENT_TOKENS] = far
 
 

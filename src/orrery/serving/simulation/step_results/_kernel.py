@@ -17,6 +17,7 @@ from orrery.serving.simulation.allocation._kernel import (
     finish_request,
     fits_lane,
     give_back,
+    give_back_lent,
     leave_prompts,
     leave_run,
     leave_seat,
@@ -264,7 +265,7 @@ def _drop(w: SimulationState, i: int) -> None:
     own = w.req[i, BLOCKS] - lent
     far = max(0, blocks - own)
     if lent > 0:
-        w.memory.free[w.lanes[w.req[i, LENDER], POOL]] += held[lent] - held[far]
+        give_back_lent(w, i, w.req[i, LENDER], held[lent] - held[far])
         w.req[i, LENT] = far
         w.req[i, LENDER] = w.req[i, LENDER] if far else -1
     w.memory.free[w.lanes[lane, POOL]] += held[own] - held[blocks - far]

@@ -430,6 +430,7 @@ class SimulationState(NamedTuple):
     spans: Floats  # by machine: power above idle at that clock, as a part of the full one
     memory: memory.Memory
     held: Ints2  # (deployment, blocks): bytes of a sequence of so many blocks
+    lent: Ints3  # (request, lane, 2): bytes and tokens of it that lenders beside the first hold; empty: none lends
     block_tokens: int
     blocks_each: int  # of a shared prefix block; 0 = no prefix cache
     surfaces: surface.Surface  # of all deployments (and, of split machines, by split and contention)
