@@ -116,6 +116,6 @@ TRIED = "the paper reports the longest context that it tried, not what its pool 
 
 
 MIX = (
-    "the mix of lengths and its rate, which were not found: here every request fits an instance, so that those on their "
-    "own serve all of them, and one large instance loses to its collectives alone"
+    "the mix of lengths and its rate, which were not found: here every request fits an instance, so that those on "
+    "their own serve all of them, and one large instance loses to its collectives alone"
 )
