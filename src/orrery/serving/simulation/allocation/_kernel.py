@@ -114,7 +114,7 @@ def release_blocks(w: SimulationState, i: int, lane: int, blocks: int, shared: i
 
 
 def give_back_lent(w: SimulationState, i: int, lender: int, amount: int) -> None:
-    """So many bytes of a request are free where they were borrowed: of its further lenders first."""
+    """Free so many bytes of a request where they were borrowed: of its further lenders first."""
     for other in range(w.lent.shape[1]):
         if w.lent[i, other, 0] > 0 and w.lanes[other, ROLE] == w.lanes[lender, ROLE]:
             part = min(amount, w.lent[i, other, 0])
@@ -125,7 +125,7 @@ def give_back_lent(w: SimulationState, i: int, lender: int, amount: int) -> None
 
 
 def _spread_tokens(w: SimulationState, i: int, far: int, total: int) -> int:
-    """Of ``far`` tokens of a request in ``total`` lent bytes, those at lenders beside the first, which count them."""
+    """Count the tokens, of ``far`` in ``total`` lent bytes of a request, that lie with lenders beside the first."""
     spread = 0
     for other in range(w.lent.shape[1]):
         if w.lent[i, other, 0] > 0 or w.lent[i, other, 1] > 0:
