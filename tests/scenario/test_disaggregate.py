@@ -1,15 +1,18 @@
 """Joint, split or separate: each design is the simulator's own, and pools of their own pay where they should."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from orrery.base.errors import OrreryError
 from orrery.cli.main import run
 from orrery.execution.layout import Layout
+from orrery.planner.budget import Budget, Weight
+from orrery.planner.pools import Pairing
 from orrery.scenario.ask import estimate, plan
 from orrery.scenario.capacity import find_capacity
-from orrery.scenario.disaggregate import RESOLVED, plan_disaggregated
+from orrery.scenario.disaggregate import RESOLVED, _nearby, plan_disaggregated
 from orrery.scenario.simulate import simulate
 
 SERVED = {
@@ -52,6 +55,22 @@ def test_long_prompts_beside_a_strict_tpot_pay_for_pools_of_their_own(answer):
 def test_ratios_beside_the_best_one_were_tried(answer):
     ratios = {(d.pairing.num_prefill, d.pairing.num_decode) for d in answer.designs if d.pairing}
     assert len(ratios) >= 3
+
+
+def _beside(num_prefill, num_decode, **budget):
+    """Designs near one whose prefill replicas are a device and a dollar an hour, and decode replicas two dollars."""
+    prefill, decode = (SimpleNamespace(weight=Weight(num_devices=1, usd_per_hour=usd, power_w=0.0)) for usd in (1, 2))
+    pairing = Pairing(prefill=prefill, num_prefill=num_prefill, decode=decode, num_decode=num_decode)
+    return [(near.num_prefill, near.num_decode) for near in _nearby(pairing, Budget(**budget))]
+
+
+def test_designs_beside_one_by_hand():
+    """Of devices one more or fewer; of dollars an eighth of the side for prompts, one at the least, and the rest of
+    them for the other."""
+    assert _beside(2, 1, max_devices=4) == [(3, 1), (2, 2), (1, 1), (1, 2)]
+    assert _beside(16, 12, max_devices=99, max_usd_per_hour=40.0) == [(14, 13), (16, 12), (18, 11)]
+    assert _beside(4, 3, max_devices=99, max_usd_per_hour=10.0) == [(3, 3), (4, 3), (5, 2)]
+    assert _beside(1, 1, max_devices=99, max_usd_per_hour=3.0) == [(1, 1)]
 
 
 def test_where_nothing_is_decoded_a_decode_pool_is_wasted():

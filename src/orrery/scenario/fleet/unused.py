@@ -10,6 +10,8 @@ from orrery.serving.simulation.rules import QUEUES, knobs_of, values_of
 from orrery.serving.simulation.service import Service
 
 FIRST_COME = "fcfs"
+ARGUMENTS = ("entered_s", "priority", "input_tokens", "output_tokens", "client_tag")
+"""Of a queue's rule, beside its knobs."""
 
 
 def order_notes(inputs: FleetInputs, requests: Requests) -> tuple[str, ...]:
@@ -43,17 +45,7 @@ def _reads(queue: str, argument: str) -> bool:
     """Whether the rank of a request changes with one of the rule's arguments."""
     technique = QUEUES.get(queue)
     ranks = [
-        technique.rule(
-            **{
-                "entered_s": 1.0,
-                "priority": 1.0,
-                "input_tokens": 100.0,
-                "output_tokens": 10.0,
-                "client_tag": 1.0,
-                "knobs": values_of(knobs_of(technique, {})),
-            }
-            | {argument: value}
-        )
+        technique.rule(**dict.fromkeys(ARGUMENTS, 1.0) | {"knobs": values_of(knobs_of(technique, {})), argument: value})
         for value in (1.0, 2.0)
     ]
     return ranks[0] != ranks[1]
