@@ -110,9 +110,10 @@ def train_rl_placement(scenario: Scenario | None = None, /, **settings: Any) -> 
     name = PLACEMENTS.get(inputs.rl_placement).written
     question = placement_question(inputs)
     space = space_of(question.job)
-    found = {word: _placed(inputs, space, word) for word in PLACEMENTS.words}
-    if isinstance(plan := found[name], Infeasible):
+    plan = _placed(inputs, space, name)
+    if isinstance(plan, Infeasible):
         return InfeasibleAnswer(infeasible=plan, notes=question.notes, settings=inputs.written())
+    found = {word: plan if word == name else _placed(inputs, space, word) for word in PLACEMENTS.words}
     return _answer(inputs, question, name, plan, found)
 
 

@@ -87,7 +87,19 @@ class Evaluator:
         )
 
     def turns(self, placed: Sequence[Placed]) -> tuple[Turn, ...]:
-        """Order the calls: of those whose needs are met, the one that can start first; ties go by the job's order."""
+        """When each call starts and ends."""
+        return tuple(
+            Turn(call=call.name, start_s=start_s, moved_s=moved_s, end_s=end_s)
+            for call, start_s, moved_s, end_s in zip(self.calls, *self._moments(placed), strict=True)
+        )
+
+    def time_s(self, placed: Sequence[Placed]) -> float:
+        """When the last call ends."""
+        return max(self._moments(placed)[2])
+
+    def _moments(self, placed: Sequence[Placed]) -> tuple[list[float], list[float], list[float]]:
+        """Start, movement of parameters and end of each call (s): of those whose needs are met, the one that can start
+        first goes on; ties go by the job's order."""
         size = len(placed)
         start, end, moved = [0.0] * size, [-1.0] * size, [0.0] * size
         free = [0.0] * size  # when the last call that shares a device with this one ends
@@ -106,9 +118,7 @@ class Evaluator:
             for i in waiting:
                 if placed[i].mesh.overlaps(placed[best].mesh):
                     free[i] = max(free[i], end[best])
-        return tuple(
-            Turn(call=self.calls[i].name, start_s=start[i], moved_s=moved[i], end_s=end[i]) for i in range(size)
-        )
+        return start, moved, end
 
     def moved_s(self, placed: Sequence[Placed], call: int) -> float:
         """Seconds in which a call's parameters come from where their model is trained; the senders are not held up."""

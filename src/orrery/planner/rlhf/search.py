@@ -124,7 +124,7 @@ def _chain(
 
 
 def _cost(evaluator: Evaluator, placed: list[Placed]) -> tuple[float, bool]:
-    time_s = max(t.end_s for t in evaluator.turns(placed))
+    time_s = evaluator.time_s(placed)
     over = evaluator.memory_bytes(placed) / evaluator.capacity_bytes - 1.0
     return time_s * (1.0 + OVERFULL_RATIO * max(over, 0.0)), over <= 0.0
 

@@ -11,7 +11,7 @@ from orrery.serving.simulation.service import Service
 
 FIRST_COME = "fcfs"
 ARGUMENTS = ("entered_s", "priority", "input_tokens", "output_tokens", "client_tag")
-"""Of a queue's rule, beside its knobs."""
+"""Arguments of a queue's rule beside its knobs."""
 
 
 def order_notes(inputs: FleetInputs, requests: Requests) -> tuple[str, ...]:
