@@ -1,6 +1,7 @@
 """Medians on the test rows of the measured tables must not get worse; a sample of the rows, so that it stays fast."""
 
 import os
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ EVERY = 5  # of the test rows
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"no measured tables in {DATA}; set ORRERY_DATA")
 
 
+@cache
 def sample_of(op: str) -> Table:
     """Every fifth test row of an op's table."""
     table = read_table(DATA / f"{op}.csv.gz")

@@ -1,5 +1,6 @@
 """What the specifications say, in exact rational arithmetic and plain loops: slow and obvious."""
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -176,7 +177,9 @@ def floor_log2(value: Fraction) -> int:
 
 
 def nearest_even(x: Fraction, values: list[float]) -> Fraction:
-    """The nearest of non-negative ``values`` in the order of their codes, with x's sign; ties to the even code."""
+    """The nearest of non-negative ``values`` that rise with their codes, with x's sign; ties to the even code."""
     size = abs(x)
-    best = min(range(len(values)), key=lambda c: (abs(Fraction(values[c]) - size), c % 2))
+    above = bisect_left(values, size)
+    beside = range(max(0, above - 1), min(above + 1, len(values)))
+    best = min(beside, key=lambda c: (abs(Fraction(values[c]) - size), c % 2))
     return Fraction(values[best]) * (-1 if x < 0 else 1)

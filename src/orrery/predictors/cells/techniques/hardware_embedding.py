@@ -4,7 +4,10 @@ The ten timings are all that it is given: they are the embedding, and the sample
 [lee-2021-help]
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -102,10 +105,10 @@ def rule(knobs: EmbeddingKnobs, on_step: OnStep) -> Fit:
 
 def _taught(regressor: Adaptive, knobs: EmbeddingKnobs, references: Cells, on_step: OnStep) -> Parameters:
     """Adam on the loss after adaptation, a few machines of the pool at a time."""
-    rng = np.random.default_rng([knobs.seed, 31])
-    cells = SPACE.draw(knobs.timed, rng)
-    lines, first = SPACE.encode(cells), SPACE.encode(references)
-    z, targets = _timed(knobs, references, cells, rng)
+    pool = _timed_pool(knobs.pool, knobs.batches, knobs.references, knobs.timed, knobs.seed)
+    lines, z, targets, first = pool.lines, pool.z, pool.targets, SPACE.encode(references)
+    rng = np.random.default_rng()
+    rng.bit_generator.state = pool.state
     down, slope = Descent(regressor.start(rng)), value_and_gradients(regressor.loss)
     for step in range(knobs.steps):
         which = rng.integers(len(z), size=knobs.machines)
@@ -118,17 +121,31 @@ def _taught(regressor: Adaptive, knobs: EmbeddingKnobs, references: Cells, on_st
     return down.parameters
 
 
-def _timed(knobs: EmbeddingKnobs, references: Cells, cells: Cells, rng: np.random.Generator) -> tuple[Array, Array]:
-    """The embedding of every machine of the pool, and what the regressor should say of every network on it."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Pool:
+    """Machines that were timed: lines of the networks, every machine's embedding, and what the regressor should say of
+    every network on it; with the random numbers that come next."""
+
+    lines: Array
+    z: Array
+    targets: Array
+    state: Mapping[str, Any]
+
+
+@lru_cache(maxsize=2)
+def _timed_pool(devices: str, batches: str, num_references: int, num_timed: int, seed: int) -> _Pool:
+    """The pool, which takes longer to time than the regressor to teach."""
+    rng = np.random.default_rng([seed, 31])
+    cells, references = SPACE.draw(num_timed, rng), reference_cells(num_references)
     z: list[Array] = []
     targets: list[Array] = []
-    for device in devices_of(knobs.pool):
-        for batch in map(int, knobs.batches.split(",")):
+    for device in devices_of(devices):
+        for batch in map(int, batches.split(",")):
             machine = bench(device, SPACE, batch, rng)
             known = Embedded.of(machine.samples(references, rng).latency_s)
             z.append(known.z)
             targets.append(known.target(machine.samples(cells, rng).latency_s))
-    return np.stack(z), np.stack(targets)
+    return _Pool(lines=SPACE.encode(cells), z=np.stack(z), targets=np.stack(targets), state=rng.bit_generator.state)
 
 
 TECHNIQUE = Technique(
