@@ -153,7 +153,7 @@ def _dotless() -> dict[str, str]:
     return {spelled: min(names) for spelled, names in found.items() if len(names) == 1}
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=4096)
 def find(name: str) -> tuple[str, str] | None:
     """The catalogued name behind any spelling, and the weights format that the spelling asks for ("" = its own); None
     where there is none."""
@@ -215,7 +215,7 @@ def _looks_like_path(text: str) -> bool:
         return False
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=4096)
 def _by_name(name: str) -> Model:
     found, weights = resolve(name)
     model = _load(found)
@@ -237,7 +237,7 @@ def _published_format(organisation: str, word: str) -> str:
     return next((e["format"]["value"] for e in entries if (e["organisation"], e["word"]) == (organisation, word)), word)
 
 
-@lru_cache(maxsize=512)
+@cache
 def _load(name: str) -> Model:
     model = _parsed(name)
     roles = {m.weights_format: m.kept_16bit_roles for m in map(_parsed, _in_other_formats(name))}
@@ -259,6 +259,7 @@ def _of_one_model() -> dict[str, list[str]]:
     return found
 
 
+@cache
 def _parsed(name: str) -> Model:
     raw = _tables(name)
     config = published_config(name)
