@@ -248,10 +248,9 @@ def test_a_spelling_leads_to_the_popular_model_and_others_are_computed(client):
     assert not data["rows"]
 
 
-def test_one_accelerator_is_computed_on_demand(tmp_path):
-    with TestClient(application(place_at(tmp_path)), base_url="http://127.0.0.1") as client:
-        choice = {"model": "llama-3.1-8b", "device": "h100-sxm", "engine": "vllm", "traffic": "1k/1k"}
-        found = client.get("/best/points", params=choice).json()
+def test_one_accelerator_is_computed_on_demand(reader):
+    choice = {"model": "llama-3.1-8b", "device": "h100-sxm", "engine": "vllm", "traffic": "1k/1k"}
+    found = reader.get("/best/points", params=choice).json()
     assert found["rows"] == points_of("llama-3.1-8b", "h100-sxm", "vllm", LENGTHS)
 
 

@@ -151,7 +151,7 @@ def test_each_claim_stands_beside_the_saved_deployment_with_the_number_of_the_co
 def test_a_paper_that_no_command_takes_says_so_and_computes_nothing(place):
     app = application(place)
     client = TestClient(app, base_url="http://127.0.0.1")
-    client.post("/uploads", files={"file": ("mine.toml", MINE)})
+    (place.uploads / "mine-01234567.toml").write_text(MINE)
     app.state.work = work = Behind()
     assert "On your deployment: not computed." in client.get("/papers/bipolar-int-apmm").text
     assert work.asked == []
