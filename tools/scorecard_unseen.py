@@ -117,6 +117,19 @@ states no flags of its servers.
 """,
     ),
     Batch(
+        key="unseen, fifth batch",
+        tables=(DATA / "unseen-serving-fifth.csv",),
+        heading="## A fifth batch: other devices, default flags",
+        text="""
+Serving runs from nineteen sources of 2025 and 2026, chosen for what the batches above hold little of: TPU v6e and v7x,
+Arc Pro B60, Strix Halo, DGX Spark (one and four), RTX 5090 and PRO 6000, Jetson Thor; TensorRT-LLM 0.21 to 1.2;
+servers started with their default flags and given a thousand requests at once; one request at a time on B200:
+[data/unseen-serving-fifth.csv](data/unseen-serving-fifth.csv). Every row was written down before any was predicted,
+and none was left out for its error. sglang-jax is predicted as SGLang and Intel's fork as vLLM, since their users would
+write that. Power on DGX Spark is what the driver says of the GPU alone, where orrery answers for the whole package.
+""",
+    ),
+    Batch(
         key="unseen training, second batch",
         tables=(DATA / "unseen-training-second.csv",),
         heading="## Training runs of 2026",
