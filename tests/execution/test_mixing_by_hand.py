@@ -8,6 +8,7 @@ import pytest
 from tiny_llama import H100, cut
 
 from orrery.catalog.devices import get_device
+from orrery.catalog.engines import get_engine
 from orrery.execution import mixing
 from orrery.execution.shard import MixerShard
 from orrery.models.model import CompressedAttention, LatentAttention, RecurrentMixer, SoftmaxAttention
@@ -41,7 +42,7 @@ def test_attention_of_every_kind_in_a_step():
     sparse = LatentAttention(**LATENT, value_head_size=20, top_tokens=64, index_heads=2, index_head_size=8)
     prompt, decode = (f(cut(), of(sparse), BATCH) for f in (mixing._prompt_op, mixing._decode_op))
     assert (prompt.num_kv_heads, prompt.head_size, prompt.value_head_size) == (1, 32, 24)
-    assert (prompt.window_tokens[0], prompt.context_tokens[0], decode.context_tokens[0]) == (64, 64, 64)
+    assert (prompt.window_tokens[0], prompt.context_tokens[0], decode.context_tokens[0]) == (64, 30 + 64, 64)
     near = CompressedAttention(**COMPRESSED)
     prompt, decode = (f(cut(), of(near), BATCH) for f in (mixing._prompt_op, mixing._decode_op))
     assert (prompt.window_tokens[0], decode.context_tokens[0]) == (50 + 25, 50 + 100)
@@ -52,6 +53,26 @@ def test_attention_of_every_kind_in_a_step():
     assert mixing._decode_op(cut(), of(window), BATCH).context_tokens[0] == 50
     chunked = SoftmaxAttention(num_heads=8, num_kv_heads=4, head_size=16, value_head_size=12, chunk_tokens=7)
     assert mixing._reach(chunked) == 7
+
+
+@pytest.mark.parametrize(
+    ("whole", "context", "window", "reach"),
+    [(False, 100, 64, 94), (False, 30, 30, 30), (True, 100, 64, 94), (True, 30, 64, 94)],
+)
+def test_a_selection_of_fixed_length_is_computed_whole(whole, context, window, reach):
+    """30 new tokens that may each select 64: behind 70 others all do. A prompt of 30 has less to select from, and the
+    kernel computes all 64 of each token where its rows have one length, as it would behind 64 others."""
+    sparse = LatentAttention(**LATENT, value_head_size=20, top_tokens=64, index_heads=2, index_head_size=8)
+    deployment = cut()
+    deployment = replace(deployment, engine=replace(deployment.engine, computes_whole_selection=whole))
+    batch = SimpleNamespace(**(vars(BATCH) | {"prompt_context_tokens": np.array([context])}))
+    prompt = mixing._prompt_op(deployment, of(sparse), batch)
+    assert (prompt.query_tokens[0], prompt.window_tokens[0], prompt.context_tokens[0]) == (30, window, reach)
+
+
+def test_short_prompts_pay_for_the_selection_until_a_release_runs_them_dense():
+    found = [get_engine("vllm", version, H100).computes_whole_selection for version in ("0.10.2", "0.13.0", "0.26.0")]
+    assert found == [False, True, False]
 
 
 def test_a_share_of_a_recurrent_state():

@@ -85,6 +85,7 @@ class Engine:
     request_s: float  # front end: from the request's arrival to its place in the queue, and back with the first token
     context_bytes: float  # driver context, library workspaces, CUDA graphs: outside weights, cache and activations
     shared_beside_tokens: int = 0  # the largest step whose shared experts run beside the routed ones; 0 = none
+    computes_whole_selection: bool = False  # prompts behind an indexer pay for all that it may select, however short
     sampling_s: float = 0.0  # of a sequence, between its logits and the next step: nothing hides it
     launch_s: float = 0.0  # the host's work for one kernel, in a step that is no CUDA graph
     max_num_graph_seqs: int = 512  # the largest captured batch of decodes; larger ones are launched kernel by kernel

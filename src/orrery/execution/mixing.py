@@ -145,7 +145,9 @@ def _prompt_op(deployment: Deployment, m: MixerShard, batch: Batch) -> Op:
         )
     if isinstance(mixer, LatentAttention):
         if mixer.top_tokens:
-            return _sparse_prompt(m, sequences, new, _attended(mixer, context), compute, kv)
+            whole = deployment.engine.computes_whole_selection
+            past = context + mixer.top_tokens if whole else context
+            return _sparse_prompt(m, sequences, new, past, _attended(mixer, past), compute, kv)
         return LatentPrefill(
             batch=sequences,
             query_tokens=new,
@@ -157,7 +159,7 @@ def _prompt_op(deployment: Deployment, m: MixerShard, batch: Batch) -> Op:
             value_head_size=mixer.value_head_size,
         )
     if isinstance(mixer, CompressedAttention):
-        return _sparse_prompt(m, sequences, new, _attended(mixer, context), compute, kv)
+        return _sparse_prompt(m, sequences, new, context, _attended(mixer, context), compute, kv)
     return _recurrent(mixer, m, sequences * new, sequences, is_decode=False)
 
 
@@ -166,12 +168,16 @@ def _reach(mixer: SoftmaxAttention) -> int:
     return mixer.window_tokens or mixer.chunk_tokens or mixer.top_tokens
 
 
-def _sparse_prompt(m: MixerShard, sequences: Ints, new: Ints, seen: Ints, compute: str, kv: str) -> Op:
-    """Every prompt token attends to its own selection: as many decode-like queries as there are tokens."""
+def _sparse_prompt(m: MixerShard, sequences: Ints, new: Ints, context: Ints, seen: Ints, compute: str, kv: str) -> Op:
+    """Every prompt token attends to its own selection: as many decode-like queries as there are tokens.
+
+    Kernels that take a selection of fixed length compute all of it for prompts that are shorter, whose missing entries
+    are masked: the same as if as many tokens had come before.
+    """
     return AttentionPrefill(
         batch=sequences,
         query_tokens=new,
-        context_tokens=np.maximum(new, seen),
+        context_tokens=np.minimum(context, new + seen),
         num_heads=m.num_heads,
         num_kv_heads=1,
         head_size=_latent_size(m)[0],
