@@ -9,6 +9,7 @@ from batches import decodes
 
 from orrery import kernels
 from orrery.catalog.devices import get_device
+from orrery.catalog.engines import get_engine
 from orrery.catalog.models import get_model
 from orrery.execution import overlapped as overlaps
 from orrery.execution.batch import Part, decodes_of, part, slower
@@ -248,9 +249,27 @@ def test_roofs_and_work_of_all_repetitions():
     assert p.work(1) == (12, 6)
     bare = Part(name="x", group="gaps", time_s=np.array([1.0]), op="gap")
     assert (bare.roofs_s(0), bare.work(0)) == ((0, 0, 0), (0, 0))
-    assert slower(bare, 3.0, 5.0) is bare
-    assert slower(p, 3.0, 5.0).time_s.tolist() == [0, 24]
-    assert slower(one(compute_s=2.5), 3.0, 5.0).time_s[1] == 40
+    engine = replace(get_engine("vllm"), memory_ratio=3.0, compute_ratio=5.0)
+    assert slower(bare, engine) is bare
+    assert slower(p, engine).time_s.tolist() == [0, 24]
+    assert slower(one(compute_s=2.5), engine).time_s[1] == 40
+
+
+@pytest.mark.parametrize(("origin", "memory_s"), [("device", 8), ("generation", 8), ("any", 24)])
+def test_what_is_said_of_kernels_that_nobody_measured_says_nothing_of_measured_ones(origin, memory_s):
+    """On a generation that no engine was measured on: bytes of measured kernels take what they took, operations run at
+    the clock of a step all the same."""
+    engine = replace(get_engine("vllm"), memory_ratio=3.0, compute_ratio=5.0, scales_measured=False)
+    calibration = SimpleNamespace(origin=origin)
+    p, bound = (replace(one(compute_s=s), calibration=calibration) for s in (0.5, 2.5))
+    assert slower(p, engine).time_s[1] == memory_s
+    assert slower(bound, engine).time_s[1] == 40
+    assert slower(p, replace(engine, scales_measured=True)).time_s[1] == 24
+
+
+def test_ratios_of_measured_generations_hold_for_all_kernels():
+    for name, is_measured in (("h100-sxm", True), ("mi355x", False), ("tpu-v7x", False)):
+        assert get_engine("vllm", "", get_device(name)).scales_measured == is_measured
 
 
 def test_sizes_outside_what_was_measured():

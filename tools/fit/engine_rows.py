@@ -1,6 +1,6 @@
 """Published serving runs as deployments, workloads and what was measured; and how far off we are on each."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
@@ -19,7 +19,7 @@ from orrery.evidence.serving_rows import beats_bound, metric_of, predict
 from orrery.evidence.serving_simulated import Ran
 from orrery.evidence.split import FIT, sides
 from orrery.evidence.tables import read_table
-from orrery.execution.batch import Batch
+from orrery.execution.batch import Batch, Part, memory_ratio_of
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible
 from orrery.execution.shard import shard
@@ -144,9 +144,14 @@ def remember_steps() -> None:
         if key not in known:
             plain = replace(deployment.engine, per_layer_s=0.0, memory_ratio=1.0, compute_ratio=1.0)
             found = step(replace(deployment, engine=plain), batch)
-            both = [(p.time_s, p.once.compute_s > p.once.memory_s) for p in found.parts if p.once is not None]
-            compute_s = np.sum([np.where(is_compute, time_s, 0.0) for time_s, is_compute in both], axis=0)
-            known[key] = found, np.sum([time_s for time_s, _ in both], axis=0) - compute_s, compute_s
+            twice = replace(deployment.engine, memory_ratio=2.0)  # of what it scales, as long again
+            timed = [p for p in found.parts if p.once is not None]
+            is_compute = [p.once.compute_s > p.once.memory_s for p in timed]
+            known[key] = (
+                found,
+                _total(timed, [~here * (memory_ratio_of(p, twice) - 1.0) for p, here in zip(timed, is_compute)]),
+                _total(timed, is_compute),
+            )
         bare, memory_s, compute_s = known[key]
         more_s = deployment.engine.per_layer_s * deployment.model.num_layers * (batch.num_tokens > 0)
         more_s = more_s + (deployment.engine.memory_ratio - 1.0) * memory_s
@@ -156,12 +161,19 @@ def remember_steps() -> None:
     clock.step = remembered
 
 
+def _total(parts: Sequence[Part], shares: Sequence[np.ndarray]) -> np.ndarray:
+    """Seconds of all parts together, of each its share."""
+    return np.sum([p.time_s * share for p, share in zip(parts, shares, strict=True)], axis=0)
+
+
 def remember_surfaces() -> None:
     """The same for the tables that the simulator reads: gaps and scales are put on top of what was costed without."""
     known: dict[tuple[object, ...], Surface] = {}
 
     def remembered(deployment: Deployment, **sizes: int) -> Surface:
         engine = deployment.engine
+        if not engine.scales_measured:  # the tables do not say whose kernels take their memory-bound seconds
+            return surface_of(deployment, **sizes)
         key = (
             id(deployment.model),
             id(deployment.cluster),

@@ -219,6 +219,7 @@ def _engine(name: str, version: str, generation: str = "", vendor: str = "", mem
             name=name,
             version=version,
             kernels=raw["kernels"],
+            scales_measured=is_measured(generation) if generation else True,
             has_eras=_has_eras(name),
             backends=rules_of(name, version),
             spreads=spreads,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orrery.execution.engine import Engine
 from orrery.hardware.calibration import Calibration
 from orrery.kernels.ops import Timing
 
@@ -127,14 +128,22 @@ def part(
     )
 
 
-def slower(p: Part, memory_ratio: float, compute_ratio: float) -> Part:
+def memory_ratio_of(p: Part, engine: Engine) -> float:
+    """How much longer the engine's kernels take for a byte than a part's constants say. What is said of a generation on
+    which nobody measured an engine says nothing of those kernels that somebody did measure there.
+    """
+    is_measured = p.calibration is not None and p.calibration.origin != "any"
+    return 1.0 if is_measured and not engine.scales_measured else engine.memory_ratio
+
+
+def slower(p: Part, engine: Engine) -> Part:
     """The same kernels where they take longer for a byte or for an operation; the roofs stay where they are."""
     if p.once is None:
         return p
     return Part(  # dataclasses.replace takes three times as long, and this is asked for every part of every step
         name=p.name,
         group=p.group,
-        time_s=p.time_s * np.where(p.once.compute_s > p.once.memory_s, compute_ratio, memory_ratio),
+        time_s=p.time_s * np.where(p.once.compute_s > p.once.memory_s, engine.compute_ratio, memory_ratio_of(p, engine)),
         op=p.op,
         format=p.format,
         once=p.once,

@@ -104,6 +104,7 @@ class Engine:
     per_prompt_token_s: float = 0.0  # front end: reading one token of a prompt (text into tokens, and on to the engine)
     handover_s: float = 0.0  # the second front end, where prompts and outputs have servers of their own
     memory_ratio: float = 1.0  # how much longer memory-bound kernels take than constants borrowed from others say
+    scales_measured: bool = True  # that holds for kernels measured on the device too; False: for nobody's alone
     compute_ratio: float = 1.0  # the same for compute-bound ones, of measured kernels also in a step over in a loop
     unit_bytes_per_s: float = inf  # that one compute unit reads at most, in kernels borrowed from others
     reserves_output: bool = False  # admits a request only if its whole answer fits in the cache (no eviction)

@@ -66,7 +66,7 @@ def step(deployment: Deployment, batch: Batch) -> Step:
     if cut.experts:
         parts = tuple(beside(deployment, cut, batch, parts))
     if engine.memory_ratio != 1.0 or engine.compute_ratio != 1.0:
-        parts = tuple(slower(p, engine.memory_ratio, engine.compute_ratio) for p in parts)
+        parts = tuple(slower(p, engine) for p in parts)
     time_s = np.sum([p.time_s for p in parts], axis=0)
     if deployment.weight_offload:
         late_s = np.where(batch.num_tokens > 0, np.maximum(0.0, fetches_s(deployment) - time_s), 0.0)

@@ -140,7 +140,7 @@ def _mixer_channels(deployment: Deployment, batch: Batch) -> Floats:
     parts = list(mixer_parts(deployment, shard(deployment).mixers, own, own.largest()))
     if deployment.images:
         parts += vision_parts(deployment, deployment.images, batch)
-    scaled = [slower(p, engine.memory_ratio, engine.compute_ratio) for p in parts]
+    scaled = [slower(p, engine) for p in parts]
     return channels(deployment, scaled, batch.num_tokens.size)
 
 
