@@ -143,7 +143,8 @@ def slower(p: Part, engine: Engine) -> Part:
     return Part(  # dataclasses.replace takes three times as long, and this is asked for every part of every step
         name=p.name,
         group=p.group,
-        time_s=p.time_s * np.where(p.once.compute_s > p.once.memory_s, engine.compute_ratio, memory_ratio_of(p, engine)),
+        time_s=p.time_s
+        * np.where(p.once.compute_s > p.once.memory_s, engine.compute_ratio, memory_ratio_of(p, engine)),
         op=p.op,
         format=p.format,
         once=p.once,
