@@ -149,7 +149,7 @@ def remember_steps() -> None:
             is_compute = [p.once.compute_s > p.once.memory_s for p in timed]
             known[key] = (
                 found,
-                _total(timed, [~here * (memory_ratio_of(p, twice) - 1.0) for p, here in zip(timed, is_compute)]),
+                _total(timed, [~x * (memory_ratio_of(p, twice) - 1.0) for p, x in zip(timed, is_compute, strict=True)]),
                 _total(timed, is_compute),
             )
         bare, memory_s, compute_s = known[key]

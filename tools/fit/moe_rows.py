@@ -188,7 +188,8 @@ def _large(folder: Path) -> Iterator[pd.DataFrame]:
                    inter_size::double as ffn_size, num_experts::double as num_experts,
                    topk::double as experts_per_token, moe_tp_size::double as tp, moe_ep_size::double as ep,
                    not contains(kernel_source, 'nongated') as gated
-            from '{path}' where latency > 0 and not ({UNTUNED}) and (framework = 'TRTLLM' or not ({UNSAID_GATES})) """).df()
+            from '{path}' where latency > 0 and (framework = 'TRTLLM' or not ({UNSAID_GATES}))
+            and not ({UNTUNED}) """).df()
         frame["device"] = frame.system.map(SYSTEMS)
         frame["format"] = frame.moe_dtype.map(FORMATS)
         frame["engine"] = frame.framework.map(ENGINES)
