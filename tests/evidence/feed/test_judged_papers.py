@@ -61,15 +61,15 @@ def test_layers_and_techniques_are_right_as_often_as_the_page_says(part):
     assert share([is_technique(paper) for paper in part if paper["techniques"]]) >= LEAST_TECHNIQUES
 
 
-LEAST_LAYERS, LEAST_TECHNIQUES = 0.86, 0.77
-"""Measured: 0.97 and 0.88 of layers, 0.86 and 0.79 of techniques; both fall a little as techniques are added, whose
+LEAST_LAYERS, LEAST_TECHNIQUES = 0.86, 0.81
+"""Measured: 0.97 and 0.88 of layers, 0.93 and 0.83 of techniques; both fall a little as techniques are added, whose
 words are what a text is held against."""
 
 
 def test_papers_judged_later_are_understood_as_the_page_says():
-    """Measured once: 0.60 of layers and 16 of 26 techniques; no setting was chosen by them."""
+    """Measured: 0.60 of layers and 17 of 26 techniques; no setting was chosen by them."""
     assert share([is_layer(paper) for paper in LATER]) >= 0.55
-    assert share([is_technique(paper) for paper in LATER if paper["techniques"]]) >= 0.55
+    assert share([is_technique(paper) for paper in LATER if paper["techniques"]]) >= 0.6
 
 
 def test_every_number_that_a_text_claims_is_read():

@@ -45,9 +45,9 @@ def techniques_of(title: str, abstract: str) -> tuple[tuple[str, float], ...]:
 
 
 def likeness(title: str, abstract: str, known: "Techniques | None" = None) -> list[tuple[str, float]]:
-    """Every technique by the words that it shares with the paper, the likest first; the title's words count twice."""
+    """Every technique by the words that it shares with title and text alike, the likest first."""
     index = known or _shipped()
-    scores = index.words.scores(terms(title) * 2 + terms(abstract))
+    scores = index.words.scores(terms(title) + terms(abstract))
     return sorted(zip(index.names, map(float, scores), strict=True), key=lambda pair: -pair[1])
 
 
