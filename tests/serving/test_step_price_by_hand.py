@@ -256,6 +256,26 @@ def test_fine_tuning_fills_a_step():
     assert _fill(stepping(rules=rules(fill_tokens=5, fill_until_s=1e9)), 0, 0, 0.0) == 0.0
 
 
+def test_a_sequence_goes_forward_within_the_budget_and_back_a_few_layers_a_step():
+    """Ten tokens, eight of which find room in the first step; then four layers of 3 s, two beside a step."""
+    ways = {"fill_tokens": 20, "fill_sequence": 10, "fill_layers": 2, "fill_layer_s": 3.0}
+    w = stepping(rules=rules(fill_until_s=1e9, **ways))
+    for forward, back_s in ((8.0, 0.0), (2.0, 0.0), (0.0, 6.0), (0.0, 6.0), (8.0, 0.0)):
+        w.step[0, k.N_FILL] = 0.0
+        assert priced(w) == pytest.approx(MIXED_S + forward + back_s)
+        assert w.step[0, k.N_FILL] == forward
+    assert w.totals[k.FINETUNED] == 18.0
+    w = stepping(rules=rules(fill_until_s=MIXED_S + 4.0, **ways))
+    w.rates[0, k.LAYERS_BACK] = 4.0
+    for _ in range(4):  # one finds time, and none of the next sequence goes before
+        assert priced(w) == pytest.approx(MIXED_S + 3.0)
+    assert w.rates[0, k.LAYERS_BACK] == 0.0
+    w = stepping(rules=rules(fill_until_s=1.0, **ways))
+    w.rates[0, k.LAYERS_BACK] = 4.0
+    assert priced(w) == pytest.approx(MIXED_S)
+    assert w.rates[0, k.LAYERS_BACK] == 4.0
+
+
 def test_filled_steps_are_no_graph():
     w = answers(rules=rules(fill_tokens=20, fill_until_s=20.5))
     w.rates[0, [k.HOST_LAUNCH_S, k.GRAPH_SEQS]] = [90.0, 8.0]

@@ -431,6 +431,15 @@ SETTINGS: tuple[Setting, ...] = grouped(
     "Fine-tuning beside serving",
     count("fill_tokens", "Fine-tuning tokens fill every step up to N tokens.", 2048, most=100_000_000, commands=STEPS),
     number("fill_until_s", "… while a step takes less than this.", 0.05, most=1e6, commands=STEPS),
+    count(
+        "fill_backward_layers",
+        "… forward alone; when a sequence is through, N of its layers go back beside each step (default: both ways "
+        "fill the same steps).",
+        1,
+        most=10_000,
+        commands=STEPS,
+    ),
+    count("fill_sequence_tokens", "Tokens of such a sequence (default 2048).", 8192, most=100_000_000, commands=STEPS),
     "Objectives",
     number(
         "attainment",

@@ -141,6 +141,8 @@ class ServingScenario(Settings, table=BY_NAME):
     lend_cache: Switch = None
     fill_tokens: Count = None
     fill_until_s: Number = None
+    fill_backward_layers: Count = None
+    fill_sequence_tokens: Count = None
     attainment: Number = None
     knob: tuple[str, ...] = ()
 

@@ -244,10 +244,20 @@ def _split(scenario: Scenario) -> Split | None:
 
 def _filling(scenario: Scenario) -> Filling | None:
     if scenario.fill_tokens is None:
-        if scenario.fill_until_s is not None:
-            raise ScenarioError("fill_until_s: nothing fills the steps; write fill_tokens = 2048 beside it.")
+        for name in ("fill_until_s", "fill_backward_layers", "fill_sequence_tokens"):
+            if getattr(scenario, name) is not None:
+                raise ScenarioError(f"{name}: nothing fills the steps; write fill_tokens = 2048 beside it.")
         return None
-    return Filling(step_tokens=scenario.fill_tokens, until_s=scenario.fill_until_s or float("inf"))
+    if scenario.fill_sequence_tokens is not None and scenario.fill_backward_layers is None:
+        raise ScenarioError(
+            "fill_sequence_tokens: tokens go both ways in the same steps; write fill_backward_layers = 1."
+        )
+    return Filling(
+        step_tokens=scenario.fill_tokens,
+        until_s=scenario.fill_until_s or float("inf"),
+        sequence_tokens=scenario.fill_sequence_tokens or Filling().sequence_tokens,
+        backward_layers=scenario.fill_backward_layers or 0,
+    )
 
 
 def _numbers(name: str, text: str, example: str) -> tuple[float, ...]:

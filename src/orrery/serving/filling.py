@@ -1,6 +1,7 @@
 """Fine-tuning beside requests: tokens trained in the room of their steps, against the same devices without requests.
 
-    alone     l tokens / (passes x step of l tokens), l the most that the limits of a step let through
+    alone     l tokens / (passes x step of l tokens), l the most that the limits of a step let through; of sequences
+              that go back a layer at a time, their tokens / (steps forward + steps back)
     idle      what is trained alone in the moments without requests: their share of the time x alone
     retained  (beside requests + idle) / alone
 
@@ -8,17 +9,21 @@ Attention among the tokens of a sequence is left out alone as it is beside reque
 """
 
 from dataclasses import dataclass
+from math import ceil, inf
 
 import numpy as np
 
-from orrery.execution.batch import Batch, Floats, Ints
 from orrery.execution.layout import Deployment
-from orrery.execution.step import step
+from orrery.serving.filling_passes import layer_back_s
+from orrery.serving.filling_passes import pass_s as _step_s
 from orrery.serving.simulation.result import Simulated
 from orrery.serving.simulation.service import Filling, Service
 
 GRAIN_TOKENS = 16
 """Sizes of steps that are tried alone differ by as much."""
+
+MANY = 1_000_000
+"""More layers than any model has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,17 +73,13 @@ def alone_tokens_per_s(deployment: Deployment, filling: Filling) -> float:
         return 0.0
     engine, last = deployment.engine, int(np.flatnonzero(within).max())
     host_s = (1.0 - engine.overlap_frac) * engine.step_s
-    return float(tokens[last] / (filling.pass_ratio * (time_s[last] + host_s)))
-
-
-def _step_s(deployment: Deployment, tokens: Ints) -> Floats:
-    none = np.zeros_like(tokens)
-    batch = Batch(
-        prompt_sequences=none + 1,
-        prompt_tokens=tokens,
-        prompt_context_tokens=tokens,
-        decode_sequences=none,
-        decode_context_tokens=none,
-    )
-    parts = step(deployment, batch).parts
-    return np.sum([part.time_s for part in parts if not part.name.startswith("attention")], axis=0)
+    if not filling.backward_layers:
+        return float(tokens[last] / (filling.pass_ratio * (time_s[last] + host_s)))
+    layer_s = layer_back_s(deployment, filling.sequence_tokens, filling.pass_ratio)
+    each = min(filling.backward_layers, int(filling.until_s / layer_s) if filling.until_s < inf else MANY)
+    if not each:
+        return 0.0
+    layers = deployment.model.num_layers
+    ahead_s = ceil(filling.sequence_tokens / int(tokens[last])) * (float(time_s[last]) + host_s)
+    back_s = layers * layer_s + ceil(layers / each) * host_s
+    return filling.sequence_tokens / (ahead_s + back_s)

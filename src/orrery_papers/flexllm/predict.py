@@ -11,9 +11,9 @@ from orrery.evidence.paper_file import Paper, Setup, get_paper
 from orrery.evidence.prediction import Prediction
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible
-from orrery.scenario.train import train
+from orrery.scenario.train import TrainAnswer, train
 from orrery.serving.arrivals import arrivals
-from orrery.serving.filling import Finetuned, alone_tokens_per_s, finetuned
+from orrery.serving.filling import Finetuned, finetuned
 from orrery.serving.requests import Requests
 from orrery.serving.simulation.service import Filling, Pool, Service
 from orrery.serving.simulation.simulate import simulate
@@ -53,19 +53,21 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         yield Prediction(
             claim=claim,
             predicted=float(np.mean([against_own_devices(words, c, rate) for c in CASES])),
-            because="all devices beside requests, over a quarter of the devices with nothing else to do",
+            because="all devices beside requests, over LLaMA-Factory on a quarter of the devices and no more",
         )
     heavy = [retained(words, c, heavy_per_s) for c in CASES]
     text = ", ".join(f"{x:.2f}" for x in heavy)
+    left = [x / retained(words, c, LIGHT_FRAC * heavy_per_s) for c, x in zip(CASES, heavy, strict=True)]
+    least, most = min(left), max(left)
     for claim in ("finetuning-retained", "finetuning-retained-latest"):
         yield Prediction(
             claim=claim,
             predicted=min(heavy),
             because=f"least of the models ({text}) at {heavy_per_s:g} requests a second, over finetuning alone in "
             "steps under the same limit",
-            differs="each token served takes the place of half a token trained here, and reads its cache beside; in the "
-            "authors' code the backward pass has steps' room of its own: a layer of a whole sequence a step, beside the "
-            "256 tokens of requests and forward passes, so that requests crowd out the forward passes alone",
+            differs="what the peak is over is not written: over what the lightest load leaves it is "
+            f"{least:.2f} to {most:.2f}. A step beside requests costs weights and cache, whatever it trains, and of "
+            "256 tokens those that are served take the forward passes' place",
         )
     yield from _memory()
 
@@ -116,7 +118,16 @@ def serving(words: Setup, case: Case) -> Deployment:
 def _deployed(setup: str, case: Case) -> Deployment:
     """One object for equal deployments, so that their tables keep."""
     words = get_paper(KEY).setups[setup]
-    return deployment(words, device=DEVICE, model=case.model, layout=case.layout, version=VERSION)
+    budget = int(words.number("max_num_batched_tokens"))
+    return deployment(
+        words,
+        device=DEVICE,
+        model=case.model,
+        layout=case.layout,
+        version=VERSION,
+        max_num_batched_tokens=budget,
+        max_num_seqs=budget,
+    )
 
 
 def retained(words: Setup, case: Case, rate_per_s: float) -> float:
@@ -126,8 +137,11 @@ def retained(words: Setup, case: Case, rate_per_s: float) -> float:
 
 
 def beside(d: Deployment, case: Case, rate_per_s: float) -> Finetuned | None:
-    """Finetuning of a replica beside its share of the load, as ``orrery simulate --fill-tokens`` has it."""
-    filling = Filling(step_tokens=SEQUENCE_TOKENS, until_s=case.tpot_s)
+    """Finetuning of a replica beside its share of the load, as ``orrery simulate --fill-tokens`` has it: forward within
+    the steps' budget of tokens, and back one layer a step."""
+    filling = Filling(
+        step_tokens=d.max_num_batched_tokens, until_s=case.tpot_s, sequence_tokens=SEQUENCE_TOKENS, backward_layers=1
+    )
     service = Service(pools=(Pool(deployment=d),), policy="chunked-prefill", filling=filling, prefix_caching=False)
     out = simulate(service, load(rate_per_s / REPLICAS))
     return None if isinstance(out, Infeasible) else finetuned(service, out)
@@ -135,11 +149,29 @@ def beside(d: Deployment, case: Case, rate_per_s: float) -> Finetuned | None:
 
 def against_own_devices(words: Setup, case: Case, rate_per_s: float) -> float:
     """Finetuning on all devices beside requests, over finetuning of whole sequences on a part of them alone."""
-    d = serving(words, case)
-    if (found := beside(d, case, rate_per_s)) is None:
+    if (found := beside(serving(words, case), case, rate_per_s)) is None:
         return 0.0
-    alone = alone_tokens_per_s(d, Filling(step_tokens=SEQUENCE_TOKENS))
-    return (found.tokens_per_s + found.idle_tokens_per_s) / (BASELINE_SHARE * alone)
+    return (found.tokens_per_s + found.idle_tokens_per_s) / (BASELINE_SHARE * own_devices_tokens_per_s(case))
+
+
+@cache
+def own_devices_tokens_per_s(case: Case) -> float:
+    """Finetuning by LLaMA-Factory on a replica's devices, as ``orrery train --task lora`` has it."""
+    devices = int(case.layout.removeprefix("tp"))
+    found = train(
+        model=case.model,
+        device=DEVICE,
+        devices=devices,
+        seq_len=SEQUENCE_TOKENS,
+        global_batch=devices,
+        micro_batch=1,
+        task="lora",
+        framework="llama-factory",
+        recompute="full",
+        sharding="zero3" if devices > 1 else "none",
+    )
+    assert isinstance(found, TrainAnswer)
+    return devices * found.tokens_per_s_per_device
 
 
 def load(rate_per_s: float) -> Requests:

@@ -41,7 +41,8 @@ def result_of(
     counters = {k: v for k, v in totals.items() if k not in PRIVATE}
     if counters["guessed_swaps"]:
         counters["swap_hit_frac"] = counters["right_guesses"] / counters["guessed_swaps"]
-    counters["finetune_tokens"] /= service.filling.pass_ratio if service.filling else 1.0
+    if service.filling and not service.filling.backward_layers:  # both ways were counted
+        counters["finetune_tokens"] /= service.filling.pass_ratio
     return Simulated(
         requests=requests,
         arrive_s=arrive_s,

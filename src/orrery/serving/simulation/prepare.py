@@ -13,6 +13,7 @@ from orrery.execution.speculation import drafting_s, level_chances, verified_tok
 from orrery.execution.techniques.encrypted_pipelined import HIT_FRAC
 from orrery.execution.transfer import TRANSFERS
 from orrery.serving.batching import EVICTS_BY_KEY, READS_ADAPTERS, READS_PREFIXES, Batching
+from orrery.serving.filling_passes import layer_back_s
 from orrery.serving.requests import Floats
 from orrery.serving.simulation.assemble import Assembled, Sizes, assemble, parts_of
 from orrery.serving.simulation.rules import (
@@ -25,7 +26,7 @@ from orrery.serving.simulation.rules import (
     rule_of,
     values_of,
 )
-from orrery.serving.simulation.service import Service
+from orrery.serving.simulation.service import Filling, Service
 from orrery.serving.simulation.tables import _kernel as tables
 
 UNBOUNDED_TOKENS = 2**40
@@ -115,10 +116,16 @@ def _guess_knob(service: Service) -> int:
     return names.index(HIT_FRAC) if is_guessed else -1
 
 
+def _layer_back_s(service: Service, filling: Filling) -> float:
+    """Time of a layer's way back beside a step."""
+    return layer_back_s(service.pools[0].deployment, filling.sequence_tokens, filling.pass_ratio)
+
+
 def _switches(
     service: Service, batching: Batching, queue: Technique, router: Technique, concurrency: int, reports: bool
 ) -> tables.Rules:
     s, filling = service.speculation, service.filling
+    layered = filling if filling and filling.backward_layers else None
     base_s = drafting_s(s, 0.0) if s else 0.0
     return tables.Rules(
         mixes=batching.mixes,
@@ -138,6 +145,9 @@ def _switches(
         draft_sequence_s=drafting_s(s, 1.0) - base_s if s else 0.0,
         fill_tokens=filling.step_tokens if filling else 0,
         fill_until_s=filling.until_s if filling else 0.0,
+        fill_sequence=layered.sequence_tokens if layered else 0,
+        fill_layers=filling.backward_layers if filling else 0,
+        fill_layer_s=_layer_back_s(service, layered) if layered else 0.0,
         target_s=service.split.target_s if service.split else 0.0,
         load_hides=service.load_hides,
         transfer_layers=parts_of(service),

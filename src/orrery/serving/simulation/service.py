@@ -51,11 +51,14 @@ class Filling:
     """Fine-tuning tokens beside requests: they fill a step up to ``step_tokens``, while it stays below ``until_s``.
 
     A token trained costs ``pass_ratio`` passes: one forward, one backward to the inputs (the base weights are
-    frozen, so nothing is computed for them)."""
+    frozen, so nothing is computed for them). With ``backward_layers`` tokens fill steps forward alone; when a sequence
+    of ``sequence_tokens`` is through, as many layers of it as that go back beside each step, all its tokens at once."""
 
     step_tokens: int = 2048
     until_s: float = float("inf")
     pass_ratio: float = 2.0
+    sequence_tokens: int = 2048
+    backward_layers: int = 0  # 0: both ways in the same steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -18,6 +18,7 @@ from orrery.serving.simulation.tables._kernel import (
     DEVICE_WAYS,
     FAR,
     FETCH_S,
+    FILLED_TOKENS,
     FINETUNED,
     GAP_S,
     GRAPH_SEQS,
@@ -31,6 +32,7 @@ from orrery.serving.simulation.tables._kernel import (
     HOST_PER_SEQUENCE_S,
     HOST_PIECES_S,
     HOST_STEP_S,
+    LAYERS_BACK,
     LAYERS_FRAC,
     LOADED,
     MATRIX_WORK_S,
@@ -91,6 +93,11 @@ def _lane_s(w: SimulationState, overlap: OverlapRule, variant: int, lane: int) -
     if w.rules.fill_tokens:
         extra = _fill(w, variant, lane, extra)
     time_s = alone_s = w.cost[0, surface.TIME]
+    if w.rules.fill_sequence:
+        back_s = _back_s(w, lane, time_s)
+        w.cost[0, surface.MATRIX_WORK] += back_s
+        time_s += back_s
+        alone_s += back_s
     if w.rules.has_overlap:
         network_s, memory_s = w.cost[0, surface.NETWORK], w.cost[0, surface.MEMORY]
         matrix_s, work_s = w.cost[0, surface.MATRIX_WORK], w.cost[0, surface.MEMORY_WORK]
@@ -149,6 +156,9 @@ def _fill(w: SimulationState, variant: int, lane: int, extra: float) -> float:
     """Fine-tuning tokens that fit beside a step, under its limits of tokens and time; the tokens beside it in all."""
     row = w.step[lane]
     most = max(0.0, w.rules.fill_tokens - row[N_NEW] - row[N_DECODES] - extra)
+    if w.rules.fill_sequence:
+        left = 0.0 if w.rates[lane, LAYERS_BACK] > 0.0 else w.rules.fill_sequence - w.rates[lane, FILLED_TOKENS]
+        most = min(most, left)
     low, high = 0.0, most
     for attempt in range(FILL_ATTEMPTS):
         _pass(w, variant, lane, extra + high, 1.0)
@@ -166,7 +176,24 @@ def _fill(w: SimulationState, variant: int, lane: int, extra: float) -> float:
     _pass(w, variant, lane, extra + low, 1.0)
     row[N_FILL] = low
     w.totals[FINETUNED] += low
+    if w.rules.fill_sequence and low > 0.0:
+        w.rates[lane, FILLED_TOKENS] += low
+        if w.rates[lane, FILLED_TOKENS] >= w.rules.fill_sequence:
+            w.rates[lane, FILLED_TOKENS] = 0.0
+            w.rates[lane, LAYERS_BACK] = w.num_layers
     return extra + low
+
+
+def _back_s(w: SimulationState, lane: int, step_s: float) -> float:
+    """Time of the layers of a fine-tuning sequence that go back beside a step of ``step_s``, which filled nothing."""
+    left = w.rates[lane, LAYERS_BACK]
+    if left <= 0.0 or w.step[lane, N_FILL] > 0.0:
+        return 0.0
+    layers = min(left, float(w.rules.fill_layers))
+    if step_s + layers * w.rules.fill_layer_s > w.rules.fill_until_s:
+        layers = max(0.0, np.floor((w.rules.fill_until_s - step_s) / w.rules.fill_layer_s))
+    w.rates[lane, LAYERS_BACK] -= layers
+    return layers * w.rules.fill_layer_s
 
 
 def _variant(w: SimulationState, unit: int, lane: int) -> int:

@@ -205,6 +205,8 @@ RATES = (
     "spent_j",
     "awake_since_s",
     "wake_s",
+    "filled_tokens",
+    "layers_back",
 )
 (
     DECODED_S,
@@ -233,7 +235,9 @@ RATES = (
     SPENT_J,
     AWAKE_S,
     WAKE_S,
-) = range(26)
+    FILLED_TOKENS,
+    LAYERS_BACK,
+) = range(28)
 """``rates``, by lane: end of its last decode step; unfinished requests, and their tokens to come; when its link is
 free; devices that work on one pass at a time; the host's part of a step; the ways of its cache to other machines and
 to the host's memory; of the step: the share of all layers that its prompts pass, and tokens that are only padding; when
@@ -374,6 +378,9 @@ class Rules(NamedTuple):
     draft_sequence_s: float
     fill_tokens: int  # fine-tuning fills steps up to so many tokens
     fill_until_s: float  # while a step stays below
+    fill_sequence: int  # tokens of a sequence whose layers go back one after the other; 0 = both ways fill steps
+    fill_layers: int  # of it that go back beside a step
+    fill_layer_s: float  # that each of them takes
     target_s: float  # split machines: step time to hold by moving compute units
     load_hides: bool  # blocks from the host arrive while the step computes
     transfer_layers: int  # parts of a hand-over, each sent once its layer is computed; 1 = all after the prompt
