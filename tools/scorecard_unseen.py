@@ -67,7 +67,7 @@ with its source and conditions. No constant is fitted to them. Their first score
 account, stays in the table; what was mended since are mechanisms and facts, which the changelog names. A group is a
 campaign: one source's runs of one engine, of one era, on one generation of devices. Whole campaigns have joined the
 fits since, with their rows ([data/later-serving.csv](data/later-serving.csv): 38 runs of SGLang's cookbook; llama.cpp
-on GB10; MiniMax-M2.7 on MI300X; Qwen3.5-397B on TPU v7x; 40 steps of vLLM 0.20.1 on B300, timed by the engine
+on GB10; MiniMax-M2.7 on MI300X; 40 steps of vLLM 0.20.1 on B300, timed by the engine
 itself), where no other run said anything of an engine's recent releases. They are scored as every fitted campaign is,
 by constants that never saw them; they are in the first score of groups over all sources and not in the present one.
 `python tools/scorecard_unseen.py` finds these numbers.
