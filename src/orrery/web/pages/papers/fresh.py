@@ -31,7 +31,6 @@ def day(request: Request) -> Response:
         "papers_day.html",
         found=found,
         deployment=saved(place),
-        num_all=len(index.documents()),
         **context_of(request),
     )
     index.fill()  # so that the first search is quick
