@@ -57,39 +57,30 @@ def test_an_unknown_attention_backend_is_told():
         read_training_row(Row(SMALL | {"attention_backend": "fast"}))
 
 
+MLPERF = {
+    "model": "gpt3-175b",
+    "device": "h100-sxm",
+    "num_devices": "512",
+    "tp": "4",
+    "pp": "8",
+    "seq_len": "2048",
+    "micro_batch": "1",
+    "global_batch": "2048",
+    "framework": "nemo",
+    "precision": "fp8",
+}
+"""Cells of a submission's row, but for its round."""
+
+
 def test_tuned_submissions_interleave_two_layers_to_a_chunk():
-    cells = {
-        "model": "gpt3-175b",
-        "device": "h100-sxm",
-        "num_devices": "512",
-        "tp": "4",
-        "pp": "8",
-        "seq_len": "2048",
-        "micro_batch": "1",
-        "global_batch": "2048",
-        "framework": "nemo",
-        "precision": "fp8",
-    }
-    row = Row(cells | {"mlperf_round": "v3.1"})
+    row = Row(MLPERF | {"mlperf_round": "v3.1"})
     assert read_training_row(row)[1].vp == 6
     assert "vp: 6" in row.assumed
-    assert read_training_row(Row(cells))[1].vp == 1
-    assert read_training_row(Row(cells | {"mlperf_round": "v3.1", "vp": "12"}))[1].vp == 12
+    assert read_training_row(Row(MLPERF))[1].vp == 1
+    assert read_training_row(Row(MLPERF | {"mlperf_round": "v3.1", "vp": "12"}))[1].vp == 12
 
 
 @pytest.mark.parametrize(("mlperf_round", "overlaps"), [("v3.0", False), ("v3.1", True), ("v4.1", True)])
 def test_submissions_cut_tensor_collectives_once_the_library_could(mlperf_round, overlaps):
-    cells = {
-        "model": "gpt3-175b",
-        "device": "h100-sxm",
-        "num_devices": "512",
-        "tp": "4",
-        "pp": "8",
-        "seq_len": "2048",
-        "micro_batch": "1",
-        "global_batch": "2048",
-        "framework": "nemo",
-        "precision": "fp8",
-    }
-    job, _ = read_training_row(Row(cells | {"mlperf_round": mlperf_round}))
+    job, _ = read_training_row(Row(MLPERF | {"mlperf_round": mlperf_round}))
     assert job.framework.overlaps_tensor == overlaps

@@ -7,8 +7,6 @@ from orrery.engine.streams import stream
 from orrery.fleet.decentral import COMPRESSORS
 from orrery.fleet.decentral.guarantee import guaranteed_gain
 from orrery.fleet.decentral.saddle import compressed, extragradient, game
-from orrery.training.local_updates import LOCAL_UPDATES
-from orrery.training.replica import Replica
 
 
 def send(name, vector, **knobs):
@@ -130,20 +128,3 @@ def test_a_step_too_long_is_lost_and_stops():
     )
     assert path.bits_to(1e-6) == float("inf")
     assert path.error_frac.size < 20_000
-
-
-def test_isolated_experts_wait_for_their_own_island_alone():
-    one = Replica(
-        step_s=3.0,
-        backward_s=2.0,
-        num_parameters=1e9,
-        gradient_bytes=2.0,
-        weight_bytes=4.0,
-        all_reduce_s=lambda size: size / 1e6,
-        inside_s=lambda size: size / 0.5e9,
-        neighbour_s=lambda size: size / 1e6,
-    )
-    technique = LOCAL_UPDATES.get("isolated")
-    found = technique.rule(one, technique.knobs())
-    assert found.time_s == pytest.approx(3.0 + 4.0 - 2.0)  # whatever joins the islands
-    assert found.sent_bytes == 2e9

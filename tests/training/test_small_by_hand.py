@@ -83,7 +83,8 @@ def test_operations_a_second_of_a_device():
     assert step.flops_per_s_per_device(10) == 2e14
 
 
-def test_isolated_islands_send_inside_and_hold_no_stale_round():
+def test_isolated_experts_wait_for_their_own_island_alone():
+    """2 GB of gradients at 0.4 GB/s beside a backward pass of two seconds; whatever joins the islands."""
     one = Replica(
         step_s=3.0,
         backward_s=2.0,
@@ -96,6 +97,7 @@ def test_isolated_islands_send_inside_and_hold_no_stale_round():
     )
     technique = LOCAL_UPDATES.get("isolated")
     found = technique.rule(one, technique.knobs())
+    assert found.time_s == pytest.approx(3.0 + 5.0 - 2.0)
     assert found.num_rounds_stale == 0
     assert found.sent_bytes == 2e9
     assert found.extra_bytes == 0.0
