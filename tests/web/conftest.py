@@ -10,7 +10,14 @@ from starlette.testclient import TestClient
 
 from orrery.cli.main import run
 from orrery.web.app import application
-from orrery.web.place import place_at
+from orrery.web.place import Place, place_at
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """Folders of a server whose reader has a library of papers beside them."""
+    monkeypatch.setenv("ORRERY_LIBRARY", str(tmp_path / "library" / "library.sqlite"))
+    return place_at(tmp_path / "web")
 
 
 @pytest.fixture(scope="session")

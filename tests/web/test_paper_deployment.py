@@ -13,15 +13,8 @@ from orrery.evidence.understanding.paper_lookup import named, understood_paper
 from orrery.web.app import application
 from orrery.web.papers.meaning import deployment_of, form_of, question, shown
 from orrery.web.papers.yours import answer as answer_beside
-from orrery.web.place import place_at
 
 HTMX = {"hx-request": "true"}
-
-
-@pytest.fixture
-def place(tmp_path, monkeypatch):
-    monkeypatch.setenv("ORRERY_LIBRARY", str(tmp_path / "library" / "library.sqlite"))
-    return place_at(tmp_path / "web")
 
 
 def test_the_form_is_of_the_paper_s_own_job(place):

@@ -19,7 +19,6 @@ from orrery.evidence.feed.saved_entries import save_entries
 from orrery.evidence.feed.store import Store
 from orrery.evidence.verdict import VERDICTS
 from orrery.web.app import application
-from orrery.web.place import place_at
 
 TODAY = date.today()
 HTMX = {"hx-request": "true"}
@@ -44,12 +43,6 @@ ENTRIES = (
         abstract="A survey of trees.",
     ),
 )
-
-
-@pytest.fixture
-def place(tmp_path, monkeypatch):
-    monkeypatch.setenv("ORRERY_LIBRARY", str(tmp_path / "library" / "library.sqlite"))
-    return place_at(tmp_path / "web")
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from orrery.evidence.find.library_cache import library
 from orrery.web.app import application
 from orrery.web.papers.period import Calendar, Period, of_document
 from orrery.web.papers.thumbnail import thumbnail
-from orrery.web.place import place_at
 from orrery.web.uploads.stored_files import keep
 
 TODAY = date.today()
@@ -33,12 +32,6 @@ SARATHI = Entry(
     num_votes=41,
 )
 TREES = Entry(id="2611.00002", title="Gossip among trees", source="arXiv", published=TODAY, abstract="A survey.")
-
-
-@pytest.fixture
-def place(tmp_path, monkeypatch):
-    monkeypatch.setenv("ORRERY_LIBRARY", str(tmp_path / "library" / "library.sqlite"))
-    return place_at(tmp_path / "web")
 
 
 @pytest.fixture

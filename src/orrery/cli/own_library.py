@@ -28,6 +28,13 @@ def with_library(function: F) -> F:
     return click.option("--library", "library", type=kind, metavar="FILE", help=help)(function)
 
 
+def with_certificates(function: F) -> F:
+    """``--ca FILE``."""
+    help = "Certificates to trust, for a mail server of your own."
+    kind = click.Path(path_type=Path, exists=True, dir_okay=False)
+    return click.option("--ca", "ca", type=kind, metavar="FILE", help=help)(function)
+
+
 def with_addresses(*names: str) -> Callable[[F], F]:
     """``--arxiv-url`` and the like: mirrors in place of the sources themselves; and the pause between requests."""
 

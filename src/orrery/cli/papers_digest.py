@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from orrery.cli.options import as_json
-from orrery.cli.own_library import day, with_library
+from orrery.cli.own_library import day, with_certificates, with_library
 
 if TYPE_CHECKING:
     from orrery.evidence.digest.issue import DigestIssue
@@ -52,12 +52,7 @@ Run the last one from cron every day: each subscriber gets one letter a period, 
 @click.option("--smtp", default="", metavar="URL", help="smtp://user@host:587 (STARTTLS) or smtps://user@host (TLS).")
 @click.option("--from", "sender", default="", metavar="ADDRESS", help="Who writes.")
 @click.option("--site", default="", metavar="URL", help="Where orrery papers serve is reached, for links to leave.")
-@click.option(
-    "--ca",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Certificates to trust, for a mail server of your own.",
-)
+@with_certificates
 @with_library
 @as_json
 def command(

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from orrery.cli.options import as_json
-from orrery.cli.own_library import with_library
+from orrery.cli.own_library import with_certificates, with_library
 
 EXAMPLES = """\b
 Examples:
@@ -24,12 +24,7 @@ It listens on this machine alone; put a web server with TLS before it, which pas
     "--smtp", required=True, metavar="URL", help="smtp://user@host:587 (STARTTLS) or smtps://user@host (TLS)."
 )
 @click.option("--from", "sender", required=True, metavar="ADDRESS", help="Who writes.")
-@click.option(
-    "--ca",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Certificates to trust, for a mail server of your own.",
-)
+@with_certificates
 @with_library
 @as_json
 def command(
