@@ -3,7 +3,7 @@
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from io import BytesIO
 
 from PIL import Image, ImageColor, ImageDraw, ImageFont
@@ -93,8 +93,9 @@ class Pen:
         return written.getvalue()
 
 
+@lru_cache(maxsize=4096)
 def width_px(words: str, size_px: int) -> float:
-    """Width of a line of words."""
+    """Width of a line of words: of the words and the spaces between them, as letters keep their distance from those."""
     return float(_font(size_px).getlength(plain(words)))
 
 
@@ -109,15 +110,15 @@ def fitted(words: str, most_px: float, sizes_px: Sequence[int]) -> tuple[str, in
 
 def wrapped(words: str, most_px: float, size_px: int, num_lines: int) -> list[str]:
     """Lines no wider than that; what is left after the last is cut."""
-    lines, line = list[str](), ""
+    lines, line, taken_px = list[str](), list[str](), 0.0
+    space_px = float(_font(size_px).getlength(" "))
     for word in words.split():
-        longer = f"{line} {word}".strip()
-        if line and width_px(longer, size_px) > most_px:
-            lines.append(line)
-            line = word
-        else:
-            line = longer
-    lines.append(line)
+        taken_px += space_px + width_px(word, size_px)
+        if line and taken_px - space_px > most_px:
+            lines.append(" ".join(line))
+            line, taken_px = [], space_px + width_px(word, size_px)
+        line.append(word)
+    lines.append(" ".join(line))
     if len(lines) > num_lines:
         lines[num_lines - 1] = fitted(" ".join(lines[num_lines - 1 :]), most_px, (size_px,))[0]
     return lines[:num_lines]
