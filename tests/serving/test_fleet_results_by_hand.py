@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from orrery.base.errors import ScenarioError
+from orrery.serving.requests import NONE
 from orrery.serving.simulation import outcome
 from orrery.serving.simulation.result import TIMELINE
 from orrery.serving.simulation.service import Filling, Pool, Service, Split
@@ -26,6 +27,7 @@ def ended(end_s=5.0, **given):
     memory = SimpleNamespace(evictions=np.array([5]))
     req = np.zeros((2, len(k.REQUEST)), np.int64)
     return SimpleNamespace(
+        rules=SimpleNamespace(concurrency=0),
         totals=totals,
         when=when,
         req=req,
@@ -50,7 +52,7 @@ def result(filling=None, **given):
     assembled = SimpleNamespace(
         unit_machine=np.array([0, 1]), num_machines=2, capacity=np.array([30, 40]), lanes=np.full((2, 26), 7)
     )
-    requests = SimpleNamespace(input_tokens=np.array([3, 3]))
+    requests = SimpleNamespace(input_tokens=np.array([3, 3]), arrive_s=np.array([1.0, 2.0]), after=NONE, count=2)
     return outcome.result_of(asked, requests, assembled, ended(**given))
 
 

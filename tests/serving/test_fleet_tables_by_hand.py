@@ -353,8 +353,8 @@ def test_followers_as_linked_lists():
 
 
 def test_requests_reach_the_queue_in_the_order_of_the_front_end():
-    """A long prompt takes a tenth of a second a token more; followers are not among them; clients that hold requests
-    back send them in order."""
+    """A long prompt takes a tenth of a second a token more, and holds up who comes after it where one thread reads them
+    all in; followers are not among them; clients that hold requests back send them in order."""
     requests = Requests(
         arrive_s=np.array([0.0, 1.0, 0.5, 2.0]),
         input_tokens=np.array([30, 5, 5, 1]),
@@ -362,10 +362,13 @@ def test_requests_reach_the_queue_in_the_order_of_the_front_end():
         after=np.array([-1, -1, 0, -1]),
     )
     asked = SimpleNamespace(entry_s=lambda tokens: 0.1 * tokens)
-    assert world._order(asked, requests, is_capped=False).tolist() == [1, 3, 0]
-    assert world._order(asked, requests, is_capped=True).tolist() == [0, 1, 3]
-    times = world.time_table(asked, requests)
+    late = replace(requests, arrive_s=np.array([0.0, 2.0, 0.5, 1.0]))
+    assert world._order(late, is_capped=False).tolist() == [0, 3, 1]
+    assert world._order(late, is_capped=True).tolist() == [0, 1, 3]
+    times = world.time_table(asked, requests, has_order=False)
     assert times[:, k.ENTER].tolist() == [3.0, 1.5, 1.0, 2.1]
+    times = world.time_table(asked, requests, has_order=True)
+    assert times[:, k.ENTER].tolist() == [3.0, 3.0, 1.0, 3.0]
     assert (times[:, k.PRIORITY].tolist(), times[:, k.LAST].tolist()) == ([0.0] * 4, [0.0] * 4)
     assert np.isnan(times[:, k.FIRST]).all()
 

@@ -48,8 +48,8 @@ def test_engines_without_measured_pools_state_no_handover():
     assert get_engine("deepspeed").handover_s == 0.0
 
 
-def test_a_short_prompt_passes_a_long_one_at_the_front_end():
-    """A prompt of 1,000 tokens comes 10 ms before one of 10, and 1e-4 s a token hold it up for 99 ms longer."""
+def test_a_short_prompt_waits_behind_a_long_one_at_the_front_end():
+    """One thread reads prompts in: 1,000 tokens that come 10 ms before ten of them hold it for 100 ms, the ten too."""
     plain = deployment()
     engine = replace(plain.engine, per_prompt_token_s=1e-4)
     service = Service(pools=(Pool(deployment=replace(plain, engine=engine)),))
@@ -57,8 +57,17 @@ def test_a_short_prompt_passes_a_long_one_at_the_front_end():
         arrive_s=np.array([0.0, 0.01]), input_tokens=np.array([1000, 10]), output_tokens=np.array([1, 1])
     )
     run = simulate(service, requests)
-    assert run.admitted_s - run.arrive_s == pytest.approx([engine.entry_s(1000), engine.entry_s(10)])
-    assert run.first_token_s[1] < run.first_token_s[0]
+    assert run.arrive_s == pytest.approx([0.0, 0.01])
+    assert run.admitted_s[0] == pytest.approx(engine.entry_s(1000))
+    assert run.admitted_s[1] >= run.admitted_s[0] > 0.01 + engine.entry_s(10)
+
+
+def test_requests_of_one_moment_are_served_in_their_order():
+    """Four at once, the longest first, and a step that holds one of them: each is answered before the next."""
+    service = Service(pools=(Pool(deployment=replace(deployment(), max_num_batched_tokens=400)),))
+    requests = Requests(arrive_s=np.zeros(4), input_tokens=np.array([400, 300, 350, 310]), output_tokens=np.full(4, 1))
+    run = simulate(service, requests)
+    assert (np.diff(run.first_token_s) > 0.0).all()
 
 
 def test_a_first_token_waits_for_a_place_where_answers_are_made():

@@ -10,6 +10,7 @@ from orrery.serving.simulation.assemble import Assembled
 from orrery.serving.simulation.result import TIMELINE, Simulated
 from orrery.serving.simulation.service import Service
 from orrery.serving.simulation.tables import _kernel as tables
+from orrery.serving.simulation.world import reached_s
 
 PRIVATE = ("log_rows", "width_s", "window_start_s", "window_end_s")
 """Totals that only the loop reads."""
@@ -26,7 +27,8 @@ def result_of(
     )
     if not np.isfinite(finish_s).any():
         return _never_fits(requests, assembled)
-    arrive_s = arrived_s - service.entry_s(requests.input_tokens)
+    reached = reached_s(service, requests, has_order=not world.rules.concurrency)
+    arrive_s = arrived_s - (reached - requests.arrive_s)
     end_s = float(np.nanmax(finish_s))
     duration_s = end_s - float(np.nanmin(arrive_s))
     width_s, rows = totals["width_s"], int(totals["log_rows"])

@@ -64,9 +64,9 @@ def build(
         rules=prepared.switches,
         knobs=prepared.knobs,
         req=request_table(service, requests),
-        when=time_table(service, requests),
+        when=time_table(service, requests, has_order=not prepared.switches.concurrency),
         number=np.arange(n),
-        order=_order(service, requests, is_capped=bool(prepared.switches.concurrency)),
+        order=_order(requests, is_capped=bool(prepared.switches.concurrency)),
         prefix_start=requests.prefix_start[:-1] if blocks_each else np.zeros(1, dtype=np.int64),
         prefix_end=requests.prefix_start[1:] if blocks_each else np.zeros(1, dtype=np.int64),
         prefix_ids=requests.prefix_ids if blocks_each else np.zeros(1, dtype=np.int64),
@@ -227,20 +227,35 @@ def _dropped(compression: Compression, requests: Requests) -> Ints:
     return np.array([x - kept_tokens(compression, x) for x in lengths.tolist()], dtype=np.int64)[back]
 
 
-def _order(service: Service, requests: Requests, *, is_capped: bool) -> Ints:
-    """Requests that follow no other, as they reach the first queue: the front end takes longer over longer prompts.
-    Where clients hold requests back until others end, they send them in order."""
+def reached_s(service: Service, requests: Requests, *, has_order: bool) -> Floats:
+    """When each request reaches the first queue; of one that follows another, after how long.
+
+    A front end takes longer over longer prompts, and where ``has_order`` it hands on in the order of arrival: who comes
+    behind a longer prompt waits for it.
+    """
+    found = requests.arrive_s + service.entry_s(requests.input_tokens)
+    if has_order:
+        came = _independent(requests)
+        found[came] = np.maximum.accumulate(found[came])
+    return found
+
+
+def _independent(requests: Requests) -> Ints:
+    """Requests that follow no other, as they arrive."""
     first = np.flatnonzero(requests.after < 0) if requests.after.size else np.arange(requests.count)
-    if is_capped:
-        return first
-    reached_s = requests.arrive_s + service.entry_s(requests.input_tokens)
-    return first[np.argsort(reached_s[first], kind="stable")]
+    return first[np.argsort(requests.arrive_s[first], kind="stable")]
 
 
-def time_table(service: Service, requests: Requests) -> Floats:
+def _order(requests: Requests, *, is_capped: bool) -> Ints:
+    """Requests that follow no other, as they reach the first queue, or in the order in which clients hold them back."""
+    found = _independent(requests)
+    return np.sort(found) if is_capped else found
+
+
+def time_table(service: Service, requests: Requests, *, has_order: bool = False) -> Floats:
     """Return the table of times: when each request reaches the first queue, and its priority."""
     table = np.full((requests.count, len(tables.WHEN)), np.nan)
-    table[:, tables.ENTER] = requests.arrive_s + service.entry_s(requests.input_tokens)
+    table[:, tables.ENTER] = reached_s(service, requests, has_order=has_order)
     table[:, tables.PRIORITY] = requests.priority if requests.priority.size else 0.0
     table[:, tables.LAST] = 0.0
     return table
