@@ -54,6 +54,14 @@ def test_the_tree_is_the_devices_and_the_batchs():
         assert found["speedup_ratio"] == max(t["speedup_ratio"] for t in found["tried"])
 
 
+@pytest.mark.parametrize(
+    ("given", "is_by_rank"), [("0.6/0.2,0.5", True), ("0.6/0.2,0.5/0.2", True), ("0.6,0.5", False)]
+)
+def test_what_nobody_measured_by_rank_is_told(given, is_by_rank):
+    notes = asked(batch=4, draft="tree", acceptance_by_position=given).notes
+    assert any("every further draft token" in note for note in notes) != is_by_rank
+
+
 @pytest.mark.parametrize("method", ["tree", "prompt-tokens"])
 def test_drafts_that_never_hold_only_cost(method):
     plain, none = asked(concurrency=4), asked(concurrency=4, draft=method, acceptance=0.0)

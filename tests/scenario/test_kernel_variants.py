@@ -31,6 +31,8 @@ def test_cold_operands_come_from_memory():
     warm, cold = (rows(**message, cold=is_cold)["library", "bf16"] for is_cold in (False, True))
     assert cold.roofs_s["memory"] == pytest.approx(cold.bytes / get_device("h100-sxm").memory_bandwidth_bytes_per_s)
     assert warm.roofs_s["memory"] < cold.roofs_s["memory"]
+    small = rows(**message | {"n": 64, "k": 64})["library", "bf16"]
+    assert small.roofs_s["memory"] == 0.0  # all of it lies in the cache
 
 
 def test_weights_of_fewer_bits_are_faster_where_memory_binds():
