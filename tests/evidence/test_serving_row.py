@@ -162,3 +162,20 @@ def test_a_run_without_a_cache_is_the_sum_of_its_prompts():
     assert found.ttft_s == pytest.approx(prompts[0])
     assert found.tpot_s == pytest.approx((prompts[1] + prompts[2]) / 2)
     assert found.total_tokens_per_s == pytest.approx(103 * workload.batch_size / sum(prompts))
+
+
+@pytest.mark.parametrize(
+    ("cells", "spreads"),
+    [
+        ({"dataset": "sharegpt"}, (1.69 * 200, 0.72 * 100)),
+        ({"dataset": "ShareGPT", "output_tokens_std": "50"}, (0.0, 50.0)),
+        ({"dataset": "random"}, (0.0, 0.0)),
+        ({}, (0.0, 0.0)),
+    ],
+)
+def test_lengths_spread_as_those_of_the_data_set_unless_the_row_says_how(cells, spreads):
+    """Prompts of 200 and answers of 100 in the mean, drawn from conversations: 1.69 and 0.72 times as much around."""
+    lengths = {"mode": "offline", "input_tokens": "200", "output_tokens": "100", "num_requests": "50"}
+    _, workload, assumed = read(**lengths, **cells)
+    assert (workload.input_tokens_std, workload.output_tokens_std) == pytest.approx(spreads)
+    assert any("data set" in note for note in assumed) == (cells == {"dataset": "sharegpt"})

@@ -88,6 +88,7 @@ DESCRIBING = frozenset(
         "output_tokens",
         "input_tokens_std",
         "output_tokens_std",
+        "dataset",
         "batch_size",
         "concurrency",
         "request_rate_per_s",

@@ -7,6 +7,7 @@ from math import ceil, sqrt
 from orrery.base.errors import ScenarioError
 from orrery.base.sources import Fact
 from orrery.catalog.backends import backends_called
+from orrery.catalog.datasets import std_ratios_of
 from orrery.catalog.devices import get_device
 from orrery.catalog.engines import get_engine, newest_release, version_at
 from orrery.catalog.models import get_model
@@ -332,12 +333,13 @@ def _workload(row: Row) -> Workload:
         raise ScenarioError(f"unknown mode {word}" if word else "mode is blank")
     inputs, outputs = _lengths(row, mode)
     concurrency = round(row.needed("concurrency")) if mode == "closed" else 0
+    inputs_std, outputs_std = _spreads(row, inputs, outputs)
     return Workload(
         mode=mode,
         input_tokens=inputs,
         output_tokens=outputs,
-        input_tokens_std=row.number("input_tokens_std"),
-        output_tokens_std=row.number("output_tokens_std"),
+        input_tokens_std=inputs_std,
+        output_tokens_std=outputs_std,
         batch_size=(row.count("batch_size") or int(row.default("batch_size", "1"))) if mode == "static" else 0,
         concurrency=concurrency,
         request_rate_per_s=row.needed("request_rate_per_s") if mode == "open" else 0.0,
@@ -358,6 +360,17 @@ def _lengths(row: Row, mode: Mode) -> tuple[float, float]:
     if inputs + outputs <= 0:
         raise ScenarioError("input_tokens and output_tokens are zero")
     return inputs, outputs
+
+
+def _spreads(row: Row, inputs: float, outputs: float) -> tuple[float, float]:
+    """Standard deviations of prompts and answers: as stated, or in the proportion of the data set they were drawn
+    from."""
+    stated = row.number("input_tokens_std"), row.number("output_tokens_std")
+    prompts, answers = std_ratios_of(row.word("dataset"))
+    if any(stated) or not answers:
+        return stated
+    row.default("input_tokens_std, output_tokens_std", f"{prompts:g} and {answers:g} of the means, as in the data set")
+    return prompts * inputs, answers * outputs
 
 
 def _num_requests(row: Row, mode: Mode, concurrency: int) -> int:
