@@ -127,8 +127,8 @@ servers started with their default flags and given a thousand requests at once; 
 [data/unseen-serving-fifth.csv](data/unseen-serving-fifth.csv). Every row was written down before any was predicted,
 and none was left out for its error. sglang-jax is predicted as SGLang and Intel's fork as vLLM, since their users would
 write that. Power on DGX Spark is what the driver says of the GPU alone, where orrery answers for the whole package.
-What was mended since, on rows of this batch: prompts behind an indexer pay for the whole selection in vLLM; requests sent
-at once are served in their order; rows that say ShareGPT have a `dataset`, whose lengths are unequal.
+What was mended since, on rows of this batch: prompts behind an indexer pay for the whole selection in vLLM; requests
+sent at once are served in their order; rows that say ShareGPT have a `dataset`, whose lengths are unequal.
 """,
     ),
     Batch(

@@ -60,6 +60,7 @@ class Live:
         self._prefixes, self._sessions, self._clients = Prefixes(), LruSlots(), LruSlots()
         self._watch: CacheWatch | None = None
         self._count, self._clock_s = 0, 0.0
+        self._reached_s = 0.0  # when the last request reaches the first queue: none passes another
         self._rows: list[Ints] = []
         self._times: list[Floats] = []
 
@@ -125,7 +126,8 @@ class Live:
         self._row_of[number] = self._free.popleft()
         self._count += 1
         w = self._world
-        due_s = max(now_s + float(self._service.entry_s(input_tokens)), self._clock_s)
+        due_s = max(now_s + float(self._service.entry_s(input_tokens)), self._clock_s, self._reached_s)
+        self._reached_s = due_s
         w.when[i, tables.ENTER] = due_s
         expect(self._typed, i, due_s)
         return number
