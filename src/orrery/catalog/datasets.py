@@ -1,4 +1,4 @@
-"""How unequal the lengths are in data sets that load generators draw requests from."""
+"""Spread of the lengths in data sets that load generators draw requests from."""
 
 from functools import cache
 from pathlib import Path

@@ -13,6 +13,7 @@ from orrery.fleet.service.rows import Outcome
 from orrery.fleet.service.setup import FleetService
 from orrery.serving.requests import Floats, Ints, Requests
 from orrery.serving.simulation.tables import _kernel as tables
+from orrery.serving.simulation.world import reached_s
 
 FRAME = (
     "now_s",
@@ -64,7 +65,8 @@ class FleetRun:
     @cached_property
     def arrive_s(self) -> Floats:
         """When requests came; followers when they really did."""
-        return self.outcome.reached_s - self.setup.service.entry_s(self.requests.input_tokens)
+        reached = reached_s(self.setup.service, self.requests, has_order=True)
+        return self.outcome.reached_s - (reached - self.requests.arrive_s)
 
     @cached_property
     def back_s(self) -> Floats | float:

@@ -22,6 +22,7 @@ from orrery.serving.simulation.rules import ROUTERS
 from orrery.serving.simulation.service import Service
 from orrery.serving.simulation.tables import _kernel as tables
 from orrery.serving.simulation.world import Window, build, request_table, time_table
+from orrery.serving.simulation.world import reached_s as reached
 
 BATCH = 65_536
 """Requests that are written at a time."""
@@ -76,8 +77,8 @@ class RequestRows:
     def _by_arrival(self) -> tuple[Ints, Floats]:
         """Requests in the order in which they reach the first queue, and when they do."""
         r = self._requests
-        reached_s = r.arrive_s + self._service.entry_s(r.input_tokens)
-        order = np.argsort(reached_s, kind="stable")
+        reached_s = self._reached_s = reached(self._service, r, has_order=True)
+        order = np.lexsort((r.arrive_s, reached_s))
         return order, reached_s[order]
 
     def _as_batch(self, world: tables.SimulationState, requests: Requests) -> tables.SimulationState:
@@ -114,6 +115,7 @@ class RequestRows:
         part, w = _subset(self._requests, which), self.world
         w.req[rows] = request_table(self._service, part)
         w.when[rows] = time_table(self._service, part)
+        w.when[rows, tables.ENTER] = self._reached_s[which]
         w.number[rows] = which
         if self._draws is not None:
             w.draws[rows] = self._draws[which]
