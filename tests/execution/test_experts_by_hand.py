@@ -180,22 +180,23 @@ def test_caches_by_use_and_by_score(monkeypatch):
     from orrery.execution.experts import offloaded
 
     monkeypatch.setattr(offloaded, "room_of", lambda rule, num_experts: 2)
-    used = _Cache(rule(cache="lru"), 4, np.array([3, 1, 0, 2]))
+    none = np.zeros((1, 4))
+    used = _Cache(rule(cache="lru"), 1, np.array([3, 1, 0, 2]))
     assert used.held == {1, 3}
-    used.use({3: 1}, ())
-    used.use({0: 1}, (0,))
+    used.use({3: 1}, none, ())
+    used.use({0: 1}, none, (0,))
     assert used.held == {0, 3}  # 1 was not used
-    scored = _Cache(rule(cache="score"), 4, np.array([3, 1, 0, 2]))
-    scored.use({1: 10, 3: 1}, ())
-    assert scored.worth.tolist() == pytest.approx([0, 3, 0, 0.3])
-    scored.use({0: 2}, (0,))
-    assert scored.worth.tolist() == pytest.approx([0.6, 2.1, 0, 0.21])
+    scored = _Cache(rule(cache="score"), 1, np.array([3, 1, 0, 2]))
+    scored.use({1: 1}, np.array([[0.0, 0.6, 0.0, 0.4]]), ())
+    assert scored.worth.tolist() == pytest.approx([0, 0.3, 0, 0.2])  # half of what a router gives its two likeliest
+    scored.use({0: 1}, np.array([[0.8, 0.2, 0.0, 0.0]]), (0,))
+    assert scored.worth.tolist() == pytest.approx([0.4, 0.25, 0, 0.1])
     assert scored.held == {0, 1}
-    still = _Cache(rule(cache="static"), 4, np.array([3, 1, 0, 2]))
-    still.use({0: 2}, (0,))
+    still = _Cache(rule(cache="static"), 1, np.array([3, 1, 0, 2]))
+    still.use({0: 2}, none, (0,))
     assert still.held == {1, 3}
-    ahead = _Cache(rule(cache="lru"), 4, np.array([3, 1, 0, 2]))
-    ahead.use({3: 1}, ())
+    ahead = _Cache(rule(cache="lru"), 1, np.array([3, 1, 0, 2]))
+    ahead.use({3: 1}, none, ())
     ahead.fetch(np.array([5, 9, 2, 0]), 1.0, np.random.default_rng(0))
     assert ahead.held == {0, 3}  # of those away the one that most tokens want
 
@@ -205,11 +206,15 @@ def test_counts_of_tokens_repeat_in_part():
     random, chosen = np.random.default_rng(0), np.full(4, 0.5)
     scores = [np.array([[9.0, 8, 0, 0], [0, 9, 8, 0], [0, 0, 8, 9]])]
     kept = rule(repeat_frac=1.0)
-    assert _counts(random, kept, chosen, 3, 2, scores, 0).tolist() == [1, 2, 2, 1]
-    assert _counts(random, kept, chosen, 3, 4, scores, 0).tolist() == [3, 3, 3, 3]
-    assert _counts(random, kept, np.array([1e-30, 1, 1, 1]), 3, 2, scores, 0)[0] == 0
-    drawn = _counts(random, kept, np.array([0.0, 1.0, 0.0, 1.0]), 100, 2, [], 0)
+    counts, probabilities = _counts(random, kept, chosen, 3, 2, scores, 0)
+    assert counts.tolist() == [1, 2, 2, 1]
+    assert probabilities.sum(axis=1) == pytest.approx(np.ones(3))
+    assert probabilities[0, 0] / probabilities[0, 1] == pytest.approx(np.e), "scores of 9 and 8"
+    assert _counts(random, kept, chosen, 3, 4, scores, 0)[0].tolist() == [3, 3, 3, 3]
+    assert _counts(random, kept, np.array([1e-30, 1, 1, 1]), 3, 2, scores, 0)[0][0] == 0
+    drawn, mean = _counts(random, kept, np.array([0.0, 1.0, 0.0, 1.0]), 100, 2, [], 0)
     assert drawn.tolist() == [0, 100, 0, 100]
+    assert mean.tolist() == [[0, 0.5, 0, 0.5]]
 
 
 # --- tokens that stay with their experts

@@ -248,7 +248,7 @@ def test_every_token_takes_its_best_experts():
     chosen[[17, 40]] = 1.0
     rule, random = SimpleNamespace(repeat_frac=0.0), np.random.default_rng(0)
     for _ in range(5):
-        counts = _counts(random, rule, chosen, 8, 2, [np.zeros((8, 64))], 0)
+        counts, _ = _counts(random, rule, chosen, 8, 2, [np.zeros((8, 64))], 0)
         assert counts.sum() == 16
         assert (counts[17], counts[40]) == (8, 8)
 

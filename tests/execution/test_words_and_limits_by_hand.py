@@ -99,6 +99,7 @@ AT = (10, 20, 40, 80, 90)
                 "num_states_each": 1,
                 "memory_ratio": 1.0,
                 "compute_ratio": 1.0,
+                "scales_measured": True,
                 "has_eras": True,
                 "sampling_logit_bytes": 4.0,
             },

@@ -54,7 +54,7 @@ ALIKE = {
 }
 """Settings that may change nothing without a word, and why."""
 
-ASIDE = {"notes", "settings", "seconds", "date", "requests_simulated_per_s", "command"}
+ASIDE = {"notes", "launch_notes", "settings", "seconds", "date", "requests_simulated_per_s", "command"}
 
 
 def numbers(answer):

@@ -99,6 +99,7 @@ OTHER_EXAMPLES = [
     "expert_cached",
     "expert_prefetch",
     "expert_repeat",
+    "fill_sequence_tokens",
     "num_redundant_experts",
     "image_count",
     "scheduler_recv_interval",
