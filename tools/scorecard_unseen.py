@@ -141,10 +141,12 @@ them in 2026 ([data/unseen-training-second.csv](data/unseen-training-second.csv)
 H100, B200, B300, GB200 and GB300, MaxText on B200, MI355X and Trillium, PyTorch's FSDP, TRL at a million tokens,
 adapters. Their first score is blind: every row was written down before any was predicted. Its rows then showed what
 could not be said of a training job: which launches CUDA graphs replay, whether the exchange of tokens runs beside
-another micro-batch, which attention kernel runs, how much of an expert's capacity is empty. Their sources state these,
-so the rows now have columns for them; a run with a date and no release is taken to have used the newest of its day; and
-constants of links rest on models without experts alone. *Now* is therefore no independent score. Two runs whose source
-cannot be cited are left out. *fsdp* includes prime-rl, *pytorch* nanochat, which the catalogue does not know.
+another micro-batch, which attention kernel runs, how much of an expert's capacity is empty, in which chunks the loss
+is computed, which activations go to the host. Their sources or defaults state these (chunks of TRL's loss are taken as
+256 tokens), so the rows now have columns for them; a run with a date and no release is taken to have used the newest
+of its day; and constants of links rest on models without experts alone. *Now* is therefore no independent score. Two
+runs whose source cannot be cited are left out. prime-rl stood under *fsdp* at first; *pytorch* includes nanochat,
+which the catalogue does not know.
 """,
     ),
     Batch(
