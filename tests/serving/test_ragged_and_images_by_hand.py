@@ -7,6 +7,7 @@ import pytest
 from round_pieces import Layout, deployed, one
 
 from orrery.base.errors import ScenarioError
+from orrery.execution.host_rates import HOST_RATE_FRAC
 from orrery.serving import ragged_run
 from orrery.serving.ragged import Ragged, Round
 from orrery.serving.requests import Requests
@@ -172,5 +173,5 @@ def test_an_image_in_bytes():
     found = image_server._server(image_server.Sizes(), device, 100.0, 0.5, 0.125)
     assert (found.packed_bytes, found.unpacked_bytes, found.input_bytes) == (60.0, 300.0, 224 * 224 * 12)
     assert (found.core_bytes_per_s, found.device_bytes_per_s, found.num_cores) == (3e8, 3e9, 16)
-    assert found.link_bytes_per_s == pytest.approx(1e9 * image_server.HOST_RATE_FRAC)
+    assert found.link_bytes_per_s == pytest.approx(1e9 * HOST_RATE_FRAC)
     assert (image_server.Sizes().num_batch, image_server.Sizes().image_px) == (64, "187500,8294400")

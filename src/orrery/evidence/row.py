@@ -21,6 +21,10 @@ class Row:
         """A cell as text; empty where it is blank or there is no such column."""
         return self.cells.get(column, "")
 
+    def is_set(self, column: str) -> bool:
+        """Whether a switch is written as on; a blank is off."""
+        return self.word(column).casefold() in ("yes", "true", "1")
+
     def count(self, column: str) -> int:
         """A cell as a whole number; 0 where it is blank."""
         return round(self.number(column))

@@ -176,7 +176,7 @@ def _words(row: Row, framework: Framework) -> dict[str, bool | float | str]:
         out |= dict.fromkeys(TUNED, True) | {"packed_tokens": 0.0}  # samples of GovReport fill a sequence
         out["adapter_targets"] = MLPERF_TARGETS
         out["overlaps_tensor"] = row.word("mlperf_round") >= TENSOR_OVERLAP_SINCE
-    if row.word("torch_compile").casefold() in ("yes", "true", "1") or "compile" in technique:
+    if row.is_set("torch_compile") or "compile" in technique:
         out["is_fused"] = True
         if framework.compiled_logits_bytes and (not _month(row) or _month(row) >= framework.compiles_loss_since):
             out["logits_bytes"] = out["parallel_logits_bytes"] = framework.compiled_logits_bytes

@@ -110,7 +110,7 @@ def read_training_row(row: Row) -> tuple[TrainingJob, TrainingLayout]:
         _base_weights(row, task),
         row.count("loss_tokens"),
         row.number("expert_capacity_factor"),
-        row.word("pad_experts").casefold() in ("yes", "true", "1"),
+        row.is_set("pad_experts"),
         copy_bytes_per_s(device) if offloads_activations(row) else 0.0,
     )
     if leaves_recompute_open(row, layout):
@@ -293,8 +293,7 @@ def leaves_device(row: Row) -> bool:
 
 def offloads_activations(row: Row) -> bool:
     """Whether all that layers save goes to the host."""
-    stated = row.word("activation_offloading").casefold() in ("yes", "true", "1")
-    return stated or "activation offloading" in row.word("technique").casefold()
+    return row.is_set("activation_offloading") or "activation offloading" in row.word("technique").casefold()
 
 
 def memory_tool(row: Row, framework: Framework) -> Tool:

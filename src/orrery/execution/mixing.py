@@ -145,8 +145,9 @@ def _prompt_op(deployment: Deployment, m: MixerShard, batch: Batch) -> Op:
         )
     if isinstance(mixer, LatentAttention):
         if mixer.top_tokens:
-            whole = deployment.engine.computes_whole_selection
-            past = context + mixer.top_tokens if whole else context
+            # kernels that take a selection of fixed length compute its missing entries too, and mask them: the same as
+            # if as many tokens had come before
+            past = context + mixer.top_tokens if deployment.engine.computes_whole_selection else context
             return _sparse_prompt(m, sequences, new, past, _attended(mixer, past), compute, kv)
         return LatentPrefill(
             batch=sequences,
@@ -169,11 +170,7 @@ def _reach(mixer: SoftmaxAttention) -> int:
 
 
 def _sparse_prompt(m: MixerShard, sequences: Ints, new: Ints, context: Ints, seen: Ints, compute: str, kv: str) -> Op:
-    """Every prompt token attends to its own selection: as many decode-like queries as there are tokens.
-
-    Kernels that take a selection of fixed length compute all of it for prompts that are shorter, whose missing entries
-    are masked: the same as if as many tokens had come before.
-    """
+    """Every prompt token attends to its own selection: as many decode-like queries as there are tokens."""
     return AttentionPrefill(
         batch=sequences,
         query_tokens=new,

@@ -9,7 +9,7 @@ that arrives. Every pipeline stage fetches its own.
 from math import ceil
 
 from orrery import network
-from orrery.execution.host_rates import HOST_RATE_FRAC
+from orrery.execution.host_rates import copy_bytes_per_s
 from orrery.execution.layout import Deployment
 from orrery.execution.shard import shard
 
@@ -41,7 +41,7 @@ def fetches_s(deployment: Deployment) -> float:
         return 0.0
     device = deployment.cluster.device
     if rule.where == "host":
-        one_s = each / (device.host.each_way_bytes_per_s * HOST_RATE_FRAC)
+        one_s = each / copy_bytes_per_s(device)
     else:
         work = network.Collective(kind="send_recv", num_devices=2, message_bytes=each, has_peer_to_peer=True)
         one_s = float(network.predict(work, device).time_s)

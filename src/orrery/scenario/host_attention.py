@@ -17,7 +17,7 @@ from orrery.base.units import percent
 from orrery.engine.streams import stream
 from orrery.execution.batch import Batch, Floats, Ints
 from orrery.execution.experts.host_cache import HostCached, bound_by, finite_s, limit_tokens_per_s, phased_s, played
-from orrery.execution.host_rates import HOST_MEMORY_FRAC, HOST_RATE_FRAC
+from orrery.execution.host_rates import HOST_MEMORY_FRAC, copy_bytes_per_s
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import USABLE_FRAC, Infeasible
 from orrery.execution.shard import cache_of, shard
@@ -277,7 +277,7 @@ def _work(scenario: Scenario, d: Deployment, prompt_tokens: int, answer_tokens: 
     room, rate = scenario.host_kv_bytes, scenario.host_memory_bytes_per_s
     assert room is not None
     assert rate is not None
-    link = d.cluster.device.host.each_way_bytes_per_s * HOST_RATE_FRAC
+    link = copy_bytes_per_s(d.cluster.device)
     memory = rate * HOST_MEMORY_FRAC
     token_bytes = cache_of(d).bytes_per_token
     parts = [p.time_s for p in step(d, _decodes(TOKENS)).parts if p.op in ("gemm", "moe", "elementwise")]

@@ -108,9 +108,10 @@ def held_bytes(
     if x.secondary_group.any():
         held = np.where(x.secondary_group > 0, job.gathered_weight_bytes * stage.dense_parameters, 0.0)
         second = held / np.maximum(x.secondary_group, 1)
-    unsummed = full * _unsummed_bytes(job) * (stage.layer_dense_parameters + stage.layer_expert_parameters)
     if job.task in FROZEN:
         unsummed = full * _unsummed_bytes(job) * stage.trained_parameters / layers
+    else:
+        unsummed = full * _unsummed_bytes(job) * (stage.layer_dense_parameters + stage.layer_expert_parameters)
     bucket = np.where((x.data_ranks > 1) & ~full, np.minimum(f.bucket_bytes, gradient * every), 0.0)
     bucket = bucket * (not f.has_flat_gradients)
     moved = moved_parameters(job, x, stage.layer_expert_parameters)

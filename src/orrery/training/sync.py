@@ -128,11 +128,11 @@ def sync_of(job: TrainingJob, x: Columns, stage: Stage) -> Sync:
         is_apart = job.framework.gathers_ends_apart
         first = stage.embedding_parameters + (0.0 if is_apart else stage.head_parameters)
         beside = stage.head_parameters * is_apart
-        start_s = is_full * inner.time_s("all_gather", sent * first)
+        ends_copy_s = is_full * copy_s(job, x, first + beside, zero, gathers=1)
+        start_s = is_full * inner.time_s("all_gather", sent * first) + ends_copy_s
         end_s = is_full * trains_all * inner.time_s("reduce_scatter", wire * first)
-        apart_s = is_full * inner.time_s("all_gather", sent * beside)
-        apart_s = apart_s + is_full * trains_all * inner.time_s("reduce_scatter", wire * beside)
-        start_s = start_s + is_full * copy_s(job, x, first + beside, zero, gathers=1)
+        beside_reduce_s = is_full * trains_all * inner.time_s("reduce_scatter", wire * beside)
+        apart_s = is_full * inner.time_s("all_gather", sent * beside) + beside_reduce_s
     copied, copies = copied_parameters(job, x, stage.expert_parameters)
     if copied.any():
         own = np.where(is_plain, 1, x.expert_copies)  # ranks with the same slots have summed and share what is sharded

@@ -36,6 +36,11 @@ class Case:
     layout: str
     tpot_s: float
 
+    @property
+    def devices(self) -> int:
+        """Devices of a replica."""
+        return int(self.layout.removeprefix("tp"))
+
 
 CASES = (
     Case(model="llama-3.1-8b", layout="tp1", tpot_s=0.045),
@@ -95,12 +100,11 @@ def _memory() -> Iterator[Prediction]:
 
 def trained_bytes(case: Case, *, prunes: bool) -> Mapping[str, float]:
     """Memory of the fullest device as ``orrery train --task lora`` has it, one sequence a step."""
-    devices = int(case.layout.removeprefix("tp"))
     found = train(
         model=case.model,
         device=DEVICE,
-        devices=devices,
-        tp=devices,
+        devices=case.devices,
+        tp=case.devices,
         seq_len=SEQUENCE_TOKENS,
         global_batch=1,
         task="lora",
@@ -157,21 +161,20 @@ def against_own_devices(words: Setup, case: Case, rate_per_s: float) -> float:
 @cache
 def own_devices_tokens_per_s(case: Case) -> float:
     """Finetuning by LLaMA-Factory on a replica's devices, as ``orrery train --task lora`` has it."""
-    devices = int(case.layout.removeprefix("tp"))
     found = train(
         model=case.model,
         device=DEVICE,
-        devices=devices,
+        devices=case.devices,
         seq_len=SEQUENCE_TOKENS,
-        global_batch=devices,
+        global_batch=case.devices,
         micro_batch=1,
         task="lora",
         framework="llama-factory",
         recompute="full",
-        sharding="zero3" if devices > 1 else "none",
+        sharding="zero3" if case.devices > 1 else "none",
     )
     assert isinstance(found, TrainAnswer)
-    return devices * found.tokens_per_s_per_device
+    return case.devices * found.tokens_per_s_per_device
 
 
 def load(rate_per_s: float) -> Requests:

@@ -10,7 +10,7 @@ from orrery.catalog.devices import get_device
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.execution.batch import Batch
-from orrery.execution.host_rates import HOST_MEMORY_FRAC, HOST_RATE_FRAC
+from orrery.execution.host_rates import HOST_MEMORY_FRAC, copy_bytes_per_s
 from orrery.execution.layout import Deployment
 from orrery.execution.step import step
 from orrery_papers.shared.layer_costs import words
@@ -72,7 +72,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 
 def _one_token(setup: Setup) -> str:
     """Why one token gains so little: what the link can take from the host."""
-    link = get_device(setup.word("device")).host.each_way_bytes_per_s * HOST_RATE_FRAC
+    link = copy_bytes_per_s(get_device(setup.word("device")))
     host = setup.number("host_memory_bytes_per_s") * HOST_MEMORY_FRAC
     return (
         "the baseline, which loses nothing to its own runtime here, and how often tokens repeat their experts (see the "

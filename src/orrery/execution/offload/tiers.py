@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import inf
 
 from orrery.base.errors import ScenarioError
-from orrery.execution.host_rates import HOST_MEMORY_FRAC, HOST_RATE_FRAC
+from orrery.execution.host_rates import HOST_MEMORY_FRAC, copy_bytes_per_s
 from orrery.execution.memory import USABLE_FRAC, Infeasible
 from orrery.hardware.device import Device
 
@@ -81,7 +81,7 @@ def tiers_of(
         gpu_memory_bytes_per_s=device.memory_bandwidth_bytes_per_s,
         host_bytes=host_bytes / num_sharing,
         host_memory_bytes_per_s=HOST_MEMORY_FRAC * host_memory_bytes_per_s / num_sharing,
-        host_link_each_way_bytes_per_s=HOST_RATE_FRAC * device.host.each_way_bytes_per_s / num_per_link,
+        host_link_each_way_bytes_per_s=copy_bytes_per_s(device, num_per_link),
         nvme_bytes=nvme_bytes / num_sharing,
         nvme_read_bytes_per_s=nvme_read_bytes_per_s / num_sharing,
         nvme_write_bytes_per_s=nvme_write_bytes_per_s / num_sharing,

@@ -8,7 +8,7 @@ import numpy as np
 from orrery import kernels
 from orrery.base.errors import ScenarioError
 from orrery.base.experiment import Experiment, Row, Run, numbers, whole
-from orrery.execution.host_rates import HOST_RATE_FRAC
+from orrery.execution.host_rates import copy_bytes_per_s
 from orrery.hardware.device import Device
 from orrery.kernels.ops import AttentionPrefill, Gemm
 from orrery.serving.vision import ImageServer
@@ -75,7 +75,7 @@ def _server(sizes: Sizes, device: Device, pixels: float, alone_s: float, batched
         core_bytes_per_s=CHANNELS * sizes.num_core_pixels_per_s,
         device_bytes_per_s=CHANNELS * sizes.num_device_pixels_per_s,
         num_cores=whole("num_cores", sizes.num_cores, most=10_000),
-        link_bytes_per_s=device.host.each_way_bytes_per_s * HOST_RATE_FRAC,
+        link_bytes_per_s=copy_bytes_per_s(device),
         link_latency_s=device.host.latency_s,
         input_bytes=whole("num_side", sizes.num_side, most=100_000) ** 2 * CHANNELS * INPUT_BYTES_PER_CHANNEL,
     )
